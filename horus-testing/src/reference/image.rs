@@ -34,7 +34,11 @@ impl Image {
     }
 
     /// An image whose pixel in plane `c`, row `y` and column `x` is `f(c, y, x)`.
-    pub fn from_fn<T: Pixel>(shape: Shape, mut f: impl FnMut(usize, usize, usize) -> T) -> Image {
+    pub fn from_fn<T: Pixel>(shape: Shape, f: impl Fn(usize, usize, usize) -> T) -> Image {
+        Image::computed(shape, &f)
+    }
+
+    fn computed<T: Pixel>(shape: Shape, f: &dyn Fn(usize, usize, usize) -> T) -> Image {
         let mut pixels = Vec::with_capacity(shape.len());
         for c in 0..shape.planes() {
             for y in 0..shape.height {
@@ -75,6 +79,19 @@ impl Image {
         self.as_slice()[(c * height + y) * width + x]
     }
 
+    /// The pixel in plane `c`, row `y` and column `x` as a number, which all types are exactly.
+    ///
+    /// # Panics
+    /// If it lies outside.
+    pub fn number(&self, c: usize, y: usize, x: usize) -> f64 {
+        horus_base::dispatch!(self.dtype, T => self.at::<T>(c, y, x).to_f64())
+    }
+
+    /// All pixels as numbers.
+    pub fn numbers(&self) -> Vec<f64> {
+        horus_base::dispatch!(self.dtype, T => self.as_slice::<T>().iter().map(|p| p.to_f64()).collect())
+    }
+
     /// The value read with `border` at row `y` and column `x` of plane `c`, possibly outside the
     /// image.
     pub fn read<T: Pixel>(&self, c: usize, y: isize, x: isize, border: Border) -> T {
@@ -82,6 +99,11 @@ impl Image {
             (Some(y), Some(x)) => self.at(c, y, x),
             _ => border.constant().map_or(T::ZERO, T::from_f64), // only a constant border maps to nothing
         }
+    }
+
+    /// [`Image::read`] as a number.
+    pub fn read_number(&self, c: usize, y: isize, x: isize, border: Border) -> f64 {
+        horus_base::dispatch!(self.dtype, T => self.read::<T>(c, y, x, border).to_f64())
     }
 }
 

@@ -12,7 +12,7 @@ use super::reconstruction::reconstruction;
 use super::reduce;
 use super::sampling;
 use super::windowed;
-use horus_base::dtype::{Conversion, DType, Pixel, Scalar, convert_pixel};
+use horus_base::dtype::{DType, Pixel, Scalar, convert_pixel};
 use horus_base::shape::{Axis, Border, Shape, Window};
 use horus_base::{dispatch, dispatch_float};
 use horus_host::device::Geometry;
@@ -22,8 +22,7 @@ use horus_plan::ops::geometric::Flip;
 use horus_plan::ops::labels;
 use horus_plan::ops::pixel::PixelKind;
 use horus_plan::ops::planes::stacked;
-use horus_plan::ops::reduce::{Fold, bin_of, running};
-use horus_plan::ops::tiles::{TileReduce, rectangle, squared_deviation};
+use horus_plan::ops::reduce::{bin_of, running};
 use horus_plan::ops::{Components, Remap, Tiled, Whole};
 
 /// An image on the host: the rows of its window.
@@ -115,6 +114,16 @@ impl HostImage {
         bytemuck::pod_read_unaligned(&self.bytes[at..at + size_of::<T>()])
     }
 
+    /// [`HostImage::get`] as a number, which all types are exactly.
+    fn number(&self, c: usize, y: isize, x: usize) -> f64 {
+        dispatch!(self.geometry.dtype, T => self.get::<T>(c, y, x).to_f64())
+    }
+
+    /// Stores a number in the type of the image.
+    fn put_number(&mut self, c: usize, y: isize, x: usize, v: f64) {
+        dispatch!(self.geometry.dtype, T => self.put::<T>(c, y, x, T::from_f64(v)));
+    }
+
     fn put<T: Pixel>(&mut self, c: usize, y: isize, x: usize, v: T) {
         reads::wrote([y, x.cast_signed()]);
         let at = self.at(c, y, x);
@@ -132,9 +141,7 @@ impl HostImage {
     /// As [`HostImage::sample`], of pixels of any type converted to `T`.
     fn converted<T: Pixel>(&self, c: usize, y: isize, x: isize, border: Border) -> T {
         match (self.resolve(y, border), border.map(x, self.geometry.shape.width)) {
-            (Some(y), Some(x)) => dispatch!(self.geometry.dtype, P => {
-                convert_pixel::<P, T>(self.get(c, y, x), Conversion::Nearest)
-            }),
+            (Some(y), Some(x)) => T::from_f64(self.number(c, y, x)),
             _ => border.constant().map_or(T::ZERO, T::from_f64),
         }
     }
@@ -221,26 +228,24 @@ fn evaluate_whole(operation: &Whole, inputs: &[HostImage], output: &mut HostImag
                 }
             }
         }),
-        Whole::Lookup(_) => dispatch!(out.dtype, T => dispatch!(inputs[0].geometry.dtype, S => {
+        Whole::Lookup(_) => {
+            let lowest = dispatch!(inputs[0].geometry.dtype, S => S::LOWEST.to_f64());
             for c in 0..out.shape.planes() {
                 for y in rows.start..rows.end {
                     for x in 0..out.shape.width {
-                        let entry = (inputs[0].get::<S>(c, y, x).to_f64() - S::LOWEST.to_f64()) as usize;
-                        output.put::<T>(c, y, x, inputs[1].get(0, 0, entry));
+                        let entry = (inputs[0].number(c, y, x) - lowest) as usize;
+                        output.put_number(c, y, x, inputs[1].number(0, 0, entry));
                     }
                 }
             }
-        })),
+        }
         Whole::Remap(Remap { sampling: how, border }) => dispatch!(out.dtype, T => {
             let (of, volume) = (inputs[0].geometry.shape, inputs.len() == 4);
             for p in 0..out.shape.planes() {
                 let (level, channel) = (p / out.shape.channels, p % out.shape.channels);
                 for y in rows.start..rows.end {
                     for x in 0..out.shape.width {
-                        let at = |c: &HostImage| {
-                            let plane = if volume { level } else { 0 };
-                            dispatch!(c.geometry.dtype, C => c.get::<C>(plane, y, x).to_f64())
-                        };
+                        let at = |c: &HostImage| c.number(if volume { level } else { 0 }, y, x);
                         let position: Vec<f64> = inputs[1..].iter().map(at).collect();
                         let read = |place: &[isize]| {
                             let (z, place) = if volume { (place[0], &place[1..]) } else { (level.cast_signed(), place) };
@@ -266,16 +271,20 @@ fn evaluate_whole(operation: &Whole, inputs: &[HostImage], output: &mut HostImag
                 }
             }
         }),
-        Whole::Windowed(how) => dispatch!(out.dtype, T => dispatch!(inputs[0].geometry.dtype, S => {
+        Whole::Windowed(how) => {
+            let dtype = inputs[0].geometry.dtype;
             for c in 0..out.shape.planes() {
                 for y in rows.start..rows.end {
                     for x in 0..out.shape.width {
-                        let read = |dy, dx| inputs[0].sample::<S>(c, y + dy, x.cast_signed() + dx, how.border);
-                        output.put::<T>(c, y, x, windowed::windowed_at(how, read));
+                        let read = |dy: isize, dx: isize| {
+                            let (y, x) = (y + dy, x.cast_signed() + dx);
+                            dispatch!(dtype, S => inputs[0].sample::<S>(c, y, x, how.border).to_f64())
+                        };
+                        output.put_number(c, y, x, windowed::windowed_at(how, dtype, &read));
                     }
                 }
             }
-        })),
+        }
         Whole::Fourier(how) => dispatch_float!(out.dtype, T => {
             let part = Rect { rows, columns: Window::whole(out.shape.width) };
             let read = |c, y, x| inputs[0].sample::<T>(c, y, x, how.border);
@@ -294,10 +303,8 @@ fn evaluate_whole(operation: &Whole, inputs: &[HostImage], output: &mut HostImag
         Whole::Components(Components { neighbours: how }) => {
             let Shape { depth, height, width, .. } = out.shape;
             let pixel = |i: usize| (i / width / height, (i / width % height).cast_signed(), i % width);
-            let there: Vec<bool> = dispatch!(inputs[0].geometry.dtype, T => {
-                let pixels = (0..out.shape.len()).map(pixel);
-                pixels.map(|(z, y, x)| inputs[0].get::<T>(z, y, x).to_f64() != 0.0).collect()
-            });
+            let pixels = (0..out.shape.len()).map(pixel);
+            let there: Vec<bool> = pixels.map(|(z, y, x)| inputs[0].number(z, y, x) != 0.0).collect();
             for (i, label) in components(&there, [depth, height, width], *how).into_iter().enumerate() {
                 let (z, y, x) = pixel(i);
                 output.put(z, y, x, label);
@@ -312,38 +319,37 @@ fn evaluate_whole(operation: &Whole, inputs: &[HostImage], output: &mut HostImag
                 }
             }
         }),
-        Whole::RowReduce(how) => dispatch!(inputs[0].geometry.dtype, T => {
+        Whole::RowReduce(how) => {
             let operand = inputs.get(1).map(|m| m.get(0, 0, 0));
             let width = inputs[0].geometry.shape.width;
             for c in 0..out.shape.planes() {
                 for y in rows.start..rows.end {
-                    let results = reduce::row(*how, (0..width).map(|x| inputs[0].get::<T>(c, y, x)), operand);
-                    for (x, v) in results.into_iter().enumerate() {
-                        dispatch!(out.dtype, R => output.put(c, y, x, R::from_scalar(v)));
-                    }
+                    let row: Vec<f64> = (0..width).map(|x| inputs[0].number(c, y, x)).collect();
+                    let results = reduce::row(*how, &row, operand);
+                    results.into_iter().enumerate().for_each(|(x, v)| output.put_number(c, y, x, v));
                 }
             }
-        }),
-        Whole::Running(_) => dispatch!(inputs[0].geometry.dtype, T => {
+        }
+        Whole::Running(_) => {
             for c in 0..out.shape.planes() {
                 for y in rows.start..rows.end {
-                    let line: Vec<f64> = (0..out.shape.width).map(|x| inputs[0].get::<T>(c, y, x).to_f64()).collect();
+                    let line: Vec<f64> = (0..out.shape.width).map(|x| inputs[0].number(c, y, x)).collect();
                     running(&line).into_iter().enumerate().for_each(|(x, v)| output.put::<f64>(c, y, x, v));
                 }
             }
-        }),
-        Whole::NearestRow(_) => dispatch!(inputs[0].geometry.dtype, T => {
+        }
+        Whole::NearestRow(_) => {
             let height = inputs[0].geometry.shape.height;
             for c in 0..out.shape.planes() {
                 for y in rows.start..rows.end {
                     for x in 0..out.shape.width {
-                        let there = |y: usize| inputs[0].get::<T>(c, y.cast_signed(), x) != T::ZERO;
+                        let there = |y: usize| inputs[0].number(c, y.cast_signed(), x) != 0.0;
                         let column: Vec<bool> = (0..height).map(there).collect();
                         output.put(c, y, x, distance::nearest_row(&column, y.cast_unsigned()));
                     }
                 }
             }
-        }),
+        }
         Whole::NearestPixel(how) => dispatch!(out.dtype, T => {
             for c in 0..out.shape.planes() {
                 for y in rows.start..rows.end {
@@ -354,13 +360,13 @@ fn evaluate_whole(operation: &Whole, inputs: &[HostImage], output: &mut HostImag
                 }
             }
         }),
-        Whole::RunningDepth(_) => dispatch!(inputs[0].geometry.dtype, T => {
+        Whole::RunningDepth(_) => {
             for c in 0..out.shape.channels {
                 for y in rows.start..rows.end {
                     for x in 0..out.shape.width {
                         let planes = (0..out.shape.depth).map(|z| z * out.shape.channels + c);
                         planes.fold(None, |sum: Option<f64>, plane| {
-                            let v = inputs[0].get::<T>(plane, y, x).to_f64();
+                            let v = inputs[0].number(plane, y, x);
                             let sum = sum.map_or(v, |sum| sum + v);
                             output.put::<f64>(plane, y, x, sum);
                             Some(sum)
@@ -368,7 +374,7 @@ fn evaluate_whole(operation: &Whole, inputs: &[HostImage], output: &mut HostImag
                     }
                 }
             }
-        }),
+        }
         Whole::Fold(how) => dispatch!(out.dtype, T => {
             let at = |c, y: usize, x| inputs[0].get::<T>(c, y.cast_signed(), x);
             let results = reduce::folded(*how, inputs[0].geometry.shape, &at);
@@ -381,12 +387,9 @@ fn evaluate_whole(operation: &Whole, inputs: &[HostImage], output: &mut HostImag
             let of = inputs[0].geometry.shape;
             for (p, y) in (0..of.planes()).flat_map(|p| (over_input.start..over_input.end).map(move |y| (p, y))) {
                 for x in 0..of.width {
-                    let label = dispatch!(inputs[0].geometry.dtype, L => inputs[0].get::<L>(p, y, x).to_f64());
+                    let label = inputs[0].number(p, y, x);
                     if label >= 0.0 && label < how.count() as f64 {
-                        let v = inputs.get(1).map_or(
-                            0.0,
-                            |image| dispatch!(image.geometry.dtype, T => image.get::<T>(p, y, x).to_f64()),
-                        );
+                        let v = inputs.get(1).map_or(0.0, |image| image.number(p, y, x));
                         labels::enter(*how, &mut table, first, label as usize, (y.cast_unsigned(), x), v);
                     }
                 }
@@ -399,37 +402,30 @@ fn evaluate_whole(operation: &Whole, inputs: &[HostImage], output: &mut HostImag
                 }
             }
         }
-        Whole::Tiles(Tiled { grid, reduce: how }) => dispatch!(inputs[0].geometry.dtype, T => {
+        Whole::Tiles(Tiled { grid, reduce: how }) => {
             for c in 0..out.shape.planes() {
                 for y in rows.start..rows.end {
                     for x in 0..out.shape.width {
-                        let (down, along) = grid.rectangle(inputs[0].geometry.shape, y.cast_unsigned(), x);
-                        let count = down.len() * along.len();
-                        let get = |y: usize, x| inputs[0].get::<T>(c, y.cast_signed(), x);
-                        let pixels = down.map(|y| along.clone().map(move |x| get(y, x)));
-                        let numbers = pixels.clone().map(|row| row.map(Pixel::to_f64));
-                        match how {
-                            TileReduce::Sum => output.put(c, y, x, rectangle(Fold::Sum, numbers)),
-                            TileReduce::SquaredDeviation => output.put(c, y, x, squared_deviation(count, numbers)),
-                            _ => output.put::<T>(c, y, x, rectangle(how.fold(), pixels)),
-                        }
+                        let part = grid.rectangle(inputs[0].geometry.shape, y.cast_unsigned(), x);
+                        let at = |y: usize, x| inputs[0].number(c, y.cast_signed(), x);
+                        output.put_number(c, y, x, reduce::tile(*how, part, &at));
                     }
                 }
             }
-        }),
-        Whole::Histogram(how) => dispatch!(inputs[0].geometry.dtype, T => {
+        }
+        Whole::Histogram(how) => {
             let mut counts = vec![0.0; how.bins];
             for c in 0..inputs[0].geometry.shape.planes() {
                 for y in rows.start..rows.end {
                     for x in 0..inputs[0].geometry.shape.width {
-                        if let Some(b) = bin_of(inputs[0].get::<T>(c, y, x).to_f64(), how.lo(), how.hi(), how.bins) {
+                        if let Some(b) = bin_of(inputs[0].number(c, y, x), how.lo(), how.hi(), how.bins) {
                             counts[b] += 1.0;
                         }
                     }
                 }
             }
             counts.into_iter().enumerate().for_each(|(b, n)| output.put::<f64>(0, 0, b, n));
-        }),
+        }
     }
 }
 
@@ -485,9 +481,9 @@ fn map_pixel(m: &MapKernel, inputs: &[HostImage], out: Geometry, (c, y, x): (usi
     for i in &m.code {
         let args: Vec<Scalar> = i.args.iter().map(|&a| value(a, &results)).collect();
         let v = match i.op {
-            InstrOp::Convert(rule) => dispatch!(i.operand, S => dispatch!(i.result, D => {
-                convert_pixel::<S, D>(S::from_scalar(args[0]), rule).scalar()
-            })),
+            InstrOp::Convert(rule) => {
+                dispatch!(i.result, D => convert_pixel::<f64, D>(args[0].to_f64(), rule).scalar())
+            }
             InstrOp::Pixel(op) => dispatch!(i.operand, T => match op.info().kind {
                 PixelKind::Select => if args[0].to_f64() != 0.0 { args[1] } else { args[2] },
                 kind => {

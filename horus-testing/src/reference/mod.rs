@@ -127,9 +127,9 @@ pub fn convert(image: &Image, dtype: DType) -> Image {
 }
 
 fn converted(image: &Image, dtype: DType, rule: Conversion) -> Image {
-    horus_base::dispatch!(image.dtype(), S => horus_base::dispatch!(dtype, D => {
-        Image::from_fn(image.shape, |c, y, x| convert_pixel::<S, D>(image.at(c, y, x), rule))
-    }))
+    horus_base::dispatch!(dtype, D => {
+        Image::from_fn(image.shape, |c, y, x| convert_pixel::<f64, D>(image.number(c, y, x), rule))
+    })
 }
 
 /// Planes read through a map, as an image of shape `shape`.
@@ -142,27 +142,26 @@ pub fn planes(image: &Image, map: &PlaneMap, shape: Shape) -> Image {
 
 /// For each pixel, the entry of `table` at that index.
 pub fn lookup(image: &Image, table: &Image) -> Image {
-    horus_base::dispatch!(image.dtype(), S => horus_base::dispatch!(table.dtype(), D => {
-        let entry = |c, y, x| (image.at::<S>(c, y, x).to_f64() - S::LOWEST.to_f64()) as usize;
+    let lowest = horus_base::dispatch!(image.dtype(), S => S::LOWEST.to_f64());
+    let entry = |c, y, x| (image.number(c, y, x) - lowest) as usize;
+    horus_base::dispatch!(table.dtype(), D => {
         Image::from_fn(image.shape, |c, y, x| table.at::<D>(0, 0, entry(c, y, x)))
-    }))
+    })
 }
 
 /// The connected components of the nonzero pixels of one channel.
 pub fn label(image: &Image, how: Connectivity) -> Image {
     let Shape { depth, height, width, .. } = image.shape;
-    let there: Vec<bool> = horus_base::dispatch!(image.dtype(), T => {
-        image.as_slice::<T>().iter().map(|v| v.to_f64() != 0.0).collect()
-    });
+    let there: Vec<bool> = image.numbers().into_iter().map(|v| v != 0.0).collect();
     Image::new(image.shape, components::components(&there, [depth, height, width], how))
 }
 
 /// The offset of the nearest background row of each pixel's column.
 pub fn nearest_row(image: &Image) -> Image {
-    horus_base::dispatch!(image.dtype(), T => Image::from_fn(image.shape, |p, y, x| {
-        let column: Vec<bool> = (0..image.shape.height).map(|y| image.at::<T>(p, y, x) != T::ZERO).collect();
+    Image::from_fn(image.shape, |p, y, x| {
+        let column: Vec<bool> = (0..image.shape.height).map(|y| image.number(p, y, x) != 0.0).collect();
         distance::nearest_row(&column, y)
-    }))
+    })
 }
 
 /// The nearest background pixel of each pixel, from the offsets of rows, as an image of type `dtype`.

@@ -1,6 +1,8 @@
 //! Reductions, in the fixed order of [`ops::reduce`](horus_plan::ops::reduce).
 
-use super::{Image, Pixel, Scalar, Shape};
+use std::ops::Range;
+
+use super::{Image, Pixel, Shape};
 use horus_plan::ops::labels::{self, LabelReduce};
 use horus_plan::ops::reduce::{self, Fold, Moments, RowReduce, bin_of};
 use horus_plan::ops::tiles::{self, Grid, TileReduce};
@@ -10,31 +12,22 @@ use horus_plan::ops::tiles::{self, Grid, TileReduce};
 ///
 /// # Panics
 /// If a required operand is missing.
-pub(super) fn row<T: Pixel>(
-    how: RowReduce,
-    mut row: impl Iterator<Item = T> + Clone,
-    operand: Option<f64>,
-) -> Vec<Scalar> {
+pub(super) fn row(how: RowReduce, row: &[f64], operand: Option<f64>) -> Vec<f64> {
     match how {
-        RowReduce::Sum => vec![reduce::fold(how.fold(), row.map(T::to_f64)).scalar()],
         RowReduce::SquaredDeviation => {
             let mean = operand.expect("the squared deviation has the mean as second input");
-            let squares = row.map(|p| {
-                let d = p.to_f64() - mean;
-                d * d
-            });
-            vec![reduce::fold(how.fold(), squares).scalar()]
+            vec![reduce::fold(how.fold(), row.iter().map(|v| (v - mean) * (v - mean)))]
         }
-        RowReduce::Min | RowReduce::Max => vec![reduce::fold(how.fold(), row).scalar()],
-        RowReduce::Extremes => [Fold::Min, Fold::Max].map(|how| reduce::fold(how, row.clone()).scalar()).to_vec(),
+        RowReduce::Sum | RowReduce::Min | RowReduce::Max => vec![reduce::fold(how.fold(), row.iter().copied())],
+        RowReduce::Extremes => [Fold::Min, Fold::Max].map(|how| reduce::fold(how, row.iter().copied())).to_vec(),
         RowReduce::Moments => {
-            let of = reduce::moments(row.map(T::to_f64));
-            [of.sum, of.squares, of.count].map(f64::scalar).to_vec()
+            let of = reduce::moments(row.iter().copied());
+            vec![of.sum, of.squares, of.count]
         }
         RowReduce::First => {
             let wanted = operand.expect("what is looked for is the second input");
-            let at = row.position(|p| p.to_f64() == wanted);
-            vec![at.map_or(f64::INFINITY, |at| at as f64).scalar()]
+            let at = row.iter().position(|v| *v == wanted);
+            vec![at.map_or(f64::INFINITY, |at| at as f64)]
         }
     }
 }
@@ -46,21 +39,17 @@ pub(super) fn row<T: Pixel>(
 /// If a required operand is missing.
 pub fn rows(image: &Image, how: RowReduce, operand: Option<&Image>) -> Image {
     let shape = Shape { width: how.columns(), ..image.shape };
-    let columns = 0..image.shape.width;
     let operand = operand.map(|o| o.at(0, 0, 0));
-    horus_base::dispatch!(image.dtype(), T => horus_base::dispatch!(how.result(image.dtype()), R => {
-        Image::from_fn(shape, |c, y, k| {
-            let of = columns.clone().map(|x| image.at::<T>(c, y, x));
-            R::from_scalar(row(how, of, operand)[k])
-        })
-    }))
+    let result = |c, y, k| {
+        let of: Vec<f64> = (0..image.shape.width).map(|x| image.number(c, y, x)).collect();
+        row(how, &of, operand)[k]
+    };
+    horus_base::dispatch!(how.result(image.dtype()), R => Image::from_fn(shape, |c, y, k| R::from_f64(result(c, y, k))))
 }
 
 /// The running sums of each row of each plane.
 pub fn running(image: &Image) -> Image {
-    let pixels: Vec<f64> = horus_base::dispatch!(image.dtype(), T => {
-        image.as_slice::<T>().iter().map(|p| p.to_f64()).collect()
-    });
+    let pixels = image.numbers();
     let rows = pixels.chunks(image.shape.width.max(1));
     Image::new(image.shape, rows.flat_map(reduce::running).collect::<Vec<f64>>())
 }
@@ -68,9 +57,7 @@ pub fn running(image: &Image) -> Image {
 /// Running sums over the levels, in `f64`.
 pub fn running_depth(image: &Image) -> Image {
     let level = image.shape.area() * image.shape.channels;
-    let mut sums: Vec<f64> = horus_base::dispatch!(image.dtype(), T => {
-        image.as_slice::<T>().iter().map(|p| p.to_f64()).collect()
-    });
+    let mut sums = image.numbers();
     for i in level..sums.len() {
         sums[i] += sums[i - level];
     }
@@ -78,7 +65,7 @@ pub fn running_depth(image: &Image) -> Image {
 }
 
 /// [`fold`] of an image of extent `of`, whose pixels are `at` plane, row and column.
-pub(super) fn folded<T: Pixel>(how: Fold, of: Shape, at: &impl Fn(usize, usize, usize) -> T) -> Vec<T> {
+pub(super) fn folded<T: Pixel>(how: Fold, of: Shape, at: &dyn Fn(usize, usize, usize) -> T) -> Vec<T> {
     let planes = 0..of.planes();
     let column = |x| planes.clone().map(move |c| (0..of.height).map(move |y| at(c, y, x)));
     match how {
@@ -114,10 +101,10 @@ pub fn labels(labels: &Image, image: Option<&Image>, how: LabelReduce) -> Image 
     let mut out = vec![labels::identity(how); rows * columns];
     for p in 0..labels.shape.planes() {
         for (y, x) in (0..height).flat_map(|y| (0..width).map(move |x| (y, x))) {
-            let label = horus_base::dispatch!(labels.dtype(), L => labels.at::<L>(p, y, x).to_f64());
+            let label = labels.number(p, y, x);
             if label >= 0.0 && label < how.count() as f64 {
-                let value = |image: &Image| horus_base::dispatch!(image.dtype(), T => image.at::<T>(p, y, x).to_f64());
-                labels::enter(how, &mut out, 0, label as usize, (y, x), image.map_or(0.0, value));
+                let value = image.map_or(0.0, |image| image.number(p, y, x));
+                labels::enter(how, &mut out, 0, label as usize, (y, x), value);
             }
         }
     }
@@ -126,34 +113,31 @@ pub fn labels(labels: &Image, image: Option<&Image>, how: LabelReduce) -> Image 
 
 /// Each rectangle of a grid reduced; `out` is the extent of the grid.
 pub fn tiles(image: &Image, grid: Grid, how: TileReduce, out: Shape) -> Image {
-    horus_base::dispatch!(image.dtype(), T => {
-        let rectangle = |c, y, x| {
-            let (rows, columns) = grid.rectangle(image.shape, y, x);
-            rows.map(move |y| columns.clone().map(move |x| image.at::<T>(c, y, x)))
-        };
-        match how {
-            TileReduce::Min | TileReduce::Max => {
-                Image::from_fn(out, |c, y, x| tiles::rectangle::<T, _>(how.fold(), rectangle(c, y, x)))
-            }
-            TileReduce::Sum => Image::from_fn(out, |c, y, x| {
-                tiles::rectangle(Fold::Sum, rectangle(c, y, x).map(|row| row.map(Pixel::to_f64)))
-            }),
-            TileReduce::SquaredDeviation => Image::from_fn(out, |c, y, x| {
-                let (rows, columns) = grid.rectangle(image.shape, y, x);
-                let values = rectangle(c, y, x).map(|row| row.map(Pixel::to_f64));
-                tiles::squared_deviation(rows.len() * columns.len(), values)
-            }),
-        }
-    })
+    let result = |c, y, x| tile(how, grid.rectangle(image.shape, y, x), &|y, x| image.number(c, y, x));
+    horus_base::dispatch!(how.result(image.dtype()), R => Image::from_fn(out, |c, y, x| R::from_f64(result(c, y, x))))
+}
+
+/// The pixels, which `at` yields, of a rectangle of `rows` and `columns` reduced.
+pub(super) fn tile(
+    how: TileReduce,
+    (rows, columns): (Range<usize>, Range<usize>),
+    at: &dyn Fn(usize, usize) -> f64,
+) -> f64 {
+    let count = rows.len() * columns.len();
+    let values = rows.map(|y| columns.clone().map(move |x| at(y, x)));
+    match how {
+        TileReduce::SquaredDeviation => tiles::squared_deviation(count, values),
+        TileReduce::Sum | TileReduce::Min | TileReduce::Max => tiles::rectangle(how.fold(), values),
+    }
 }
 
 /// Counts in `bins` equal bins over `lo..=hi` of the pixels of all planes; see [`bin_of`].
 pub fn histogram(image: &Image, bins: usize, lo: f64, hi: f64) -> Image {
     let mut counts = vec![0.0f64; bins];
-    horus_base::dispatch!(image.dtype(), T => for p in image.as_slice::<T>() {
-        if let Some(bin) = bin_of(p.to_f64(), lo, hi, bins) {
+    for v in image.numbers() {
+        if let Some(bin) = bin_of(v, lo, hi, bins) {
             counts[bin] += 1.0;
         }
-    });
+    }
     Image::new(Shape::new(1, bins, 1), counts)
 }

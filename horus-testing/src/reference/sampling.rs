@@ -17,10 +17,7 @@ pub fn remap(image: &Image, coordinates: &[&Image], how: Sampling, border: Borde
     horus_base::dispatch!(image.dtype(), T => Image::from_fn(shape, |plane, y, x| {
         let (level, channel) = (plane / shape.channels, plane % shape.channels);
         let of = if coordinates.len() == 3 { level } else { 0 };
-        let position: Vec<f64> = coordinates
-            .iter()
-            .map(|c| horus_base::dispatch!(c.dtype(), C => c.at::<C>(of, y, x).to_f64()))
-            .collect();
+        let position: Vec<f64> = coordinates.iter().map(|c| c.number(of, y, x)).collect();
         sample::<T>(how, &position, &|place| {
             let (z, place) = if place.len() == 3 { (place[0], &place[1..]) } else { (level.cast_signed(), place) };
             match border.map(z, image.shape.depth) {

@@ -2,49 +2,42 @@
 
 use std::cmp::Ordering;
 
-use super::{Image, Pixel};
-use horus_base::dtype::{DType, Float};
+use super::Image;
+use horus_base::dtype::{DType, Float, Pixel};
 use horus_plan::ops::neighbourhood::Reach;
 use horus_plan::ops::windowed::{BoxMean, Ranked, Sliding, Windowed, line_sum, summed};
 
 /// A windowed operation, as an image of type `dtype`.
 pub fn windowed(image: &Image, how: &Sliding, dtype: DType) -> Image {
-    horus_base::dispatch!(image.dtype(), S => horus_base::dispatch!(dtype, T => {
-        Image::from_fn(image.shape, |c, y, x| {
-            let read = |dy, dx| image.read::<S>(c, y.cast_signed() + dy, x.cast_signed() + dx, how.border);
-            windowed_at::<S, T>(how, read)
-        })
+    horus_base::dispatch!(dtype, T => Image::from_fn(image.shape, |c, y, x| {
+        let read = |dy, dx| image.read_number(c, y.cast_signed() + dy, x.cast_signed() + dx, how.border);
+        T::from_f64(windowed_at(how, image.dtype(), &read))
     }))
 }
 
-/// The result, of type `T`, of the window whose pixels `read` yields.
-pub(super) fn windowed_at<S: Pixel, T: Pixel>(how: &Sliding, read: impl Fn(isize, isize) -> S) -> T {
+/// The result of the window whose pixels, of type `dtype`, `read` yields, not yet rounded to the result type.
+pub(super) fn windowed_at(how: &Sliding, dtype: DType, read: &dyn Fn(isize, isize) -> f64) -> f64 {
     match &how.how {
-        Windowed::Mean(mean) => T::from_f64(mean_at(mean, read)),
-        Windowed::Rank(rank) => T::from_scalar(ranked(rank, read).scalar()),
+        Windowed::Mean(mean) => match summed(dtype) {
+            DType::F32 => mean_of::<f32>(mean, read).into(),
+            _ => mean_of::<f64>(mean, read),
+        },
+        Windowed::Rank(rank) => ranked(rank, read),
     }
 }
 
-/// The mean of the values of `read` in the rectangle, not yet rounded to the result type.
-fn mean_at<S: Pixel>(mean: &BoxMean, read: impl Fn(isize, isize) -> S) -> f64 {
-    match summed(S::DTYPE) {
-        DType::F32 => mean_of::<S, f32>(mean, read).into(),
-        _ => mean_of::<S, f64>(mean, read),
-    }
-}
-
-fn mean_of<S: Pixel, A: Float>(mean: &BoxMean, read: impl Fn(isize, isize) -> S) -> A {
+fn mean_of<A: Float>(mean: &BoxMean, read: &dyn Fn(isize, isize) -> f64) -> A {
     let Reach { up, left, .. } = mean.reach;
     let at = |i: usize, before: usize| i.cast_signed() - before.cast_signed();
-    let row = |y: usize| line_sum(mean.width(), &|x| A::from_f64(read(at(y, up), at(x, left)).to_f64()));
+    let row = |y: usize| line_sum(mean.width(), &|x| A::from_f64(read(at(y, up), at(x, left))));
     let sum = line_sum(mean.height(), &row);
     if mean.count == 0 { sum } else { sum.div(A::from_f64(mean.count as f64)) }
 }
 
 /// The pixel of the given rank among the values of `read` under the footprint.
-fn ranked<S: Pixel>(rank: &Ranked, read: impl Fn(isize, isize) -> S) -> S {
+fn ranked(rank: &Ranked, read: &dyn Fn(isize, isize) -> f64) -> f64 {
     let pixels = rank.spans.iter().flat_map(|s| (s.from..s.to).map(|x| read(s.y as isize, x as isize)));
-    let mut pixels: Vec<S> = pixels.collect();
+    let mut pixels: Vec<f64> = pixels.collect();
     pixels.sort_by(|a, b| match (a.is_nan(), b.is_nan()) {
         (true, other) => {
             if other {
@@ -54,7 +47,7 @@ fn ranked<S: Pixel>(rank: &Ranked, read: impl Fn(isize, isize) -> S) -> S {
             }
         }
         (false, true) => Ordering::Less,
-        _ => a.to_f64().total_cmp(&b.to_f64()),
+        _ => a.total_cmp(b),
     });
     pixels[rank.place]
 }
