@@ -34,11 +34,11 @@ impl Image {
     }
 
     /// An image whose pixel in plane `c`, row `y` and column `x` is `f(c, y, x)`.
-    pub fn from_fn<T: Pixel>(shape: Shape, f: impl Fn(usize, usize, usize) -> T) -> Image {
-        Image::computed(shape, &f)
+    pub fn from_fn<T: Pixel>(shape: Shape, mut f: impl FnMut(usize, usize, usize) -> T) -> Image {
+        Image::computed(shape, &mut f)
     }
 
-    fn computed<T: Pixel>(shape: Shape, f: &dyn Fn(usize, usize, usize) -> T) -> Image {
+    fn computed<T: Pixel>(shape: Shape, f: &mut dyn FnMut(usize, usize, usize) -> T) -> Image {
         let mut pixels = Vec::with_capacity(shape.len());
         for c in 0..shape.planes() {
             for y in 0..shape.height {

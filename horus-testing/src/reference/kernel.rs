@@ -2,6 +2,10 @@
 //! of a device.
 // Long, as it holds the definition of each kernel.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::hash::Hash;
+
 use super::components::components;
 use super::distance;
 use super::geometric::{beyond, sample};
@@ -176,16 +180,17 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
             let (m, inputs) = without_chains(m, inputs, out);
             evaluate(&Kernel::Map(m), &inputs, output, rows);
         }
-        Kernel::Map(m) => dispatch!(out.dtype, T => {
+        Kernel::Map(m) => {
+            let map = Map::of(m);
             for c in 0..out.shape.planes() {
                 for y in rows.start..rows.end {
                     for x in 0..out.shape.width {
-                        let v = map_pixel(m, inputs, out, (c, y, x));
-                        output.put::<T>(c, y, x, T::from_scalar(v));
+                        let v = map.pixel(inputs, out, (c, y, x));
+                        dispatch!(out.dtype, T => output.put::<T>(c, y, x, T::from_scalar(v)));
                     }
                 }
             }
-        }),
+        }
         Kernel::Repeat(repeat) => {
             let step = Kernel::Map(repeat.body.clone());
             let mut inputs = inputs.to_vec();
@@ -457,108 +462,144 @@ fn without_chains(m: &MapKernel, inputs: &[HostImage], out: Geometry) -> (MapKer
     (m, inputs)
 }
 
-fn map_pixel(m: &MapKernel, inputs: &[HostImage], out: Geometry, (c, y, x): (usize, isize, usize)) -> Scalar {
-    let leaves: Vec<Scalar> = m
-        .leaves
-        .iter()
-        .map(|l| dispatch!(l.dtype, T => leaf::<T>(m, l, inputs, out, (c, y, x.cast_signed())).scalar()))
-        .collect();
-    let mut results: Vec<Scalar> = Vec::new();
-    let value = |v: Val, results: &[Scalar]| match v {
-        Val::Leaf(i) => leaves[i],
-        Val::Instr(i) => results[i],
-        Val::Const(s) => s,
-        Val::Index(axis, dtype) => {
-            let at = match axis {
-                Axis::Rows => y.rem_euclid(out.shape.height.cast_signed()).cast_unsigned(),
-                Axis::Columns => x,
-                Axis::Channels => c % out.shape.channels,
-                Axis::Depth => c / out.shape.channels,
-            };
-            Scalar::from_f64(dtype, at as f64)
-        }
-    };
-    for i in &m.code {
-        let args: Vec<Scalar> = i.args.iter().map(|&a| value(a, &results)).collect();
-        let v = match i.op {
-            InstrOp::Convert(rule) => {
-                dispatch!(i.result, D => convert_pixel::<f64, D>(args[0].to_f64(), rule).scalar())
+/// A kernel of pixels, and what many pixels read of it, which is computed once.
+struct Map<'a> {
+    kernel: &'a MapKernel,
+    /// Results of each row pass, and the pixels of a chain.
+    passes: Vec<Known<(usize, isize, isize), f64>>,
+    pixels: Known<(usize, isize, usize), Scalar>,
+    chains: Vec<Map<'a>>,
+}
+
+type Known<At, V> = RefCell<HashMap<At, V>>;
+
+/// The value at a place, computed if it is not known. Recorded reads are those of each pixel alone.
+fn once<At: Eq + Hash, V: Copy>(known: &Known<At, V>, at: At, compute: impl FnOnce() -> V) -> V {
+    if reads::recording() {
+        return compute();
+    }
+    if let Some(v) = known.borrow().get(&at) {
+        return *v;
+    }
+    let v = compute();
+    known.borrow_mut().insert(at, v);
+    v
+}
+
+impl<'a> Map<'a> {
+    fn of(kernel: &'a MapKernel) -> Map<'a> {
+        let passes = kernel.stages.iter().map(|_| Known::default()).collect();
+        Map { kernel, passes, pixels: Known::default(), chains: kernel.chains.iter().map(Map::of).collect() }
+    }
+
+    fn pixel(&self, inputs: &[HostImage], out: Geometry, (c, y, x): (usize, isize, usize)) -> Scalar {
+        let m = self.kernel;
+        let leaves: Vec<Scalar> = m
+            .leaves
+            .iter()
+            .map(|l| dispatch!(l.dtype, T => self.leaf::<T>(l, inputs, out, (c, y, x.cast_signed())).scalar()))
+            .collect();
+        let mut results: Vec<Scalar> = Vec::new();
+        let value = |v: Val, results: &[Scalar]| match v {
+            Val::Leaf(i) => leaves[i],
+            Val::Instr(i) => results[i],
+            Val::Const(s) => s,
+            Val::Index(axis, dtype) => {
+                let at = match axis {
+                    Axis::Rows => y.rem_euclid(out.shape.height.cast_signed()).cast_unsigned(),
+                    Axis::Columns => x,
+                    Axis::Channels => c % out.shape.channels,
+                    Axis::Depth => c / out.shape.channels,
+                };
+                Scalar::from_f64(dtype, at as f64)
             }
-            InstrOp::Pixel(op) => dispatch!(i.operand, T => match op.info().kind {
-                PixelKind::Select => if args[0].to_f64() != 0.0 { args[1] } else { args[2] },
-                kind => {
-                    let args: Vec<T> = args.iter().map(|&a| T::from_scalar(a)).collect();
-                    if kind == PixelKind::Compare { Scalar::U8(holds(op, &args).into()) } else { body(op, &args).scalar() }
-                }
-            }),
         };
-        results.push(v);
-    }
-    m.result.map_or(Scalar::from_f64(out.dtype, 0.0), |v| value(v, &results))
-}
-
-/// The pixel that a filter reads at row `y` and column `x` of an input, or of a chain, which is an
-/// image of the extent of `out`.
-fn read<T: Pixel>(
-    m: &MapKernel,
-    source: Source,
-    inputs: &[HostImage],
-    out: Geometry,
-    (c, y, x): (usize, isize, isize),
-    border: Border,
-) -> T {
-    let chain = match source {
-        Source::Input(i) => return inputs[i].sample(c, y, x, border),
-        Source::Chain(chain) => &m.chains[chain],
-        Source::Stage(_) => unreachable!("a row pass is no image"),
-    };
-    match (border.map(y, out.shape.height), border.map(x, out.shape.width)) {
-        (Some(y), Some(x)) => T::from_scalar(map_pixel(chain, inputs, out, (c, y.cast_signed(), x))),
-        _ => border.constant().map_or(T::ZERO, T::from_f64),
-    }
-}
-
-fn leaf<T: Pixel>(m: &MapKernel, l: &Leaf, inputs: &[HostImage], out: Geometry, at: (usize, isize, isize)) -> T {
-    let (c, y, x) = at;
-    match &l.op {
-        LeafOp::Load(i) => inputs[*i].get(c, y, x.cast_unsigned()),
-        LeafOp::LoadPlane(i, map) => match map.at(c) {
-            Some(plane) => inputs[*i].get(plane, y, x.cast_unsigned()),
-            None => map.border.constant().map_or(T::ZERO, T::from_f64),
-        },
-        LeafOp::Shift(source, [dy, dx], b) => read(m, *source, inputs, out, (c, y + dy, x + dx), *b),
-        LeafOp::Correlate(Source::Stage(s), f, b) => {
-            let stage = &m.stages[*s];
-            let row = |dy: isize, _| -> T::Linear {
-                // A column filter reads row-pass results; beyond the image those of the mapped row,
-                // or the constant.
-                let y = match stage.source {
-                    Source::Input(i) => inputs[i].resolve(y + dy, *b),
-                    _ => b.map(y + dy, out.shape.height).map(usize::cast_signed),
-                };
-                let Some(y) = y else {
-                    return b.constant().map_or(T::Linear::ZERO, T::Linear::from_f64);
-                };
-                let at = |dy, dx| read::<T>(m, stage.source, inputs, out, (c, y + dy, x + dx), stage.border);
-                correlate_at(&stage.filter, |dy, dx| at(dy, dx).to_linear())
+        for i in &m.code {
+            let args: Vec<Scalar> = i.args.iter().map(|&a| value(a, &results)).collect();
+            let v = match i.op {
+                InstrOp::Convert(rule) => {
+                    dispatch!(i.result, D => convert_pixel::<f64, D>(args[0].to_f64(), rule).scalar())
+                }
+                InstrOp::Pixel(op) => dispatch!(i.operand, T => match op.info().kind {
+                    PixelKind::Select => if args[0].to_f64() != 0.0 { args[1] } else { args[2] },
+                    kind => {
+                        let args: Vec<T> = args.iter().map(|&a| T::from_scalar(a)).collect();
+                        if kind == PixelKind::Compare { Scalar::U8(holds(op, &args).into()) } else { body(op, &args).scalar() }
+                    }
+                }),
             };
-            T::from_f64(correlate_at::<T::Linear>(f, row).to_f64())
+            results.push(v);
         }
-        LeafOp::Correlate(source, f, b) => {
-            let at = |dy, dx| read::<T>(m, *source, inputs, out, (c, y + dy, x + dx), *b).to_linear();
-            T::from_f64(correlate_at::<T::Linear>(f, at).to_f64())
+        m.result.map_or(Scalar::from_f64(out.dtype, 0.0), |v| value(v, &results))
+    }
+
+    /// The pixel that a filter reads at row `y` and column `x` of an input, or of a chain, which is an
+    /// image of the extent of `out`.
+    fn read<T: Pixel>(
+        &self,
+        source: Source,
+        inputs: &[HostImage],
+        out: Geometry,
+        (c, y, x): (usize, isize, isize),
+        border: Border,
+    ) -> T {
+        let chain = match source {
+            Source::Input(i) => return inputs[i].sample(c, y, x, border),
+            Source::Chain(chain) => &self.chains[chain],
+            Source::Stage(_) => unreachable!("a row pass is no image"),
+        };
+        match (border.map(y, out.shape.height), border.map(x, out.shape.width)) {
+            (Some(y), Some(x)) => {
+                let at = (c, y.cast_signed(), x);
+                T::from_scalar(once(&chain.pixels, at, || chain.pixel(inputs, out, at)))
+            }
+            _ => border.constant().map_or(T::ZERO, T::from_f64),
         }
-        LeafOp::Order(i, filter, b) => order_at(filter, |dy, dx| inputs[*i].sample(c, y + dy, x + dx, *b)),
-        LeafOp::Warp(i, map, how, edge) => {
-            let (py, px) = map.at(y as i64, x as i64);
-            let read = |y, x| inputs[*i].converted::<T>(c, y, x, edge.border());
-            beyond(edge, y, x).unwrap_or_else(|| sample(*how, py, px, read))
-        }
-        LeafOp::Flip(i, flip) => {
-            let s = inputs[*i].geometry.shape;
-            let y = if flip.rows() { s.height.cast_signed() - 1 - y } else { y };
-            let x = if matches!(flip, Flip::Vertical) { x } else { s.width.cast_signed() - 1 - x };
-            inputs[*i].get(c, y, x.cast_unsigned())
+    }
+
+    fn leaf<T: Pixel>(&self, l: &Leaf, inputs: &[HostImage], out: Geometry, at: (usize, isize, isize)) -> T {
+        let (c, y, x) = at;
+        match &l.op {
+            LeafOp::Load(i) => inputs[*i].get(c, y, x.cast_unsigned()),
+            LeafOp::LoadPlane(i, map) => match map.at(c) {
+                Some(plane) => inputs[*i].get(plane, y, x.cast_unsigned()),
+                None => map.border.constant().map_or(T::ZERO, T::from_f64),
+            },
+            LeafOp::Shift(source, [dy, dx], b) => self.read(*source, inputs, out, (c, y + dy, x + dx), *b),
+            LeafOp::Correlate(Source::Stage(s), f, b) => {
+                let stage = &self.kernel.stages[*s];
+                let row = |dy: isize, _| -> T::Linear {
+                    // A column filter reads row-pass results; beyond the image those of the mapped row,
+                    // or the constant.
+                    let y = match stage.source {
+                        Source::Input(i) => inputs[i].resolve(y + dy, *b),
+                        _ => b.map(y + dy, out.shape.height).map(usize::cast_signed),
+                    };
+                    let Some(y) = y else {
+                        return b.constant().map_or(T::Linear::ZERO, T::Linear::from_f64);
+                    };
+                    let at = |dy, dx| self.read::<T>(stage.source, inputs, out, (c, y + dy, x + dx), stage.border);
+                    let sum = || correlate_at(&stage.filter, |dy, dx| at(dy, dx).to_linear()).to_f64();
+                    T::Linear::from_f64(once(&self.passes[*s], (c, y, x), sum))
+                };
+                T::from_f64(correlate_at::<T::Linear>(f, row).to_f64())
+            }
+            LeafOp::Correlate(source, f, b) => {
+                let at = |dy, dx| self.read::<T>(*source, inputs, out, (c, y + dy, x + dx), *b).to_linear();
+                T::from_f64(correlate_at::<T::Linear>(f, at).to_f64())
+            }
+            LeafOp::Order(i, filter, b) => order_at(filter, |dy, dx| inputs[*i].sample(c, y + dy, x + dx, *b)),
+            LeafOp::Warp(i, map, how, edge) => {
+                let (py, px) = map.at(y as i64, x as i64);
+                let read = |y, x| inputs[*i].converted::<T>(c, y, x, edge.border());
+                beyond(edge, y, x).unwrap_or_else(|| sample(*how, py, px, read))
+            }
+            LeafOp::Flip(i, flip) => {
+                let s = inputs[*i].geometry.shape;
+                let y = if flip.rows() { s.height.cast_signed() - 1 - y } else { y };
+                let x = if matches!(flip, Flip::Vertical) { x } else { s.width.cast_signed() - 1 - x };
+                inputs[*i].get(c, y, x.cast_unsigned())
+            }
         }
     }
 }

@@ -35,6 +35,11 @@ pub(super) fn read(image: &HostImage, at: [isize; 2]) {
     });
 }
 
+/// Returns true while reads are recorded.
+pub(super) fn recording() -> bool {
+    RECORD.with_borrow(Option::is_some)
+}
+
 /// Records that a pixel of the result was written.
 pub(super) fn wrote(at: [isize; 2]) {
     RECORD.with_borrow_mut(|record| {
