@@ -200,8 +200,13 @@ fn check(jobs: Vec<(Case, Tuning, Limits)>, name: &str) {
             let batch = next.fetch_add(1, Ordering::Relaxed);
             let Some(jobs) = batches.get(batch) else { return };
             let programs: Vec<Generated> = jobs.iter().map(|(c, t, l)| program(c, t, *l)).collect();
-            let library = compile(&programs, dir.path(), &format!("{name}{batch}"));
-            for (i, ((case, tuning, _), p)) in jobs.iter().zip(&programs).enumerate() {
+            // Programs of several sizes may have one source.
+            let mut distinct: Vec<Generated> = programs.clone();
+            distinct.sort_by(|a, b| a.source.cmp(&b.source));
+            distinct.dedup_by(|a, b| a.source == b.source);
+            let library = compile(&distinct, dir.path(), &format!("{name}{batch}"));
+            for ((case, tuning, _), p) in jobs.iter().zip(&programs) {
+                let i = distinct.partition_point(|d| d.source < p.source);
                 let inputs = case.images();
                 let mut ours = case.outputs();
                 let fold = fold_of(case);

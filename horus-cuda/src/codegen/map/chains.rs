@@ -130,11 +130,13 @@ impl MapGenerator<'_> {
         many.0.push(Stmt::each_pixel((ahead, v), store));
         let place = if plain { "" } else { "    const int y[1] = {y0}, x[1] = {x0};\n" };
         let of = if plain { "int y, int x" } else { "int y0, int x0" };
+        // Filters of filters have many readers, and take half a minute to compile into each.
+        let called = if plain || chain.chains.is_empty() { "HS_FN_MEMBER" } else { "HS_CALLED_MEMBER" };
         let _ = writeln!(
             types,
             "struct hs_chain{label} {{\n    int height, width, start, end;\n{planes}    const hs_params& p;\n    \
              static constexpr int AHEAD = {ahead};\n    \
-             HS_FN_MEMBER {t} at({of}) const {{\n{place}{}    return {}[0][0];\n    }}\n    \
+             {called} {t} at({of}) const {{\n{place}{}    return {}[0][0];\n    }}\n    \
              HS_FN_MEMBER void vectors(const int (&y)[{ahead}], const int (&x)[{ahead}], bool aligned, hs_vec<{t}, {v}> (&to)[{ahead}]) const {{\n{}    }}\n}};",
             text(&one.0),
             one.1,
