@@ -116,6 +116,21 @@ HS_FLOAT(f32, f)
 HS_FLOAT(f64, )
 #undef HS_FLOAT
 
+// A number of which the compiler knows nothing: of a comparison with a zero that it knows it makes a minimum or a maximum
+// that does not tell the zeros apart.
+#ifdef HS_EMULATE
+template <class T> HS_FN T hs_opaque(T v) { return v; }
+#else
+HS_FN f32 hs_opaque(f32 v) {
+    asm("" : "+f"(v));
+    return v;
+}
+HS_FN f64 hs_opaque(f64 v) {
+    asm("" : "+d"(v));
+    return v;
+}
+#endif
+
 // Division of many floats, step by step like the processor's own, without its branch for each:
 // operands for which a step may over- or underflow are detected for all at the end, and the
 // division is then repeated.

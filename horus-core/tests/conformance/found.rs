@@ -38,6 +38,8 @@ const KEPT: &[Kept] = &[
     ("each_operation", each_operation),
     ("a_wrong_border", a_wrong_border),
     ("a_maximum_of_a_median", a_maximum_of_a_median),
+    ("a_minimum_of_a_known_zero", a_minimum_of_a_known_zero),
+    ("two_results_that_are_one", two_results_that_are_one),
 ];
 
 /// Each kind of operation once: not found, but printed like those that are.
@@ -102,6 +104,27 @@ fn a_maximum_of_a_median() -> Program {
     let v1 = p.op(Op::Order(MedianSize::Five.into(), Border::Wrap), &[v0], Shape::new(1, 1, 1), DType::F32);
     let v2 = p.op(Op::Pixel(PixelOp::Max, vec![Operand::Input(0), Operand::Const(Scalar::F32(1.5))]), &[v1], Shape::new(1, 1, 1), DType::F32);
     p.wanted(&[v2])
+}
+
+/// NVIDIA's compiler found that no pixel is above itself, and took the wrong zero.
+#[rustfmt::skip]
+fn a_minimum_of_a_known_zero() -> Program {
+    let mut p = Program::default();
+    let v0 = p.source(image(Shape::new(3, 1, 1), DType::F32, 0));
+    let v1 = p.source(image(Shape::new(3, 1, 1), DType::F32, 0));
+    let v2 = p.op(Op::Pixel(PixelOp::Threshold, vec![Operand::Input(0), Operand::Input(1)]), &[v0, v0], Shape::new(3, 1, 1), DType::F32);
+    let v3 = p.op(Op::Pixel(PixelOp::Min, vec![Operand::Input(0), Operand::Input(1)]), &[v2, v1], Shape::new(3, 1, 1), DType::F32);
+    p.wanted(&[v3])
+}
+
+/// It was delivered twice, so that a plan without one delivery was right, too.
+#[rustfmt::skip]
+fn two_results_that_are_one() -> Program {
+    let mut p = Program::default();
+    let v0 = p.source(image(Shape::new(8, 3, 1), DType::U16, 0));
+    let v1 = p.op(Op::Pixel(PixelOp::Sign, vec![Operand::Input(0)]), &[v0], Shape::new(8, 3, 1), DType::U16);
+    let v2 = p.op(Op::Pixel(PixelOp::Sign, vec![Operand::Input(0)]), &[v0], Shape::new(8, 3, 1), DType::U16);
+    p.wanted(&[v1, v2])
 }
 
 #[test]

@@ -426,6 +426,15 @@ fn pixels() -> Vec<Case> {
             all.push(Case { fill, ..case(name, Kernel::Map(m.clone()), vec![image], image) });
         }
     }
+    // A zero that a compiler finds out: no pixel is above itself.
+    for (op, dtype) in [(PixelOp::Min, DType::F32), (PixelOp::Max, DType::F32), (PixelOp::Min, DType::F64)] {
+        let leaves = vec![Leaf { op: LeafOp::Load(0), dtype }];
+        let instr = |op, args: Vec<Val>| Instr { op: InstrOp::Pixel(op), operand: dtype, result: dtype, args };
+        let code = vec![instr(PixelOp::Threshold, vec![Val::Leaf(0); 2]), instr(op, vec![Val::Instr(0), Val::Leaf(0)])];
+        let m = MapKernel { inputs: 1, leaves, code, result: Some(Val::Instr(1)), ..MapKernel::default() };
+        let name = format!("{op:?} of a known zero {dtype}");
+        all.push(case(name, Kernel::Map(m), vec![whole(SMALL, dtype)], whole(SMALL, dtype)));
+    }
     let fill = MapKernel { result: Some(Val::Const(Scalar::U16(777))), ..MapKernel::default() };
     all.push(case("fill", Kernel::Map(fill), vec![], whole(SMALL, DType::U16)));
     for axis in AXES {

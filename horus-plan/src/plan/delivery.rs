@@ -10,7 +10,13 @@ use crate::machine::HostSide;
 /// The pass: delivers each result as wanted.
 pub(super) fn deliver(draft: &mut Draft<'_>) {
     let (graph, wants) = (draft.graph, draft.wants);
-    graph.roots.iter().zip(wants).for_each(|(root, want)| bring(draft, *root, *want));
+    let results: Vec<_> = graph.roots.iter().copied().zip(wants.iter().copied()).collect();
+    for (i, (root, want)) in results.iter().enumerate() {
+        // Two results may be one node.
+        if !results[..i].contains(&(*root, *want)) {
+            bring(draft, *root, *want);
+        }
+    }
 }
 
 fn bring(draft: &mut Draft<'_>, root: NodeId, want: Want) {
@@ -20,22 +26,17 @@ fn bring(draft: &mut Draft<'_>, root: NodeId, want: Want) {
     let State { residency, placement } = draft.state(root);
     if want == Want::Handed && !residency.host() {
         let sent = Action::Send { node: root, band: Band::WHOLE };
-        // Two results may be one node.
-        if !draft.steps.iter().any(|s| s.action == sent) {
-            draft.step(sent, "the result is wanted by somebody who waits for it");
-        }
+        draft.step(sent, "the result is wanted by somebody who waits for it");
         return;
     }
     let in_strips = matches!(placement, Placement::Strips(_));
     if want == Want::Root && in_strips && !residency.host() && meets_on_device(draft, root) {
         let gathered = Action::Gather { node: root, band: Band::WHOLE, direct: true };
-        if !draft.steps.iter().any(|s| s.action == gathered) {
-            // The gathered image stays until it has been sent, along with the packed messages.
-            let bytes = draft.bytes_as(root, Rows::All) + draft.scratch(root, gathered);
-            draft.hold_temp(bytes, root, root);
-            draft.step(gathered, "rank 0 wants the result, and devices are connected");
-            draft.step(Action::Send { node: root, band: Band::WHOLE }, "rank 0 wants the result");
-        }
+        // The gathered image stays until it has been sent, along with the packed messages.
+        let bytes = draft.bytes_as(root, Rows::All) + draft.scratch(root, gathered);
+        draft.hold_temp(bytes, root, root);
+        draft.step(gathered, "rank 0 wants the result, and devices are connected");
+        draft.step(Action::Send { node: root, band: Band::WHOLE }, "rank 0 wants the result");
         return;
     }
     if want == Want::Everyone && in_strips && !residency.host() {

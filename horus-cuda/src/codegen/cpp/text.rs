@@ -207,10 +207,12 @@ impl Writer {
         };
         let names = if op.info().kind == PixelKind::Select { ["m", "b", "c"] } else { ["a", "b", "c"] };
         let (mut outer, mut inner) = (String::new(), String::new());
+        let ordered = p.operand.is_float() && matches!(op, PixelOp::Min | PixelOp::Max | PixelOp::Clamp);
         for (j, (name, value)) in names.into_iter().zip(values).enumerate() {
             let dtype = op.operand(j, p.operand).name();
             // The table names operands a, b, c, and c is also the loop's column: bind through o0,
             // o1, o2.
+            let value = if ordered { format!("hs_opaque({value})") } else { value.to_string() };
             let _ = write!(outer, "const {dtype} o{j} = {value}; ");
             let _ = write!(inner, "const {dtype} {name} = o{j}; ");
         }
