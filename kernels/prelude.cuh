@@ -116,8 +116,8 @@ HS_FLOAT(f32, f)
 HS_FLOAT(f64, )
 #undef HS_FLOAT
 
-// A number of which the compiler knows nothing: of a comparison with a zero that it knows it makes a minimum or a maximum
-// that does not tell the zeros apart.
+// A number of which the compiler knows nothing. Of results of comparisons it knows that they are 0 or 1, and then it loses signs of zeros: it
+// negates a 0 to 0, and makes a minimum of a comparison with a zero that it found out.
 #ifdef HS_EMULATE
 template <class T> HS_FN T hs_opaque(T v) { return v; }
 #else

@@ -39,6 +39,7 @@ const KEPT: &[Kept] = &[
     ("a_wrong_border", a_wrong_border),
     ("a_maximum_of_a_median", a_maximum_of_a_median),
     ("a_minimum_of_a_known_zero", a_minimum_of_a_known_zero),
+    ("a_negated_threshold", a_negated_threshold),
     ("two_results_that_are_one", two_results_that_are_one),
 ];
 
@@ -114,6 +115,17 @@ fn a_minimum_of_a_known_zero() -> Program {
     let v1 = p.source(image(Shape::new(3, 1, 1), DType::F32, 0));
     let v2 = p.op(Op::Pixel(PixelOp::Threshold, vec![Operand::Input(0), Operand::Input(1)]), &[v0, v0], Shape::new(3, 1, 1), DType::F32);
     let v3 = p.op(Op::Pixel(PixelOp::Min, vec![Operand::Input(0), Operand::Input(1)]), &[v2, v1], Shape::new(3, 1, 1), DType::F32);
+    p.wanted(&[v3])
+}
+
+/// NVIDIA's compiler negated a 0 to 0.
+#[rustfmt::skip]
+fn a_negated_threshold() -> Program {
+    let mut p = Program::default();
+    let v0 = p.source(image(Shape::new(1, 1, 1), DType::F32, 0));
+    let v1 = p.source(image(Shape::new(1, 1, 1), DType::F32, 0));
+    let v2 = p.op(Op::Pixel(PixelOp::Threshold, vec![Operand::Input(0), Operand::Input(1)]), &[v0, v1], Shape::new(1, 1, 1), DType::F32);
+    let v3 = p.op(Op::Pixel(PixelOp::Neg, vec![Operand::Input(0)]), &[v2], Shape::new(1, 1, 1), DType::F32);
     p.wanted(&[v3])
 }
 

@@ -426,11 +426,17 @@ fn pixels() -> Vec<Case> {
             all.push(Case { fill, ..case(name, Kernel::Map(m.clone()), vec![image], image) });
         }
     }
-    // A zero that a compiler finds out: no pixel is above itself.
-    for (op, dtype) in [(PixelOp::Min, DType::F32), (PixelOp::Max, DType::F32), (PixelOp::Min, DType::F64)] {
+    // Zeros that a compiler finds out, as no pixel is above itself, and that it negates.
+    for (op, dtype) in [PixelOp::Min, PixelOp::Max, PixelOp::Neg].into_iter().zip([DType::F32, DType::F64, DType::F32])
+    {
         let leaves = vec![Leaf { op: LeafOp::Load(0), dtype }];
-        let instr = |op, args: Vec<Val>| Instr { op: InstrOp::Pixel(op), operand: dtype, result: dtype, args };
-        let code = vec![instr(PixelOp::Threshold, vec![Val::Leaf(0); 2]), instr(op, vec![Val::Instr(0), Val::Leaf(0)])];
+        let instr =
+            |op, args: &[Val]| Instr { op: InstrOp::Pixel(op), operand: dtype, result: dtype, args: args.to_vec() };
+        let [first, zero, bound] = [Val::Leaf(0), Val::Instr(0), Val::Const(Scalar::from_f64(dtype, 0.5))];
+        let code = match op {
+            PixelOp::Neg => vec![instr(PixelOp::Threshold, &[first, bound]), instr(op, &[zero])],
+            _ => vec![instr(PixelOp::Threshold, &[first, first]), instr(op, &[zero, first])],
+        };
         let m = MapKernel { inputs: 1, leaves, code, result: Some(Val::Instr(1)), ..MapKernel::default() };
         let name = format!("{op:?} of a known zero {dtype}");
         all.push(case(name, Kernel::Map(m), vec![whole(SMALL, dtype)], whole(SMALL, dtype)));

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter, Write as _};
 
-use horus_core::dtype::Conversion;
+use horus_core::dtype::{Conversion, DType};
 use horus_core::ir::kernel::InstrOp;
 use horus_core::ops::pixel::{PixelKind, PixelOp};
 
@@ -201,23 +201,24 @@ impl Writer {
                     Conversion::Nearest => "hs_to",
                     Conversion::Cast => "hs_cast",
                 };
-                values.iter().take(1).for_each(|v| self.line(format_args!("{to} = {function}<{result}>({v});")));
+                let hidden = if p.operand == DType::U8 && p.result.is_float() { "hs_opaque" } else { "" };
+                let all = values.iter().take(1);
+                all.for_each(|v| self.line(format_args!("{to} = {hidden}({function}<{result}>({v}));")));
                 return;
             }
         };
         let names = if op.info().kind == PixelKind::Select { ["m", "b", "c"] } else { ["a", "b", "c"] };
         let (mut outer, mut inner) = (String::new(), String::new());
-        let ordered = p.operand.is_float() && matches!(op, PixelOp::Min | PixelOp::Max | PixelOp::Clamp);
         for (j, (name, value)) in names.into_iter().zip(values).enumerate() {
             let dtype = op.operand(j, p.operand).name();
             // The table names operands a, b, c, and c is also the loop's column: bind through o0,
             // o1, o2.
-            let value = if ordered { format!("hs_opaque({value})") } else { value.to_string() };
             let _ = write!(outer, "const {dtype} o{j} = {value}; ");
             let _ = write!(inner, "const {dtype} {name} = o{j}; ");
         }
+        let hidden = if op == PixelOp::Threshold && p.result.is_float() { "hs_opaque" } else { "" };
         self.line(format_args!(
-            "typedef {} T; {outer}{result}& to = {to}; {{ {inner}to = ({result}){expression}; }}",
+            "typedef {} T; {outer}{result}& to = {to}; {{ {inner}to = {hidden}(({result}){expression}); }}",
             p.operand.name()
         ));
     }
