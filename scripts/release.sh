@@ -16,8 +16,8 @@
 #   licences    cargo deny: licences, sources, and advisories, whose database must be reachable
 #   interfaces  cargo semver-checks against the newest tag
 #   speed       benches/gate.py against the newest tag, with rows of Python if GATE_PYTHON is an interpreter for them
-#   wheels      the wheel, built twice in folders of different names: equal bytes, no path of this machine, a list of parts
-#   artefacts   what is published, with SHA256SUMS, signed if git has a key (user.signingkey)
+#   wheels      the wheel, built twice in folders of different names: equal bytes, no path of this machine, its parts and their licences
+#   artefacts   what is published, a list of parts of each crate, and SHA256SUMS, signed if git has a key (user.signingkey)
 #
 # A step that cannot run here, as a tool is missing, is a "no". `--without STEP` leaves one out, and the summary says so. Logs of the
 # steps are in the folder `release-logs` of the target folder.
@@ -30,11 +30,13 @@ logs=$(realpath -m "${CARGO_TARGET_DIR:-target}")/release-logs
 no() { echo "no: $*"; return 1; }
 needs() { command -v "$1" >/dev/null || no "$1 is not installed ($2)"; }
 
+version() { sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1; }
+
 tree() {
   local version changed
   changed=$(git status --porcelain) || return 1
   [ -z "$changed" ] || { echo "$changed"; no "files are not committed"; return 1; }
-  version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+  version=$(version)
   grep -m 1 '^## ' CHANGELOG.md | grep -Eq "^## $version .*[0-9]{4}-[0-9]{2}-[0-9]{2}" || no "the head of CHANGELOG.md is not $version with a date"
 }
 tests() { scripts/test.sh; }
@@ -89,13 +91,19 @@ wheels() {
     no "paths of this machine are in the wheel"
     return 1
   fi
-  ls "$logs"/wheel/*.dist-info/sboms/*.json || no "no list of parts in the wheel"
+  ls "$logs"/wheel/*.dist-info/sboms/*.json || { no "no list of parts in the wheel"; return 1; }
+  grep -m 1 "^std's " "$logs"/wheel/*.dist-info/licenses/THIRD-PARTY.txt || no "licences of the standard library are not in the wheel"
 }
 artefacts() {
-  local out=$logs/artefacts key
+  local out=$logs/artefacts archive crate key
   ls "$logs"/wheel-one/*.whl "$logs"/../package/*.crate >/dev/null || { no "nothing to publish: the steps packages and wheels make it"; return 1; }
   rm -rf "$out" && mkdir "$out" && cp "$logs"/wheel-one/*.whl "$logs"/../package/*.crate "$out" || return 1
-  (cd "$out" && sha256sum -- *.whl *.crate | tee SHA256SUMS) || return 1
+  # With all features on all platforms, in the versions that were tested. The wheel has its own list.
+  for archive in "$out"/*.crate; do
+    crate=$(basename "$archive" "-$(version).crate")
+    SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) scripts/parts.py "$crate" --all-features --target all >"$out/$crate.cdx.json" || return 1
+  done
+  (cd "$out" && sha256sum -- *.whl *.crate *.json | tee SHA256SUMS) || return 1
   if key=$(git config user.signingkey); then
     gpg --batch --yes --local-user "$key" --armor --detach-sign "$out/SHA256SUMS" && gpg --verify "$out/SHA256SUMS.asc" "$out/SHA256SUMS"
   else
