@@ -73,13 +73,10 @@ speed() {
 }
 wheels() {
   local copy status
-  rm -rf "$logs/wheel-target"
   for copy in one another; do
     rm -rf "$logs/$copy" "$logs/wheel-$copy"
-    # Dependencies are compiled once: they know nothing of the folder. What is ours is compiled again.
-    rm -rf "$logs"/wheel-target/*/release/.fingerprint/horus*
     git worktree prune && git worktree add --quiet --detach "$logs/$copy" HEAD || return 1
-    (cd "$logs/$copy" && CARGO_TARGET_DIR=$logs/wheel-target scripts/wheel.sh "$logs/wheel-$copy")
+    (cd "$logs/$copy" && env -u CARGO_TARGET_DIR scripts/wheel.sh "$logs/wheel-$copy")
     status=$?
     git worktree remove --force "$logs/$copy"
     [ $status = 0 ] || return 1
