@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """The parts of a crate, as CycloneDX on standard output, and their licences.
 
-    scripts/parts.py CRATE [--licences FILE] [OPTIONS OF cargo tree]
+    scripts/parts.py CRATE [--licences FILE] [--zig FOLDER] [OPTIONS OF cargo tree]
 
 Parts are the crates that are compiled into CRATE with these options (`--target T`, `--all-features`), in the versions of Cargo.lock, with its
 checksums. Crates that only run while it is compiled are none. SOURCE_DATE_EPOCH, if it is set, is the time of the list.
 
 `--licences FILE` is for a compiled program, which the standard library of Rust is a part of: FILE gets the texts in the sources of all parts,
-each text once. A part without any is an error.
+each text once. A part without any is an error. `--zig FOLDER`: it is linked by the Python package `ziglang` in FOLDER, which adds its libunwind.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def expression(licence: str) -> str:
     return licence.replace("/", " OR ")
 
 
-def bill(found: dict[Part, set[Part]], packages: dict[Part, dict], rust: str | None) -> dict:
-    """The list of parts, the standard library of version `rust` among them."""
+def bill(found: dict[Part, set[Part]], packages: dict[Part, dict], linked: dict[Part, str]) -> dict:
+    """The list of parts, and of those that are no crates with their licences."""
     lock = (ROOT / "Cargo.lock").read_text("utf-8")
     sums = {(name, version): sum for name, version, sum in re.findall(r'name = "(.*)"\nversion = "(.*)"\nsource = .*\nchecksum = "(.*)"', lock)}
 
@@ -80,11 +80,10 @@ def bill(found: dict[Part, set[Part]], packages: dict[Part, dict], rust: str | N
 
     itself, *others = found
     components = [component(part) for part in sorted(others)]
-    if rust:
-        components.append({"type": "library", "bom-ref": "std", "name": "std", "version": rust, "licenses": [{"expression": "MIT OR Apache-2.0"}]})
+    for (name, version), licence in linked.items():
+        components.append({"type": "library", "bom-ref": name, "name": name, "version": version, "licenses": [{"expression": licence}]})
     edges = {reference(part): sorted(map(reference, found[part])) for part in sorted(found)}
-    if rust:
-        edges[reference(itself)].append("std")
+    edges[reference(itself)] += [name for name, _ in linked]
     metadata: dict = {"component": component(itself)}
     if time := os.environ.get("SOURCE_DATE_EPOCH"):
         metadata["timestamp"] = datetime.fromtimestamp(int(time), timezone.utc).isoformat()
@@ -98,7 +97,7 @@ def bill(found: dict[Part, set[Part]], packages: dict[Part, dict], rust: str | N
     }
 
 
-def licences(found: list[Part], packages: dict[Part, dict], rust: str) -> str:
+def licences(found: list[Part], packages: dict[Part, dict], linked: dict[Part, str], zig: Path | None) -> str:
     """Texts of licences with the parts that they are of, those of this repository left out."""
     texts: dict[str, tuple[str, list[str]]] = {}
 
@@ -115,17 +114,21 @@ def licences(found: list[Part], packages: dict[Part, dict], rust: str) -> str:
     def repository(package: dict) -> str:
         return (package["repository"] or package["manifest_path"]).partition("/tree/")[0]
 
-    rows = [f"std {rust}: MIT OR Apache-2.0"]
+    rows = [f"{name} {version}: {licence}" for (name, version), licence in linked.items()]
+    std, *linkers = map(" ".join, linked)
     documents = Path(said("rustc", "--print", "sysroot").strip(), "share/doc/rust")
     if documents.is_dir():
-        add((documents / "licenses/Apache-2.0.txt").read_text("utf-8"), f"std {rust}")
-        add((documents / "licenses/Unicode-3.0.txt").read_text("utf-8"), f"std {rust}")
+        add((documents / "licenses/Apache-2.0.txt").read_text("utf-8"), std)
+        add((documents / "licenses/Unicode-3.0.txt").read_text("utf-8"), std)
         for section in (documents / "COPYRIGHT-library.html").read_text("utf-8").split("<h3>📦 ")[1:]:
             name = section.partition("</h3>")[0]
             for text in re.findall(r"<pre>(.*?)</pre>", section, re.DOTALL) if not name.startswith(ELSEWHERE) else ():
                 add(html.unescape(text), f"std's {name}")
     else:
         print(f"no {documents}: licences of the standard library are left out", file=sys.stderr)
+    if zig:
+        add((zig / "LICENSE").read_text("utf-8"), *linkers)
+        add((zig / "lib/libcxx/LICENSE.TXT").read_text("utf-8"), *linkers)
     for part in sorted(found):
         package = packages[part]
         if not package["source"]:
@@ -139,8 +142,8 @@ def licences(found: list[Part], packages: dict[Part, dict], rust: str) -> str:
         for path in paths:
             add(path.read_text("utf-8"), " ".join(part))
     head = (
-        "The compiled module of this package contains the standard library of Rust (std, and as its distribution lists them, std's own parts) "
-        "and these crates, C code inside some of them. The texts of their licences follow, each with its parts. This software is based in part "
+        "The compiled module of this package contains the standard library of Rust (std, and as its distribution lists them, std's own parts), "
+        "what Zig's linker adds (libunwind and compiler_rt) if zig is named, and these crates, C code inside some of them. The texts of their licences follow, each with its parts. This software is based in part "
         "on the work of the Independent JPEG Group."
     )
     result = textwrap.fill(head, 100) + "\n\n" + "\n".join(rows) + "\n"
@@ -153,14 +156,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("crate")
     parser.add_argument("--licences", type=Path)
+    parser.add_argument("--zig", type=Path)
     arguments, options = parser.parse_known_args()
     metadata = json.loads(said("cargo", "metadata", "--locked", "--format-version", "1", *({"--all-features"} & {*options})))
     packages = {(package["name"], package["version"]): package for package in metadata["packages"]}
     found = parts(arguments.crate, options)
-    rust = said("rustc", "--version").split()[1] if arguments.licences else None
-    if rust:
-        arguments.licences.write_text(licences(list(found), packages, rust), "utf-8")
-    json.dump(bill(found, packages, rust), sys.stdout, indent=1)
+    linked: dict[Part, str] = {}
+    if arguments.licences:
+        linked["std", said("rustc", "--version").split()[1]] = "MIT OR Apache-2.0"
+        if arguments.zig:
+            [about] = arguments.zig.parent.glob("ziglang-*.dist-info")
+            linked["zig", about.stem.partition("-")[2]] = "MIT AND Apache-2.0 WITH LLVM-exception"
+        arguments.licences.write_text(licences(list(found), packages, linked, arguments.zig), "utf-8")
+    json.dump(bill(found, packages, linked), sys.stdout, indent=1)
     print()
 
 

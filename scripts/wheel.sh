@@ -27,7 +27,7 @@ venv=$target/maturin
 [ -x "$venv/bin/pip" ] || python3 -m venv "$venv"
 packages=('maturin>=1.16,<2')
 how=(--interpreter "$venv/bin/python")
-built=()
+built=() zig=()
 if [ "$profile" = release ]; then
   # Zig's linker and headers of an old glibc, on any host.
   packages+=('ziglang==0.15.*')
@@ -38,9 +38,10 @@ if [ "$profile" = release ]; then
   export RUSTFLAGS="--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}/registry/src=registry ${RUSTFLAGS:-}"
 fi
 "$venv/bin/pip" install --quiet --disable-pip-version-check "${packages[@]}"
+[ "$profile" != release ] || zig=(--zig "$(dirname "$("$venv/bin/python" -c 'import ziglang; print(ziglang.__file__)')")")
 # Made anew, as it is of Cargo.lock: pyproject.toml takes it from there. Maturin's own list has crates of other programs of the workspace.
 trap 'rm -f horus-python/THIRD-PARTY.txt' EXIT
-scripts/parts.py horus-python --licences horus-python/THIRD-PARTY.txt "${built[@]}" >"$venv/horus-python.cdx.json"
+scripts/parts.py horus-python --licences horus-python/THIRD-PARTY.txt "${built[@]}" "${zig[@]}" >"$venv/horus-python.cdx.json"
 # One wheel serves all versions of Python: the interpreter only names it.
 "$venv/bin/maturin" build --quiet --profile "$profile" --manifest-path horus-python/Cargo.toml --out "$out" "${how[@]}" \
   --sbom-include "$venv/horus-python.cdx.json"
