@@ -17,13 +17,14 @@
 #   interfaces  cargo semver-checks against the newest tag
 #   speed       benches/gate.py against the newest tag, with rows of Python if GATE_PYTHON is an interpreter for them
 #   wheels      the wheel, built twice in folders of different names: equal bytes, no path of this machine, its parts and their licences
+#   files       scripts/odd_files.py: valid but unusual files, read by that wheel and by other libraries (from PyPI)
 #   artefacts   what is published, a list of parts of each crate, and SHA256SUMS, signed if git has a key (user.signingkey)
 #
 # A step that cannot run here, as a tool is missing, is a "no". `--without STEP` leaves one out, and the summary says so. Logs of the
 # steps are in the folder `release-logs` of the target folder.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-all=(tree tests packages numbers programs fuzz faults miri memory licences interfaces speed wheels artefacts)
+all=(tree tests packages numbers programs fuzz faults miri memory licences interfaces speed wheels files artefacts)
 logs=$(realpath -m "${CARGO_TARGET_DIR:-target}")/release-logs
 
 # The reason for which a step failed, for the summary: without one its log is named.
@@ -90,6 +91,13 @@ wheels() {
   fi
   ls "$logs"/wheel/*.dist-info/sboms/*.json || { no "no list of parts in the wheel"; return 1; }
   grep -m 1 "^std's " "$logs"/wheel/*.dist-info/licenses/THIRD-PARTY.txt || no "licences of the standard library are not in the wheel"
+}
+files() {
+  local python=$logs/files-python
+  ls "$logs"/wheel-one/*.whl >/dev/null || { no "no wheel: the step wheels makes it"; return 1; }
+  python3 -m venv --clear "$python" &&
+    "$python/bin/pip" install --quiet "$logs"/wheel-one/*.whl pillow tifffile imagecodecs rasterio zarr &&
+    "$python/bin/python" scripts/odd_files.py
 }
 artefacts() {
   local out=$logs/artefacts archive crate key
