@@ -279,23 +279,100 @@ fn grey_pixels_take_any_number_of_bits() -> Result<()> {
         (32, 1, vec![[0, 1, u32::MAX, 1 << 31, 3, 4].map(u32::to_le_bytes).as_flattened().to_vec()]);
     let wide = Image::<u32>::open(&s, folder.put("u32.tif", &tiffs::file(&[page.clone()], false)))?;
     assert_eq!(wide.to_vec()?, [0, 1, u32::MAX, 1 << 31, 3, 4]);
-    (page.bits, page.format, page.chunks) = (64, 1, vec![vec![0; 48]]);
-    let told = refused(s.open(folder.put("u64.tif", &tiffs::file(&[page], false))));
-    assert!(told.contains("TIFF integers of 64 bits are not supported"), "{told}");
+    // 12 bits, the high ones first in files of either byte order.
+    (page.bits, page.chunks) = (12, vec![vec![0, 0x1f, 0xff, 0x80, 0, 0, 0x20, 0x03, 0, 0x40]]);
+    for big_endian in [false, true] {
+        let read = Image::<u16>::open(&s, folder.put("u12.tif", &tiffs::file(&[page.clone()], big_endian)))?;
+        assert_eq!(read.to_vec()?, [16, 65535, 32776, 32, 48, 64]);
+    }
+    page.chunks = vec![[[0x01, 0x23, 0x45, 0x67, 0x80]; 2].concat()];
+    (page.bits, page.samples, page.photometric) = (4, 3, 2);
+    let colours = s.open(folder.put("rgb4.tif", &tiffs::file(&[page.clone()], false)))?;
+    let plane = |first: u8| [0, 3, 6, 0, 3, 6].map(|step| 17 * (first + step));
+    assert_eq!(colours.convert::<u8>().to_vec()?, [plane(0), plane(1), plane(2)].concat());
+    page = Page { bits: 64, ..Page::grey(3, 2, &[0; 48]) };
+    for (format, bits, cause) in
+        [(1, 64, "TIFF integers of 64 bits are not supported"), (5, 32, "complex"), (6, 64, "complex")]
+    {
+        (page.format, page.bits) = (format, bits);
+        let told = refused(s.open(folder.put("wide.tif", &tiffs::file(&[page.clone()], false))));
+        assert!(told.contains(cause), "{told}");
+    }
+    Ok(())
+}
+
+#[test]
+fn unusual_pages_are_read() -> Result<()> {
+    let (s, folder) = (session(), Folder::new());
+    let read = |page: &Page| s.open(folder.put("a.tif", &tiffs::file(std::slice::from_ref(page), false)));
+    // Of signed integers, too, the smallest is white where 0 is, and alpha stays.
+    let pixels: Vec<u8> = [i16::MIN, -2, 300].iter().flat_map(|v| v.to_le_bytes()).collect();
+    let signed = Page { bits: 16, format: 2, photometric: 0, ..Page::grey(3, 1, &pixels) };
+    assert_eq!(read(&signed)?.convert::<i16>().to_vec()?, [i16::MAX, 1, -301]);
+    let extra = |meaning| vec![(tiffs::EXTRA_SAMPLES, vec![meaning])];
+    let alpha = Page { samples: 2, photometric: 0, tags: extra(2), ..Page::grey(2, 1, &[0, 10, 200, 20]) };
+    assert_eq!(read(&alpha)?.convert::<u8>().to_vec()?, [255, 55, 10, 20]);
+    // A sample beyond the colours that is not said to be alpha, as infrared.
+    let bands = Page { samples: 4, photometric: 2, tags: extra(0), ..Page::grey(1, 2, &[1, 2, 3, 4, 5, 6, 7, 8]) };
+    assert_eq!(read(&bands)?.convert::<u8>().to_vec()?, [1, 5, 2, 6, 3, 7, 4, 8]);
+    let reversed = Page { tags: vec![(266, vec![2])], ..Page::grey(2, 1, &[1, 0b1100_0010]) };
+    assert_eq!(read(&reversed)?.convert::<u8>().to_vec()?, [128, 0b0100_0011]);
+    let mask = Page { bits: 1, photometric: 4, ..Page::grey(3, 1, &[0b1010_0000]) };
+    assert_eq!(read(&mask)?.convert::<u8>().to_vec()?, [255, 0, 255]);
+    // Tiles that are left out have the value of missing pixels; compressed ones, too.
+    let nodata = || vec![(tiffs::NODATA, vec![u32::from_le_bytes(*b"7\0\0\0")])];
+    for compression in [1, 32773] {
+        let tile = Some((16, 16));
+        let data = if compression == 1 { vec![3; 256] } else { vec![129, 3, 129, 3] };
+        let sparse = Page {
+            tile,
+            compression,
+            sparse: true,
+            chunks: vec![data, vec![]],
+            tags: nodata(),
+            ..Page::grey(20, 2, &[])
+        };
+        let read = read(&sparse)?.convert::<u8>();
+        assert_eq!(read.to_vec()?, [[vec![3; 16], vec![7; 4]].concat(), [vec![3; 16], vec![7; 4]].concat()].concat());
+    }
+    let told = refused(read(&Page { compression: 34887, ..Page::grey(1, 1, &[0]) }));
+    assert!(told.contains("its compression LERC (34887) is not supported; use none, LZW"), "{told}");
+    Ok(())
+}
+
+#[test]
+fn colours_of_jpeg_data_are_those_of_a_jpeg_file() -> Result<()> {
+    let (s, folder) = (session(), Folder::new());
+    let picture =
+        image::RgbImage::from_fn(24, 16, |x, y| image::Rgb([(10 * x) as u8, (15 * y) as u8, (5 * (x + y)) as u8]));
+    let mut jpeg = std::io::Cursor::new(Vec::new());
+    image::DynamicImage::ImageRgb8(picture).write_to(&mut jpeg, image::ImageFormat::Jpeg).expect("a picture");
+    let want = s.open(folder.put("a.jpg", jpeg.get_ref()))?.convert::<f32>();
+    let page =
+        Page { samples: 3, photometric: 6, compression: 7, chunks: vec![jpeg.into_inner()], ..Page::grey(24, 16, &[]) };
+    let read = s.open(folder.put("a.tif", &tiffs::file(std::slice::from_ref(&page), false)))?.convert::<f32>();
+    // Each rounds once.
+    assert!((&read - &want).abs().max_value().get()? <= 2.0);
+    let told =
+        refused(s.open(folder.put(
+            "b.tif",
+            &tiffs::file(&[Page { compression: 1, chunks: vec![vec![0; 24 * 16 * 3]], ..page }], false),
+        )));
+    assert!(told.contains("YCbCr TIFF pixels of 3 u8 samples are not supported unless they are JPEG data"), "{told}");
     Ok(())
 }
 
 #[test]
 fn inks_become_red_green_and_blue() -> Result<()> {
     let (s, folder) = (session(), Folder::new());
-    let pixels = [[0, 0, 0, 0], [255, 0, 0, 0], [0, 100, 200, 51]];
+    let pixels = [[0, 0, 0, 0], [255, 0, 0, 0], [0, 100, 199, 52]];
     let chunky = Page { samples: 4, photometric: 5, ..Page::grey(3, 1, &pixels.concat()) };
     let plane = |c: usize| pixels.iter().map(|p| p[c]).collect();
     let planar = Page { planar: true, chunks: (0..4).map(plane).collect(), ..chunky.clone() };
     for page in [chunky, planar] {
         let read = s.open(folder.put("a.tif", &tiffs::file(&[page], false)))?;
-        // (255 - c) (1 - k / 255), rounded down.
-        assert_eq!(read.convert::<u8>().to_vec()?, [255, 0, 204, 255, 255, 124, 255, 255, 44]);
+        // (255 - c) (1 - k / 255): 203, 123.4 and 44.6, rounded.
+        assert_eq!(read.convert::<u8>().to_vec()?, [255, 0, 203, 255, 255, 123, 255, 255, 45]);
     }
     Ok(())
 }

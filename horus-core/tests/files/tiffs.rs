@@ -1,5 +1,11 @@
 //! Writes TIFF files tag by tag, as no available encoder writes planes, tiles and pages.
 
+/// The value of missing pixels, as a text (GDAL).
+pub(crate) const NODATA: u16 = 42113;
+
+/// The meaning of a sample beyond the colours.
+pub(crate) const EXTRA_SAMPLES: u16 = 338;
+
 /// A page: its tags and the data of its strips or tiles.
 #[derive(Clone, Default)]
 pub(crate) struct Page {
@@ -17,6 +23,8 @@ pub(crate) struct Page {
     pub(crate) tile: Option<(u32, u32)>,
     pub(crate) rows: u32,
     pub(crate) chunks: Vec<Vec<u8>>,
+    /// Empty chunks are left out, as GDAL does with those of missing pixels.
+    pub(crate) sparse: bool,
     /// `true` if it is a smaller copy of the preceding page.
     pub(crate) copy: bool,
     /// The value of the orientation tag, from 1; 0 if it is absent.
@@ -55,7 +63,7 @@ pub(crate) fn file(pages: &[Page], big_endian: bool) -> Vec<u8> {
             .chunks
             .iter()
             .map(|chunk| {
-                let at = out.len() as u32;
+                let at = if page.sparse && chunk.is_empty() { 0 } else { out.len() as u32 };
                 out.extend(chunk);
                 out.resize(out.len().next_multiple_of(2), 0);
                 at
@@ -89,8 +97,14 @@ pub(crate) fn file(pages: &[Page], big_endian: bool) -> Vec<u8> {
         let mut entries = Vec::new();
         for (tag, values) in &tags {
             entries.extend(short(*tag));
-            entries.extend(short(4));
-            entries.extend(long(values.len() as u32));
+            // A text of four letters, a small number (in little-endian files), or numbers.
+            let (kind, count) = match *tag {
+                NODATA => (2, 4),
+                EXTRA_SAMPLES => (3, 1),
+                _ => (4, values.len() as u32),
+            };
+            entries.extend(short(kind));
+            entries.extend(long(count));
             match values[..] {
                 [value] => entries.extend(long(value)),
                 _ => {

@@ -187,6 +187,19 @@ fn jpeg(bytes: &[u8]) -> Result<(Header, ColorSpace), String> {
     Ok((Header { noted, profile, ..header }, colours))
 }
 
+/// The pixels of JPEG data, interleaved, in the colours that they are stored in.
+pub(super) fn jpeg_as_stored(bytes: &[u8]) -> Result<(Vec<u8>, Shape), String> {
+    let mut decoder = JpegDecoder::new_with_options(ZCursor::new(bytes), options());
+    decoder.decode_headers().map_err(|e| e.to_string())?;
+    let unread = "its header is incomplete";
+    let (width, height) = decoder.dimensions().ok_or(unread)?;
+    let colours = decoder.input_colorspace().ok_or(unread)?;
+    decoder.set_options(options().jpeg_set_out_colorspace(colours));
+    let pixels = decoder.decode().map_err(|e| e.to_string())?;
+    let channels = pixels.len().checked_div(width * height).ok_or("the picture has no pixels")?;
+    Ok((pixels, Shape::new(height, width, channels)))
+}
+
 fn options() -> DecoderOptions {
     DecoderOptions::default().set_strict_mode(false).set_max_width(usize::MAX).set_max_height(usize::MAX)
 }

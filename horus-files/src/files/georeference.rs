@@ -8,7 +8,7 @@ use tiff::tags::{PhotometricInterpretation, Tag};
 use super::load::{Kind, Source};
 use super::metadata::{Said, note_dropped};
 use super::tiff_directory::{Entry, NODATA};
-use super::tiff_source::{Reader, decoder_at, interpretation};
+use super::tiff_source::{Reader, are_indices, decoder_at};
 use super::{OpenOptions, decode, read_tiff};
 use horus_base::placed::Placed;
 
@@ -50,7 +50,7 @@ impl Georeference {
                 // A smaller copy covers the same area by other pixels; what they stand for is the same.
                 found = Georeference { nodata: found.nodata, ..Georeference::default() };
             }
-            if interpretation(source, directory).is_some() || is_coloured(&mut decoder) {
+            if are_indices(&mut decoder) || is_coloured(&mut decoder) {
                 found.colours = colours(&mut decoder);
             }
             if turned || !found.is_placed() {

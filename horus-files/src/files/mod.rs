@@ -6,7 +6,7 @@
 //! | --- | --- | --- |
 //! | PNG | 8 and 16 bit, 1 to 4 channels | 8 and 16 bit, 1 to 4 channels |
 //! | JPEG | 8 bit, grey and colour | 8 bit, grey and colour, of any quality |
-//! | TIFF | 1 to 16 bit and 32 bit, signed integers of 8, 16 and 32 bit, floats; any page and any of its smaller copies, or all pages as a volume; chunky and planar, in strips or tiles; indices of colours | signed and unsigned 8-, 16- and 32-bit integers, 32-bit and 64-bit floats; up to 65535 channels (3 are colours, 4 with alpha, other numbers bands); a page for each level, in one size or several; in strips or tiles, also compressed by deflate or Zstandard |
+//! | TIFF | unsigned integers of 1 to 16 and 32 bit, signed ones of 8, 16 and 32, floats of 16, 32 and 64; any number of channels; grey of which 0 is white, inks, YCbCr as JPEG data, indices of colours; any page and any of its smaller copies, or all pages as a volume; chunky and planar, in strips or tiles, of which any may be left out; compressed by LZW, deflate, PackBits, Zstandard, JPEG, CCITT group 4 | signed and unsigned 8-, 16- and 32-bit integers, 32-bit and 64-bit floats; up to 65535 channels (3 are colours, 4 with alpha, other numbers bands); a page for each level, in one size or several; in strips or tiles, also compressed by deflate or Zstandard |
 //! | PNM | 8 and 16 bit | 8 and 16 bit, grey (`pgm`) and colour (`ppm`) |
 //! | BMP | 8 bit | 8 bit; 1, 3 or 4 channels |
 //! | NumPy `npy` | `u8`, `u16`, `u32`, `i8`, `i16`, `i32`, `f32`, `f64` and `bool`, of 2 dimensions, 3 (the channels last, or of a volume the levels first) or 4 (levels first, channels last) | the exact values, any type, number of levels and channels |
@@ -19,6 +19,7 @@
 //! | alpha | the last of two or four channels (`AnyImage::alpha`); colours that a TIFF file declares premultiplied are taken unchanged, with a warning | with 2 (PNG) or 4 channels the last is alpha, colours not multiplied |
 //! | colour profile (ICC) | not applied: samples are taken as stored, which is logged | none |
 //! | gamma, primaries (PNG) | not applied | none |
+//! | fewer bits than a type has (PNG, TIFF, PNM, BMP) | scaled to the range of the type: white stays white | none |
 //! | size of a pixel (OME-XML, or a resolution per centimetre, of TIFF; a resolution per metre of PNG) | an attribute of the image ([`Metadata::pixel`]) | in OME-XML (`.ome.tif`), and as the resolution of TIFF and PNG files |
 //! | colour table | of PNG and BMP resolved, colours that are missing black; of TIFF, where it has a colour for each value, an attribute of the image, whose pixels are indices | in TIFF and PNG files of indices that were only picked |
 //! | smaller copies (TIFF) | [`OpenOptions::level`] | [`SaveOptions::sizes`] |
@@ -70,6 +71,7 @@ mod reader;
 mod replace;
 mod target;
 mod tiff_chunks;
+mod tiff_coding;
 mod tiff_directory;
 mod tiff_file;
 mod tiff_samples;

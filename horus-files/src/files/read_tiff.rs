@@ -2,24 +2,25 @@
 //! as levels of a volume.
 
 use std::collections::HashSet;
-use std::sync::Mutex;
 
+use tiff::Directory;
 use tiff::decoder::Decoder;
 use tiff::decoder::ifd::Value;
-use tiff::tags::{ByteOrder, CompressionMethod, IfdPointer, PhotometricInterpretation, PlanarConfiguration, Tag};
-use tiff::{ColorType, Directory};
+use tiff::tags::{CompressionMethod, IfdPointer, PhotometricInterpretation, PlanarConfiguration, Tag};
 
 use super::bounds::{self, check_capacity, check_size};
 use super::count::{Count, FileTraffic};
 use super::load::{Means, Source};
 use super::metadata::{Said, Turned};
 use super::ome::Ome;
-use super::raster::Order;
-use super::tiff_chunks::{Chunks, Coding, Places};
-use super::tiff_samples::Samples;
-use super::tiff_source::{Reader, decoder_at, interpretation, limits, reader};
+use super::tiff_chunks::{Chunks, Places, Stored};
+use super::tiff_coding::Coding;
+use super::tiff_directory::NODATA;
+use super::tiff_samples::{Colours, Samples};
+use super::tiff_source::{Reader, are_indices, decoder_at, limits, reader};
 use super::{OpenOptions, Picture, metadata, ome, region_of};
-use horus_base::dtype::DType;
+use horus_base::dispatch;
+use horus_base::dtype::{DType, Pixel};
 use horus_base::shape::{Region, Shape};
 use horus_host::host::buffer::HostBuffer;
 use horus_host::host::workers::Workers;
@@ -293,10 +294,8 @@ pub(super) fn tags(source: &Source<'_>, options: &OpenOptions) -> Result<Vec<(St
     for found in decoder.tag_iter() {
         // One that cannot be read does not hide the others.
         let Ok((tag, value)) = found else { continue };
-        let indices = (tag == Tag::PhotometricInterpretation).then(|| interpretation(source, directory)).flatten();
         if !PLACES.contains(&tag) {
-            let palette = PhotometricInterpretation::RGBPalette.to_u16().to_string();
-            all.push((tag_name(tag), indices.map_or_else(|| written(&value), |_| palette)));
+            all.push((tag_name(tag), written(&value)));
         }
     }
     all.sort();
@@ -359,70 +358,81 @@ impl<'s> Page<'s> {
     fn of(source: &Source<'s>, directory: IfdPointer, options: &OpenOptions) -> Result<Page<'s>, String> {
         let mut decoder = decoder_at(source, directory)?;
         let noted = noted(&mut decoder);
-        let color = decoder.colortype().map_err(text)?;
         let (w, h) = decoder.dimensions().map_err(text)?;
-        let mut tag = |tag| decoder.find_tag_unsigned::<u16>(tag).map_err(text);
-        let compression = tag(Tag::Compression)?.unwrap_or(CompressionMethod::None.to_u16());
-        let (count, planar) = (tag(Tag::SamplesPerPixel)?.unwrap_or(1), tag(Tag::PlanarConfiguration)?);
-        let (photometric, predictor) = (tag(Tag::PhotometricInterpretation)?, tag(Tag::Predictor)?);
-        let format = decoder.find_tag_unsigned_vec::<u16>(Tag::SampleFormat).map_err(text)?;
+        let mut numbers = |tag| decoder.find_tag_unsigned_vec::<u16>(tag).map_err(text);
+        let mut first = |tag| Ok::<_, String>(numbers(tag)?.and_then(|all| all.first().copied()));
+        // All samples of a page have as many bits and the same format, or its directory is not read.
+        let (bits, format) = (first(Tag::BitsPerSample)?.unwrap_or(1), first(Tag::SampleFormat)?.unwrap_or(1));
+        let count = first(Tag::SamplesPerPixel)?.unwrap_or(1);
+        let compression = first(Tag::Compression)?.unwrap_or(CompressionMethod::None.to_u16());
+        let is_jpeg = compression == CompressionMethod::ModernJPEG.to_u16();
+        let planar = count > 1 && first(Tag::PlanarConfiguration)? == Some(PlanarConfiguration::Planar.to_u16());
+        let photometric = first(Tag::PhotometricInterpretation)?.and_then(PhotometricInterpretation::from_u16);
+        let (columns, rows) = decoder.chunk_dimensions();
+        let places = Places::of(&mut decoder)?;
         // A region allocates no more memory than it needs.
         if options.region.is_none() {
             check_size(u64::from(h), u64::from(w), options)?;
-            let bits = u64::from(color.bit_depth()) * u64::from(count);
-            let most = bounds::tiff(source.size(), compression, bits, u64::from(w));
-            check_capacity(u64::from(h), u64::from(w), most, source.size())?;
+            let most = bounds::tiff(source.size(), compression, u64::from(bits) * u64::from(count), u64::from(w));
+            let absent = places.absent(u64::from(rows) * u64::from(columns));
+            check_capacity(u64::from(h), u64::from(w), most.map(|most| most.saturating_add(absent)), source.size())?;
         }
-        let channels = match color {
-            ColorType::Gray(_) => 1,
-            ColorType::GrayA(_) => 2,
-            ColorType::RGB(_) => 3,
-            ColorType::RGBA(_) | ColorType::CMYK(_) => 4,
-            ColorType::Multiband { num_samples, .. } => usize::from(num_samples),
-            other => return Err(format!("TIFF pixels of type {other:?} are not supported")),
-        };
-        let shape = Shape::new(h as usize, w as usize, channels);
+        let shape = Shape::new(h as usize, w as usize, usize::from(count));
         if shape.is_empty() {
             return Err("the picture has no pixels".into());
         }
-        let format = format.and_then(|formats| formats.first().copied()).unwrap_or(1);
-        let (columns, rows) = decoder.chunk_dimensions();
         if rows == 0 || columns == 0 {
             return Err("its strips or tiles have no pixels".into());
         }
-        let samples = match Samples::of(color.bit_depth(), format, channels, matches!(color, ColorType::CMYK(_)))? {
-            Samples::Packed(bits) if interpretation(source, directory).is_some() => Samples::Indices(bits),
-            samples => samples,
+        let samples = Samples::of(bits, format, are_indices(&mut decoder))?;
+        let colours = match (photometric, count) {
+            (Some(PhotometricInterpretation::WhiteIsZero), _) => Colours::Inverted,
+            (Some(PhotometricInterpretation::BlackIsZero | PhotometricInterpretation::TransparencyMask), _)
+            | (Some(PhotometricInterpretation::RGBPalette), 1)
+            | (Some(PhotometricInterpretation::RGB), 3..) => Colours::Kept,
+            (Some(PhotometricInterpretation::CMYK), 4..) if matches!(samples.dtype(), DType::U8 | DType::U16) => {
+                Colours::Inks
+            }
+            (Some(PhotometricInterpretation::YCbCr), 3) if is_jpeg => Colours::Luma,
+            (Some(what), _) => {
+                let luma = what == PhotometricInterpretation::YCbCr;
+                let (dtype, unless) = (samples.dtype(), if luma { " unless they are JPEG data" } else { "" });
+                return Err(format!("{what:?} TIFF pixels of {count} {dtype} samples are not supported{unless}"));
+            }
+            (None, _) => return Err("it does not say what its pixels are".into()),
         };
-        if interpretation(source, directory).is_some()
+        if are_indices(&mut decoder)
             && let Some(table) = decoder.find_tag_unsigned_vec::<u16>(Tag::ColorMap).map_err(text)?
-            && table.len() != 3 << color.bit_depth().min(16)
+            && table.len() != 3 << bits.min(16)
         {
-            let (numbers, bits) = (table.len(), color.bit_depth());
+            let numbers = table.len();
             return Err(format!("its colour table has {numbers} numbers, for pixels of {bits} bits"));
         }
-        let inverted = photometric == Some(PhotometricInterpretation::WhiteIsZero.to_u16());
-        let are_pixels = samples.are_pixels() && usize::from(count) == channels && !inverted;
-        let coding = if compression == CompressionMethod::ModernJPEG.to_u16() {
+        let stored = if is_jpeg {
+            if samples != Samples::Of(DType::U8) {
+                return Err(format!("JPEG data of {bits} bits are not supported"));
+            }
             let tables = decoder.find_tag_unsigned_vec::<u64>(Tag::JPEGTables).map_err(text)?.unwrap_or_default();
-            Coding::Jpeg(tables.into_iter().map(|byte| byte as u8).collect())
-        } else if compression == CompressionMethod::None.to_u16() && are_pixels && predictor.unwrap_or(1) == 1 {
-            let little = decoder.byte_order() == ByteOrder::LittleEndian;
-            Coding::Plain(if little == cfg!(target_endian = "little") { Order::Kept } else { Order::Swapped })
+            Stored::Jpeg(tables.into_iter().map(|byte| byte as u8).collect())
         } else {
-            Coding::Other
+            let coding = Coding::of(&mut decoder, bits)?;
+            coding.plain().filter(|_| samples.are_pixels()).map_or(Stored::Coded(coding), Stored::Plain)
+        };
+        let missing = match decoder.find_tag(Tag::Unknown(NODATA)) {
+            Ok(Some(Value::Ascii(text))) => text.trim_end_matches('\0').trim().parse().unwrap_or(0.0),
+            _ => 0.0,
         };
         let chunks = Chunks {
             source: source.clone(),
-            directory,
             shape,
             samples,
-            planar: channels > 1 && planar == Some(PlanarConfiguration::Planar.to_u16()),
-            coding,
-            places: Places::of(&mut decoder)?,
+            colours,
+            planar,
+            stored,
+            places,
             rows: (rows as usize).min(shape.height),
             columns: columns as usize,
-            decoders: Mutex::new(vec![decoder]),
+            missing: dispatch!(samples.dtype(), T => bytemuck::bytes_of(&T::from_f64(missing)).to_vec()),
             count: Count::default(),
         };
         Ok(Page { orientation: options.orientation, noted, chunks })

@@ -2,19 +2,20 @@
 //! threads.
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::io::{self, Read};
 
 use tiff::decoder::{ChunkType, Decoder};
-use tiff::tags::{IfdPointer, Tag};
+use tiff::tags::Tag;
 
-use super::bounds;
 use super::count::Count;
 use super::interleave::split;
 use super::load::Source;
 use super::raster::Order;
 use super::read_tiff::text;
-use super::tiff_samples::Samples;
-use super::tiff_source::{Reader, decoder_at};
+use super::tiff_coding::{Coding, unread};
+use super::tiff_samples::{Colours, Samples, colour, invert, light};
+use super::tiff_source::Reader;
+use super::{bounds, codec};
 use horus_base::shape::{Region, Shape};
 use horus_host::host::workers::Workers;
 
@@ -43,34 +44,42 @@ impl Places {
         let place = self.offsets.get(index as usize).zip(self.counts.get(index as usize));
         place.map(|(at, count)| (*at, *count)).ok_or_else(|| "it is missing".to_owned())
     }
+
+    /// Most pixels of the strips or tiles, of `pixels` pixels each, that the file leaves out, as GDAL
+    /// does with those of missing pixels. Larger ones than `LARGEST` are not believed.
+    pub(super) fn absent(&self, pixels: u64) -> u64 {
+        const LARGEST: u64 = 1 << 22;
+        let absent = self.offsets.iter().zip(&self.counts).filter(|place| *place == (&0, &0)).count();
+        (absent as u64).saturating_mul(pixels.min(LARGEST))
+    }
 }
 
-/// Coding of the pixels of a page.
+/// Storage of the pixels of a page.
 #[derive(Clone, Debug)]
-pub(super) enum Coding {
+pub(super) enum Stored {
     /// Plain samples, in this byte order.
     Plain(Order),
     /// JPEG data, with the tables shared by all strips or tiles.
     Jpeg(Vec<u8>),
-    /// Any other coding known to the decoder.
-    Other,
+    /// Samples in any other coding.
+    Coded(Coding),
 }
 
 /// The strips or tiles of a page.
 pub(super) struct Chunks<'s> {
     pub(super) source: Source<'s>,
-    pub(super) directory: IfdPointer,
     /// Shape of the stored samples.
     pub(super) shape: Shape,
     pub(super) samples: Samples,
+    pub(super) colours: Colours,
     pub(super) planar: bool,
-    pub(super) coding: Coding,
+    pub(super) stored: Stored,
     pub(super) places: Places,
     /// Rows of a strip or tile.
     pub(super) rows: usize,
     pub(super) columns: usize,
-    /// Idle decoders that have read the directory.
-    pub(super) decoders: Mutex<Vec<Decoder<Reader<'s>>>>,
+    /// The sample of strips or tiles that the file leaves out.
+    pub(super) missing: Vec<u8>,
     pub(super) count: Count,
 }
 
@@ -91,7 +100,7 @@ struct Cell<'a> {
 impl Chunks<'_> {
     /// The picture's shape.
     pub(super) fn picture(&self) -> Shape {
-        Shape { channels: self.samples.channels(self.shape.channels), ..self.shape }
+        Shape { channels: self.colours.channels(self.shape.channels), ..self.shape }
     }
 
     /// Decodes a region, which lies inside, into planes without gaps.
@@ -170,18 +179,32 @@ impl Chunks<'_> {
     /// Decodes the part of a region in a strip or tile.
     fn cell(&self, cell: Cell<'_>, scratch: &mut Vec<u8>) -> Result<(), String> {
         let Cell { row, column, part, mut lines } = cell;
-        let (height, bytes) = (part.height, part.width * self.samples.dtype().size());
-        if !self.samples.is_cmyk() {
-            return self.planes(row, column, part, &mut lines, scratch);
-        }
-        let mut inks = vec![0; 4 * height * bytes];
-        self.planes(row, column, part, &mut inks.chunks_mut(bytes).collect::<Vec<_>>(), scratch)?;
-        let inks: Vec<&[u8]> = inks.chunks(bytes).collect();
-        let mut lines = lines.chunks_mut(height);
-        if let (Some(red), Some(green), Some(blue)) = (lines.next(), lines.next(), lines.next()) {
-            for (y, ((red, green), blue)) in red.iter_mut().zip(green).zip(blue).enumerate() {
-                self.samples.light([0, 1, 2, 3].map(|ink| inks[ink * height + y]), [red, green, blue]);
+        let (height, dtype) = (part.height, self.samples.dtype());
+        if self.colours == Colours::Inks {
+            let bytes = part.width * dtype.size();
+            let mut inks = vec![0; 4 * height * bytes];
+            let (lights, others) = lines.split_at_mut(3 * height);
+            let mut stored: Vec<&mut [u8]> = inks.chunks_mut(bytes).collect();
+            stored.extend(others.iter_mut().map(|line| &mut **line));
+            self.planes(row, column, part, &mut stored, scratch)?;
+            let inks: Vec<&[u8]> = inks.chunks(bytes).collect();
+            for (i, to) in lights.iter_mut().enumerate() {
+                light(inks[i], inks[3 * height + i % height], to, dtype);
             }
+            return Ok(());
+        }
+        self.planes(row, column, part, &mut lines, scratch)?;
+        match self.colours {
+            Colours::Inverted => lines[..height].iter_mut().for_each(|line| invert(line, dtype)),
+            Colours::Luma => {
+                let mut planes = lines.chunks_mut(height);
+                if let (Some(first), Some(second), Some(third)) = (planes.next(), planes.next(), planes.next()) {
+                    for ((first, second), third) in first.iter_mut().zip(second).zip(third) {
+                        colour([first, second, third]);
+                    }
+                }
+            }
+            _ => {}
         }
         Ok(())
     }
@@ -198,13 +221,29 @@ impl Chunks<'_> {
         let each = if self.planar { part.height } else { lines.len() };
         for (plane, lines) in lines.chunks_mut(each).enumerate() {
             let index = self.index(plane, row, column)?;
-            let decoded = match &self.coding {
-                Coding::Plain(order) => self.plain(index, (row, column), part, lines, *order, scratch),
-                _ => self.coded(index, (row, column), part, lines),
+            let decoded = match &self.stored {
+                _ if self.places.at(index) == Ok((0, 0)) => {
+                    self.fill(lines, part.height);
+                    Ok(())
+                }
+                Stored::Plain(order) => self.plain(index, (row, column), part, lines, *order, scratch),
+                Stored::Jpeg(tables) => self.jpeg(index, (row, column), part, lines, tables),
+                Stored::Coded(coding) => self.coded(index, (row, column), part, lines, *coding, scratch),
             };
             decoded.map_err(|cause| self.named(index, cause))?;
         }
         Ok(())
+    }
+
+    /// Fills rows of a strip or tile that is left out.
+    fn fill(&self, lines: &mut [&mut [u8]], height: usize) {
+        const NO_COLOUR: u8 = 128;
+        for (i, line) in lines.iter_mut().enumerate() {
+            match self.colours {
+                Colours::Luma if i >= height => line.fill(NO_COLOUR),
+                _ => line.chunks_exact_mut(self.missing.len()).for_each(|to| to.copy_from_slice(&self.missing)),
+            }
+        }
     }
 
     /// Copies rows of pixels, from column `skip` on, into the rows of planes.
@@ -269,60 +308,90 @@ impl Chunks<'_> {
         Ok(())
     }
 
-    /// The decoded samples of a strip or tile.
+    /// Samples in another coding, from the first row of the strip or tile on.
     fn coded(
         &self,
         index: u32,
         (row, column): (usize, usize),
         part: Region,
         lines: &mut [&mut [u8]],
+        coding: Coding,
+        scratch: &mut Vec<u8>,
     ) -> Result<(), String> {
-        self.check(index)?;
-        let spare = self.decoders.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut decoder = match spare {
-            Some(decoder) => decoder,
-            None => decoder_at(&self.source, self.directory)?,
-        };
-        let (columns, _) = decoder.chunk_data_dimensions(index);
-        let columns = columns as usize;
-        let decoded = decoder.read_chunk(index).map_err(text)?;
-        // A decoder that has failed is not reused.
-        self.decoders.lock().unwrap_or_else(PoisonError::into_inner).push(decoder);
-        let bytes = self.samples.bytes(decoded, columns)?;
-        let pixel = self.samples.dtype().size() * if self.planar { 1 } else { self.shape.channels };
-        let first = part.top - row * self.rows;
-        let rows =
-            bytes.get(first * columns * pixel..(first + part.height) * columns * pixel).ok_or("it is too short")?;
-        self.put(rows, columns, part.left - column * self.columns, 0, part.height, lines);
+        /// Bytes decoded at a time: they stay in the cache until they are in place.
+        const AT_ONCE: usize = 256 << 10;
+        /// Longest row of tiles that are wider than the picture.
+        const LONGEST: usize = 64 << 20;
+        let channels = if self.planar { 1 } else { self.shape.channels };
+        let samples = self.columns * channels;
+        let length = self.samples.row(samples);
+        if length > LONGEST.max(2 * self.samples.row(self.shape.width * channels)) {
+            return Err(format!("its rows have {length} bytes"));
+        }
+        let (skip, first) = (part.left - column * self.columns, part.top - row * self.rows);
+        let (at, count) = self.places.at(index)?;
+        let mut stream = coding.stream(&self.source, at, count, self.columns)?;
+        let before = (first * length) as u64;
+        io::copy(&mut stream.by_ref().take(before), &mut io::sink()).map_err(|e| unread(&e))?;
+        let rows = (AT_ONCE / length).clamp(1, part.height);
+        scratch.resize(scratch.len().max(rows * length), 0);
+        let mut converted = Vec::new();
+        for y in (0..part.height).step_by(rows) {
+            let stored = &mut scratch[..rows.min(part.height - y) * length];
+            stream.read_exact(stored).map_err(|e| unread(&e))?;
+            stored.chunks_exact_mut(length).for_each(|row| coding.restore(row, self.samples.size(), channels));
+            let pixels = if self.samples.are_pixels() {
+                &*stored
+            } else {
+                converted.clear();
+                stored.chunks_exact(length).for_each(|row| self.samples.convert(row, samples, &mut converted));
+                &converted
+            };
+            self.put(pixels, self.columns, skip, y, part.height, lines);
+        }
         self.count.chunk();
-        self.count.bytes(usize::try_from(self.places.at(index)?.1).unwrap_or(usize::MAX));
+        self.count.bytes(usize::try_from(count).unwrap_or(usize::MAX));
         Ok(())
     }
 
-    /// Rejects JPEG data that declares more pixels than its strip or tile has: the decoder trusts
-    /// it.
-    fn check(&self, index: u32) -> Result<(), String> {
-        let Coding::Jpeg(tables) = &self.coding else { return Ok(()) };
-        let (at, count) = self.places.at(index)?;
-        // As the decoder sees them: data ends at the end of the file, and shared tables come first,
-        // without their end marker, in place of the data's first marker.
+    /// Samples of JPEG data.
+    fn jpeg(
+        &self,
+        index: u32,
+        (row, column): (usize, usize),
+        part: Region,
+        lines: &mut [&mut [u8]],
+        tables: &[u8],
+    ) -> Result<(), String> {
         const MARKER: usize = 2;
+        let (at, count) = self.places.at(index)?;
+        // Data may end at the end of the file.
         let count = usize::try_from(count.min(self.source.size().saturating_sub(at))).map_err(|e| e.to_string())?;
         let mut data = vec![0; count];
         self.source.read_at(at, &mut data)?;
-        let pixels = if tables.is_empty() {
-            bounds::jpeg_frame(&data)
-        } else {
-            let first = &tables[..tables.len().saturating_sub(MARKER)];
-            bounds::jpeg_frame(&[first, data.get(MARKER..).unwrap_or_default()].concat())
-        };
-        // Encoders may pad to whole blocks.
+        // Shared tables come first, without their end marker, in place of the data's first marker.
+        if !tables.is_empty() {
+            let tables = &tables[..tables.len().saturating_sub(MARKER)];
+            data = [tables, data.get(MARKER..).unwrap_or_default()].concat();
+        }
+        // The decoder trusts the data. Encoders may pad to whole blocks.
         const BLOCK: u64 = 64;
         let (w, h) = (self.columns as u64, self.rows as u64);
-        let most = w * h + BLOCK * (w + h + BLOCK);
-        if pixels > most {
+        if bounds::jpeg_frame(&data) > w * h + BLOCK * (w + h + BLOCK) {
             return Err("its JPEG data declares more pixels than its strip or tile holds".into());
         }
+        let (pixels, Shape { height, width, channels, .. }) = codec::jpeg_as_stored(&data)?;
+        let (skip, first) = (part.left - column * self.columns, part.top - row * self.rows);
+        if channels != if self.planar { 1 } else { self.shape.channels } {
+            return Err(format!("its JPEG data has {channels} channels"));
+        }
+        if skip + part.width > width || first + part.height > height {
+            return Err(format!("its JPEG data has {width}x{height} pixels, too few"));
+        }
+        let row = width * channels;
+        self.put(&pixels[first * row..(first + part.height) * row], width, skip, 0, part.height, lines);
+        self.count.chunk();
+        self.count.bytes(count);
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! Samples of TIFF files as pixels of the types that images have.
 
-use tiff::decoder::DecodingResult;
+use half::f16;
 
 use horus_base::dtype::DType;
 
@@ -11,14 +11,10 @@ pub(super) enum Samples {
     Of(DType),
     /// 16-bit floats, converted to 32 bits.
     Half,
-    /// 8-bit cyan, magenta, yellow and black, converted to red, green and blue.
-    Cmyk8,
-    /// 16-bit ones.
-    Cmyk16,
-    /// Grey of less than a byte, converted to bytes.
-    Packed(u8),
-    /// Indices of a colour table of less than a byte, in bytes.
-    Indices(u8),
+    /// Unsigned integers of less bits than a pixel type has, scaled to its range.
+    Packed(u16),
+    /// Indices of a colour table of less bits than a pixel type has, unchanged.
+    Indices(u16),
 }
 
 impl Samples {
@@ -26,10 +22,12 @@ impl Samples {
     ///
     /// # Errors
     /// A message, if images have no such pixels.
-    pub(super) fn of(bits: u8, format: u16, channels: usize, cmyk: bool) -> Result<Samples, String> {
+    pub(super) fn of(bits: u16, format: u16, are_indices: bool) -> Result<Samples, String> {
         const INTEGERS: u16 = 2;
         const FLOATS: u16 = 3;
-        let samples = match (format, bits) {
+        const COMPLEX_INTEGERS: u16 = 5;
+        const COMPLEX_FLOATS: u16 = 6;
+        Ok(match (format, bits) {
             (INTEGERS, 8) => Samples::Of(DType::I8),
             (INTEGERS, 16) => Samples::Of(DType::I16),
             (INTEGERS, 32) => Samples::Of(DType::I32),
@@ -37,19 +35,18 @@ impl Samples {
             (FLOATS, 32) => Samples::Of(DType::F32),
             (FLOATS, 64) => Samples::Of(DType::F64),
             (FLOATS, _) => return Err(format!("TIFF floats of {bits} bits are not supported")),
-            (_, 64) => return Err("TIFF integers of 64 bits are not supported; use 8, 16 or 32 bits, or floats".into()),
+            (COMPLEX_INTEGERS | COMPLEX_FLOATS, _) => return Err("complex TIFF pixels are not supported".into()),
+            (INTEGERS, _) | (_, 0 | 17..=31 | 33..) => {
+                return Err(format!(
+                    "TIFF integers of {bits} bits are not supported; use 8, 16 or 32 bits, 1 to 16 without sign, or floats"
+                ));
+            }
             (_, 32) => Samples::Of(DType::U32),
             (_, 8) => Samples::Of(DType::U8),
             (_, 16) => Samples::Of(DType::U16),
-            (_, 1 | 2 | 4) if channels == 1 => Samples::Packed(bits),
-            _ => return Err(format!("TIFF pixels of {channels} channels of {bits} bits are not supported")),
-        };
-        match samples {
-            Samples::Of(DType::U8) if cmyk => Ok(Samples::Cmyk8),
-            Samples::Of(DType::U16) if cmyk => Ok(Samples::Cmyk16),
-            other if cmyk => Err(format!("CMYK TIFF pixels as {} are not supported", other.dtype())),
-            other => Ok(other),
-        }
+            _ if are_indices => Samples::Indices(bits),
+            _ => Samples::Packed(bits),
+        })
     }
 
     /// The type of the image's pixels.
@@ -57,88 +54,116 @@ impl Samples {
         match self {
             Samples::Of(dtype) => dtype,
             Samples::Half => DType::F32,
-            Samples::Cmyk8 | Samples::Packed(_) | Samples::Indices(_) => DType::U8,
-            Samples::Cmyk16 => DType::U16,
+            Samples::Packed(bits) | Samples::Indices(bits) if bits < 8 => DType::U8,
+            Samples::Packed(_) | Samples::Indices(_) => DType::U16,
         }
-    }
-
-    /// Channels of the image, from the number of samples per pixel.
-    pub(super) fn channels(self, samples: usize) -> usize {
-        if self.is_cmyk() { 3 } else { samples }
-    }
-
-    pub(super) fn is_cmyk(self) -> bool {
-        matches!(self, Samples::Cmyk8 | Samples::Cmyk16)
     }
 
     /// Returns `true` if the bytes of a file are pixels, up to their byte order.
     pub(super) fn are_pixels(self) -> bool {
-        matches!(self, Samples::Of(_) | Samples::Cmyk8 | Samples::Cmyk16)
+        matches!(self, Samples::Of(_))
     }
 
-    /// Converts a row of cyan, magenta, yellow and black to red, green and blue, a plane each.
-    pub(super) fn light(self, inks: [&[u8]; 4], to: [&mut [u8]; 3]) {
-        let [inks @ .., black] = inks;
-        for (ink, to) in inks.into_iter().zip(to) {
-            match self {
-                Samples::Cmyk8 => {
-                    lit(ink, black, to, |c: u8, k| ((255.0 - f32::from(c)) * (1.0 - f32::from(k) / 255.0)) as u8)
-                }
-                _ => {
-                    lit(ink, black, to, |c: u16, k| ((65535.0 - f32::from(c)) * (1.0 - f32::from(k) / 65535.0)) as u16)
-                }
+    /// Bytes of a stored sample; 1 of samples that do not fill theirs.
+    pub(super) fn size(self) -> usize {
+        match self {
+            Samples::Of(dtype) => dtype.size(),
+            Samples::Half => 2,
+            Samples::Packed(_) | Samples::Indices(_) => 1,
+        }
+    }
+
+    /// Bytes of a row of so many stored samples.
+    pub(super) fn row(self, samples: usize) -> usize {
+        match self {
+            Samples::Packed(bits) | Samples::Indices(bits) => (usize::from(bits) * samples).div_ceil(8),
+            _ => self.size() * samples,
+        }
+    }
+
+    /// Appends a row of so many stored samples, in the type of the image's pixels.
+    pub(super) fn convert(self, row: &[u8], samples: usize, to: &mut Vec<u8>) {
+        let (bits, top) = match self {
+            Samples::Of(_) => return to.extend_from_slice(row),
+            Samples::Half => {
+                let wide = |sample: &[u8; 2]| f16::from_ne_bytes(*sample).to_f32().to_ne_bytes();
+                return to.extend(row.as_chunks().0.iter().flat_map(wide));
             }
-        }
-    }
-
-    /// The decoded bytes, in the type of the image's pixels.
-    pub(super) fn bytes(self, decoded: DecodingResult, columns: usize) -> Result<Vec<u8>, String> {
-        fn wide<T: bytemuck::NoUninit>(samples: impl IntoIterator<Item = T>) -> Vec<u8> {
-            let samples: Vec<T> = samples.into_iter().collect();
-            bytemuck::cast_slice(&samples).to_vec()
-        }
-        Ok(match (self, decoded) {
-            (Samples::Of(DType::U8) | Samples::Cmyk8, DecodingResult::U8(v)) => v,
-            (Samples::Packed(bits), DecodingResult::U8(v)) => unpacked(&v, bits, columns, u8::MAX / full(bits)),
-            (Samples::Indices(bits), DecodingResult::U8(v)) => unpacked(&v, bits, columns, 1),
-            (Samples::Of(DType::U16) | Samples::Cmyk16, DecodingResult::U16(v)) => wide(v),
-            (Samples::Of(DType::U32), DecodingResult::U32(v)) => wide(v),
-            (Samples::Of(DType::I8), DecodingResult::I8(v)) => wide(v),
-            (Samples::Of(DType::I16), DecodingResult::I16(v)) => wide(v),
-            (Samples::Of(DType::I32), DecodingResult::I32(v)) => wide(v),
-            (Samples::Of(DType::F32), DecodingResult::F32(v)) => wide(v),
-            (Samples::Of(DType::F64), DecodingResult::F64(v)) => wide(v),
-            (Samples::Half, DecodingResult::F16(v)) => wide(v.into_iter().map(f32::from)),
-            _ => return Err("its strips or tiles have different types".into()),
-        })
-    }
-}
-
-/// The largest number of so many bits.
-fn full(bits: u8) -> u8 {
-    (1u16 << bits) as u8 - 1
-}
-
-/// Unpacks samples of fewer bits to bytes, `by` times as large; each row begins on a byte boundary.
-fn unpacked(packed: &[u8], bits: u8, columns: usize, by: u8) -> Vec<u8> {
-    let (per_byte, full) = (8 / usize::from(bits), full(bits));
-    let row = |row: &[u8]| -> Vec<u8> {
-        let pixel = |x: usize| {
-            let shift = 8 - bits * (x % per_byte + 1) as u8;
-            (row[x / per_byte] >> shift & full) * by
+            Samples::Packed(bits) => {
+                (usize::from(bits), if bits < 8 { u32::from(u8::MAX) } else { u32::from(u16::MAX) })
+            }
+            Samples::Indices(bits) => (usize::from(bits), (1 << bits) - 1),
         };
-        (0..columns).map(pixel).collect()
-    };
-    packed.chunks_exact(columns.div_ceil(per_byte).max(1)).flat_map(row).collect()
+        let full = (1u32 << bits) - 1;
+        // 15 bits are in three bytes at most.
+        let byte = |at: usize| row.get(at).map_or(0, |byte| u32::from(*byte));
+        let sample = |i: usize| {
+            let (at, bit) = (i * bits / 8, i * bits % 8);
+            let three = byte(at) << 16 | byte(at + 1) << 8 | byte(at + 2);
+            let value = three >> (24 - bit - bits) & full;
+            (value * top + full / 2) / full
+        };
+        match self.dtype() {
+            DType::U8 => to.extend((0..samples).map(|i| sample(i) as u8)),
+            _ => to.extend((0..samples).flat_map(|i| (sample(i) as u16).to_ne_bytes())),
+        }
+    }
 }
 
-/// Red, green or blue from an ink and black.
-fn lit<T: bytemuck::Pod>(ink: &[u8], black: &[u8], to: &mut [u8], light: impl Fn(T, T) -> T) {
-    let pairs = ink.chunks_exact(size_of::<T>()).zip(black.chunks_exact(size_of::<T>()));
-    for ((c, k), to) in pairs.zip(to.chunks_exact_mut(size_of::<T>())) {
-        to.copy_from_slice(bytemuck::bytes_of(&light(
-            bytemuck::pod_read_unaligned(c),
-            bytemuck::pod_read_unaligned(k),
-        )));
+/// Colours of pixels that are stored otherwise than images have them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Colours {
+    Kept,
+    /// Grey, of which 0 is white.
+    Inverted,
+    /// Cyan, magenta, yellow and black.
+    Inks,
+    /// Luminance, and the differences of blue and red from it.
+    Luma,
+}
+
+impl Colours {
+    /// Channels of the image, from the number of samples per pixel.
+    pub(super) fn channels(self, samples: usize) -> usize {
+        if self == Colours::Inks { samples - 1 } else { samples }
+    }
+}
+
+/// Exchanges black and white in a row; of signed integers the smallest and the largest value, of floats 0 and 1.
+pub(super) fn invert(row: &mut [u8], dtype: DType) {
+    match dtype {
+        DType::F32 => {
+            row.as_chunks_mut().0.iter_mut().for_each(|v| *v = (1.0 - f32::from_ne_bytes(*v)).to_ne_bytes());
+        }
+        DType::F64 => {
+            row.as_chunks_mut().0.iter_mut().for_each(|v| *v = (1.0 - f64::from_ne_bytes(*v)).to_ne_bytes());
+        }
+        _ => row.iter_mut().for_each(|byte| *byte = !*byte),
+    }
+}
+
+/// Red, green or blue from a row of an ink and one of black, of 8 or 16 bits.
+pub(super) fn light(ink: &[u8], black: &[u8], to: &mut [u8], dtype: DType) {
+    let lit = |ink: u32, black: u32, most: u32| ((most - ink) * (most - black) + most / 2) / most;
+    if dtype == DType::U8 {
+        for ((ink, black), to) in ink.iter().zip(black).zip(to) {
+            *to = lit((*ink).into(), (*black).into(), u8::MAX.into()) as u8;
+        }
+    } else {
+        let wide = |bytes: &[u8; 2]| u32::from(u16::from_ne_bytes(*bytes));
+        for ((ink, black), to) in ink.as_chunks().0.iter().zip(black.as_chunks().0).zip(to.as_chunks_mut().0) {
+            *to = (lit(wide(ink), wide(black), u16::MAX.into()) as u16).to_ne_bytes();
+        }
+    }
+}
+
+/// Makes rows of luminance and of differences from it red, green and blue (ITU-R BT.601, of the full
+/// range, as JPEG files have them).
+pub(super) fn colour([first, second, third]: [&mut [u8]; 3]) {
+    for ((first, second), third) in first.iter_mut().zip(second).zip(third) {
+        let (y, blue, red) = (f32::from(*first), f32::from(*second) - 128.0, f32::from(*third) - 128.0);
+        *first = (y + 1.402 * red).round() as u8;
+        *second = (y - 0.344_136 * blue - 0.714_136 * red).round() as u8;
+        *third = (y + 1.772 * blue).round() as u8;
     }
 }
