@@ -219,6 +219,8 @@ impl Chunks<'_> {
         scratch: &mut Vec<u8>,
     ) -> Result<(), String> {
         let each = if self.planar { part.height } else { lines.len() };
+        // The first column and row of a strip or tile that are requested.
+        let from = [part.left - column * self.columns, part.top - row * self.rows];
         for (plane, lines) in lines.chunks_mut(each).enumerate() {
             let index = self.index(plane, row, column)?;
             let decoded = match &self.stored {
@@ -226,9 +228,9 @@ impl Chunks<'_> {
                     self.fill(lines, part.height);
                     Ok(())
                 }
-                Stored::Plain(order) => self.plain(index, (row, column), part, lines, *order, scratch),
-                Stored::Jpeg(tables) => self.jpeg(index, (row, column), part, lines, tables),
-                Stored::Coded(coding) => self.coded(index, (row, column), part, lines, *coding, scratch),
+                Stored::Plain(order) => self.plain(index, from, part, lines, *order, scratch),
+                Stored::Jpeg(tables) => self.jpeg(index, from, part, lines, tables),
+                Stored::Coded(coding) => self.coded(index, from, part, lines, *coding, scratch),
             };
             decoded.map_err(|cause| self.named(index, cause))?;
         }
@@ -267,7 +269,7 @@ impl Chunks<'_> {
     fn plain(
         &self,
         index: u32,
-        (row, column): (usize, usize),
+        [skip, first]: [usize; 2],
         part: Region,
         lines: &mut [&mut [u8]],
         order: Order,
@@ -278,7 +280,6 @@ impl Chunks<'_> {
         let size = self.samples.dtype().size();
         let pixel = size * if self.planar { 1 } else { self.shape.channels };
         // The rows of a tile at the right edge are as long as those of any other.
-        let (skip, first) = (part.left - column * self.columns, part.top - row * self.rows);
         let (at, count) = self.places.at(index)?;
         let needed = ((first + part.height - 1) * self.columns + skip + part.width) * pixel;
         if count < needed as u64 {
@@ -312,7 +313,7 @@ impl Chunks<'_> {
     fn coded(
         &self,
         index: u32,
-        (row, column): (usize, usize),
+        [skip, first]: [usize; 2],
         part: Region,
         lines: &mut [&mut [u8]],
         coding: Coding,
@@ -328,7 +329,6 @@ impl Chunks<'_> {
         if length > LONGEST.max(2 * self.samples.row(self.shape.width * channels)) {
             return Err(format!("its rows have {length} bytes"));
         }
-        let (skip, first) = (part.left - column * self.columns, part.top - row * self.rows);
         let (at, count) = self.places.at(index)?;
         let mut stream = coding.stream(&self.source, at, count, self.columns)?;
         let before = (first * length) as u64;
@@ -358,7 +358,7 @@ impl Chunks<'_> {
     fn jpeg(
         &self,
         index: u32,
-        (row, column): (usize, usize),
+        [skip, first]: [usize; 2],
         part: Region,
         lines: &mut [&mut [u8]],
         tables: &[u8],
@@ -381,7 +381,6 @@ impl Chunks<'_> {
             return Err("its JPEG data declares more pixels than its strip or tile holds".into());
         }
         let (pixels, Shape { height, width, channels, .. }) = codec::jpeg_as_stored(&data)?;
-        let (skip, first) = (part.left - column * self.columns, part.top - row * self.rows);
         if channels != if self.planar { 1 } else { self.shape.channels } {
             return Err(format!("its JPEG data has {channels} channels"));
         }

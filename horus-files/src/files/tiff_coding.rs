@@ -39,7 +39,7 @@ enum Predictor {
     Floats,
 }
 
-/// What was done to the samples of a page.
+/// How the samples of a page are stored.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Coding {
     codec: Codec,

@@ -194,6 +194,12 @@ impl Writer {
     /// One pixel: `expression` with the operands named as in the table of operations.
     fn pixel(&mut self, p: &PixelStmt, to: &str, values: &[impl Display], expression: &str) {
         let result = p.result.name();
+        // Results of comparisons, and masks, which are bytes here.
+        let compared = match p.op {
+            InstrOp::Pixel(op) => op == PixelOp::Threshold,
+            InstrOp::Convert(_) => p.operand == DType::U8,
+        };
+        let hidden = if compared && p.result.is_float() { "hs_opaque" } else { "" };
         let op = match p.op {
             InstrOp::Pixel(op) => op,
             InstrOp::Convert(rule) => {
@@ -201,7 +207,6 @@ impl Writer {
                     Conversion::Nearest => "hs_to",
                     Conversion::Cast => "hs_cast",
                 };
-                let hidden = if p.operand == DType::U8 && p.result.is_float() { "hs_opaque" } else { "" };
                 let all = values.iter().take(1);
                 all.for_each(|v| self.line(format_args!("{to} = {hidden}({function}<{result}>({v}));")));
                 return;
@@ -216,7 +221,6 @@ impl Writer {
             let _ = write!(outer, "const {dtype} o{j} = {value}; ");
             let _ = write!(inner, "const {dtype} {name} = o{j}; ");
         }
-        let hidden = if op == PixelOp::Threshold && p.result.is_float() { "hs_opaque" } else { "" };
         self.line(format_args!(
             "typedef {} T; {outer}{result}& to = {to}; {{ {inner}to = {hidden}(({result}){expression}); }}",
             p.operand.name()
