@@ -9,7 +9,7 @@
 #   numbers     every function of every f32 on every instruction set, and the corpus, against the hashes that are kept (16 cores: minutes)
 #   programs    HORUS_CASES random programs (default: 1,000,000, an hour) against the reference, by each pass of the optimiser
 #               alone, and a thousandth on each of 1 to 5 ranks of MPI (on a GPU: HORUS_CASES=20000 scripts/gpu.sh session)
-#   fuzz        broken files, HORUS_FUZZ_SECONDS (default: 3600) for each decoder
+#   fuzz        broken files, HORUS_FUZZ_SECONDS (default: 3600) for each decoder, and as long broken chains, profiles, tables, packages and caches
 #   faults      scripts/faults.py: ranks under mpirun that are killed, stopped or slow, full disks, directories that vanish
 #   miri        buffers of the host and ranks as threads under Miri (a nightly toolchain)
 #   memory      benches/memory.sh: the largest memory of programs under a limit
@@ -48,7 +48,12 @@ programs() {
   HORUS_CASES=$cases cargo test --release -p horus-core --test conformance -- random hostile &&
     HORUS_CASES=$((cases / 1000)) cargo test --release -p horus-mpi --features mpi -- random_programs
 }
-fuzz() { HORUS_FUZZ_SECONDS=${HORUS_FUZZ_SECONDS:-3600} cargo test --release -p horus-core --test files fuzz; }
+fuzz() {
+  local seconds=${HORUS_FUZZ_SECONDS:-3600}
+  HORUS_FUZZ_SECONDS=$seconds cargo test --release -p horus-core --test files fuzz &&
+    cargo build --release -p horus-apps --bin horus --bin horus-machine &&
+    scripts/broken_settings.py "${CARGO_TARGET_DIR:-target}/release/horus" --seconds "$seconds" --processes 2
+}
 faults() {
   cargo build --release -p horus-apps --features mpi --bin horus && scripts/faults.py "${CARGO_TARGET_DIR:-target}/release/horus"
 }

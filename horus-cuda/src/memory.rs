@@ -57,6 +57,8 @@ type Held = Box<dyn Any + Send>;
 struct Lending {
     /// Each with an event that passes when those are done, in the order of the stream.
     held: VecDeque<(Event, Held)>,
+    /// Arrays of other libraries, whose streams have not been told to wait.
+    arrays: Vec<Held>,
     /// Events for the next ones.
     spare: Vec<Event>,
 }
@@ -332,7 +334,7 @@ impl Drop for Block {
             return self.core.hold_lent(Box::new(buffer));
         }
         if let Some(owner) = self.owner.take() {
-            return self.core.hold_lent(Box::new(owner));
+            return self.core.hold_array(Box::new(owner));
         }
         if self.at == 0 || self.core.context.bind().is_err() {
             return;

@@ -23,9 +23,6 @@ use crate::plan::state::{Residency, State};
 use crate::plan::{Action, Part, Plan, PlannedLaunches, Rows};
 use crate::shape::Window;
 
-/// Fewest launches of a batch.
-const LEAST: usize = 2;
-
 /// The batches of one plan, which are made when it runs for the second time.
 #[derive(Debug, Default)]
 pub struct Batches {
@@ -61,7 +58,7 @@ impl Batches {
     }
 }
 
-/// Steps that only launch, and release images, with enough launches.
+/// Steps that only launch, and release images.
 fn stretches(plan: &Plan, launches: &PlannedLaunches<'_>) -> Vec<Range<usize>> {
     let together = |i: usize| match plan.steps[i].action {
         Action::Free(_) => true,
@@ -70,7 +67,7 @@ fn stretches(plan: &Plan, launches: &PlannedLaunches<'_>) -> Vec<Range<usize>> {
         }
         _ => false,
     };
-    let launch = |i: &usize| launches.at(*i).is_some();
+    let launch = |i| launches.at(i).is_some();
     let (mut found, mut start) = (Vec::new(), 0);
     while start < plan.steps.len() {
         let mut end = start;
@@ -78,7 +75,7 @@ fn stretches(plan: &Plan, launches: &PlannedLaunches<'_>) -> Vec<Range<usize>> {
         while end < plan.steps.len() && together(end) && (end == start || plan.steps[end].waits.is_empty()) {
             end += 1;
         }
-        if (start..end).filter(launch).count() >= LEAST {
+        if (start..end).any(launch) {
             found.push(start..end);
         }
         start = end.max(start + 1);

@@ -61,14 +61,19 @@ impl Core {
     /// A block for another library, which `stream` may use, and whose inputs it and the default
     /// stream may write, once the stream has passed the launches so far; without a stream they have
     /// ended on return. Other streams that inputs came from may have ended since, and cannot be told
-    /// to wait: from the first of them on, all calls wait.
+    /// to wait: from the first of them on, all calls wait. Either way nothing keeps the inputs any more.
     pub(crate) fn lend(&self, memory: &CudaMemory, stream: Option<u64>) -> Result<DeviceArray, DeviceError> {
         self.context.bind()?;
-        match stream.filter(|_| !self.watched.load(Ordering::Relaxed)) {
-            None => self.stream.synchronize()?,
-            Some(stream) if ordered_by_default(stream) => self.before_streams(&[DeviceArray::DEFAULT_STREAM])?,
-            Some(stream) => self.before_streams(&[DeviceArray::DEFAULT_STREAM, stream])?,
+        let inputs = self.arrays();
+        let ordered = match stream.filter(|_| !self.watched.load(Ordering::Relaxed)) {
+            None => self.stream.synchronize(),
+            Some(stream) if ordered_by_default(stream) => self.before_streams(&[DeviceArray::DEFAULT_STREAM]),
+            Some(stream) => self.before_streams(&[DeviceArray::DEFAULT_STREAM, stream]),
+        };
+        if ordered.is_err() {
+            self.hold_lent(Box::new(inputs));
         }
+        ordered?;
         let lent = Arc::new(Lent(memory.block()));
         Ok(DeviceArray::ours(memory.address(), memory.bytes, stream, lent))
     }

@@ -1,4 +1,4 @@
-//! Host memory that launches access directly, until the stream has passed them.
+//! Host memory, and arrays of other libraries, that launches access directly, until the stream has passed them.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -10,8 +10,12 @@ use super::{Block, Core, CudaMemory, Held, Lending, Reading};
 use crate::driver::Event;
 
 impl Core {
-    /// Releases blocks that have been copied to the host. The context must be current.
+    /// Releases what the stream has passed. The context must be current.
     pub(crate) fn reap(&self) {
+        let arrays = self.arrays();
+        if !arrays.is_empty() {
+            self.hold_lent(Box::new(arrays));
+        }
         // Owners stay if the driver cannot tell.
         let is_over = |r: &mut Reading| r.done.passed().unwrap_or(false);
         let over: Vec<Reading> = self.readings().extract_if(.., is_over).collect();
@@ -31,19 +35,36 @@ impl Core {
 
     /// Releases all lent buffers; the stream must be idle.
     pub(crate) fn give_lent_back(&self) {
-        let lent = std::mem::take(&mut self.lent().held);
-        drop(lent);
+        let held = std::mem::take(&mut self.lent().held);
+        drop((held, self.arrays()));
+    }
+
+    /// The arrays that launches so far have used.
+    pub(super) fn arrays(&self) -> Vec<Held> {
+        std::mem::take(&mut self.lent().arrays)
+    }
+
+    /// Holds an array that launches have used until the stream of its library waits for them, or
+    /// the stream has passed them.
+    pub(super) fn hold_array(&self, owner: Held) {
+        if self.is_idle() {
+            return;
+        }
+        self.lent().arrays.push(owner);
+    }
+
+    fn is_idle(&self) -> bool {
+        self.context.bind().is_ok() && self.stream.idle().unwrap_or(false)
     }
 
     /// Holds what launches have used until the stream has passed them.
     pub(super) fn hold_lent(&self, held: Held) {
-        let bound = self.context.bind();
-        if bound.is_ok() && self.stream.idle().unwrap_or(false) {
-            return; // idle
+        if self.is_idle() {
+            return;
         }
         let mut lent = self.lent();
         let spare = lent.spare.pop();
-        let done = bound.and_then(|()| spare.map_or_else(|| Event::new(false), Ok));
+        let done = self.context.bind().and_then(|()| spare.map_or_else(|| Event::new(false), Ok));
         match done.and_then(|done| done.record(&self.stream).map(|()| done)) {
             Ok(done) => lent.held.push_back((done, held)),
             // It is unknown when it is free, so it is leaked.

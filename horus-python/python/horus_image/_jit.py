@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, NamedTuple, ParamSpec, cast
 import numpy as np
 
 from . import _horus
-from ._dtype import is_native
+from ._dtype import CODES
 from ._foreign import DeviceArray, is_foreign, layout, read, session_of
 from ._image import Array, Image, made
 from ._kept import OnGpu, entered
@@ -34,6 +34,17 @@ class _Known(NamedTuple):
     """None of a function that looks at values, and is called each time."""
     single: bool
     sequence: type
+
+    def ran(self, arrays: Sequence[Array | DeviceArray]) -> Any:
+        """The function's return value for these arrays; nothing if it must be recorded, again or each time."""
+        if type(self.program) is OnGpu:
+            images = self.program.run(arrays)
+            return None if images is None else self.handed(images)
+        if self.program is None:
+            return None
+        ready = [np.ascontiguousarray(array) for array in arrays]
+        memories = self.program.run([array.view(np.uint8) if array.dtype == np.bool_ else array for array in ready])
+        return None if memories is None else self.handed([np.asarray(memory) for memory in memories])
 
     def handed(self, results: Sequence[Any]) -> Any:
         """The function's return value for these results."""
@@ -69,45 +80,47 @@ class Jitted(Generic[_P]):
         kinds: list[Hashable] = [len(args), tuple(kwargs)]
         on_gpu: DeviceArray | None = None
         for at, value in enumerate(given):
-            if isinstance(value, Image):
-                return self._function(*args, **kwargs)  # an image records more
-            if is_foreign(type(value)):
+            kind = type(value)
+            if kind is not DeviceArray and kind is not np.ndarray:
+                if isinstance(value, Image):
+                    return self._function(*args, **kwargs)  # an image records more
+                if not is_foreign(kind):
+                    kinds.append(_key(value))
+                    continue
                 value = read(value)
-            if isinstance(value, DeviceArray):
-                on_gpu = on_gpu or value
-            if isinstance(value, (np.ndarray, DeviceArray)) and value.ndim:
-                if isinstance(value, np.ndarray) and not value.dtype.isnative:
-                    value = value.astype(value.dtype.newbyteorder("="))
-                if not is_native(value.dtype):
-                    raise TypeError(f"images have no pixels of type {value.dtype}; convert the array")
-                given[at] = value
-                kinds.append((type(value), value.shape, value.dtype.char))
-                arrays.append(value)
-            else:
+                kind = type(value)
+            if kind is DeviceArray and on_gpu is None:
+                on_gpu = value
+            if not value.ndim:
                 kinds.append(_key(value))
+                continue
+            code = CODES.get(value.dtype)
+            if code is None:
+                value = _native(value)
+                code = CODES[value.dtype]
+            given[at] = value
+            kinds.append((kind, value.shape, code))
+            arrays.append(value)
         if not arrays:
             raise TypeError(f"{self._function.__name__}: no argument is an array")
         session = current() if on_gpu is None else session_of(on_gpu, None)
-        call = _Call(session, (id(session), tolerance(), *kinds), given, len(args), list(kwargs), on_gpu is not None)
+        key = (id(session), tolerance(), *kinds)
         try:
             with self._lock:
-                known = self._known.get(call.key, None)
+                known = self._known.get(key)
                 if known is not None:
-                    self._known.move_to_end(call.key)
+                    self._known.move_to_end(key)
         except TypeError:
             raise TypeError(f"{self._function.__name__}: arguments other than arrays must have a hash") from None
-        if known is None or known.session is not session:
-            return self._recorded(call)
-        if known.program is None:
-            return self._recorded(call, looks=True)
-        if isinstance(known.program, OnGpu):
-            images = known.program.run(arrays)
-            return self._recorded(call) if images is None else known.handed(images)
-        ready = [np.ascontiguousarray(array) for array in arrays]
-        memories = known.program.run([array.view(np.uint8) if array.dtype == np.bool_ else array for array in ready])
-        return self._recorded(call) if memories is None else known.handed([np.asarray(memory) for memory in memories])
+        if known is not None and known.session is not session:
+            known = None
+        handed = None if known is None else known.ran(arrays)
+        if handed is not None:
+            return handed
+        call = _Call(session, key, given, len(args), list(kwargs), on_gpu is not None)
+        return self._recorded(call, looks=known is not None and known.program is None)
 
-    def _recorded(self, call: _Call, looks: bool = False) -> Any:
+    def _recorded(self, call: _Call, looks: bool) -> Any:
         """Records the function on images of the arrays, evaluates it, and keeps its program, unless it looks at values."""
         session, given = call.session, list(call.given)
         places = [at for at, value in enumerate(given) if _is_array(value)]
@@ -174,6 +187,13 @@ def _key(value: Any) -> Hashable:
         parts = [_key(getattr(value, field.name)) for field in dataclasses.fields(value) if field.compare]
         return (type(value), cast(Hashable, value), *parts)
     return type(value), value
+
+
+def _native(array: Array | DeviceArray) -> Array:
+    """The array in this machine's byte order, of a type that images have."""
+    if isinstance(array, np.ndarray) and array.dtype.newbyteorder("=") in CODES:
+        return array.astype(array.dtype.newbyteorder("="))
+    raise TypeError(f"images have no pixels of type {array.dtype}; convert the array")
 
 
 def _is_array(value: Any) -> bool:

@@ -54,13 +54,18 @@ class OnGpu:
 
     def run(self, arrays: Sequence[Array | DeviceArray]) -> list[Image] | None:
         """The results, evaluated; nothing if the program should be recorded again."""
-        inputs = [array if type(array) is DeviceArray else entered(array, self._session, copy=False) for array in arrays]
+        session = self._session
+        inputs: Sequence[Any] = arrays
+        for array in arrays:
+            if type(array) is not DeviceArray:
+                inputs = [array if type(array) is DeviceArray else entered(array, session, copy=False) for array in arrays]
+                break
         found = self._program.run(inputs)
         if found is None:
             return None
         images = []
-        for (core, memory), axes in zip(found, self._axes, strict=True):
-            image = made(core, self._session, *axes, has_line=True)
+        for (core, memory), (ndim, channels) in zip(found, self._axes):  # noqa: B905
+            image = made(core, session, ndim, channels, True)
             image._lent = memory
             images.append(image)
         return images
@@ -140,7 +145,7 @@ def kept(function: _Function) -> _Function:
     def called(input: Any, *args: Any, **kwargs: Any) -> Any:
         key = None
         kind = type(input)
-        if kind is not np.ndarray and kind is not Image and is_foreign(kind):
+        if kind is not np.ndarray and kind is not DeviceArray and kind is not Image and is_foreign(kind):
             input = read(input)
             kind = type(input)
         if kind is np.ndarray or kind is DeviceArray:
@@ -243,7 +248,7 @@ def _part(value: Any) -> Hashable:
     if kind is int or kind is bool or value is None:
         return kind, value
     if kind is float:
-        return kind, value.hex()
+        return kind, value if value and value == value else value.hex()  # zeros are two, and no NaN is another
     if kind is tuple:
         parts = tuple(map(_part, value))
         return None if None in parts else parts
