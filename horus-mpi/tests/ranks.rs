@@ -62,6 +62,7 @@ const JOBS: &[Job] = &[
     good("random_programs", jobs::random_programs, &[1, 2, 3, 4, 5]),
     good("traffic_of_known_programs", jobs::traffic, &[1, 2, 4, 5]),
     good("weights", jobs::weights, &[3]),
+    good("loop_in_blocks", jobs::loop_in_blocks, &[2, 3, 5]),
     good("parts_while_borders_travel", jobs::parts, &[2, 3, 5]),
     good("two_sessions_and_a_late_drop", jobs::two_sessions, &[2]),
     good("started_beside_the_program", jobs::started::beside, &[1, 2, 3, 4, 5]),

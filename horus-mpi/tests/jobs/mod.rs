@@ -13,7 +13,7 @@ use horus_core::io::AnyImage;
 use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::plan::{Counts, Mode};
-use horus_core::session::Session;
+use horus_core::session::{BlockMap, Session};
 use horus_core::shape::{Axis, Border, Shape};
 use horus_mpi::MpiComm;
 use horus_testing::faulty::Faulty;
@@ -233,6 +233,34 @@ pub(crate) fn two_sessions(comm: MpiComm) -> Outcome {
 fn evaluate(session: &Session) -> Outcome {
     let image = Image::<f32>::worms(session, 16, 16);
     image.gauss_xy(1.0, 1.0, 0, 0).to_vec().map(drop).map_err(text)
+}
+
+/// A loop over a masked sea in blocks that are dealt to all ranks has the bits of one rank alone.
+pub(crate) fn loop_in_blocks(comm: MpiComm) -> Outcome {
+    const PLANE: (usize, usize) = (46, 61);
+    const BLOCK: usize = 8;
+    let is_sea = |y: usize, x: usize| !((12..33).contains(&y) && (15..44).contains(&x));
+    let ranks = comm.size();
+    let across = PLANE.1.div_ceil(BLOCK);
+    let dealt = (0..PLANE.0.div_ceil(BLOCK) * across).map(|i| {
+        let (top, left) = (i / across * BLOCK, i % across * BLOCK);
+        let sea = (top..(top + BLOCK).min(PLANE.0)).any(|y| (left..(left + BLOCK).min(PLANE.1)).any(|x| is_sea(y, x)));
+        sea.then_some(i % ranks)
+    });
+    let map = BlockMap::new(PLANE, (BLOCK, BLOCK), dealt).map_err(text)?;
+    let mean = Filter::dense(5, 5, vec![0.04; 25]);
+    let heat = |session: &Session| -> Result<Vec<u32>, String> {
+        let sea = Image::from_fn(session, PLANE.0, PLANE.1, |y, x| u8::from(is_sea(y, x))).gt(0);
+        let begin = sea.select(Image::from_fn(session, PLANE.0, PLANE.1, |y, x| ((x ^ y) % 64) as f32), 0.0);
+        let looped = session.iterate(begin, 9, |u| sea.select(u.with_border(Border::Wrap).correlate(&mean), 0.0));
+        let state = looped.map_err(text)?.state.to_vec().map_err(text)?;
+        Ok(state.into_iter().map(f32::to_bits).collect())
+    };
+    let session = session(comm);
+    let want = heat(&session.alone().map_err(text)?)?;
+    session.place(map).map_err(text)?;
+    let got = heat(&session)?;
+    if got != want { Err("blocks have other bits than one rank alone".into()) } else { Ok(()) }
 }
 
 /// Rank 0 sends more than rank 1 expects.
