@@ -85,7 +85,11 @@ pub struct Builder {
 
 impl Default for Builder {
     fn default() -> Builder {
-        let (settings, environment) = match settings::check().and_then(|()| Settings::of_environment()) {
+        let checked = settings::check();
+        // A GPU that cannot be opened is left alone by `auto`; this is no fault of the GPU.
+        #[cfg(feature = "cuda")]
+        let checked = checked.and_then(|()| horus_cuda::tuning::check());
+        let (settings, environment) = match checked.and_then(|()| Settings::of_environment()) {
             Ok(settings) => (settings, Ok(())),
             Err(error) => (Settings::default(), Err(error)),
         };

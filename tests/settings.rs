@@ -90,6 +90,20 @@ fn a_value_that_cannot_be_used_is_an_error_on_every_device() {
 }
 
 #[test]
+#[cfg(feature = "cuda")]
+fn a_table_of_launch_shapes_that_is_none_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("tuning.json");
+    let open = |path: &std::path::Path| outcome(&[("HORUS_TUNING", path.as_os_str())]);
+    assert_eq!(open(&table), "done", "horus-tune is going to write it");
+    std::fs::write(&table, "[1]").unwrap();
+    for path in [&table, folder.path()] {
+        let said = open(path);
+        assert!(said.starts_with(&format!("HORUS_TUNING={}: ", path.display())), "{said}");
+    }
+}
+
+#[test]
 #[cfg(unix)]
 fn a_value_that_is_no_text_is_an_error() {
     use std::os::unix::ffi::OsStrExt as _;

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use horus_core::dtype::DType;
+use horus_core::error::Error;
 use horus_core::ir::kernel::{Kernel, LeafOp, MapKernel, Source};
 use horus_core::ops::neighbourhood::{Layout, OrderFilter};
 use horus_core::settings::TUNING;
@@ -183,7 +184,17 @@ pub fn user_table() -> Option<PathBuf> {
     })
 }
 
-/// The rows of the user's table; empty without a table, or with a warning if it is unusable.
+/// Checks the table that `HORUS_TUNING` names; there may be none of that name yet.
+///
+/// # Errors
+/// [`Error::Config`] if it cannot be read, or has rows that cannot be run.
+pub fn check() -> Result<(), Error> {
+    let Some(path) = TUNING.path() else { return Ok(()) };
+    rows_of(&path).map(drop).map_err(|why| TUNING.refused(&path.display().to_string(), &why))
+}
+
+/// The rows of the user's table; empty without a table, or with a warning if one that is looked for
+/// by itself is unusable (for one that was asked for: [`check`]).
 pub fn user_rows() -> Vec<Entry> {
     let Some(path) = user_table() else { return Vec::new() };
     rows_of(&path).unwrap_or_else(|e| {

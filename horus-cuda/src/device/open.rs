@@ -20,6 +20,7 @@ use crate::memory::Core;
 use crate::nvml::Nvml;
 use crate::shipped::Package;
 use crate::transfers::Transfers;
+use crate::tuning;
 
 /// Threads that copy pixels: 16 reach 45 GB/s on a host of 32 cores, one 6.
 const COPYING: usize = 16;
@@ -88,11 +89,12 @@ impl CudaDevice {
     /// one per logical processor), and never more than 16.
     ///
     /// # Errors
-    /// [`Error::Config`] if `threads` is 0, if there is no driver, NVRTC or such a GPU, or if the
-    /// GPU cannot be used.
+    /// [`Error::Config`] if `threads` is 0, if there is no driver, NVRTC or such a GPU, if the
+    /// GPU cannot be used, or if `HORUS_TUNING` names a file that cannot.
     pub fn open(ordinal: usize, threads: Option<usize>) -> Result<CudaDevice, Error> {
         let available = || std::thread::available_parallelism().map_or(1, usize::from);
         let workers = Workers::new(Some(threads.unwrap_or_else(available).min(COPYING)))?;
+        tuning::check()?;
         let start = Instant::now();
         let version = CudaDevice::driver()?;
         let (newest, _) = version;
