@@ -33,7 +33,7 @@ impl Log for Speaker {
 }
 
 /// Logs to stderr from this level on, or as `RUST_LOG` specifies.
-pub(super) fn begin(level: LevelFilter) {
+pub(crate) fn begin(level: LevelFilter) {
     let logger = env_logger::Builder::new().filter_level(level).parse_default_env().build();
     let most = logger.filter();
     // A process that runs a second job already has a logger.

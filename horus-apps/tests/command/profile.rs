@@ -44,6 +44,14 @@ fn a_profile_tells_the_time_of_each_kernel_and_what_bounds_it() {
 }
 
 #[test]
+fn a_profile_warns_once() {
+    let dir = pictures();
+    let words = ["profile", "wide.tif", "x.png", "--device", "cpu", "--depth", "8", "median", "3"];
+    assert_eq!(text(&run(dir.path(), &words).stderr).matches("were clipped").count(), 1);
+    assert_eq!(text(&run(dir.path(), &[&words[..], &["--quiet"]].concat()).stderr), "");
+}
+
+#[test]
 fn what_cannot_be_profiled_is_refused() {
     let dir = pictures();
     let dir = dir.path();

@@ -27,7 +27,7 @@ use self::counters::Counters;
 use self::verdict::Row;
 use self::watched::{Seen, Watched};
 use super::line;
-use crate::batch::{Job, RunFiles, distinct, open};
+use crate::batch::{self, Job, RunFiles, distinct, open};
 use crate::report::count;
 
 /// Measured runs of the program, after one that compiles its kernels.
@@ -123,7 +123,7 @@ impl Profiled {
         let told = Arc::clone(&texts);
         let keep = move |text: &str| told.lock().unwrap_or_else(PoisonError::into_inner).push(text.to_owned());
         let session = self.session(job).trace(true).explain(keep).build()?;
-        run(job, &session)?;
+        again(job, &session)?;
         let title = format!("horus profile {}", path.display());
         let page = session.report(&title, &texts.lock().unwrap_or_else(PoisonError::into_inner))?;
         let page = page.unwrap_or_default();
@@ -169,6 +169,15 @@ fn run(job: &Job, session: &CoreSession) -> Result<()> {
     }
 }
 
+/// A run after the first, which told all warnings.
+fn again(job: &Job, session: &CoreSession) -> Result<()> {
+    let level = log::max_level();
+    log::set_max_level(level.min(log::LevelFilter::Error));
+    let done = run(job, session);
+    log::set_max_level(level);
+    done
+}
+
 /// Refuses options of runs that are not profiled.
 fn check(job: &Job) -> Result<()> {
     let options = &job.options;
@@ -194,12 +203,13 @@ fn check(job: &Job) -> Result<()> {
 
 fn profiled(job: Job, json: bool, tune: bool) -> Result<String> {
     check(&job)?;
+    batch::log_from(job.options.log_level());
     let profiled = Profiled::open(&job)?;
     let session = profiled.session(&job).build()?;
     profiled.launches(|| run(&job, &session))?;
     let mut rows: Vec<Row> = Vec::new();
     for _ in 0..RUNS {
-        for seen in profiled.launches(|| run(&job, &session))? {
+        for seen in profiled.launches(|| again(&job, &session))? {
             match rows.iter_mut().find(|row| row.is_of(&seen)) {
                 Some(row) => row.add(seen),
                 None => rows.push(Row::of(seen)),
