@@ -21,6 +21,7 @@ const KEPT: usize = 2 << 30;
 
 /// The place of this rank on its node.
 #[derive(Clone, Copy)]
+#[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "ranks share GPUs alone"))]
 pub(crate) struct Local {
     /// Local rank.
     pub(crate) rank: usize,
