@@ -92,20 +92,25 @@ pub(super) fn write(directory: &Path, path: &Path, cubin: &[u8]) -> std::io::Res
     done.map(|()| (cubin.len() + TRAILER) as u64)
 }
 
-/// Creates a new file in the directory; never opens an existing one or follows a link.
-pub(super) fn fresh(directory: &Path) -> std::io::Result<(File, PathBuf)> {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
+/// Creates a file of this name for this user alone; never opens an existing one or follows a link.
+pub(super) fn create(path: &Path) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// Creates a new file in the directory, as [`create`] does.
+pub(super) fn fresh(directory: &Path) -> std::io::Result<(File, PathBuf)> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
     let mut tries = 0;
     loop {
         // Processes in different containers may have the same id.
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().subsec_nanos();
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let temporary = directory.join(format!("{}-{now:x}-{count}.tmp", std::process::id()));
-        match options.open(&temporary) {
+        match create(&temporary) {
             Err(e) if e.kind() == ErrorKind::AlreadyExists && tries < 100 => tries += 1,
             other => return other.map(|file| (file, temporary)),
         }

@@ -194,9 +194,9 @@ fn evict(directory: &Path, most: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::{File, OpenOptions};
+    use std::fs::File;
 
-    use super::files::{TRAILER, fresh};
+    use super::files::{TRAILER, create, fresh};
     use super::*;
 
     fn get(cache: &DiskCache, source: &str, built: &[u8]) -> (Vec<u8>, bool) {
@@ -344,7 +344,7 @@ mod tests {
             let target = dir.path().join("target");
             let link = dir.path().join("1.tmp");
             symlink(&target, &link).unwrap();
-            let refused = OpenOptions::new().write(true).create_new(true).open(&link).unwrap_err();
+            let refused = create(&link).unwrap_err();
             assert_eq!(refused.kind(), ErrorKind::AlreadyExists);
             assert!(!target.exists(), "nothing is made where a link leads");
         }
