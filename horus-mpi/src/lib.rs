@@ -1,7 +1,7 @@
 //! The communicator on MPI: ranks are processes started by `mpirun`.
 //!
-//! The crate is empty without its feature `mpi`, so that the workspace builds without MPI. It uses
-//! the raw bindings of rsmpi (`mpi::ffi`), because the safe ones drop return codes: here every code
+//! Without its feature `mpi` the crate has nothing but `watch`, so that the workspace builds without
+//! MPI. It uses the raw bindings of rsmpi (`mpi::ffi`), because the safe ones drop return codes: here every code
 //! is checked. It uses standard MPI-3 only.
 //!
 //! A process initialises MPI once (`join`) and finalises it at its end. It never leaves others
@@ -41,14 +41,18 @@
 //! have equal heights, or heights by `HORUS_WEIGHTS` (`src/weights.rs`): a number per rank; a
 //! number per node, divided among its ranks equally or by further numbers (`node:2(1,3),1`); or
 //! each rank's measured speed in a fixed filter.
-#![cfg(feature = "mpi")]
 #![allow(unsafe_code, reason = "MPI is a C library")]
 
+#[cfg(feature = "mpi")]
 mod codes;
+#[cfg(feature = "mpi")]
 mod comm;
 #[cfg(target_os = "linux")]
-mod watch;
+pub mod watch;
+#[cfg(feature = "mpi")]
 mod world;
 
+#[cfg(feature = "mpi")]
 pub use comm::MpiComm;
+#[cfg(feature = "mpi")]
 pub use world::join;

@@ -9,34 +9,36 @@ use std::fs;
 use std::io;
 use std::time::Duration;
 
-use crate::world::World;
-
 /// Time between two looks.
 const PAUSE: Duration = Duration::from_millis(300);
 /// Looks in a row that find the same stop: the ranks of a suspended job do not continue at once.
 const LOOKS: usize = 4;
 
-/// Begins to watch, in a thread of its own.
-pub(crate) fn begin() -> io::Result<()> {
-    std::thread::Builder::new().name("horus-watch".into()).spawn(watch).map(drop)
+/// Begins to watch, in a thread of its own. `joined` returns `true` once all ranks are there, and
+/// `end` ends them all with this reason.
+///
+/// # Errors
+/// If there can be no thread.
+pub fn begin(joined: fn() -> bool, end: fn(&str)) -> io::Result<()> {
+    std::thread::Builder::new().name("horus-watch".into()).spawn(move || watch(joined, end)).map(drop)
 }
 
-fn watch() {
+fn watch(joined: fn() -> bool, end: fn(&str)) {
     let me = std::process::id();
-    let (mut joined, mut next) = (false, None);
+    let (mut all, mut next) = (false, None);
     let (mut last, mut same) = (None, 0);
     loop {
         std::thread::sleep(PAUSE);
         // All ranks are there once MPI is initialised.
-        if !joined {
-            joined = World::joined();
+        if !all {
+            all = joined();
             next = neighbour(me);
         }
         let stop = next.and_then(stopped);
         same = if stop.is_some() && stop == last { same + 1 } else { usize::from(stop.is_some()) };
         last = stop;
         if let Some(process) = next.filter(|_| same >= LOOKS) {
-            World::end(&format!("process {process}, another rank of this node, was stopped (SIGSTOP)"));
+            return end(&format!("process {process}, another rank of this node, was stopped (SIGSTOP)"));
         }
     }
 }

@@ -59,7 +59,8 @@ pub fn join() -> Result<MpiComm, CommError> {
 impl World {
     fn open() -> Result<World, CommError> {
         #[cfg(target_os = "linux")]
-        crate::watch::begin().map_err(|e| CommError(format!("cannot start a thread that watches the ranks: {e}")))?;
+        crate::watch::begin(World::joined, World::end)
+            .map_err(|e| CommError(format!("cannot start a thread that watches the ranks: {e}")))?;
         // SAFETY: constants of the MPI library.
         let (wanted, all) = unsafe { (ffi::RSMPI_THREAD_SERIALIZED, ffi::RSMPI_COMM_WORLD) };
         let provided = initialize(wanted)?;
@@ -112,13 +113,13 @@ impl World {
 
     /// Returns `true` once this process has joined the others.
     #[cfg(target_os = "linux")]
-    pub(crate) fn joined() -> bool {
+    fn joined() -> bool {
         matches!(WORLD.get(), Some(Ok(_)))
     }
 
     /// Prints the reason and ends all processes, also those that have not joined yet.
     #[cfg(target_os = "linux")]
-    pub(crate) fn end(message: &str) -> ! {
+    fn end(message: &str) {
         if let Some(Ok(world)) = WORLD.get() {
             world.abort(message);
         }

@@ -26,6 +26,9 @@ const GATHERED: usize = 1 << 23;
 static TURNS: Turns = Turns::new();
 /// The communicators of the program that sessions were opened on, and Horus's duplicates of them.
 static KNOWN: Mutex<Vec<(Py<PyAny>, Arc<Ranks>)>> = Mutex::new(Vec::new());
+/// `true` once the ranks of this node are watched.
+#[cfg(target_os = "linux")]
+static WATCHING: AtomicBool = AtomicBool::new(false);
 /// `true` once this process is about to end.
 static ABORTING: AtomicBool = AtomicBool::new(false);
 
@@ -77,6 +80,10 @@ impl Ranks {
         let first = gathered(py, &local, sharers, rank as u64)?[0];
         let place = OnNode::of(rank, &gathered(py, &own, size, first)?, &gathered(py, &own, size, here::cores())?);
         local.call_method0("Free")?;
+        #[cfg(target_os = "linux")]
+        if sharers > 1 && !WATCHING.swap(true, Ordering::SeqCst) {
+            horus_mpi::watch::begin(|| true, end_all)?;
+        }
         log::info!("rank {rank} of {size}, {} of {} on node {}", place.local_rank, place.local_size, place.node);
         let thread = (level < all).then(|| std::thread::current().id());
         let ranks = Arc::new(Ranks { comm: own.unbind(), rank, size, place, thread });
@@ -125,12 +132,22 @@ impl Ranks {
             // Lines printed before are not lost; a closed pipe is no further error.
             let flushed = py.import("sys").and_then(|sys| sys.getattr("stdout")?.call_method0("flush"));
             drop(flushed);
-            if let Err(error) = self.comm.bind(py).call_method1("Abort", (1,)) {
+            let may = self.thread.is_none_or(|thread| thread == std::thread::current().id());
+            if may && let Err(error) = self.comm.bind(py).call_method1("Abort", (1,)) {
                 horus::core::warning::print(format_args!("error: {me}Abort: {error}"));
             }
         });
         // The launcher sees a process that a signal ended, and ends the others.
         std::process::abort();
+    }
+}
+
+/// Prints the reason and ends all processes, from any thread.
+#[cfg(target_os = "linux")]
+fn end_all(message: &str) {
+    let first = known().first().map(|(_, ranks)| Arc::clone(ranks));
+    if let Some(ranks) = first {
+        ranks.end(message);
     }
 }
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
+import signal
 import sys
 
 import numpy as np
@@ -104,6 +106,13 @@ def one_ends(folder: pathlib.Path) -> None:
     with hi.session(device="cpu", threads=1):
         if world.Get_rank() == 2:
             sys.exit(0)
+        ndimage.gaussian_filter(photo, 1.0)
+
+
+def one_is_stopped(folder: pathlib.Path) -> None:
+    with hi.session(device="cpu", threads=1):
+        if world.Get_rank() == 1:
+            os.kill(os.getpid(), signal.SIGSTOP)
         ndimage.gaussian_filter(photo, 1.0)
 
 

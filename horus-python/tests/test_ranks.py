@@ -47,6 +47,9 @@ def test_groups_of_ranks_compute_different_programs(tmp_path: pathlib.Path) -> N
         ("all_raise", "rank 0 of 3:\nTraceback"),
         ("other_arrays", "error: rank 0: the ranks run different programs: rank 0 reached `%0 = image#1 () : 150x130 u8, pixels of the sum "),
         ("one_ends", "rank 2 reached `the end of the program`"),
+        pytest.param(
+            "one_is_stopped", "another rank of this node, was stopped (SIGSTOP)", marks=pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+        ),
     ],
 )
 def test_a_rank_that_fails_ends_all_with_one_message(job: str, said: str, tmp_path: pathlib.Path) -> None:
