@@ -12,19 +12,21 @@
 #   fuzz        broken files, HORUS_FUZZ_SECONDS (default: 3600) for each decoder, and as long broken chains, profiles, tables, packages and caches
 #   faults      scripts/faults.py: ranks under mpirun that are killed, stopped or slow, full disks, directories that vanish
 #   miri        buffers of the host and ranks as threads under Miri (a nightly toolchain)
+#   sanitizers  tests of the core under AddressSanitizer, those of threads under ThreadSanitizer (the same toolchain)
 #   memory      benches/memory.sh: the largest memory of programs under a limit
 #   licences    cargo deny: licences, sources, and advisories, whose database must be reachable
 #   interfaces  cargo semver-checks against the newest tag
 #   speed       benches/gate.py against the newest tag, with rows of Python if GATE_PYTHON is an interpreter for them
 #   wheels      the wheel, built twice in folders of different names: equal bytes, no path of this machine, its parts and their licences
 #   files       scripts/odd_files.py: valid but unusual files, read by that wheel and by other libraries (from PyPI)
+#   hours       benches/hours.py: the memory of a day of frames in a series, and of calls of that wheel from 8 threads, is flat
 #   artefacts   what is published, a list of parts of each crate, and SHA256SUMS, signed if git has a key (user.signingkey)
 #
 # A step that cannot run here, as a tool is missing, is a "no". `--without STEP` leaves one out, and the summary says so. Logs of the
 # steps are in the folder `release-logs` of the target folder.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-all=(tree tests packages numbers programs fuzz faults miri memory licences interfaces speed wheels files artefacts)
+all=(tree tests packages numbers programs fuzz faults miri sanitizers memory licences interfaces speed wheels files hours artefacts)
 logs=$(realpath -m "${CARGO_TARGET_DIR:-target}")/release-logs
 
 # The reason for which a step failed, for the summary: without one its log is named.
@@ -62,6 +64,17 @@ miri() {
   # Tests of a pool of threads did not end in minutes. Miri ends where memory cannot be had, instead of returning an error.
   MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-permissive-provenance" \
     cargo +nightly miri test -p horus-host --lib -- host::buffer comm:: --skip too_much_memory
+}
+sanitizers() {
+  local host target=${CARGO_TARGET_DIR:-target}
+  cargo +nightly --version || { no "no nightly toolchain (rustup toolchain install nightly --component rust-src)"; return 1; }
+  # With a target, programs that run while it is compiled are not instrumented.
+  host=$(rustc -vV | sed -n 's/^host: //p')
+  HORUS_CASES=60 RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=$target/address \
+    cargo +nightly test --target "$host" -p horus-host -p horus-files -p horus-cpu -p horus-core -p horus-zarr --lib --tests || return 1
+  # The standard library, too, for its locks, and queues of rayon without fences, which the sanitizer does not know.
+  RUSTFLAGS="-Zsanitizer=thread --cfg crossbeam_sanitize_thread" CARGO_TARGET_DIR=$target/thread \
+    cargo +nightly test --target "$host" -Zbuild-std -p horus-host -p horus-core --lib --test threads --test lanes --test out_of_core
 }
 memory() { benches/memory.sh; }
 licences() {
@@ -103,6 +116,13 @@ files() {
   python3 -m venv --clear "$python" &&
     "$python/bin/pip" install --quiet "$logs"/wheel-one/*.whl pillow tifffile imagecodecs rasterio zarr &&
     "$python/bin/python" scripts/odd_files.py
+}
+hours() {
+  local python=$logs/hours-python
+  ls "$logs"/wheel-one/*.whl >/dev/null || { no "no wheel: the step wheels makes it"; return 1; }
+  python3 -m venv --clear "$python" && "$python/bin/pip" install --quiet "$logs"/wheel-one/*.whl &&
+    cargo build --release -p horus-apps --bin horus &&
+    HORUS_DEVICE=cpu "$python/bin/python" benches/hours.py --horus "${CARGO_TARGET_DIR:-target}/release/horus"
 }
 artefacts() {
   local out=$logs/artefacts archive crate key
