@@ -4,7 +4,7 @@
 #   scripts/release.sh [--without STEP]... [STEP...]     the steps below in this order, or only those named
 #
 #   tree        nothing is uncommitted, CHANGELOG.md has a dated head with the version of Cargo.toml
-#   tests       scripts/test.sh
+#   tests       scripts/test.sh with HORUS_CASES=1000: whole sweeps, of which it runs a part, and as many cases of each random test
 #   packages    scripts/packages.sh: the archives of the crates compile, and a program against them
 #   numbers     every function of every f32 on every instruction set, and the corpus, against the hashes that are kept (16 cores: minutes)
 #   programs    HORUS_CASES random programs (default: 1,000,000, an hour) against the reference, by each pass of the optimiser
@@ -42,9 +42,9 @@ tree() {
   version=$(version)
   grep -m 1 '^## ' CHANGELOG.md | grep -Eq "^## $version .*[0-9]{4}-[0-9]{2}-[0-9]{2}" || no "the head of CHANGELOG.md is not $version with a date"
 }
-tests() { scripts/test.sh; }
+tests() { HORUS_CASES=1000 scripts/test.sh; }
 packages() { scripts/packages.sh; }
-numbers() { cargo test --release -p horus-core --test numbers -- --include-ignored --nocapture; }
+numbers() { HORUS_CASES=4294967295 cargo test --release -p horus-core --test numbers -- --nocapture; }
 programs() {
   local cases=${HORUS_CASES:-1000000}
   HORUS_CASES=$cases cargo test --release -p horus-core --test conformance -- random hostile &&

@@ -69,10 +69,11 @@ fn a_package_has_the_code_that_the_compiler_makes() {
         Err(e) => panic!("{e}"),
     };
     let run = FileRun::of("convrot", (256, 256));
-    let kernels = distinct(&run.launches().unwrap(), 90, limits(90).unwrap()).unwrap();
+    let kernels: Vec<String> =
+        distinct(&run.launches().unwrap(), 90, limits(90).unwrap()).unwrap().into_keys().take(3).collect();
     let make = || {
         let mut packing = Packing::new(nvrtc.version());
-        for source in kernels.keys() {
+        for source in &kernels {
             packing.add(source, OPTIONS, 90, nvrtc.compile(source, 90).unwrap());
         }
         packing.bytes()
@@ -84,7 +85,7 @@ fn a_package_has_the_code_that_the_compiler_makes() {
     let package = Package::open(&path).unwrap();
     assert_eq!(package.architectures().into_iter().collect::<Vec<_>>(), [(90, kernels.len())]);
     assert_eq!(package.compiler(), nvrtc.version());
-    for source in kernels.keys() {
+    for source in &kernels {
         let code = package.find(source, OPTIONS, 90).unwrap();
         assert_eq!(&code[..4], b"\x7fELF");
         assert_eq!(package.find(source, OPTIONS, 80), None);

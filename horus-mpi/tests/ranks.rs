@@ -3,9 +3,6 @@
 //! `MPIRUN` names another launcher (with options) than `mpirun`. Open MPI is told to allow more
 //! ranks than cores.
 
-#[path = "../../horus-core/tests/conformance/draw.rs"]
-#[allow(dead_code, reason = "shared with the conformance tests, which use all of it")]
-mod draw;
 #[path = "../../horus-core/tests/conformance/harness.rs"]
 #[allow(dead_code, reason = "shared with the conformance tests, which use all of it")]
 mod harness;

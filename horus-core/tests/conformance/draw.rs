@@ -3,14 +3,6 @@
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::shape::Border;
 
-/// Number of cases of a test of random programs: `HORUS_CASES`, or `default`.
-pub(crate) fn cases(default: u32) -> u32 {
-    match std::env::var_os("HORUS_CASES").filter(|v| !v.is_empty()) {
-        None => default,
-        Some(v) => v.to_str().and_then(|v| v.parse().ok()).unwrap_or_else(|| panic!("HORUS_CASES={v:?}: not a number")),
-    }
-}
-
 /// Numbers that define a step, used up one by one.
 pub(crate) struct Draw<'a>(std::slice::Iter<'a, u8>);
 

@@ -490,7 +490,7 @@ fn number(state: &mut u64, most: usize) -> usize {
 #[test]
 fn launches_of_any_extents_are_done_or_refused() {
     let (mut state, mut done) = (1, 0);
-    let n = crate::draw::cases(600);
+    let n = horus_testing::cases::cases(600);
     for place in places() {
         crate::with_device(place, |device| {
             for good in cases() {

@@ -14,8 +14,8 @@ use horus_testing::reference::kernel::{HostImage, evaluate};
 use horus_testing::reference::{self, Image};
 use proptest::prelude::*;
 
-use crate::draw;
 use crate::harness::compare;
+use crate::programs::config;
 use crate::wide::{program, steps};
 
 /// The roots of lowered programs, evaluated kernel by kernel; those that one launch may compute with
@@ -54,9 +54,7 @@ pub(crate) fn by_kernels(kernels: &Graph<Kernel>, sources: &[Image]) -> Vec<Imag
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: draw::cases(300), failure_persistence: None, max_shrink_iters: 0, ..ProptestConfig::default()
-    })]
+    #![proptest_config(ProptestConfig { max_shrink_iters: 0, ..config(300) })]
 
     #[test]
     fn both_oracles_give_the_same_bits_for_random_programs(

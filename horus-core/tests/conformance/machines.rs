@@ -86,7 +86,7 @@ pub(crate) fn choice() -> impl Strategy<Value = Choice> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: crate::draw::cases(60), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::programs::config(60))]
 
     #[test]
     fn random_programs_give_the_same_bits_by_any_profile(

@@ -27,6 +27,7 @@ use harness::Place;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
 use horus_core::plan::Mode;
+use horus_testing::cases::part;
 use horus_testing::simulated::Simulated;
 
 /// Number of random programs.
@@ -62,13 +63,15 @@ impl Place {
         out
     }
 
-    /// Half of a few places that differ in every respect; the other half at the next call of a test.
+    /// Two of a few places that differ in every respect, at each call of a test others; all with `HORUS_CASES`.
     pub(crate) fn some() -> Vec<Place> {
         thread_local! {
             static CALLS: Cell<usize> = const { Cell::new(0) };
         }
         let call = CALLS.replace(CALLS.get() + 1);
-        Place::few().into_iter().skip(call % 2).step_by(2).collect()
+        part(Place::few(), |few| {
+            [call, call + 1 + call / few.len() % (few.len() - 1)].map(|i| few[i % few.len()]).into()
+        })
     }
 
     fn few() -> Vec<Place> {

@@ -102,7 +102,7 @@ fn choice() -> impl Strategy<Value = Choice> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: crate::draw::cases(crate::RANDOM_PROGRAMS / 4), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::programs::config(crate::RANDOM_PROGRAMS / 4))]
 
     #[test]
     fn random_programs_in_the_hosts_memory(

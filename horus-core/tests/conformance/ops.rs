@@ -7,7 +7,7 @@ use horus_core::ops::components::Connectivity;
 use horus_core::ops::distance::{Metric, NearestPixel, NearestRow, Sought, Spacing};
 use horus_core::ops::edge::{Edge, Inside};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
-use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reach, Reduce};
+use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, OrderFilter, Reach, Reduce};
 use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
 use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reconstruction::Reconstruction;
@@ -19,6 +19,7 @@ use horus_core::ops::{
     Components, Fourier, Histogram, ImageOperation as _, Merge, Remap, Resize, Running, Sliding, Transpose,
 };
 use horus_core::shape::{Border, Shape};
+use horus_testing::cases::covering;
 use horus_testing::reference::Image;
 
 use crate::harness::{Place, Program, conforms, image};
@@ -32,14 +33,10 @@ const SHAPES: [Shape; 6] = [
     Shape::new(40, 130, 1),
 ];
 
+const FLOATS: [DType; 2] = [DType::F32, DType::F64];
+
 fn borders() -> [Border; 5] {
     Border::all(3.25)
-}
-
-/// Fewer borders for types whose kernels differ from others only in arithmetic and conversions.
-fn borders_of(dtype: DType) -> impl Iterator<Item = Border> {
-    let few = matches!(dtype, DType::U32 | DType::I8 | DType::I16);
-    borders().into_iter().rev().take(if few { 2 } else { 5 })
 }
 
 fn filters() -> Vec<Filter> {
@@ -58,25 +55,22 @@ fn filters() -> Vec<Filter> {
 
 #[test]
 fn pixel_operations() {
-    for row in TABLE {
-        for dtype in DType::ALL {
-            for shape in SHAPES {
-                let mut p = Program::default();
-                let a = p.source(image(shape, dtype, 1));
-                let b = p.source(image(shape, dtype, 2));
-                let c = p.source(image(shape, dtype, 3));
-                let out = match row.kind {
-                    PixelKind::Unary => p.pixel(row.op, &[a]),
-                    PixelKind::Binary | PixelKind::Compare => p.pixel(row.op, &[a, b]),
-                    PixelKind::Ternary => p.pixel(row.op, &[a, b, c]),
-                    PixelKind::Select => {
-                        let mask = p.pixel(PixelOp::Lt, &[a, b]);
-                        p.pixel(row.op, &[mask, b, c])
-                    }
-                };
-                conforms(&p.wanted(&[out]), &Place::some(), &format!("{} {dtype} {shape}", row.name));
+    for [row, dtype, shape] in covering([TABLE.len(), DType::ALL.len(), SHAPES.len()]) {
+        let (row, dtype, shape) = (&TABLE[row], DType::ALL[dtype], SHAPES[shape]);
+        let mut p = Program::default();
+        let a = p.source(image(shape, dtype, 1));
+        let b = p.source(image(shape, dtype, 2));
+        let c = p.source(image(shape, dtype, 3));
+        let out = match row.kind {
+            PixelKind::Unary => p.pixel(row.op, &[a]),
+            PixelKind::Binary | PixelKind::Compare => p.pixel(row.op, &[a, b]),
+            PixelKind::Ternary => p.pixel(row.op, &[a, b, c]),
+            PixelKind::Select => {
+                let mask = p.pixel(PixelOp::Lt, &[a, b]);
+                p.pixel(row.op, &[mask, b, c])
             }
-        }
+        };
+        conforms(&p.wanted(&[out]), &Place::some(), &format!("{} {dtype} {shape}", row.name));
     }
 }
 
@@ -98,192 +92,114 @@ fn pixel_operations_with_constants() {
 
 #[test]
 fn conversions() {
-    for from in DType::ALL {
-        for to in DType::ALL {
-            for shape in SHAPES {
-                let mut p = Program::default();
-                let a = p.source(image(shape, from, 5));
-                let half = p.pixel_const(PixelOp::Div, a, &[2.0]);
-                let roots = [p.convert(half, to), p.convert_by(Conversion::Cast, half, to)];
-                conforms(&p.wanted(&roots), &Place::some(), &format!("{from} to {to} {shape}"));
-            }
-        }
+    for [from, to, shape] in covering([DType::ALL.len(), DType::ALL.len(), SHAPES.len()]) {
+        let (from, to, shape) = (DType::ALL[from], DType::ALL[to], SHAPES[shape]);
+        let mut p = Program::default();
+        let a = p.source(image(shape, from, 5));
+        let half = p.pixel_const(PixelOp::Div, a, &[2.0]);
+        let roots = [p.convert(half, to), p.convert_by(Conversion::Cast, half, to)];
+        conforms(&p.wanted(&roots), &Place::some(), &format!("{from} to {to} {shape}"));
     }
 }
 
 #[test]
 fn linear_filters() {
-    for dtype in [DType::F32, DType::F64] {
-        for border in borders() {
-            for shape in SHAPES {
-                for filter in filters() {
-                    let mut p = Program::default();
-                    let a = p.source(image(shape, dtype, 6));
-                    let out = p.like(Op::Correlate(filter.clone(), border), a);
-                    conforms(
-                        &p.wanted(&[out]),
-                        &Place::some(),
-                        &format!("correlate {filter} {dtype} {border} {shape}"),
-                    );
-                }
-            }
-        }
+    let filters = filters();
+    for [dtype, border, shape, filter] in covering([FLOATS.len(), borders().len(), SHAPES.len(), filters.len()]) {
+        let (dtype, border, shape, filter) = (FLOATS[dtype], borders()[border], SHAPES[shape], &filters[filter]);
+        let mut p = Program::default();
+        let a = p.source(image(shape, dtype, 6));
+        let out = p.like(Op::Correlate(filter.clone(), border), a);
+        conforms(&p.wanted(&[out]), &Place::some(), &format!("correlate {filter} {dtype} {border} {shape}"));
     }
 }
 
 #[test]
 fn separable_filters() {
-    for dtype in [DType::F32, DType::F64] {
-        for border in borders() {
-            for shape in SHAPES {
-                for (r, c) in [(3, 3), (7, 5), (4, 6), (43, 43)] {
-                    let taps = |n: usize| (0..n).map(|i| ((i * 29 % 13) as f64 - 5.0) / 9.0).collect::<Vec<_>>();
-                    let (row, column) = (Filter::row(taps(r)), Filter::column(taps(c)));
-                    let mut p = Program::default();
-                    let a = p.source(image(shape, dtype, 7));
-                    let out = p.like(Op::Separable { row, column, border }, a);
-                    let what = format!("separable {r} {c} {dtype} {border} {shape}");
-                    conforms(&p.wanted(&[out]), &Place::some(), &what);
-                }
-            }
-        }
+    let sizes = [(3, 3), (7, 5), (4, 6), (43, 43)];
+    for [dtype, border, shape, size] in covering([FLOATS.len(), borders().len(), SHAPES.len(), sizes.len()]) {
+        let (dtype, border, shape, (r, c)) = (FLOATS[dtype], borders()[border], SHAPES[shape], sizes[size]);
+        let taps = |n: usize| (0..n).map(|i| ((i * 29 % 13) as f64 - 5.0) / 9.0).collect::<Vec<_>>();
+        let (row, column) = (Filter::row(taps(r)), Filter::column(taps(c)));
+        let mut p = Program::default();
+        let a = p.source(image(shape, dtype, 7));
+        let out = p.like(Op::Separable { row, column, border }, a);
+        conforms(&p.wanted(&[out]), &Place::some(), &format!("separable {r} {c} {dtype} {border} {shape}"));
     }
 }
 
 /// Integers under whole taps, cut to integers: what a CPU computes in integers.
-fn whole_taps(dtype: DType) {
+#[test]
+fn whole_taps_of_integers() {
+    const TYPES: [DType; 4] = [DType::U8, DType::I8, DType::U16, DType::I16];
+    const MEANS: [usize; 3] = [2, 5, 31];
     let whole = |n: usize| (0..n).map(|i| ((i * 7 % 5) as f64) - 2.0).collect::<Vec<_>>();
-    let ones = |n: usize| vec![1.0; n];
-    for border in borders().into_iter().chain([Border::Constant(3.0)]) {
-        for shape in SHAPES {
-            let mut p = Program::default();
-            let a = p.source(image(shape, dtype, 8));
-            let float = p.convert(a, DType::F32);
-            let dense = p.like(Op::Correlate(Filter::dense(3, 5, whole(15)), border), float);
-            let (row, column) = (Filter::row(vec![-1.0, 0.0, 1.0]), Filter::column(vec![1.0, 2.0, 1.0, 1.0]));
-            let across = p.like(Op::Correlate(row, border), float);
-            let edges = p.like(Op::Correlate(column, border), across);
-            let cross = Filter::sparse([(-1, 0), (0, -1), (0, 0), (0, 1), (1, 0)], vec![1.0, 1.0, -4.0, 1.0, 1.0]);
-            let laplace = p.like(Op::Correlate(cross, border), float);
-            let mut roots = vec![p.convert_by(Conversion::Cast, laplace, dtype)];
-            for to in [DType::U8, DType::I16, DType::I32] {
-                roots.extend([dense, edges].map(|v| p.convert_by(Conversion::Cast, v, to)));
-            }
-            // A filter of what was taken modulo a range.
-            let wrapped = p.convert(roots[1], DType::F32);
-            let again = p.like(Op::Correlate(Filter::column(vec![2.0, 0.0, -1.0]), border), wrapped);
-            roots.push(p.convert_by(Conversion::Cast, again, DType::I16));
-            for root in roots {
-                conforms(&p.clone().wanted(&[root]), &Place::some(), &format!("whole taps {dtype} {border} {shape}"));
-            }
-            for size in [2, 5, 31] {
-                let mut p = Program::default();
-                let mut mean = p.source(image(shape, dtype, 9));
-                for taps in [Filter::column(ones(size)), Filter::row(ones(size))] {
-                    let float = p.convert(mean, DType::F32);
-                    let sum = p.like(Op::Correlate(taps, border), float);
-                    let more = p.pixel_const(PixelOp::Add, sum, &[0.5]);
-                    let quotient = p.pixel_const(PixelOp::Mul, more, &[1.0 / size as f64]);
-                    mean = p.convert_by(Conversion::Cast, quotient, dtype);
-                }
-                let what = format!("mean of {size} {dtype} {border} {shape}");
-                conforms(&p.wanted(&[mean]), &Place::some(), &what);
-            }
+    let borders: Vec<Border> = borders().into_iter().chain([Border::Constant(3.0)]).collect();
+    for [dtype, border, shape, root] in covering([TYPES.len(), borders.len(), SHAPES.len(), 8 + MEANS.len()]) {
+        let (dtype, border, shape) = (TYPES[dtype], borders[border], SHAPES[shape]);
+        let mut p = Program::default();
+        let a = p.source(image(shape, dtype, 8));
+        let float = p.convert(a, DType::F32);
+        let dense = p.like(Op::Correlate(Filter::dense(3, 5, whole(15)), border), float);
+        let (row, column) = (Filter::row(vec![-1.0, 0.0, 1.0]), Filter::column(vec![1.0, 2.0, 1.0, 1.0]));
+        let across = p.like(Op::Correlate(row, border), float);
+        let edges = p.like(Op::Correlate(column, border), across);
+        let cross = Filter::sparse([(-1, 0), (0, -1), (0, 0), (0, 1), (1, 0)], vec![1.0, 1.0, -4.0, 1.0, 1.0]);
+        let laplace = p.like(Op::Correlate(cross, border), float);
+        let mut roots = vec![p.convert_by(Conversion::Cast, laplace, dtype)];
+        for to in [DType::U8, DType::I16, DType::I32] {
+            roots.extend([dense, edges].map(|v| p.convert_by(Conversion::Cast, v, to)));
         }
+        // A filter of what was taken modulo a range.
+        let wrapped = p.convert(roots[1], DType::F32);
+        let again = p.like(Op::Correlate(Filter::column(vec![2.0, 0.0, -1.0]), border), wrapped);
+        roots.push(p.convert_by(Conversion::Cast, again, DType::I16));
+        for size in MEANS {
+            let ones = vec![1.0; size];
+            let mean = [Filter::column(ones.clone()), Filter::row(ones)].into_iter().fold(a, |mean, taps| {
+                let float = p.convert(mean, DType::F32);
+                let sum = p.like(Op::Correlate(taps, border), float);
+                let more = p.pixel_const(PixelOp::Add, sum, &[0.5]);
+                let quotient = p.pixel_const(PixelOp::Mul, more, &[1.0 / size as f64]);
+                p.convert_by(Conversion::Cast, quotient, dtype)
+            });
+            roots.push(mean);
+        }
+        conforms(&p.wanted(&[roots[root]]), &Place::some(), &format!("whole taps {root} {dtype} {border} {shape}"));
     }
 }
 
 #[test]
-fn whole_taps_of_bytes() {
-    whole_taps(DType::U8);
-    whole_taps(DType::I8);
-}
-
-#[test]
-fn whole_taps_of_16_bits() {
-    whole_taps(DType::U16);
-    whole_taps(DType::I16);
-}
-
-/// All cases of a type, in one test each: a GPU compiles a kernel for every combination, one at a
-/// time in a process.
-fn generalized_convolutions(dtype: DType) {
+fn generalized_convolutions() {
     let window = Filter::dense(3, 4, [1.0, -2.0, 3.0, 0.5, 0.0, 1.0, 2.0, -1.0, 1.0, 4.0, 1.0, 2.0]);
-    for combine in Combine::ALL {
-        for reduce in Reduce::ALL {
-            for border in borders_of(dtype) {
-                let mut p = Program::default();
-                let a = p.source(image(Shape::new(9, 35, 1), dtype, 8));
-                let g = Generalized { window: window.clone(), combine, reduce };
-                let out = p.like(Op::Order(g.into(), border), a);
-                let what = format!("generalized {combine:?} {reduce:?} {dtype} {border}");
-                conforms(&p.wanted(&[out]), &Place::some(), &what);
-            }
-        }
+    let lengths = [DType::ALL.len(), Combine::ALL.len(), Reduce::ALL.len(), borders().len()];
+    for [dtype, combine, reduce, border] in covering(lengths) {
+        let (dtype, border) = (DType::ALL[dtype], borders()[border]);
+        let g = Generalized { window: window.clone(), combine: Combine::ALL[combine], reduce: Reduce::ALL[reduce] };
+        let what = format!("generalized {:?} {:?} {dtype} {border}", g.combine, g.reduce);
+        let mut p = Program::default();
+        let a = p.source(image(Shape::new(9, 35, 1), dtype, 8));
+        let out = p.like(Op::Order(g.into(), border), a);
+        conforms(&p.wanted(&[out]), &Place::some(), &what);
     }
-}
-
-#[test]
-fn generalized_convolutions_of_u8() {
-    generalized_convolutions(DType::U8);
-}
-
-#[test]
-fn generalized_convolutions_of_u16() {
-    generalized_convolutions(DType::U16);
-}
-
-#[test]
-fn generalized_convolutions_of_u32() {
-    generalized_convolutions(DType::U32);
-}
-
-#[test]
-fn generalized_convolutions_of_i8() {
-    generalized_convolutions(DType::I8);
-}
-
-#[test]
-fn generalized_convolutions_of_i16() {
-    generalized_convolutions(DType::I16);
-}
-
-#[test]
-fn generalized_convolutions_of_i32() {
-    generalized_convolutions(DType::I32);
-}
-
-#[test]
-fn generalized_convolutions_of_f32() {
-    generalized_convolutions(DType::F32);
-}
-
-#[test]
-fn generalized_convolutions_of_f64() {
-    generalized_convolutions(DType::F64);
 }
 
 #[test]
 fn erosions_dilations_and_medians() {
-    for dtype in DType::ALL {
-        for border in borders_of(dtype) {
-            for shape in SHAPES {
-                for reduce in [Reduce::Min, Reduce::Max] {
-                    let window = Filter::dense(5, 3, vec![1.0; 15]);
-                    let mut p = Program::default();
-                    let a = p.source(image(shape, dtype, 9));
-                    let out =
-                        p.like(Op::Order(Generalized { window, combine: Combine::Pixel, reduce }.into(), border), a);
-                    conforms(&p.wanted(&[out]), &Place::some(), &format!("{reduce:?} 5x3 {dtype} {border} {shape}"));
-                }
-                for size in [MedianSize::Three, MedianSize::Five] {
-                    let mut p = Program::default();
-                    let a = p.source(image(shape, dtype, 10));
-                    let out = p.like(Op::Order(size.into(), border), a);
-                    conforms(&p.wanted(&[out]), &Place::some(), &format!("median {size:?} {dtype} {border} {shape}"));
-                }
-            }
-        }
+    let flat = |reduce| Generalized { window: Filter::dense(5, 3, vec![1.0; 15]), combine: Combine::Pixel, reduce };
+    let filters: [(&str, OrderFilter); 4] = [
+        ("erosion", flat(Reduce::Min).into()),
+        ("dilation", flat(Reduce::Max).into()),
+        ("median 3", MedianSize::Three.into()),
+        ("median 5", MedianSize::Five.into()),
+    ];
+    for [dtype, border, shape, filter] in covering([DType::ALL.len(), borders().len(), SHAPES.len(), filters.len()]) {
+        let (dtype, border, shape, (name, filter)) =
+            (DType::ALL[dtype], borders()[border], SHAPES[shape], &filters[filter]);
+        let mut p = Program::default();
+        let a = p.source(image(shape, dtype, 9));
+        let out = p.like(Op::Order(filter.clone(), border), a);
+        conforms(&p.wanted(&[out]), &Place::some(), &format!("{name} {dtype} {border} {shape}"));
     }
 }
 
@@ -309,21 +225,19 @@ fn windows() -> Vec<Windowed> {
 
 #[test]
 fn means_and_ranks() {
-    for dtype in DType::ALL {
-        for border in borders_of(dtype) {
-            for shape in [Shape::new(1, 1, 1), Shape::new(9, 1, 1), Shape::new(7, 5, 2), Shape::new(23, 37, 1)] {
-                let mut p = Program::default();
-                let a = p.source(image(shape, dtype, 9));
-                let roots: Vec<_> = windows()
-                    .into_iter()
-                    .map(|how| {
-                        let out = if matches!(how, Windowed::Mean(_)) { dtype.linear() } else { dtype };
-                        p.op(Op::from(Sliding { how, border }), &[a], shape, out)
-                    })
-                    .collect();
-                conforms(&p.wanted(&roots), &Place::some(), &format!("windows {dtype} {border} {shape}"));
-            }
-        }
+    const FEW: [Shape; 4] = [Shape::new(1, 1, 1), Shape::new(9, 1, 1), Shape::new(7, 5, 2), Shape::new(23, 37, 1)];
+    for [dtype, border, shape] in covering([DType::ALL.len(), borders().len(), FEW.len()]) {
+        let (dtype, border, shape) = (DType::ALL[dtype], borders()[border], FEW[shape]);
+        let mut p = Program::default();
+        let a = p.source(image(shape, dtype, 9));
+        let roots: Vec<_> = windows()
+            .into_iter()
+            .map(|how| {
+                let out = if matches!(how, Windowed::Mean(_)) { dtype.linear() } else { dtype };
+                p.op(Op::from(Sliding { how, border }), &[a], shape, out)
+            })
+            .collect();
+        conforms(&p.wanted(&roots), &Place::some(), &format!("windows {dtype} {border} {shape}"));
     }
 }
 
@@ -332,8 +246,8 @@ fn means_and_ranks() {
 fn filters_by_transforms() {
     let taps = |n: usize| (0..n).map(|i| (i * i % 11) as f64 - 4.5).collect::<Vec<_>>();
     let shapes = [Shape::new(1, 1, 1), Shape::new(23, 37, 2), Shape::volume(2, 45, 9, 1)];
-    for dtype in [DType::F32, DType::F64] {
-        for border in borders_of(dtype) {
+    for dtype in FLOATS {
+        for border in borders() {
             for shape in shapes {
                 let mut p = Program::default();
                 let a = p.source(image(shape, dtype, 9));
@@ -363,31 +277,25 @@ fn filters_by_transforms() {
 
 #[test]
 fn affine_maps() {
-    for dtype in DType::ALL {
-        for border in borders_of(dtype) {
-            for shape in SHAPES {
-                let maps = [
-                    (rotation(30.0, shape), shape),
-                    (rotation(-90.0, shape), shape),
-                    (
-                        [[0.5, 0.0, -0.25], [0.0, 2.5, 0.75]],
-                        Shape::new(2 * shape.height + 1, shape.width, shape.channels),
-                    ),
-                ];
-                for (matrix, out_shape) in maps {
-                    let inside = Edge::Inside(Inside::of(matrix, shape, 3.0));
-                    // Once, as it has no border mode.
-                    let edges = [border.into()].into_iter().chain((border == Border::Constant(3.25)).then_some(inside));
-                    for (how, edge) in edges.flat_map(|edge| Interpolation::ALL.map(|how| (how, edge))) {
-                        let mut p = Program::default();
-                        let a = p.source(image(shape, dtype, 11));
-                        let map = Affine::new(matrix, out_shape).unwrap();
-                        let out = p.op(Op::Warp(map, how, edge), &[a], out_shape, dtype);
-                        conforms(&p.wanted(&[out]), &Place::some(), &format!("{how:?} {dtype} {edge:?} {shape}"));
-                    }
-                }
-            }
-        }
+    const MAPS: usize = 3;
+    // Pixels beyond the image are those of a border mode, or one value.
+    let lengths = [DType::ALL.len(), borders().len() + 1, SHAPES.len(), MAPS, Interpolation::ALL.len()];
+    for [dtype, border, shape, map, how] in covering(lengths) {
+        let (dtype, shape, how) = (DType::ALL[dtype], SHAPES[shape], Interpolation::ALL[how]);
+        let larger = Shape::new(2 * shape.height + 1, shape.width, shape.channels);
+        let maps: [_; MAPS] = [
+            (rotation(30.0, shape), shape),
+            (rotation(-90.0, shape), shape),
+            ([[0.5, 0.0, -0.25], [0.0, 2.5, 0.75]], larger),
+        ];
+        let (matrix, out_shape) = maps[map];
+        let inside = Edge::Inside(Inside::of(matrix, shape, 3.0));
+        let edge = borders().get(border).map_or(inside, |border| (*border).into());
+        let mut p = Program::default();
+        let a = p.source(image(shape, dtype, 11));
+        let map = Affine::new(matrix, out_shape).unwrap();
+        let out = p.op(Op::Warp(map, how, edge), &[a], out_shape, dtype);
+        conforms(&p.wanted(&[out]), &Place::some(), &format!("{how:?} {dtype} {edge:?} {shape}"));
     }
 }
 
@@ -524,22 +432,18 @@ fn positions(shape: Shape, dtype: DType, seed: u64, n: usize) -> Image {
 #[test]
 fn samples_at_positions() {
     let at = Shape::new(9, 14, 1);
+    let types = [(DType::F32, DType::F32), (DType::F64, DType::F64), (DType::U8, DType::F64)];
+    for [how, border, dtype] in covering([Sampling::ALL.len(), borders().len(), types.len()]) {
+        let (how, border, (dtype, of)) = (Sampling::ALL[how], borders()[border], types[dtype]);
+        let shape = Shape::volume(2, 7, 5, 2);
+        let mut p = Program::default();
+        let a = p.source(image(shape, dtype, 15));
+        let [y, x] = [(1, 7), (2, 5)].map(|(seed, n)| p.source(positions(at, of, seed, n)));
+        let out =
+            p.op(Op::from(Remap { sampling: how, border }), &[a, y, x], Shape { depth: 2, channels: 2, ..at }, dtype);
+        conforms(&p.wanted(&[out]), &Place::some(), &format!("remap {} {border} {dtype}", how.name()));
+    }
     for how in Sampling::ALL {
-        for border in borders() {
-            for (dtype, of) in [(DType::F32, DType::F32), (DType::F64, DType::F64), (DType::U8, DType::F64)] {
-                let shape = Shape::volume(2, 7, 5, 2);
-                let mut p = Program::default();
-                let a = p.source(image(shape, dtype, 15));
-                let [y, x] = [(1, 7), (2, 5)].map(|(seed, n)| p.source(positions(at, of, seed, n)));
-                let out = p.op(
-                    Op::from(Remap { sampling: how, border }),
-                    &[a, y, x],
-                    Shape { depth: 2, channels: 2, ..at },
-                    dtype,
-                );
-                conforms(&p.wanted(&[out]), &Place::some(), &format!("remap {} {border} {dtype}", how.name()));
-            }
-        }
         let (shape, at) = (Shape::volume(4, 7, 5, 2), Shape::volume(3, 9, 6, 1));
         let mut p = Program::default();
         let a = p.source(image(shape, DType::F32, 16));
@@ -559,22 +463,20 @@ fn samples_at_positions() {
 
 #[test]
 fn resizing() {
-    for (k, dtype) in DType::ALL.into_iter().enumerate() {
-        for (n, how) in Resampling::ALL.into_iter().enumerate() {
-            for shape in SHAPES.into_iter().chain([Shape::volume(2, 23, 37, 2)]) {
-                // Each axis grows, shrinks, or stays as it is, also to a single pixel.
-                let sizes = [[(5, 4), (1, 3)], [(1, 2), (7, 2)], [(1, 9), (1, 1)], [(1, 1), (2, 5)]];
-                let of = |n: usize, (times, by): (usize, usize)| (n * times).div_ceil(by);
-                let [rows, columns] = sizes[(k + n) % 4];
-                let to = Shape { height: of(shape.height, rows), width: of(shape.width, columns), ..shape };
-                let mut p = Program::default();
-                let a = p.source(image(shape, dtype, 17));
-                let lines = (Lines::new(shape.height, to.height), Lines::new(shape.width, to.width));
-                let resized = p.op(Op::from(Resize { how, rows: lines.0, columns: lines.1 }), &[a], to, dtype);
-                let out = p.pixel_const(PixelOp::Add, resized, &[1.0]);
-                conforms(&p.wanted(&[out]), &Place::some(), &format!("{} {dtype} {shape} to {to}", how.name()));
-            }
-        }
+    let shapes: Vec<Shape> = SHAPES.into_iter().chain([Shape::volume(2, 23, 37, 2)]).collect();
+    // Each axis grows, shrinks, or stays as it is, also to a single pixel.
+    let sizes = [[(5, 4), (1, 3)], [(1, 2), (7, 2)], [(1, 9), (1, 1)], [(1, 1), (2, 5)]];
+    let of = |n: usize, (times, by): (usize, usize)| (n * times).div_ceil(by);
+    for [dtype, how, shape, size] in covering([DType::ALL.len(), Resampling::ALL.len(), shapes.len(), sizes.len()]) {
+        let (dtype, how, shape, [rows, columns]) =
+            (DType::ALL[dtype], Resampling::ALL[how], shapes[shape], sizes[size]);
+        let to = Shape { height: of(shape.height, rows), width: of(shape.width, columns), ..shape };
+        let mut p = Program::default();
+        let a = p.source(image(shape, dtype, 17));
+        let lines = (Lines::new(shape.height, to.height), Lines::new(shape.width, to.width));
+        let resized = p.op(Op::from(Resize { how, rows: lines.0, columns: lines.1 }), &[a], to, dtype);
+        let out = p.pixel_const(PixelOp::Add, resized, &[1.0]);
+        conforms(&p.wanted(&[out]), &Place::some(), &format!("{} {dtype} {shape} to {to}", how.name()));
     }
 }
 
@@ -601,66 +503,65 @@ fn flips_transposes_and_channels() {
 
 #[test]
 fn reductions_on_every_number_of_ranks() {
-    for dtype in DType::ALL {
-        for shape in SHAPES {
-            let mut p = Program::default();
-            let a = p.source(image(shape, dtype, 13));
-            let mut reduce = |how: RowReduce| {
-                let column = Shape::new(shape.height, how.columns(), shape.channels);
-                let rows = p.op(Op::from(how), &[a], column, how.result(dtype));
-                let one = Shape::new(1, how.columns(), 1);
-                [rows, p.op(Op::from(how.fold()), &[rows], one, how.result(dtype))]
-            };
-            let alone = RowReduce::ALL.into_iter().filter(|how| !how.has_operand());
-            let mut roots: Vec<_> = alone.flat_map(&mut reduce).collect();
-            roots.push(p.op(Op::from(Running), &[a], shape, DType::F64));
-            let mean = p.pixel_const(PixelOp::Div, roots[1], &[shape.len() as f64]);
-            let largest = p.convert(roots[5], DType::F64);
-            for (how, operand) in [(RowReduce::SquaredDeviation, mean), (RowReduce::First, largest)] {
-                let column = Shape::new(shape.height, 1, shape.channels);
-                let rows = p.op(Op::from(how), &[a, operand], column, DType::F64);
-                roots.push(p.op(Op::from(how.fold()), &[rows], Shape::new(1, 1, 1), DType::F64));
-            }
-            let (lo, hi) = (0.0, 250.0);
-            roots.push(p.op(Op::from(Histogram::new(16, lo, hi)), &[a], Shape::new(1, 16, 1), DType::F64));
-            conforms(&p.wanted(&roots), &Place::all(), &format!("reductions {dtype} {shape}"));
+    let places = Place::all();
+    for [dtype, shape, place] in covering([DType::ALL.len(), SHAPES.len(), places.len()]) {
+        let (dtype, shape) = (DType::ALL[dtype], SHAPES[shape]);
+        let mut p = Program::default();
+        let a = p.source(image(shape, dtype, 13));
+        let mut reduce = |how: RowReduce| {
+            let column = Shape::new(shape.height, how.columns(), shape.channels);
+            let rows = p.op(Op::from(how), &[a], column, how.result(dtype));
+            let one = Shape::new(1, how.columns(), 1);
+            [rows, p.op(Op::from(how.fold()), &[rows], one, how.result(dtype))]
+        };
+        let alone = RowReduce::ALL.into_iter().filter(|how| !how.has_operand());
+        let mut roots: Vec<_> = alone.flat_map(&mut reduce).collect();
+        roots.push(p.op(Op::from(Running), &[a], shape, DType::F64));
+        let mean = p.pixel_const(PixelOp::Div, roots[1], &[shape.len() as f64]);
+        let largest = p.convert(roots[5], DType::F64);
+        for (how, operand) in [(RowReduce::SquaredDeviation, mean), (RowReduce::First, largest)] {
+            let column = Shape::new(shape.height, 1, shape.channels);
+            let rows = p.op(Op::from(how), &[a, operand], column, DType::F64);
+            roots.push(p.op(Op::from(how.fold()), &[rows], Shape::new(1, 1, 1), DType::F64));
         }
+        let (lo, hi) = (0.0, 250.0);
+        roots.push(p.op(Op::from(Histogram::new(16, lo, hi)), &[a], Shape::new(1, 16, 1), DType::F64));
+        conforms(&p.wanted(&roots), &places[place..=place], &format!("reductions {dtype} {shape}"));
     }
 }
 
 #[test]
 fn reductions_of_expressions_on_every_number_of_ranks() {
-    for dtype in DType::ALL {
-        for shape in SHAPES {
-            for how in RowReduce::ALL {
-                let mut p = Program::default();
-                let (a, b) = (p.source(image(shape, dtype, 15)), p.source(image(shape, dtype, 16)));
-                let mean = p.source(image(Shape::new(1, 1, 1), DType::F64, 17));
-                let product = p.pixel(PixelOp::Mul, &[a, b]);
-                let scaled = p.pixel_const(PixelOp::Sub, product, &[1.5]);
-                let inputs = if how.has_operand() { vec![scaled, mean] } else { vec![scaled] };
-                let column = Shape::new(shape.height, how.columns(), shape.channels);
-                let rows = p.op(Op::from(how), &inputs, column, how.result(dtype));
-                let all = p.op(Op::from(how.fold()), &[rows], Shape::new(1, how.columns(), 1), how.result(dtype));
-                conforms(&p.wanted(&[all]), &Place::all(), &format!("{} of {dtype} {shape}", how.name()));
-            }
-        }
+    let places = Place::all();
+    for [dtype, shape, how, place] in covering([DType::ALL.len(), SHAPES.len(), RowReduce::ALL.len(), places.len()]) {
+        let (dtype, shape, how) = (DType::ALL[dtype], SHAPES[shape], RowReduce::ALL[how]);
+        let mut p = Program::default();
+        let (a, b) = (p.source(image(shape, dtype, 15)), p.source(image(shape, dtype, 16)));
+        let mean = p.source(image(Shape::new(1, 1, 1), DType::F64, 17));
+        let product = p.pixel(PixelOp::Mul, &[a, b]);
+        let scaled = p.pixel_const(PixelOp::Sub, product, &[1.5]);
+        let inputs = if how.has_operand() { vec![scaled, mean] } else { vec![scaled] };
+        let column = Shape::new(shape.height, how.columns(), shape.channels);
+        let rows = p.op(Op::from(how), &inputs, column, how.result(dtype));
+        let all = p.op(Op::from(how.fold()), &[rows], Shape::new(1, how.columns(), 1), how.result(dtype));
+        conforms(&p.wanted(&[all]), &places[place..=place], &format!("{} of {dtype} {shape}", how.name()));
     }
 }
 
 #[test]
 fn strips_thinner_than_the_halo_and_ranks_without_rows() {
-    for (height, radius) in [(2, 1), (3, 4), (5, 7), (6, 2), (11, 9)] {
-        for border in borders() {
-            let n = 2 * radius + 1;
-            let taps: Vec<f64> = (0..n * 3).map(|i| 1.0 / (1.0 + i as f64)).collect();
-            let mut p = Program::default();
-            let a = p.source(image(Shape::new(height, 13, 1), DType::F32, 14));
-            let b = p.like(Op::Correlate(Filter::dense(n, 3, taps.clone()), border), a);
-            let c = p.pixel_const(PixelOp::Mul, b, &[0.5]);
-            let d = p.like(Op::Correlate(Filter::dense(n, 3, taps), border), c);
-            let e = p.pixel(PixelOp::Max, &[d, a]);
-            conforms(&p.wanted(&[e]), &Place::all(), &format!("height {height} radius {radius} {border}"));
-        }
+    let places = Place::all();
+    let sizes = [(2, 1), (3, 4), (5, 7), (6, 2), (11, 9)];
+    for [size, border, place] in covering([sizes.len(), borders().len(), places.len()]) {
+        let ((height, radius), border) = (sizes[size], borders()[border]);
+        let n = 2 * radius + 1;
+        let taps: Vec<f64> = (0..n * 3).map(|i| 1.0 / (1.0 + i as f64)).collect();
+        let mut p = Program::default();
+        let a = p.source(image(Shape::new(height, 13, 1), DType::F32, 14));
+        let b = p.like(Op::Correlate(Filter::dense(n, 3, taps.clone()), border), a);
+        let c = p.pixel_const(PixelOp::Mul, b, &[0.5]);
+        let d = p.like(Op::Correlate(Filter::dense(n, 3, taps), border), c);
+        let e = p.pixel(PixelOp::Max, &[d, a]);
+        conforms(&p.wanted(&[e]), &places[place..=place], &format!("height {height} radius {radius} {border}"));
     }
 }

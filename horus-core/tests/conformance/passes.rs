@@ -19,14 +19,16 @@ use horus_core::plan::verify::verify;
 use horus_core::plan::{Mode, Setting, Transfer};
 use horus_core::settings::{Stencil, Steps};
 use horus_core::shape::Shape;
+use horus_testing::cases::cases;
 use horus_testing::reference;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
-use crate::draw::{Draw, cases};
+use crate::draw::Draw;
 use crate::harness::{Place, Program, compare, image, planned_for};
 use crate::kernels::by_kernels;
 use crate::machines::drawn;
+use crate::programs::config;
 use crate::wide::{program, steps};
 
 /// The kernels after those passes for which `chosen` is true, and after those that lower any
@@ -88,15 +90,11 @@ fn drawn_programs() -> impl Strategy<Value = (Program, Vec<u8>, Arc<Machine>)> {
     )
 }
 
-fn config(cases: u32) -> ProptestConfig {
-    ProptestConfig { cases, failure_persistence: None, max_shrink_iters: 0, ..ProptestConfig::default() }
-}
-
 #[test]
 fn each_pass_alone_keeps_the_bits_of_random_programs() {
     let changed = RefCell::new((vec![0; PASSES.len()], vec![0; PASSES.len()]));
     // Each case runs all of them.
-    TestRunner::new(config(cases(800).div_ceil(20)))
+    TestRunner::new(ProptestConfig { cases: cases(800).div_ceil(20), max_shrink_iters: 0, ..config(0) })
         .run(&drawn_programs(), |(p, choices, machine)| {
             let mut d = Draw::new(&choices);
             let aim = Aim {
@@ -140,7 +138,7 @@ fn each_pass_alone_keeps_the_bits_of_random_programs() {
 
 #[test]
 fn plans_of_random_programs_by_any_setting_are_verified_and_each_step_on_one_rank_is_needed() {
-    TestRunner::new(config(cases(60)))
+    TestRunner::new(ProptestConfig { max_shrink_iters: 0, ..config(60) })
         .run(&drawn_programs(), |(p, choices, machine)| {
             let mut d = Draw::new(&choices);
             let (ranks, separate) = (d.one(&[1, 1, 1, 2, 3, 4, 5]), d.below(3) > 0);

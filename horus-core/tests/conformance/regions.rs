@@ -14,8 +14,9 @@ use horus_core::shape::{Border, Shape};
 use horus_testing::reference::{self, Image};
 use proptest::prelude::*;
 
-use crate::draw::{self, Draw};
+use crate::draw::Draw;
 use crate::harness::{Place, Program, image, run_divided};
+use crate::programs::config;
 use crate::wide::{program, steps};
 
 /// Region `region` of an image.
@@ -101,9 +102,7 @@ fn drawn(p: &Program, numbers: &[u8]) -> Vec<Rect> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: draw::cases(8 * crate::RANDOM_PROGRAMS), failure_persistence: None, ..ProptestConfig::default()
-    })]
+    #![proptest_config(config(3 * crate::RANDOM_PROGRAMS))]
 
     #[test]
     fn regions_of_random_programs_are_those_of_the_whole(
@@ -124,9 +123,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: draw::cases(crate::RANDOM_PROGRAMS / 2), failure_persistence: None, ..ProptestConfig::default()
-    })]
+    #![proptest_config(config(crate::RANDOM_PROGRAMS / 2))]
 
     #[test]
     fn regions_of_random_programs_on_any_number_of_ranks(

@@ -9,6 +9,7 @@ use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reduce::RowReduce;
 use horus_core::ops::{Merge, RunningDepth};
 use horus_core::shape::{Axis, Border, Shape};
+use horus_testing::cases::covering;
 
 use crate::harness::{Place, Program, conforms, image};
 
@@ -34,22 +35,19 @@ fn levels(p: &mut Program, a: NodeId, depth: usize, step: i32, offset: i32, bord
 
 #[test]
 fn levels_of_every_type_through_every_border() {
-    for dtype in DType::ALL {
-        for shape in VOLUMES {
-            for border in borders() {
-                let mut p = Program::default();
-                let a = p.source(image(shape, dtype, 12));
-                let mut roots = Vec::new();
-                for (depth, step, offset) in [(shape.depth, 1, -1), (shape.depth, 1, 4), (3, -2, 5), (2, 0, -1)] {
-                    roots.push(levels(&mut p, a, depth, step, offset, border));
-                }
-                // Read by pixel operations, whose results are not copies.
-                let (up, down) = (levels(&mut p, a, shape.depth, 1, 1, border), roots[0]);
-                let sum = p.pixel(PixelOp::Add, &[up, down]);
-                roots.push(p.pixel(PixelOp::AbsDiff, &[sum, a]));
-                conforms(&p.wanted(&roots), &Place::some(), &format!("levels {border} {dtype} {shape}"));
-            }
+    for [dtype, shape, border] in covering([DType::ALL.len(), VOLUMES.len(), borders().len()]) {
+        let (dtype, shape, border) = (DType::ALL[dtype], VOLUMES[shape], borders()[border]);
+        let mut p = Program::default();
+        let a = p.source(image(shape, dtype, 12));
+        let mut roots = Vec::new();
+        for (depth, step, offset) in [(shape.depth, 1, -1), (shape.depth, 1, 4), (3, -2, 5), (2, 0, -1)] {
+            roots.push(levels(&mut p, a, depth, step, offset, border));
         }
+        // Read by pixel operations, whose results are not copies.
+        let (up, down) = (levels(&mut p, a, shape.depth, 1, 1, border), roots[0]);
+        let sum = p.pixel(PixelOp::Add, &[up, down]);
+        roots.push(p.pixel(PixelOp::AbsDiff, &[sum, a]));
+        conforms(&p.wanted(&roots), &Place::some(), &format!("levels {border} {dtype} {shape}"));
     }
 }
 

@@ -9,12 +9,13 @@ use horus_core::plan::partition::Partition;
 use horus_core::plan::verify::verify;
 use horus_core::plan::{Action, Mode, Part, Plan, Queue, Setting, Transfer};
 use horus_core::shape::Shape;
+use horus_testing::cases::cases;
 use proptest::prelude::*;
 use proptest::test_runner::{TestCaseResult, TestRunner};
 
-use crate::draw::cases;
 use crate::harness::{Place, planned_for};
 use crate::machines::{choice, drawn};
+use crate::programs::config;
 use crate::random::program;
 
 /// The steps that are done when step `i` begins, according to the plan's order and its waits only.
@@ -86,12 +87,7 @@ fn place() -> impl Strategy<Value = Place> {
 #[test]
 fn no_wait_of_a_random_plan_in_bands_can_be_left_out() {
     let wanted = cases(1000);
-    let config = ProptestConfig {
-        cases: wanted,
-        max_global_rejects: 4 * wanted,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    };
+    let config = ProptestConfig { max_global_rejects: 4 * wanted, ..config(wanted) };
     let powers = prop::collection::vec(prop::collection::vec(-4i8..=4, 16..33), 1..4);
     let steps = prop::collection::vec(choice(), 1..16);
     // Capacity of the device in images, if bounded.

@@ -21,11 +21,13 @@ use horus_core::ops::windowed::{BoxMean, Ranked, Windowed};
 use horus_core::ops::{Components, Histogram, Lookup, Merge, Resize, Running, Sliding, Tiled, Transpose};
 use horus_core::plan::partition::Partition;
 use horus_core::shape::{Axis, Border, Shape};
+use horus_testing::cases::covering;
 use horus_testing::reference;
 use proptest::prelude::*;
 
-use crate::draw::{self, Draw};
+use crate::draw::Draw;
 use crate::harness::{Place, Program, compare, image, run_divided};
+use crate::programs::config;
 
 const TYPES: [DType; 5] = [DType::U8, DType::U16, DType::I32, DType::F32, DType::F64];
 /// Most pixels of the images of a program.
@@ -439,9 +441,7 @@ pub(crate) fn steps(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: draw::cases(crate::RANDOM_PROGRAMS), failure_persistence: None, max_shrink_iters: 0, ..ProptestConfig::default()
-    })]
+    #![proptest_config(ProptestConfig { max_shrink_iters: 0, ..config(crate::RANDOM_PROGRAMS) })]
 
     #[test]
     fn wide_random_programs_give_the_same_bits_everywhere(
@@ -470,19 +470,16 @@ fn one_sided_filters_with_every_border_on_every_number_of_ranks() {
         &[(7, 0)],
         &[(-2, 0), (11, 1)],
     ];
-    for border in Border::all(2.5) {
-        for offsets in sides {
-            for height in [1, 2, 4, 7] {
-                let mut p = Program::default();
-                let a = p.source(image(Shape::new(height, 3, 1), DType::F32, height as u64));
-                let b = p.pixel(PixelOp::Abs, &[a]);
-                let taps: Vec<f64> = (1..=offsets.len()).map(|t| t as f64).collect();
-                let c = p.like(Op::Correlate(Filter::sparse(offsets, taps), border), b);
-                let p = p.wanted(&[b, c]);
-                let places: Vec<usize> = (0..Place::all().len()).collect();
-                holds(&p, &places, &[1]);
-                holds(&p, &places, &[1, 0, 3, 2]);
-            }
-        }
+    let (borders, heights, places) = (Border::all(2.5), [1, 2, 4, 7], Place::all().len());
+    for [border, side, height, place] in covering([borders.len(), sides.len(), heights.len(), places]) {
+        let (border, offsets, height) = (borders[border], sides[side], heights[height]);
+        let mut p = Program::default();
+        let a = p.source(image(Shape::new(height, 3, 1), DType::F32, height as u64));
+        let b = p.pixel(PixelOp::Abs, &[a]);
+        let taps: Vec<f64> = (1..=offsets.len()).map(|t| t as f64).collect();
+        let c = p.like(Op::Correlate(Filter::sparse(offsets, taps), border), b);
+        let p = p.wanted(&[b, c]);
+        holds(&p, &[place], &[1]);
+        holds(&p, &[place], &[1, 0, 3, 2]);
     }
 }

@@ -28,6 +28,7 @@ use horus_core::plan::{Action, Mode, Plan, Setting, Want, plan};
 use horus_core::session::{Session, SessionBuilder};
 use horus_core::settings::Steps;
 use horus_core::shape::{Axis, Border, Shape, Window};
+use horus_testing::cases::covering;
 use horus_testing::reference::kernel::{HostImage, evaluate};
 use horus_testing::simulated::Simulated;
 
@@ -127,18 +128,13 @@ fn results(s: &Session, steps: usize, height: usize, width: usize) -> Result<Vec
 
 #[test]
 fn several_steps_give_the_bits_of_one_at_a_time() {
-    for (height, width) in [(23, 17), (5, 40), (1, 9), (9, 1), (1, 1), (70, 3)] {
-        for steps in [2, 7, 16] {
-            let one = results(&builder(false, 1).mode(Mode::Lazy).build().unwrap(), steps, height, width).unwrap();
-            for separate in [false, true] {
-                for most in [1, 2, 3, 5, 16] {
-                    let s = builder(separate, most).build().unwrap();
-                    let many = results(&s, steps, height, width).unwrap();
-                    for (one, many) in one.iter().zip(&many) {
-                        assert_eq!(one, many, "{height}x{width}, {steps} steps, {most} in a launch");
-                    }
-                }
-            }
+    const SIZES: [(usize, usize); 6] = [(23, 17), (5, 40), (1, 9), (9, 1), (1, 1), (70, 3)];
+    for [size, steps, separate, most] in covering([SIZES.len(), 3, 2, 5]) {
+        let ((height, width), steps, most) = (SIZES[size], [2, 7, 16][steps], [1, 2, 3, 5, 16][most]);
+        let one = results(&builder(false, 1).mode(Mode::Lazy).build().unwrap(), steps, height, width).unwrap();
+        let many = results(&builder(separate == 1, most).build().unwrap(), steps, height, width).unwrap();
+        for (one, many) in one.iter().zip(&many) {
+            assert_eq!(one, many, "{height}x{width}, {steps} steps, {most} in a launch");
         }
     }
 }
@@ -146,19 +142,17 @@ fn several_steps_give_the_bits_of_one_at_a_time() {
 #[test]
 fn on_any_number_of_ranks() {
     // The last are strips thinner than the halo of a launch.
-    for (height, width) in [(41, 12), (6, 9), (3, 4)] {
+    for [size, ranks, kind] in covering([3, 5, 3]) {
+        let (height, width) = [(41, 12), (6, 9), (3, 4)][size];
+        let (separate, most) = [(false, 4), (true, 3), (true, 16)][kind];
         let one = results(&builder(false, 1).mode(Mode::Lazy).build().unwrap(), 9, height, width).unwrap();
-        for ranks in 1..=5 {
-            for (separate, most) in [(false, 4), (true, 3), (true, 16)] {
-                ThreadComm::run(ranks, |comm| {
-                    let s = builder(separate, most).communicator(Arc::new(comm)).build().unwrap();
-                    let many = results(&s, 9, height, width).unwrap();
-                    for (one, many) in one.iter().zip(&many) {
-                        assert_eq!(one, many, "{height}x{width}, {ranks} ranks, {most} in a launch");
-                    }
-                });
+        ThreadComm::run(1 + ranks, |comm| {
+            let s = builder(separate, most).communicator(Arc::new(comm)).build().unwrap();
+            let many = results(&s, 9, height, width).unwrap();
+            for (one, many) in one.iter().zip(&many) {
+                assert_eq!(one, many, "{height}x{width}, {} ranks, {most} in a launch", 1 + ranks);
             }
-        }
+        });
     }
 }
 

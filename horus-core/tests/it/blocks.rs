@@ -13,6 +13,7 @@ use horus_core::ops::neighbourhood::Filter;
 use horus_core::plan::movement::Load;
 use horus_core::session::{BlockMap, Session, SessionBuilder};
 use horus_core::shape::{Axis, Border, Shape};
+use horus_testing::cases::covering;
 use horus_testing::simulated::Simulated;
 
 /// Rows and columns; odd, and no multiple of blocks.
@@ -107,31 +108,26 @@ fn explained(separate: bool, comm: ThreadComm) -> (Session, Arc<AtomicUsize>) {
 
 #[test]
 fn results_are_the_bits_of_the_whole() {
-    for (ranks, separate) in [(1, false), (2, false), (3, true), (5, false)] {
+    let borders = Border::all(0.5);
+    for [kind, border, step, place] in covering([4, borders.len(), 4, 4]) {
+        let ((ranks, separate), border) = ([(1, false), (2, false), (3, true), (5, false)][kind], borders[border]);
         ThreadComm::run(ranks, |comm| {
             let (s, told) = explained(separate, comm);
-            let maps = [
-                map((8, 8), |i| i % ranks),                                           // dealt in turn
-                map((5, 7), |i| (i / 6).min(ranks - 1)).exchanging_every(2).unwrap(), // runs, and a deeper halo
-                map((2, 3), |i| i / 9 % ranks),                                       // thinner than the halo
-                map((6, 31), |i| (i % ranks).min(ranks.saturating_sub(2))), // strips; the last rank without sea
-            ];
-            let borders = if ranks == 2 { Border::all(0.5).to_vec() } else { vec![Border::Wrap] };
-            for border in borders {
-                for (name, step) in steps(&s, border) {
-                    s.place(None).unwrap();
-                    let want = bits(&s.iterate(begin(&s), 5, &step).unwrap().state).unwrap();
-                    for map in &maps {
-                        s.place(map.clone()).unwrap();
-                        let before = told.load(Ordering::Relaxed);
-                        let done = s.iterate(begin(&s), 5, &step).unwrap();
-                        assert_eq!((done.steps, done.ending), (5, Ending::Steps));
-                        assert!(told.load(Ordering::Relaxed) > before, "in strips: {name}, {border}, {map}");
-                        let got = bits(&done.state).unwrap();
-                        assert!(got == want, "{name}, {border}, {map}, {ranks} ranks");
-                    }
-                }
-            }
+            let map = match place {
+                0 => map((8, 8), |i| i % ranks), // dealt in turn
+                1 => map((5, 7), |i| (i / 6).min(ranks - 1)).exchanging_every(2).unwrap(), // runs, and a deeper halo
+                2 => map((2, 3), |i| i / 9 % ranks), // thinner than the halo
+                _ => map((6, 31), |i| (i % ranks).min(ranks.saturating_sub(2))), // strips; the last rank without sea
+            };
+            let (name, step) = &steps(&s, border)[step];
+            let want = bits(&s.iterate(begin(&s), 5, step).unwrap().state).unwrap();
+            s.place(map.clone()).unwrap();
+            let before = told.load(Ordering::Relaxed);
+            let done = s.iterate(begin(&s), 5, step).unwrap();
+            assert_eq!((done.steps, done.ending), (5, Ending::Steps));
+            assert!(told.load(Ordering::Relaxed) > before, "in strips: {name}, {border}, {map}");
+            let got = bits(&done.state).unwrap();
+            assert!(got == want, "{name}, {border}, {map}, {ranks} ranks");
         });
     }
 }

@@ -7,6 +7,7 @@ mod on_session;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::cpu::simd::Isa;
 use horus_core::session::Session;
+use horus_testing::cases::cases;
 use horus_testing::numbers::{FUNCTIONS, KEPT, KeptRow, Sample, Worst};
 
 /// Pixels of an image of arguments, as a power of two.
@@ -57,22 +58,18 @@ fn unchanged(sample: Sample) {
     }
 }
 
+/// 2^20 arguments of each, or as many as `HORUS_CASES` says: 2^24 (`scripts/aarch64.sh` runs them emulated), or all.
 #[test]
 fn functions_have_the_bits_that_are_kept() {
-    unchanged(Sample::Quick);
-}
-
-/// 2^24 arguments of each; `scripts/aarch64.sh` runs it emulated.
-#[test]
-#[ignore = "a minute"]
-fn samples_of_2_24_have_the_bits_that_are_kept() {
-    unchanged(Sample::Part);
+    match cases(0) {
+        u32::MAX => all_arguments(),
+        0..0x100_0000 => unchanged(Sample::Quick),
+        _ => unchanged(Sample::Part),
+    }
 }
 
 /// Every `f32`, and 2^26 pairs: prints the rows of `tests/goldens/numbers.txt`.
-#[test]
-#[ignore = "half an hour"]
-fn all_arguments_have_the_bits_that_are_kept() {
+fn all_arguments() {
     let samples = Sample::ALL.map(examined);
     let mut changed = Vec::new();
     for (i, function) in FUNCTIONS.iter().enumerate() {

@@ -15,6 +15,7 @@ use horus_plan::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_plan::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
 use horus_plan::ops::pixel::{PixelKind, PixelOp, TABLE};
 use horus_plan::ops::planes::PlaneMap;
+use horus_testing::cases::covering;
 use horus_testing::reference::kernel::{HostImage, evaluate};
 
 struct Random(u64);
@@ -151,34 +152,24 @@ fn total(mut k: MapKernel, dtype: DType) -> MapKernel {
 
 #[test]
 fn every_pixel_operation_matches_its_definition() {
-    for dtype in DType::ALL {
-        for row in TABLE {
-            for (width, constant) in [(5, 9), (67, 1), (200, 2), (129, 9)] {
-                let shape = Shape::new(3, width, 1);
-                let mask = row.kind == PixelKind::Select;
-                let inputs: Vec<Picture> = (0..row.op.arity())
-                    .map(|i| Picture::random(shape, row.op.operand(i, dtype), 10 + i as u64))
-                    .collect();
-                let leaves =
-                    (0..inputs.len()).map(|i| Leaf { op: LeafOp::Load(i), dtype: inputs[i].geometry.dtype }).collect();
-                let args = (0..inputs.len())
-                    .map(|i| match i == constant && !mask {
-                        true => Val::Const(Scalar::from_f64(dtype, 0.5)),
-                        false => Val::Leaf(i),
-                    })
-                    .collect();
-                let result = row.op.result(dtype);
-                let code = vec![Instr { op: InstrOp::Pixel(row.op), operand: dtype, result, args }];
-                let k = MapKernel {
-                    inputs: inputs.len(),
-                    leaves,
-                    code,
-                    result: Some(Val::Instr(0)),
-                    ..MapKernel::default()
-                };
-                check(&k, &inputs, result, &format!("{} {dtype}", row.name));
-            }
-        }
+    let sizes = [(5, 9), (67, 1), (200, 2), (129, 9)];
+    for [dtype, row, size] in covering([DType::ALL.len(), TABLE.len(), sizes.len()]) {
+        let (dtype, row, (width, constant)) = (DType::ALL[dtype], &TABLE[row], sizes[size]);
+        let shape = Shape::new(3, width, 1);
+        let mask = row.kind == PixelKind::Select;
+        let inputs: Vec<Picture> =
+            (0..row.op.arity()).map(|i| Picture::random(shape, row.op.operand(i, dtype), 10 + i as u64)).collect();
+        let leaves = (0..inputs.len()).map(|i| Leaf { op: LeafOp::Load(i), dtype: inputs[i].geometry.dtype }).collect();
+        let args = (0..inputs.len())
+            .map(|i| match i == constant && !mask {
+                true => Val::Const(Scalar::from_f64(dtype, 0.5)),
+                false => Val::Leaf(i),
+            })
+            .collect();
+        let result = row.op.result(dtype);
+        let code = vec![Instr { op: InstrOp::Pixel(row.op), operand: dtype, result, args }];
+        let k = MapKernel { inputs: inputs.len(), leaves, code, result: Some(Val::Instr(0)), ..MapKernel::default() };
+        check(&k, &inputs, result, &format!("{} {dtype}", row.name));
     }
 }
 

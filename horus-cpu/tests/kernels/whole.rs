@@ -69,23 +69,24 @@ fn row_reductions_follow_the_fixed_order<T: Pixel>() {
                 let check = |how: RowReduce| {
                     let result = how.result(T::DTYPE);
                     let out = geometry(h, 1, CHANNELS, result, window);
-                    let at = |c: usize, y: isize| out.row(c, y);
-                    for c in 0..CHANNELS {
-                        for y in rows.start..rows.end {
-                            let what = format!("{how:?} {h}x{w} {} {isa:?} row {y}", T::DTYPE);
-                            let values = row(c, y).iter();
-                            if result == DType::F64 && how.fold() == Fold::Sum {
-                                let read = (how == RowReduce::SquaredDeviation).then_some(mean);
-                                let got = run::<T, f64>(how, &input, read, out, rows, isa);
-                                let term = |v: &T| match how {
-                                    RowReduce::Sum => v.to_f64(),
-                                    _ => (v.to_f64() - mean) * (v.to_f64() - mean),
-                                };
-                                assert_same(&got[at(c, y)..][..1], &[fold(Fold::Sum, values.map(term))], &what);
-                            } else {
-                                let got = run::<T, T>(how, &input, None, out, rows, isa);
-                                assert_same(&got[at(c, y)..][..1], &[fold(how.fold(), values.copied())], &what);
-                            }
+                    let each = (0..CHANNELS).flat_map(|c| (rows.start..rows.end).map(move |y| (c, y)));
+                    let what = |y: isize| format!("{how:?} {h}x{w} {} {isa:?} row {y}", T::DTYPE);
+                    if result == DType::F64 && how.fold() == Fold::Sum {
+                        let read = (how == RowReduce::SquaredDeviation).then_some(mean);
+                        let got = run::<T, f64>(how, &input, read, out, rows, isa);
+                        let term = |v: &T| match how {
+                            RowReduce::Sum => v.to_f64(),
+                            _ => (v.to_f64() - mean) * (v.to_f64() - mean),
+                        };
+                        for (c, y) in each {
+                            let want = fold(Fold::Sum, row(c, y).iter().map(term));
+                            assert_same(&got[out.row(c, y)..][..1], &[want], &what(y));
+                        }
+                    } else {
+                        let got = run::<T, T>(how, &input, None, out, rows, isa);
+                        for (c, y) in each {
+                            let want = fold(how.fold(), row(c, y).iter().copied());
+                            assert_same(&got[out.row(c, y)..][..1], &[want], &what(y));
                         }
                     }
                 };

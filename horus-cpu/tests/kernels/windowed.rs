@@ -11,6 +11,7 @@ use horus_plan::ir::kernel::Kernel;
 use horus_plan::ops::Sliding;
 use horus_plan::ops::neighbourhood::Reach;
 use horus_plan::ops::windowed::{BoxMean, Ranked, Windowed};
+use horus_testing::cases::covering;
 use horus_testing::pixels::{SIZES, assert_same, borders, noise, rows_of};
 use horus_testing::reference::Image;
 use horus_testing::reference::windowed::windowed;
@@ -46,29 +47,24 @@ fn run(
     out
 }
 
-/// Checks windows at every border on images of every size, for every instruction set.
-fn follow_the_definition(dtype: DType, result: DType, windows: &[Windowed]) {
-    for (k, (h, w)) in SIZES.into_iter().enumerate() {
-        let shape = Shape::new(h, w, 1);
-        let image = dispatch!(dtype, T => Image::new(shape, noise::<T>(h * w, k as u64, k % 2 == 0)));
+/// Checks windows of every type at every border on images of every size, for every instruction set.
+fn follow_the_definition(windows: &[Windowed], result: fn(DType) -> DType) {
+    let borders = borders();
+    for [dtype, size, how, border] in covering([DType::ALL.len(), SIZES.len(), windows.len(), borders.len()]) {
+        let (dtype, (h, w), how, border) = (DType::ALL[dtype], SIZES[size], &windows[how], borders[border]);
+        let (shape, result) = (Shape::new(h, w, 1), result(dtype));
+        let image = dispatch!(dtype, T => Image::new(shape, noise::<T>(h * w, size as u64, size % 2 == 0)));
         let memory = Memory::Host(HostBuffer::from_slice(image.bytes()));
         let geometry = Geometry { shape, dtype, window: Window::whole(h) };
-        // The definition of large windows takes long: each size has two of the borders.
-        let here = |i: usize, Reach { up, down, left, right }: Reach| {
-            (up + down + 1) * (left + right + 1) < 300 || (i + k).is_multiple_of(4)
-        };
-        let pairs = windows.iter().flat_map(|how| borders().into_iter().enumerate().map(move |(i, b)| (how, i, b)));
-        for (how, _, border) in pairs.filter(|(how, i, _)| here(*i, how.reach())) {
-            let operation = Sliding { how: how.clone(), border };
-            let want = windowed(&image, &operation, result);
-            for isa in Isa::available() {
-                let device = CpuDevice::new(Some(1)).unwrap().with_isa(isa);
-                let got = run(&device, &operation, (&memory, geometry), (result, geometry.window), geometry.window);
-                let what = format!("{dtype} {h}x{w} {how:?} {border} {isa:?}");
-                dispatch!(result, T => {
-                    assert_same(got.host().unwrap().as_slice::<T>(), want.as_slice::<T>(), &what);
-                });
-            }
+        let operation = Sliding { how: how.clone(), border };
+        let want = windowed(&image, &operation, result);
+        for isa in Isa::available() {
+            let device = CpuDevice::new(Some(1)).unwrap().with_isa(isa);
+            let got = run(&device, &operation, (&memory, geometry), (result, geometry.window), geometry.window);
+            let what = format!("{dtype} {h}x{w} {how:?} {border} {isa:?}");
+            dispatch!(result, T => {
+                assert_same(got.host().unwrap().as_slice::<T>(), want.as_slice::<T>(), &what);
+            });
         }
     }
 }
@@ -76,10 +72,7 @@ fn follow_the_definition(dtype: DType, result: DType, windows: &[Windowed]) {
 #[test]
 fn means_follow_the_definition_for_every_type() {
     let means = REACHES.map(|reach| Windowed::Mean(BoxMean::over(reach)));
-    for dtype in DType::ALL {
-        let wide = dtype == DType::F64;
-        follow_the_definition(dtype, if wide { DType::F64 } else { DType::F32 }, &means);
-    }
+    follow_the_definition(&means, |dtype| if dtype == DType::F64 { DType::F64 } else { DType::F32 });
 }
 
 fn rectangle(up: i32, down: i32, left: i32, right: i32, place: usize) -> Ranked {
@@ -96,8 +89,7 @@ fn disc(radius: i32, place: usize) -> Ranked {
 fn ranks_follow_the_definition_for_every_type() {
     let apart = Ranked::new(&[(-5, 2), (0, -7), (0, 3), (1, 3), (6, -1)], 3);
     let all = [rectangle(1, 1, 1, 1, 4), rectangle(4, 0, 0, 9, 0), rectangle(7, 9, 8, 3, 203), disc(5, 40), apart];
-    let ranks = all.map(Windowed::Rank);
-    DType::ALL.into_iter().for_each(|dtype| follow_the_definition(dtype, dtype, &ranks));
+    follow_the_definition(&all.map(Windowed::Rank), |dtype| dtype);
 }
 
 #[test]

@@ -5,3 +5,33 @@
 
 pub(crate) mod cases;
 pub(crate) mod planes;
+
+use std::collections::HashSet;
+
+use cases::{Case, cases};
+use horus_core::ir::kernel::Kernel;
+use horus_core::ops::Whole;
+use horus_testing::cases::part;
+
+/// The cases of kernels that are compiled.
+pub(crate) fn compiled() -> Vec<Case> {
+    let is_compiled = |case: &Case| !matches!(case.kernel, Kernel::Whole(Whole::Merge(_)) | Kernel::Source(_));
+    cases().into_iter().filter(is_compiled).collect()
+}
+
+/// Those with `HORUS_CASE` in their names, all with `HORUS_CASES`, or a part: each whose name has a new word (an operation, a type, a
+/// border, a size), and of the others one in `every`.
+pub(crate) fn some(every: usize) -> Vec<Case> {
+    if let Ok(only) = std::env::var("HORUS_CASE") {
+        return compiled().into_iter().filter(|case| case.name.contains(&only)).collect();
+    }
+    part(compiled(), |all| {
+        let (mut words, mut others) = (HashSet::new(), 0);
+        let mut is_in = |case: &Case| {
+            let new = case.name.split(' ').filter(|word| words.insert((*word).to_owned())).count();
+            others += usize::from(new == 0);
+            new > 0 || others % every == 0
+        };
+        all.into_iter().filter(|case| is_in(case)).collect()
+    })
+}

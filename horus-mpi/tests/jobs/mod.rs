@@ -100,7 +100,7 @@ pub(crate) fn messages(comm: MpiComm) -> Outcome {
 /// with it.
 pub(crate) fn random_programs(comm: MpiComm) -> Outcome {
     let sizes = [(1, 1), (1, 9), (2, 5), (3, 17), (5, 4), (7, 33), (13, 8), (23, 31)];
-    for seed in 0..u64::from(crate::draw::cases(200)) {
+    for seed in 0..u64::from(horus_testing::cases::cases(200)) {
         let mut random = Random(seed);
         let (height, width) = sizes[random.below(sizes.len() as u64)];
         let steps = 1 + random.below(12);

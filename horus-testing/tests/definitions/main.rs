@@ -1,5 +1,6 @@
 //! The definitions themselves: small examples with their results, and the simulated device.
 
+mod cases;
 mod components;
 mod distance;
 mod exchange;

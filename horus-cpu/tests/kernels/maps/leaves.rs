@@ -11,16 +11,12 @@ use horus_plan::ir::kernel::{Kernel, Leaf, LeafOp, MapKernel, Val};
 use horus_plan::ops::edge::{Edge, Inside};
 use horus_plan::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_plan::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, OrderFilter, Reduce};
+use horus_testing::cases::covering;
 use horus_testing::pixels::{SIZES, assert_same, borders, noise};
 use horus_testing::reference::{Image, convert, geometric, neighbourhood};
 
 fn alone(op: LeafOp, dtype: DType) -> MapKernel {
     MapKernel { inputs: 1, leaves: vec![Leaf { op, dtype }], result: Some(Val::Leaf(0)), ..MapKernel::default() }
-}
-
-/// Numbered images of each size.
-fn images(dtype: DType, special: impl Fn(usize) -> bool) -> impl Iterator<Item = Image> {
-    SIZES.into_iter().enumerate().map(move |(n, size)| image(size, dtype, n as u64, special(n)))
 }
 
 fn image((height, width): (usize, usize), dtype: DType, seed: u64, special: bool) -> Image {
@@ -53,20 +49,18 @@ fn filters_follow(filter: impl Into<OrderFilter>, border: Border, image: &Image,
 
 #[test]
 fn medians_follow_the_network() {
-    for dtype in DType::ALL {
-        for image in images(dtype, |n| n % 2 == 0).chain([image((70, 530), dtype, 6, true)]) {
-            let given = picture(&image);
-            for size in [MedianSize::Three, MedianSize::Five] {
-                borders().into_iter().for_each(|border| filters_follow(size, border, &image, &given));
-            }
-        }
+    let (sizes, borders) = ([SIZES.as_slice(), &[(70, 530)]].concat(), borders());
+    for [dtype, number, five, border] in covering([DType::ALL.len(), sizes.len(), 2, borders.len()]) {
+        let image = image(sizes[number], DType::ALL[dtype], number as u64, number % 2 == 0);
+        filters_follow([MedianSize::Three, MedianSize::Five][five], borders[border], &image, &picture(&image));
     }
 }
 
 #[test]
 fn flips_reverse_rows_and_columns() {
     for dtype in DType::ALL {
-        for image in images(dtype, |_| true) {
+        for (n, size) in SIZES.into_iter().enumerate() {
+            let image = image(size, dtype, n as u64, true);
             for how in [Flip::Horizontal, Flip::Vertical, Flip::Both] {
                 let want = geometric::flip(&image, how);
                 follows(LeafOp::Flip(0, how), &picture(&image), &want, &format!("{how:?}"));
@@ -95,13 +89,10 @@ fn every_combination_follows_the_definition() {
     let large = large.zip([Reduce::Max, Reduce::Min]);
     let large = large.map(|(window, reduce)| Generalized { window, combine: Combine::Pixel, reduce });
     let all: Vec<Generalized> = small.chain(large).collect();
-    for dtype in DType::ALL {
-        for image in images(dtype, |n| n % 2 == 1) {
-            let given = picture(&image);
-            for g in &all {
-                borders().into_iter().for_each(|border| filters_follow(g.clone(), border, &image, &given));
-            }
-        }
+    let borders = borders();
+    for [g, dtype, number, border] in covering([all.len(), DType::ALL.len(), SIZES.len(), borders.len()]) {
+        let image = image(SIZES[number], DType::ALL[dtype], number as u64, number % 2 == 1);
+        filters_follow(all[g].clone(), borders[border], &image, &picture(&image));
     }
 }
 
@@ -169,43 +160,46 @@ fn maps(shape: Shape) -> Vec<([[f64; 3]; 2], Affine)> {
     turned.into_iter().chain(others).map(|m| (m, Affine::new(m, shape).unwrap())).collect()
 }
 
-/// Calls `check` with every map of an image at every edge.
-fn each_map(shape: Shape, constant: f64, check: impl Fn(Affine, Edge)) {
-    for (matrix, map) in maps(shape) {
-        let inside = Edge::Inside(Inside::of(matrix, shape, constant));
-        borders().into_iter().map(Edge::from).chain([inside]).for_each(|edge| check(map, edge));
-    }
+/// A map of an image by its number, and an edge.
+fn map_and_edge(shape: Shape, map: usize, edge: usize, constant: f64) -> (Affine, Edge) {
+    let (matrix, map) = maps(shape)[map];
+    let inside = Edge::Inside(Inside::of(matrix, shape, constant));
+    (map, borders().get(edge).map_or(inside, |border| (*border).into()))
+}
+
+/// Their numbers.
+fn maps_and_edges() -> (usize, usize) {
+    (maps(Shape::new(1, 1, 1)).len(), borders().len() + 1)
 }
 
 #[test]
 fn samples_follow_the_definition() {
-    for dtype in DType::ALL {
-        for image in images(dtype, |n| n % 2 == 0) {
-            let given = picture(&image);
-            each_map(image.shape, 5.0, |map, edge| {
-                for how in Interpolation::ALL {
-                    let want = geometric::warp(&image, image.shape, &map, how, edge);
-                    follows(LeafOp::Warp(0, map, how, edge), &given, &want, &format!("{map:?} {how:?} {edge:?}"));
-                }
-            });
-        }
+    // Each type is sampled in each way by each map and at each edge.
+    let ways: Vec<_> = DType::ALL.into_iter().flat_map(|dtype| Interpolation::ALL.map(|how| (dtype, how))).collect();
+    let (maps, edges) = maps_and_edges();
+    for [way, number, map, edge] in covering([ways.len(), SIZES.len(), maps, edges]) {
+        let (dtype, how) = ways[way];
+        let image = image(SIZES[number], dtype, number as u64, number % 2 == 0);
+        let (map, edge) = map_and_edge(image.shape, map, edge, 5.0);
+        let want = geometric::warp(&image, image.shape, &map, how, edge);
+        follows(LeafOp::Warp(0, map, how, edge), &picture(&image), &want, &format!("{map:?} {how:?} {edge:?}"));
     }
 }
 
 /// Samples of integers converted to floats are those of the converted image.
 #[test]
 fn integers_are_sampled_as_floats() {
-    for (narrow, wide) in
-        [DType::U8, DType::U16, DType::I16].into_iter().flat_map(|n| [(n, DType::F32), (n, DType::F64)])
-    {
-        for image in images(narrow, |_| false) {
-            let (given, converted) = (picture(&image), convert(&image, wide));
-            each_map(image.shape, 5.5, |map, edge| {
-                let want = geometric::warp(&converted, image.shape, &map, Interpolation::Bilinear, edge);
-                let op = LeafOp::Warp(0, map, Interpolation::Bilinear, edge);
-                follows(op, &given, &want, &format!("{map:?} {edge:?} of {narrow}"));
-            });
-        }
+    let narrow = [DType::U8, DType::U16, DType::I16];
+    let types: Vec<_> = narrow.into_iter().flat_map(|n| [(n, DType::F32), (n, DType::F64)]).collect();
+    let (maps, edges) = maps_and_edges();
+    for [pair, number, map, edge] in covering([types.len(), SIZES.len(), maps, edges]) {
+        let (narrow, wide) = types[pair];
+        let image = image(SIZES[number], narrow, number as u64, false);
+        let converted = convert(&image, wide);
+        let (map, edge) = map_and_edge(image.shape, map, edge, 5.5);
+        let want = geometric::warp(&converted, image.shape, &map, Interpolation::Bilinear, edge);
+        let op = LeafOp::Warp(0, map, Interpolation::Bilinear, edge);
+        follows(op, &picture(&image), &want, &format!("{map:?} {edge:?} of {narrow}"));
     }
 }
 
