@@ -7,6 +7,7 @@ use horus_apps::kernels::{DETECTORS, FileRun, Samples, distinct, recorded, shipp
 use horus_cuda::nvrtc::{Nvrtc, OPTIONS};
 use horus_cuda::recorder::Launched;
 use horus_cuda::shipped::{Package, Packing, limits};
+use horus_testing::cases::part;
 
 /// The detectors' runs of the package.
 fn of_detectors() -> Vec<Vec<Launched>> {
@@ -18,16 +19,16 @@ fn every_size_and_type_finds_its_kernels_among_the_shipped_ones() {
     let all = of_detectors();
     let known = [80, 90, 120].map(|arch| (arch, sources(&all, arch, limits(arch).unwrap()).unwrap()));
     std::thread::scope(|threads| {
-        for (program, _) in DETECTORS {
+        for number in 0..DETECTORS.len() {
             let known = &known;
-            threads.spawn(move || finds_its_kernels(program, known));
+            threads.spawn(move || finds_its_kernels(number, known));
         }
     });
 }
 
 /// Pictures of several sizes and types need no kernel but those that are `known` for each architecture.
-fn finds_its_kernels(program: &'static str, known: &[(u32, BTreeMap<String, String>)]) {
-    for (size, samples, output) in [
+fn finds_its_kernels(number: usize, known: &[(u32, BTreeMap<String, String>)]) {
+    let pictures = vec![
         ((512, 384), Samples::Grey8, "png"),
         ((333, 257), Samples::Colour8, "pgm"),
         ((1024, 1024), Samples::Grey8, "npy"),
@@ -35,7 +36,11 @@ fn finds_its_kernels(program: &'static str, known: &[(u32, BTreeMap<String, Stri
         ((1000, 1500), Samples::Grey16, "tif"),
         ((2051, 1025), Samples::Float, "npy"),
         ((4096, 4096), Samples::Grey8, "pgm"),
-    ] {
+    ];
+    let (program, _) = DETECTORS[number];
+    // Each picture by one of the detectors, or by all.
+    let some = |all: Vec<_>| all.into_iter().skip(number).step_by(DETECTORS.len()).collect();
+    for (size, samples, output) in part(pictures, some) {
         let run = FileRun { samples, output, ..FileRun::of(program, size) };
         let launches = run.launches().unwrap();
         for (arch, known) in known {

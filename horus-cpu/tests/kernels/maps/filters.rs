@@ -11,6 +11,7 @@ use horus_plan::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, So
 use horus_plan::ops::neighbourhood::Filter;
 use horus_plan::ops::pixel::PixelOp;
 use horus_plan::ops::planes::PlaneMap;
+use horus_testing::cases::covering;
 
 fn taps(r: &mut Random, n: usize) -> Vec<f64> {
     (0..n).map(|i| if i % 5 == 3 { 0.0 } else { r.unit() }).collect()
@@ -70,24 +71,21 @@ fn sparse_filters_and_mixed_banks_match_the_definition() {
 #[test]
 fn stages_and_columns_match_the_definition() {
     let mut r = Random(3);
-    for dtype in [DType::F32, DType::F64] {
-        for (b, border) in borders().into_iter().enumerate() {
-            for (s, &(sh, sw, sc)) in SHAPES.iter().enumerate() {
-                let lengths = [[3, 19], [8, 1], [43, 5], [90, 12]][(b + s) % 4];
-                let stages: Vec<Stage> = lengths
-                    .iter()
-                    .map(|&n| Stage { source: Source::Input(0), filter: Filter::row(taps(&mut r, n)), border })
-                    .collect();
-                let mut leaves = Vec::new();
-                for i in 0..8 {
-                    let f = Filter::column(taps(&mut r, lengths[i % 2] + i / 4));
-                    leaves.push(Leaf { op: LeafOp::Correlate(Source::Stage(i % 2), f, border), dtype });
-                }
-                let k = total(MapKernel { inputs: 1, stages, leaves, ..MapKernel::default() }, dtype);
-                let input = Picture::random(Shape::new(sh, sw, sc), dtype, 6);
-                check(&k, &[input], dtype, &format!("stages {lengths:?} {border} {dtype}"));
-            }
+    for [dtype, b, s] in covering([2, borders().len(), SHAPES.len()]) {
+        let (dtype, border, (sh, sw, sc)) = ([DType::F32, DType::F64][dtype], borders()[b], SHAPES[s]);
+        let lengths = [[3, 19], [8, 1], [43, 5], [90, 12]][(b + s) % 4];
+        let stages: Vec<Stage> = lengths
+            .iter()
+            .map(|&n| Stage { source: Source::Input(0), filter: Filter::row(taps(&mut r, n)), border })
+            .collect();
+        let mut leaves = Vec::new();
+        for i in 0..8 {
+            let f = Filter::column(taps(&mut r, lengths[i % 2] + i / 4));
+            leaves.push(Leaf { op: LeafOp::Correlate(Source::Stage(i % 2), f, border), dtype });
         }
+        let k = total(MapKernel { inputs: 1, stages, leaves, ..MapKernel::default() }, dtype);
+        let input = Picture::random(Shape::new(sh, sw, sc), dtype, 6);
+        check(&k, &[input], dtype, &format!("stages {lengths:?} {border} {dtype}"));
     }
 }
 
@@ -288,23 +286,19 @@ fn filters_of_bytes_match_the_definition() {
     let mut r = Random(7);
     let extents =
         [(3, 3), (1, 5), (5, 4), (1, 3), (2, 7), (7, 6), (9, 9), (4, 33), (31, 31), (15, 15), (60, 3), (3, 75)];
-    for dtype in [DType::U8, DType::I8] {
-        for (n, (h, w)) in extents.into_iter().enumerate() {
-            let (sh, sw, sc) = SHAPES[(n * 3 + dtype.size()) % SHAPES.len()];
-            for (b, border) in Border::all(if dtype == DType::I8 { -7.0 } else { 200.0 }).into_iter().enumerate() {
-                let shape = if b % 2 == 0 { Shape::new(sh, sw, sc) } else { Shape::new(9, 51, 1) };
-                let input = Picture::random(shape, dtype, n as u64);
-                let count = [1, 2, 3, 4, 6, 7, 5][(n + 2 * b) % 7];
-                // Of pairs of taps up to 64 products fit into 16 bits, of others they need not.
-                let most = if (n + b) % 2 == 0 { 64 } else { 127 };
-                let filters: Vec<Filter> =
-                    (0..count).map(|_| Filter::dense(h, w, whole(&mut r, h * w, -most, most))).collect();
-                let k = of_bytes(dtype, filters.iter().map(|f| (f.clone(), border)));
-                let exact = filters.iter().all(|f| f.is_exact_for(dtype, border));
-                assert!(exact || h * w > 900, "{h}x{w}");
-                check(&k, &[input], DType::F32, &format!("{count} filters {h}x{w} of {dtype}, {border}"));
-            }
-        }
+    for [signed, n, b] in covering([2, extents.len(), borders().len()]) {
+        let (dtype, constant, (h, w)) = ([DType::U8, DType::I8][signed], [200.0, -7.0][signed], extents[n]);
+        let (border, (sh, sw, sc)) = (Border::all(constant)[b], SHAPES[(n * 3 + signed) % SHAPES.len()]);
+        let shape = if b % 2 == 0 { Shape::new(sh, sw, sc) } else { Shape::new(9, 51, 1) };
+        let input = Picture::random(shape, dtype, n as u64);
+        let count = [1, 2, 3, 4, 6, 7, 5][(n + 2 * b) % 7];
+        // Of pairs of taps up to 64 products fit into 16 bits, of others they need not.
+        let most = if (n + b) % 2 == 0 { 64 } else { 127 };
+        let filters: Vec<Filter> = (0..count).map(|_| Filter::dense(h, w, whole(&mut r, h * w, -most, most))).collect();
+        let k = of_bytes(dtype, filters.iter().map(|f| (f.clone(), border)));
+        let exact = filters.iter().all(|f| f.is_exact_for(dtype, border));
+        assert!(exact || h * w > 900, "{h}x{w}");
+        check(&k, &[input], DType::F32, &format!("{count} filters {h}x{w} of {dtype}, {border}"));
     }
 }
 

@@ -133,16 +133,12 @@ fn flat() -> Vec<Vec<(i32, i32)>> {
 
 #[test]
 fn extremes_of_windows_of_any_form_follow_the_definition() {
-    for dtype in DType::ALL {
-        for (i, offsets) in flat().into_iter().enumerate() {
-            let image = image([(23, 70), (7, 150), (40, 20)][i % 3], dtype, i as u64, true);
-            let given = picture(&image);
-            let border = borders()[i % borders().len()];
-            for reduce in [Reduce::Min, Reduce::Max] {
-                let window = Filter::sparse(offsets.clone(), vec![0.0; offsets.len()]);
-                filters_follow(Generalized { window, combine: Combine::Pixel, reduce }, border, &image, &given);
-            }
-        }
+    let flat = flat();
+    for [dtype, i, reduce] in covering([DType::ALL.len(), flat.len(), 2]) {
+        let image = image([(23, 70), (7, 150), (40, 20)][i % 3], DType::ALL[dtype], i as u64, true);
+        let window = Filter::sparse(flat[i].clone(), vec![0.0; flat[i].len()]);
+        let g = Generalized { window, combine: Combine::Pixel, reduce: [Reduce::Min, Reduce::Max][reduce] };
+        filters_follow(g, borders()[i % borders().len()], &image, &picture(&image));
     }
 }
 
