@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -51,6 +52,14 @@ EXACT: list[Case] = [
     ("white_tophat", (3,), {}),
     ("black_tophat", (3,), {}),
 ]
+
+
+T = TypeVar("T")
+
+
+def third(values: Sequence[T], turn: int) -> Sequence[T]:
+    """A third of the values, at the next turn others; all with `HORUS_CASES`."""
+    return values if "HORUS_CASES" in os.environ else values[turn % 3 :: 3]
 
 
 def pixels(shape: tuple[int, ...], dtype: Any, seed: int = 1) -> np.ndarray[Any, Any]:
@@ -124,14 +133,14 @@ def means_along(array: np.ndarray[Any, Any], size: int, axis: int, mode: str, cv
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.uint16, np.int16])
 def test_means_of_integers_over_windows_of_all_sizes_are_exact(dtype: Any, mode: str) -> None:
-    held = np.iinfo(dtype)
+    held, turn = np.iinfo(dtype), MODES.index(mode) + np.dtype(dtype).num
     rng = np.random.default_rng(12)
     noise = rng.integers(held.min, held.max, (40, 61), dtype, endpoint=True)
     # Sums that are a part less than a multiple, where a rounding would make them one.
     high = np.full((40, 61), held.max, dtype)
     high[::7, ::5] -= 1
     for array in (noise, high):
-        for size in (2, 3, 8, 41, 60, 101):
+        for size in third((2, 3, 8, 41, 60, 101), turn):
             for cval in (7.0, 2.5):
                 if cval != 7.0 and "constant" not in mode:
                     continue
@@ -140,7 +149,7 @@ def test_means_of_integers_over_windows_of_all_sizes_are_exact(dtype: Any, mode:
                 np.testing.assert_array_equal(ours, exact)
                 # SciPy adds up quotients: where a mean is a whole number it may get the one below, and does so in both passes.
                 assert np.abs(ours.astype(np.int64) - theirs.astype(np.int64)).max() <= 2
-    for size in (511, 512, 700):
+    for size in third((511, 512, 700), turn):
         line = np.full((3, 2000), held.max, dtype)
         line[1, ::3] -= 1
         line[2, 777] -= 1
@@ -162,10 +171,10 @@ def test_ranks_in_the_plane_are_of_any_size(dtype: Any) -> None:
     array = pixels((33, 47), dtype)
     y, x = np.mgrid[-9:10, -7:8]
     disc = (y / 9.5) ** 2 + (x / 7.5) ** 2 <= 1
-    for mode in ("mirror", "constant", "wrap"):
-        for name, args in (("median_filter", ()), ("rank_filter", (-11,)), ("percentile_filter", (70,))):
-            of: dict[str, Any]
-            for of in ({"size": 15}, {"size": (4, 20), "origin": (-1, 3)}, {"footprint": disc}):
+    footprints: list[dict[str, Any]] = [{"size": 15}, {"size": (4, 20), "origin": (-1, 3)}, {"footprint": disc}]
+    for i, mode in enumerate(("mirror", "constant", "wrap")):
+        for j, (name, args) in enumerate((("median_filter", ()), ("rank_filter", (-11,)), ("percentile_filter", (70,)))):
+            for of in third(footprints, i + j):
                 ours, theirs = both(name, array, *args, mode=mode, cval=3.0, **of)
                 np.testing.assert_array_equal(ours, theirs)
     volume = pixels((4, 30, 20), dtype)

@@ -322,17 +322,18 @@ METHODS: Final[list[Callable[..., Any]]] = [
 FUNCTIONS: Final = [getattr(module, name) for module in (ndimage, filters) for name in module.__all__]
 
 
+CASES: Final = int(os.environ.get("HORUS_CASES", "100"))
 settings.register_profile("same", deadline=None, derandomize=True, database=None)
 settings.load_profile("same")
 
 
-@settings(max_examples=400)
+@settings(max_examples=2 * CASES)
 @given(call=calls(FUNCTIONS))
 def test_functions(call: Any) -> None:
     checked(call)
 
 
-@settings(max_examples=300)
+@settings(max_examples=CASES)
 @given(call=calls(METHODS))
 def test_images(call: Any) -> None:
     checked(call)

@@ -11,6 +11,7 @@ use horus_core::image::Image;
 use horus_core::io::{AnyImage, Depth, Format, OpenOptions, Picture, SaveOptions, Scaling};
 use horus_core::session::Session;
 use horus_core::shape::Axis;
+use horus_testing::cases::covering;
 use image::{DynamicImage, ImageFormat, ImageReader};
 use ndarray::{Array3, Ix3};
 
@@ -106,38 +107,35 @@ fn pnm_files_are_what_the_image_crate_reads() {
     same_as_oracle(&s, b"P2 3 1 255 7 8 9", "in letters");
 }
 
+/// Ranks, and threads of each.
+const PLACES: [(usize, usize); 7] = [(1, 1), (1, 2), (1, 5), (2, 1), (3, 2), (4, 1), (5, 1)];
+
 #[test]
 fn large_pictures_are_read_in_parts_by_any_number_of_threads() -> Result<()> {
     let folder = Folder::new();
     // Parts of 256 KiB, and remainders.
-    for (height, width) in [(1, 1), (1, 262_143), (1, 262_145), (601, 999)] {
-        for (magic, channels) in [("P5", 1), ("P6", 3)] {
-            for (full, bytes) in [(255, 1), (65535, 2)] {
-                let body = noise(height * width * channels * bytes);
-                let file = [format!("{magic} {width} {height} {full}\n").as_bytes(), &body].concat();
-                let path = folder.put("a.pnm", &file);
-                let (dtype, _, want) = oracle(&file).expect("a picture");
-                let what = format!("{magic} {width}x{height} {full}");
-                for (ranks, threads) in [(1, 1), (1, 2), (1, 5), (2, 1), (3, 2), (5, 1)] {
-                    for read in on_ranks(ranks, threads, |s| {
-                        let images = [s.open(&path).unwrap(), AnyImage::read(s, &file).unwrap()];
-                        assert_eq!(images[0].dtype(), dtype);
-                        // It is written as it was read.
-                        let again = match &images[0] {
-                            AnyImage::U8(image) => image.encode(Format::Pnm, &SaveOptions::default()).unwrap(),
-                            AnyImage::U16(image) => image.encode(Format::Pnm, &SaveOptions::default()).unwrap(),
-                            other => panic!("{other:?}"),
-                        };
-                        assert!(again.ends_with(&body) && again.len() < body.len() + 30, "{what}");
-                        images.map(|i| i.convert::<f64>().to_array::<Ix3>().unwrap())
-                    }) {
-                        assert!(
-                            read.iter().all(|r| r.iter().eq(want.iter())),
-                            "{what}, {ranks} ranks, {threads} threads"
-                        );
-                    }
-                }
-            }
+    let sizes = [(1, 1), (1, 262_143), (1, 262_145), (601, 999)];
+    for [size, colours, wide, place] in covering([sizes.len(), 2, 2, PLACES.len()]) {
+        let ((height, width), (magic, channels)) = (sizes[size], [("P5", 1), ("P6", 3)][colours]);
+        let ((full, bytes), (ranks, threads)) = ([(255, 1), (65535, 2)][wide], PLACES[place]);
+        let body = noise(height * width * channels * bytes);
+        let file = [format!("{magic} {width} {height} {full}\n").as_bytes(), &body].concat();
+        let path = folder.put("a.pnm", &file);
+        let (dtype, _, want) = oracle(&file).expect("a picture");
+        let what = format!("{magic} {width}x{height} {full}");
+        for read in on_ranks(ranks, threads, |s| {
+            let images = [s.open(&path).unwrap(), AnyImage::read(s, &file).unwrap()];
+            assert_eq!(images[0].dtype(), dtype);
+            // It is written as it was read.
+            let again = match &images[0] {
+                AnyImage::U8(image) => image.encode(Format::Pnm, &SaveOptions::default()).unwrap(),
+                AnyImage::U16(image) => image.encode(Format::Pnm, &SaveOptions::default()).unwrap(),
+                other => panic!("{other:?}"),
+            };
+            assert!(again.ends_with(&body) && again.len() < body.len() + 30, "{what}");
+            images.map(|i| i.convert::<f64>().to_array::<Ix3>().unwrap())
+        }) {
+            assert!(read.iter().all(|r| r.iter().eq(want.iter())), "{what}, {ranks} ranks, {threads} threads");
         }
     }
     Ok(())
@@ -201,33 +199,30 @@ fn files_have_the_same_bytes_for_any_number_of_ranks_and_threads() {
         let planes = (0..channels).map(|c| Image::<f32>::worms(s, 61, 83).gauss(1.0 + c as f64) * 1.5 - 0.1);
         Image::stack(s, planes.collect::<Vec<_>>(), Axis::Channels)
     };
-    for channels in [1, 3, 4, 6] {
-        for format in ["png", "tif", "npy", "pnm", "jpg", "bmp"].map(|f| Format::named(f).unwrap()) {
-            for depth in [Depth::Eight, Depth::Sixteen] {
-                for scaling in [Scaling::Auto, Scaling::Unit, Scaling::Range, Scaling::None] {
-                    let options = SaveOptions { depth, scaling, ..SaveOptions::default() };
-                    let saved = |s: &Session| {
-                        let image = program(s, channels);
-                        let bytes = image.encode(format, &options).ok()?;
-                        let mut sent = Vec::new();
-                        let scale = image.write_to(&mut sent, format, &options).unwrap();
-                        let path = folder.at(&format!("{}.{}", s.ranks(), format.name()));
-                        assert_eq!(image.save_with(&path, &options).unwrap(), scale);
-                        if s.rank() == 0 {
-                            assert!(sent == bytes && std::fs::read(path).unwrap() == bytes);
-                        } else {
-                            assert!(sent.is_empty(), "rank 0 alone writes");
-                        }
-                        Some((bytes, scale))
-                    };
-                    let want = on_ranks(1, 1, saved).pop();
-                    for (ranks, threads) in [(1, 2), (1, 5), (2, 1), (3, 2), (4, 1), (5, 1)] {
-                        for got in on_ranks(ranks, threads, saved) {
-                            assert!(Some(got) == want, "{format:?}, {channels} channels, {options:?}, {ranks} ranks");
-                        }
-                    }
-                }
+    let formats = ["png", "tif", "npy", "pnm", "jpg", "bmp"].map(|f| Format::named(f).unwrap());
+    let scalings = [Scaling::Auto, Scaling::Unit, Scaling::Range, Scaling::None];
+    for [channels, format, depth, scaling, place] in covering([4, formats.len(), 2, scalings.len(), PLACES.len()]) {
+        let (channels, format) = ([1, 3, 4, 6][channels], formats[format]);
+        let (depth, scaling) = ([Depth::Eight, Depth::Sixteen][depth], scalings[scaling]);
+        let (ranks, threads) = PLACES[place];
+        let options = SaveOptions { depth, scaling, ..SaveOptions::default() };
+        let saved = |s: &Session| {
+            let image = program(s, channels);
+            let bytes = image.encode(format, &options).ok()?;
+            let mut sent = Vec::new();
+            let scale = image.write_to(&mut sent, format, &options).unwrap();
+            let path = folder.at(&format!("{}.{}", s.ranks(), format.name()));
+            assert_eq!(image.save_with(&path, &options).unwrap(), scale);
+            if s.rank() == 0 {
+                assert!(sent == bytes && std::fs::read(path).unwrap() == bytes);
+            } else {
+                assert!(sent.is_empty(), "rank 0 alone writes");
             }
+            Some((bytes, scale))
+        };
+        let want = on_ranks(1, 1, saved).pop();
+        for got in on_ranks(ranks, threads, saved) {
+            assert!(Some(got) == want, "{format:?}, {channels} channels, {options:?}, {ranks} ranks");
         }
     }
 }
