@@ -206,7 +206,7 @@ fn a_device_that_fails_on_the_way_ends_all_ranks() {
             let ended = ThreadComm::run(ranks, |comm| {
                 let (rank, (device, fault)) = (comm.rank(), Faulty::new(connected()));
                 let session = session(comm, Box::new(device));
-                let smooth: Handle<f32> = Handle::worms(&session, 300, 220).gauss(2.0);
+                let smooth: Handle<f32> = Handle::worms(&session, 100, 70).gauss(2.0);
                 if rank == failing {
                     fault.after(call);
                 }

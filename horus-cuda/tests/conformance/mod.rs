@@ -19,19 +19,20 @@ pub(crate) fn compiled() -> Vec<Case> {
     cases().into_iter().filter(is_compiled).collect()
 }
 
-/// Those with `HORUS_CASE` in their names, all with `HORUS_CASES`, or a part: each whose name has a new word (an operation, a type, a
-/// border, a size), and of the others one in `every`.
-pub(crate) fn some(every: usize) -> Vec<Case> {
+/// Those with `HORUS_CASE` in their names, all with `HORUS_CASES`, or a part: of those whose names have a new word (an operation, a type,
+/// a border, a size) one in `every[0]`, of the others one in `every[1]`.
+pub(crate) fn some(every: [usize; 2]) -> Vec<Case> {
     if let Ok(only) = std::env::var("HORUS_CASE") {
         return compiled().into_iter().filter(|case| case.name.contains(&only)).collect();
     }
-    part(compiled(), |all| {
-        let (mut words, mut others) = (HashSet::new(), 0);
-        let mut is_in = |case: &Case| {
-            let new = case.name.split(' ').filter(|word| words.insert((*word).to_owned())).count();
-            others += usize::from(new == 0);
-            new > 0 || others % every == 0
-        };
-        all.into_iter().filter(|case| is_in(case)).collect()
-    })
+    let (mut words, mut seen) = (HashSet::new(), [0; 2]);
+    let mut is_in = |case: &Case| {
+        let new = case.name.split(' ').filter(|word| words.insert((*word).to_owned())).count();
+        let kind = usize::from(new == 0);
+        seen[kind] += 1;
+        seen[kind] % every[kind] == 0
+    };
+    let some = part(compiled(), |all| all.into_iter().filter(|case| is_in(case)).collect());
+    println!("{} of {seen:?} cases", some.len());
+    some
 }
