@@ -6,8 +6,8 @@
 
 A Gaussian, a maximum and a minimum, a mean and a Sobel filter of `float32`. Rows name the library, the chunks, where the array
 comes from and goes to - arrays of NumPy, or Zarr stores without compression -, and who computes: threads of Dask, the
-processes of a `LocalCluster` of one thread each (`cluster`), or one process with all threads (`worker`). Each run has a process of its own. Its memory is the peak of this process and its children above
-that before the run, for each thread; arrays of NumPy are there before. The row `region` has the store itself given to
+processes of a `LocalCluster` of one thread each (`cluster`), or one process with all threads (`worker`). Each run has a process of its own. CPU seconds are those of this process and its
+children. Its memory is their peak above that before the run, for each thread; arrays of NumPy are there before. The row `region` has the store itself given to
 `map_overlap`, of which each task reads its region, instead of an array of Dask.
 
 All results of `horus_image` must have equal bytes, and those of dask-image be close to them.
@@ -82,26 +82,34 @@ def of_dask_image(source: Any, chunks: tuple[int, int]) -> da.Array:
 LIBRARIES = {"horus": of_horus, "region": of_region, "dask-image": of_dask_image}
 
 
-class Peak(threading.Thread):
-    """The largest resident memory of this process and its children."""
+class Use(threading.Thread):
+    """The largest resident memory of this process and its children, and their CPU time, from here on."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
-        self.before = self.bytes = self.now()
+        self.processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
+        self.before, self.start_cpu = self.now()
+        self.peak = self.before
+        self.start_seconds = time.perf_counter()
 
-    def now(self) -> int:
-        used = 0
-        for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
+    def now(self) -> tuple[int, float]:
+        """Bytes, and seconds, those of processes that ended among them."""
+        resident, cpu = 0, 0.0
+        for process in self.processes:
             try:
-                used += process.memory_info().rss
+                resident, cpu = resident + process.memory_info().rss, cpu + sum(process.cpu_times()[:4])
             except psutil.NoSuchProcess:
                 pass
-        return used
+        return resident, cpu
 
     def run(self) -> None:
         while True:
-            self.bytes = max(self.bytes, self.now())
+            self.peak = max(self.peak, self.now()[0])
             time.sleep(0.02)
+
+    def so_far(self, threads: int) -> dict[str, float]:
+        seconds, cpu = time.perf_counter() - self.start_seconds, self.now()[1] - self.start_cpu
+        return {"seconds": seconds, "cpu": cpu, "megabytes": (self.peak - self.before) / threads / 1e6}
 
 
 def stored(path: Path, shape: tuple[int, ...]) -> Any:
@@ -124,12 +132,12 @@ def one(row: tuple[str, str, str, str], threads: int, folder: Path) -> dict[str,
         workers, each = (threads, 1) if scheduler == "cluster" else (1, threads)
         client = Client(LocalCluster(n_workers=workers, threads_per_worker=each, dashboard_address=None))
     with dask.config.set(num_workers=threads, **({} if client else {"scheduler": "threads"})):
-        make(np.zeros((600, 600), np.float32), (300, 300)).compute()  # loads what is loaded once
-        peak = Peak()
-        peak.start()
-        start = time.perf_counter()
+        small = stored(folder / "small.zarr", (4 * 512, 4 * 512))
+        da.store(make(small, (512, 512)), stored(folder / "small_result.zarr", small.shape), lock=False)  # loads what is loaded once
+        use = Use()
+        use.start()
         da.store(make(source, size), store, lock=False)
-        seconds = time.perf_counter() - start
+        used = use.so_far(threads)
     if client:
         client.close()
     if kind == "numpy":
@@ -137,7 +145,7 @@ def one(row: tuple[str, str, str, str], threads: int, folder: Path) -> dict[str,
     digest = hashlib.sha256()
     for top in range(0, source.shape[0], 512):
         digest.update(np.ascontiguousarray(result[top : top + 512]))
-    return {"seconds": seconds, "megabytes": (peak.bytes - peak.before) / threads / 1e6, "sha256": digest.hexdigest()}
+    return {**used, "sha256": digest.hexdigest()}
 
 
 def main() -> None:
@@ -170,14 +178,14 @@ def main() -> None:
             else:
                 ours = band
     shutil.rmtree(args.folder)
-    print("| | chunks | from, to | by | seconds | MB a thread | of dask-image |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
-    least = {row: min(run["seconds"] for run in of) for row, of in runs.items()}
-    for row, of in runs.items():
+    print("| | chunks | from, to | by | seconds | CPU seconds | MB a thread | of dask-image | of its CPU |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    least = {row: [min(run[of] for run in every) for of in ("seconds", "cpu", "megabytes")] for row, every in runs.items()}
+    for row, (seconds, cpu, memory) in least.items():
         library, chunks, kind, scheduler = row
-        ratio = least["dask-image", "2048", kind, scheduler] / least[row]
-        memory = min(run["megabytes"] for run in of)
-        print(f"| {library} | {chunks} | {kind} | {scheduler} | {least[row]:.1f} | {memory:.0f} | {ratio:.1f} |")
+        wall, work, _ = least["dask-image", "2048", kind, scheduler]
+        found = f"{seconds:.1f} | {cpu:.1f} | {memory:.0f} | {wall / seconds:.1f} | {work / cpu:.1f}"
+        print(f"| {library} | {chunks} | {kind} | {scheduler} | {found} |")
     print(f"\nlargest difference of the first rows from dask-image: {difference:.1e}")
     if len({run["sha256"] for row, of in runs.items() for run in of if row[0] != "dask-image"}) != 1:
         sys.exit("the results of horus_image differ")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -332,3 +333,58 @@ def test_tasks_read_stores_by_themselves(tmp_path: Path) -> None:
     colours[:] = picture((60, 70, 3), np.uint8)
     grey = map_overlap(lambda image: image.luminance(), colours, channels=True)
     np.testing.assert_array_equal(grey, hi.asarray(colours[:], channels=True).luminance())
+
+
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bands of a few rows, however many others they read."""
+    monkeypatch.setattr("horus_image.dask._BAND", 900)
+    monkeypatch.setattr("horus_image.dask._DEEPER", 0)
+
+
+@pytest.mark.usefixtures("narrow")
+@pytest.mark.parametrize("program", [five, turned, lambda image: image[::-1, ::-1], coordinates, lambda image: image[3:]])
+def test_bands_of_a_chunk_have_the_bytes_of_the_whole(program: Program) -> None:
+    array = picture((100, 60))
+    check(program, array, (64, 28))
+    stored = map_overlap(program, zarr.array(array, chunks=(16, 16)), chunks=(64, 28))
+    assert stored.compute(scheduler="threads").tobytes() == whole(program, array).tobytes()
+
+
+@pytest.mark.usefixtures("narrow")
+def test_bands_of_volumes_and_channels() -> None:
+    check(lambda image: ndimage.gaussian_filter(image, 1.0), picture((7, 40, 50)), (3, 20, 25), volume=True)
+    colours = picture((40, 50, 3), np.uint8)
+    blurred = map_overlap(lambda image: ndimage.gaussian_filter(image.luminance(), 1.0), colours, channels=True)
+    assert blurred.compute().tobytes() == whole(lambda i: ndimage.gaussian_filter(i.luminance(), 1.0), colours, channels=True).tobytes()
+
+
+class Reads:
+    """A store that notes which rows are read, and how many parts are in memory at most."""
+
+    def __init__(self, array: Array, rows: int) -> None:
+        self.array, self.shape, self.dtype, self.ndim = array, array.shape, array.dtype, array.ndim
+        self.chunks = (rows, array.shape[1])
+        self.rows: list[tuple[int, int]] = []
+        self.parts: weakref.WeakValueDictionary[int, Array] = weakref.WeakValueDictionary()
+        self.most = 0
+
+    def __getitem__(self, key: tuple[slice, slice]) -> Array:
+        self.rows.append((key[0].start, key[0].stop))
+        part = self.parts[len(self.rows)] = self.array[key].copy()
+        self.most = max(self.most, len(self.parts))
+        return part
+
+
+@pytest.mark.usefixtures("narrow")
+def test_each_chunk_of_a_store_is_read_once_and_dropped() -> None:
+    array = picture((100, 60))
+    store = Reads(array, 16)
+    result = map_overlap(lambda image: ndimage.uniform_filter(image, 9), store, chunks=(50, 60))
+    store.rows.clear()  # Dask has looked at a part without rows
+    found = result.compute(scheduler="synchronous")
+    assert found.tobytes() == whole(lambda image: ndimage.uniform_filter(image, 9), array).tobytes()
+    first = [(0, 16), (16, 32), (32, 48), (48, 54)]
+    second = [(46, 64), (64, 80), (80, 96), (96, 100)]
+    assert sorted(store.rows) == sorted(first + second)
+    assert store.most == 2

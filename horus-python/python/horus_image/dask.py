@@ -13,7 +13,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise, product
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -45,8 +45,15 @@ _NAME: Final = "the array of map_overlap"
 _AGAIN: Final = 4
 """Pixels that chunks read in all, as a multiple of those that there are, above which the caller is warned."""
 
+_BAND: Final = 1 << 20
+"""Bytes of a band, at least: the rows of a chunk that a task computes at a time. What is between its kernels stays in caches."""
+_DEEPER: Final = 4
+"""A band has at least so many times the rows that it reads beyond its own, which are computed again for the next one."""
+
 _Window = tuple[slice, slice]
 """Rows and columns."""
+_Region = Sequence[int]
+"""First row, first column, rows and columns."""
 
 
 def map_overlap(
@@ -143,7 +150,7 @@ def map_overlap(
             parts = [given.parts(region, loop, f"overlap-{i}-{token}", graph) for i, (given, region) in needed]
             corners = tuple(tuple(corner for corner, _ in of) for of in parts)
             extents = tuple(sizes[i] for sizes, i in zip(pictures, loop, strict=True))
-            task = _Chunk(recorded, found, window, corners, extents)
+            task = _Chunk(recorded, found, window, _band(result, found, window, kinds, regions), corners, extents)
             key = name, *loop, *found.at(*place, 0)
             graph[key] = (task, *(part for of in parts for _, part in of))
     read = [given.array for given in inputs if given.store is None]
@@ -182,6 +189,11 @@ class _Kind(NamedTuple):
     axes: _Axes
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+
+    def row(self, columns: int) -> int:
+        """Bytes of a row of so many columns, of all levels or channels."""
+        other = self.shape[0 if self.axes.volume else 2] if self.axes.count == 3 else 1
+        return columns * other * self.dtype.itemsize
 
     def image(self, session: Session, blocks: Sequence[tuple[int, int, Array]]) -> tuple[Image, _horus.Image]:
         """An image of a whole picture of which these blocks are here, and what reads them."""
@@ -240,6 +252,8 @@ class _Chunk:
     program: _Program
     axes: _Axes
     window: _Window
+    band: int
+    """Rows that are computed at a time."""
     corners: tuple[tuple[tuple[int, int], ...], ...]
     """First row and column of the blocks of each array."""
     pictures: tuple[int, ...]
@@ -251,34 +265,120 @@ class _Chunk:
             return found[0]
         return np.stack(found).reshape(self.pictures + found[0].shape)
 
-    def _computed(self, at: tuple[int, ...], blocks: Sequence[Array]) -> Array:
+    def _computed(self, at: tuple[int, ...], blocks: Sequence[Any]) -> Array:
         every = iter(blocks)
         given = [
-            [(top, left, _picture(next(every), at, kind.axes.count)) for top, left in corners]
+            [(*corner, _picture(next(every), at, kind.axes.count)) for corner in corners]
             for corners, kind in zip(self.corners, self.program.kinds, strict=True)
         ]
-        with _session():
-            result, sources = self.program.on(current(), given)
-            pixels = result[self.axes.at(*self.window, slice(None))].compute()
-            del sources
+        rows = self.window[0]
+        pixels: Array | None = None
+        with _session() as session:
+            for start, part in self._bands(session, given):
+                if part.shape[self.axes.rows] == rows.stop - rows.start:
+                    return part
+                if pixels is None:
+                    shape = list(part.shape)
+                    shape[self.axes.rows] = rows.stop - rows.start
+                    pixels = np.empty(shape, part.dtype)
+                band = slice(start - rows.start, start - rows.start + part.shape[self.axes.rows])
+                pixels[self.axes.at(band, slice(None), slice(None))] = part
+        assert pixels is not None
         return pixels
 
+    def _bands(self, session: Session, given: Sequence[list[tuple[int, int, Any]]]) -> Iterator[tuple[int, Array]]:
+        """First row and pixels of each band."""
+        stored = {i: _Rows(block) for i, of in enumerate(given) for _, _, block in of if isinstance(block, _Stored)}
+        reader = self.program.on(session, [() for _ in given]) if stored else None
+        program = None
+        rows, columns = self.window
+        for start in range(rows.start, rows.stop, self.band):
+            part = self.axes.at(slice(start, min(start + self.band, rows.stop)), columns, slice(None))
+            if reader is not None:
+                regions = reader[0][part]._core.reads(reader[1])
+                if not all(of.has(regions[i]) for i, of in stored.items()):
+                    program = None  # which keeps what is dropped now
+                    for i, of in stored.items():
+                        of.read(regions[i])
+            if program is None:
+                program = self.program.on(session, [stored[i].blocks if i in stored else of for i, of in enumerate(given)])
+            yield start, program[0][part].compute()
 
-def _picture(block: Array, at: tuple[int, ...], count: int) -> Array:
+
+def _picture(block: Any, at: tuple[int, ...], count: int) -> Any:
+    if isinstance(block, _Stored):
+        return block.picture(at)
     block = np.asarray(block)
-    picture: Array = block[at] if block.ndim > count else block
-    return picture
-
-
-def _read(store: Any, key: tuple[Any, ...]) -> Array:
-    """The pixels of a part of a store."""
-    return np.asarray(store[key])
+    return block[at] if block.ndim > count else block
 
 
 def _cut(block: Array, key: tuple[Any, ...]) -> Array:
     """A copy of a part, which does not keep its block alive."""
     part: Array = block[key].copy()
     return part
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """A region of the pictures of a store."""
+
+    store: Any
+    axes: _Axes
+    before: tuple[Any, ...]
+    """Ranges, or else places, of the axes before those of pictures."""
+    region: _Region
+
+    def picture(self, at: tuple[int, ...]) -> _Stored:
+        """The region of one picture, given its place in these ranges."""
+        before = tuple(part.start + i for part, i in zip(self.before, at, strict=False))
+        return replace(self, before=before)
+
+
+class _Rows:
+    """The rows of a region of a store that a task has read and still needs."""
+
+    def __init__(self, of: _Stored) -> None:
+        self.of = of
+        self.blocks: list[tuple[int, int, Array]] = []
+        """First row, first column and pixels, one below the other."""
+        sizes = getattr(of.store, "chunks", None)
+        size = sizes[of.axes.rows - of.axes.count] if isinstance(sizes, tuple) else None
+        self.chunk = size if isinstance(size, int) else of.region[2]
+        """Rows of the chunks of the store, so that none is read twice."""
+
+    def _range(self) -> tuple[int, int]:
+        if not self.blocks:
+            return 0, 0
+        top, _, last = self.blocks[-1]
+        return self.blocks[0][0], top + last.shape[self.of.axes.rows]
+
+    def has(self, region: _Region | None) -> bool:
+        """True if nothing of this region must be read."""
+        first, last = self._range()
+        return region is None or first <= region[0] and region[0] + region[2] <= last
+
+    def read(self, region: _Region | None) -> None:
+        """Read what of this region is not there, and drop what it does not need."""
+        if region is None:
+            return
+        start, stop, axis = region[0], region[0] + region[2], self.of.axes.rows
+        self.blocks = [block for block in self.blocks if block[0] < stop and block[0] + block[2].shape[axis] > start]
+        top, end = self.of.region[0], self.of.region[0] + self.of.region[2]
+        low = max(start // self.chunk * self.chunk, min(start, top))
+        high = min(-(-stop // self.chunk) * self.chunk, max(stop, end))
+        first, last = self._range()
+        if not self.blocks:
+            self.blocks = [self._block(low, high)]
+        else:
+            if start < first:
+                self.blocks.insert(0, self._block(low, first))
+            if last < stop:
+                self.blocks.append(self._block(last, high))
+
+    def _block(self, start: int, stop: int) -> tuple[int, int, Array]:
+        _, left, _, columns = self.of.region
+        window = self.of.axes.at(slice(start, stop), slice(left, left + columns), slice(None))
+        return start, left, np.asarray(self.of.store[(*self.of.before, *window)])
 
 
 _Corner = tuple[int, int]
@@ -299,7 +399,7 @@ class _Input:
         """Chunks of rows and of columns."""
         return self.array.chunks[self.axes.rows - self.axes.count :][:2]
 
-    def parts(self, region: Sequence[int] | None, loop: tuple[int, ...], name: str, graph: dict[Any, Any]) -> list[tuple[_Corner, Any]]:
+    def parts(self, region: _Region | None, loop: tuple[int, ...], name: str, graph: dict[Any, Any]) -> list[tuple[_Corner, Any]]:
         """The parts of a region - first row and column, rows and columns - of the pictures of a chunk: corners, and keys or tasks of Dask,
         in a graph that gets what is cut out of chunks."""
         if region is None:
@@ -308,8 +408,7 @@ class _Input:
         loop = loop if self.array.ndim > self.axes.count else ()
         if self.store is not None:
             before = tuple(_ranges(sizes)[i] for sizes, i in zip(self.array.chunks, loop, strict=False))
-            window = slice(top, top + rows), slice(left, left + columns)
-            return [((top, left), (_read, self.store, (*before, *self.axes.at(*window, slice(None)))))]
+            return [((top, left), _Stored(self.store, self.axes, before, tuple(region)))]
         found = []
         along = self.sizes()
         overlaps = _overlaps(along[0], top, top + rows), _overlaps(along[1], left, left + columns)
@@ -379,7 +478,20 @@ def _grid(result: Image, found: _Axes, sizes: Any, first: _Kind, chunks: Any) ->
     return tuple(filter(None, rows)), tuple(filter(None, columns))
 
 
-def _warn_of_much(kinds: Sequence[_Kind], reads: Sequence[Sequence[Sequence[int] | None]]) -> None:
+def _band(result: Image, axes: _Axes, window: _Window, kinds: Sequence[_Kind], regions: Sequence[_Region | None]) -> int:
+    """Rows of this chunk that a task computes at a time."""
+    rows, columns = (part.stop - part.start for part in window)
+    other = result.shape[0 if axes.volume else 2] if axes.count == 3 else 1
+    widths, beyond = [columns * other * result.dtype.itemsize], 0
+    for kind, region in zip(kinds, regions, strict=True):
+        if region is not None:
+            widths.append(kind.row(region[3]))
+            beyond = max(beyond, region[2] - rows)
+    least = max(-(-_BAND // max(widths)), _DEEPER * beyond)
+    return -(-rows // max(1, rows // least))
+
+
+def _warn_of_much(kinds: Sequence[_Kind], reads: Sequence[Sequence[_Region | None]]) -> None:
     for kind, regions in zip(kinds, zip(*reads, strict=True), strict=True):
         read = sum(region[2] * region[3] for region in regions if region is not None)
         rows, columns = kind.shape[kind.axes.rows :][:2]
@@ -406,6 +518,7 @@ def _session() -> Iterator[Session]:
         with session:
             yield session
     finally:
+        session.trim()  # else each worker keeps the memory of the largest bands while it reads and writes
         with _lock:
             _idle.setdefault(threads, []).append(session)
 

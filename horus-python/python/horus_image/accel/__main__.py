@@ -25,6 +25,8 @@ def main() -> None:
     target = options.module or options.script
     if not target:
         parser.error("a script, or -m and a module")
+    if not options.module and not os.path.exists(target[0]):
+        parser.error(f"there is no script {target[0]}")
     install(profile=options.profile, smallest=options.smallest)
     sys.argv = target
     if options.module:
