@@ -82,7 +82,7 @@ def map_overlap(
     *arrays : dask.array.Array, array_like or store
         The last two axes are rows and columns. Axes before these hold other pictures; arrays that have any have the same. Of a store - of
         Zarr or HDF5, or anything else with a shape, a type and slices - each task reads what it needs by itself: nothing is kept for, or
-        sent to, the neighbours of a chunk, as it is of an array of Dask.
+        sent to, the neighbours of a chunk, as it is of an array of Dask. It reads the rows of a few chunks of the store at a time.
     chunks : optional
         Chunks of the rows and columns of the result, in any form that Dask takes; by default those of the first array.
     volume : bool, optional
