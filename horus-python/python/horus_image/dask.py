@@ -377,8 +377,8 @@ class _Rows:
 
     def _block(self, start: int, stop: int) -> tuple[int, int, Array]:
         _, left, _, columns = self.of.region
-        window = self.of.axes.at(slice(start, stop), slice(left, left + columns), slice(None))
-        return start, left, np.asarray(self.of.store[(*self.of.before, *window)])
+        key = *self.of.before, *self.of.axes.at(slice(start, stop), slice(left, left + columns), slice(None))
+        return start, left, np.asarray(self.of.store[key])
 
 
 _Corner = tuple[int, int]
