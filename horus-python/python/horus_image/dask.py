@@ -271,18 +271,18 @@ class _Chunk:
             [(*corner, _picture(next(every), at, kind.axes.count)) for corner in corners]
             for corners, kind in zip(self.corners, self.program.kinds, strict=True)
         ]
-        rows = self.window[0]
+        first, last = self.window[0].start, self.window[0].stop
         pixels: Array | None = None
         with _session() as session:
             for start, part in self._bands(session, given):
-                if part.shape[self.axes.rows] == rows.stop - rows.start:
-                    return part
+                shape = list(part.shape)
+                height, shape[self.axes.rows] = shape[self.axes.rows], last - first
+                if height == last - first:
+                    pixels = part
+                    continue
                 if pixels is None:
-                    shape = list(part.shape)
-                    shape[self.axes.rows] = rows.stop - rows.start
                     pixels = np.empty(shape, part.dtype)
-                band = slice(start - rows.start, start - rows.start + part.shape[self.axes.rows])
-                pixels[self.axes.at(band, slice(None), slice(None))] = part
+                pixels[self.axes.at(slice(start - first, start - first + height), slice(None), slice(None))] = part
         assert pixels is not None
         return pixels
 
