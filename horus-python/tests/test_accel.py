@@ -366,6 +366,7 @@ def test_a_module_runs(tmp_path: Path) -> None:
     ran = run("-m", "horus_image.accel", "-m", "program", "-m", "one", PYTHONPATH=str(tmp_path))
     assert ran.returncode == 3 and ran.stdout.startswith("['-m', 'one'] __main__"), ran.stderr
     assert run("-m", "horus_image.accel").returncode == 2
+    assert run("-m", "horus_image.accel", "none.py").stderr.endswith("there is no script none.py\n")
 
 
 def test_libraries_are_loaded_when_they_are_used() -> None:
