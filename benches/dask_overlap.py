@@ -118,7 +118,7 @@ class Use(threading.Thread):
 
 
 def stored(path: Path, shape: tuple[int, ...]) -> Any:
-    """A store whose chunks are written as they are; else Zarr compares each with an empty one, for a fifth of the time of `region`."""
+    """A store whose chunks are written as they are; else Zarr compares each with an empty one."""
     how = {"write_empty_chunks": True}
     return zarr.create_array(path, shape=shape, chunks=(512, 512), dtype="f4", compressors=None, overwrite=True, config=how)
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use horus::error::Result;
+use horus::error::{Error, Result};
 use horus::prelude::{AnyImage, Compression, Image, OpenOptions, SaveOptions};
 use horus::types::Element;
 use horus_zarr::{ZarrCodec, ZarrOptions, ZarrSaveOptions};
@@ -45,16 +45,10 @@ impl Written {
         tile: Option<(usize, usize)>,
         sizes: Option<usize>,
     ) -> PyResult<Written> {
-        let compression = match compression {
-            None => None,
-            Some("none") => Some(Compression::None),
-            Some("deflate") => Some(Compression::Deflate),
-            Some("zstd") => Some(Compression::Zstd),
-            Some(other) => {
-                let message = format!("no compression is called {other}; there are none, deflate and zstd");
-                return Err(PyValueError::new_err(message));
-            }
+        let parsed = |name: &str| {
+            name.parse().map_err(|known| PyValueError::new_err(format!("no compression is called {name}: {known}")))
         };
+        let compression = compression.map(parsed).transpose()?;
         Ok(Written { compression, tile, sizes })
     }
 
@@ -70,11 +64,9 @@ impl Written {
         if let Some((rows, columns)) = self.tile {
             options.chunk = [1, rows, columns];
         }
-        options.codec = match self.compression {
-            Some(Compression::None) => ZarrCodec::None,
-            Some(Compression::Deflate) => ZarrCodec::Gzip,
-            _ => ZarrCodec::Zstd,
-        };
+        if let Some(compression) = self.compression {
+            options.codec = ZarrCodec::of(compression).map_err(|cause| Error::write(path, cause))?;
+        }
         horus_zarr::save(image, path, &options)
     }
 }

@@ -169,7 +169,7 @@ def test_files(tmp_path: Path) -> None:
         hi.save(tmp_path / "no" / "folder.png", array)
     with pytest.raises(ValueError, match="compression"):
         hi.save(tmp_path / "a.tif", array, compression="lzma")
-    for compression in ("none", "deflate", "zstd"):
+    for compression in ("none", "deflate", "lzw", "zstd"):
         hi.save(tmp_path / "tiles.tif", array, compression=compression, tile=(16, 32))
         np.testing.assert_array_equal(hi.open(tmp_path / "tiles.tif"), array)
 
@@ -182,6 +182,8 @@ def test_stores(tmp_path: Path, dtype: Any) -> None:
         np.testing.assert_array_equal(hi.open(path).astype(dtype), array)
     hi.asarray(ramp((4, 5, 3), np.uint8), channels=True).save(path, compression="deflate")
     assert hi.open(path).shape == (4, 5, 3)
+    with pytest.raises(OSError, match="not by Lzw"):
+        hi.save(path, array, compression="lzw")
     with pytest.raises(OSError, match="size 1 requested"):
         hi.open(path, size=1)
     (path / "zarr.json").write_text("{")

@@ -45,7 +45,8 @@ use horus_core::dtype::{DType, Element};
 use horus_core::error::{Error, Result};
 use horus_core::image::Image;
 use horus_core::io::{
-    AnyImage, PixelSize, RegionSink, RegionSource, channel_names, on_root, pixel_size, pixel_size_of, save_all_to,
+    AnyImage, Compression, PixelSize, RegionSink, RegionSource, channel_names, on_root, pixel_size, pixel_size_of,
+    save_all_to,
 };
 use horus_core::session::Session;
 use horus_core::shape::Shape;
@@ -112,6 +113,21 @@ pub enum ZarrCodec {
     /// zstd, with a checksum. The default.
     #[default]
     Zstd,
+}
+
+impl ZarrCodec {
+    /// The codec of this name in TIFF files; Deflate is in gzip.
+    ///
+    /// # Errors
+    /// A text, for what stores do not have: LZW.
+    pub fn of(compression: Compression) -> Result<ZarrCodec, String> {
+        match compression {
+            Compression::None => Ok(ZarrCodec::None),
+            Compression::Deflate => Ok(ZarrCodec::Gzip),
+            Compression::Zstd => Ok(ZarrCodec::Zstd),
+            other => Err(format!("stores are compressed by none, deflate or zstd, not by {other:?}")),
+        }
+    }
 }
 
 /// Returns `true` if there is a store at a path: a folder with Zarr metadata.

@@ -87,8 +87,8 @@ pub struct Options {
     #[arg(long, value_name = "PIXELS", value_parser = parse_count)]
     pub tile: Option<NonZeroUsize>,
 
-    /// Compression of TIFF output, and of a Zarr store: none, deflate or zstd
-    #[arg(long, value_name = "NAME", default_value = "none", value_parser = parse_compression)]
+    /// Compression of TIFF output, and of a Zarr store: none, deflate, lzw (TIFF only) or zstd
+    #[arg(long, value_name = "NAME", default_value = "none")]
     pub compression: Compression,
 
     /// Sizes of a Zarr store, or of a TIFF file, which is a cloud optimized GeoTIFF then: each is half
@@ -288,15 +288,6 @@ fn parse_clipping(text: &str) -> Result<Clipping, String> {
     }
 }
 
-fn parse_compression(text: &str) -> Result<Compression, String> {
-    match text {
-        "none" => Ok(Compression::None),
-        "deflate" => Ok(Compression::Deflate),
-        "zstd" => Ok(Compression::Zstd),
-        _ => Err("none, deflate or zstd".to_owned()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::{CommandFactory, Parser};
@@ -339,7 +330,7 @@ mod tests {
         let saved = parse(&["--tile", "512", "--compression", "deflate"]).unwrap().save_options(Scaling::Range);
         assert_eq!((saved.tile, saved.compression), (Some((512, 512)), Compression::Deflate));
         assert_eq!(parse(&[]).unwrap().save_options(Scaling::Auto).tile, None);
-        assert!(parse(&["--compression", "best"]).unwrap_err().contains("none, deflate or zstd"));
+        assert!(parse(&["--compression", "best"]).unwrap_err().contains("none, deflate, lzw or zstd"));
         assert!(parse(&["--orientation", "left"]).unwrap_err().contains("apply or keep"));
         let saved = parse(&["--quality", "80", "--clipping", "error"]).unwrap().save_options(Scaling::Auto);
         assert_eq!((saved.quality, saved.clipping), (Some(80), Clipping::Refuse));

@@ -48,11 +48,7 @@ pub(crate) fn save(response: &Response, path: &Path, options: &Options) -> Resul
     }
     how.sizes = options.sizes.map_or(how.sizes, |sizes| sizes.get());
     how.pixel = options.pixel_size.map(|side| [side; 3]);
-    how.codec = match options.compression {
-        Compression::Deflate => horus_zarr::ZarrCodec::Gzip,
-        Compression::Zstd => horus_zarr::ZarrCodec::Zstd,
-        _ => horus_zarr::ZarrCodec::None,
-    };
+    how.codec = horus_zarr::ZarrCodec::of(options.compression).map_err(|cause| Error::write(path, cause))?;
     response.save_store(path, &how)
 }
 

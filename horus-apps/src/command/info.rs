@@ -15,7 +15,7 @@ use crate::report::{count, held};
 
 /// Prints the properties of pictures: size, type, pages, tiles, smaller copies, tags, and statistics of their pixels
 #[derive(Parser, Debug)]
-#[command(name = "horus info", version)]
+#[command(name = "horus info", bin_name = "horus info", version)]
 struct Args {
     /// The files (a Zarr store, if built with Zarr)
     #[arg(value_name = "FILE", required = true)]

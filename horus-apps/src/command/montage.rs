@@ -12,7 +12,7 @@ use crate::execution::{Execution, parse_count};
 
 /// Writes a picture of pictures: each is resized to fit into a tile, and tiles lie side by side, in the order of the files
 #[derive(Parser, Debug)]
-#[command(name = "horus montage", version)]
+#[command(name = "horus montage", bin_name = "horus montage", version)]
 struct Args {
     /// The picture to write
     #[arg(value_name = "OUTPUT")]

@@ -16,7 +16,7 @@ use tiff::tags::Tag;
 
 use super::Folder;
 
-const COMPRESSIONS: [Compression; 3] = [Compression::None, Compression::Deflate, Compression::Zstd];
+const COMPRESSIONS: [Compression; 4] = [Compression::None, Compression::Deflate, Compression::Lzw, Compression::Zstd];
 const HEIGHT: usize = 45;
 const WIDTH: usize = 70;
 

@@ -1,7 +1,10 @@
 //! Compression of TIFF files.
 
+use std::str::FromStr;
+
 use tiff::encoder::compression::{CompressionAlgorithm, Deflate, DeflateLevel};
 use tiff::tags::CompressionMethod;
+use weezl::BitOrder;
 
 use horus_base::dtype::DType;
 
@@ -16,8 +19,25 @@ pub enum Compression {
     None,
     /// Deflate (zlib), at its fastest: supported by all programs.
     Deflate,
+    /// LZW: supported by all programs, also the oldest. Larger than Deflate.
+    Lzw,
     /// Zstandard, at its fastest: supported by fewer programs (libtiff from 4.0.10 on).
     Zstd,
+}
+
+/// By its name in lower case.
+impl FromStr for Compression {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Compression, String> {
+        match name {
+            "none" => Ok(Compression::None),
+            "deflate" => Ok(Compression::Deflate),
+            "lzw" => Ok(Compression::Lzw),
+            "zstd" => Ok(Compression::Zstd),
+            _ => Err("none, deflate, lzw or zstd".to_owned()),
+        }
+    }
 }
 
 impl Compression {
@@ -25,14 +45,19 @@ impl Compression {
         match self {
             Compression::None => CompressionMethod::None,
             Compression::Deflate => CompressionMethod::Deflate,
+            Compression::Lzw => CompressionMethod::LZW,
             Compression::Zstd => CompressionMethod::ZSTD,
         }
     }
 
     /// Maximum compressed size of `raw` bytes in `chunks` chunks.
     pub(super) fn most(self, raw: u64, chunks: u64) -> u64 {
-        // Incompressible data grows slightly.
-        let more = if self == Compression::None { return raw } else { raw / 256 };
+        let more = match self {
+            Compression::None => return raw,
+            // Incompressible data grows slightly, and by LZW to 12 bits a byte.
+            Compression::Deflate | Compression::Zstd => raw / 256,
+            Compression::Lzw => raw / 2,
+        };
         raw.saturating_add(more).saturating_add(64 * chunks)
     }
 
@@ -66,6 +91,10 @@ impl Compression {
                 return Ok(());
             }
             Compression::Deflate => Deflate::with_level(DeflateLevel::Fast).write_to(to, raw).map(drop),
+            Compression::Lzw => {
+                let mut encoder = weezl::encode::Encoder::with_tiff_size_switch(BitOrder::Msb, 8);
+                encoder.into_vec(to).encode_all(raw).status.map(drop).map_err(std::io::Error::other)
+            }
             Compression::Zstd => {
                 const FASTEST: i32 = 1;
                 to.resize(zstd::zstd_safe::compress_bound(raw.len()), 0);

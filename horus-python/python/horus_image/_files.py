@@ -83,8 +83,8 @@ def save(
         The file, or the folder of the store: OME-Zarr 0.5.
     image : Image or array_like
         The image to write.
-    compression : {"none", "deflate", "zstd"}, optional
-        Compression of a TIFF file (default ``"none"``) or a store (default ``"zstd"``).
+    compression : {"none", "deflate", "lzw", "zstd"}, optional
+        Compression of a TIFF file (default ``"none"``) or a store (default ``"zstd"``; without LZW).
     tile : (int, int), optional
         Rows and columns of the tiles of a TIFF file (multiples of 16; by default it is in strips), or of the chunks of a store (by
         default 512 each).
