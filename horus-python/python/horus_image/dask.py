@@ -488,7 +488,7 @@ def _band(result: Image, axes: _Axes, window: _Window, kinds: Sequence[_Kind], r
             widths.append(kind.row(region[3]))
             beyond = max(beyond, region[2] - rows)
     least = max(-(-_BAND // max(widths)), _DEEPER * beyond)
-    return -(-rows // max(1, rows // least))
+    return int(-(-rows // max(1, rows // least)))
 
 
 def _warn_of_much(kinds: Sequence[_Kind], reads: Sequence[Sequence[_Region | None]]) -> None:
