@@ -20,7 +20,7 @@ const WINDOW: usize = 7;
 /// ratio (PSNR), and the structural similarity (SSIM). The status is 0 if they are equal, 1 if they differ, 2 if they cannot be
 /// compared
 #[derive(Parser, Debug)]
-#[command(name = "horus compare", version, allow_negative_numbers = true)]
+#[command(name = "horus compare", bin_name = "horus compare", version, allow_negative_numbers = true)]
 struct Args {
     /// A picture (PNG, JPEG, TIFF, PNM, BMP or npy; a Zarr store, if built with Zarr)
     #[arg(value_name = "A")]
