@@ -174,7 +174,7 @@ fn a_loop_ends_when_its_state_changes_little() {
                         let done = s
                             .iterate(u.clone(), until, |u| u.with_border(Border::Constant(0.0)).correlate(&cross()))
                             .unwrap();
-                        let ends = |n: &usize| n % every == 0 && states[n - 1].1[k] < eps;
+                        let ends = |n: &usize| n.is_multiple_of(every) && states[n - 1].1[k] < eps;
                         let steps = (1..120).find(ends).unwrap_or(120);
                         let (want, changes) = &states[steps - 1];
                         assert_eq!(done.steps, steps, "{norm:?} below {eps} every {every}, {ranks} ranks");

@@ -30,7 +30,7 @@ pub(crate) fn some(every: [usize; 2]) -> Vec<Case> {
         let new = case.name.split(' ').filter(|word| words.insert((*word).to_owned())).count();
         let kind = usize::from(new == 0);
         seen[kind] += 1;
-        seen[kind] % every[kind] == 0
+        usize::is_multiple_of(seen[kind], every[kind])
     };
     let some = part(compiled(), |all| all.into_iter().filter(|case| is_in(case)).collect());
     println!("{} of {seen:?} cases", some.len());
