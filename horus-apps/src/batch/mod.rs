@@ -145,8 +145,10 @@ pub struct Job {
     pub steps_per_pixel: f64,
     /// The operation.
     pub operation: Operation,
-    /// The numbers, for [`RunFiles::Numbers`].
+    /// The numbers, for [`RunFiles::Numbers`]: lines of numbers with tabs between them.
     pub numbers: Numbers,
+    /// Numbers are printed as JSON.
+    pub json: bool,
 }
 
 impl Job {
@@ -160,7 +162,8 @@ impl Job {
         let operation = Box::new(move |picture: &AnyImage| operation(picture).map(Product::from));
         let numbers = Box::new(|_: &AnyImage| Ok(nothing()));
         let about = Box::new(String::new);
-        Job { name, options, work, scaling: Scaling::Auto, about, steps_per_pixel: 0.0, operation, numbers }
+        let (scaling, steps_per_pixel, json) = (Scaling::Auto, 0.0, false);
+        Job { name, options, work, scaling, about, steps_per_pixel, operation, numbers, json }
     }
 
     /// Options for saving results.

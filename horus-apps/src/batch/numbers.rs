@@ -1,4 +1,4 @@
-//! Numbers of pictures, printed as `FILE<TAB>LINE`.
+//! Numbers of pictures, printed as `FILE<TAB>LINE`, or as JSON.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,6 +7,7 @@ use std::time::Instant;
 use horus::core::comm::Communicator;
 use horus::core::io::on_first;
 use horus::prelude::*;
+use serde_json::{Number, Value as Json, json};
 
 use super::series::{apart, pack, told, unpack};
 use super::single::read;
@@ -17,6 +18,7 @@ use crate::report::Printer;
 /// The outcome of the pictures so far.
 struct Tally<'a> {
     first: bool,
+    json: bool,
     printer: &'a Printer,
     bar: SeriesBar,
     told: usize,
@@ -35,7 +37,12 @@ impl Tally<'_> {
                 self.told += 1;
                 if self.first {
                     let name = path.map_or_else(String::new, named);
-                    self.bar.suspend(|| lines.iter().for_each(|line| self.printer.print(&format!("{name}\t{line}"))));
+                    let lines = if self.json {
+                        vec![object(&name, &lines).to_string()]
+                    } else {
+                        lines.iter().map(|line| format!("{name}\t{line}")).collect()
+                    };
+                    self.bar.suspend(|| lines.iter().for_each(|line| self.printer.print(line)));
                 }
             }
             Err(e @ Error::Cancelled(_)) => {
@@ -78,7 +85,7 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], comm: &Arc<dyn Communicator>) -
     let records = Records::of(&session, options)?;
     let all = pictures.len();
     let bar = SeriesBar::new(first && !options.quiet && !alone, all);
-    let mut tally = Tally { first, printer: &printer, bar, told: 0, failed: 0, bytes: 0 };
+    let mut tally = Tally { first, json: job.json, printer: &printer, bar, told: 0, failed: 0, bytes: 0 };
     if alone {
         // While it reads, an interrupt ends the process: the input may never end.
         let picture = read(&session, &inputs[0], options);
@@ -114,9 +121,29 @@ fn named(path: &Path) -> String {
     path.to_string_lossy().chars().map(shown).collect()
 }
 
+/// A picture and its numbers: one, a list of those of a line, or a list of lines. What is none or infinite is null.
+fn object(name: &str, lines: &[String]) -> Json {
+    let only = |mut all: Vec<Json>| if let [_] = all[..] { all.swap_remove(0) } else { Json::Array(all) };
+    let number = |text: &str| text.parse::<Number>().map_or(Json::Null, Json::Number);
+    let numbers = only(lines.iter().map(|line| only(line.split('\t').map(number).collect())).collect());
+    json!({ "file": name, "numbers": numbers })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_are_json_as_they_are() {
+        let told = |lines: &[&str]| {
+            object("a b.png", &lines.iter().map(|line| line.to_string()).collect::<Vec<_>>()).to_string()
+        };
+        let of = |numbers: &str| format!(r#"{{"file":"a b.png","numbers":{numbers}}}"#);
+        assert_eq!(told(&["0.1"]), of("0.1"));
+        assert_eq!(told(&["-3\t18446744073709551615"]), of("[-3,18446744073709551615]"));
+        assert_eq!(told(&["0\t1.5", "1\tNaN"]), of("[[0,1.5],[1,null]]"));
+        assert_eq!(told(&["none"]), of("null"));
+    }
 
     #[test]
     fn a_name_takes_one_line_and_one_column() {

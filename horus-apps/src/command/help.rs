@@ -237,7 +237,7 @@ take them as they are, and `to_unit` converts them to numbers.
         &["number", "numbers"],
         "\
 **Numbers.** A chain that ends in a reduction writes no file: it prints `FILE<TAB>VALUE` for each picture, in
-their order (a line break in a name is written `\\n`).
+their order (a line break in a name is written `\\n`), or with `--json` an object of JSON in a line, with `file` and `numbers`.
 ",
     ),
     (

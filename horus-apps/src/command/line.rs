@@ -51,6 +51,10 @@ pub(super) struct Args {
     #[arg(long, value_name = "X,Y,WIDTH,HEIGHT", value_parser = parse_roi)]
     pub(super) roi: Option<Roi>,
 
+    /// Print the numbers of each picture (mean, stats, ...) as an object of JSON in a line
+    #[arg(long)]
+    pub(super) json: bool,
+
     /// The options of all programs over pictures.
     #[command(flatten)]
     pub(super) options: Options,

@@ -38,7 +38,7 @@ use horus::prelude::*;
 use self::chain::{Chain, Files, Outcome};
 use self::line::Args;
 use self::value::Current;
-use crate::batch::{self, Job};
+use crate::batch::{self, Job, RunFiles};
 
 pub use help::page;
 
@@ -61,6 +61,9 @@ pub fn run() -> ExitCode {
     }
     let made = job(line::command(), words);
     if let Ok((job, recorder)) = &made {
+        if job.json && !matches!(job.work, RunFiles::Numbers { .. }) {
+            return told(Err("--json prints numbers, and these operations yield a picture".into()), 2);
+        }
         match recorder.chain.present(|| line::absent(&job.work, &job.options)) {
             Ok(None) => {}
             Ok(Some(usage)) => return told(Err(usage), 2),
@@ -131,6 +134,7 @@ fn job(mut command: clap::Command, words: Vec<std::ffi::OsString>) -> Result<(Jo
     };
     let job = Job {
         scaling,
+        json: args.json,
         about: Box::new(move || about.clone()),
         numbers: Box::new(move |picture| match numbers.record(picture)? {
             Outcome::Numbers(answer) => Ok(answer),

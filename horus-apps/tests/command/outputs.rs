@@ -7,7 +7,7 @@ use std::process::Stdio;
 use horus::prelude::*;
 
 use super::files::text;
-use super::{bytes, command, pictures, quiet, run, session, succeeds};
+use super::{bytes, command, fails, pictures, quiet, run, session, succeeds};
 
 #[test]
 fn numbers_are_printed_a_line_a_picture() {
@@ -22,6 +22,9 @@ fn numbers_are_printed_a_line_a_picture() {
     let above = grey.gt(100).count().get().unwrap();
     assert_eq!(succeeds(dir, &["grey.png", "threshold", "100", "count"]), format!("grey.png\t{above}\n"));
     assert_eq!(succeeds(dir, &["grey.png", "min", "50", "max"]), "grey.png\t50\n");
+    let object = format!("{{\"file\":\"grey.png\",\"numbers\":{}}}\n", mean(&grey));
+    assert_eq!(succeeds(dir, &["grey.png", "mean", "--json"]), object);
+    fails(dir, &["grey.png", "out.png", "gauss", "1", "--json"], 2, &["--json prints numbers"]);
     let told = succeeds(dir, &["colour.png", "stats"]);
     assert_eq!(told.lines().count(), 3);
     for (i, line) in told.lines().enumerate() {

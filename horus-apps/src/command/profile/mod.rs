@@ -35,11 +35,10 @@ const RUNS: usize = 5;
 
 /// The command, for its help.
 pub(super) fn command() -> clap::Command {
-    let json = Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print one object of JSON");
     let tune = Arg::new("tune").long("tune").action(ArgAction::SetTrue).help(
         "On a GPU, also measure other launch shapes of each kernel that takes a tenth of the time: some seconds each",
     );
-    line::command().name("horus profile").arg(json).arg(tune).about(
+    line::command().name("horus profile").mut_arg("json", |arg| arg.help("Print one object of JSON")).arg(tune).about(
         "Runs a chain, and prints of each kernel its time, that of its arithmetic alone and of its memory traffic alone \
          (on a GPU), the share of the machine's speed that it reaches, what bounds it, and advice",
     )
