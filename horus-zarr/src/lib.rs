@@ -45,8 +45,8 @@ use horus_core::dtype::{DType, Element};
 use horus_core::error::{Error, Result};
 use horus_core::image::Image;
 use horus_core::io::{
-    AnyImage, Compression, PixelSize, RegionSink, RegionSource, channel_names, on_root, pixel_size, pixel_size_of,
-    save_all_to,
+    AnyImage, Compression, FileInfo, PixelSize, RegionSink, RegionSource, channel_names, on_root, pixel_size,
+    pixel_size_of, save_all_to,
 };
 use horus_core::session::Session;
 use horus_core::shape::Shape;
@@ -153,6 +153,46 @@ pub fn open(session: &Session, path: impl AsRef<Path>, options: &ZarrOptions) ->
         Ok(Box::new(source))
     })?;
     Ok(image.with_pixel_size(pixel_size_of(session, || Ok(pixel))?).with_channel_names(names))
+}
+
+/// What is known of an image before its pixels are read: shape and type of a size, the extents of all, chunks as
+/// tiles; and the size of its pixels. Read by this process only.
+///
+/// ```
+/// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+/// # let folder = std::env::temp_dir().join("horus-zarr-describe");
+/// # std::fs::create_dir_all(&folder)?;
+/// # let path = folder.join("cells.zarr");
+/// let options = horus_zarr::ZarrSaveOptions { sizes: 2, ..Default::default() };
+/// horus_zarr::save(&Image::<f32>::zeros(&session, (40, 60)), &path, &options)?;
+/// assert_eq!(horus_zarr::describe(&path, &Default::default())?.0.levels, [(40, 60), (20, 30)]);
+/// # std::fs::remove_dir_all(&folder)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// As [`open`].
+pub fn describe(path: impl AsRef<Path>, options: &ZarrOptions) -> Result<(FileInfo, Option<PixelSize>)> {
+    let path = path.as_ref();
+    let sizes = || -> Result<usize, String> {
+        match Node::at(path)? {
+            Node::Array => Ok(1),
+            Node::Group(attributes) => Ok(Multiscale::of(&attributes)?.map_or(0, |image| image.levels.len())),
+        }
+    };
+    let told = || -> Result<_, String> {
+        let (found, pixel, _) = source(path, options)?;
+        let extents = |level| {
+            let (found, ..) = source(path, &ZarrOptions { level, ..*options })?;
+            Ok((found.shape().height, found.shape().width))
+        };
+        let (shape, (rows, columns)) = (found.shape(), found.chunk());
+        let tile = (rows.min(shape.height), columns.min(shape.width));
+        let levels = (options.level..sizes()?).map(extents).collect::<Result<_, String>>()?;
+        Ok((FileInfo { shape, dtype: found.dtype(), tile, pages: 1, levels }, pixel))
+    };
+    told().map_err(|cause| Error::read(path, cause))
 }
 
 /// The pixels of a store, their size, and the names of channels.

@@ -62,7 +62,7 @@ pub use options::{Comparison, Options};
 pub use response::{Product, Response};
 pub(crate) use response::{each_number, each_variant};
 pub(crate) use single::distinct;
-pub(crate) use stores::{is_store, open};
+pub(crate) use stores::{described, is_store, open};
 
 /// The operation on each picture: records without computing.
 pub type Operation = Box<dyn Fn(&AnyImage) -> Result<Product>>;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use horus::core::session::Session as CoreSession;
+use horus::io::FileInfo;
 use horus::prelude::*;
 
 use super::{Options, Response};
@@ -39,6 +40,17 @@ fn store(session: &CoreSession, path: &Path, options: &OpenOptions) -> Result<An
     horus_zarr::open(session, path, &horus_zarr::ZarrOptions { time: page, max_pixels, ..Default::default() })
 }
 
+/// What is known of a store without reading its pixels, and the size of these as a tag.
+#[cfg(feature = "zarr")]
+pub(crate) fn described(path: &Path, options: &OpenOptions) -> Result<(FileInfo, Vec<(String, String)>)> {
+    let OpenOptions { page, max_pixels, volume, .. } = *options;
+    let how = horus_zarr::ZarrOptions { time: page, max_pixels, volume, ..Default::default() };
+    let (info, size) = horus_zarr::describe(path, &how)?;
+    let sides = size.map(|size| [size.levels, Some(size.rows), Some(size.columns)].into_iter().flatten());
+    let tag = |sides: Vec<String>| ("PixelSize".to_owned(), format!("{} um", sides.join(" x ")));
+    Ok((info, sides.map(|sides| tag(sides.map(|side| side.to_string()).collect())).into_iter().collect()))
+}
+
 /// Evaluates and writes a store.
 #[cfg(feature = "zarr")]
 pub(crate) fn save(response: &Response, path: &Path, options: &Options) -> Result<()> {
@@ -57,6 +69,11 @@ const WITHOUT: &str = "it is a Zarr store, and this program was built without th
 
 #[cfg(not(feature = "zarr"))]
 fn store(_: &CoreSession, path: &Path, _: &OpenOptions) -> Result<AnyImage> {
+    Err(Error::read(path, WITHOUT))
+}
+
+#[cfg(not(feature = "zarr"))]
+pub(crate) fn described(path: &Path, _: &OpenOptions) -> Result<(FileInfo, Vec<(String, String)>)> {
     Err(Error::read(path, WITHOUT))
 }
 

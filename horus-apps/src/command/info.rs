@@ -10,7 +10,7 @@ use horus::prelude::*;
 use serde_json::{Map, Value as Json, json};
 
 use super::compare::extents;
-use crate::batch::{is_store, open};
+use crate::batch::{described, is_store, open};
 use crate::report::{count, held};
 
 /// Prints the properties of pictures: size, type, pages, tiles, smaller copies, tags, and statistics of their pixels
@@ -74,23 +74,16 @@ struct Found {
 impl Found {
     fn of(path: &Path, args: &Args) -> Result<Found> {
         let options = OpenOptions { page: args.page, volume: args.volume, ..OpenOptions::default() };
-        let store = is_store(path);
-        let session = if store || args.statistics { Some(Session::builder().build()?) } else { None };
-        let opened = || -> Result<Option<AnyImage>> {
-            session.as_ref().map(|session| open(session, path, &options)).transpose()
+        let (info, tags) = match is_store(path) {
+            true => described(path, &options)?,
+            false if args.tags || args.json => (FileInfo::open(path, &options)?, FileInfo::tags(path, &options)?),
+            false => (FileInfo::open(path, &options)?, Vec::new()),
         };
-        let info = match opened().map(|picture| picture.filter(|_| store))? {
-            Some(picture) => {
-                let (shape, dtype) = (picture.shape(), picture.dtype());
-                let whole = (shape.height, shape.width);
-                FileInfo { shape, dtype, tile: whole, pages: 1, levels: vec![whole] }
-            }
-            None => FileInfo::open(path, &options)?,
-        };
-        let tags = if store || !(args.tags || args.json) { Vec::new() } else { FileInfo::tags(path, &options)? };
-        let statistics = match (&session, args.statistics) {
-            (Some(session), true) => opened()?.map_or(Ok(Vec::new()), |picture| measured(session, &picture))?,
-            _ => Vec::new(),
+        let statistics = if args.statistics {
+            let session = Session::builder().build()?;
+            measured(&session, &open(&session, path, &options)?)?
+        } else {
+            Vec::new()
         };
         Ok(Found { info, tags, statistics })
     }

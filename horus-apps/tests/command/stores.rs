@@ -57,9 +57,14 @@ mod with_stores {
         assert_eq!(last.unwrap().shape(), Shape::new(9, 11, 1));
         let told = crate::text(&crate::run(dir, &["info", "grey.zarr", "--statistics"]).stdout);
         assert!(
-            told.starts_with("grey.zarr: 41 x 33 pixels, 1 channel, u8") && told.contains("channel 0: from "),
+            told.starts_with("grey.zarr: 41 x 33 pixels, 1 channel, u8, smaller copies 21 x 17, 11 x 9,")
+                && told.contains("PixelSize: 0.5 x 0.5 um\n")
+                && told.contains("channel 0: from "),
             "{told}"
         );
+        succeeds(dir, &["grey.png", "tiles.zarr", "--tile", "16", "neg"]);
+        let told = crate::text(&crate::run(dir, &["info", "tiles.zarr"]).stdout);
+        assert!(told.contains(", in tiles of 16 x 16,"), "{told}");
         let same = crate::run(dir, &["compare", "grey.zarr", "grey.zarr"]);
         assert_eq!(same.status.code(), Some(0), "{}", crate::text(&same.stderr));
         fails(
