@@ -155,7 +155,7 @@ pub fn open(session: &Session, path: impl AsRef<Path>, options: &ZarrOptions) ->
     Ok(image.with_pixel_size(pixel_size_of(session, || Ok(pixel))?).with_channel_names(names))
 }
 
-/// What is known of an image before its pixels are read: shape and type of a size, the extents of all, chunks as
+/// The properties of an image, found without reading its pixels: shape and type of a size, the extents of all, chunks as
 /// tiles; and the size of its pixels. Read by this process only.
 ///
 /// ```

@@ -36,16 +36,19 @@ pub(crate) fn open(session: &CoreSession, path: &Path, options: &OpenOptions) ->
 #[cfg(feature = "zarr")]
 #[track_caller]
 fn store(session: &CoreSession, path: &Path, options: &OpenOptions) -> Result<AnyImage> {
-    let OpenOptions { page, max_pixels, .. } = *options;
-    horus_zarr::open(session, path, &horus_zarr::ZarrOptions { time: page, max_pixels, ..Default::default() })
+    horus_zarr::open(session, path, &of_store(options))
 }
 
-/// What is known of a store without reading its pixels, and the size of these as a tag.
+#[cfg(feature = "zarr")]
+fn of_store(options: &OpenOptions) -> horus_zarr::ZarrOptions {
+    let OpenOptions { page, max_pixels, volume, .. } = *options;
+    horus_zarr::ZarrOptions { time: page, max_pixels, volume, ..Default::default() }
+}
+
+/// The properties of a store, found without reading its pixels, and the size of these as a tag.
 #[cfg(feature = "zarr")]
 pub(crate) fn described(path: &Path, options: &OpenOptions) -> Result<(FileInfo, Vec<(String, String)>)> {
-    let OpenOptions { page, max_pixels, volume, .. } = *options;
-    let how = horus_zarr::ZarrOptions { time: page, max_pixels, volume, ..Default::default() };
-    let (info, size) = horus_zarr::describe(path, &how)?;
+    let (info, size) = horus_zarr::describe(path, &of_store(options))?;
     let sides = size.map(|size| [size.levels, Some(size.rows), Some(size.columns)].into_iter().flatten());
     let tag = |sides: Vec<String>| ("PixelSize".to_owned(), format!("{} um", sides.join(" x ")));
     Ok((info, sides.map(|sides| tag(sides.map(|side| side.to_string()).collect())).into_iter().collect()))
