@@ -1,7 +1,7 @@
-// Filters inside chains: straight from an image, around the requested pixels. Only programs with
+// Shifts inside chains: straight from an image, around the requested pixels. Only programs with
 // such chains include this file.
 
-// A plane whose rows stand for all their copies: the input of a chain's filters.
+// A plane whose rows stand for all their copies: the input of a chain's shifts.
 template <class T> struct hs_unrolled {
     hs_plane<T> plane;
     int height, width, start, end;
@@ -10,55 +10,25 @@ template <class T> struct hs_unrolled {
     HS_FN_MEMBER T at(int y, int x) const { return plane.row(hs_held(plane, y))[x]; }
 };
 
-// The accumulator of a shift: its only pixel.
-template <class T> struct hs_taken {
-    static __device__ __forceinline__ T init() { return (T)0; }
-    static __device__ __forceinline__ T step(T, T v, T) { return v; }
-};
-
-// A filter of N taps with the given reach, for R lines of C pixels, line r from (y[r], x[r]),
-// straight from an image.
-template <class Op, int BORDER, int N, int UP, int DOWN, int LEFT, int RIGHT, int R, int C, class IMAGE, class T>
-HS_FN void hs_around(const IMAGE& in, const int (&y)[R], const int (&x)[R], const int (&dy)[N], const int (&dx)[N],
-                     const T* taps, T v, T (&to)[R][C]) {
-    const int top = max(0, in.start) + UP, bottom = min(in.height, in.end) - DOWN;
+// Pixels at an offset from R lines of C pixels, line r from (y[r], x[r]), straight from an image.
+template <int BORDER, int R, int C, class IMAGE, class T>
+HS_FN void hs_shifted(const IMAGE& in, const int (&y)[R], const int (&x)[R], int dy, int dx, T v, T (&to)[R][C]) {
+    const int top = max(0, in.start), bottom = min(in.height, in.end);
     bool inside = true;
 #pragma unroll
     for (int r = 0; r < R; ++r)
-        inside = inside && y[r] >= top && y[r] < bottom && x[r] >= LEFT && x[r] <= in.width - C - RIGHT;
+        inside = inside && y[r] + dy >= top && y[r] + dy < bottom && x[r] + dx >= 0 && x[r] + dx <= in.width - C;
     if (inside) {
 #pragma unroll
         for (int r = 0; r < R; ++r)
 #pragma unroll
-            for (int c = 0; c < C; ++c) {
-                T acc = Op::init();
-#pragma unroll
-                for (int k = 0; k < N; ++k) acc = Op::step(acc, in.at(y[r] + dy[k], x[r] + c + dx[k]), taps[k]);
-                to[r][c] = acc;
-            }
+            for (int c = 0; c < C; ++c) to[r][c] = in.at(y[r] + dy, x[r] + c + dx);
     } else {
         // Few pixels are at an edge: unrolling would only cost compile time.
 #pragma unroll 1
         for (int i = 0; i < R * C; ++i) {
             const int r = i / C, c = i - r * C;
-            T acc = Op::init();
-#pragma unroll 1
-            for (int k = 0; k < N; ++k)
-                acc = Op::step(acc, hs_pixel<BORDER, BORDER>(in, y[r] + dy[k], x[r] + c + dx[k], v), taps[k]);
-            to[r][c] = acc;
+            to[r][c] = hs_pixel<BORDER, BORDER>(in, y[r] + dy, x[r] + c + dx, v);
         }
     }
-}
-
-// The same for the pixels of a thread, from (y, x) on.
-template <class Op, int BORDER, int N, int UP, int DOWN, int LEFT, int RIGHT, int R, int C, class IMAGE, class T>
-HS_FN void hs_around_block(const IMAGE& in, int y, int x, const int (&dy)[N], const int (&dx)[N], const T* taps, T v,
-                           T (&to)[R][C]) {
-    int ys[R], xs[R];
-#pragma unroll
-    for (int r = 0; r < R; ++r) {
-        ys[r] = y + r;
-        xs[r] = x;
-    }
-    hs_around<Op, BORDER, N, UP, DOWN, LEFT, RIGHT>(in, ys, xs, dy, dx, taps, v, to);
 }

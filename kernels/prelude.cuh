@@ -18,7 +18,6 @@ typedef unsigned long long u64;
 #define HS_FN_MEMBER __device__ __forceinline__
 // Code that a large kernel uses more than once: a function, compiled once.
 #define HS_CALLED static __device__ __noinline__
-#define HS_CALLED_MEMBER __device__ __noinline__
 // See math_only.cuh.
 #ifndef HS_AT
 #define HS_AT(i) (i)

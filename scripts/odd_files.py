@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Valid but unusual picture files, read by Horus and by tifffile, GDAL, Pillow, imagecodecs, NumPy and zarr.
+"""Valid but unusual picture files, read by Horus and by tifffile, GDAL, Pillow, imagecodecs, OpenEXR, NumPy and zarr.
 
     python scripts/odd_files.py [--files 1000] [--seed 1] [--folder F] [--only WORDS]
 
@@ -10,7 +10,7 @@ What Horus does by its documentation to samples that a reference returns as stor
 Exit status 1 if a file has the pixels of no reference that reads it, or if reading ends in anything but pixels or an `OSError`. The last file in
 the folder (by default a new one, which is removed) is the one being read: if the program dies, or ends after a minute, it is that file's fault.
 
-Needs `pip install horus_image-*.whl pillow tifffile imagecodecs rasterio zarr`.
+Needs `pip install horus_image-*.whl pillow tifffile imagecodecs rasterio zarr OpenEXR`.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from typing import Any
 import imagecodecs
 import numcodecs
 import numpy as np
+import OpenEXR
 import rasterio
 import rasterio.windows
 import tifffile
@@ -468,6 +469,61 @@ def bmp_cases() -> Iterator[Case]:
         yield case("fields", f"{masks[0]:x} of {bits} bits", bmp(bits, 124 if len(masks) == 4 else 40, masks=masks), loss=bits == 16)
 
 
+def by_openexr(path: Path, opened: Options) -> Array:
+    with OpenEXR.File(str(path)) as file:
+        part = file.parts[0].channels
+        found = {name: channel.pixels for name, channel in part.items()}
+    colours = next((name for name in ("RGBA", "RGB", "Y") if name in found), next(iter(found)))
+    pixels = [found[colours], found["A"]] if colours == "Y" and "A" in found else [found[colours]]
+    return np.dstack(pixels).squeeze(2).astype(np.float32) if len(pixels) == 1 and pixels[0].ndim == 2 else np.dstack(pixels).astype(np.float32)
+
+
+def exr(channels: str, dtype: str, compression: Any, tile: int = 0, window: tuple[int, int] = (0, 0), smooth: bool = False, **others: str) -> Write:
+    def write(path: Path, random: Random) -> None:
+        height, width = sides(random)
+        y, x = np.mgrid[:height, :width]
+
+        def pixels(channels: int) -> Array:
+            shape = (height, width, channels) if channels > 1 else (height, width)
+            waves = np.sin(x / 9 + y / 7) if channels == 1 else np.sin(x / 9 + y / 7)[..., np.newaxis] * np.ones(channels)
+            return (waves if smooth else random.normal(size=shape) * 10 ** random.uniform(-3, 3, shape)).astype(dtype)
+
+        corner = [[window[0], window[1]], [window[0] + width - 1, window[1] + height - 1]]
+        header: dict[str, Any] = {"compression": compression, "type": OpenEXR.scanlineimage}
+        header["dataWindow"] = tuple(np.array(at, np.int32) for at in corner)
+        header["displayWindow"] = (np.zeros(2, np.int32), np.array([299, 199], np.int32))
+        if tile:
+            header["type"] = OpenEXR.tiledimage
+            header["tiles"] = OpenEXR.TileDescription()
+            header["tiles"].xSize, header["tiles"].ySize = tile, tile + 3
+        stored = {"Y": pixels(1), "A": pixels(1)} if channels == "YA" else {channels: pixels(len(channels) if channels.startswith("RGB") else 1)}
+        stored |= {name: pixels(1).astype(kind) for name, kind in others.items()}
+        with OpenEXR.File(header, stored) as file:
+            file.write(str(path))
+
+    return write
+
+
+def exr_cases() -> Iterator[Case]:
+    def case(kind: str, name: str, write: Write, **more: Any) -> Case:
+        return Case("OpenEXR", kind, name, write, (by_openexr,), ".exr", **more)
+
+    exact = ["NO", "RLE", "ZIPS", "ZIP", "PIZ", "PXR24"]
+    channels = itertools.cycle(["Y", "RGB", "RGBA", "YA", "depth.Z"])
+    for compression, dtype, tile in itertools.product([*exact, "B44", "B44A"], ["f2", "f4"], [0, 13]):
+        of = next(channels)
+        name = f"{of}, {dtype}, {compression}{', tiles' * bool(tile)}"
+        yield case("lines and tiles", name, exr(of, dtype, getattr(OpenEXR, f"{compression}_COMPRESSION"), tile))
+    for compression, dtype, of in itertools.product(["DWAA", "DWAB"], ["f2", "f4"], ["Y", "RGB"]):
+        name = f"{of}, {dtype}, {compression}"
+        # Cosines of eight pixels, of values up to 1.
+        yield case("DWA", name, exr(of, dtype, getattr(OpenEXR, f"{compression}_COMPRESSION"), smooth=True), loss=1e-2)
+    for window in [(-7, 5), (1000, -2000)]:
+        yield case("windows", f"from {window}", exr("RGB", "f2", OpenEXR.ZIP_COMPRESSION, window=window))
+    yield case("other channels", "depth and a number", exr("RGBA", "f2", OpenEXR.ZIP_COMPRESSION, Z="f4", id="u4"))
+    yield case("other channels", "integers", exr("Y", "u4", OpenEXR.ZIP_COMPRESSION))
+
+
 def array_cases() -> Iterator[Case]:
     def npy(dtype: str, shape: tuple[int, ...], fortran: bool, number: tuple[int, int]) -> Write:
         def write(path: Path, random: Random) -> None:
@@ -549,7 +605,7 @@ def main() -> int:
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     logging.disable(logging.ERROR)
-    generators = (tiff_cases, png_cases, jpeg_cases, pnm_cases, bmp_cases, array_cases, other_cases)
+    generators = (tiff_cases, png_cases, jpeg_cases, pnm_cases, bmp_cases, exr_cases, array_cases, other_cases)
     cases = [case for cases in generators for case in cases()]
     cases = [case for case in cases if all(word in f"{case.format} {case.kind} {case.name}" for word in given.only.split())]
     table: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
@@ -567,7 +623,7 @@ def main() -> int:
             for note, apart in told:
                 notes[(*row, note)].append((apart, f"{number:04} {case.name}"))
     faulthandler.cancel_dump_traceback_later()
-    libraries = ("horus-image", "tifffile", "imagecodecs", "rasterio", "pillow", "numpy", "zarr")
+    libraries = ("horus-image", "tifffile", "imagecodecs", "rasterio", "pillow", "OpenEXR", "numpy", "zarr")
     print(", ".join(f"{name} {version(name)}" for name in libraries) + f", GDAL {rasterio.__gdal_version__}, seed {given.seed}\n")
     columns = ["format", "kind", "files", "equal", "nearly (at most)", "differ", "refused", "read by Horus only"]
     print("| " + " | ".join(columns) + " |\n|" + " --- |" * len(columns))

@@ -6,11 +6,10 @@
 #[allow(dead_code, reason = "shared with tests that run the cases")]
 mod conformance;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use horus_core::ir::kernel::Kernel;
 use horus_cuda::codegen::{KernelPart, Limits, Shapes, generate_bounded, generate_part};
 use horus_cuda::nvrtc::Nvrtc;
 use horus_cuda::tuning::all_sizes;
@@ -48,17 +47,9 @@ fn compile_shard(shard: usize, of: usize) {
     };
     let newest = *nvrtc.architectures().last().unwrap();
     let mut sources: BTreeMap<(u32, String), String> = BTreeMap::new();
-    let mut nested = BTreeSet::new();
     // Architectures differ little for these sources, so each kernel is compiled for one of them, in turn. The host's compiler compiles
     // an eighth of them, the GPU tests all: here a part.
     for (number, case) in some([4, 28]).into_iter().enumerate() {
-        // Nested stencils take half a minute each and differ in borders alone, which other kernels have, too: one per type and form.
-        if let Kernel::Map(m) = &case.kernel
-            && case.name.contains("stencil of stencils")
-            && !nested.insert((case.output.dtype.name(), m.per_pixel))
-        {
-            continue;
-        }
         let arch = [80, newest, 90][number % 3];
         let dtype = case.inputs.first().map_or(case.output.dtype, |g| g.dtype);
         let sizes = all_sizes(&case.kernel, dtype, arch);

@@ -136,22 +136,19 @@ pub enum Stencil {
     Auto,
     /// Stored whole.
     Stored,
-    /// Recomputed for each tap that reads it, where possible.
-    Pixel,
-    /// Computed for each tile of the device, and its surroundings, where possible.
+    /// Computed for each tile of the device and around it, on a CPU row by row, where the device can.
     Tile,
 }
 
 impl Stencil {
     /// All choices.
-    pub const ALL: [Stencil; 4] = [Stencil::Auto, Stencil::Stored, Stencil::Pixel, Stencil::Tile];
+    pub const ALL: [Stencil; 3] = [Stencil::Auto, Stencil::Stored, Stencil::Tile];
 
     /// Its name in `HORUS_STENCIL`.
     pub const fn name(self) -> &'static str {
         match self {
             Stencil::Auto => "auto",
             Stencil::Stored => "stored",
-            Stencil::Pixel => "pixel",
             Stencil::Tile => "tile",
         }
     }
@@ -326,8 +323,8 @@ pub static STENCIL: Variable<Stencil> = Variable {
     name: "HORUS_STENCIL",
     help: "what becomes of a computed image that filters of one kernel alone read",
     values: Accepted::Form {
-        expected: "auto, stored, pixel or tile",
-        shown: "`auto` (default: as predicted to be fastest), `stored`, `pixel` (computed for each tap), `tile` (computed for each tile and around it)",
+        expected: "auto, stored or tile",
+        shown: "`auto` (default: as predicted to be fastest), `stored`, `tile` (computed for each tile and around it, where the device can)",
         parse: |text| Stencil::ALL.into_iter().find(|s| s.name() == text).ok_or_else(String::new),
     },
 };

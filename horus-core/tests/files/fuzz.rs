@@ -226,6 +226,11 @@ fn broken_bmp_files_are_errors() {
 }
 
 #[test]
+fn broken_exr_files_are_errors() {
+    attack("a.exr", &crate::exr::FILES.map(|(_, file)| file.to_vec()), |bytes| bytes);
+}
+
+#[test]
 fn broken_numpy_files_are_errors() {
     let array = |write: &dyn Fn(&mut Vec<u8>)| {
         let mut bytes = Vec::new();

@@ -380,8 +380,7 @@ fn assemble(headers: &[&str], params: &str, code: &str) -> String {
         .filter(|row| row.op.is_transcendental())
         .filter_map(|row| row.cuda.split_inclusive('(').next())
         .collect();
-    let few =
-        [(calls(&transcendental), MATH), (calls(&["hs_around", "hs_unrolled"]), AROUND), (calls(&["hs_cast"]), CAST)];
+    let few = [(calls(&transcendental), MATH), (calls(&["hs_shifted"]), AROUND), (calls(&["hs_cast"]), CAST)];
     for (i, header) in headers.iter().enumerate() {
         s.push_str(header);
         few.iter().filter(|(called, _)| i == 0 && *called).for_each(|(_, functions)| s.push_str(functions));

@@ -347,10 +347,6 @@ pub(super) fn schedule(
     let stages = plan_stages(kernel, &of_tiles, block, tuning, room);
     for &l in order {
         let near = near[l];
-        // Each tap evaluates the chain.
-        if kernel.per_pixel && matches!(kernel.leaves[l].source(), Source::Chain(_)) && near.is_none() {
-            continue;
-        }
         if groups.iter().any(|g| g.leaves.contains(&l)) {
             continue;
         }

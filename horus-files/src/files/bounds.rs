@@ -1,6 +1,8 @@
 //! Upper limits of the pixels in a file of a given size: a file that declares more is corrupt, or
 //! made to exhaust memory.
 
+use exr::compression::Compression;
+
 use super::OpenOptions;
 
 /// Maximum bytes of a file, and of its decoded pixels: enough for large scans, but not for any
@@ -103,6 +105,25 @@ pub(super) fn tiff(bytes: u64, compression: u16, bits: u64, width: u64) -> Optio
         _ => return None,
     };
     Some(bytes.saturating_mul(8 * expansion) / bits.max(1))
+}
+
+/// Maximum pixels of an OpenEXR file with this compression and these bytes for each pixel.
+pub(super) fn exr(bytes: u64, compression: Compression, pixel: u64) -> u64 {
+    let expansion = match compression {
+        Compression::Uncompressed => 1,
+        // Two bytes repeat one up to 128 times.
+        Compression::RLE => 64,
+        Compression::ZIP1 | Compression::ZIP16 => DEFLATE,
+        // Of four bytes of a float three are deflated.
+        Compression::PXR24 => DEFLATE * 4 / 3,
+        // At least a bit and the eight of a number repeat a half up to 255 times.
+        Compression::PIZ => 454,
+        // Three bytes are 16 halves.
+        Compression::B44 | Compression::B44A => 11,
+        // Deflated run lengths.
+        _ => 64 * DEFLATE,
+    };
+    bytes.saturating_mul(expansion) / pixel.max(1)
 }
 
 /// The markers of JPEG data, with the bytes that follow each.

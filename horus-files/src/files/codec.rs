@@ -10,6 +10,7 @@ use zune_jpeg::zune_core::options::DecoderOptions;
 
 use super::bmp::Bitmap;
 use super::bounds::MEMORY_LIMIT;
+use super::exr::Exr;
 use super::load::{Kind, Source};
 use super::metadata::Turned;
 use super::netpbm::Plain;
@@ -17,6 +18,7 @@ use super::tiff_source;
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
 use horus_host::host::buffer::HostBuffer;
+use horus_host::host::workers::Workers;
 
 /// What a file says of its picture.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +46,7 @@ impl Header {
         match kind {
             Kind::Png => Ok(png(tiff_source::reader(source))?.0),
             Kind::Bmp => Ok(Bitmap::of(source.head())?.0),
+            Kind::Exr => Ok(Exr::of(tiff_source::reader(source))?.0),
             Kind::Pnm => {
                 let head = source.head();
                 match Plain::of(head) {
@@ -91,6 +94,7 @@ pub(super) enum Decoder<'a> {
     Jpeg(&'a [u8], ColorSpace),
     Pnm(Plain<'a>),
     Bmp(Box<Bitmap<'a>>),
+    Exr(Box<Exr<Cursor<&'a [u8]>>>),
 }
 
 impl<'a> Decoder<'a> {
@@ -108,6 +112,10 @@ impl<'a> Decoder<'a> {
                 let (header, bitmap) = Bitmap::of(bytes)?;
                 (header, Decoder::Bmp(Box::new(bitmap)))
             }
+            Kind::Exr => {
+                let (header, exr) = Exr::of(Cursor::new(bytes))?;
+                (header, Decoder::Exr(Box::new(exr)))
+            }
             _ => {
                 let (header, colours) = jpeg(bytes)?;
                 (header, Decoder::Jpeg(bytes, colours))
@@ -116,7 +124,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Decodes the pixels, interleaved, into memory of their size.
-    pub(super) fn read(self, header: &Header, to: &mut [u8]) -> Result<(), String> {
+    pub(super) fn read(self, header: &Header, to: &mut [u8], workers: &Workers) -> Result<(), String> {
         match self {
             Decoder::Png(mut reader) => {
                 reader.next_frame(to).map_err(|e| e.to_string())?;
@@ -132,6 +140,7 @@ impl<'a> Decoder<'a> {
             }
             Decoder::Pnm(plain) => plain.read(header.shape, to),
             Decoder::Bmp(bitmap) => bitmap.read(to),
+            Decoder::Exr(exr) => exr.read(header, to, workers),
         }
     }
 }

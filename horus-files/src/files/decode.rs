@@ -106,19 +106,24 @@ fn whole(kind: Kind, bytes: &[u8], options: &OpenOptions, means: Means<'_>) -> R
     let (header, decoder) = Decoder::of(kind, bytes)?;
     let (w, h) = (header.shape.width as u64, header.shape.height as u64);
     check_size(h, w, options)?;
-    let most = match kind {
-        Kind::Png => bounds::png(bytes, w),
-        Kind::Jpeg => Some(bytes.len() as u64 * bounds::JPEG),
-        Kind::Pnm => bounds::pnm(bytes),
-        _ => bounds::bmp(bytes),
+    let most = match &decoder {
+        Decoder::Png(_) => bounds::png(bytes, w),
+        Decoder::Jpeg(..) => Some(bytes.len() as u64 * bounds::JPEG),
+        Decoder::Pnm(_) => bounds::pnm(bytes),
+        Decoder::Bmp(_) => bounds::bmp(bytes),
+        Decoder::Exr(exr) => Some(exr.most(bytes.len() as u64)),
     };
     check_capacity(h, w, most, bytes.len() as u64)?;
     let size = header.shape.len() as u64 * header.dtype.size() as u64;
     if size > MEMORY_LIMIT {
         return Err(format!("{w}x{h} pixels need {size} bytes; the limit is {MEMORY_LIMIT}"));
     }
-    // The decoder holds, for progressive pictures, the coefficients of all pixels besides the pixels.
-    let beside = if kind == Kind::Jpeg { 2 * size } else { 0 };
+    let beside = match &decoder {
+        // The coefficients of all pixels, of progressive pictures.
+        Decoder::Jpeg(..) => 2 * size,
+        Decoder::Exr(exr) => exr.beside(means.workers),
+        _ => 0,
+    };
     let _beside = means.reserved(usize::try_from(beside).map_err(|e| e.to_string())?)?;
     if let Some(bytes) = header.profile {
         metadata::tell_profile(bytes);
@@ -133,10 +138,11 @@ fn planar(header: Header, decoder: Decoder<'_>, means: Means<'_>) -> Result<Pict
         return Err("the picture has no pixels".into());
     }
     let mut pixels = (means.room)(shape.len() * dtype.size()).map_err(|e| e.to_string())?;
-    decoder.read(&header, pixels.bytes_mut())?;
+    decoder.read(&header, pixels.bytes_mut(), means.workers)?;
     match (shape.channels, dtype) {
         (1, _) => Ok(Picture::from_pixels(shape, dtype, pixels)),
         (_, DType::U8) => planes::<u8>(pixels.as_slice(), shape, means),
+        (_, DType::F32) => planes::<f32>(pixels.as_slice(), shape, means),
         _ => planes::<u16>(pixels.as_slice(), shape, means),
     }
 }

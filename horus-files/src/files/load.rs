@@ -25,6 +25,7 @@ pub(super) enum Kind {
     Jpeg,
     Pnm,
     Bmp,
+    Exr,
 }
 
 impl Kind {
@@ -46,18 +47,18 @@ impl Kind {
             [0xff, 0xd8, 0xff, ..] => return Ok(Kind::Jpeg),
             [b'P', b'1'..=b'7', ..] => return Ok(Kind::Pnm),
             [b'B', b'M', ..] => return Ok(Kind::Bmp),
+            [0x76, 0x2f, 0x31, 0x01, ..] => return Ok(Kind::Exr),
             [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => "Gif",
             [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "WebP",
             [b'D', b'D', b'S', b' ', ..] => "Dds",
             [0, 0, 1, 0, ..] => "Ico",
             [0, 0, _, _, b'f', b't', b'y', b'p', b'a', b'v', b'i', b'f', ..] => "Avif",
-            [0x76, 0x2f, 0x31, 0x01, ..] => "OpenExr",
             [b'q', b'o', b'i', b'f', ..] => "Qoi",
             _ if bytes.starts_with(b"#?RADIANCE") => "Hdr",
             _ if bytes.starts_with(b"farbfeld") => "Farbfeld",
-            _ => return Err("not a PNG, JPEG, TIFF, PNM or BMP file, nor a NumPy array".into()),
+            _ => return Err("not a PNG, JPEG, TIFF, PNM, BMP or OpenEXR file, nor a NumPy array".into()),
         };
-        Err(format!("{other} files are not supported; use PNG, JPEG, TIFF, PNM, BMP or npy"))
+        Err(format!("{other} files are not supported; use PNG, JPEG, TIFF, PNM, BMP, OpenEXR or npy"))
     }
 }
 

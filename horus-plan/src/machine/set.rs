@@ -78,6 +78,11 @@ impl Machine {
         self.profiles.iter().map(cost).fold(0.0, f64::max)
     }
 
+    /// Returns `true` if the devices of all ranks compute on the memory of their hosts.
+    pub fn is_unified(&self) -> bool {
+        self.profiles.iter().all(Profile::is_unified)
+    }
+
     /// The slowest link for messages: see [`Profile::link`].
     pub fn link(&self, direct: bool) -> Link {
         let mut links = self.profiles.iter().map(|p| p.link(direct));

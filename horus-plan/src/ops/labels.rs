@@ -263,13 +263,12 @@ pub fn enter(how: LabelReduce, result: &mut [f64], first: usize, label: usize, (
                 (0..digits).zip(&mut sums).for_each(|(k, sum)| *sum += digit(k));
             }
         }
-        LabelReduce::Min { count, block } => {
-            let at = &mut result[(y / block - first) * count + label];
-            *at = at.min(v + 0.0);
-        }
-        LabelReduce::Max { count, block } => {
-            let at = &mut result[(y / block - first) * count + label];
-            *at = at.max(v + 0.0);
+        LabelReduce::Min { count, block } | LabelReduce::Max { count, block } => {
+            // Normalises the sign of zeros, which `f64::min` and `f64::max` leave to the compiler.
+            let (at, v) = (&mut result[(y / block - first) * count + label], v + 0.0);
+            if if matches!(how, LabelReduce::Min { .. }) { v < *at } else { v > *at } {
+                *at = v;
+            }
         }
     }
 }

@@ -1,16 +1,14 @@
 //! Prologues: nodes read only by the filters and shifts of one kernel become *chains* of that
-//! kernel, evaluated around its pixels and never stored. A chain is made of pixel operations or
-//! filters of a few taps, and may read chains itself.
+//! kernel, evaluated around its pixels and never stored. A chain is made of pixel operations, shifts or,
+//! on CPUs, filters of a few taps, and may read chains itself.
 //!
-//! A pixel is then evaluated more than once: by each row pass over the chain, wherever two tiles
-//! overlap, or on a GPU for each tap that reads it. That pays while the filters are short or the
+//! A pixel is then evaluated more than once: by each row pass over the chain, and wherever two tiles
+//! overlap. That pays while the filters are short or the
 //! operations read few images, as predicted from the machine profile; otherwise, the chain is a
 //! kernel of its own, and then only a conversion at its end becomes a chain ([`narrow`]). [`Stencil`]
 //! forces the choice.
 //!
-//! The border mode of a chain's reader defines its values beyond the edges. A chain is evaluated
-//! once for each pixel of a tile and its surroundings, or recomputed for each tap; the cost model
-//! decides between both and storing, and `HORUS_STENCIL` forces the choice. Ranks exchange as many
+//! The border mode of a chain's reader defines its values beyond the edges. Ranks exchange as many
 //! rows as all filters together read. Equal steps of a loop stay separate: temporal blocking
 //! decides about them. Long separable filters of several images are the exception: their tiles
 //! overlap so much that storing is faster.
@@ -220,7 +218,7 @@ fn shifting(graph: &Graph<Kernel>, inputs: &[NodeId], shape: Shape, m: &MapKerne
 
 /// The same kernel over `inputs` inputs, renumbered by `to`.
 fn renumbered(m: &MapKernel, inputs: usize, to: &dyn Fn(usize) -> usize) -> MapKernel {
-    let mut m = MapKernel { inputs, per_pixel: false, ..m.clone() };
+    let mut m = MapKernel { inputs, ..m.clone() };
     m.leaves.iter_mut().for_each(|l| l.map_input(to));
     for stage in &mut m.stages {
         if let Source::Input(i) = &mut stage.source {
@@ -231,10 +229,10 @@ fn renumbered(m: &MapKernel, inputs: usize, to: &dyn Fn(usize) -> usize) -> MapK
     m
 }
 
-/// The kernel predicted to be fastest, or the requested one; `None` if it is not predicted to be
-/// faster than the kernels of nodes `apart` in sequence. On an H200, at 4096 x 4096 f32, filters of
-/// a product of two images take, relative to product and filter in sequence: 3 x 3 taps 0.66, 17 x
-/// 17 0.87, 5 + 5 0.80, 19 + 19 0.83, but 43 + 43 1.07 of the time.
+/// The kernel, if it is requested or predicted to be faster than the kernels of nodes `apart` in
+/// sequence. On an H200, at 4096 x 4096 f32, filters of a product of two images take, relative to
+/// product and filter in sequence: 3 x 3 taps 0.66, 17 x 17 0.87, 5 + 5 0.80, 19 + 19 0.83, but 43 +
+/// 43 1.07 of the time.
 fn chosen(
     graph: &Graph<Kernel>,
     aim: &Aim<'_>,
@@ -242,11 +240,12 @@ fn chosen(
     inputs: &[NodeId],
     apart: [NodeId; 2],
 ) -> Option<MapKernel> {
-    let [per_tile, per_pixel] = [false, true].map(|per_pixel| MapKernel { per_pixel, ..kernel.clone() });
+    if kernel.chains_filters() && !aim.machine.is_unified() {
+        return None;
+    }
     match aim.stencil {
         Stencil::Stored => return None,
-        Stencil::Pixel => return Some(per_pixel),
-        Stencil::Tile => return Some(per_tile),
+        Stencil::Tile => return Some(kernel),
         Stencil::Auto => {}
     }
     let extent = |id: NodeId| (graph.node(id).shape, graph.node(id).dtype);
@@ -254,19 +253,14 @@ fn chosen(
         let inputs: Vec<Extent> = inputs.iter().map(|i| extent(*i)).collect();
         kernel.work(&inputs, extent(out), Window::whole(graph.node(out).shape.height))
     };
-    let seconds = |kernel: &MapKernel| {
-        let work = work(&Kernel::Map(kernel.clone()), inputs, apart[1]);
-        aim.machine.slowest(|m| m.launch(&work).seconds)
-    };
+    let plain = kernel.chains.iter().all(MapKernel::is_pointwise);
+    let kernel = Kernel::Map(kernel);
+    let joined = work(&kernel, inputs, apart[1]);
+    let joined = aim.machine.slowest(|m| m.launch(&joined).seconds);
     let parts = apart.map(|id| work(&graph.node(id).op, &graph.node(id).inputs, id));
     let parts = aim.machine.slowest(|m| parts.iter().map(|w| m.launch(w).seconds).sum());
-    let of_tiles = seconds(&per_tile);
-    if kernel.chains.iter().all(MapKernel::is_pointwise) {
-        return (of_tiles < parts).then_some(per_tile);
-    }
-    let of_pixels = seconds(&per_pixel);
-    let best = if of_pixels < of_tiles { (of_pixels, per_pixel) } else { (of_tiles, per_tile) };
-    (best.0 < GAIN * parts).then_some(best.1)
+    let Kernel::Map(kernel) = kernel else { return None };
+    (joined < if plain { parts } else { GAIN * parts }).then_some(kernel)
 }
 
 /// Returns `true` if only filters or shifts of `reader` or its chains read the producer, and all

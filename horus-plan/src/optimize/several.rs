@@ -395,7 +395,7 @@ fn is_sound(m: &MapKernel) -> bool {
     let filters = m.leaves.iter().filter(|l| l.filter_kind().is_some()).count();
     let planes = m.leaves.iter().filter(|l| matches!(l.op, LeafOp::LoadPlane(..))).count();
     // A launch of several results would recompute the filters of chains for each of them.
-    let plain = !m.per_pixel && m.chains.iter().all(|c| c.is_pointwise() && c.chains.is_empty());
+    let plain = m.chains.iter().all(|c| c.is_pointwise() && c.chains.is_empty());
     plain
         && alike(m.leaves.iter().filter_map(Leaf::filter_kind))
         && !m.leaves.iter().any(|l| l.filter_kind() == Some(FilterKind::Geometric))

@@ -1,8 +1,9 @@
 //! Chains: inputs of filters as C++ types that return pixels in the way an image in memory does.
 //!
-//! A chain of pixel operations is evaluated at any row that its inputs hold. A chain with filters
-//! knows the rows of the image: pixels beyond its edges follow from the borders of its own filters,
-//! and rows held as copies stand for those of the image.
+//! A chain of pixel operations is evaluated at any row that its inputs hold. A chain with shifts
+//! knows the rows of the image: pixels beyond its edges follow from the borders of its own shifts,
+//! and rows held as copies stand for those of the image. Chains with filters are not computed on a
+//! GPU ([`MapKernel::chains_filters`]).
 
 use std::fmt::Write as _;
 
@@ -62,13 +63,6 @@ fn loaded(chain: &MapKernel) -> impl Iterator<Item = usize> {
     all.into_iter()
 }
 
-/// Arguments of `hs_around` besides image, positions and result.
-pub(super) struct Around {
-    pub(super) template: Vec<String>,
-    /// Offsets, taps and the constant of the border.
-    pub(super) args: Vec<Expr>,
-}
-
 impl MapGenerator<'_> {
     /// Declares a variable for each chain; returns the definitions of their types.
     pub(super) fn declare_chains(&mut self, out: &mut Vec<Stmt>) -> Result<String, DeviceError> {
@@ -124,19 +118,17 @@ impl MapGenerator<'_> {
         }
         // Lines of a tile that a thread computes at a time.
         let ahead = if plain { AHEAD } else { 1 };
-        let one = self.chain_body(chain, label, (1, 1), "at", plain, &outside)?;
-        let mut many = self.chain_body(chain, label, (ahead, v), "y[r]", plain, &outside)?;
+        let one = self.chain_body(chain, (1, 1), "at", plain, &outside)?;
+        let mut many = self.chain_body(chain, (ahead, v), "y[r]", plain, &outside)?;
         let store = Stmt::Assign { to: name("to[r].v[c]"), value: Expr::Pixel(many.1) };
         many.0.push(Stmt::each_pixel((ahead, v), store));
         let place = if plain { "" } else { "    const int y[1] = {y0}, x[1] = {x0};\n" };
         let of = if plain { "int y, int x" } else { "int y0, int x0" };
-        // Filters of filters have many readers, and take half a minute to compile into each.
-        let called = if plain || chain.chains.is_empty() { "HS_FN_MEMBER" } else { "HS_CALLED_MEMBER" };
         let _ = writeln!(
             types,
             "struct hs_chain{label} {{\n    int height, width, start, end;\n{planes}    const hs_params& p;\n    \
              static constexpr int AHEAD = {ahead};\n    \
-             {called} {t} at({of}) const {{\n{place}{}    return {}[0][0];\n    }}\n    \
+             HS_FN_MEMBER {t} at({of}) const {{\n{place}{}    return {}[0][0];\n    }}\n    \
              HS_FN_MEMBER void vectors(const int (&y)[{ahead}], const int (&x)[{ahead}], bool aligned, hs_vec<{t}, {v}> (&to)[{ahead}]) const {{\n{}    }}\n}};",
             text(&one.0),
             one.1,
@@ -162,7 +154,6 @@ impl MapGenerator<'_> {
     fn chain_body(
         &mut self,
         chain: &MapKernel,
-        label: &str,
         extents: (usize, usize),
         row: &str,
         plain: bool,
@@ -189,7 +180,7 @@ impl MapGenerator<'_> {
                     let value = name(format_args!("q{l}.row(hs_held(q{l}, {y}))[{x}]"));
                     vec![Stmt::fill(extents, &format!("l{l}"), value)]
                 }
-                _ => self.chain_filter(chain, leaf, label, l, extents)?,
+                _ => self.chain_shift(chain, leaf, l, extents)?,
             });
         }
         let place = match (row, plain) {
@@ -199,78 +190,26 @@ impl MapGenerator<'_> {
         body(chain, &mut self.params, extents, place, |l| reads[l].clone())
     }
 
-    /// The response of a filter in a chain, or the pixel that a shift reads.
-    fn chain_filter(
+    /// The pixels that a shift reads.
+    fn chain_shift(
         &mut self,
         chain: &MapKernel,
         leaf: &Leaf,
-        label: &str,
         l: usize,
         extents: (usize, usize),
     ) -> Result<Vec<Stmt>, DeviceError> {
+        let LeafOp::Shift(_, [dy, dx], border) = leaf.op else {
+            return Err(defect(format_args!("leaf {l} of a chain is neither a pixel nor a shift")));
+        };
         let image = match chain.image(leaf) {
             Source::Input(_) => name(format_args!("hs_unrolled<{}>(q{l})", leaf.dtype.name())),
             Source::Chain(c) => name(format_args!("within{c}")),
             Source::Stage(s) => return Err(defect(format_args!("stage {s} is read as an image"))),
         };
-        let array = format!("l{l}");
-        let mut out = Vec::new();
-        if let LeafOp::Correlate(Source::Stage(s), column, border) = &leaf.op {
-            let stage = &chain.stages[*s];
-            let (h, w) = (column.taps().len(), stage.filter.taps().len());
-            let (up, left) = (column.reach().up, stage.filter.reach().left);
-            let taps = [stage.filter.taps(), column.taps()].map(|taps| self.fixed_taps(leaf.dtype, taps));
-            let [row_taps, column_taps] = taps;
-            let [value_y, value_x] = [*border, stage.border].map(|b| self.border_value(b, leaf.dtype));
-            let (y, x) = (name("y[r]") - up, name("x[r]") + "c" - left);
-            let template = template![border_name(*border), border_name(stage.border)];
-            let args = args![image, y, x, row_taps, w, column_taps, h, value_y, value_x];
-            out.push(Stmt::fill(extents, &array, Call::new("hs_direct_stage", template, args).into()));
-            return Ok(out);
-        }
-        let around = self.around(leaf, &format!("{label}_{l}"), extents, &mut out)?;
-        let mut args = args![image, "y", "x"];
-        args.extend(around.args);
-        args.push(name(array));
-        out.push(Call::new("hs_around", around.template, args).into());
-        Ok(out)
-    }
-
-    /// Declares the offsets of a filter or a shift for so many lines and pixels of each; `label`
-    /// makes their names unique.
-    pub(super) fn around(
-        &mut self,
-        leaf: &Leaf,
-        label: &str,
-        (rows, cols): (usize, usize),
-        out: &mut Vec<Stmt>,
-    ) -> Result<Around, DeviceError> {
-        let (step, offsets, taps, border) = match &leaf.op {
-            LeafOp::Correlate(_, f, border) => (self.helpers.step(leaf), f.offsets(), f.taps(), *border),
-            LeafOp::Shift(_, [y, x], border) => {
-                (format!("hs_taken<{}>", leaf.dtype.name()), vec![(*y, *x)], &[1.0][..], *border)
-            }
-            _ => return Err(defect("a leaf that is neither a filter nor a shift")),
-        };
-        let taps = self.fixed_taps(leaf.dtype, taps);
         let value = self.border_value(border, leaf.dtype);
-        let n = offsets.len();
-        for (of, all) in
-            [("dy", offsets.iter().map(|o| o.0).collect::<Vec<_>>()), ("dx", offsets.iter().map(|o| o.1).collect())]
-        {
-            let all = all.into_iter().map(|d| name(d.to_string())).collect();
-            out.push(Stmt::Let {
-                ctype: "const int".into(),
-                name: format!("{of}{label}[{n}]"),
-                value: Expr::Members(None, all),
-            });
-        }
-        let ahead = |d: isize| d.max(0);
-        let furthest = |f: &dyn Fn(&(isize, isize)) -> isize| offsets.iter().map(f).map(ahead).max().unwrap_or(0);
-        let (up, down) = (furthest(&|o| -o.0), furthest(&|o| o.0));
-        let (left, right) = (furthest(&|o| -o.1), furthest(&|o| o.1));
-        let template = template![step, border_name(border), n, up, down, left, right, rows, cols];
-        Ok(Around { template, args: args![format!("dy{label}"), format!("dx{label}"), taps, value] })
+        let template = template![border_name(border), extents.0, extents.1];
+        let args = args![image, "y", "x", dy.to_string(), dx.to_string(), value, format!("l{l}")];
+        Ok(vec![Call::new("hs_shifted", template, args).into()])
     }
 }
 

@@ -15,8 +15,6 @@ use super::super::{border_name, defect};
 use super::chains::source_name;
 use super::{MapGenerator, plane_of};
 
-/// Most image reads by evaluations of a chain that are unrolled per thread.
-const MOST_UNROLLED: usize = 512;
 /// Approximate instructions per read.
 const READ: usize = 6;
 
@@ -96,9 +94,6 @@ impl MapGenerator<'_> {
                     args![image, y, x, row_taps, w, column_taps, h, value_y, value_x],
                 );
                 out.push(Stmt::each_pixel(extents, where_it_exists(&array, value)));
-            }
-            LeafOp::Correlate(source @ Source::Chain(_), ..) if self.kernel.per_pixel && self.unrolls(l) => {
-                self.around_block(l, *source, &array, out)?;
             }
             LeafOp::Correlate(..) | LeafOp::Order(_, OrderFilter::Fold(_), _) => self.direct(l, &array, out)?,
             LeafOp::Shift(..) => return Err(defect("a shift has no offset")),
@@ -260,22 +255,6 @@ impl MapGenerator<'_> {
         let chain = if let Source::Chain(c) = leaf.source() { self.kernel.chains[c].reads_per_pixel() } else { 1 };
         let taps = if let LeafOp::Correlate(_, f, _) = &leaf.op { f.taps().len() } else { 1 };
         taps * chain * self.block.rows * self.block.cols
-    }
-
-    fn unrolls(&self, l: usize) -> bool {
-        self.reads(l) <= MOST_UNROLLED
-    }
-
-    /// A filter of few taps, or a shift, without a tile.
-    fn around_block(&mut self, l: usize, source: Source, array: &str, out: &mut Vec<Stmt>) -> Result<(), DeviceError> {
-        let (image, extents) = (name(source_name(source)?), (self.block.rows, self.block.cols));
-        self.cost += READ * self.reads(l);
-        let around = self.around(&self.kernel.leaves[l], &format!("r{l}"), extents, out)?;
-        let mut args = args![image, "y", "x"];
-        args.extend(around.args);
-        args.push(name(array));
-        out.push(Call::new("hs_around_block", around.template, args).into());
-        Ok(())
     }
 
     /// A filter whose tile does not fit in shared memory.

@@ -1,4 +1,4 @@
-//! Nested filters and shifts in one kernel.
+//! Filters and shifts of nested shifts in one kernel.
 
 use horus_core::device::Geometry;
 use horus_core::dtype::{DType, Scalar};
@@ -39,6 +39,26 @@ fn product(dtype: DType) -> MapKernel {
     MapKernel { inputs: 3, leaves, code, result: Some(Val::Instr(0)), ..MapKernel::default() }
 }
 
+/// A chain of its own over the first input and over a chain: shifts, each with one of two borders; the second input
+/// itself; and the third, a repeated row.
+fn shifted(chain: MapKernel, dtype: DType, one: Border, other: Border) -> MapKernel {
+    let (input, within) = (Source::Input(0), Source::Chain(0));
+    let ops = [
+        LeafOp::Shift(input, [-1, 2], other),
+        LeafOp::Shift(input, [0, -1], one),
+        LeafOp::Load(1),
+        repeated_row(),
+        LeafOp::Shift(within, [1, 0], other),
+        LeafOp::Shift(within, [2, -1], one),
+    ];
+    let leaves = ops.map(|op| Leaf { op, dtype }).to_vec();
+    summed(MapKernel { chains: vec![chain], leaves, ..MapKernel::default() }, dtype)
+}
+
+fn repeated_row() -> LeafOp {
+    LeafOp::Warp(2, Affine { yy: 0, ..Affine::IDENTITY }, Interpolation::Nearest, Border::Replicate.into())
+}
+
 /// Filters, a shift and a row pass over the first input and over a chain, each with one of two
 /// borders; the second input itself; and the third, a repeated row.
 fn of(chain: MapKernel, dtype: DType, one: Border, other: Border) -> MapKernel {
@@ -48,7 +68,7 @@ fn of(chain: MapKernel, dtype: DType, one: Border, other: Border) -> MapKernel {
         LeafOp::Shift(input, [-1, 2], other),
         LeafOp::Correlate(Source::Stage(0), Filter::column(taps(2)), other),
         LeafOp::Load(1),
-        LeafOp::Warp(2, Affine { yy: 0, ..Affine::IDENTITY }, Interpolation::Nearest, Border::Replicate.into()),
+        repeated_row(),
         LeafOp::Correlate(within, dense(1, 3), other),
         LeafOp::Shift(within, [2, -1], one),
     ];
@@ -82,49 +102,29 @@ pub(super) fn stencils() -> Vec<Case> {
     for dtype in [DType::F32, DType::F64] {
         for (b, one) in borders().into_iter().enumerate() {
             let other = borders()[(b + 2) % 5];
-            let inner = of(product(dtype), dtype, one, other);
-            for per_pixel in [false, true] {
-                let how = if per_pixel { "per pixel" } else { "in tiles" };
-                let outer = MapKernel { per_pixel, ..of(inner.clone(), dtype, other, one) };
-                let sizes = [ODD, EVEN, Shape::new(1, 1, 1), Shape::new(2, 3, 1), Shape::volume(2, 5, 37, 1)];
-                let sizes = &sizes[..if dtype == DType::F64 && b > 1 { 1 } else { 5 }];
-                for &shape in sizes {
-                    let name = format!("stencil of stencils {how} {one} {other} {dtype} {shape}");
-                    let inputs = vec![whole(shape, dtype), whole(shape, dtype), row(shape, dtype)];
-                    all.push(case(name, Kernel::Map(outer.clone()), inputs, whole(shape, dtype)));
-                }
-                for (start, end) in [(0, 5), (5, 9), (15, 19)] {
-                    let name = format!("stencil of stencils {how} {one} {other} {dtype}, rows from {start}");
-                    all.push(strip(name, outer.clone(), Shape { channels: 1, ..ODD }, Window::new(start, end), dtype));
-                }
+            let inner = shifted(product(dtype), dtype, one, other);
+            let outer = of(inner.clone(), dtype, other, one);
+            let sizes = [ODD, EVEN, Shape::new(1, 1, 1), Shape::new(2, 3, 1), Shape::volume(2, 5, 37, 1)];
+            let sizes = &sizes[..if dtype == DType::F64 && b > 1 { 1 } else { 5 }];
+            for &shape in sizes {
+                let name = format!("stencil of shifts {one} {other} {dtype} {shape}");
+                let inputs = vec![whole(shape, dtype), whole(shape, dtype), row(shape, dtype)];
+                all.push(case(name, Kernel::Map(outer.clone()), inputs, whole(shape, dtype)));
             }
-            // One filter over another, as in hyperdiffusion: tiles only.
-            let lone = |source| Leaf { op: LeafOp::Correlate(source, cross(), one), dtype };
-            let laplace = |chains: Vec<MapKernel>, source| MapKernel {
-                inputs: 2,
-                chains,
-                leaves: vec![lone(source)],
+            for (start, end) in [(0, 5), (5, 9), (15, 19)] {
+                let name = format!("stencil of shifts {one} {other} {dtype}, rows from {start}");
+                all.push(strip(name, outer.clone(), Shape { channels: 1, ..ODD }, Window::new(start, end), dtype));
+            }
+            // One filter over shifts: tiles only.
+            let lone = MapKernel {
+                chains: vec![inner],
+                leaves: vec![Leaf { op: LeafOp::Correlate(Source::Chain(0), cross(), one), dtype }],
+                inputs: 3,
                 result: Some(Val::Leaf(0)),
                 ..MapKernel::default()
             };
-            let twice = laplace(vec![laplace(vec![], Source::Input(1))], Source::Chain(0));
-            for per_pixel in [false, true] {
-                let m = MapKernel { per_pixel, ..twice.clone() };
-                let name = format!("stencil of a filter {one} {dtype}, per pixel: {per_pixel}");
-                all.push(case(name, Kernel::Map(m), vec![whole(EVEN, dtype); 2], whole(EVEN, dtype)));
-            }
-            // Row passes only.
-            let passes = |chains: Vec<MapKernel>, source| MapKernel {
-                inputs: 1,
-                chains,
-                stages: vec![Stage { source, filter: Filter::row(taps(3)), border: one }],
-                leaves: vec![Leaf { op: LeafOp::Correlate(Source::Stage(0), Filter::column(taps(2)), other), dtype }],
-                result: Some(Val::Leaf(0)),
-                ..MapKernel::default()
-            };
-            let separable = Kernel::Map(passes(vec![passes(vec![], Source::Input(0))], Source::Chain(0)));
-            let name = format!("stencil of row passes {one} {dtype}");
-            all.push(case(name, separable, vec![whole(EVEN, dtype)], whole(EVEN, dtype)));
+            let inputs = vec![whole(EVEN, dtype), whole(EVEN, dtype), row(EVEN, dtype)];
+            all.push(case(format!("filter of shifts {one} {dtype}"), Kernel::Map(lone), inputs, whole(EVEN, dtype)));
         }
     }
     all

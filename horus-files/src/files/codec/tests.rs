@@ -27,7 +27,7 @@ fn ours(kind: Kind, bytes: &[u8]) -> Read {
         }
         // Every byte is written, whatever was there.
         let mut pixels = vec![0xa5; size];
-        decoder.read(&header, &mut pixels).ok()?;
+        decoder.read(&header, &mut pixels, &Workers::new(Some(1)).ok()?).ok()?;
         Some((header.shape, header.dtype, header.noted, pixels))
     };
     catch_unwind(AssertUnwindSafe(read)).ok().flatten()

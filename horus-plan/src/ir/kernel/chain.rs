@@ -95,19 +95,15 @@ impl MapKernel {
 
     /// Cost per pixel of chains that read around their pixels, with images read directly.
     pub(super) fn straight(&self) -> f64 {
-        let of_chain = |(c, chain): (usize, &MapKernel)| {
-            let source = Source::Chain(c);
-            let readers = self.leaves.iter().filter(|l| l.source() == source);
-            let times = match self.per_pixel {
-                // Row passes read from tiles in any case.
-                true => readers.map(|l| self.taps(l)).sum::<usize>(),
-                false if chain.is_pointwise() => return 0.0,
-                false => 0,
-            };
-            let tiles = self.evaluations(c) - usize::from(self.per_pixel && times > 0);
-            times as f64 * chain.evaluation() + tiles as f64 * AROUND * (IN_TILE + chain.evaluation())
-        };
-        self.chains.iter().enumerate().map(of_chain).sum()
+        let around = self.chains.iter().enumerate().filter(|(_, chain)| !chain.is_pointwise());
+        around.map(|(c, chain)| self.evaluations(c) as f64 * AROUND * (IN_TILE + chain.evaluation())).sum()
+    }
+
+    /// Returns `true` if a chain of this kernel, or of its chains, has a filter. On a GPU what they would spare is
+    /// less than what it takes to compute them again (`benches/results/2026-11-27-chains.md`): only CPUs compute them.
+    pub fn chains_filters(&self) -> bool {
+        let filter = |l: &Leaf| matches!(l.op, LeafOp::Correlate(..));
+        self.chains.iter().any(|chain| chain.leaves.iter().any(filter) || chain.chains_filters())
     }
 
     /// All leaves, each with its kernel or chain.

@@ -132,7 +132,6 @@ impl MapKernel {
         for chain in &part.chains {
             chains.push(place(&mut self.chains, chain.moved(&input)?));
         }
-        self.per_pixel |= part.per_pixel;
         let mut stages = Vec::with_capacity(part.stages.len());
         for stage in &part.stages {
             let source = match stage.source {

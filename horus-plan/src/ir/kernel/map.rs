@@ -120,9 +120,6 @@ pub struct MapKernel {
     /// reader's border mode applies beyond its edges. [`MapKernel::chain_fault`] gives the limits
     /// of chains.
     pub chains: Vec<MapKernel>,
-    /// Set if a device re-evaluates chains for each tap that reads them, instead of once per pixel
-    /// of a tile. A CPU keeps rows in either case.
-    pub per_pixel: bool,
     /// Row passes that leaves read.
     pub stages: Vec<Stage>,
     /// Reads of inputs.

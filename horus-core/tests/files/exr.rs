@@ -1,0 +1,114 @@
+//! OpenEXR files, as OpenEXR 3.5 wrote them.
+
+use horus_core::dtype::DType;
+use horus_core::error::Result;
+use horus_core::io::AnyImage;
+use horus_core::shape::Shape;
+
+use crate::{Folder, WARNINGS, refused, session, warnings};
+
+macro_rules! files {
+    ($($name:literal),*) => { [$(($name, include_bytes!(concat!("exr/", $name, ".exr")).as_slice())),*] };
+}
+
+/// Files, by name.
+pub(crate) const FILES: [(&str, &[u8]); 9] = files!(
+    "grey-piz",
+    "tiles-zip",
+    "window-zips",
+    "alpha-rle",
+    "depth",
+    "rgb-pxr24",
+    "smooth-b44a",
+    "smooth-dwaa",
+    "others-zip"
+);
+
+const HEIGHT: usize = 23;
+const WIDTH: usize = 17;
+
+fn open(name: &str, bytes: &[u8]) -> Result<AnyImage> {
+    AnyImage::open(&session(), Folder::new().put(&format!("{name}.exr"), bytes))
+}
+
+fn stored(name: &str) -> Vec<u8> {
+    FILES.iter().find(|(n, _)| *n == name).expect("a file").1.to_vec()
+}
+
+/// The file with `to` in place of the first `from`.
+fn with(mut file: Vec<u8>, from: &[u8], to: &[u8]) -> Vec<u8> {
+    let at = file.windows(from.len()).position(|w| w == from).expect("what is replaced");
+    file[at..at + to.len()].copy_from_slice(to);
+    file
+}
+
+#[test]
+fn channels_by_name_of_lines_and_tiles_in_every_compression() -> Result<()> {
+    for (name, bytes) in FILES {
+        let channels = match name {
+            "grey-piz" | "depth" => 1,
+            "alpha-rle" => 2,
+            "window-zips" => 4,
+            _ => 3,
+        };
+        let image = open(name, bytes)?;
+        assert_eq!((image.dtype(), image.shape()), (DType::F32, Shape::new(HEIGHT, WIDTH, channels)), "{name}");
+        for (i, v) in image.convert::<f32>().to_vec()?.into_iter().map(f64::from).enumerate() {
+            let (c, y, x) = (i / (HEIGHT * WIDTH), i / WIDTH % HEIGHT, i % WIDTH);
+            let (want, off) = if name.starts_with("smooth") {
+                let wave = (y as f64 / 5.0 + c as f64).sin() + (x as f64 / 4.0).cos();
+                // Lossy.
+                (1.5 + wave / 4.0, 0.02)
+            } else {
+                (((7 * y + 3 * x + 5 * c) % 64) as f64 / 8.0 - 2.0, 0.0)
+            };
+            assert!((v - want).abs() <= off, "{name}: {v}, not {want}, at {c} {y} {x}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn what_is_no_picture_is_refused() {
+    let other = [
+        ("vectors", include_bytes!("exr/vectors.exr").as_slice(), "its channels u, v are neither R, G, B nor Y"),
+        ("integers", include_bytes!("exr/integers.exr"), "its channel Y has integers of 32 bits"),
+    ];
+    for (name, bytes, cause) in other {
+        assert_eq!(refused(open(name, bytes)), cause);
+    }
+    // One sample in all, of the first channel.
+    let sampled = with(stored("alpha-rle"), &[1, 0, 0, 0, 1, 0, 0, 0, b'Y'], &[17, 0, 0, 0, 23, 0, 0, 0, b'Y']);
+    let told = refused(open("a", &sampled));
+    assert!(told.starts_with("the decoder has no such files: channel subsampling"), "{told}");
+}
+
+#[test]
+fn channels_that_are_not_read_are_told() {
+    // A name that no other test has.
+    let file = with(stored("others-zip"), b"Z\0\x02\0\0\0", b"W\0\x02\0\0\0");
+    warnings("".as_ref(), || drop(open("a", &file).expect("a picture")));
+    let told = "of OpenEXR files only the grey or colour of the first part is read, not W, id";
+    assert!(WARNINGS.0.lock().unwrap().iter().any(|w| w == told));
+}
+
+#[test]
+fn a_file_that_lacks_blocks_or_has_one_twice_is_refused() {
+    let whole = stored("rgb-pxr24");
+    for cut in [whole.len() - 1, whole.len() / 2, 400, 40, 4] {
+        refused(open("a", &whole[..cut]));
+    }
+    // The last of two blocks in the place of the first: both begin with the row.
+    let twice = with(whole, &[16, 0, 0, 0], &[0, 0, 0, 0]);
+    refused(open("a", &twice));
+}
+
+#[test]
+fn more_pixels_than_the_bytes_can_hold_are_refused() {
+    let corner = |x: i32, y: i32| [x.to_le_bytes(), y.to_le_bytes()].concat();
+    for name in ["grey-piz", "depth"] {
+        let large = with(stored(name), &corner(16, 22), &corner(59_999, 59_999));
+        let told = refused(open(name, &large));
+        assert!(told.contains("declares 60000x60000 pixels, more than its"), "{told}");
+    }
+}

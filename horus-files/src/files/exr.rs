@@ -1,0 +1,140 @@
+//! OpenEXR files, which the crate `exr` decodes block by block: grey or colour, in half or single precision.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, Seek};
+
+use exr::block::UncompressedBlock;
+use exr::block::chunk::Chunk;
+use exr::block::reader::Reader;
+use exr::error::Error;
+use exr::math::Vec2;
+use exr::meta::attribute::SampleType;
+use exr::meta::header::Header as Part;
+use half::f16;
+use rayon::prelude::*;
+
+use super::bounds;
+use super::codec::Header;
+use super::notices::tell_once;
+use horus_base::dtype::DType;
+use horus_host::host::workers::Workers;
+
+/// Blocks for each thread that are decoded before their pixels are copied.
+const AT_ONCE: usize = 2;
+
+/// The first part of a file.
+pub(super) struct Exr<R> {
+    reader: Reader<R>,
+    /// The channel of an image for each stored one, if any.
+    places: Vec<Option<usize>>,
+}
+
+impl<R: BufRead + Seek> Exr<R> {
+    pub(super) fn of(from: R) -> Result<(Header, Exr<R>), String> {
+        let reader = exr::block::read(from, false).map_err(cause)?;
+        let part = reader.headers().first().ok_or("it has no parts")?;
+        if part.deep {
+            return Err("deep pixels are not supported".into());
+        }
+        let places = places(part)?;
+        let Vec2(width, height) = part.layer_size;
+        let side = |n: usize| u32::try_from(n).map_err(|_| format!("{width}x{height} pixels are too large"));
+        let header = Header::new(side(width)?, side(height)?, places.iter().flatten().count(), DType::F32)?;
+        Ok((header, Exr { reader, places }))
+    }
+
+    fn part(&self) -> &Part {
+        &self.reader.headers()[0]
+    }
+
+    /// Maximum pixels that `bytes` can hold.
+    pub(super) fn most(&self, bytes: u64) -> u64 {
+        bounds::exr(bytes, self.part().compression, self.part().channels.bytes_per_pixel as u64)
+    }
+
+    /// Bytes that are decoded at once, beside the pixels.
+    pub(super) fn beside(&self, workers: &Workers) -> u64 {
+        let blocks = self.part().chunk_count.min(AT_ONCE * workers.threads());
+        (blocks as u64).saturating_mul(self.part().max_block_byte_size() as u64)
+    }
+
+    /// Decodes the pixels, interleaved.
+    pub(super) fn read(self, header: &Header, to: &mut [u8], workers: &Workers) -> Result<(), String> {
+        const SAMPLE: usize = size_of::<f32>();
+        let (width, channels) = (header.shape.width, header.shape.channels);
+        let whole = |layer: usize, level: Vec2<usize>| layer == 0 && level == Vec2(0, 0);
+        let chunks = self.reader.filter_chunks(true, |_, tile, block| whole(block.layer, tile.level_index));
+        let mut chunks = chunks.map_err(cause)?;
+        let meta = exr::block::reader::ChunksReader::meta_data(&chunks).clone();
+        let part = &meta.headers[0];
+        let others = part.channels.list.iter().zip(&self.places).filter(|(_, place)| place.is_none());
+        let others: Vec<String> = others.map(|(channel, _)| channel.name.to_string()).collect();
+        if !others.is_empty() || meta.headers.len() > 1 {
+            let others = if others.is_empty() { "other parts".into() } else { others.join(", ") };
+            let told = format!("of OpenEXR files only the grey or colour of the first part is read, not {others}");
+            tell_once(&told, || told.clone());
+        }
+        let decode = |chunk: Chunk| UncompressedBlock::decompress_chunk(chunk, &meta, false);
+        let mut found = BTreeSet::new();
+        loop {
+            let some = chunks.by_ref().take(AT_ONCE * workers.threads()).collect::<Result<Vec<Chunk>, Error>>();
+            let some = some.map_err(cause)?;
+            if some.is_empty() {
+                return Ok(());
+            }
+            let blocks = workers.run(|| some.into_par_iter().map(decode).collect::<Result<Vec<_>, Error>>());
+            for block in blocks.map_err(cause)? {
+                let Vec2(x, y) = block.index.pixel_position;
+                if !whole(block.index.layer, block.index.level) || !found.insert((y, x)) {
+                    return Err("a block is in the place of another".into());
+                }
+                for line in block.lines(&part.channels) {
+                    let Some(place) = self.places[line.location.channel] else { continue };
+                    let Vec2(x, y) = line.location.position;
+                    let to = &mut to[(y * width + x) * channels * SAMPLE..];
+                    let to = to.as_chunks_mut::<SAMPLE>().0.iter_mut().skip(place).step_by(channels);
+                    if part.channels.list[line.location.channel].sample_type == SampleType::F16 {
+                        let halves = line.value.as_chunks().0.iter().map(|half| f16::from_ne_bytes(*half).to_f32());
+                        to.zip(halves).for_each(|(to, v)| *to = v.to_ne_bytes());
+                    } else {
+                        to.zip(line.value.as_chunks().0).for_each(|(to, v)| *to = *v);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Where the channels of an image are among those of a part: red, green and blue, or luminance, each with or without alpha; or the
+/// only channel, whatever its name.
+fn places(part: &Part) -> Result<Vec<Option<usize>>, String> {
+    let stored = &part.channels.list;
+    let names: Vec<String> = stored.iter().map(|channel| channel.name.to_string()).collect();
+    let has = |name: &&str| names.iter().any(|n| n == name);
+    let colours = [&["R", "G", "B"][..], &["Y"]].into_iter().find(|all| all.iter().all(has));
+    let mut wanted: Vec<&str> = match (&names[..], colours) {
+        ([only], _) => vec![only],
+        (_, Some(["Y"])) if has(&"RY") || has(&"BY") => {
+            return Err("luminance with chroma (Y, RY, BY) is not supported".into());
+        }
+        (_, Some(colours)) => colours.to_vec(),
+        (_, None) => return Err(format!("its channels {} are neither R, G, B nor Y", names.join(", "))),
+    };
+    if wanted.len() < names.len() && has(&"A") {
+        wanted.push("A");
+    }
+    for (channel, name) in stored.iter().zip(&names) {
+        if channel.sample_type == SampleType::U32 && wanted.contains(&name.as_str()) {
+            return Err(format!("its channel {name} has integers of 32 bits"));
+        }
+    }
+    Ok(names.iter().map(|name| wanted.iter().position(|wanted| wanted == name)).collect())
+}
+
+fn cause(error: Error) -> String {
+    match error {
+        Error::Invalid(what) => format!("invalid {what}"),
+        Error::NotSupported(what) => format!("the decoder has no such files: {what}"),
+        other => other.to_string(),
+    }
+}
