@@ -112,7 +112,7 @@ def licences(found: list[Part], packages: dict[Part, dict], linked: dict[Part, s
         return sorted(file for file in inside if "tests" not in file.relative_to(folder).parts)
 
     def repository(package: dict) -> str:
-        return (package["repository"] or package["manifest_path"]).partition("/tree/")[0]
+        return (package["repository"] or package["homepage"] or package["manifest_path"]).partition("/tree/")[0]
 
     rows = [f"{name} {version}: {licence}" for (name, version), licence in linked.items()]
     std, *linkers = map(" ".join, linked)

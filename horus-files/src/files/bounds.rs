@@ -120,8 +120,8 @@ pub(super) fn exr(bytes: u64, compression: Compression, pixel: u64) -> u64 {
         Compression::PIZ => 454,
         // Three bytes are 16 halves.
         Compression::B44 | Compression::B44A => 11,
-        // Deflated run lengths.
-        _ => 64 * DEFLATE,
+        // Not decoded.
+        _ => 0,
     };
     bytes.saturating_mul(expansion) / pixel.max(1)
 }

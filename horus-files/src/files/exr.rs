@@ -6,6 +6,7 @@ use std::io::{BufRead, Seek};
 use exr::block::UncompressedBlock;
 use exr::block::chunk::Chunk;
 use exr::block::reader::Reader;
+use exr::compression::Compression;
 use exr::error::Error;
 use exr::math::Vec2;
 use exr::meta::attribute::SampleType;
@@ -36,6 +37,10 @@ impl<R: BufRead + Seek> Exr<R> {
         if part.deep {
             return Err("deep pixels are not supported".into());
         }
+        if matches!(part.compression, Compression::DWAA(_) | Compression::DWAB(_)) {
+            // The decoder takes what these data say of their length for true.
+            return Err("compression by DWA is not supported".into());
+        }
         let places = places(part)?;
         let Vec2(width, height) = part.layer_size;
         let side = |n: usize| u32::try_from(n).map_err(|_| format!("{width}x{height} pixels are too large"));
@@ -54,8 +59,10 @@ impl<R: BufRead + Seek> Exr<R> {
 
     /// Bytes that are decoded at once, beside the pixels.
     pub(super) fn beside(&self, workers: &Workers) -> u64 {
-        let blocks = self.part().chunk_count.min(AT_ONCE * workers.threads());
-        (blocks as u64).saturating_mul(self.part().max_block_byte_size() as u64)
+        let part = self.part();
+        let (Vec2(width, height), most) = (part.layer_size, part.max_block_pixel_size());
+        let block = width.min(most.0).saturating_mul(height.min(most.1)).saturating_mul(part.channels.bytes_per_pixel);
+        block.saturating_mul(part.chunk_count.min(AT_ONCE * workers.threads())) as u64
     }
 
     /// Decodes the pixels, interleaved.
@@ -74,7 +81,10 @@ impl<R: BufRead + Seek> Exr<R> {
             let told = format!("of OpenEXR files only the grey or colour of the first part is read, not {others}");
             tell_once(&told, || told.clone());
         }
-        let decode = |chunk: Chunk| UncompressedBlock::decompress_chunk(chunk, &meta, false);
+        let decode = |chunk: Chunk| match chunk.layer_index {
+            0 => UncompressedBlock::decompress_chunk(chunk, &meta, false),
+            _ => Err(Error::Invalid("part of a block".into())),
+        };
         let mut found = BTreeSet::new();
         loop {
             let some = chunks.by_ref().take(AT_ONCE * workers.threads()).collect::<Result<Vec<Chunk>, Error>>();

@@ -9,7 +9,7 @@
 //! | TIFF | unsigned integers of 1 to 16 and 32 bit, signed ones of 8, 16 and 32, floats of 16, 32 and 64; any number of channels; grey of which 0 is white, inks, YCbCr as JPEG data, indices of colours; any page and any of its smaller copies, or all pages as a volume; chunky and planar, in strips or tiles, of which any may be left out; compressed by LZW, deflate, PackBits, Zstandard, JPEG, CCITT group 4 | signed and unsigned 8-, 16- and 32-bit integers, 32-bit and 64-bit floats; up to 65535 channels (3 are colours, 4 with alpha, other numbers bands); a page for each level, in one size or several; in strips or tiles, also compressed by deflate or Zstandard |
 //! | PNM | 8 and 16 bit | 8 and 16 bit, grey (`pgm`) and colour (`ppm`) |
 //! | BMP | 8 bit | 8 bit; 1, 3 or 4 channels |
-//! | OpenEXR | half and single precision, as `f32`: grey (`Y`, or the only channel) or colour (`R`, `G`, `B`), with or without alpha, of the first part; scan lines or tiles, compressed in any way but HTJ2K | |
+//! | OpenEXR | half and single precision, as `f32`: grey (`Y`, or the only channel) or colour (`R`, `G`, `B`), with or without alpha, of the first part; scan lines or tiles, compressed in any way but DWA and HTJ2K | |
 //! | NumPy `npy` | `u8`, `u16`, `u32`, `i8`, `i16`, `i32`, `f32`, `f64` and `bool`, of 2 dimensions, 3 (the channels last, or of a volume the levels first) or 4 (levels first, channels last) | the exact values, any type, number of levels and channels |
 //!
 //! Metadata:
