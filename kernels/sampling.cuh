@@ -105,11 +105,11 @@ HS_FN f64 hs_no_number(f64) { return HS_INFINITY - HS_INFINITY; }
 template <class T> HS_FN T hs_no_number(T) { return (T)0; }
 
 // `count` samples of plane `out_plane` of the result, one per thread: at its own row and column,
-// with VOLUME also at a level. `channels` are those of the image, whose extent is depth x height x
+// with VOLUME also at a level; with WITHIN `beyond` where that is not between pixels. `channels` are those of the image, whose extent is depth x height x
 // width.
-template <int HOW, int BORDER, bool VOLUME, int THREADS, class T, class C>
+template <int HOW, int BORDER, bool VOLUME, bool WITHIN, int THREADS, class T, class C>
 HS_FN void hs_remap(const T* data, i64 plane, int depth, int height, int width, int channels, const C* levels, i64 levels_plane,
-                    const C* rows, i64 rows_plane, const C* columns, i64 columns_plane, i64 count, T* out, i64 out_plane, T v) {
+                    const C* rows, i64 rows_plane, const C* columns, i64 columns_plane, i64 count, T* out, i64 out_plane, T v, T beyond) {
     typedef typename hs_interp<T>::type F;
     const i64 i = (i64)blockIdx.x * THREADS + threadIdx.x;
     if (i >= count) return;
@@ -117,9 +117,15 @@ HS_FN void hs_remap(const T* data, i64 plane, int depth, int height, int width, 
     const i64 of = VOLUME ? level : 0;
     const hs_sampled<T> in = {data, plane, width};
     hs_taps<HOW, F> y, x, z;
-    bool there = y.template find<BORDER>((f64)rows[of * rows_plane + i], height);
-    there &= x.template find<BORDER>((f64)columns[of * columns_plane + i], width);
-    if (VOLUME) there &= z.template find<BORDER>((f64)levels[of * levels_plane + i], depth);
+    const f64 row = (f64)rows[of * rows_plane + i], column = (f64)columns[of * columns_plane + i];
+    const f64 above = VOLUME ? (f64)levels[of * levels_plane + i] : 0;
+    if (WITHIN && !(row >= 0 && row <= height - 1 && column >= 0 && column <= width - 1 && above >= 0 && above <= depth - 1)) {
+        out[p * out_plane + i] = beyond;
+        return;
+    }
+    bool there = y.template find<BORDER>(row, height);
+    there &= x.template find<BORDER>(column, width);
+    if (VOLUME) there &= z.template find<BORDER>(above, depth);
     T result;
     if (!there) {
         result = hs_no_number(v);

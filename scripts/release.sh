@@ -111,7 +111,7 @@ files() {
   local python=$logs/files-python
   ls "$logs"/wheel-one/*.whl >/dev/null || { no "no wheel: the step wheels makes it"; return 1; }
   python3 -m venv --clear "$python" &&
-    "$python/bin/pip" install --quiet "$logs"/wheel-one/*.whl pillow tifffile imagecodecs rasterio zarr &&
+    "$python/bin/pip" install --quiet "$logs"/wheel-one/*.whl pillow tifffile imagecodecs rasterio zarr OpenEXR &&
     "$python/bin/python" scripts/odd_files.py
 }
 hours() {

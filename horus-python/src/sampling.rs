@@ -1,6 +1,7 @@
 //! Samples at positions given by images, tables, connected components, distances, reconstruction and
 //! watersheds.
 
+use horus::core::image::Positions;
 use horus::prelude::{Axis, Border, Connectivity, Float, Image as Typed, Pixel, Reconstruction, Sampling};
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -11,19 +12,27 @@ use crate::filters::border;
 use crate::image::Image;
 
 /// Samples a B-spline of order 0 to 5, whose coefficients are the image, at positions along levels,
-/// rows and columns, or along rows and columns of each level.
+/// rows and columns, or along rows and columns of each level; `within`: `cval` where these are not between pixels.
 #[pyfunction]
-pub(crate) fn remap(a: &Image, at: Vec<PyRef<'_, Image>>, order: usize, mode: &str, cval: f64) -> PyResult<Image> {
-    let border = border(mode, cval)?;
+#[pyo3(signature = (a, at, order, mode, cval, within=false))]
+pub(crate) fn remap(
+    a: &Image,
+    at: Vec<PyRef<'_, Image>>,
+    order: usize,
+    mode: &str,
+    cval: f64,
+    within: bool,
+) -> PyResult<Image> {
+    let (border, outside) = (border(mode, cval)?, within.then_some(cval));
     let how = spline(order)?;
     numbers!(&a.any, "remap", image => match at.first().map(|first| &first.any) {
         Some(Any::F64(_)) => {
             let at = positions::<f64>(&at)?;
-            a.recorded(|| sampled(image, &at, how, border))
+            a.recorded(|| sampled(image, &at, how, border, outside))
         }
         Some(Any::F32(_)) => {
             let at = positions::<f32>(&at)?;
-            a.recorded(|| sampled(image, &at, how, border))
+            a.recorded(|| sampled(image, &at, how, border, outside))
         }
         _ => Err(unfit()),
     })
@@ -78,11 +87,22 @@ fn positions<'a, C: Held>(at: &'a [PyRef<'_, Image>]) -> PyResult<Vec<&'a Typed<
     all.filter(|all| matches!(all.len(), 2 | 3)).ok_or_else(unfit)
 }
 
-fn sampled<T: Pixel, C: Float>(image: &Typed<T>, at: &[&Typed<C>], how: Sampling, border: Border) -> Typed<T> {
-    match *at {
-        [rows, columns] => image.with_border(border).remap([rows, columns], how),
-        [levels, rows, columns, ..] => image.with_border(border).remap([levels, rows, columns], how),
-        _ => image.clone(),
+fn sampled<T: Pixel, C: Float>(
+    image: &Typed<T>,
+    at: &[&Typed<C>],
+    how: Sampling,
+    border: Border,
+    outside: Option<f64>,
+) -> Typed<T> {
+    let at = match *at {
+        [rows, columns] => Positions::from([rows, columns]),
+        [levels, rows, columns, ..] => Positions::from([levels, rows, columns]),
+        _ => return image.clone(),
+    };
+    let image = image.with_border(border);
+    match outside {
+        Some(value) => image.remap_within(at, how, T::from_f64(value)),
+        None => image.remap(at, how),
     }
 }
 

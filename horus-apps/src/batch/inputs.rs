@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Extensions of the pictures taken from a folder.
-const EXTENSIONS: [&str; 11] = ["png", "jpg", "jpeg", "tif", "tiff", "pgm", "ppm", "pnm", "pam", "bmp", "npy"];
+const EXTENSIONS: [&str; 12] = ["png", "jpg", "jpeg", "tif", "tiff", "pgm", "ppm", "pnm", "pam", "bmp", "exr", "npy"];
 
 /// The word for stdin and stdout.
 pub const STANDARD: &str = "-";

@@ -4,11 +4,11 @@ use crate::ops::Remap;
 use std::panic::Location;
 
 use super::{Image, Positions, check_shape, record};
-use crate::dtype::{Float, Pixel};
+use crate::dtype::{Float, Pixel, Scalar};
 use crate::error::{Call, Error, Result, Site};
 use crate::ir::graph::Op;
 use crate::ops::sampling::Sampling;
-use crate::shape::{Border, Shape};
+use crate::shape::Shape;
 
 /// Positions are pixels of two or three images, `f32` or `f64`, which may be computed (see
 /// [`index`](Image::index)). Each sample is interpolated in `f32`, for `f64`, `i32` and `u32` in
@@ -42,34 +42,52 @@ impl<T: Pixel> Image<T> {
     #[doc(alias = "map_coordinates")]
     #[track_caller]
     pub fn remap<'a, C: Float>(&self, positions: impl Into<Positions<'a, C>>, how: impl Into<Sampling>) -> Image<T> {
-        let (how, border, site) = (how.into(), self.outside(), Location::caller());
-        match positions.into() {
-            Positions::Plane(at) => {
-                let shape = Shape { depth: self.depth(), channels: self.channels(), ..at[0].shape() };
-                self.sampled(at, shape, how, border, site)
-            }
-            Positions::Volume(at) => {
-                let shape = Shape { channels: self.channels(), ..at[0].shape() };
-                self.sampled(at, shape, how, border, site)
-            }
-        }
+        self.sampled(positions.into(), how.into(), None, Location::caller())
     }
 
-    fn sampled<C: Float, const N: usize>(
+    /// As [`remap`](Image::remap), but `outside` at positions before the first or after the last pixel along an axis, and
+    /// where they are no numbers: what lies between pixels is sampled only (SciPy's `constant`).
+    ///
+    /// ```
+    /// # use horus_core::{self as horus, prelude::*};
+    /// let session = Session::builder().device("cpu").build()?;
+    /// let image = session.image(1, 3, vec![1.0f32, 2.0, 4.0])?;
+    /// let rows = session.image(1, 3, vec![0.0f32; 3])?;
+    /// let columns = session.image(1, 3, vec![-0.25f32, 1.5, 2.25])?;
+    /// let between = image.remap_within([&rows, &columns], Interpolation::Bilinear, -1.0);
+    /// assert_eq!(between.to_vec()?, [-1.0, 3.0, -1.0]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn remap_within<'a, C: Float>(
         &self,
-        coordinates: [&Image<C>; N],
-        shape: Shape,
+        positions: impl Into<Positions<'a, C>>,
+        how: impl Into<Sampling>,
+        outside: T,
+    ) -> Image<T> {
+        self.sampled(positions.into(), how.into(), Some(outside.scalar()), Location::caller())
+    }
+
+    fn sampled<C: Float>(
+        &self,
+        positions: Positions<'_, C>,
         how: Sampling,
-        border: Border,
+        outside: Option<Scalar>,
         site: Site,
     ) -> Image<T> {
+        let (at, depth) = match &positions {
+            Positions::Plane(at) => (&at[..], self.depth()),
+            Positions::Volume(at) => (&at[..], at[0].depth()),
+        };
+        let shape = Shape { depth, channels: self.channels(), ..at[0].shape() };
         self.attempt(shape, || {
-            let plane = N == 2;
-            coordinates.iter().try_for_each(|c| self.holds_positions(plane, c, coordinates[0].shape(), site))?;
+            let plane = at.len() == 2;
+            at.iter().try_for_each(|c| self.holds_positions(plane, c, at[0].shape(), site))?;
             check_shape(Call { op: "remap", site }, shape, T::DTYPE)?;
             let mut handles = vec![self.handle()];
-            handles.extend(coordinates.iter().map(|c| c.handle()));
-            Ok(record(self.session(), Op::from(Remap { sampling: how, border }), &handles, shape, site))
+            handles.extend(at.iter().map(|c| c.handle()));
+            let remap = Remap { sampling: how, border: self.outside(), outside };
+            Ok(record(self.session(), Op::from(remap), &handles, shape, site))
         })
     }
 

@@ -185,12 +185,12 @@ fn cases() -> Vec<Case> {
         Case::new(Kernel::from(Components { neighbours: Connectivity::EDGES }), &[single_plane], (tall, DType::I32)),
         Case::new(Kernel::from(growth), &[single_plane; 2], single_plane),
         Case::new(
-            Kernel::from(Remap { sampling: Sampling::Linear, border: Border::Wrap }),
+            Kernel::from(Remap { sampling: Sampling::Linear, border: Border::Wrap, outside: None }),
             &[image, positions, positions],
             (at, F32),
         ),
         Case::new(
-            Kernel::from(Remap { sampling: Sampling::Spline3, border: Border::Constant(1.0) }),
+            Kernel::from(Remap { sampling: Sampling::Spline3, border: Border::Constant(1.0), outside: None }),
             &[image, positions_3d, positions_3d, positions_3d],
             (Shape { depth: 3, ..at }, F32),
         ),

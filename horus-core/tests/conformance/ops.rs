@@ -1,7 +1,7 @@
 //! Each operation by itself.
 
 use horus_core::dispatch;
-use horus_core::dtype::{Conversion, DType, Pixel};
+use horus_core::dtype::{Conversion, DType, Pixel, Scalar};
 use horus_core::ir::graph::Op;
 use horus_core::ops::components::Connectivity;
 use horus_core::ops::distance::{Metric, NearestPixel, NearestRow, Sought, Spacing};
@@ -439,8 +439,13 @@ fn samples_at_positions() {
         let mut p = Program::default();
         let a = p.source(image(shape, dtype, 15));
         let [y, x] = [(1, 7), (2, 5)].map(|(seed, n)| p.source(positions(at, of, seed, n)));
-        let out =
-            p.op(Op::from(Remap { sampling: how, border }), &[a, y, x], Shape { depth: 2, channels: 2, ..at }, dtype);
+        let outside = (border == Border::Reflect101).then_some(Scalar::from_f64(dtype, 5.0));
+        let out = p.op(
+            Op::from(Remap { sampling: how, border, outside }),
+            &[a, y, x],
+            Shape { depth: 2, channels: 2, ..at },
+            dtype,
+        );
         conforms(&p.wanted(&[out]), &Place::some(), &format!("remap {} {border} {dtype}", how.name()));
     }
     for how in Sampling::ALL {
@@ -452,7 +457,7 @@ fn samples_at_positions() {
         // Both the sampled image and the positions are computed.
         let (a, y) = (p.pixel_const(PixelOp::Mul, a, &[0.5]), p.pixel_const(PixelOp::Add, y, &[0.25]));
         let out = p.op(
-            Op::from(Remap { sampling: how, border: Border::Reflect }),
+            Op::from(Remap { sampling: how, border: Border::Reflect, outside: Some(Scalar::F32(-2.5)) }),
             &[a, z, y, x],
             Shape { channels: 2, ..at },
             DType::F32,

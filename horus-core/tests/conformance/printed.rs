@@ -158,8 +158,12 @@ fn whole_image(of: &Whole) -> String {
         Whole::Running(unit) => format!("{unit:?}"),
         Whole::RunningDepth(unit) => format!("{unit:?}"),
         Whole::NearestRow(unit) => format!("{unit:?}"),
-        Whole::Remap(Remap { sampling, border: edge }) => {
-            format!("Remap {{ sampling: Sampling::{sampling:?}, border: {} }}", border(*edge))
+        Whole::Remap(Remap { sampling, border: edge, outside }) => {
+            format!(
+                "Remap {{ sampling: Sampling::{sampling:?}, border: {}, outside: {} }}",
+                border(*edge),
+                outside.map_or("None".into(), |v| format!("Some({})", scalar(v)))
+            )
         }
         Whole::Resize(Resize { how, rows, columns }) => {
             format!("Resize {{ how: Resampling::{how:?}, rows: {rows:?}, columns: {columns:?} }}")

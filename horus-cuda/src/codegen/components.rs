@@ -4,11 +4,10 @@
 use horus_core::device::Geometry;
 use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
-use horus_core::ops::Resize;
 use horus_core::ops::components::Connectivity;
 use horus_core::ops::resize::{Runs, WeightedRun};
-use horus_core::ops::sampling::Sampling;
-use horus_core::shape::{Border, Window};
+use horus_core::ops::{Remap, Resize};
+use horus_core::shape::Window;
 
 use super::cpp::{Call, Expr, args, name, template};
 use super::fixed::{plane, program};
@@ -57,7 +56,8 @@ pub(super) fn components(how: Connectivity, shapes: &Shapes<'_>) -> Result<Gener
     Ok(Generated { passes: Some(passes), ..made })
 }
 
-pub(super) fn remap(how: Sampling, border: Border, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
+pub(super) fn remap(how: Remap, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
+    let Remap { sampling: how, border, outside } = how;
     let (image, out) = (shapes.inputs[0], shapes.output);
     let (t, volume) = (out.dtype.name(), shapes.inputs.len() == 4);
     let count = shapes.rows.len() * out.shape.width;
@@ -83,6 +83,7 @@ pub(super) fn remap(how: Sampling, border: Border, shapes: &Shapes<'_>) -> Resul
         [("depth", shape.depth), ("height", shape.height), ("width", shape.width), ("channels", shape.channels)];
     extents.into_iter().for_each(|(member, extent)| p.int(member, extent.cast_signed()));
     let v = p.constant(Scalar::from_f64(out.dtype, border.constant().unwrap_or(0.0)), out.dtype);
+    let beyond = p.constant(outside.unwrap_or(Scalar::from_f64(out.dtype, 0.0)), out.dtype);
     let args = args![
         "p.in",
         "p.in_plane",
@@ -100,9 +101,11 @@ pub(super) fn remap(how: Sampling, border: Border, shapes: &Shapes<'_>) -> Resul
         "p.out",
         "p.out_plane",
         v,
+        beyond,
     ];
     let how = format!("HS_{}", how.name().to_ascii_uppercase());
-    let body = [Call::new("hs_remap", template![how, border_name(border), volume, THREADS], args).into()];
+    let body =
+        [Call::new("hs_remap", template![how, border_name(border), volume, outside.is_some(), THREADS], args).into()];
     let grid = [blocks(count.div_ceil(THREADS), "samples")?, blocks(out.shape.planes(), "planes")?];
     Ok(program(&[PRELUDE, GATHER, SAMPLING], &body, p, grid, THREADS, 0))
 }

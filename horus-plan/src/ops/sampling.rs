@@ -3,7 +3,7 @@
 use super::footprint::{Access, Reading, Rect};
 use super::geometric::{Interpolation, cubic_weights};
 use super::operation::{Effort, Extent, Family, ImageOperation, hold};
-use horus_base::dtype::Float;
+use horus_base::dtype::{Float, Scalar};
 use horus_base::shape::{Border, Shape};
 
 /// Sampling at a position given per pixel.
@@ -232,6 +232,19 @@ pub struct Remap {
     pub sampling: Sampling,
     /// Border mode.
     pub border: Border,
+    /// The value, of the image's type, at positions beyond the centres of the first and last pixels along an axis, and at
+    /// those that are no numbers; sampled by the border mode if `None`.
+    pub outside: Option<Scalar>,
+}
+
+impl Remap {
+    /// Returns `true` if the value of [`Remap::outside`] takes the place of a sample at `position`, of as many axes, the
+    /// last ones, of an image of this shape.
+    pub fn is_outside(&self, position: &[f64], of: Shape) -> bool {
+        let extents = [of.width, of.height, of.depth];
+        let inside = |(at, n): (&f64, usize)| *at >= 0.0 && *at <= n as f64 - 1.0;
+        self.outside.is_some() && !position.iter().rev().zip(extents).all(inside)
+    }
 }
 
 /// Input index of the sampled image.
@@ -253,6 +266,8 @@ impl ImageOperation for Remap {
         let volume = inputs.len() == 4;
         let depth = if volume { output.0.depth } else { image.0.depth };
         let made = (Shape { depth, channels: image.0.channels, ..output.0 }, image.1);
+        let value = self.outside.map_or(image.1, Scalar::dtype);
+        hold(value == image.1, || format!("a value of {value} for samples of {}", image.1))?;
         let there = !image.0.is_empty() || output.0.is_empty();
         hold(made == output && there, || format!("samples of {} {} in {} {}", image.0, image.1, output.0, output.1))?;
         let at = (Shape { depth: if volume { output.0.depth } else { 1 }, channels: 1, ..output.0 }, first.1);

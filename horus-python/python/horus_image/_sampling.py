@@ -53,7 +53,7 @@ def sampled(
         at = [place if place.dtype == "f64" else _horus.convert(place, "f64") for place in at]
     inside, places = None, []
     for place, extent in zip(at, extents, strict=True):
-        if mode == "constant":
+        if mode == "constant" and pad:
             inside = within(inside, place, extent)
         elif mode == "wrap":
             place = _wrapped(place, extent)
@@ -67,7 +67,8 @@ def sampled(
     if len(places) == 2 and places[0].shape[0] > 1:
         core, beside = _beside(core, beyond, order, rows=False)
         places.insert(0, _everywhere(places[0], beside))
-    found = _horus.remap(core, places, order, beyond, cval)
+    # Positions are rounded when pixels are added before them, so that these are tested themselves.
+    found = _horus.remap(core, places, order, beyond, cval, mode == "constant" and not pad)
     return found if inside is None else _horus.select(inside, found, cval)
 
 

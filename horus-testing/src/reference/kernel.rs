@@ -244,7 +244,7 @@ fn evaluate_whole(operation: &Whole, inputs: &[HostImage], output: &mut HostImag
                 }
             }
         }
-        Whole::Remap(Remap { sampling: how, border }) => dispatch!(out.dtype, T => {
+        Whole::Remap(remap @ Remap { sampling: how, border, outside }) => dispatch!(out.dtype, T => {
             let (of, volume) = (inputs[0].geometry.shape, inputs.len() == 4);
             for p in 0..out.shape.planes() {
                 let (level, channel) = (p / out.shape.channels, p % out.shape.channels);
@@ -259,7 +259,11 @@ fn evaluate_whole(operation: &Whole, inputs: &[HostImage], output: &mut HostImag
                                 None => border.constant().map_or(T::ZERO, T::from_f64),
                             }
                         };
-                        output.put::<T>(p, y, x, sampling::sample(*how, &position, &read));
+                        let sample = match outside {
+                            Some(value) if remap.is_outside(&position, of) => T::from_scalar(*value),
+                            _ => sampling::sample(*how, &position, &read),
+                        };
+                        output.put::<T>(p, y, x, sample);
                     }
                 }
             }

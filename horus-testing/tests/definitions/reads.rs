@@ -67,7 +67,7 @@ fn cases(height: usize, width: usize, border: Border) -> Vec<Case> {
         Whole::from(Merge),
         Transpose.into(),
         Lookup.into(),
-        Remap { sampling: Sampling::Cubic, border }.into(),
+        Remap { sampling: Sampling::Cubic, border, outside: None }.into(),
         Fourier {
             filters: [Filter::sparse([(-2, 0), (1, 3)], [1.0; 2])].into(),
             border,

@@ -7,6 +7,7 @@ use horus_base::dtype::{DType, Float, Pixel};
 use horus_base::error::DeviceError;
 use horus_base::shape::{Border, Shape, Window};
 use horus_host::device::{Geometry, LaunchInput};
+use horus_plan::ops::Remap;
 use horus_plan::ops::sampling::Sampling;
 
 /// Output geometry, instruction set and threads.
@@ -146,14 +147,8 @@ fn split_by<F: Float, const N: usize>(how: Sampling, positions: &[f64], to: &mut
 }
 
 /// Samples of `image` at positions.
-pub(super) fn remap<T: Pixel>(
-    image: View<'_, T>,
-    positions: &Positions<'_>,
-    how: (Sampling, Border),
-    out: &mut [T],
-    to: &To,
-) {
-    match how.0.taps() {
+pub(super) fn remap<T: Pixel>(image: View<'_, T>, positions: &Positions<'_>, how: Remap, out: &mut [T], to: &To) {
+    match how.sampling.taps() {
         1 => remap_by::<T, 1>(image, positions, how, out, to),
         2 => remap_by::<T, 2>(image, positions, how, out, to),
         3 => remap_by::<T, 3>(image, positions, how, out, to),
@@ -166,10 +161,11 @@ pub(super) fn remap<T: Pixel>(
 fn remap_by<T: Pixel, const N: usize>(
     image: View<'_, T>,
     positions: &Positions<'_>,
-    (how, border): (Sampling, Border),
+    remap: Remap,
     out: &mut [T],
     to: &To,
 ) {
+    let Remap { sampling: how, border, outside } = remap;
     let To { geometry, rows, threads, isa } = *to;
     let shape = geometry.shape;
     if rows.is_empty() || shape.width == 0 {
@@ -196,6 +192,15 @@ fn remap_by<T: Pixel, const N: usize>(
                     }
                     let [x, y, z] = &taps;
                     samples(isa, &from, y, x, (axes.len() == 3).then_some(z), out);
+                    if let Some(value) = outside.map(T::from_scalar) {
+                        let of = image.geometry.shape;
+                        let extents = [of.width, of.height, of.depth];
+                        for (place, last) in places.iter().zip(extents.map(|n| n as f64 - 1.0)).take(axes.len()) {
+                            let at = &place[b * BLOCK..][..out.len()];
+                            let beyond = |at: f64| !(at >= 0.0 && at <= last);
+                            out.iter_mut().zip(at).for_each(|(out, at)| *out = if beyond(*at) { value } else { *out });
+                        }
+                    }
                 }
             }
         });

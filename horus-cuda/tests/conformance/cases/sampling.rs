@@ -1,7 +1,7 @@
 //! Connected components, reconstruction, samples at positions of other images, and resizing.
 
 use horus_core::device::Geometry;
-use horus_core::dtype::DType;
+use horus_core::dtype::{DType, Scalar};
 use horus_core::ir::kernel::Kernel;
 use horus_core::ops::components::Connectivity;
 use horus_core::ops::neighbourhood::Filter;
@@ -47,7 +47,9 @@ pub(super) fn cases() -> Vec<Case> {
         let positions = whole(at, of);
         let mut inputs: Vec<Geometry> = vec![whole(image, dtype)];
         inputs.extend(std::iter::repeat_n(positions, if volume { 3 } else { 2 }));
-        all.push(case(name, Kernel::from(Remap { sampling: how, border }), inputs, output));
+        // One in two has a value outside.
+        let outside = all.len().is_multiple_of(2).then_some(Scalar::from_f64(dtype, 5.0));
+        all.push(case(name, Kernel::from(Remap { sampling: how, border, outside }), inputs, output));
     };
     // Positions are mostly between -0.6 and 1.4.
     let (image, at) = (Shape::new(2, 3, 2), Shape::new(19, 37, 1));
@@ -83,7 +85,7 @@ pub(super) fn cases() -> Vec<Case> {
     let levels = Shape { depth: 3, ..image };
     let positions = whole(at, DType::F32);
     let output = whole(Shape { depth: 3, channels: 2, ..at }, DType::F32);
-    let kernel = Kernel::from(Remap { sampling: Sampling::Cubic, border: Border::Reflect });
+    let kernel = Kernel::from(Remap { sampling: Sampling::Cubic, border: Border::Reflect, outside: None });
     let mut wild =
         case("remap to any floats of levels", kernel, vec![whole(levels, DType::F32), positions, positions], output);
     wild.fill = Fill::Wild;
