@@ -44,22 +44,16 @@ pub(crate) fn min_max(py: Python<'_>, a: &Image) -> PyResult<(f64, f64)> {
     }))
 }
 
-/// [`reduce`] as the only pixel of an image that is not evaluated yet.
+/// [`reduce`] as the only pixel of an image that is not evaluated yet: of the type of `a` for `min` and `max`, else `f64`.
 #[pyfunction]
 pub(crate) fn reduced(a: &Image, name: &str) -> PyResult<Image> {
-    fn of<T: Pixel>(image: &Typed<T>, name: &str) -> Option<Typed<f64>> {
-        Some(match name {
-            "sum" => image.sum().to_image(),
-            "mean" => image.mean().to_image(),
-            "variance" => image.variance().to_image(),
-            "min" => image.min_value().to_image().convert(),
-            "max" => image.max_value().to_image().convert(),
-            _ => return None,
-        })
-    }
-    numbers!(&a.any, name, image => match of(image, name) {
-        Some(found) => a.recorded(|| found),
-        None => Err(PyValueError::new_err(unknown(name).to_string())),
+    numbers!(&a.any, name, image => match name {
+        "sum" => a.recorded(|| image.sum().to_image()),
+        "mean" => a.recorded(|| image.mean().to_image()),
+        "variance" => a.recorded(|| image.variance().to_image()),
+        "min" => a.recorded(|| image.min_value().to_image()),
+        "max" => a.recorded(|| image.max_value().to_image()),
+        _ => Err(PyValueError::new_err(unknown(name).to_string())),
     })
 }
 

@@ -99,11 +99,7 @@ fn sampled<T: Pixel, C: Float>(
         [levels, rows, columns, ..] => Positions::from([levels, rows, columns]),
         _ => return image.clone(),
     };
-    let image = image.with_border(border);
-    match outside {
-        Some(value) => image.remap_within(at, how, T::from_f64(value)),
-        None => image.remap(at, how),
-    }
+    image.with_border(border).remap(outside.map_or(at, |value| at.within(value)), how)
 }
 
 /// The connected components of non-zero or true pixels. `structure` marks the neighbours of the

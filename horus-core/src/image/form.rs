@@ -207,24 +207,52 @@ impl From<[usize; 4]> for PixelIndex {
     }
 }
 
-/// Positions of samples: images of rows and columns, `[&y, &x]`, or of levels, rows and columns, `[&z, &y, &x]`.
+/// Positions of samples: images of rows and columns, `[&y, &x]`, at which each level is sampled alike, or of levels, rows and columns,
+/// `[&z, &y, &x]`.
 #[derive(Clone, Copy, Debug)]
-pub enum Positions<'a, C: Element> {
-    /// Rows and columns; each level is sampled alike.
-    Plane([&'a Image<C>; 2]),
-    /// Levels, rows and columns.
-    Volume([&'a Image<C>; 3]),
+pub struct Positions<'a, C: Element> {
+    /// Levels, if there are any, rows and columns.
+    axes: [&'a Image<C>; 3],
+    plane: bool,
+    outside: Option<f64>,
+}
+
+impl<'a, C: Element> Positions<'a, C> {
+    /// The same, but what lies between pixels alone is sampled: before the first and after the last pixel along an axis, and where
+    /// positions are no numbers, samples are `outside`, converted to the image's type (SciPy's `constant`).
+    ///
+    /// ```
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, image::Positions, prelude::*};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let row = |pixels: &[f32]| Image::from_slice(&session, (1, 3), pixels);
+    /// let at = [&row(&[0.0; 3]), &row(&[-0.25, 1.5, 2.25])];
+    /// let between = row(&[1.0, 2.0, 4.0]).remap(Positions::from(at).within(-1.0), Interpolation::Bilinear);
+    /// assert_eq!(between.to_vec()?, [-1.0, 3.0, -1.0]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[must_use]
+    pub fn within(self, outside: f64) -> Self {
+        Positions { outside: Some(outside), ..self }
+    }
+
+    pub(super) fn axes(&self) -> &[&'a Image<C>] {
+        &self.axes[usize::from(self.plane)..]
+    }
+
+    pub(super) fn outside(&self) -> Option<f64> {
+        self.outside
+    }
 }
 
 impl<'a, C: Element> From<[&'a Image<C>; 2]> for Positions<'a, C> {
-    fn from(positions: [&'a Image<C>; 2]) -> Self {
-        Positions::Plane(positions)
+    fn from([rows, columns]: [&'a Image<C>; 2]) -> Self {
+        Positions { axes: [rows, rows, columns], plane: true, outside: None }
     }
 }
 
 impl<'a, C: Element> From<[&'a Image<C>; 3]> for Positions<'a, C> {
-    fn from(positions: [&'a Image<C>; 3]) -> Self {
-        Positions::Volume(positions)
+    fn from(axes: [&'a Image<C>; 3]) -> Self {
+        Positions { axes, plane: false, outside: None }
     }
 }
 

@@ -42,51 +42,17 @@ impl<T: Pixel> Image<T> {
     #[doc(alias = "map_coordinates")]
     #[track_caller]
     pub fn remap<'a, C: Float>(&self, positions: impl Into<Positions<'a, C>>, how: impl Into<Sampling>) -> Image<T> {
-        self.sampled(positions.into(), how.into(), None, Location::caller())
-    }
-
-    /// As [`remap`](Image::remap), but `outside` at positions before the first or after the last pixel along an axis, and
-    /// where they are no numbers: what lies between pixels is sampled only (SciPy's `constant`).
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, prelude::*};
-    /// let session = Session::builder().device("cpu").build()?;
-    /// let image = session.image(1, 3, vec![1.0f32, 2.0, 4.0])?;
-    /// let rows = session.image(1, 3, vec![0.0f32; 3])?;
-    /// let columns = session.image(1, 3, vec![-0.25f32, 1.5, 2.25])?;
-    /// let between = image.remap_within([&rows, &columns], Interpolation::Bilinear, -1.0);
-    /// assert_eq!(between.to_vec()?, [-1.0, 3.0, -1.0]);
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn remap_within<'a, C: Float>(
-        &self,
-        positions: impl Into<Positions<'a, C>>,
-        how: impl Into<Sampling>,
-        outside: T,
-    ) -> Image<T> {
-        self.sampled(positions.into(), how.into(), Some(outside.scalar()), Location::caller())
-    }
-
-    fn sampled<C: Float>(
-        &self,
-        positions: Positions<'_, C>,
-        how: Sampling,
-        outside: Option<Scalar>,
-        site: Site,
-    ) -> Image<T> {
-        let (at, depth) = match &positions {
-            Positions::Plane(at) => (&at[..], self.depth()),
-            Positions::Volume(at) => (&at[..], at[0].depth()),
-        };
+        let (positions, site) = (positions.into(), Location::caller());
+        let (at, plane) = (positions.axes(), positions.axes().len() == 2);
+        let depth = if plane { self.depth() } else { at[0].depth() };
         let shape = Shape { depth, channels: self.channels(), ..at[0].shape() };
         self.attempt(shape, || {
-            let plane = at.len() == 2;
             at.iter().try_for_each(|c| self.holds_positions(plane, c, at[0].shape(), site))?;
             check_shape(Call { op: "remap", site }, shape, T::DTYPE)?;
             let mut handles = vec![self.handle()];
             handles.extend(at.iter().map(|c| c.handle()));
-            let remap = Remap { sampling: how, border: self.outside(), outside };
+            let outside = positions.outside().map(|value| Scalar::from_f64(T::DTYPE, value));
+            let remap = Remap { sampling: how.into(), border: self.outside(), outside };
             Ok(record(self.session(), Op::from(remap), &handles, shape, site))
         })
     }

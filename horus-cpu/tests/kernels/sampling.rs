@@ -39,8 +39,7 @@ fn follows_the_definition<T: Pixel>() {
         for (axes, border) in [(2, Border::Wrap), (3, Border::Reflect), (2, Border::Constant(3.25))] {
             let shape = Shape { depth: if axes == 3 { 1 } else { of.depth }, channels: of.channels, ..AT };
             let outside = (border != Border::Wrap).then_some(Scalar::from_f64(T::DTYPE, 5.0));
-            let remap = Remap { sampling: how, border, outside };
-            let want = definition::remap(&image, &oracle.each_ref()[3 - axes..], &remap);
+            let want = definition::remap(&image, &oracle.each_ref()[3 - axes..], how, border, outside);
             let memory = |data: &[f64]| Memory::Host(HostBuffer::from_slice(data));
             let whole = |shape: Shape, dtype| Geometry { shape, dtype, window: Window::whole(shape.height) };
             let mut held = vec![(Memory::Host(HostBuffer::from_slice(&pixels)), whole(of, T::DTYPE))];
@@ -51,7 +50,7 @@ fn follows_the_definition<T: Pixel>() {
                 let mut out = Memory::Host(HostBuffer::from_slice(&vec![T::ONE; shape.len()]));
                 let geometry = whole(shape, T::DTYPE);
                 let launch = Launch {
-                    kernel: &Kernel::Whole(remap.into()),
+                    kernel: &Kernel::Whole(Remap { sampling: how, border, outside }.into()),
                     inputs: &inputs,
                     output: &mut out,
                     more: &mut [],

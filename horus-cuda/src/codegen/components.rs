@@ -4,10 +4,11 @@
 use horus_core::device::Geometry;
 use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
+use horus_core::ops::Resize;
 use horus_core::ops::components::Connectivity;
 use horus_core::ops::resize::{Runs, WeightedRun};
-use horus_core::ops::{Remap, Resize};
-use horus_core::shape::Window;
+use horus_core::ops::sampling::Sampling;
+use horus_core::shape::{Border, Window};
 
 use super::cpp::{Call, Expr, args, name, template};
 use super::fixed::{plane, program};
@@ -56,8 +57,12 @@ pub(super) fn components(how: Connectivity, shapes: &Shapes<'_>) -> Result<Gener
     Ok(Generated { passes: Some(passes), ..made })
 }
 
-pub(super) fn remap(how: Remap, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
-    let Remap { sampling: how, border, outside } = how;
+pub(super) fn remap(
+    how: Sampling,
+    border: Border,
+    outside: Option<Scalar>,
+    shapes: &Shapes<'_>,
+) -> Result<Generated, DeviceError> {
     let (image, out) = (shapes.inputs[0], shapes.output);
     let (t, volume) = (out.dtype.name(), shapes.inputs.len() == 4);
     let count = shapes.rows.len() * out.shape.width;

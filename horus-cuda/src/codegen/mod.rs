@@ -32,7 +32,7 @@ mod similar;
 mod steps;
 mod windowed;
 
-use horus_core::ops::{Components, Tiled, Whole};
+use horus_core::ops::{Components, Remap, Tiled, Whole};
 use std::fmt::Display;
 
 use horus_core::device::Geometry;
@@ -233,7 +233,7 @@ fn generate_whole(operation: &Whole, shapes: &Shapes<'_>, limits: Limits) -> Res
     match operation {
         Whole::Transpose(_) => fixed::transpose(shapes),
         Whole::Lookup(_) => fixed::lookup(shapes),
-        Whole::Remap(how) => components::remap(*how, shapes),
+        Whole::Remap(Remap { sampling: how, border, outside }) => components::remap(*how, *border, *outside, shapes),
         Whole::Resize(how) => components::resize(how, shapes),
         Whole::Components(Components { neighbours: how }) => components::components(*how, shapes),
         Whole::Reconstruct(how) => reconstruction::reconstruct(*how, shapes),

@@ -233,18 +233,14 @@ pub struct Remap {
     /// Border mode.
     pub border: Border,
     /// The value, of the image's type, at positions beyond the centres of the first and last pixels along an axis, and at
-    /// those that are no numbers; sampled by the border mode if `None`.
+    /// those that are no numbers ([`is_outside`]); sampled by the border mode if `None`.
     pub outside: Option<Scalar>,
 }
 
-impl Remap {
-    /// Returns `true` if the value of [`Remap::outside`] takes the place of a sample at `position`, of as many axes, the
-    /// last ones, of an image of this shape.
-    pub fn is_outside(&self, position: &[f64], of: Shape) -> bool {
-        let extents = [of.width, of.height, of.depth];
-        let inside = |(at, n): (&f64, usize)| *at >= 0.0 && *at <= n as f64 - 1.0;
-        self.outside.is_some() && !position.iter().rev().zip(extents).all(inside)
-    }
+/// Returns `true` if a position along as many axes, the last ones, of an image of this shape is not between its pixels.
+pub fn is_outside(position: &[f64], of: Shape) -> bool {
+    let inside = |(at, n): (&f64, usize)| *at >= 0.0 && *at <= n as f64 - 1.0;
+    !position.iter().rev().zip([of.width, of.height, of.depth]).all(inside)
 }
 
 /// Input index of the sampled image.

@@ -125,7 +125,7 @@ class Groups:
         """A measure of each requested label, NaN for labels without pixels: of the pixels, or of an image of their extent."""
         if self.labels is None and core is None:
             found: Array = _of_all(self.given, name)
-            return found
+            return found.astype(np.float64, copy=False)
         core = self.pixels.numbers() if core is None else core
         if self.labels is None:
             return np.array([_horus.reduce(core, name)])

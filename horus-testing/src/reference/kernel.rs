@@ -27,6 +27,7 @@ use horus_plan::ops::labels;
 use horus_plan::ops::pixel::PixelKind;
 use horus_plan::ops::planes::stacked;
 use horus_plan::ops::reduce::{bin_of, running};
+use horus_plan::ops::sampling::is_outside;
 use horus_plan::ops::{Components, Remap, Tiled, Whole};
 
 /// An image on the host: the rows of its window.
@@ -244,7 +245,7 @@ fn evaluate_whole(operation: &Whole, inputs: &[HostImage], output: &mut HostImag
                 }
             }
         }
-        Whole::Remap(remap @ Remap { sampling: how, border, outside }) => dispatch!(out.dtype, T => {
+        Whole::Remap(Remap { sampling: how, border, outside }) => dispatch!(out.dtype, T => {
             let (of, volume) = (inputs[0].geometry.shape, inputs.len() == 4);
             for p in 0..out.shape.planes() {
                 let (level, channel) = (p / out.shape.channels, p % out.shape.channels);
@@ -260,7 +261,7 @@ fn evaluate_whole(operation: &Whole, inputs: &[HostImage], output: &mut HostImag
                             }
                         };
                         let sample = match outside {
-                            Some(value) if remap.is_outside(&position, of) => T::from_scalar(*value),
+                            Some(value) if is_outside(&position, of) => T::from_scalar(*value),
                             _ => sampling::sample(*how, &position, &read),
                         };
                         output.put::<T>(p, y, x, sample);

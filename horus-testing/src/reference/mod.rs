@@ -15,7 +15,7 @@ use horus_plan::ir::graph::{Graph, Node, Op, Operand, ValueId};
 use horus_plan::ops::components::Connectivity;
 use horus_plan::ops::distance::NearestPixel;
 use horus_plan::ops::planes::PlaneMap;
-use horus_plan::ops::{Components, Tiled, Whole};
+use horus_plan::ops::{Components, Remap, Tiled, Whole};
 
 pub mod components;
 pub mod distance;
@@ -84,7 +84,9 @@ fn apply(node: &Node<Op>, inputs: &[&Image], source: &dyn Fn(ValueId) -> Image) 
 fn apply_whole(operation: &Whole, node: &Node<Op>, inputs: &[&Image]) -> Image {
     match operation {
         Whole::Lookup(_) => lookup(inputs[0], inputs[1]),
-        Whole::Remap(how) => sampling::remap(inputs[0], &inputs[1..], how),
+        Whole::Remap(Remap { sampling: how, border, outside }) => {
+            sampling::remap(inputs[0], &inputs[1..], *how, *border, *outside)
+        }
         Whole::Resize(how) => sampling::resize(inputs[0], how, node.shape),
         Whole::Merge(_) => merge(inputs, node.shape),
         Whole::Fourier(how) => neighbourhood::fourier(inputs[0], how),

@@ -1,17 +1,16 @@
 //! Samples at positions given by the pixels of other images, and resizing by kernels.
 
 use super::{Image, Pixel};
-use horus_base::dtype::{Arithmetic, Float};
-use horus_base::shape::{Shape, Window};
+use horus_base::dtype::{Arithmetic, Float, Scalar};
+use horus_base::shape::{Border, Shape, Window};
+use horus_plan::ops::Resize;
 use horus_plan::ops::resize::{Runs, WeightedRun};
-use horus_plan::ops::sampling::Sampling;
-use horus_plan::ops::{Remap, Resize};
+use horus_plan::ops::sampling::{Sampling, is_outside};
 
 /// `image` sampled at the positions in `coordinates`: rows and columns, or levels, rows and
 /// columns, each an image of one channel. The result has the extent of the positions, and with two
 /// coordinates also the levels of the image.
-pub fn remap(image: &Image, coordinates: &[&Image], remap: &Remap) -> Image {
-    let Remap { sampling: how, border, outside } = *remap;
+pub fn remap(image: &Image, coordinates: &[&Image], how: Sampling, border: Border, outside: Option<Scalar>) -> Image {
     let at = coordinates[0].shape;
     let depth = if coordinates.len() == 3 { at.depth } else { image.shape.depth };
     let shape = Shape { depth, channels: image.shape.channels, ..at };
@@ -19,8 +18,8 @@ pub fn remap(image: &Image, coordinates: &[&Image], remap: &Remap) -> Image {
         let (level, channel) = (plane / shape.channels, plane % shape.channels);
         let of = if coordinates.len() == 3 { level } else { 0 };
         let position: Vec<f64> = coordinates.iter().map(|c| c.number(of, y, x)).collect();
-        if remap.is_outside(&position, image.shape) {
-            return outside.map_or(T::ZERO, T::from_scalar);
+        if let Some(value) = outside.filter(|_| is_outside(&position, image.shape)) {
+            return T::from_scalar(value);
         }
         sample::<T>(how, &position, &|place| {
             let (z, place) = if place.len() == 3 { (place[0], &place[1..]) } else { (level.cast_signed(), place) };

@@ -2,7 +2,6 @@
 
 use horus_base::dtype::{DType, Scalar};
 use horus_base::shape::{Border, Shape};
-use horus_plan::ops::Remap;
 use horus_plan::ops::sampling::Sampling;
 use horus_testing::reference::sampling::remap;
 use horus_testing::reference::{Image, convert};
@@ -15,7 +14,7 @@ fn row(v: &[f32]) -> Image {
 fn samples_lie_between_pixels_and_what_is_nowhere_is_no_number() {
     let at = row(&[0.0, 0.5, 1.75, -0.5, 2.5, f32::NAN, f32::INFINITY]);
     let rows = row(&[0.0; 7]);
-    let of = |image: &Image, sampling, border| remap(image, &[&rows, &at], &Remap { sampling, border, outside: None });
+    let of = |image: &Image, how, border| remap(image, &[&rows, &at], how, border, None);
     let image = row(&[10.0, 20.0, 40.0]);
     let found = of(&image, Sampling::Linear, Border::Constant(0.0));
     assert_eq!(found, row(&[10.0, 15.0, 35.0, 5.0, 20.0, f32::NAN, f32::NAN]));
@@ -24,8 +23,7 @@ fn samples_lie_between_pixels_and_what_is_nowhere_is_no_number() {
     let bytes = convert(&image, DType::U8);
     let found = of(&bytes, Sampling::Linear, Border::Replicate);
     assert_eq!(found, Image::new(Shape::new(1, 7, 1), vec![10u8, 15, 35, 10, 40, 0, 0]));
-    let within = Remap { sampling: Sampling::Linear, border: Border::Replicate, outside: Some(Scalar::U8(7)) };
-    let found = remap(&bytes, &[&rows, &at], &within);
+    let found = remap(&bytes, &[&rows, &at], Sampling::Linear, Border::Replicate, Some(Scalar::U8(7)));
     assert_eq!(found, Image::new(Shape::new(1, 7, 1), vec![10u8, 15, 35, 7, 7, 7, 7]));
 }
 
@@ -34,9 +32,8 @@ fn volumes_are_sampled_between_levels() {
     let image = Image::from_fn(Shape::volume(2, 2, 2, 1), |z, y, x| (4 * z + 2 * y + x) as f64);
     let one = |v: f64| Image::new(Shape::new(1, 1, 1), vec![v]);
     let (z, y, x) = (one(0.5), one(0.25), one(1.0));
-    let of = |sampling, border| Remap { sampling, border, outside: None };
-    let found = remap(&image, &[&z, &y, &x], &of(Sampling::Linear, Border::Replicate));
+    let found = remap(&image, &[&z, &y, &x], Sampling::Linear, Border::Replicate, None);
     assert_eq!(found.at::<f64>(0, 0, 0), 2.0 + 0.5 + 1.0);
-    let beyond = remap(&image, &[&one(9.0), &y, &x], &of(Sampling::Nearest, Border::Constant(-3.0)));
+    let beyond = remap(&image, &[&one(9.0), &y, &x], Sampling::Nearest, Border::Constant(-3.0), None);
     assert_eq!(beyond.at::<f64>(0, 0, 0), -3.0);
 }

@@ -17,7 +17,7 @@ mod rows;
 mod sampling;
 mod tiles;
 
-use horus_plan::ops::{Components, Tiled, Whole};
+use horus_plan::ops::{Components, Remap, Tiled, Whole};
 use rayon::prelude::*;
 
 use super::plane::Plane;
@@ -79,10 +79,10 @@ pub(crate) fn launch(launch: Launch<'_>, operation: &Whole, isa: Isa, threads: u
                 layout::lookup(view::<S>(inputs, 0)?, table, out, &geometry, rows, threads);
             });
         }),
-        Whole::Remap(remap) => {
+        Whole::Remap(Remap { sampling: how, border, outside }) => {
             let positions = sampling::Positions::of(inputs)?;
             let to = sampling::To { geometry, rows, threads, isa };
-            dispatch!(dtype, T => sampling::remap(view::<T>(inputs, 0)?, &positions, *remap, out(output)?, &to));
+            dispatch!(dtype, T => sampling::remap(view::<T>(inputs, 0)?, &positions, (*how, *border, *outside), out(output)?, &to));
         }
         Whole::Resize(how) => {
             let to = sampling::To { geometry, rows, threads, isa };

@@ -3,11 +3,10 @@
 use super::{View, each_chunk, grain, view};
 use crate::cpu::simd::{CACHED, Isa, prefetch};
 use crate::cpu::versions::for_each_isa;
-use horus_base::dtype::{DType, Float, Pixel};
+use horus_base::dtype::{DType, Float, Pixel, Scalar};
 use horus_base::error::DeviceError;
 use horus_base::shape::{Border, Shape, Window};
 use horus_host::device::{Geometry, LaunchInput};
-use horus_plan::ops::Remap;
 use horus_plan::ops::sampling::Sampling;
 
 /// Output geometry, instruction set and threads.
@@ -147,8 +146,14 @@ fn split_by<F: Float, const N: usize>(how: Sampling, positions: &[f64], to: &mut
 }
 
 /// Samples of `image` at positions.
-pub(super) fn remap<T: Pixel>(image: View<'_, T>, positions: &Positions<'_>, how: Remap, out: &mut [T], to: &To) {
-    match how.sampling.taps() {
+pub(super) fn remap<T: Pixel>(
+    image: View<'_, T>,
+    positions: &Positions<'_>,
+    how: (Sampling, Border, Option<Scalar>),
+    out: &mut [T],
+    to: &To,
+) {
+    match how.0.taps() {
         1 => remap_by::<T, 1>(image, positions, how, out, to),
         2 => remap_by::<T, 2>(image, positions, how, out, to),
         3 => remap_by::<T, 3>(image, positions, how, out, to),
@@ -161,11 +166,10 @@ pub(super) fn remap<T: Pixel>(image: View<'_, T>, positions: &Positions<'_>, how
 fn remap_by<T: Pixel, const N: usize>(
     image: View<'_, T>,
     positions: &Positions<'_>,
-    remap: Remap,
+    (how, border, outside): (Sampling, Border, Option<Scalar>),
     out: &mut [T],
     to: &To,
 ) {
-    let Remap { sampling: how, border, outside } = remap;
     let To { geometry, rows, threads, isa } = *to;
     let shape = geometry.shape;
     if rows.is_empty() || shape.width == 0 {
