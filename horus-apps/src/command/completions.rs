@@ -21,6 +21,7 @@ pub(super) fn asked(words: &[OsString]) -> Option<Result<String, String>> {
     }
     let usage = "usage: horus completions bash|zsh|fish";
     Some(match rest {
+        [word] if word == "--help" || word == "-h" => Ok(usage.into()),
         [shell] => script(&shell.to_string_lossy()).ok_or_else(|| format!("there is no such shell here; {usage}")),
         _ => Err(usage.into()),
     })

@@ -14,7 +14,12 @@ pub(super) fn asked(words: &[OsString]) -> Option<Result<String, String>> {
     if first != "manual" {
         return None;
     }
-    Some(if rest.is_empty() { Ok(page()) } else { Err("usage: horus manual > horus.1".into()) })
+    let usage = "usage: horus manual > horus.1".to_owned();
+    Some(match rest {
+        [] => Ok(page()),
+        [word] if word == "--help" || word == "-h" => Ok(usage),
+        _ => Err(usage),
+    })
 }
 
 /// A text in roff: without markup of its own, and with that of Markdown as roff's.

@@ -56,6 +56,12 @@ fn the_manual_is_one_page() {
     let dir = tempfile::tempdir().unwrap();
     let page = text(&run(dir.path(), &["manual"]).stdout);
     assert!(page.starts_with(".TH HORUS 1 ") && page.contains("\n.SH ENVIRONMENT\n"), "{page}");
+    for (name, usage) in
+        [("manual", "usage: horus manual > horus.1"), ("completions", "usage: horus completions bash|zsh|fish")]
+    {
+        let help = run(dir.path(), &[name, "--help"]);
+        assert!(help.status.success() && text(&help.stdout).starts_with(usage), "{help:?}");
+    }
     fails(dir.path(), &["manual", "gauss"], 2, &["usage: horus manual > horus.1"]);
 }
 
