@@ -88,3 +88,15 @@ fn nothing_is_kept_where_that_is_not_wanted() {
     let told = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success() && told.contains("no folder to keep the profile in"), "{told}");
 }
+
+#[test]
+fn a_damaged_table_of_launch_shapes_is_not_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("tuning.json");
+    fs::write(&table, "[{\"arch\": ").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_horus-tune"));
+    let output = command.arg("--output").arg(&table).output().expect("it starts");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && told.contains("not a table of launch shapes"), "{told}");
+    assert_eq!(fs::read_to_string(&table).unwrap(), "[{\"arch\": ");
+}

@@ -102,17 +102,27 @@ fn write(path: &Path, old: Vec<Entry>, new: Vec<Entry>) -> Result<()> {
     std::fs::write(path, format!("[\n{}\n]\n", lines.join(",\n"))).map_err(|e| Error::write(path, e))
 }
 
+/// The rows of a table, if there is one.
+fn kept(path: &Path) -> Result<Vec<Entry>> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => serde_json::from_str(&text)
+            .map_err(|e| Error::read(path, format!("not a table of launch shapes, which would be replaced: {e}"))),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(e) => Err(Error::read(path, e)),
+    }
+}
+
 fn run(options: &Options) -> Result<()> {
     let missing = || Error::Config("no path for the table: pass --output, or set HORUS_TUNING or HOME".into());
     let path = options.output.clone().or_else(user_table).ok_or_else(missing)?;
+    let old = match &options.output {
+        Some(path) => kept(path)?,
+        None => user_rows(),
+    };
     let mut found = search(options, DType::F32)?;
     if options.double {
         found.extend(search(options, DType::F64)?);
     }
-    let old = match &options.output {
-        Some(p) => std::fs::read_to_string(p).ok().and_then(|t| serde_json::from_str(&t).ok()).unwrap_or_default(),
-        None => user_rows(),
-    };
     write(&path, old, found)?;
     println!("wrote {}", path.display());
     Ok(())

@@ -19,7 +19,7 @@ fn values_are_taken_or_refused_with_what_is_expected() {
         ("HORUS_FABRIC", "host", "overlap", "expected auto, nccl or host"),
         ("HORUS_OVERLAP", "always", "nccl", "expected auto or always"),
         ("HORUS_STEPS", "8", "0", "expected auto, or a number from 1 to 64"),
-        ("HORUS_STENCIL", "tile", "tiles", "expected auto, stored, pixel or tile"),
+        ("HORUS_STENCIL", "tile", "tiles", "expected auto, stored or tile"),
         (
             "HORUS_TRANSFER",
             "streams:4",
