@@ -105,8 +105,8 @@ HS_FN f64 hs_no_number(f64) { return HS_INFINITY - HS_INFINITY; }
 template <class T> HS_FN T hs_no_number(T) { return (T)0; }
 
 // `count` samples of plane `out_plane` of the result, one per thread: at its own row and column,
-// with VOLUME also at a level; with WITHIN `beyond` where that is not between pixels. `channels` are those of the image, whose extent is depth x height x
-// width.
+// with VOLUME also at a level; with WITHIN, `beyond` where the position is not between pixels.
+// `channels` are those of the image, whose extent is depth x height x width.
 template <int HOW, int BORDER, bool VOLUME, bool WITHIN, int THREADS, class T, class C>
 HS_FN void hs_remap(const T* data, i64 plane, int depth, int height, int width, int channels, const C* levels, i64 levels_plane,
                     const C* rows, i64 rows_plane, const C* columns, i64 columns_plane, i64 count, T* out, i64 out_plane, T v, T beyond) {

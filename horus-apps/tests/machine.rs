@@ -94,9 +94,11 @@ fn a_damaged_table_of_launch_shapes_is_not_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let table = folder.path().join("tuning.json");
     fs::write(&table, "[{\"arch\": ").unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_horus-tune"));
-    let output = command.arg("--output").arg(&table).output().expect("it starts");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && told.contains("not a table of launch shapes"), "{told}");
-    assert_eq!(fs::read_to_string(&table).unwrap(), "[{\"arch\": ");
+    let tune = || Command::new(env!("CARGO_BIN_EXE_horus-tune"));
+    for output in [tune().arg("--output").arg(&table).output(), tune().env("HORUS_TUNING", &table).output()] {
+        let output = output.expect("it starts");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && told.contains("not a table of launch shapes"), "{told}");
+        assert_eq!(fs::read_to_string(&table).unwrap(), "[{\"arch\": ");
+    }
 }

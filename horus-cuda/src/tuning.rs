@@ -195,7 +195,7 @@ pub fn check() -> Result<(), Error> {
 
 /// The rows of the user's table; empty without a table, or with a warning if one that is looked for
 /// by itself is unusable (for one that was asked for: [`check`]).
-pub fn user_rows() -> Vec<Entry> {
+fn user_rows() -> Vec<Entry> {
     let Some(path) = user_table() else { return Vec::new() };
     rows_of(&path).unwrap_or_else(|e| {
         horus_core::warn!("{} is not used: {e}", path.display());
@@ -204,7 +204,7 @@ pub fn user_rows() -> Vec<Entry> {
 }
 
 /// The rows of a table; none if there is no file. The error describes the fault.
-fn rows_of(path: &Path) -> Result<Vec<Entry>, String> {
+pub fn rows_of(path: &Path) -> Result<Vec<Entry>, String> {
     /// Hundreds of times the size of a table.
     const MOST: u64 = 16 << 20;
     let mut text = String::new();

@@ -12,7 +12,7 @@ use clap::Parser;
 use horus::core::ir::kernel::Kernel;
 use horus::prelude::*;
 use horus_cuda::measure::{Bench, SHAPE, TimedKernel, whole};
-use horus_cuda::tuning::{Entry, TunedFamily, user_rows, user_table};
+use horus_cuda::tuning::{Entry, TunedFamily, rows_of, user_table};
 use horus_cuda::workloads::{conv2d, convrot, correlate, pixel_chain, rotate, separable};
 
 /// Searches for the fastest launch shapes on a GPU.
@@ -102,23 +102,11 @@ fn write(path: &Path, old: Vec<Entry>, new: Vec<Entry>) -> Result<()> {
     std::fs::write(path, format!("[\n{}\n]\n", lines.join(",\n"))).map_err(|e| Error::write(path, e))
 }
 
-/// The rows of a table, if there is one.
-fn kept(path: &Path) -> Result<Vec<Entry>> {
-    match std::fs::read_to_string(path) {
-        Ok(text) => serde_json::from_str(&text)
-            .map_err(|e| Error::read(path, format!("not a table of launch shapes, which would be replaced: {e}"))),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(e) => Err(Error::read(path, e)),
-    }
-}
-
 fn run(options: &Options) -> Result<()> {
     let missing = || Error::Config("no path for the table: pass --output, or set HORUS_TUNING or HOME".into());
     let path = options.output.clone().or_else(user_table).ok_or_else(missing)?;
-    let old = match &options.output {
-        Some(path) => kept(path)?,
-        None => user_rows(),
-    };
+    // It would be replaced.
+    let old = rows_of(&path).map_err(|e| Error::read(&path, format!("not a table of launch shapes: {e}")))?;
     let mut found = search(options, DType::F32)?;
     if options.double {
         found.extend(search(options, DType::F64)?);

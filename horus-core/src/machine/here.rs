@@ -102,7 +102,10 @@ pub fn profile(device: &dyn Device) -> Result<Profile> {
     let unified = device.memory().is_unified();
     match PROFILE.path() {
         Some(path) if path.as_os_str() == "default" => return Ok(assumed(hardware, unified)),
-        Some(path) => return read(&path).map_err(|why| PROFILE.refused(&path.display().to_string(), &why)),
+        Some(path) => {
+            let found = read(&path).and_then(|profile| of_memory(profile, unified));
+            return found.map_err(|why| PROFILE.refused(&path.display().to_string(), &why));
+        }
         None => {}
     }
     let kept = folder().map(|f| f.join(file(&hardware))).filter(|path| path.exists());
@@ -119,6 +122,16 @@ pub fn profile(device: &dyn Device) -> Result<Profile> {
         Some(Profile { hardware, ..shipped })
     };
     Ok(kept.or_else(shipped).unwrap_or_else(|| assumed(hardware.clone(), unified)))
+}
+
+/// The profile, if it is of a device whose memory is that of its host, or not, as `unified` says: kernels that one kind
+/// computes the other may not.
+fn of_memory(profile: Profile, unified: bool) -> std::result::Result<Profile, String> {
+    let own = |unified| if unified { "a processor" } else { "a GPU" };
+    match profile.is_unified() == unified {
+        true => Ok(profile),
+        false => Err(format!("it is of {}, for {}", own(!unified), own(unified))),
+    }
 }
 
 /// Reports that a profile is not used, once per process.
@@ -223,7 +236,7 @@ pub(crate) fn gather(comm: &dyn Communicator, mine: Profile) -> Result<Machine> 
         // All ranks parse the same text, so that all have the same numbers.
         let profile: Option<Profile> = serde_json::from_slice(&bytes).ok();
         let profile = profile.filter(|p: &Profile| p.fault().is_none());
-        known.push((*digest, profile.unwrap_or_else(|| Profile::of_default(true))));
+        known.push((*digest, profile.unwrap_or_else(|| Profile::of_default(false))));
     }
     let of = |digest: &u64| known.iter().find(|(d, _)| d == digest).map(|(_, p)| p.clone());
     let ranks = digests.iter().zip(hosts).filter_map(|(d, host)| Some((of(d)?, host as usize)));

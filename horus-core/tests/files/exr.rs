@@ -76,6 +76,21 @@ fn what_is_no_picture_is_refused() {
 }
 
 #[test]
+fn headers_that_mislead_are_refused() {
+    let compressed = b"compression\0compression\0\x01\0\0\0";
+    for number in [10, 11] {
+        let file = with(stored("alpha-rle"), &[&compressed[..], &[1]].concat(), &[&compressed[..], &[number]].concat());
+        assert_eq!(refused(open("a", &file)), "compression by HTJ2K is not supported");
+    }
+    let named = with(stored("window-zips"), b"A\0\x02\0\0\0", b"B\0\x02\0\0\0");
+    assert_eq!(refused(open("a", &named)), "it has several channels B");
+    let side = 32_768u32.to_le_bytes();
+    let tiles = with(stored("tiles-zip"), &[8, 0, 0, 0, 11, 0, 0, 0], &[side, side].concat());
+    let told = refused(open("a", &tiles));
+    assert!(told.starts_with("blocks of 6442450944 bytes exceed the limit"), "{told}");
+}
+
+#[test]
 fn channels_that_are_not_read_are_told() {
     // A name that no other test has.
     let file = with(stored("others-zip"), b"Z\0\x02\0\0\0", b"W\0\x02\0\0\0");
@@ -90,9 +105,12 @@ fn a_file_that_lacks_blocks_or_has_one_twice_is_refused() {
     for cut in [whole.len() - 1, whole.len() / 2, 400, 40, 4] {
         refused(open("a", &whole[..cut]));
     }
-    // The last of two blocks in the place of the first: both begin with the row.
-    let twice = with(whole, &[16, 0, 0, 0], &[0, 0, 0, 0]);
-    refused(open("a", &twice));
+    // The second row in the place of the first. The table of places precedes the first block.
+    let file = stored("alpha-rle");
+    let table = (0..file.len()).find(|at| file[*at..].starts_with(&(at + 8 * HEIGHT).to_le_bytes())).expect("a table");
+    let second = u64::from_le_bytes(*file[table + 8..].first_chunk().expect("a place")) as usize;
+    let twice = [&file[..second], &[0; 4], &file[second + 4..]].concat();
+    assert_eq!(refused(open("a", &twice)), "a block is in the place of another");
 }
 
 #[test]

@@ -23,6 +23,9 @@ use horus_host::host::workers::Workers;
 /// Blocks for each thread that are decoded before their pixels are copied.
 const AT_ONCE: usize = 2;
 
+/// Most bytes of a block: tiles of 2048x2048 pixels of four channels, 256 lines of 65536.
+const MOST_OF_BLOCK: usize = 64 << 20;
+
 /// The first part of a file.
 pub(super) struct Exr<R> {
     reader: Reader<R>,
@@ -33,13 +36,17 @@ pub(super) struct Exr<R> {
 impl<R: BufRead + Seek> Exr<R> {
     pub(super) fn of(from: R) -> Result<(Header, Exr<R>), String> {
         let reader = exr::block::read(from, false).map_err(cause)?;
-        let part = reader.headers().first().ok_or("it has no parts")?;
-        if part.deep {
-            return Err("deep pixels are not supported".into());
-        }
-        if matches!(part.compression, Compression::DWAA(_) | Compression::DWAB(_)) {
+        let part = &reader.headers()[0];
+        match part.compression {
             // The decoder takes what these data say of their length for true.
-            return Err("compression by DWA is not supported".into());
+            Compression::DWAA(_) | Compression::DWAB(_) => return Err("compression by DWA is not supported".into()),
+            Compression::HTJ2K32 | Compression::HTJ2K256 => return Err("compression by HTJ2K is not supported".into()),
+            _ => {}
+        }
+        // As much is allocated for a block before it is read, whatever the file has.
+        if let Some(large) = reader.headers().iter().map(Part::max_block_byte_size).find(|bytes| *bytes > MOST_OF_BLOCK)
+        {
+            return Err(format!("blocks of {large} bytes exceed the limit of {MOST_OF_BLOCK}"));
         }
         let places = places(part)?;
         let Vec2(width, height) = part.layer_size;
@@ -62,7 +69,9 @@ impl<R: BufRead + Seek> Exr<R> {
         let part = self.part();
         let (Vec2(width, height), most) = (part.layer_size, part.max_block_pixel_size());
         let block = width.min(most.0).saturating_mul(height.min(most.1)).saturating_mul(part.channels.bytes_per_pixel);
-        block.saturating_mul(part.chunk_count.min(AT_ONCE * workers.threads())) as u64
+        // Compressed, decompressed and between both; and a place in the file of each block.
+        let places = self.reader.headers().iter().map(|part| part.chunk_count).sum::<usize>().saturating_mul(100);
+        (3 * block).saturating_mul(part.chunk_count.min(AT_ONCE * workers.threads())).saturating_add(places) as u64
     }
 
     /// Decodes the pixels, interleaved.
@@ -134,6 +143,9 @@ fn places(part: &Part) -> Result<Vec<Option<usize>>, String> {
         wanted.push("A");
     }
     for (channel, name) in stored.iter().zip(&names) {
+        if wanted.contains(&name.as_str()) && names.iter().filter(|n| *n == name).count() > 1 {
+            return Err(format!("it has several channels {name}"));
+        }
         if channel.sample_type == SampleType::U32 && wanted.contains(&name.as_str()) {
             return Err(format!("its channel {name} has integers of 32 bits"));
         }

@@ -22,7 +22,6 @@ mod region;
 use super::Aim;
 use crate::ir::graph::{Graph, Node, NodeId};
 use crate::ir::kernel::{Kernel, Leaf, LeafOp, MapKernel, Source, Stage};
-use crate::machine::Profile;
 use region::Region;
 pub(super) use region::{MAX_FILTERS, MAX_MEMBERS, MAX_PLANES, MAX_STAGES, SMALL_FILTER};
 
@@ -39,8 +38,7 @@ const MAX_REPEATED: usize = 8;
 
 /// Fuses kernels where possible. Absorbed nodes stay in the graph, dead.
 pub fn fuse(graph: Graph<Kernel>, aim: &Aim<'_>) -> Graph<Kernel> {
-    let on_hosts = aim.machine.profiles().iter().all(Profile::is_unified);
-    let facts = Facts::of(&graph, if on_hosts { usize::MAX } else { MAX_COLUMN });
+    let facts = Facts::of(&graph, if aim.machine.is_unified() { usize::MAX } else { MAX_COLUMN });
     let mut absorbed = vec![false; graph.nodes.len()];
     let mut out = graph.clone();
     let mut region = Region::new(&graph, &facts);

@@ -1,12 +1,11 @@
 //! Prologues: nodes read only by the filters and shifts of one kernel become *chains* of that
-//! kernel, evaluated around its pixels and never stored. A chain is made of pixel operations, shifts or,
-//! on CPUs, filters of a few taps, and may read chains itself.
+//! kernel, evaluated around its pixels and never stored. A chain is made of pixel operations,
+//! shifts or, on CPUs, filters of a few taps, and may read chains itself.
 //!
 //! A pixel is then evaluated more than once: by each row pass over the chain, and wherever two tiles
-//! overlap. That pays while the filters are short or the
-//! operations read few images, as predicted from the machine profile; otherwise, the chain is a
-//! kernel of its own, and then only a conversion at its end becomes a chain ([`narrow`]). [`Stencil`]
-//! forces the choice.
+//! overlap. That pays while the filters are short or the operations read few images, as predicted
+//! from the machine profile; otherwise, the chain is a kernel of its own, and then only a conversion
+//! at its end becomes a chain ([`narrow`]). [`Stencil`] forces the choice.
 //!
 //! The border mode of a chain's reader defines its values beyond the edges. Ranks exchange as many
 //! rows as all filters together read. Equal steps of a loop stay separate: temporal blocking

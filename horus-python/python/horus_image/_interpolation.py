@@ -19,7 +19,7 @@ from ._complex import by_parts
 from ._dtype import NATIVE, rounded
 from ._image import Image
 from ._kept import kept, refuse
-from ._sampling import interpolated_singly, is_held, mapped, sampled, within
+from ._sampling import interpolated_singly, is_held, mapped, sampled
 from ._splines import coefficients, prefiltered, spline_mode, spline_order, weights
 from ._values import Value, correlated, edge, filtered, for_each, number
 
@@ -176,12 +176,6 @@ def affine(
             core, pad = prefiltered(value.like(core, NATIVE["f64"]), order, axes, mode, cval)
         kept = None if scaled is None else scaled[apart:]
         at = _affine_positions(value, matrix[apart:, apart:], offset[apart:], shape[apart:], kept)
-        if mode == "constant":
-            # Beyond the edges nothing is sampled.
-            at = [
-                _horus.select(within(None, place, extent), place, math.nan)
-                for place, extent in zip(at, value.shape[apart:], strict=True)
-            ]
         found = sampled(value, core, at, order, mode, cval, pad)
         found = found if integers else rounded(found, dtype)
         return Value(found, dtype, shape, value.session, value.channels)

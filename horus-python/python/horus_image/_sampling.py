@@ -38,11 +38,6 @@ def is_held(value: Value, order: int, dtype: DType, cval: float) -> bool:
     return unsigned and value.dtype.itemsize <= dtype.itemsize < 8 and 0.0 <= cval <= np.iinfo(dtype).max
 
 
-def within(inside: _horus.Image | None, at: _horus.Image, extent: int) -> _horus.Image:
-    here = _horus.logic("and", _horus.compare("ge", at, 0.0), _horus.compare("le", at, float(extent - 1)))
-    return here if inside is None else _horus.logic("and", inside, here)
-
-
 def sampled(
     value: Value, core: _horus.Image, at: list[_horus.Image], order: int, mode: str, cval: float, pad: int
 ) -> _horus.Image:
@@ -51,12 +46,9 @@ def sampled(
     extents = value.shape[value.ndim - len(at) :]
     if pad or mode == "wrap" or max(extents) > _SINGLE or any(place.dtype != at[0].dtype for place in at):
         at = [place if place.dtype == "f64" else _horus.convert(place, "f64") for place in at]
-    inside, places = None, []
+    places = []
     for place, extent in zip(at, extents, strict=True):
-        if mode == "constant" and pad:
-            inside = within(inside, place, extent)
-        elif mode == "wrap":
-            place = _wrapped(place, extent)
+        place = _wrapped(place, extent) if mode == "wrap" else place
         places.append(_horus.binary("add", place, float(pad)) if pad else place)
     # In these modes SciPy mirrors what splines read beyond the edges.
     beyond = "mirror" if mode in ("constant", "wrap") else border
@@ -67,9 +59,8 @@ def sampled(
     if len(places) == 2 and places[0].shape[0] > 1:
         core, beside = _beside(core, beyond, order, rows=False)
         places.insert(0, _everywhere(places[0], beside))
-    # Positions are rounded when pixels are added before them, so that these are tested themselves.
-    found = _horus.remap(core, places, order, beyond, cval, mode == "constant" and not pad)
-    return found if inside is None else _horus.select(inside, found, cval)
+    # In this mode no pixels are added before the first, to which positions would be rounded.
+    return _horus.remap(core, places, order, beyond, cval, mode == "constant")
 
 
 def _beside(core: _horus.Image, mode: str, order: int, rows: bool) -> tuple[_horus.Image, int]:

@@ -36,7 +36,7 @@ pub(super) fn source_aligned(kernel: &MapKernel, source: Source) -> Expr {
     match source {
         Source::Chain(c) => {
             let parts = loaded(&kernel.chains[c]).map(|i| name(format_args!("p.aligned{i}")));
-            // A chain of constants alone, or of filters, reads no rows directly.
+            // A chain of constants alone, or of shifts, reads no rows directly.
             parts.reduce(|a, b| a.with(Operator::And, b)).unwrap_or_else(|| name("true"))
         }
         Source::Input(i) => name(format_args!("p.aligned{i}")),

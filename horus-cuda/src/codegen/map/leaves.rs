@@ -251,10 +251,9 @@ impl MapGenerator<'_> {
 
     /// Image reads for a leaf without a tile.
     fn reads(&self, l: usize) -> usize {
-        let leaf = &self.kernel.leaves[l];
-        let chain = if let Source::Chain(c) = leaf.source() { self.kernel.chains[c].reads_per_pixel() } else { 1 };
-        let taps = if let LeafOp::Correlate(_, f, _) = &leaf.op { f.taps().len() } else { 1 };
-        taps * chain * self.block.rows * self.block.cols
+        let source = self.kernel.leaves[l].source();
+        let chain = if let Source::Chain(c) = source { self.kernel.chains[c].reads_per_pixel() } else { 1 };
+        chain * self.block.rows * self.block.cols
     }
 
     /// A filter whose tile does not fit in shared memory.
