@@ -248,6 +248,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_profile_of_the_other_kind_of_device_is_refused() {
+        let of = |kind, device| of_memory(Profile::of_default(kind), device).err();
+        assert_eq!((of(true, true), of(false, false)), (None, None));
+        assert_eq!(of(true, false).as_deref(), Some("it is of a processor, for a GPU"));
+        assert_eq!(of(false, true).as_deref(), Some("it is of a GPU, for a processor"));
+    }
+
+    #[test]
     fn the_tightest_group_bounds_memory() {
         let root = tempfile::tempdir().unwrap();
         let job = root.path().join("batch/job");

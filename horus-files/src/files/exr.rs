@@ -23,7 +23,7 @@ use horus_host::host::workers::Workers;
 /// Blocks for each thread that are decoded before their pixels are copied.
 const AT_ONCE: usize = 2;
 
-/// Most bytes of a block: tiles of 2048x2048 pixels of four channels, 256 lines of 65536.
+/// Most bytes of a block: 2048x2048 pixels of a tile, or 32 lines of 131072, of four channels.
 const MOST_OF_BLOCK: usize = 64 << 20;
 
 /// The first part of a file.
