@@ -5,20 +5,25 @@
 # ends when a host dies. Takes half a minute, needs root, and says so in one line where it cannot run.
 #
 #   scripts/hosts.sh BIN     BIN: folder of programs built with the feature `mpi`, such as target/release
+#   scripts/hosts.sh --clusters MBIT_S,MS BIN HOSTS COMMAND...
+#                            runs a command (as /mnt/bin/blocks) on HOSTS (as h0,h2), a rank each, instead: h0 and h1 are one
+#                            cluster, h2 and h3 another, joined by a link of this rate and latency (scripts/slow_link.py)
 set -euo pipefail
 
 untested() { echo "several hosts: not tested here: $*"; exit 0; }
 fail() { echo "several hosts: failed: $*" >&2; exit 1; }
 
 if [ "${1:-}" != --inside ]; then
-  [ $# = 1 ] || { sed -n 's/^#   //p' "$0" >&2; exit 2; }
-  for program in convrot conv2d convuv horus jacobi; do [ -x "$1/$program" ] || fail "no $program in $1"; done
+  link="" programs=(convrot conv2d convuv horus jacobi)
+  if [ "${1:-}" = --clusters ]; then link=${2:-} programs=(); shift $(($# > 1 ? 2 : 1)); fi
+  [ $# = 1 ] || { [ -n "$link" ] && [ $# -gt 2 ]; } || { sed -n 's/^#   //p' "$0" >&2; exit 2; }
+  for program in "${programs[@]}"; do [ -x "$1/$program" ] || fail "no $program in $1"; done
   [ "$(uname -s)" = Linux ] && [ "$(id -u)" = 0 ] || untested "needs root on Linux"
   for tool in mpirun unshare nsenter ip; do command -v $tool >/dev/null || untested "no $tool"; done
   spaces=(unshare --net --uts --ipc --mount --pid --fork --mount-proc --kill-child=KILL)
   "${spaces[@]}" true 2>/dev/null || untested "namespaces cannot be made"
   # The first host holds the others. However it ends, its processes, links and files end with it: nothing needs to be removed.
-  "${spaces[@]}" bash "$(realpath "$0")" --inside "$(realpath "$1")" &
+  "${spaces[@]}" bash "$(realpath "$0")" --inside "$link" "$(realpath "$1")" "${@:2}" &
   first=$!
   trap 'kill -KILL $first 2>/dev/null || true' EXIT
   trap 'exit 130' INT
@@ -27,8 +32,11 @@ if [ "${1:-}" != --inside ]; then
 fi
 
 # From here on within the first host, h0.
-bin=$2
-assets=$(realpath "$(dirname "$0")/../assets")
+link=$2 bin=$3
+shift 3
+count=$([ -n "$link" ] && echo 4 || echo 3)
+scripts=$(realpath "$(dirname "$0")")
+assets=$scripts/../assets
 for name in $(env | sed -n 's/^\(\(HORUS\|OMPI\|PRTE\|PMIX\|PMI\|XDG\|MPICH\|HYDRA\)_[A-Za-z_]*\)=.*/\1/p') TMPDIR; do
   unset "$name"
 done
@@ -41,7 +49,7 @@ share() {
   mkdir /mnt/bin /mnt/assets
   mount --bind "$bin" /mnt/bin
   mount --bind "$assets" /mnt/assets
-  printf '%s\n' '127.0.0.1 localhost' "$net.1 h0" "$net.2 h1" "$net.3 h2" >/mnt/names
+  printf '%s\n' '127.0.0.1 localhost' "$net.1 h0" "$net.2 h1" "$net.3 h2" "$net.4 h3" >/mnt/names
   mount --bind /mnt/names /etc/hosts
   cat >/mnt/agent <<'AGENT'
 #!/usr/bin/env bash
@@ -69,8 +77,18 @@ set_up() {
   ip link add eth0 type bridge
   ip address add $net.1/24 dev eth0
   ip link set eth0 up
+  if [ -n "$link" ]; then
+    # Few large frames, which the link's program can keep up with.
+    ip link add far type bridge
+    ip link set far up
+    local end
+    for end in near away; do ip tuntap add dev $end mode tap; ip link set $end mtu 65000 up; done
+    ip link set near master eth0
+    ip link set away master far
+    python3 "$scripts/slow_link.py" near away "${link%,*}" "${link#*,}" >/mnt/link 2>&1 &
+  fi
   local n tries init
-  for n in 1 2; do
+  for ((n = 1; n < count; n++)); do
     # Its first process is a shell, which reaps the processes of jobs.
     # shellcheck disable=SC2016
     unshare --net --uts --ipc --mount --pid --fork --mount-proc --kill-child=KILL bash -euc '
@@ -85,7 +103,8 @@ set_up() {
     done
     echo "$init" >/mnt/h$n
     ip link add h$n type veth peer name eth0 netns "$init"
-    ip link set h$n master eth0 up
+    if [ -n "$link" ]; then ip link set h$n mtu 65000; nsenter --net --target "$init" ip link set eth0 mtu 65000; fi
+    if [ -n "$link" ] && [ $n -ge 2 ]; then ip link set h$n master far up; else ip link set h$n master eth0 up; fi
     nsenter --net --target "$init" ip address add $net.$((n + 1))/24 dev eth0
     nsenter --net --target "$init" ip link set eth0 up
   done
@@ -100,22 +119,29 @@ trap - ERR
 cd /tmp
 
 # Five ranks, two of them on h0.
-hosts=h0:2,h1:2,h2:1
+hosts=h0:2,h1:2,h2:1 ranks=5 limit=30
 open_mpi=$(mpirun --version | grep -c 'Open MPI' || true)
 # `hosted WORDS`: a job; `hosted NAME=VALUE WORDS` passes a variable on to all ranks, which MPI does for its own only.
 hosted() {
   local words
   if [ "$open_mpi" = 1 ]; then
     words=(--allow-run-as-root --host "$hosts" --mca plm_rsh_agent /mnt/agent --mca plm_rsh_no_tree_spawn 1
-      --mca oob_tcp_if_include "$net.0/24" --mca btl_tcp_if_include "$net.0/24" --mca rmaps_base_oversubscribe 1
+      --mca oob_tcp_if_include "$net.0/24" --mca btl_tcp_if_include "$net.0/24" --mca rmaps_base_oversubscribe 1 --bind-to none
       --mca oob_tcp_keepalive_time 1 --mca oob_tcp_keepalive_intvl 1 --mca oob_tcp_keepalive_probes 3)
     if [[ $1 == *=* ]]; then words+=(-x "$1"); shift; fi
   else # MPICH
     words=(-launcher ssh -launcher-exec /mnt/agent -iface eth0 -hosts "$hosts")
     if [[ $1 == *=* ]]; then words+=(-genv "${1%%=*}" "${1#*=}"); shift; fi
   fi
-  timeout -k 5 30 mpirun "${words[@]}" -n 5 "$@"
+  timeout -k 5 "$limit" mpirun "${words[@]}" -n "$ranks" "$@"
 }
+if [ -n "$link" ]; then
+  hosts=$1 limit=600
+  ranks=$(tr ',' '\n' <<<"$hosts" | wc -l)
+  shift
+  hosted "$@"
+  exit
+fi
 said=$(hosted uname -n 2>&1) || untested "a job fails: $(grep -m 1 '[a-z]' <<<"$said")"
 [ "$(grep '^h[0-9]$' <<<"$said" | sort | tr '\n' ' ')" = "h0 h0 h1 h1 h2 " ] || untested "ranks are on other hosts: ${said//$'\n'/ }"
 

@@ -1,10 +1,11 @@
 //! Masked loops on several ranks in strips and in blocks: what is computed and sent for a step, and its time. `cargo run
-//! --release -p horus-apps --example blocks -- RANKS DEVICE`, by default 4 ranks, which are threads, on `cpu`.
+//! --release -p horus-apps --example blocks -- RANKS DEVICE`, by default 4 ranks, which are threads, on `cpu`. Ranks that
+//! `mpirun` started are those of MPI, and numbers those of rank 0.
 
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use horus::comm::ThreadComm;
+use horus::comm::{Alone, Communicator, ThreadComm};
 use horus::prelude::*;
 use horus_partition::{Blocks, Mask, Scheme, Seams};
 
@@ -36,52 +37,91 @@ fn processor() -> f64 {
     ticks.filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
 
-/// Runs a program on ranks: its result; messages, bytes, seconds and seconds of processors of a step; and what is told of
-/// blocks.
+/// What a rank has measured.
+struct Measured {
+    result: Vec<f64>,
+    /// Messages, bytes, seconds, and seconds of processors of a step.
+    step: [f64; 4],
+    /// What is told of blocks.
+    told: String,
+}
+
+/// Runs a program on the ranks of a communicator, in blocks if there is a map.
+fn measured(
+    comm: Arc<dyn Communicator>,
+    device: &str,
+    program: Program,
+    mask: &Mask,
+    map: Option<&BlockMap>,
+) -> Result<Measured> {
+    const STEPS: [usize; 2] = [4, 24];
+    let told = Arc::new(Mutex::new(String::new()));
+    let sink = Arc::clone(&told);
+    let explained = move |text: &str| {
+        if let (Some(text), Ok(mut told)) = (text.strip_prefix("blocks:\n"), sink.lock()) {
+            text.clone_into(&mut told);
+        }
+    };
+    let session = Session::builder().device(device).communicator(comm).explain(explained).build()?;
+    session.place(map.cloned())?;
+    program(&session, mask, STEPS[0])?;
+    let mut result = Vec::new();
+    let mut differences: Vec<[f64; 4]> = Vec::new();
+    for _ in 0..3 {
+        let each = STEPS.map(|steps| -> Result<[f64; 4]> {
+            let (before, start, used) = (session.stats().sent, Instant::now(), processor());
+            result = program(&session, mask, steps)?;
+            let (after, seconds) = (session.stats().sent, start.elapsed().as_secs_f64());
+            let sent = [after.messages - before.messages, after.bytes - before.bytes].map(|n| n as f64);
+            Ok([sent[0], sent[1], seconds, processor() - used])
+        });
+        let [few, many] = each;
+        let (few, many) = (few?, many?);
+        differences.push([0, 1, 2, 3].map(|i| (many[i] - few[i]) / (STEPS[1] - STEPS[0]) as f64));
+    }
+    let step = [0, 1, 2, 3].map(|i| {
+        differences.sort_by(|a, b| a[i].total_cmp(&b[i]));
+        differences[1][i]
+    });
+    let told = told.lock().map(|told| told.clone()).unwrap_or_default();
+    Ok(Measured { result, step, told })
+}
+
+/// Runs a program on the ranks that a launcher started, or on threads: messages and bytes of all of these, and the times of
+/// the slowest.
 fn run(
     (ranks, device): (usize, &str),
     program: Program,
     mask: &Mask,
     map: Option<&BlockMap>,
 ) -> (Vec<f64>, [f64; 4], String) {
-    const STEPS: [usize; 2] = [4, 24];
-    let made = ThreadComm::run(ranks, |comm| -> Result<_> {
-        let told = Arc::new(Mutex::new(String::new()));
-        let sink = Arc::clone(&told);
-        let explained = move |text: &str| {
-            if let (Some(text), Ok(mut told)) = (text.strip_prefix("blocks:\n"), sink.lock()) {
-                text.clone_into(&mut told);
-            }
-        };
-        let session = Session::builder().device(device).communicator(Arc::new(comm)).explain(explained).build()?;
-        session.place(map.cloned())?;
-        let mut seen = Vec::new();
-        for steps in [STEPS[0], STEPS[0], STEPS[1]] {
-            let (before, start, used) = (session.stats().sent, Instant::now(), processor());
-            let result = program(&session, mask, steps)?;
-            let after = session.stats().sent;
-            let sent = [after.messages - before.messages, after.bytes - before.bytes].map(|n| n as f64);
-            seen.push((result, [sent[0], sent[1], start.elapsed().as_secs_f64(), processor() - used]));
-        }
-        let told = told.lock().map(|told| told.clone()).unwrap_or_default();
-        Ok((seen, told))
-    });
-    let made: Result<Vec<_>> = made.into_iter().collect();
-    let made = made.unwrap_or_else(|e| panic!("{e}"));
-    let of = |i: usize| {
-        let each: Vec<f64> =
-            made.iter().map(|(seen, _)| (seen[2].1[i] - seen[1].1[i]) / (STEPS[1] - STEPS[0]) as f64).collect();
-        // Messages and bytes of all ranks; the times of the slowest.
-        if i < 2 { each.iter().sum() } else { each.iter().copied().fold(0.0, f64::max) }
+    let launched = horus::ranks().expect("ranks");
+    let made = if launched.size() > 1 {
+        vec![measured(launched, device, program, mask, map)]
+    } else {
+        ThreadComm::run(ranks, |comm| measured(Arc::new(comm), device, program, mask, map))
     };
-    (made[0].0[2].0.clone(), [0, 1, 2, 3].map(of), made[0].1.clone())
+    let made: Result<Vec<Measured>> = made.into_iter().collect();
+    let mut made = made.unwrap_or_else(|e| panic!("{e}"));
+    let of = |i: usize| {
+        let each = made.iter().map(|rank| rank.step[i]);
+        if i < 2 { each.sum() } else { each.fold(0.0, f64::max) }
+    };
+    let step = [0, 1, 2, 3].map(of);
+    let Measured { result, told, .. } = made.swap_remove(0);
+    (result, step, told)
 }
 
 fn main() {
-    let ranks: usize = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(4);
+    let launched = horus::ranks().expect("ranks");
+    let threads = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(4);
+    let ranks: usize = if launched.size() > 1 { launched.size() } else { threads };
+    macro_rules! say {
+        ($($what:tt)*) => { if launched.rank() == 0 { println!($($what)*) } };
+    }
     let planet = Mask::synthetic(720, 480, 1).expect("a planet");
     let device = std::env::args().nth(2).unwrap_or("cpu".into());
-    let alone = Session::builder().device("cpu").build().expect("a session");
+    let alone = Session::builder().device("cpu").communicator(Arc::new(Alone)).build().expect("a session");
     let small = Mask::new(128, 64, vec![true; 128 * 64]).expect("a mask");
     let salt = ocean(&alone, &small, 0).expect("an ocean");
     let basin = Mask::new(128, 64, salt[..128 * 64].iter().map(|t| *t != 0.0).collect()).expect("a mask");
@@ -89,9 +129,9 @@ fn main() {
         [("heat", heat, &planet, 20, 2), ("ocean", ocean, &basin, 8, 3)];
     for (name, program, mask, size, halo) in programs {
         let sea = 100.0 * mask.sea() as f64 / (mask.width() * mask.height()) as f64;
-        println!("{name}: {} x {} points, {sea:.1} % sea, {ranks} ranks", mask.width(), mask.height());
+        say!("{name}: {} x {} points, {sea:.1} % sea, {ranks} ranks", mask.width(), mask.height());
         let shown = |name: &str, [messages, bytes, seconds, processors]: [f64; 4]| {
-            println!(
+            say!(
                 "{name:14} {messages:6.1} messages, {bytes:9.0} bytes, {seconds:.4} s, {processors:.4} s of processors a step"
             );
         };
@@ -107,7 +147,7 @@ fn main() {
             let (got, each, told) = run((ranks, &device), program, mask, Some(&map));
             assert!(got.iter().zip(&want).all(|(a, b)| a.to_bits() == b.to_bits()), "{name}, {}", scheme.name());
             shown(scheme.name(), each);
-            print!("{told}");
+            say!("{}", told.trim_end());
         }
     }
 }

@@ -84,7 +84,6 @@ impl Copies {
         match side {
             HostSide::Pinned => self.pinned,
             HostSide::Staged => self.staged,
-            HostSide::Mapped => self.mapped,
         }
     }
 }
@@ -149,22 +148,29 @@ impl Profile {
     }
 
     /// [`Profile::launch`] with part of its traffic in the host's memory (thesis, section 5.2.3):
-    /// the bus works in both directions, concurrently with memory and arithmetic. Rows around tiles
-    /// cross the bus once for each tile.
+    /// the bus works in both directions, concurrently with memory and arithmetic. Tiles of filters
+    /// that reach further than a row cross the bus with all that lies around them.
     pub fn launch_over(&self, work: &KernelWork, bus: OverBus) -> Cost {
+        /// Rows above and below a pixel that tiles find in a cache.
+        const BESIDE: usize = 2;
+        /// Slowdown of a kernel's reads and stores of the host's memory when both take as long: 25.5 ms for 1 GiB each way on
+        /// an H200, where the reads alone take 20.9 and the stores 20.4 (`benches/results/2026-11-27-copies.md`).
+        const BOTH_WAYS: f64 = 1.22;
         let here = self.launch(work);
         if bus == OverBus::NONE || work.bytes() == 0 {
             return here;
         }
-        let of = |copies: &Copies| if work.family.is_tiled() { copies.tiled } else { copies.mapped };
+        let around = work.family.is_tiled() && work.reach > BESIDE;
+        let of = |copies: &Copies| if around { copies.tiled } else { copies.mapped };
         let (up, down) = (of(&self.upload), of(&self.download));
-        let read = bus.read * (1.0 + self.around(work.reach));
-        let (read, written) = (read / up.bandwidth, bus.written / down.bandwidth);
+        let (read, written) = (bus.read / up.bandwidth, bus.written / down.bandwidth);
         let latency = if read > 0.0 { up.latency } else { down.latency };
-        let slowdown = if read.min(written) > 0.5 * read.max(written) { self.both_ways } else { 1.0 };
+        let slowdown = if read.min(written) > 0.5 * read.max(written) { BOTH_WAYS } else { 1.0 };
         let (here_alone, over) = (here.seconds - self.launch.device, read.max(written) * slowdown + latency);
         let bound = if over > here_alone { Bound::Bus } else { here.bound };
-        Cost { seconds: self.launch.device + over.hypot(here_alone), bound }
+        // A kernel that computes for long has few reads and stores on their way: with 43 x 43 taps it takes the sum.
+        let both = if here.bound == Bound::Arithmetic { over + here_alone } else { over.hypot(here_alone) };
+        Cost { seconds: self.launch.device + both, bound }
     }
 
     /// Ratio of pixels computed by several steps to pixels stored: on a GPU, all pixels of each
@@ -211,11 +217,6 @@ impl Profile {
     /// The link between ranks: from device to device, or through hosts, with an assumed network.
     pub fn link(&self, direct: bool) -> Link {
         if direct { self.links.peers } else { self.links.network }
-    }
-
-    /// Slowdown of copies in both directions when both run concurrently.
-    pub fn slowdown_of_both_ways(&self) -> f64 {
-        self.both_ways
     }
 
     /// Additional seconds of a launch split by two more parts, without the pixels: launch overhead

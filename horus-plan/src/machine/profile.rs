@@ -79,8 +79,6 @@ pub enum HostSide {
     Pinned,
     /// Pageable: the host's threads copy through page-locked buffers.
     Staged,
-    /// Page-locked and mapped: kernels access it directly.
-    Mapped,
 }
 
 /// Copies in one direction.
@@ -92,7 +90,7 @@ pub struct Copies {
     pub staged: Line,
     /// By kernels that access images pixel by pixel.
     pub mapped: Line,
-    /// By kernels that work in tiles.
+    /// By filters that read more than the rows beside a pixel, in tiles.
     pub tiled: Line,
 }
 
@@ -194,7 +192,7 @@ fn time(seconds: f64) -> bool {
 
 impl Profile {
     /// The version that this Horus writes and reads.
-    pub const VERSION: u32 = 6;
+    pub const VERSION: u32 = 7;
 
     /// Bytes per second between a host and a device that computes on the host's memory: no copies
     /// are made.

@@ -130,18 +130,21 @@ fn gpu() -> Profile {
 
 /// An H200 by PCIe 5, driver 580.
 fn h200() -> Profile {
-    let copies = Copies {
-        pinned: Line { latency: 8e-6, overhead: 4e-6, gap: 3e-6, bandwidth: 55.0 * GB },
+    let mapped = Line { latency: 2e-6, overhead: 0.0, gap: 0.0, bandwidth: 51.0 * GB };
+    let upload = Copies {
+        pinned: Line { latency: 5e-6, overhead: 7e-6, gap: 6e-6, bandwidth: 54.5 * GB },
         staged: Line { latency: 20e-6, overhead: 4e-6, gap: 3e-6, bandwidth: 40.0 * GB },
-        mapped: Line { latency: 2e-6, overhead: 0.0, gap: 0.0, bandwidth: 50.0 * GB },
-        tiled: Line { latency: 2e-6, overhead: 0.0, gap: 0.0, bandwidth: 50.0 * GB },
+        mapped,
+        tiled: Line { bandwidth: 13.0 * GB, ..mapped },
     };
+    let download =
+        Copies { pinned: Line { latency: 0.0, overhead: 12e-6, gap: 12e-6, ..upload.pinned }, tiled: mapped, ..upload };
     Profile {
         hardware: Hardware { device: "NVIDIA H200".into(), driver: String::new(), host: String::new(), threads: 16 },
         origin: ProfileOrigin::Shipped,
-        upload: copies,
-        download: copies,
-        both_ways: 1.15,
+        upload,
+        download,
+        both_ways: 1.12,
         // Device: everyday kernels of 64 to 512 squared, whose first blocks read before they compute
         // (`benches/results/2026-11-26-small-images.md`); empty ones take 2.1 us.
         launch: Launching { host: 5e-6, device: 4e-6 },

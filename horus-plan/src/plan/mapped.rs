@@ -9,11 +9,14 @@
 use std::ops::Range;
 
 use super::draft::Draft;
+use super::launches::LaunchedNodes;
+use super::movement::work_of;
 use super::setting::{Mode, Transfer};
 use super::state::Residency;
 use super::step::{Action, PlanStep};
 use crate::ir::graph::NodeId;
 use crate::ir::kernel::{Distribution, Kernel};
+use horus_base::shape::Window;
 
 /// The images that are not copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,8 +62,20 @@ impl Mapped {
             return Mapped::none();
         }
         let steps = &draft.steps[run.clone()];
+        // Tiles read pixels several times, over the bus each time.
+        let in_tiles = |n: NodeId| {
+            steps.iter().any(|s| match &s.action {
+                Action::Launch { node, .. } if draft.graph.node(*node).inputs.contains(&n) => {
+                    let launched = LaunchedNodes::alone(draft.graph, node);
+                    let rows = Window::whole(draft.graph.node(*node).shape.height);
+                    work_of(draft.graph, &launched, rows).family.is_tiled()
+                }
+                _ => false,
+            })
+        };
+        let read = |n: NodeId| is_locked(draft, n) && (draft.setting.transfer != Transfer::Auto || !in_tiles(n));
         let sources = steps.iter().filter_map(|s| match s.action {
-            Action::Upload { node, .. } if way == Way::Both && is_locked(draft, node) => Some(node),
+            Action::Upload { node, .. } if way == Way::Both && read(node) => Some(node),
             _ => None,
         });
         let launched = |n: NodeId| steps.iter().any(|s| matches!(s.action, Action::Launch { node, .. } if node == n));

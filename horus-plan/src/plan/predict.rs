@@ -89,6 +89,11 @@ pub fn predict(plan: &Plan) -> Prediction<'_> {
     Prediction { plan, steps, seconds }
 }
 
+/// Seconds that two copies share.
+pub(super) fn overlap(a: [f64; 2], b: [f64; 2]) -> f64 {
+    (a[1].min(b[1]) - a[0].max(b[0])).max(0.0)
+}
+
 /// The ranks whose slowest determines the time of a step.
 #[derive(Clone, Copy)]
 pub(super) struct Ranks<'a> {
@@ -133,6 +138,8 @@ pub(super) struct Clock<'a> {
     host: f64,
     /// Time when each queue is free.
     free: [f64; 5],
+    /// The last copy to the device, and the last to the host: when they begin and end.
+    copies: [[f64; 2]; 2],
     timings: Vec<Timing>,
 }
 
@@ -144,14 +151,16 @@ impl<'a> Clock<'a> {
         each: &mut dyn FnMut(usize, Option<LaunchedNodes<'_>>, StepCost),
     ) -> (Vec<Timing>, f64) {
         let profile = ranks.machine.of(0);
-        let mut clock = Clock { plan, ranks, profile, host: 0.0, free: [0.0; 5], timings: Vec::new() };
+        let mut clock =
+            Clock { plan, ranks, profile, host: 0.0, free: [0.0; 5], copies: [[0.0; 2]; 2], timings: Vec::new() };
         let mut follower = Follower::new(plan, false);
         let launches = plan.launches();
         for (i, step) in plan.steps.iter().enumerate() {
             let place = (follower.on_root(step.action), follower.on_device(step.action));
             let bytes = follower.step(step.action).unwrap_or(0);
             let cost = clock.takes(step.action, launches.at(i), bytes, place, &|n| follower.is_mapped(n));
-            clock.step(i, cost.seconds, cost.bounded);
+            let stores = matches!(step.action, Action::Launch { node, .. } if follower.is_mapped(node));
+            clock.step(i, cost.seconds, cost.bounded, stores);
             each(i, launches.at(i), cost);
         }
         let end = clock.timings.iter().map(|t| t.end).fold(clock.host, f64::max);
@@ -278,8 +287,8 @@ impl<'a> Clock<'a> {
         rows * node.shape.width * node.shape.planes() * node.dtype.size()
     }
 
-    /// Puts a step into its queue.
-    fn step(&mut self, i: usize, seconds: f64, bounded: Bounded) {
+    /// Puts a step into its queue. Uploads make way for a launch that `stores` to the host's memory.
+    fn step(&mut self, i: usize, seconds: f64, bounded: Bounded, stores: bool) {
         let step = &self.plan.steps[i];
         let queue = step.action.queue();
         let waited = step.waits.iter().filter_map(|w| self.timings.get(*w)).map(|t| t.end).fold(0.0, f64::max);
@@ -294,8 +303,17 @@ impl<'a> Clock<'a> {
             }
         };
         let start = self.host.max(free).max(waited);
-        let end = start + seconds;
+        let start = if stores { start.max(self.free[Queue::Upload as usize]) } else { start };
+        let mut end = start + seconds;
+        if let Queue::Upload | Queue::Download = queue {
+            let back = usize::from(queue == Queue::Download);
+            end += (self.profile.both_ways - 1.0) * overlap([start, end], self.copies[1 - back]);
+            self.copies[back] = [start, end];
+        }
         self.free[queue as usize] = end;
+        if stores {
+            self.free[Queue::Upload as usize] = end;
+        }
         // Transfers through the host block its thread, which then issues no other work to the
         // device.
         let by_host = match step.action {
@@ -311,7 +329,12 @@ impl<'a> Clock<'a> {
         if by_host {
             self.host = end;
         } else if queue != Queue::Host {
-            self.host += if seconds > 0.0 { self.profile.launch.host } else { 0.0 };
+            let issued = match queue {
+                Queue::Upload => self.profile.upload.pinned.overhead,
+                Queue::Download => self.profile.download.pinned.overhead,
+                _ => self.profile.launch.host,
+            };
+            self.host += if seconds > 0.0 { issued } else { 0.0 };
         }
         if queue == Queue::Network && !begun {
             self.free[Queue::Compute as usize] = end;

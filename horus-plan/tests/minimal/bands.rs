@@ -99,7 +99,11 @@ impl Search<'_> {
         let mut times = label.times.clone();
         let end = times[HOST].max(times[queue]).max(waited) + seconds;
         times[queue] = end;
-        times[HOST] += self.profile.launch.host;
+        times[HOST] += match queue {
+            UP => self.profile.upload.pinned.overhead,
+            DOWN => self.profile.download.pinned.overhead,
+            _ => self.profile.launch.host,
+        };
         let order = Some(Rc::new(Order { action, before: label.order.clone() }));
         (Label { times, order }, end)
     }

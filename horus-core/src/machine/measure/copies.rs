@@ -51,18 +51,25 @@ pub(super) fn measure(device: &dyn Device, effort: Effort, profile: &mut Profile
     profile.download.pinned = lines(effort, device, &mut down)?.unwrap_or(profile.download.pinned);
     let staged = lines(effort, device, &mut |bytes| device.read(&back, 0, &mut pageable[..bytes]))?;
     profile.download.staged = staged.unwrap_or(profile.download.staged);
-    // Both directions concurrently, relative to the slower one.
-    let alone = timed(effort.runs, || upload(&pinned, &mut there, most).and_then(|()| device.synchronize()))?;
-    let alone = alone.max(timed(effort.runs, || down(most))?);
-    let mut target = locked(device, &pool, most)?;
-    let both = timed(effort.runs, || {
-        // A held download does not wait for later uploads.
-        let landing = held(most)?;
-        upload(&pinned, &mut there, most)?;
-        landing.land_in(&mut target, workers)?;
-        device.synchronize()
-    })?;
-    profile.both_ways = (both / alone).max(1.0);
+    // Both directions concurrently, relative to the slower one: by the bytes of longer copies, so that what each copy
+    // costs besides does not count.
+    let mut concurrent = |bytes: usize| -> Result<[f64; 2], DeviceError> {
+        let mut target = locked(device, &pool, bytes)?;
+        let source = buffers.iter().find(|buffer| buffer.len() == bytes).unwrap_or(&pinned);
+        let alone = timed(effort.runs, || upload(source, &mut there, bytes).and_then(|()| device.synchronize()))?;
+        let alone = alone.max(timed(effort.runs, || held(bytes)?.land_in(&mut target, workers))?);
+        let both = timed(effort.runs, || {
+            // A held download does not wait for later uploads.
+            let landing = held(bytes)?;
+            upload(source, &mut there, bytes)?;
+            landing.land_in(&mut target, workers)?;
+            device.synchronize()
+        })?;
+        Ok([both, alone])
+    };
+    let few = sizes(most).into_iter().rev().nth(1).map_or(Ok([0.0; 2]), &mut concurrent)?;
+    let [both, alone] = concurrent(most)?;
+    profile.both_ways = if alone > few[1] { ((both - few[0]) / (alone - few[1])).max(1.0) } else { 1.0 };
     drop((there, back, buffers));
     mapped(device, effort, pinned, profile)
 }
@@ -74,7 +81,7 @@ fn mapped(device: &dyn Device, effort: Effort, pinned: HostBuffer, profile: &mut
     let (mut host, there) = (host, device.allocate(most)?);
     let Profile { upload, download, .. } = profile;
     let pixels = (kernels::smallest(DType::F32), [&mut upload.mapped, &mut download.mapped]);
-    let tiles = (kernels::small_filter(DType::F32), [&mut upload.tiled, &mut download.tiled]);
+    let tiles = (kernels::wide_filter(DType::F32), [&mut upload.tiled, &mut download.tiled]);
     for (kernel, lines) in [pixels, tiles] {
         over_bus(device, effort, &kernel, (&mut host, &there), lines)?;
     }

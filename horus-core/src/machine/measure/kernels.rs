@@ -144,9 +144,9 @@ pub(super) fn smallest(dtype: DType) -> Kernel {
     Kernel::Map(MapKernel { inputs: 1, leaves, code, result: Some(Val::Instr(0)), ..MapKernel::default() })
 }
 
-/// The smallest filter.
-pub(super) fn small_filter(dtype: DType) -> Kernel {
-    correlate(3, dtype)
+/// A filter whose tiles share many rows and columns.
+pub(super) fn wide_filter(dtype: DType) -> Kernel {
+    correlate(7, dtype)
 }
 
 /// The filter that measures the rate of multiply-adds.

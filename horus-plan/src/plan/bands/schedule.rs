@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::{Board, Job};
 use crate::ir::graph::NodeId;
+use crate::plan::predict::overlap;
 use crate::plan::step::{Action, Band, Part};
 
 /// Steps with their predicted total time.
@@ -25,6 +26,8 @@ pub(super) struct ScheduleBuilder<'b, 'd, 'a> {
     there: HashMap<NodeId, u8>,
     /// The cut up to which each result was sent.
     sent: HashMap<NodeId, u8>,
+    /// When the host has issued all actions so far.
+    host: f64,
     compute: f64,
     down: f64,
 }
@@ -39,6 +42,7 @@ impl<'b, 'd, 'a> ScheduleBuilder<'b, 'd, 'a> {
             uploaded: 0,
             there: HashMap::new(),
             sent: HashMap::new(),
+            host: 0.0,
             compute: 0.0,
             down: 0.0,
         };
@@ -78,6 +82,7 @@ impl<'b, 'd, 'a> ScheduleBuilder<'b, 'd, 'a> {
         for &(node, band, _) in &self.bands[self.uploaded..n.max(self.uploaded)] {
             self.actions.push(self.board.uploading(node, band));
             self.there.insert(node, band.to);
+            self.host += self.board.machine.slowest(|p| p.upload.pinned.overhead);
         }
         self.uploaded = self.uploaded.max(n);
     }
@@ -96,7 +101,13 @@ impl<'b, 'd, 'a> ScheduleBuilder<'b, 'd, 'a> {
         self.actions.push(Action::Launch { node: job.node, rows: job.rows, room: job.room, part });
         self.there.insert(job.node, to);
         let ready = self.bands[..self.uploaded].last().map_or(0.0, |(.., over)| *over);
-        self.compute = self.compute.max(ready) + self.board.seconds(job, band);
+        self.compute = self.compute.max(ready).max(self.host) + self.board.seconds(job, band);
+        self.host += self.board.machine.slowest(|p| p.launch.host);
+        if self.board.mapped.holds(job.node) {
+            // Uploads make way for stores to the host's memory.
+            let late = self.compute - ready;
+            self.bands[self.uploaded..].iter_mut().for_each(|(.., over)| *over += late);
+        }
         if let Some((node, bytes)) = self.board.sends.iter().copied().find(|(node, _)| *node == job.node) {
             self.send(node, bytes);
         }
@@ -117,7 +128,12 @@ impl<'b, 'd, 'a> ScheduleBuilder<'b, 'd, 'a> {
         }
         self.actions.push(Action::Send { node, band });
         self.sent.insert(node, band.to);
-        self.down = self.down.max(self.compute) + self.board.download(share);
+        let start = self.down.max(self.compute).max(self.host);
+        let end = start + self.board.download(share);
+        let uploads = [0.0, self.bands.last().map_or(0.0, |(.., over)| *over)];
+        let slower = self.board.machine.slowest(|p| p.both_ways) - 1.0;
+        self.down = end + slower * overlap([start, end], uploads);
+        self.host += self.board.machine.slowest(|p| p.download.pinned.overhead);
     }
 
     /// Schedules work that is possible while bands arrive.
