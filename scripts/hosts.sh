@@ -6,20 +6,25 @@
 #
 #   scripts/hosts.sh BIN     BIN: folder of programs built with the feature `mpi`, such as target/release
 #   scripts/hosts.sh --clusters MBIT_S,MS BIN HOSTS COMMAND...
-#                            runs a command (as /mnt/bin/blocks) on HOSTS (as h0,h2), a rank each, instead: h0 and h1 are one
+#                            runs a command (as /mnt/bin/blocks; NAME=VALUE before it is for all
+#                            ranks) on HOSTS (as h0,h2), a rank each, instead: h0 and h1 are one
 #                            cluster, h2 and h3 another, joined by a link of this rate and latency (scripts/slow_link.py)
 set -euo pipefail
 
-untested() { echo "several hosts: not tested here: $*"; exit 0; }
+untested() {
+  [ -z "${link:-}" ] || fail "$@"
+  echo "several hosts: not tested here: $*"
+  exit 0
+}
 fail() { echo "several hosts: failed: $*" >&2; exit 1; }
 
 if [ "${1:-}" != --inside ]; then
   link="" programs=(convrot conv2d convuv horus jacobi)
-  if [ "${1:-}" = --clusters ]; then link=${2:-} programs=(); shift $(($# > 1 ? 2 : 1)); fi
-  [ $# = 1 ] || { [ -n "$link" ] && [ $# -gt 2 ]; } || { sed -n 's/^#   //p' "$0" >&2; exit 2; }
+  if [ "${1:-}" = --clusters ] && [ $# -gt 4 ]; then link=$2 programs=(); shift 2; fi
+  [ $# = 1 ] || [[ $link = *,* ]] || { sed -n 's/^#   //p' "$0" >&2; exit 2; }
   for program in "${programs[@]}"; do [ -x "$1/$program" ] || fail "no $program in $1"; done
   [ "$(uname -s)" = Linux ] && [ "$(id -u)" = 0 ] || untested "needs root on Linux"
-  for tool in mpirun unshare nsenter ip; do command -v $tool >/dev/null || untested "no $tool"; done
+  for tool in mpirun unshare nsenter ip ${link:+python3}; do command -v $tool >/dev/null || untested "no $tool"; done
   spaces=(unshare --net --uts --ipc --mount --pid --fork --mount-proc --kill-child=KILL)
   "${spaces[@]}" true 2>/dev/null || untested "namespaces cannot be made"
   # The first host holds the others. However it ends, its processes, links and files end with it: nothing needs to be removed.
@@ -85,7 +90,9 @@ set_up() {
     for end in near away; do ip tuntap add dev $end mode tap; ip link set $end mtu 65000 up; done
     ip link set near master eth0
     ip link set away master far
-    python3 "$scripts/slow_link.py" near away "${link%,*}" "${link#*,}" >/mnt/link 2>&1 &
+    python3 "$scripts/slow_link.py" near away "${link%,*}" "${link#*,}" &
+    sleep 0.5
+    kill -0 $! || { echo "the link does not start"; return 1; }
   fi
   local n tries init
   for ((n = 1; n < count; n++)); do
@@ -126,8 +133,10 @@ hosted() {
   local words
   if [ "$open_mpi" = 1 ]; then
     words=(--allow-run-as-root --host "$hosts" --mca plm_rsh_agent /mnt/agent --mca plm_rsh_no_tree_spawn 1
-      --mca oob_tcp_if_include "$net.0/24" --mca btl_tcp_if_include "$net.0/24" --mca rmaps_base_oversubscribe 1 --bind-to none
+      --mca oob_tcp_if_include "$net.0/24" --mca btl_tcp_if_include "$net.0/24" --mca rmaps_base_oversubscribe 1
       --mca oob_tcp_keepalive_time 1 --mca oob_tcp_keepalive_intvl 1 --mca oob_tcp_keepalive_probes 3)
+    # Hosts would bind their first rank to the same core.
+    if [ -n "$link" ]; then words+=(--bind-to none); fi
     if [[ $1 == *=* ]]; then words+=(-x "$1"); shift; fi
   else # MPICH
     words=(-launcher ssh -launcher-exec /mnt/agent -iface eth0 -hosts "$hosts")

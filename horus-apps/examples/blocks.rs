@@ -37,12 +37,12 @@ fn processor() -> f64 {
     ticks.filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
 
-/// What a rank has measured.
+/// The measurements of a rank.
 struct Measured {
     result: Vec<f64>,
     /// Messages, bytes, seconds, and seconds of processors of a step.
     step: [f64; 4],
-    /// What is told of blocks.
+    /// The explanation of blocks.
     told: String,
 }
 
@@ -87,8 +87,8 @@ fn measured(
     Ok(Measured { result, step, told })
 }
 
-/// Runs a program on the ranks that a launcher started, or on threads: messages and bytes of all of these, and the times of
-/// the slowest.
+/// Runs a program on the ranks that a launcher started: the measurements of this one; or on threads: messages and bytes of
+/// all, and the times of the slowest.
 fn run(
     (ranks, device): (usize, &str),
     program: Program,

@@ -192,7 +192,7 @@ fn predictions_choose_among_all_strategies() {
             let auto = seconds(graph(size), Transfer::Auto);
             // Launches that use the host's memory must be predicted to gain a twentieth.
             let doubt = if matches!(chosen, Transfer::Implicit | Transfer::Hybrid(_)) { 1.0 / 0.95 } else { 1.0 };
-            assert!(auto <= 1.03 * doubt * best, "{name} {size}: {auto} s, {best} by {chosen:?}");
+            assert!(auto <= 1.05 * doubt * best, "{name} {size}: {auto} s, {best} by {chosen:?}");
         }
     }
     // A sum reads its images once; tiles of a filter and rotations do so many times.

@@ -148,8 +148,9 @@ impl Profile {
     }
 
     /// [`Profile::launch`] with part of its traffic in the host's memory (thesis, section 5.2.3):
-    /// the bus works in both directions, concurrently with memory and arithmetic. Tiles of filters
-    /// that reach further than a row cross the bus with all that lies around them.
+    /// the bus works in both directions, concurrently with memory, and with arithmetic that does not
+    /// take longer than memory. Tiles of filters that reach further than a row cross the bus with all
+    /// that lies around them.
     pub fn launch_over(&self, work: &KernelWork, bus: OverBus) -> Cost {
         /// Rows above and below a pixel that tiles find in a cache.
         const BESIDE: usize = 2;

@@ -135,7 +135,7 @@ fn h200() -> Profile {
         pinned: Line { latency: 5e-6, overhead: 7e-6, gap: 6e-6, bandwidth: 54.5 * GB },
         staged: Line { latency: 20e-6, overhead: 4e-6, gap: 3e-6, bandwidth: 40.0 * GB },
         mapped,
-        tiled: Line { bandwidth: 13.0 * GB, ..mapped },
+        tiled: Line { bandwidth: 17.0 * GB, ..mapped },
     };
     let download =
         Copies { pinned: Line { latency: 0.0, overhead: 12e-6, gap: 12e-6, ..upload.pinned }, tiled: mapped, ..upload };
@@ -144,7 +144,7 @@ fn h200() -> Profile {
         origin: ProfileOrigin::Shipped,
         upload,
         download,
-        both_ways: 1.12,
+        both_ways: 1.09,
         // Device: everyday kernels of 64 to 512 squared, whose first blocks read before they compute
         // (`benches/results/2026-11-26-small-images.md`); empty ones take 2.1 us.
         launch: Launching { host: 5e-6, device: 4e-6 },

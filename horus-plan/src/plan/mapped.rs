@@ -62,7 +62,7 @@ impl Mapped {
             return Mapped::none();
         }
         let steps = &draft.steps[run.clone()];
-        // Tiles read pixels several times, over the bus each time.
+        // Tiles read most pixels several times, and predictions of that over the bus are the least accurate.
         let in_tiles = |n: NodeId| {
             steps.iter().any(|s| match &s.action {
                 Action::Launch { node, .. } if draft.graph.node(*node).inputs.contains(&n) => {

@@ -121,11 +121,13 @@ pub(super) struct StepCost {
     pub(super) traffic: Option<Traffic>,
     /// Bytes copied to the device and to the host.
     pub(super) copied: [usize; 2],
+    /// A launch that stores to the host's memory.
+    stores: bool,
 }
 
 impl StepCost {
     fn new(seconds: f64, bounded: Bounded) -> StepCost {
-        StepCost { seconds, bounded, traffic: None, copied: [0; 2] }
+        StepCost { seconds, bounded, traffic: None, copied: [0; 2], stores: false }
     }
 }
 
@@ -138,7 +140,7 @@ pub(super) struct Clock<'a> {
     host: f64,
     /// Time when each queue is free.
     free: [f64; 5],
-    /// The last copy to the device, and the last to the host: when they begin and end.
+    /// The last copies to the device, and to the host, without a gap between them: when they begin and end.
     copies: [[f64; 2]; 2],
     timings: Vec<Timing>,
 }
@@ -159,8 +161,7 @@ impl<'a> Clock<'a> {
             let place = (follower.on_root(step.action), follower.on_device(step.action));
             let bytes = follower.step(step.action).unwrap_or(0);
             let cost = clock.takes(step.action, launches.at(i), bytes, place, &|n| follower.is_mapped(n));
-            let stores = matches!(step.action, Action::Launch { node, .. } if follower.is_mapped(node));
-            clock.step(i, cost.seconds, cost.bounded, stores);
+            clock.step(i, &cost);
             each(i, launches.at(i), cost);
         }
         let end = clock.timings.iter().map(|t| t.end).fold(clock.host, f64::max);
@@ -192,12 +193,14 @@ impl<'a> Clock<'a> {
                 let (graph, partition) = (&self.plan.graph, &self.plan.setting.partition);
                 let costs = self.ranks.sampled.iter().map(|rank| {
                     let windows = windows_of(graph, partition, id, *rank, rows, part);
+                    let mut stores = false;
                     let [first, second] = windows.map(|rows| {
                         let bus = over_bus(graph, &launched, rows, mapped);
+                        stores |= bus.written > 0.0;
                         self.ranks.machine.of(*rank).launch_over(&work_of(graph, &launched, rows), bus)
                     });
                     let longer = if second.seconds > first.seconds { second } else { first };
-                    StepCost::new(first.seconds + second.seconds, Bounded::Kernel(longer.bound))
+                    StepCost { stores, ..StepCost::new(first.seconds + second.seconds, Bounded::Kernel(longer.bound)) }
                 });
                 let slowest = costs.max_by(|a, b| a.seconds.total_cmp(&b.seconds));
                 slowest.unwrap_or(StepCost::new(0.0, Bounded::Nothing))
@@ -287,8 +290,9 @@ impl<'a> Clock<'a> {
         rows * node.shape.width * node.shape.planes() * node.dtype.size()
     }
 
-    /// Puts a step into its queue. Uploads make way for a launch that `stores` to the host's memory.
-    fn step(&mut self, i: usize, seconds: f64, bounded: Bounded, stores: bool) {
+    /// Puts a step into its queue. A launch that stores to the host's memory and uploads take turns.
+    fn step(&mut self, i: usize, cost: &StepCost) {
+        let StepCost { seconds, bounded, stores, .. } = *cost;
         let step = &self.plan.steps[i];
         let queue = step.action.queue();
         let waited = step.waits.iter().filter_map(|w| self.timings.get(*w)).map(|t| t.end).fold(0.0, f64::max);
@@ -308,7 +312,8 @@ impl<'a> Clock<'a> {
         if let Queue::Upload | Queue::Download = queue {
             let back = usize::from(queue == Queue::Download);
             end += (self.profile.both_ways - 1.0) * overlap([start, end], self.copies[1 - back]);
-            self.copies[back] = [start, end];
+            let [first, last] = self.copies[back];
+            self.copies[back] = [if start > last { start } else { first }, end];
         }
         self.free[queue as usize] = end;
         if stores {

@@ -1,8 +1,7 @@
 //! Ranks that wait for their neighbours and ranks that do not, over links of growing latency: the
 //! time until both have the same error.
 //!
-//! Ranks that `mpirun` started take the time that they take, over the links that there are. Without it
-//! ranks are threads, each with a clock of its own for each latency: a clock goes on by the CPU time
+//! Ranks are threads, each with a clock of its own for each latency: a clock goes on by the CPU time
 //! of its thread, which other work on the machine does not change, and when a message arrives it is set
 //! to the sender's time plus the latency, unless that has passed. A call of all ranks takes the
 //! latency once for each doubling of their number. Bytes take no time, and cores are not shared.
@@ -10,7 +9,6 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
 
 use horus::core::comm::threads::ThreadComm;
 use horus::core::comm::{Alone, Begun, CommError, Communicator, Parcel};
@@ -25,8 +23,8 @@ use serde_json::{Value, json};
 
 /// A rank with clocks.
 struct Timed {
-    comm: Arc<dyn Communicator>,
-    /// In seconds; none of ranks that were launched.
+    comm: ThreadComm,
+    /// In seconds.
     latencies: Vec<f64>,
     clocks: Mutex<Clocks>,
 }
@@ -35,11 +33,6 @@ struct Timed {
 struct Clocks {
     seconds: Vec<f64>,
     cpu: f64,
-}
-
-/// The ranks of this process, if a launcher started several.
-fn launched() -> Option<Arc<dyn Communicator>> {
-    horus::ranks().ok().filter(|comm| comm.size() > 1)
 }
 
 /// Seconds of CPU time of this thread.
@@ -53,14 +46,10 @@ fn cpu() -> Result<f64, CommError> {
 
 impl Timed {
     fn run<R: Send>(ranks: usize, latencies: &[f64], program: impl Fn(Arc<Timed>) -> R + Sync) -> Vec<R> {
-        let rank = |comm: Arc<dyn Communicator>, latencies: &[f64]| {
+        ThreadComm::run(ranks, |comm| {
             let clocks = Mutex::new(Clocks { seconds: vec![0.0; latencies.len()], cpu: 0.0 });
             program(Arc::new(Timed { comm, latencies: latencies.to_vec(), clocks }))
-        };
-        match launched() {
-            Some(comm) => vec![rank(comm, &[])],
-            None => ThreadComm::run(ranks, |comm| rank(Arc::new(comm), latencies)),
-        }
+        })
     }
 
     /// Communicates, which itself takes no time; `work` may set the clocks later.
@@ -88,14 +77,6 @@ impl Timed {
 
     /// Seconds of some work for each latency, until the last rank has done it.
     fn time<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<(Vec<f64>, R)> {
-        if self.latencies.is_empty() {
-            let meet = || self.gather(0).map_err(|e| e.during(self.rank(), "measuring"));
-            meet()?;
-            let start = Instant::now();
-            let done = work()?;
-            meet()?;
-            return Ok((vec![start.elapsed().as_secs_f64()], done));
-        }
         let now = || {
             let now = self.outside(|clocks| self.together(clocks, 0).map(|()| clocks.clone()));
             now.map_err(|e| e.during(self.rank(), "measuring"))
@@ -228,10 +209,8 @@ fn in_chaos(size: usize, steps: usize, ranks: usize, latencies: &[f64], how: Rel
         };
         relaxed(&*comm, &problem.begin(), how, (steps.min(64), None), step)?;
         let (seconds, done) = comm.time(|| relaxed(&*comm, &problem.begin(), how, (steps, None), step))?;
-        let whole = gathered(&*comm.comm, &done.state)?;
-        let mut errs = [whole.map_or(Ok(0.0), |whole| error(&problem, &whole, size))?];
-        comm.comm.sum(&mut errs).map_err(|e| e.during(comm.rank(), "telling the error"))?;
-        Ok((seconds, errs[0]))
+        let whole = gathered(&comm.comm, &done.state)?;
+        Ok((seconds, whole.map_or(Ok(0.0), |whole| error(&problem, &whole, size))?))
     }))
 }
 
@@ -263,11 +242,8 @@ pub(super) fn once(size: usize, steps: usize, ranks: usize, latency: f64) -> Res
     Ok(())
 }
 
-/// Seconds in order, of a process of its own whose plans know the latency; of launched ranks, by their profile.
+/// Seconds in order, of a process of its own whose plans know the latency.
 fn planned(size: usize, steps: usize, ranks: usize, latency: f64, folder: &Path) -> Result<f64> {
-    if launched().is_some() {
-        return Ok(in_order(size, steps, ranks, &[])?.0[0]);
-    }
     let failed = |what: String| Error::Config(format!("steps in order cannot be timed: {what}"));
     let mut profile = Profile::of_cores(1);
     let link = Link { latency: latency * 1e-6, ..profile.links.host };
@@ -289,9 +265,6 @@ fn planned(size: usize, steps: usize, ranks: usize, latency: f64, folder: &Path)
 pub(super) fn print(size: usize, steps: usize, ranks: &[usize], latencies: &[f64], runs: usize) -> Result<Vec<Value>> {
     let folder = std::env::temp_dir().join(format!("horus-relaxed-{}", std::process::id()));
     std::fs::create_dir_all(&folder).map_err(|e| Error::Config(format!("{}: {e}", folder.display())))?;
-    let (own, here) = (launched(), [f64::NAN]);
-    let (ranks, latencies) = own.as_ref().map_or((ranks.to_vec(), latencies), |comm| (vec![comm.size()], &here[..]));
-    let shown = own.is_none_or(|comm| comm.rank() == 0);
     let seconds: Vec<f64> = latencies.iter().map(|us| us * 1e-6).collect();
     let median = |mut times: Vec<f64>| {
         times.sort_by(f64::total_cmp);
@@ -299,22 +272,18 @@ pub(super) fn print(size: usize, steps: usize, ranks: &[usize], latencies: &[f64
     };
     let repeated = 0..runs.max(1);
     let mut results = Vec::new();
-    for ranks in ranks {
+    for &ranks in ranks {
         let (_, most) = in_order(size, steps, ranks, &[0.0])?;
         let order = latencies.iter().map(|latency| {
             let each = repeated.clone().map(|_| planned(size, steps, ranks, *latency, &folder));
             each.collect::<Result<_>>().map(median)
         });
         let order = order.collect::<Result<Vec<f64>>>()?;
-        if shown {
-            println!(
-                "jacobi f64, {size} x {size}, {ranks} ranks, error {most:.4e}; seconds at latencies of {latencies:?} us (NaN: as they are)"
-            );
-        }
+        println!(
+            "jacobi f64, {size} x {size}, {ranks} ranks, error {most:.4e}; seconds at latencies of {latencies:?} us"
+        );
         let told = |seconds: &[f64]| seconds.iter().map(|s| format!("{s:8.4}")).collect::<String>();
-        if shown {
-            println!("in order, {steps} steps:                        {}", told(&order));
-        }
+        println!("in order, {steps} steps:                        {}", told(&order));
         let mut ways = vec![Relaxed { age: 0, inner: 1, parts: 1 }];
         ways.extend((0..=3).map(|variant| Relaxed::variant(variant, 8)).collect::<Result<Vec<_>>>()?);
         ways.extend([Relaxed { age: 64, inner: 1, parts: 1 }, Relaxed { age: 8, inner: 8, parts: 1 }]);
@@ -324,9 +293,7 @@ pub(super) fn print(size: usize, steps: usize, ranks: &[usize], latencies: &[f64
             let each = repeated.clone().map(|_| Ok(in_chaos(size, steps, ranks, &seconds, how)?.0));
             let each = each.collect::<Result<Vec<_>>>()?;
             let chaos: Vec<f64> = (0..seconds.len()).map(|i| median(each.iter().map(|run| run[i]).collect())).collect();
-            if shown {
-                println!("age {age:2}, {inner} a round, {parts} parts, {steps:5} steps: {}", told(&chaos));
-            }
+            println!("age {age:2}, {inner} a round, {parts} parts, {steps:5} steps: {}", told(&chaos));
             results.push(json!({
                 "op": "relaxed", "size": size, "ranks": ranks, "age": age, "inner": inner, "parts": parts,
                 "steps": steps, "latency_us": latencies, "order_s": order, "relaxed_s": chaos,

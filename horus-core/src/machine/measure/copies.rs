@@ -69,7 +69,8 @@ pub(super) fn measure(device: &dyn Device, effort: Effort, profile: &mut Profile
     };
     let few = sizes(most).into_iter().rev().nth(1).map_or(Ok([0.0; 2]), &mut concurrent)?;
     let [both, alone] = concurrent(most)?;
-    profile.both_ways = if alone > few[1] { ((both - few[0]) / (alone - few[1])).max(1.0) } else { 1.0 };
+    // Copies in turn take at most twice the time of the slower.
+    profile.both_ways = if alone > few[1] { ((both - few[0]) / (alone - few[1])).clamp(1.0, 2.0) } else { 1.0 };
     drop((there, back, buffers));
     mapped(device, effort, pinned, profile)
 }

@@ -101,12 +101,14 @@ impl<'b, 'd, 'a> ScheduleBuilder<'b, 'd, 'a> {
         self.actions.push(Action::Launch { node: job.node, rows: job.rows, room: job.room, part });
         self.there.insert(job.node, to);
         let ready = self.bands[..self.uploaded].last().map_or(0.0, |(.., over)| *over);
-        self.compute = self.compute.max(ready).max(self.host) + self.board.seconds(job, band);
+        let seconds = self.board.seconds(job, band);
+        self.compute = self.compute.max(ready).max(self.host) + seconds;
         self.host += self.board.machine.slowest(|p| p.launch.host);
         if self.board.mapped.holds(job.node) {
-            // Uploads make way for stores to the host's memory.
-            let late = self.compute - ready;
-            self.bands[self.uploaded..].iter_mut().for_each(|(.., over)| *over += late);
+            // Uploads that go on meanwhile make way for stores to the host's memory.
+            let start = self.compute - seconds;
+            let later = self.bands[self.uploaded..].iter_mut().filter(|(.., over)| *over > start);
+            later.for_each(|(.., over)| *over += seconds);
         }
         if let Some((node, bytes)) = self.board.sends.iter().copied().find(|(node, _)| *node == job.node) {
             self.send(node, bytes);
