@@ -44,6 +44,7 @@ def main():
     one, other = (opened(name) for name in sys.argv[1:3])
     rate, latency = float(sys.argv[3]) * 1e6 / 8, float(sys.argv[4]) * 1e-3
     lanes = {one: Lane(other), other: Lane(one)}
+    print("ready", flush=True)
     while True:
         due = [lane.frames[0][0] for lane in lanes.values() if lane.frames]
         wait = max(min(due) - time.monotonic(), 0.0) if due else None
