@@ -82,20 +82,18 @@ set_up() {
   ip link add eth0 type bridge
   ip address add $net.1/24 dev eth0
   ip link set eth0 up
+  local n init tries end
   if [ -n "$link" ]; then
     # Few large frames, which the link's program can keep up with.
     ip link add far type bridge
     ip link set far up
-    local end
     for end in near away; do ip tuntap add dev $end mode tap; ip link set $end mtu 65000 up; done
     ip link set near master eth0
     ip link set away master far
     python3 "$scripts/slow_link.py" near away "${link%,*}" "${link#*,}" >/mnt/link &
-    local tries
     for ((tries = 0; tries < 100; tries++)); do [ -s /mnt/link ] && break || sleep 0.1; done
     [ -s /mnt/link ] || { echo "the link does not start"; return 1; }
   fi
-  local n init tries
   for ((n = 1; n < count; n++)); do
     # Its first process is a shell, which reaps the processes of jobs.
     # shellcheck disable=SC2016

@@ -90,14 +90,14 @@ fn measured(
 /// Runs a program on the ranks that a launcher started: the measurements of this one; or on threads: messages and bytes of
 /// all, and the times of the slowest.
 fn run(
+    launched: &Arc<dyn Communicator>,
     (ranks, device): (usize, &str),
     program: Program,
     mask: &Mask,
     map: Option<&BlockMap>,
 ) -> (Vec<f64>, [f64; 4], String) {
-    let launched = horus::ranks().expect("ranks");
     let made = if launched.size() > 1 {
-        vec![measured(launched, device, program, mask, map)]
+        vec![measured(Arc::clone(launched), device, program, mask, map)]
     } else {
         ThreadComm::run(ranks, |comm| measured(Arc::new(comm), device, program, mask, map))
     };
@@ -135,7 +135,7 @@ fn main() {
                 "{name:14} {messages:6.1} messages, {bytes:9.0} bytes, {seconds:.4} s, {processors:.4} s of processors a step"
             );
         };
-        let (want, strips, _) = run((ranks, &device), program, mask, None);
+        let (want, strips, _) = run(&launched, (ranks, &device), program, mask, None);
         shown("strips", strips);
         let blocks = Blocks::new(mask, (size, size), halo, Seams::default()).expect("blocks");
         let levels = if ranks.is_multiple_of(2) { format!("2:{}", ranks / 2) } else { ranks.to_string() };
@@ -144,7 +144,7 @@ fn main() {
             let parts = scheme.partition(&blocks, &levels.parse().expect("levels")).expect("parts");
             let map = BlockMap::new((mask.height(), mask.width()), (size, size), blocks.placed(&parts));
             let map = map.and_then(|map| map.exchanging_every(steps)).expect("a map");
-            let (got, each, told) = run((ranks, &device), program, mask, Some(&map));
+            let (got, each, told) = run(&launched, (ranks, &device), program, mask, Some(&map));
             assert!(got.iter().zip(&want).all(|(a, b)| a.to_bits() == b.to_bits()), "{name}, {}", scheme.name());
             shown(scheme.name(), each);
             say!("{}", told.trim_end());

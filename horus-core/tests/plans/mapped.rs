@@ -193,6 +193,8 @@ fn predictions_choose_among_all_strategies() {
             let auto = seconds(graph(size), Transfer::Auto);
             // Launches that use the host's memory must be predicted to gain a twentieth.
             let doubt = if matches!(chosen, Transfer::Hybrid(_)) { 1.0 / 0.95 } else { 1.0 };
+            // Fewer steps are kept where bands gain less than 2 %, and the choice adds up times more simply than
+            // predictions do: Conv2D of 1024 is off by 3.9 %.
             assert!(auto <= 1.05 * doubt * best, "{name} {size}: {auto} s, {best} by {chosen:?}");
         }
     }
