@@ -54,6 +54,7 @@ share() {
   mkdir /mnt/bin /mnt/assets
   mount --bind "$bin" /mnt/bin
   mount --bind "$assets" /mnt/assets
+  cp "$scripts/slow_link.py" /mnt/
   printf '%s\n' '127.0.0.1 localhost' "$net.1 h0" "$net.2 h1" "$net.3 h2" "$net.4 h3" >/mnt/names
   mount --bind /mnt/names /etc/hosts
   cat >/mnt/agent <<'AGENT'
@@ -90,7 +91,7 @@ set_up() {
     for end in near away; do ip tuntap add dev $end mode tap; ip link set $end mtu 65000 up; done
     ip link set near master eth0
     ip link set away master far
-    python3 "$scripts/slow_link.py" near away "${link%,*}" "${link#*,}" >/mnt/link &
+    python3 /mnt/slow_link.py near away "${link%,*}" "${link#*,}" >/mnt/link &
     for ((tries = 0; tries < 100; tries++)); do [ -s /mnt/link ] && break || sleep 0.1; done
     [ -s /mnt/link ] || { echo "the link does not start"; return 1; }
   fi
