@@ -91,7 +91,8 @@ set_up() {
     for end in near away; do ip tuntap add dev $end mode tap; ip link set $end mtu 65000 up; done
     ip link set near master eth0
     ip link set away master far
-    python3 /mnt/slow_link.py near away "${link%,*}" "${link#*,}" >/mnt/link &
+    # The folder of this script may be below /tmp, which is another one by now.
+    (cd / && exec python3 /mnt/slow_link.py near away "${link%,*}" "${link#*,}") >/mnt/link &
     for ((tries = 0; tries < 100; tries++)); do [ -s /mnt/link ] && break || sleep 0.1; done
     [ -s /mnt/link ] || { echo "the link does not start"; return 1; }
   fi
