@@ -7,7 +7,7 @@ fn main() -> Result<()> {
     let session = Session::new()?;
     // A scene much brighter on one side than on the other.
     let scene = session.open("assets/vessels.png")?.to_unit().crop(60, 220, 144, 192);
-    let light = Image::from_index(&session, 144, 192, |_, x: Image<f32>| (x / 64.0 - 2.0).exp());
+    let light = (Image::<f32>::index(&session, (144, 192), Axis::Columns) / 64.0 - 2.0).exp();
     let exposures = [0.3, 1.0, 3.0].map(|time| (&scene * &light * time).min(1.0));
     let fused = fuse(&exposures, 6);
     // One exposure above, all of them below.

@@ -6,11 +6,10 @@ fn main() -> Result<()> {
     let session = Session::new()?;
     let scene = session.open("assets/vessels.png")?.luminance().crop(60, 200, 144, 192);
     // A camera with vignetting, dust, a dead column, and some dark current.
-    let falloff = Image::from_index(&session, 144, 192, |y, x: Image<f32>| {
-        let dust = (&y - 40.0).hypot(&x - 130.0).lt(7.0) | (&y - 100.0).hypot(&x - 40.0).lt(4.0);
-        let light = 1.0 - (&y - 72.0).hypot(&x - 96.0).square() / 24_000.0;
-        x.eq(70.0).select(0.0, dust.select(&light * 0.5, &light))
-    });
+    let [y, x] = [Axis::Rows, Axis::Columns].map(|axis| Image::<f32>::index(&session, (144, 192), axis));
+    let dust = (&y - 40.0).hypot(&x - 130.0).lt(7.0) | (&y - 100.0).hypot(&x - 40.0).lt(4.0);
+    let light = 1.0 - (&y - 72.0).hypot(&x - 96.0).square() / 24_000.0;
+    let falloff = x.eq(70.0).select(0.0, dust.select(&light * 0.5, &light));
     let frame = |light: &Image<f32>, seed: usize| {
         let hash = |y: usize, x: usize| ((y * 192 + x + seed).wrapping_mul(0x9e37_79b9) >> 12) % 512;
         let current = Image::from_fn(&session, 144, 192, |y, x| (300 + (y * x) % 200 + hash(y, x)) as f32);

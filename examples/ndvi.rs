@@ -7,11 +7,11 @@ fn main() -> Result<()> {
     // Vegetation cover from nothing to forest, and the counts of the two bands; a strip was not seen.
     let cover = 1.0 - session.open("assets/vessels.png")?.to_unit().channel(1).crop(60, 200, 144, 192);
     let cover = (cover.gauss(1.0) - 0.35) * 2.0;
-    let seen = Image::from_index(&session, 144, 192, |y, x: Image<f32>| (y - x * 0.2).absdiff(70.0).gt(3.0));
+    let [y, x] = [Axis::Rows, Axis::Columns].map(|axis| Image::<f32>::index(&session, (144, 192), axis));
+    let seen = (&y - &x * 0.2).absdiff(70.0).gt(3.0);
     let band = |counts: Image<f32>| seen.select(counts, 0.0).convert::<u16>();
     let (red, near) = (band(2200.0 - &cover * 1900.0), band(&cover * 3500.0 + 1800.0));
-    let fields =
-        Image::from_index(&session, 144, 192, |y, x: Image<f32>| (y / 48.0).floor() * 4.0 + (x / 48.0).floor());
+    let fields = (y / 48.0).floor() * 4.0 + (x / 48.0).floor();
 
     let index = ndvi(&red, &near);
     let means = by_field(&index, &(red.gt(0) & near.gt(0)), &fields.convert(), 12).get()?;

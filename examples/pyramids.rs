@@ -7,7 +7,7 @@ fn main() -> Result<()> {
     let left = session.open("assets/vessels.png")?.to_unit().crop(60, 200, 160, 216);
     let right =
         Image::stack(&session, [1.0, 0.6, 0.2].map(|part| Image::worms(&session, 160, 216) * part), Axis::Channels);
-    let mask = Image::from_index(&session, 160, 216, |_, x: Image<f32>| x.lt(108.0)).convert();
+    let mask = Image::<f32>::index(&session, (160, 216), Axis::Columns).lt(108.0).convert();
     blend(&left, &right, &mask, 5).save("pyramids.png")?;
     Ok(())
 }

@@ -6,6 +6,7 @@ use horus_core::host::Piece;
 use horus_core::ir::kernel::Kernel;
 
 use crate::codegen::{KernelPart, Shapes};
+use crate::driver::profiler;
 use crate::measure::noise;
 use crate::recorder::Launched;
 use crate::tuning::{LIKELY, Tuning, promising};
@@ -54,7 +55,7 @@ impl CudaDevice {
         if launched.is_copy() {
             return Ok(None);
         }
-        let mut sets = self.images(launched)?;
+        let mut sets = self.images(launched, SETS)?;
         let profiled = self.profiled(launched, &mut sets, repeats);
         self.set_part(None);
         profiled.map(Some)
@@ -88,7 +89,7 @@ impl CudaDevice {
                 scope.spawn(move || this.compile_ahead(kernel, shapes, tuning));
             }
         });
-        let mut sets = self.images(launched)?;
+        let mut sets = self.images(launched, SETS)?;
         let mut best: Option<(Tuning, Timed)> = None;
         for tuning in tunings {
             self.set_tuning(Some(tuning));
@@ -100,6 +101,27 @@ impl CudaDevice {
         }
         self.set_tuning(None);
         Ok(best)
+    }
+
+    /// Launches a kernel once on random pixels between `cuProfilerStart` and `cuProfilerStop`, so that a profiler that
+    /// waits for them sees nothing else. Returns the number of the GPU's kernels that this was, 0 for a copy.
+    ///
+    /// # Errors
+    /// If a kernel cannot be generated, compiled or run, or there is too little memory.
+    pub fn launch_for_profiler(&self, launched: &Launched) -> Result<usize, DeviceError> {
+        if launched.is_copy() {
+            return Ok(0);
+        }
+        let sets = &mut self.images(launched, 1)?;
+        // The first launch compiles and copies tables.
+        self.launch_on(launched, &mut sets[0])?;
+        self.synchronize()?;
+        let before = self.statistics().kernels;
+        profiler(true)?;
+        self.launch_on(launched, &mut sets[0])?;
+        self.synchronize()?;
+        profiler(false)?;
+        Ok(self.statistics().kernels - before)
     }
 
     fn profiled(
@@ -160,14 +182,14 @@ impl CudaDevice {
         self.launch(Launch { kernel, inputs: &inputs, output, more, geometry: *geometry, rows: *rows })
     }
 
-    /// Random images for launches: as many sets as fit into half of the free memory.
-    fn images(&self, launched: &Launched) -> Result<Vec<Images>, DeviceError> {
+    /// Random images for launches: as many sets as fit into half of the free memory, and at most so many.
+    fn images(&self, launched: &Launched, most: usize) -> Result<Vec<Images>, DeviceError> {
         let outputs: Vec<Geometry> =
             std::iter::once(launched.output).chain(more_geometries(&launched.kernel, launched.output)).collect();
         let bytes: usize = launched.inputs.iter().chain(&outputs).map(Geometry::bytes).sum();
         let room = self.free_memory()?.0 / 2;
         let mut sets: Vec<Images> = Vec::new();
-        for _ in 0..(room / bytes.max(1)).clamp(1, SETS) {
+        for _ in 0..(room / bytes.max(1)).clamp(1, most) {
             let mut inputs = Vec::new();
             for (i, geometry) in launched.inputs.iter().enumerate() {
                 let mut memory = self.allocate(geometry.bytes())?;

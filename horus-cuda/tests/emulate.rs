@@ -40,7 +40,7 @@ const MATH_ONLY: &str = include_str!("../kernels/math_only.cuh");
 
 /// The headers of generated sources, each after those that it needs: compiled once for all programs
 /// of a library.
-const HEADERS: [&str; 21] = [
+const HEADERS: [&str; 22] = [
     include_str!("../kernels/prelude.cuh"),
     include_str!("../kernels/math.cuh"),
     include_str!("../kernels/cast.cuh"),
@@ -60,6 +60,7 @@ const HEADERS: [&str; 21] = [
     include_str!("../kernels/sampling.cuh"),
     include_str!("../kernels/steps.cuh"),
     include_str!("../kernels/layout.cuh"),
+    include_str!("../kernels/product.cuh"),
     include_str!("../kernels/fourier.cuh"),
     include_str!("../kernels/windowed.cuh"),
 ];

@@ -67,7 +67,9 @@ mod _horus {
         reduced,
     };
     #[pymodule_export]
-    use crate::sampling::{distances, label, lookup, nearest, reconstruct, remap, spline_coefficients, watershed};
+    use crate::sampling::{
+        distances, label, lookup, matmul, nearest, reconstruct, remap, spline_coefficients, watershed,
+    };
     #[pymodule_export]
     use crate::session::Session;
 

@@ -1,5 +1,5 @@
-//! Samples at positions given by images, tables, connected components, distances, reconstruction and
-//! watersheds.
+//! Samples at positions given by images, tables, connected components, distances, reconstruction,
+//! watersheds and matrix products.
 
 use horus::core::image::Positions;
 use horus::prelude::{Axis, Border, Connectivity, Float, Image as Typed, Pixel, Reconstruction, Sampling};
@@ -149,6 +149,16 @@ pub(crate) fn reconstruct(a: &Image, mask: &Image, structure: [bool; 27], erosio
         let mask = like(mask, marker)?;
         a.recorded(|| marker.reconstruct(mask, Reconstruction { erosion, neighbours }))
     })
+}
+
+/// The matrix product of two images of floats of one type.
+#[pyfunction]
+pub(crate) fn matmul(a: &Image, b: &Image) -> PyResult<Image> {
+    match (&a.any, &b.any) {
+        (Any::F32(x), Any::F32(y)) => a.recorded(|| x.matmul(y)),
+        (Any::F64(x), Any::F64(y)) => a.recorded(|| x.matmul(y)),
+        _ => Err(PyTypeError::new_err("matmul: both images are of float32, or of float64; use astype")),
+    }
 }
 
 /// The watershed of markers, in `i32`, within a mask; `structure` as in `label`. It is evaluated.

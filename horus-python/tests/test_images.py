@@ -87,6 +87,21 @@ def test_functions_of_numpy_are_recorded() -> None:
         np.tanh(image)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_matrix_products(dtype: Any) -> None:
+    rng = np.random.default_rng(4)
+    # Whole numbers: sums are exact in any order.
+    a, b = rng.integers(-50, 50, (37, 300)).astype(dtype), rng.integers(-50, 50, (300, 41)).astype(dtype)
+    for product in (hi.asarray(a) @ b, a @ hi.asarray(b), np.matmul(hi.asarray(a), hi.asarray(b))):
+        np.testing.assert_array_equal(product.compute(), a @ b)
+    with pytest.raises(ValueError, match="matmul: 37x300 times 37x300"):
+        (hi.asarray(a) @ a).compute()
+    with pytest.raises(ValueError, match="matmul: matrices have two axes"):
+        hi.asarray(a) @ b[0]
+    with pytest.raises(TypeError, match="matmul: both images are of float32, or of float64; use astype"):
+        hi.asarray(a.astype(np.int32)) @ b.astype(np.int32)
+
+
 def test_functions_of_numpy_ask_and_write() -> None:
     array = np.array([[1.5, -1.5, np.nan, np.inf, -np.inf, 0.0]], np.float32)
     image = hi.asarray(array)

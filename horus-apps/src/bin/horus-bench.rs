@@ -13,7 +13,7 @@ use horus::core::filters::MAX_RADIUS;
 use horus::prelude::*;
 use horus_apps::detectors::{Detector, Params, conv2d, convrot, convuv};
 use horus_apps::everyday::noise;
-use horus_apps::measured::{Arrays, BenchLine, markdown};
+use horus_apps::measured::{Arrays, BenchLine, clock, markdown};
 use horus_apps::sweep::Sweep;
 use serde_json::json;
 
@@ -319,10 +319,6 @@ struct Spent {
     launches: usize,
 }
 
-/// Seconds of the smallest launch among many, where its time alone counts: as `horus-machine`
-/// measures it on an H200.
-const EMPTY: f64 = 2.1e-6;
-
 /// The seconds that kernels of `work` take by the device's clock.
 fn kernels(session: &Session, work: impl FnOnce() -> Result<()>) -> Result<Spent> {
     let (measured, before) = (session.measured()?.kernels, session.stats());
@@ -333,23 +329,6 @@ fn kernels(session: &Session, work: impl FnOnce() -> Result<()>) -> Result<Spent
         predicted: (after.parts.kernels - before.parts.kernels).as_secs_f64(),
         launches: after.made.launches - before.made.launches,
     })
-}
-
-/// Seconds that a GPU's clock adds to a launch: those of the smallest beyond [`EMPTY`].
-fn clock(session: &Session) -> Result<f64> {
-    /// Launches, of which the shortest counts.
-    const RUNS: usize = 50;
-    let pixel = noise(session, 1, 0);
-    session.evaluate()?;
-    let mut least = f64::INFINITY;
-    for _ in 0..RUNS {
-        let spent = kernels(session, || {
-            let _kept = &pixel + 1.0;
-            session.evaluate()
-        })?;
-        least = least.min(spent.measured - EMPTY);
-    }
-    Ok(least.max(0.0))
 }
 
 /// Times everyday operations on images of each size: all of an evaluation on a CPU, the kernels by

@@ -17,7 +17,7 @@ fn a_profile_tells_the_time_of_each_kernel_and_what_bounds_it() {
         [first, &["grey.png", output, "--device", "cpu"], more, &CHAIN].concat()
     };
     succeeds(dir, &words(&[], "plain.png", &[]));
-    let out = run(dir, &words(&["profile"], "profiled.png", &["--json"]));
+    let out = run(dir, &words(&["profile"], "profiled.png", &["--json", "--counters"]));
     assert!(out.status.success(), "{}", text(&out.stderr));
     assert!(fs::read(dir.join("plain.png")).unwrap() == fs::read(dir.join("profiled.png")).unwrap(), "the same result");
     let told: Value = serde_json::from_slice(&out.stdout).unwrap();

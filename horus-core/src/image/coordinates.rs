@@ -16,7 +16,8 @@ use crate::shape::{Axis, Shape};
 impl<T: Pixel> Image<T> {
     /// An image whose pixels are their own row, column, channel or level, from 0 on. An extent
     /// whose numbers `T` cannot all hold (beyond 256 in `u8`, beyond 2^24 + 1 in `f32`) is an
-    /// error.
+    /// error. Unlike [`Image::from_fn`], which calls a function for each pixel on the host, images
+    /// computed of it take no time and no memory of their own.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -26,50 +27,16 @@ impl<T: Pixel> Image<T> {
     /// assert_eq!(Image::<f32>::index(&session, shape, Axis::Columns).to_vec()?, [0.0, 1.0, 2.0, 0.0, 1.0, 2.0]);
     /// let ramp = Image::from_slice(&session, (2, 3), &[1.0f32; 6]) * Image::index(&session, shape, Axis::Columns);
     /// assert_eq!(ramp.sum().get()?, 6.0);
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[doc(alias = "indices")]
-    #[track_caller]
-    pub fn index(session: &Session, shape: Shape, axis: Axis) -> Image<T> {
-        let call = Call::of("index");
-        carry(session, shape, index(call, session, shape, axis))
-    }
-
-    /// An image of one channel computed from the rows `y` and the columns `x` of its pixels by operations on images, which are
-    /// recorded: unlike [`Image::from_fn`], which calls a function for each pixel on the host, it takes no memory and no time
-    /// of its own, and pixels are computed where they are read. See [`Image::index`] for the numbers that `T` can hold.
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let (h, w) = (64, 48);
-    /// let disk = Image::<f32>::from_index(&session, h, w, |y, x| {
-    ///     let (y, x) = (y - 31.5, x - 23.5);
-    ///     (&y * &y + &x * &x).le(20.0f32.powi(2))
-    /// });
+    /// let [y, x] = [Axis::Rows, Axis::Columns].map(|axis| Image::<f32>::index(&session, (64, 48), axis));
+    /// let disk = (y - 31.5).hypot(x - 23.5).le(20.0);
     /// assert!((disk.count().get()? as f64 - std::f64::consts::PI * 400.0).abs() < 10.0);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
-    #[doc(alias = "fromfunction")]
+    #[doc(alias("indices", "fromfunction"))]
     #[track_caller]
-    pub fn from_index<R: Element>(
-        session: &Session,
-        height: usize,
-        width: usize,
-        f: impl FnOnce(Image<T>, Image<T>) -> Image<R>,
-    ) -> Image<R> {
-        let call = Call::of("from_index");
-        let shape = Shape::new(height, width, 1);
-        let axis = |axis| index(call, session, shape, axis);
-        let made =
-            axis(Axis::Rows).and_then(|y| Ok((y, axis(Axis::Columns)?))).map(|(y, x)| f(y, x)).and_then(|image| {
-                let is = image.shape();
-                if (is.height, is.width) == (height, width) {
-                    return Ok(image);
-                }
-                Err(Error::parameter(call, format!("the function makes {is} of coordinates of {shape}")))
-            });
-        carry(session, shape, made)
+    pub fn index(session: &Session, shape: impl Into<Shape>, axis: Axis) -> Image<T> {
+        let (call, shape) = (Call::of("index"), shape.into());
+        carry(session, shape, index(call, session, shape, axis))
     }
 }
 

@@ -43,6 +43,8 @@ mod pixel;
 
 mod mask;
 
+mod product;
+
 mod neighbourhood;
 
 mod morphology;

@@ -22,7 +22,8 @@ use horus_core::ops::sampling::Sampling;
 use horus_core::ops::tiles::{Grid, TileReduce};
 use horus_core::ops::windowed::{BoxMean, Ranked, Span, Windowed};
 use horus_core::ops::{
-    Components, Fourier, Histogram, Lookup, Merge, Remap, Resize, Running, RunningDepth, Sliding, Tiled, Transpose,
+    Components, Fourier, Histogram, Lookup, MatrixProduct, Merge, Remap, Resize, Running, RunningDepth, Sliding, Tiled,
+    Transpose,
 };
 use horus_core::shape::{Axis, Border, Shape};
 use horus_testing::reference::{self, Image};
@@ -85,7 +86,8 @@ fn each_operation() -> Program {
     let v35 = p.op(Op::from(NearestPixel { metric: Metric::Taxicab, found: Sought::Row }), &[v33], Shape::new(4, 5, 1), DType::I32);
     let v36 = p.op(Op::from(Reconstruction { erosion: false, neighbours: Connectivity::FACES }), &[v34, v0], Shape::new(4, 5, 1), DType::F32);
     let v37 = p.op(Op::from(Histogram::new(4, -10.0, 200.0)), &[v1], Shape::new(1, 4, 1), DType::F64);
-    p.wanted(&[v16, v17, v21, v26, v28, v29, v30, v31, v32, v35, v36, v37])
+    let v38 = p.op(Op::from(MatrixProduct), &[v0, v17], Shape::new(4, 4, 1), DType::F32);
+    p.wanted(&[v16, v17, v21, v26, v28, v29, v30, v31, v32, v35, v36, v37, v38])
 }
 
 /// The smallest program of the test below: what it prints compiles, as it is this.

@@ -16,7 +16,8 @@ use horus_core::ops::resize::{Lines, Resampling};
 use horus_core::ops::sampling::Sampling;
 use horus_core::ops::windowed::{BoxMean, Ranked, Windowed};
 use horus_core::ops::{
-    Components, Fourier, Histogram, ImageOperation as _, Merge, Remap, Resize, Running, Sliding, Transpose,
+    Components, Fourier, Histogram, ImageOperation as _, MatrixProduct, Merge, Remap, Resize, Running, Sliding,
+    Transpose,
 };
 use horus_core::shape::{Border, Shape};
 use horus_testing::cases::{covering, part};
@@ -503,6 +504,26 @@ fn flips_transposes_and_channels() {
             roots.extend([last, merged]);
             conforms(&p.wanted(&roots), &Place::some(), &format!("layout {dtype} {shape}"));
         }
+    }
+}
+
+#[test]
+fn products_on_every_number_of_ranks() {
+    let places = Place::all();
+    // Also more terms, and more columns, than are taken at once.
+    let extents = [(7, 5, 9), (1, 1, 1), (13, 300, 33), (3, 4, 600)];
+    for [dtype, extent, place] in covering([2, extents.len(), places.len()]) {
+        let (dtype, (height, terms, width)) = ([DType::F32, DType::F64][dtype], extents[extent]);
+        let mut p = Program::default();
+        let a = p.source(image(Shape::volume(2, height, terms, 2), dtype, 17));
+        let b = p.source(image(Shape::volume(2, terms, width, 2), dtype, 18));
+        let product = p.op(Op::from(MatrixProduct), &[a, b], Shape::volume(2, height, width, 2), dtype);
+        let root = p.pixel_const(PixelOp::Mul, product, &[0.5]);
+        conforms(
+            &p.wanted(&[root]),
+            &places[place..=place],
+            &format!("{height}x{terms} times {terms}x{width} {dtype}"),
+        );
     }
 }
 

@@ -154,6 +154,7 @@ fn whole_image(of: &Whole) -> String {
     match of {
         Whole::Merge(unit) => format!("{unit:?}"),
         Whole::Transpose(unit) => format!("{unit:?}"),
+        Whole::MatrixProduct(unit) => format!("{unit:?}"),
         Whole::Lookup(unit) => format!("{unit:?}"),
         Whole::Running(unit) => format!("{unit:?}"),
         Whole::RunningDepth(unit) => format!("{unit:?}"),

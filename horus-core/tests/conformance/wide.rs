@@ -18,7 +18,9 @@ use horus_core::ops::reduce::RowReduce;
 use horus_core::ops::resize::{Lines, Resampling};
 use horus_core::ops::tiles::{Grid, TileReduce};
 use horus_core::ops::windowed::{BoxMean, Ranked, Windowed};
-use horus_core::ops::{Components, Histogram, Lookup, Merge, Resize, Running, Sliding, Tiled, Transpose};
+use horus_core::ops::{
+    Components, Histogram, Lookup, MatrixProduct, Merge, Resize, Running, Sliding, Tiled, Transpose,
+};
 use horus_core::plan::partition::Partition;
 use horus_core::shape::{Axis, Border, Shape};
 use horus_testing::cases::covering;
@@ -208,7 +210,7 @@ impl Builder {
 
     fn geometry(&mut self, a: NodeId, d: &mut Draw<'_>) -> NodeId {
         let (shape, dtype) = self.of(a);
-        match d.below(5) {
+        match d.below(6) {
             0 => {
                 self.p.op(Op::from(Transpose), &[a], Shape { height: shape.width, width: shape.height, ..shape }, dtype)
             }
@@ -217,10 +219,19 @@ impl Builder {
                 self.p.like(Op::Flip(flip), a)
             }
             2 => self.repeated(a, d),
+            3 => {
+                // By its own transpose, of numbers small enough not to overflow in a row of products.
+                let a = self.float(a, d);
+                let (shape, dtype) = self.of(a);
+                let turned = Shape { height: shape.width, width: shape.height, ..shape };
+                let square = Shape { width: shape.height, ..shape };
+                let other = self.p.op(Op::from(Transpose), &[a], turned, dtype);
+                self.p.op(Op::from(MatrixProduct), &[a, other], square, dtype)
+            }
             kind => {
                 let how = d.one(&Interpolation::ALL);
                 let border = d.border();
-                let (matrix, out) = if kind == 3 {
+                let (matrix, out) = if kind == 4 {
                     (rotation(d.below(256) as f64 * 1.7, shape), shape)
                 } else {
                     // Larger or smaller, and shifted.

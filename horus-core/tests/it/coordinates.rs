@@ -6,7 +6,6 @@ use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
 use horus_core::image::Image;
-use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::plan::Mode;
 use horus_core::session::Session;
@@ -124,8 +123,9 @@ fn filters_of_coordinates_see_the_border_of_the_whole_image() {
 fn recorded_functions_of_coordinates_are_those_of_rust() {
     let (h, w) = (19, 40);
     let ours = everywhere(|s| {
-        let image = Image::<f64>::from_index(s, h, w, |y, x| (&y * 3.0 - &x).abs() / (y * x + 1.0));
-        let mask = Image::<f64>::from_index(s, h, w, |y, x| y.gt(x));
+        let [y, x] = [Axis::Rows, Axis::Columns].map(|axis| Image::<f64>::index(s, (h, w), axis));
+        let image = (&y * 3.0 - &x).abs() / (&y * &x + 1.0);
+        let mask = y.gt(x);
         let mut all = image.to_vec().unwrap();
         all.push((image * mask.convert::<f64>()).sum().get().unwrap());
         all
@@ -167,6 +167,4 @@ fn what_a_type_cannot_count_is_an_error() {
         assert!(Image::<f32>::index(&s, long(n), Axis::Columns).check().is_err(), "{n}");
     }
     assert!(Image::<f64>::index(&s, long(1 << 30), Axis::Columns).check().is_ok());
-    let wrong = Image::<f32>::from_index(&s, 4, 5, |y, _| y.resize(2, 2, Interpolation::Nearest));
-    assert!(wrong.check().unwrap_err().to_string().contains("from_index: the function makes 2x2"), "{wrong:?}");
 }

@@ -128,14 +128,16 @@ fn bands_of_any_number_leave_each_lane() {
     for kind in [Kind::Separate, Kind::Connected] {
         for bands in [1u8, 3, 16, 64] {
             let s = lanes(kind, 3).transfer(Transfer::Streams(bands.try_into().ok())).build().unwrap();
-            let of = |s: &Session| -> Result<(Vec<u8>, Vec<u8>)> {
+            let of = |s: &Session| -> Result<[Vec<u8>; 3]> {
                 let image = given(s, 61, 19);
                 let colours = Image::stack(
                     s,
                     [&image, &image.gauss(1.0), &image.rotate(20.0, Interpolation::Bilinear)],
                     Axis::Channels,
                 );
-                Ok((bits(&(image.gauss(2.0) - 1.0))?, bits(&colours.gauss(1.5))?))
+                let turned = |angle| image.gauss(1.0).rotate(angle, Interpolation::Bilinear);
+                let updated = (0..5).fold(image.clone(), |result, k| result.max(turned(30.0 * f64::from(k))));
+                Ok([bits(&(image.gauss(2.0) - 1.0))?, bits(&colours.gauss(1.5))?, bits(&updated)?])
             };
             assert!(of(&s).unwrap() == of(&one()).unwrap(), "{kind:?}, {bands} bands");
         }

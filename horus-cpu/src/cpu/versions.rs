@@ -39,3 +39,23 @@ macro_rules! for_each_isa {
     };
 }
 pub(crate) use for_each_isa;
+
+/// Calls a function for the vectors of an instruction set and a type. It is compiled into a function that
+/// enables the set, as all callers are. Vectors are not loaded in closures: one that the compiler
+/// does not inline has the baseline's instructions, and takes several times as long.
+macro_rules! by_vectors {
+    ($isa:expr, $type:ty, $body:ident($($arg:expr),*)) => {
+        match $isa {
+            // SAFETY: an instruction set is only named after it was detected (`Isa::available`).
+            #[cfg(target_arch = "x86_64")]
+            $crate::cpu::simd::Isa::Avx512 => unsafe { $body::<<$type as $crate::cpu::simd::Simd>::Avx512>($($arg),*) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            $crate::cpu::simd::Isa::Avx2 => unsafe { $body::<<$type as $crate::cpu::simd::Simd>::Avx2>($($arg),*) },
+            // SAFETY: arrays need no instruction set.
+            #[cfg(not(target_arch = "x86_64"))]
+            $crate::cpu::simd::Isa::Portable => unsafe { $body::<<$type as $crate::cpu::simd::Simd>::Portable>($($arg),*) },
+        }
+    };
+}
+pub(crate) use by_vectors;

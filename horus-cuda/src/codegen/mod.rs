@@ -25,6 +25,7 @@ mod params;
 mod parts;
 mod planes;
 mod pointwise;
+mod product;
 mod reconstruction;
 mod reduced;
 mod schedule;
@@ -71,6 +72,7 @@ const SAMPLING: &str = include_str!("../../kernels/sampling.cuh");
 const RESIZE: &str = include_str!("../../kernels/resize.cuh");
 const STEPS: &str = include_str!("../../kernels/steps.cuh");
 const FOURIER: &str = include_str!("../../kernels/fourier.cuh");
+const PRODUCT: &str = include_str!("../../kernels/product.cuh");
 const LAYOUT: &str = include_str!("../../kernels/layout.cuh");
 const MATH_ONLY: &str = include_str!("../../kernels/math_only.cuh");
 const WINDOWED: &str = include_str!("../../kernels/windowed.cuh");
@@ -232,6 +234,7 @@ fn unsupported(shapes: &Shapes<'_>, kernel: String) -> DeviceError {
 fn generate_whole(operation: &Whole, shapes: &Shapes<'_>, limits: Limits) -> Result<Generated, DeviceError> {
     match operation {
         Whole::Transpose(_) => fixed::transpose(shapes),
+        Whole::MatrixProduct(_) => product::product(shapes),
         Whole::Lookup(_) => fixed::lookup(shapes),
         Whole::Remap(Remap { sampling: how, border, outside }) => components::remap(*how, *border, *outside, shapes),
         Whole::Resize(how) => components::resize(how, shapes),

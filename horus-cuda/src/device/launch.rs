@@ -1,6 +1,7 @@
 //! Launches: a kernel's arguments, its tables and its place in the stream.
 
 use horus_core::ops::Whole;
+use std::cell::Cell;
 use std::time::Instant;
 
 use cudarc::driver::sys;
@@ -73,9 +74,13 @@ impl CudaDevice {
         if let Some((start, _)) = &events {
             start.record(stream)?;
         }
-        // SAFETY: the parameters were generated with the kernel; every buffer holds what its
-        // geometry says, and is freed in stream order, after the launch.
-        let launched = |params: &[u8]| unsafe { function.launch(self.work(program), stream, params, name) };
+        let kernels = Cell::new(0);
+        let launched = |params: &[u8]| {
+            kernels.set(kernels.get() + 1);
+            // SAFETY: the parameters were generated with the kernel; every buffer holds what its
+            // geometry says, and is freed in stream order, after the launch.
+            unsafe { function.launch(self.work(program), stream, params, name) }
+        };
         self.core.clock.note(Lane::Compute, stream, || match program.passes {
             None => launched(&params),
             Some(passes) => self.in_passes(passes, scratch.as_ref(), |pass| {
@@ -89,6 +94,7 @@ impl CudaDevice {
             state.timings.get_or_insert_default().push((start, end));
         }
         state.statistics.launches += 1;
+        state.statistics.kernels += kernels.get();
         Ok(())
     }
 

@@ -20,6 +20,8 @@ pub struct Statistics {
     pub shipped: usize,
     /// Launches.
     pub launches: usize,
+    /// Kernels that these launches started: some consist of several.
+    pub kernels: usize,
 }
 
 impl CudaDevice {

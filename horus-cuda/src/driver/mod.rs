@@ -35,6 +35,13 @@ pub(crate) fn describe(code: CUresult) -> String {
     format!("{} ({}, code {})", text(sys::cuGetErrorString), text(sys::cuGetErrorName), code as u32)
 }
 
+/// Begins, or ends, the part of a program that `ncu --profile-from-start off` looks at.
+pub(crate) fn profiler(begin: bool) -> Result<(), DeviceError> {
+    // SAFETY: the driver is initialised; without a profiler, nothing happens.
+    let code = unsafe { if begin { sys::cuProfilerStart() } else { sys::cuProfilerStop() } };
+    check(code, || "telling the profiler what to look at".into())
+}
+
 /// Returns `true` if the driver's library is present. Every other call of this module needs it.
 pub(crate) fn present() -> bool {
     // SAFETY: tries to load the driver's library and unloads it.

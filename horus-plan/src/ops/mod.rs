@@ -21,6 +21,7 @@ pub mod neighbourhood;
 pub mod operation;
 pub mod pixel;
 pub mod planes;
+pub mod product;
 pub mod reconstruction;
 pub mod reduce;
 pub mod resize;
@@ -40,6 +41,7 @@ pub use labels::LabelReduce;
 pub use lookup::Lookup;
 pub use operation::ImageOperation;
 pub use planes::Merge;
+pub use product::MatrixProduct;
 pub use reconstruction::Reconstruction;
 pub use reduce::{Fold, RowReduce};
 pub use resize::Resize;
@@ -81,6 +83,8 @@ whole! {
     Merge(Merge),
     /// Rows and columns exchanged, per plane.
     Transpose(Transpose),
+    /// The matrix product of two images.
+    MatrixProduct(MatrixProduct),
     /// Entries of a table.
     Lookup(Lookup),
     /// Samples at positions given by images.

@@ -3,12 +3,12 @@
 use std::fmt;
 
 use super::activity::Parts;
-use super::demand::Demand;
+use super::demand::{Demand, around, needed};
 use super::finished::Plan;
 use super::lifetimes::Lifetimes;
 use super::memory::Ledger;
 use super::setting::{Mode, Setting, Want};
-use super::state::{Event, Placement, Residency, State, Transitions};
+use super::state::{Event, Halo, Placement, Residency, State, Transitions};
 use super::step::{Action, Band, PlanStep, Rows, Temp};
 use crate::ir::graph::{Graph, NodeId};
 use crate::ir::kernel::Kernel;
@@ -166,6 +166,29 @@ impl<'a> Draft<'a> {
             consumer.op.footprint(temp.input, computed, consumer.shape, shape).len()
         });
         held.max().unwrap_or_default() * shape.width * shape.planes() * self.graph.node(node).dtype.size()
+    }
+
+    /// The rows beyond its strip that a launch reads of an input, on the rank that reads most.
+    pub(super) fn beyond_strips(&self, Temp { consumer, input }: Temp) -> Halo {
+        let (node, computed) = (self.graph.node(consumer), self.demand.computed[consumer.0]);
+        if let Some(own) = needed(node.op.access(input)) {
+            return around(own, computed);
+        }
+        let rows = if self.is_global(consumer) { Rows::All } else { Rows::Strip(computed) };
+        let (partition, shape) = (&self.setting.partition, self.graph.node(node.inputs[input]).shape);
+        let beyond = |rank| {
+            let strip = partition.strip(rank, shape.height);
+            let computed = super::movement::rows_of(self.graph, partition, consumer, rank, rows);
+            let read = node.op.footprint(input, computed, node.shape, shape);
+            let rows = |n: isize| match (read.is_empty(), strip.is_empty()) {
+                (true, _) => 0,
+                // There are no rows around a strip without rows.
+                (false, true) => usize::MAX,
+                (false, false) => n.max(0).cast_unsigned(),
+            };
+            Halo { up: rows(strip.start - read.start), down: rows(read.end - strip.end), wrap: false }
+        };
+        (0..self.ranks()).map(beyond).fold(Halo::NONE, Halo::max)
     }
 
     /// The plan so far.

@@ -64,7 +64,7 @@ impl Transfers<'_, '_> {
         // A launch that others read beyond its strip may compute more rows than its own; they are
         // determined then.
         let known = self.draft.demand.computed[temp.consumer.0] == Halo::NONE && !self.draft.is_global(temp.consumer);
-        if !known || self.is_sent(temp) {
+        if !known || self.is_sent(temp) || !self.is_fetched(temp.consumer, temp.input) {
             return None;
         }
         let rows = Rows::Strip(Halo::NONE);

@@ -1,9 +1,9 @@
 //! Distribution of images to launches: scattered, uploaded in strips, fetched launch by launch or
 //! replicated, by predicted time.
 
-use super::demand::{around, needed};
+use super::demand::needed;
 use super::state::{Event, Halo, Placement};
-use super::step::{Action, Band, Rows};
+use super::step::{Action, Band, Rows, Temp};
 use super::transfers::Transfers;
 use crate::ir::graph::NodeId;
 use crate::machine::HostSide;
@@ -17,6 +17,10 @@ impl Transfers<'_, '_> {
             return;
         }
         let placement = self.draft.state(source).placement;
+        if self.reads_within(placement, source, reader) {
+            // Other launches get what they read when they come: this one need not wait for it.
+            return;
+        }
         let on_root = placement == Placement::Root;
         let (elsewhere, in_strips) = self.draft.readers(source, reader);
         if elsewhere.is_empty() {
@@ -40,6 +44,13 @@ impl Transfers<'_, '_> {
         } else {
             self.fetched_because[source.0] = choice.why;
         }
+    }
+
+    /// Returns `true` if a launch finds all that it reads of an image in these strips.
+    fn reads_within(&self, placement: Placement, source: NodeId, reader: NodeId) -> bool {
+        let Placement::Strips(valid) = placement else { return false };
+        let mut own = self.draft.graph.node(reader).inputs.iter().enumerate().filter(|(_, s)| **s == source);
+        own.all(|(input, _)| valid.covers(self.draft.beyond_strips(Temp { consumer: reader, input })))
     }
 
     /// Uploads only strips and surrounding rows of an image on every host, if that takes less time
@@ -79,14 +90,22 @@ impl Transfers<'_, '_> {
         true
     }
 
-    /// Rows around the strips that are read of `source` from `reader` on.
+    /// Rows around the strips that are read of `source` from `reader` on, also by launches that read
+    /// other rows than their own, if they are few.
     fn read_around(&self, source: NodeId, reader: NodeId) -> Halo {
+        /// Part of the thinnest strip that counts as few rows: a guess.
+        const FEW: usize = 8;
+        let (partition, height) = (&self.draft.setting.partition, self.draft.graph.node(source).shape.height);
+        let thinnest = (0..partition.ranks()).map(|rank| partition.strip(rank, height).len()).min().unwrap_or(0);
         let later = self.draft.lifetimes.readers[source.0].iter().filter(|c| **c >= reader);
         let halos = later.flat_map(|&consumer| {
-            let (node, computed) = (self.draft.graph.node(consumer), self.draft.demand.computed[consumer.0]);
+            let node = self.draft.graph.node(consumer);
             let own = node.inputs.iter().enumerate().filter(move |(_, s)| **s == source);
-            let own = own.filter_map(|(i, _)| needed(node.op.access(i)));
-            own.map(move |own| around(own, computed))
+            own.filter_map(move |(input, _)| {
+                let halo = self.draft.beyond_strips(Temp { consumer, input });
+                let few = needed(node.op.access(input)).is_some() || halo.up.max(halo.down) <= thinnest / FEW;
+                few.then_some(halo)
+            })
         });
         halos.fold(self.draft.demand.asked[source.0], Halo::max)
     }

@@ -232,9 +232,13 @@ impl Transfers<'_, '_> {
 
     /// Returns `true` if the rows that `id` reads of an input are fetched for it alone.
     pub(super) fn is_fetched(&self, id: NodeId, input: usize) -> bool {
-        let node = self.draft.graph.node(id);
-        needed(node.op.access(input)).is_none()
-            && self.draft.state(node.inputs[input]).placement != Placement::Replicated
+        let (node, temp) = (self.draft.graph.node(id), Temp { consumer: id, input });
+        let held = || match self.draft.state(node.inputs[input]).placement {
+            Placement::Replicated => true,
+            Placement::Root => false,
+            Placement::Strips(valid) => !self.is_sent(temp) && valid.covers(self.draft.beyond_strips(temp)),
+        };
+        needed(node.op.access(input)).is_none() && !held()
     }
 
     /// Drops the inputs of `id` (and `id` itself, if it has no readers) that no node after `last`

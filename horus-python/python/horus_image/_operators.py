@@ -117,6 +117,12 @@ class Operators:
     def __rpow__(self, other: Any) -> Image:
         return _binary("pow", other, self)
 
+    def __matmul__(self, other: Any) -> Image:
+        return _product(self, other)
+
+    def __rmatmul__(self, other: Any) -> Image:
+        return _product(other, self)
+
     def __lt__(self, other: Any) -> Image:
         return _compared("lt", self, other)
 
@@ -277,6 +283,13 @@ def _binary(name: str, a: Any, b: Any) -> Image:
     return _like(_horus.binary_of_number(name, float(a), b._core), a, b)
 
 
+def _product(a: Any, b: Any) -> Image:
+    a, b = _met("matmul", a, b)
+    if not isinstance(a, Operators) or not isinstance(b, Operators) or not len(a.shape) == len(b.shape) == 2:
+        raise ValueError("matmul: matrices have two axes")
+    return a._with(_horus.matmul(a._core, b._core))
+
+
 _TURNED: Final = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
 
 
@@ -336,6 +349,7 @@ _UFUNCS: Final[dict[np.ufunc, Callable[..., Image]]] = {
     np.add: _of_two("add"),
     np.subtract: _of_two("sub"),
     np.multiply: _of_two("mul"),
+    np.matmul: _product,
     np.true_divide: _of_two("div"),
     np.power: _of_two("pow"),
     np.minimum: _of_two("min"),

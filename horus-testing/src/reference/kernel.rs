@@ -15,6 +15,7 @@ use super::reads;
 use super::reconstruction::reconstruction;
 use super::reduce;
 use super::sampling;
+use super::sum_of_products;
 use super::windowed;
 use horus_base::dtype::{DType, Pixel, Scalar, convert_pixel};
 use horus_base::shape::{Axis, Border, Shape, Window};
@@ -325,6 +326,17 @@ fn evaluate_whole(operation: &Whole, inputs: &[HostImage], output: &mut HostImag
                 for y in rows.start..rows.end {
                     for x in 0..out.shape.width {
                         output.put::<T>(c, y, x, inputs[0].get(c, x.cast_signed(), y.cast_unsigned()));
+                    }
+                }
+            }
+        }),
+        Whole::MatrixProduct(_) => dispatch_float!(out.dtype, T => {
+            for c in 0..out.shape.planes() {
+                for y in rows.start..rows.end {
+                    for x in 0..out.shape.width {
+                        let factors = (0..inputs[0].geometry.shape.width)
+                            .map(|k| [inputs[0].get::<T>(c, y, k), inputs[1].get(c, k.cast_signed(), x)]);
+                        output.put(c, y, x, sum_of_products(factors));
                     }
                 }
             }

@@ -9,7 +9,7 @@
 //! yield the bits of [`evaluate`] (except the sign and payload of NaN); `tests/goldens` checks
 //! [`evaluate`] itself against scipy.
 
-use horus_base::dtype::{Conversion, DType, Pixel, Scalar, convert_pixel};
+use horus_base::dtype::{Conversion, DType, Float, Pixel, Scalar, convert_pixel};
 use horus_base::shape::{Axis, Shape};
 use horus_plan::ir::graph::{Graph, Node, Op, Operand, ValueId};
 use horus_plan::ops::components::Connectivity;
@@ -92,6 +92,7 @@ fn apply_whole(operation: &Whole, node: &Node<Op>, inputs: &[&Image]) -> Image {
         Whole::Fourier(how) => neighbourhood::fourier(inputs[0], how),
         Whole::Windowed(how) => windowed::windowed(inputs[0], how, node.dtype.stored()),
         Whole::Transpose(_) => geometric::transpose(inputs[0]),
+        Whole::MatrixProduct(_) => product(inputs[0], inputs[1], node.shape),
         Whole::RowReduce(how) => reduce::rows(inputs[0], *how, inputs.get(1).copied()),
         Whole::Running(_) => reduce::running(inputs[0]),
         Whole::RunningDepth(_) => reduce::running_depth(inputs[0]),
@@ -104,6 +105,18 @@ fn apply_whole(operation: &Whole, node: &Node<Op>, inputs: &[&Image]) -> Image {
         Whole::Tiles(Tiled { grid, reduce: how }) => reduce::tiles(inputs[0], *grid, *how, node.shape),
         Whole::Histogram(how) => reduce::histogram(inputs[0], how.bins, how.lo(), how.hi()),
     }
+}
+
+/// A matrix product.
+fn product(a: &Image, b: &Image, shape: Shape) -> Image {
+    horus_base::dispatch_float!(a.dtype(), T => Image::from_fn(shape, |plane, y, x| {
+        sum_of_products((0..a.shape.width).map(|k| [a.at::<T>(plane, y, k), b.at(plane, k, x)]))
+    }))
+}
+
+/// A pixel of a matrix product, of the pairs of factors in order.
+pub(crate) fn sum_of_products<T: Float>(factors: impl Iterator<Item = [T; 2]>) -> T {
+    factors.fold(T::ZERO, |sum, [a, b]| a.fma(b, sum))
 }
 
 /// A constant image.

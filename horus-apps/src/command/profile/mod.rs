@@ -2,9 +2,12 @@
 //!
 //! The run is that of `horus` without the word `profile`, several times; its launches are timed one by one ([`watched`]).
 //! On a GPU each kernel is then measured beside its arithmetic alone and its memory traffic alone
-//! (`horus_cuda::profile`), on a processor its events are counted ([`counters`]). [`verdict`] says in words what follows.
+//! (`horus_cuda::profile`) and its events are counted if asked for (`ncu`), on a processor always ([`counters`]).
+//! [`verdict`] says in words what follows.
 
 mod counters;
+#[cfg(feature = "cuda")]
+mod ncu;
 mod verdict;
 mod watched;
 
@@ -38,7 +41,12 @@ pub(super) fn command() -> clap::Command {
     let tune = Arg::new("tune").long("tune").action(ArgAction::SetTrue).help(
         "On a GPU, also measure other launch shapes of each kernel that takes a tenth of the time: some seconds each",
     );
-    line::command().name("horus profile").mut_arg("json", |arg| arg.help("Print one object of JSON")).arg(tune).about(
+    let counters = Arg::new("counters").long("counters").action(ArgAction::SetTrue).help(
+        "On a GPU, also count bank conflicts, bytes and instructions by NVIDIA's ncu (Nsight Compute), which runs the \
+         chain again",
+    );
+    let command = line::command().name("horus profile").mut_arg("json", |arg| arg.help("Print one object of JSON"));
+    command.args([tune, counters]).about(
         "Runs a chain, and prints of each kernel its time, that of its arithmetic alone and of its memory traffic alone \
          (on a GPU), the share of the machine's speed that it reaches, what bounds it, and advice",
     )
@@ -50,13 +58,20 @@ pub(super) fn asked(words: &[OsString]) -> Option<Result<String, String>> {
     if first != "profile" {
         return None;
     }
+    #[cfg(feature = "cuda")]
+    let (list, rest) = ncu::listed(rest);
     let has = |flag: &str| rest.iter().any(|word| word == flag);
     let words = std::iter::once(first).chain(rest).cloned().collect();
     let job = match super::job(command(), words) {
         Ok((job, _)) => job,
         Err(e) => e.exit(),
     };
-    Some(profiled(job, has("--json"), has("--tune")).map_err(|e| e.to_string()))
+    #[cfg(feature = "cuda")]
+    if let Some(list) = list {
+        return Some(ncu::launch(&job, &list).map(|()| String::new()).map_err(|e| e.to_string()));
+    }
+    let counted = has("--counters").then_some(rest);
+    Some(profiled(&job, has("--json"), has("--tune"), counted).map_err(|e| e.to_string()))
 }
 
 /// A device that is profiled.
@@ -65,7 +80,7 @@ struct Profiled {
     /// The number of a GPU, and the device.
     #[cfg(feature = "cuda")]
     gpu: Option<(usize, Arc<horus_cuda::CudaDevice>)>,
-    /// The reason for the absence of counters of a processor.
+    /// The reason for the absence of counters.
     uncounted: Option<String>,
 }
 
@@ -200,29 +215,40 @@ fn check(job: &Job) -> Result<()> {
     Ok(())
 }
 
-fn profiled(job: Job, json: bool, tune: bool) -> Result<String> {
-    check(&job)?;
+/// The device, and the kernels of the program.
+fn measured(job: &Job) -> Result<(Profiled, Vec<Row>)> {
+    check(job)?;
     batch::log_from(job.options.log_level());
-    let profiled = Profiled::open(&job)?;
-    let session = profiled.session(&job).build()?;
-    profiled.launches(|| run(&job, &session))?;
+    let profiled = Profiled::open(job)?;
+    let session = profiled.session(job).build()?;
+    profiled.launches(|| run(job, &session))?;
     let mut rows: Vec<Row> = Vec::new();
     for _ in 0..RUNS {
-        for seen in profiled.launches(|| again(&job, &session))? {
+        for seen in profiled.launches(|| again(job, &session))? {
             match rows.iter_mut().find(|row| row.is_of(&seen)) {
                 Some(row) => row.add(seen),
                 None => rows.push(Row::of(seen)),
             }
         }
     }
+    Ok((profiled, rows))
+}
+
+/// The report; `counted` are the words of the program whose events on a GPU are counted.
+fn profiled(job: &Job, json: bool, tune: bool, counted: Option<&[OsString]>) -> Result<String> {
+    let (profiled, mut rows) = measured(job)?;
     let machine = here::profile(&*profiled.watched)?;
-    drop(session);
     rows.sort_by(|a, b| b.seconds().total_cmp(&a.seconds()));
     #[cfg(feature = "cuda")]
-    if let Some((ordinal, _)) = profiled.gpu {
-        parts(ordinal, &mut rows, tune)?;
-    }
-    let _ = tune;
+    let profiled = match profiled.gpu {
+        Some((ordinal, _)) => {
+            parts(ordinal, &mut rows, tune)?;
+            let uncounted = counted.and_then(|words| ncu::count(words, &mut rows).err());
+            Profiled { uncounted, ..profiled }
+        }
+        None => profiled,
+    };
+    let _ = (tune, counted);
     let (name, all) = (profiled.watched.about().name, rows.iter().map(Row::seconds).sum::<f64>() / RUNS as f64);
     let rows: Vec<_> = rows.iter().map(|row| row.verdict(&machine, RUNS, all)).collect();
     let launches = rows.iter().map(|row| row.launches).sum::<f64>().round() as usize;
@@ -237,7 +263,7 @@ fn profiled(job: Job, json: bool, tune: bool) -> Result<String> {
         let _ = writeln!(text, "no hardware counters: {why}");
     }
     if let Some(path) = &job.options.report {
-        profiled.page(&job, path, &text)?;
+        profiled.page(job, path, &text)?;
     }
     if json {
         let kernels: Vec<_> = rows.iter().map(verdict::Verdict::json).collect();
@@ -250,11 +276,16 @@ fn profiled(job: Job, json: bool, tune: bool) -> Result<String> {
     Ok(text)
 }
 
+#[cfg(feature = "cuda")]
+fn launched(row: &Row) -> horus_cuda::recorder::Launched {
+    let Seen { kernel, inputs, output, rows, .. } = row.first.clone();
+    horus_cuda::recorder::Launched { kernel, inputs, output, rows }
+}
+
 /// Measures each kernel and its parts on a GPU, and other launch shapes.
 #[cfg(feature = "cuda")]
 fn parts(ordinal: usize, rows: &mut [Row], tune: bool) -> Result<()> {
     use horus_cuda::profile::{KernelProfile, Timed};
-    use horus_cuda::recorder::Launched;
     use horus_cuda::tuning::Tuning;
     use horus_cuda::{Limiter, Resources};
 
@@ -268,8 +299,7 @@ fn parts(ordinal: usize, rows: &mut [Row], tune: bool) -> Result<()> {
     let device = gpu.about().name;
     let all = rows.iter().map(Row::seconds).sum::<f64>();
     for row in rows {
-        let Seen { kernel, inputs, output, rows, .. } = row.first.clone();
-        let launched = Launched { kernel, inputs, output, rows };
+        let launched = launched(row);
         let measured = gpu.profile(&launched, REPEATS).map_err(|e| failed(&device, e))?;
         let Some(KernelProfile { whole, math, memory }) = measured else { continue };
         let seconds = |timed: Timed| f64::from(timed.ms) / 1e3;
@@ -298,6 +328,7 @@ fn parts(ordinal: usize, rows: &mut [Row], tune: bool) -> Result<()> {
                 Limiter::Blocks => "blocks",
             },
             faster: faster.map(named),
+            counted: None,
         });
     }
     Ok(())

@@ -27,6 +27,40 @@ pub(super) struct Alone {
     pub(super) limiter: &'static str,
     /// A faster launch shape, and its time.
     pub(super) faster: Option<(String, f64)>,
+    pub(super) counted: Option<Counted>,
+}
+
+/// What the hardware of a GPU counted in a launch; not a number where it has no such counter.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Counted {
+    /// Fraction of the wavefronts of shared memory.
+    pub(super) conflicts: f64,
+    /// Bytes per second of the GPU's memory and of its second-level cache, and the fraction that the cache had.
+    pub(super) dram: f64,
+    pub(super) l2: f64,
+    pub(super) hits: f64,
+    /// Instructions that a multiprocessor issues per cycle.
+    pub(super) per_cycle: f64,
+}
+
+/// Columns of [`Counted`].
+const COUNTED: [&str; 5] = ["conflicts", "DRAM GB/s", "L2 GB/s", "L2 hits", "per cycle"];
+
+impl Counted {
+    fn cells(self) -> [String; 5] {
+        let cell = |number: f64, text: String| if number.is_finite() { text } else { "-".to_owned() };
+        let share = |fraction| cell(fraction, percent(fraction));
+        let rate = |bytes| cell(bytes, format!("{:.0}", 1e-9 * bytes));
+        let Counted { conflicts, dram, l2, hits, per_cycle } = self;
+        [share(conflicts), rate(dram), rate(l2), share(hits), cell(per_cycle, format!("{per_cycle:.2}"))]
+    }
+
+    fn json(self) -> Json {
+        json!({
+            "conflicts": self.conflicts, "dram_bytes_per_s": self.dram, "l2_bytes_per_s": self.l2,
+            "l2_hits": self.hits, "ipc": self.per_cycle,
+        })
+    }
 }
 
 /// The bottleneck of a kernel.
@@ -179,6 +213,8 @@ impl Verdict {
         const ENOUGH: f64 = 0.5;
         /// Ratio of a prediction to a time from which on it is wrong.
         const WRONG: f64 = 1.3;
+        /// Fraction of the wavefronts of shared memory from which on bank conflicts matter.
+        const CONFLICTS: f64 = 0.1;
         let mut all = Vec::new();
         match self.bound {
             Bound::Launch => all.push("as short as a launch: larger images, or several evaluated together".to_owned()),
@@ -205,7 +241,7 @@ impl Verdict {
             }
         }
         if let Some(alone) = &self.alone {
-            let Alone { registers, threads, resident, occupancy, limiter, shared, spills, .. } = alone;
+            let Alone { registers, threads, resident, occupancy, limiter, shared, spills, counted, .. } = alone;
             let waits = matches!(self.bound, Bound::Latency | Bound::Arithmetic | Bound::Both);
             if waits && *occupancy < ENOUGH && self.arithmetic < GOOD {
                 let takes = match *limiter {
@@ -220,6 +256,14 @@ impl Verdict {
             if *spills > 0 {
                 all.push(format!(
                     "{spills} bytes of registers per thread are spilled to memory: smaller launch shapes, horus-tune"
+                ));
+            }
+            if let Some(Counted { conflicts, .. }) = counted
+                && *conflicts > CONFLICTS
+            {
+                let of = percent(*conflicts);
+                all.push(format!(
+                    "{of} of the wavefronts of shared memory are bank conflicts: other launch shapes, horus-tune"
                 ));
             }
             if let Some((shape, seconds)) = &alone.faster {
@@ -251,6 +295,7 @@ impl Verdict {
         let counts = self.counts.map(|c| {
             json!({ "cycles": c.cycles, "instructions": c.instructions, "ipc": c.per_cycle(), "cache_misses": c.misses })
         });
+        let counts = counts.or_else(|| Some(self.alone.as_ref()?.counted?.json()));
         json!({
             "kernel": self.name, "launches": self.launches, "ms": self.seconds * 1e3, "share": self.share,
             "predicted_ms": self.predicted * 1e3, "bandwidth": self.bandwidth, "arithmetic": self.arithmetic,
@@ -263,9 +308,13 @@ impl Verdict {
 pub(super) fn table(rows: &[Verdict]) -> String {
     let on_gpu = rows.iter().any(|row| row.alone.is_some());
     let counted = rows.iter().any(|row| row.counts.is_some());
+    let counted_on_gpu = rows.iter().any(|row| row.alone.as_ref().is_some_and(|alone| alone.counted.is_some()));
     let mut heads = vec!["launches", "ms each", "share", "predicted", "bandwidth", "arithmetic"];
     if on_gpu {
         heads.extend(["alone", "math", "memory", "registers", "spills", "shared", "occupancy"]);
+    }
+    if counted_on_gpu {
+        heads.extend(COUNTED);
     }
     if counted {
         heads.extend(["cycles", "per cycle", "misses"]);
@@ -287,6 +336,10 @@ pub(super) fn table(rows: &[Verdict]) -> String {
             }
             None if on_gpu => cells.extend(vec!["-".to_owned(); 7]),
             None => {}
+        }
+        if counted_on_gpu {
+            let of_gpu = row.alone.as_ref().and_then(|alone| alone.counted);
+            cells.extend(of_gpu.map_or_else(|| COUNTED.map(|_| "-".to_owned()), Counted::cells));
         }
         match row.counts {
             Some(c) => cells.extend([c.cycles.to_string(), format!("{:.2}", c.per_cycle()), c.misses.to_string()]),
@@ -362,6 +415,11 @@ mod tests {
         assert!(advice(Bound::Memory, [0.9, 0.1], Some(spilled)).contains("64 bytes of registers"));
         assert!(advice(Bound::Memory, [0.9, 0.1], None).starts_with("near the speed of a copy"));
         assert_eq!(advice(Bound::Memory, [0.5, 0.1], None), "");
+        let conflicts = |conflicts| Some(Counted { conflicts, ..Counted::default() });
+        let shared = Alone { counted: conflicts(0.25), ..Alone::default() };
+        assert!(advice(Bound::Memory, [0.9, 0.1], Some(shared.clone())).contains("25 % of the wavefronts"));
+        let few = Alone { counted: conflicts(0.05), ..shared };
+        assert!(!advice(Bound::Memory, [0.9, 0.1], Some(few)).contains("wavefronts"));
         let traffic = Alone { parts: Some([0.2e-3, 0.9e-3]), ..Alone::default() };
         assert!(advice(Bound::Memory, [0.5, 0.1], Some(traffic)).contains("50 %"));
     }

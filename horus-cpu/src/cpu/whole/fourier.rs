@@ -13,8 +13,8 @@ use rayon::prelude::*;
 use super::View;
 use super::sampling::To;
 use crate::cpu::plane::Plane;
-use crate::cpu::simd::{Isa, Simd, Vector};
-use crate::cpu::versions::for_each_isa;
+use crate::cpu::simd::{Isa, Vector};
+use crate::cpu::versions::{by_vectors, for_each_isa};
 use horus_base::dtype::Float;
 use horus_base::shape::Window;
 use horus_plan::ops::footprint::Rect;
@@ -375,41 +375,22 @@ fn exchange<const S: usize>(rows: &mut [Lanes; LANES]) {
     }
 }
 
-/// Calls a function for the vectors of an instruction set. It is compiled into a function that
-/// enables the set, as all callers are. Vectors are not loaded in closures: one that the compiler
-/// does not inline has the baseline's instructions, and takes several times as long.
-macro_rules! by_vectors {
-    ($isa:expr, $body:ident($($arg:expr),*)) => {
-        match $isa {
-            // SAFETY: an instruction set is only named after it was detected (`Isa::available`).
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => unsafe { $body::<<f64 as Simd>::Avx512>($($arg),*) },
-            // SAFETY: as above.
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => unsafe { $body::<<f64 as Simd>::Avx2>($($arg),*) },
-            // SAFETY: arrays need no instruction set.
-            #[cfg(not(target_arch = "x86_64"))]
-            Isa::Portable => unsafe { $body::<<f64 as Simd>::Portable>($($arg),*) },
-        }
-    };
-}
-
 /// [`Roots::forth`] of eight lines.
 #[inline(always)]
 fn lines_forth(isa: Isa, lines: &mut [Point], steps: &Steps) {
-    by_vectors!(isa, forth_by(lines, steps))
+    by_vectors!(isa, f64, forth_by(lines, steps))
 }
 
 /// [`Roots::back`] of eight lines.
 #[inline(always)]
 fn lines_back(isa: Isa, lines: &mut [Point], steps: &Steps) {
-    by_vectors!(isa, back_by(lines, steps))
+    by_vectors!(isa, f64, back_by(lines, steps))
 }
 
 /// Products of points.
 #[inline(always)]
 fn lines_multiplied(isa: Isa, a: &[Point], b: &[Point], to: &mut [Point]) {
-    by_vectors!(isa, multiply_by(a, b, to))
+    by_vectors!(isa, f64, multiply_by(a, b, to))
 }
 
 /// A complex number in each lane of a vector.

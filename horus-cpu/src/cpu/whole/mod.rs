@@ -11,6 +11,7 @@ pub(crate) mod fused;
 mod histogram;
 mod labels;
 mod layout;
+mod product;
 mod reconstruction;
 mod resize;
 mod rows;
@@ -71,6 +72,10 @@ pub(crate) fn launch(launch: Launch<'_>, operation: &Whole, isa: Isa, threads: u
         }
         Whole::Transpose(_) => {
             moved!(dtype, T => layout::transpose(view::<T>(inputs, 0)?, out(output)?, &geometry, rows, threads))
+        }
+        Whole::MatrixProduct(_) => {
+            let to = sampling::To { geometry, rows, threads, isa };
+            dispatch_float!(dtype, T => product::product(view::<T>(inputs, 0)?, view(inputs, 1)?, out(output)?, &to));
         }
         Whole::Lookup(_) => moved!(geometry.dtype, T => {
             let table = view::<T>(inputs, 1)?.data;

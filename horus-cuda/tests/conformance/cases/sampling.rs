@@ -8,7 +8,7 @@ use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::reconstruction::Reconstruction;
 use horus_core::ops::resize::{Lines, Resampling};
 use horus_core::ops::sampling::Sampling;
-use horus_core::ops::{Components, Fourier, ImageOperation as _, Remap, Resize};
+use horus_core::ops::{Components, Fourier, ImageOperation as _, MatrixProduct, Remap, Resize};
 use horus_core::shape::{Border, Shape, Window};
 
 use super::{Case, Fill, borders, case, whole};
@@ -73,6 +73,7 @@ pub(super) fn cases() -> Vec<Case> {
     }
     all.extend(resizes());
     all.extend(transforms());
+    all.extend(products());
     let mut strip = all.iter().rfind(|c| c.name.starts_with("remap")).cloned();
     if let Some(c) = &mut strip {
         c.name = "remap of a strip".into();
@@ -90,6 +91,28 @@ pub(super) fn cases() -> Vec<Case> {
         case("remap to any floats of levels", kernel, vec![whole(levels, DType::F32), positions, positions], output);
     wild.fill = Fill::Wild;
     all.push(wild);
+    all
+}
+
+/// Products by tiles of each size, of whole steps of terms and others.
+fn products() -> Vec<Case> {
+    let mut all = Vec::new();
+    for dtype in [DType::F32, DType::F64] {
+        for (height, terms, width, planes) in [(130, 19, 129, 32), (70, 32, 66, 32), (37, 45, 41, 2), (3, 1, 2, 1)] {
+            let inputs = [Shape::new(height, terms, planes), Shape::new(terms, width, planes)];
+            let name = format!("product of {} and {} {dtype}", inputs[0], inputs[1]);
+            let inputs = inputs.map(|shape| whole(shape, dtype)).to_vec();
+            all.push(case(name, Kernel::from(MatrixProduct), inputs, whole(Shape::new(height, width, planes), dtype)));
+        }
+    }
+    let inputs = vec![whole(Shape::new(45, 21, 2), DType::F32), whole(Shape::new(21, 70, 2), DType::F32)];
+    let mut strip =
+        case("product of a strip", Kernel::from(MatrixProduct), inputs, whole(Shape::new(45, 70, 2), DType::F32));
+    strip.inputs[0].window = Window::new(3, 35);
+    strip.output.window = Window::new(4, 30);
+    strip.rows = Window::new(5, 29);
+    strip.fill = Fill::Wild;
+    all.push(strip);
     all
 }
 

@@ -1,0 +1,52 @@
+//! Matrix products.
+
+use super::footprint::{Access, Reading, Rect};
+use super::operation::{Effort, Extent, Family, ImageOperation, hold, images};
+use horus_base::shape::{Shape, Window};
+
+/// The product of two images as matrices, per plane: pixel (y, x) is the sum over k of pixel (y, k)
+/// of the first and pixel (k, x) of the second, by `fma(first, second, sum)` from +0, in the order
+/// of k.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MatrixProduct;
+
+/// Input index of the first factor, of which a row of the result reads one row.
+const FIRST: usize = 0;
+
+impl ImageOperation for MatrixProduct {
+    fn kind(&self) -> &'static str {
+        "matmul"
+    }
+
+    fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
+        let [(a, dtype), (b, other)] = images(inputs)?;
+        hold(dtype.is_float() && dtype == other, || format!("a product of {dtype} and {other}"))?;
+        let planes = (a.depth, a.channels) == (b.depth, b.channels);
+        hold(planes && a.width == b.height, || format!("{a} times {b}"))?;
+        hold((Shape { width: b.width, ..a }, dtype) == output, || format!("{a} times {b} is not {}", output.0))
+    }
+
+    fn reads(&self, input: usize, need: Rect, of: Shape) -> Reading {
+        Reading::inside(match input {
+            FIRST => Rect { columns: Window::whole(of.width), ..need },
+            _ => Rect { rows: Window::whole(of.height), ..need },
+        })
+    }
+
+    fn access(&self, input: usize) -> Access {
+        if input == FIRST { Access::IN_PLACE } else { Access::Whole }
+    }
+
+    fn in_place(&self, _: usize) -> bool {
+        false
+    }
+
+    fn by_levels(&self, _: usize) -> bool {
+        true
+    }
+
+    fn effort(&self, inputs: &[Extent], output: Extent, rows: usize) -> Effort {
+        let terms = inputs.get(FIRST).map_or(0, |(shape, _)| shape.width);
+        Effort::of_rows(Family::CorrelateLarge, output.0, rows, terms as f64)
+    }
+}
