@@ -14,7 +14,7 @@ const RUNS: usize = 2;
 
 /// The work of a queue in a run, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Work {
+pub struct QueueWork {
     /// All of it.
     pub busy: f64,
     /// The first copy or kernel.
@@ -27,7 +27,7 @@ pub struct Work {
 
 /// The work of each of [`QUEUES`] in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Queues(pub [Work; 3]);
+pub struct Queues(pub [QueueWork; 3]);
 
 /// A copy or a kernel: the index of its queue, its start and its end in milliseconds.
 type Span = (usize, f64, f64);
@@ -56,7 +56,7 @@ impl Queues {
 
     /// The work of spans, those of each queue in order.
     fn over(spans: &[Span], clock: f64) -> Queues {
-        let mut queues = [Work::default(); 3];
+        let mut queues = [QueueWork::default(); 3];
         let mut until = [f64::NEG_INFINITY; 3];
         for &(queue, start, end) in spans {
             let clock = if QUEUES[queue] == Queue::Compute { clock } else { 0.0 };

@@ -8,7 +8,7 @@ use super::follow::Follower;
 use super::launches::LaunchedNodes;
 use super::movement::{BLOCK, Level, Load, Traffic, movement, over_bus, rows_of, windows_of, work_of};
 use super::queue::Queue;
-use super::step::Action;
+use super::step::{Action, PlanStep};
 use crate::ir::graph::NodeId;
 use crate::machine::{Bound, HostSide, Machine, Profile};
 
@@ -164,8 +164,21 @@ impl<'a> Clock<'a> {
             clock.step(i, &cost);
             each(i, launches.at(i), cost);
         }
+        clock.send_last();
         let end = clock.timings.iter().map(|t| t.end).fold(clock.host, f64::max);
         (clock.timings, end)
+    }
+
+    /// The host begins to copy results that somebody waits for when it has issued everything else.
+    fn send_last(&mut self) {
+        let mut free = self.host;
+        let sent = |step: &PlanStep| matches!(step.action, Action::Send { .. });
+        for (_, timing) in self.plan.steps.iter().zip(&mut self.timings).filter(|(step, _)| sent(step)) {
+            let seconds = timing.end - timing.start;
+            timing.start = timing.start.max(free);
+            timing.end = timing.start + seconds;
+            free = timing.end;
+        }
     }
 
     /// The cost of a step by itself. `place` tells if only rank 0 has its image, and if the device
@@ -336,7 +349,7 @@ impl<'a> Clock<'a> {
         } else if queue != Queue::Host {
             let issued = match queue {
                 Queue::Upload => self.profile.upload.pinned.overhead,
-                Queue::Download => self.profile.download.pinned.overhead,
+                Queue::Download => 0.0,
                 _ => self.profile.launch.host,
             };
             self.host += if seconds > 0.0 { issued } else { 0.0 };

@@ -29,7 +29,8 @@ pub(super) struct ScheduleBuilder<'b, 'd, 'a> {
     /// When the host has issued all actions so far.
     host: f64,
     compute: f64,
-    down: f64,
+    /// When the bands of results are computed, and the seconds of their copies.
+    leaving: Vec<[f64; 2]>,
 }
 
 impl<'b, 'd, 'a> ScheduleBuilder<'b, 'd, 'a> {
@@ -44,7 +45,7 @@ impl<'b, 'd, 'a> ScheduleBuilder<'b, 'd, 'a> {
             sent: HashMap::new(),
             host: 0.0,
             compute: 0.0,
-            down: 0.0,
+            leaving: Vec::new(),
         };
         builder.bands = builder.upload_bands();
         // Images computed before the run are available.
@@ -130,12 +131,18 @@ impl<'b, 'd, 'a> ScheduleBuilder<'b, 'd, 'a> {
         }
         self.actions.push(Action::Send { node, band });
         self.sent.insert(node, band.to);
-        let start = self.down.max(self.compute).max(self.host);
-        let end = start + self.board.download(share);
+        self.leaving.push([self.compute, self.board.download(share)]);
+    }
+
+    /// When all results are on the host, which begins to copy them when it has issued everything else.
+    fn left(&self) -> f64 {
         let uploads = [0.0, self.bands.last().map_or(0.0, |(.., over)| *over)];
         let slower = self.board.machine.slowest(|p| p.both_ways) - 1.0;
-        self.down = end + slower * overlap([start, end], uploads);
-        self.host += self.board.machine.slowest(|p| p.download.pinned.overhead);
+        self.leaving.iter().fold(0.0, |left: f64, [computed, seconds]| {
+            let start = left.max(*computed).max(self.host);
+            let end = start + seconds;
+            end + slower * overlap([start, end], uploads)
+        })
     }
 
     /// Schedules work that is possible while bands arrive.
@@ -186,7 +193,7 @@ impl<'b, 'd, 'a> ScheduleBuilder<'b, 'd, 'a> {
             self.send(node, bytes);
         }
         let uploaded = self.bands.last().map_or(0.0, |(.., over)| *over);
-        let seconds = self.compute.max(self.down).max(uploaded);
+        let seconds = self.compute.max(self.left()).max(uploaded);
         BandSchedule { actions: with_frees(self.actions, board), seconds }
     }
 
