@@ -61,6 +61,8 @@ struct Options {
 
 /// The results of a program.
 type Results = Vec<Image<f32>>;
+/// Records a program over images.
+type Recorder<T> = dyn Fn(&[Image<T>]) -> Result<Results>;
 
 /// A program over images of real numbers of one size, or over volumes of as many pixels.
 struct Program {
@@ -135,7 +137,7 @@ impl Program {
     }
 
     /// The function that records it. What an ocean has besides temperatures and salinities is made once in a session.
-    fn recorder(&self) -> Box<dyn Fn(&[Image<f32>]) -> Result<Results>> {
+    fn recorder(&self) -> Box<Recorder<f32>> {
         match self.record {
             Record::Image(record) => Box::new(move |given| Ok(vec![record(given)])),
             Record::Ocean(record) => {
@@ -422,7 +424,7 @@ struct Row {
     steps: String,
     inputs: usize,
     shape: fn(usize) -> Shape,
-    record: Box<dyn Fn(&[Image<f32>]) -> Result<Results>>,
+    record: Box<Recorder<f32>>,
 }
 
 impl Row {

@@ -24,15 +24,16 @@ impl Session {
         sources: &[(ValueId, Option<State>, bool)],
         sending: Sending,
     ) -> Mappable {
+        let none = Mappable { later: sending == Sending::WhenLanded, ..Mappable::default() };
         if engine.unified() || !self.may_map() {
-            return Mappable::default();
+            return none;
         }
         let foreseen = self.0.settings.transfer == Transfer::Auto;
         if foreseen {
             state.images.mapped.retain(|v| state.images.here.contains_key(v));
             state.images.read_again |= sources.iter().any(|(v, ..)| state.images.mapped.contains(v));
             if state.images.read_again {
-                return Mappable::default();
+                return none;
             }
         }
         let staging = engine.device.staging();
@@ -45,6 +46,6 @@ impl Session {
             // only on request.
             None => !foreseen && sending == Sending::WhenLanded,
         };
-        Mappable { sources: on_host.map(|(v, ..)| *v).filter(locked).collect(), results }
+        Mappable { sources: on_host.map(|(v, ..)| *v).filter(locked).collect(), results, ..none }
     }
 }

@@ -94,6 +94,7 @@ impl Request {
             || !self.others.iter().map(others).eq(known.others.iter().map(others))
             || self.laid != known.laid
             || self.mappable.results != known.mappable.results
+            || self.mappable.later != known.mappable.later
             || states(self) != states(known)
             || mappable(self) != mappable(known)
         {

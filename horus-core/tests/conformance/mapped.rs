@@ -25,7 +25,7 @@ const PLACE: Place =
 /// A plan in which launches use host memory wherever they can.
 fn planned(program: &Program, transfer: Transfer, mode: Mode) -> Plan {
     let sources = (0..program.sources.len()).map(|v| ValueId(v as u64)).collect();
-    let mappable = Mappable { sources, results: true };
+    let mappable = Mappable { sources, results: true, later: false };
     let setting = Setting { transfer, mappable, mode, ..Setting::of(Partition::equal(1), false) };
     let kernels = optimize(program.graph.clone(), mode == Mode::Fused, &setting.machine, &mut |_, _| ()).unwrap();
     let wants = vec![Want::Handed; kernels.roots.len()];

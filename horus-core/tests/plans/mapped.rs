@@ -20,7 +20,7 @@ use crate::recorder::{Recorder, conv_2d, conv_rot};
 fn everything(graph: &Graph<Op>) -> Mappable {
     let value = |op: &Op| if let Op::Source(v) = op { Some(*v) } else { None };
     let sources: Vec<ValueId> = graph.nodes.iter().filter_map(|n| value(&n.op)).collect();
-    Mappable { sources, results: true }
+    Mappable { sources, results: true, later: false }
 }
 
 fn made(graph: Graph<Op>, setting: Setting, kept: bool) -> Plan {
@@ -152,7 +152,7 @@ fn what_cannot_be_used_is_copied() {
         }
     }
     // One of two is page-locked.
-    let mappable = Mappable { sources: everything.sources[..1].to_vec(), results: false };
+    let mappable = Mappable { sources: everything.sources[..1].to_vec(), ..Mappable::default() };
     let plan = made(graph(), Setting { transfer: Transfer::Implicit, mappable, ..of(1) }, false);
     assert_eq!((plan.counts().uploads, plan.counts().downloads), (1, 1), "{plan}");
 }

@@ -8,7 +8,7 @@ use super::fixed::{plane, with_bounds};
 use super::params::KernelParams;
 use super::{Generated, PRELUDE, PRODUCT, Pointer, Shapes, blocks, rows_aligned};
 
-/// Threads along a side of a block.
+/// Threads along a side of a block: `HS_SIDE` of the kernel.
 const SIDE: usize = 16;
 /// Fewest blocks that occupy a large GPU: with fewer, tiles are smaller.
 const BUSY: usize = 128;
@@ -48,7 +48,7 @@ pub(super) fn product(shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
     let args = args![from, by, shared, to, "p.rows", "p.width", "p.terms", "p.tiles", "p.aligned"];
     let body = [Call::new("hs_product", template![m, n, STEP], args).into()];
     let grid = [blocks(count(tile), "a product")?, blocks(planes, "planes")?];
-    // Two steps, whose rows of the first factor are apart by a vector.
+    // Twice `hs_factors::SIZE`: two steps, whose rows of the first factor are apart by a vector.
     let room = 2 * STEP * ((SIDE * m + 16 / bytes) + SIDE * n) * bytes;
     // Two blocks share a multiprocessor's registers: while one waits for its factors, the other computes.
     let threads = SIDE * SIDE;

@@ -139,7 +139,7 @@ pub enum Family {
     Pixel,
     /// Linear filters of fewer than 100 taps.
     CorrelateSmall,
-    /// Linear filters of 100 taps and more.
+    /// Linear filters of 100 taps and more, and matrix products, which are taken to be as efficient.
     CorrelateLarge,
     /// Linear filters of bytes whose sums are [exact](crate::ops::neighbourhood::Filter::is_exact_for).
     CorrelateBytes,

@@ -22,7 +22,7 @@ impl ImageOperation for MatrixProduct {
         let [(a, dtype), (b, other)] = images(inputs)?;
         hold(dtype.is_float() && dtype == other, || format!("a product of {dtype} and {other}"))?;
         let planes = (a.depth, a.channels) == (b.depth, b.channels);
-        hold(planes && a.width == b.height, || format!("{a} times {b}"))?;
+        hold(planes && a.width == b.height && a.width > 0, || format!("{a} times {b}"))?;
         hold((Shape { width: b.width, ..a }, dtype) == output, || format!("{a} times {b} is not {}", output.0))
     }
 

@@ -191,6 +191,13 @@ impl<'a> Draft<'a> {
         (0..self.ranks()).map(beyond).fold(Halo::NONE, Halo::max)
     }
 
+    /// Returns `true` if a launch finds all that it reads of an input in strips with these valid rows around them.
+    pub(super) fn holds(&self, valid: Halo, temp: Temp) -> bool {
+        // Memory with rows beyond the image is none from the first row of the image to the last.
+        let usual = needed(self.graph.node(temp.consumer).op.access(temp.input)).is_some() || !valid.wrap;
+        usual && valid.covers(self.beyond_strips(temp))
+    }
+
     /// The plan so far.
     pub(super) fn so_far(&self, wants: Vec<Want>) -> Plan {
         Plan {

@@ -106,6 +106,11 @@ impl Awaiting {
         let travel: f64 = all.iter().map(|(_, (node, halo, _))| time(*node, *halo)).sum();
         let long = draft.setting.overlap || (draft.setting.direct && draft.hidden(travel, self.id) > 0.0);
         let awaited: Vec<NodeId> = all.iter().map(|(_, (node, ..))| *node).collect();
+        let kernel = draft.graph.node(self.id);
+        let mut inputs = kernel.inputs.iter().enumerate().filter(|(_, source)| awaited.contains(source));
+        if !inputs.all(|(i, _)| needed(kernel.op.access(i)).is_some()) {
+            return None; // it also reads other rows of them
+        }
         if !long || !has_interior(draft, self.id, self.rows, reach(draft, self.id, &awaited)) {
             return None;
         }

@@ -8,7 +8,7 @@ use super::follow::Follower;
 use super::launches::LaunchedNodes;
 use super::movement::{BLOCK, Level, Load, Traffic, movement, over_bus, rows_of, windows_of, work_of};
 use super::queue::Queue;
-use super::step::{Action, PlanStep};
+use super::step::Action;
 use crate::ir::graph::NodeId;
 use crate::machine::{Bound, HostSide, Machine, Profile};
 
@@ -169,16 +169,31 @@ impl<'a> Clock<'a> {
         (clock.timings, end)
     }
 
-    /// The host begins to copy results that somebody waits for when it has issued everything else.
+    /// Times the copies of results that begin when the host has issued everything else, each after it is computed.
     fn send_last(&mut self) {
-        let mut free = self.host;
-        let sent = |step: &PlanStep| matches!(step.action, Action::Send { .. });
-        for (_, timing) in self.plan.steps.iter().zip(&mut self.timings).filter(|(step, _)| sent(step)) {
-            let seconds = timing.end - timing.start;
-            timing.start = timing.start.max(free);
-            timing.end = timing.start + seconds;
-            free = timing.end;
+        for i in 0..self.timings.len() {
+            if self.is_later(i) {
+                let Timing { start: ready, end, .. } = self.timings[i];
+                let start = self.host.max(ready).max(self.free[Queue::Download as usize]);
+                let end = self.copy(Queue::Download, [start, start + (end - ready)]);
+                self.timings[i] = Timing { start, end, ..self.timings[i] };
+            }
         }
+    }
+
+    /// Returns `true` for the copy of a result that begins when the host has issued everything else.
+    fn is_later(&self, step: usize) -> bool {
+        self.plan.setting.mappable.later && matches!(self.plan.steps[step].action, Action::Send { .. })
+    }
+
+    /// Puts a copy into its queue; its end, as copies in both directions slow each other.
+    fn copy(&mut self, queue: Queue, [start, end]: [f64; 2]) -> f64 {
+        let back = usize::from(queue == Queue::Download);
+        let end = end + (self.profile.both_ways - 1.0) * overlap([start, end], self.copies[1 - back]);
+        let [first, last] = self.copies[back];
+        self.copies[back] = [if start > last { start } else { first }, end];
+        self.free[queue as usize] = end;
+        end
     }
 
     /// The cost of a step by itself. `place` tells if only rank 0 has its image, and if the device
@@ -321,12 +336,13 @@ impl<'a> Clock<'a> {
         };
         let start = self.host.max(free).max(waited);
         let start = if stores { start.max(self.free[Queue::Upload as usize]) } else { start };
+        if self.is_later(i) {
+            self.timings.push(Timing { start: waited, end: waited + seconds, bounded });
+            return;
+        }
         let mut end = start + seconds;
         if let Queue::Upload | Queue::Download = queue {
-            let back = usize::from(queue == Queue::Download);
-            end += (self.profile.both_ways - 1.0) * overlap([start, end], self.copies[1 - back]);
-            let [first, last] = self.copies[back];
-            self.copies[back] = [if start > last { start } else { first }, end];
+            end = self.copy(queue, [start, end]);
         }
         self.free[queue as usize] = end;
         if stores {
@@ -349,7 +365,7 @@ impl<'a> Clock<'a> {
         } else if queue != Queue::Host {
             let issued = match queue {
                 Queue::Upload => self.profile.upload.pinned.overhead,
-                Queue::Download => 0.0,
+                Queue::Download => self.profile.download.pinned.overhead,
                 _ => self.profile.launch.host,
             };
             self.host += if seconds > 0.0 { issued } else { 0.0 };

@@ -29,6 +29,8 @@ pub struct Mappable {
     pub sources: Vec<ValueId>,
     /// Such memory is available for a result that is handed over.
     pub results: bool,
+    /// The host begins to copy results when it has issued everything else: whoever waits for them gives their memory then.
+    pub later: bool,
 }
 
 /// The setting of a plan.

@@ -50,7 +50,7 @@ impl Transfers<'_, '_> {
     fn reads_within(&self, placement: Placement, source: NodeId, reader: NodeId) -> bool {
         let Placement::Strips(valid) = placement else { return false };
         let mut own = self.draft.graph.node(reader).inputs.iter().enumerate().filter(|(_, s)| **s == source);
-        own.all(|(input, _)| valid.covers(self.draft.beyond_strips(Temp { consumer: reader, input })))
+        own.all(|(input, _)| self.draft.holds(valid, Temp { consumer: reader, input }))
     }
 
     /// Uploads only strips and surrounding rows of an image on every host, if that takes less time

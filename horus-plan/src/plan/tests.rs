@@ -1,15 +1,18 @@
+use std::num::NonZeroU8;
 use std::sync::Arc;
 
 use super::draft::Draft;
 use super::partition::Partition;
 use super::passes::{PASSES, Pass, Stage, run};
-use super::setting::{Mode, Setting, Want};
-use super::state::{Halo, Placement, Residency, State};
+use super::predict::predict;
+use super::setting::{Mappable, Mode, Setting, Transfer, Want};
+use super::state::{Halo, Hosts, Placement, Residency, State};
 use super::step::{Action, Part};
 use super::{check, demand, lifetimes, overlap};
 use crate::ir::graph::{Graph, Node, NodeId, ValueId};
 use crate::ir::kernel::{Kernel, Leaf, LeafOp, MapKernel, Source, Val};
 use crate::machine::{Link, Links, Machine, Profile};
+use crate::ops::geometric::Flip;
 use crate::ops::neighbourhood::Filter;
 use horus_base::dtype::DType;
 use horus_base::error::Error;
@@ -213,4 +216,44 @@ fn borders_travel_beside_a_launch_only_where_their_messages_have_room() {
         assert!(begun(0) > 0);
         assert_eq!(begun(1 << 20), 0, "all of the device is in use");
     });
+}
+
+/// The graph with images of 4096 x 4096 pixels.
+fn large(mut graph: Graph<Kernel>) -> Graph<Kernel> {
+    graph.nodes.iter_mut().for_each(|node| node.shape = Shape::new(4096, 4096, 1));
+    graph
+}
+
+#[test]
+fn a_launch_that_reads_its_strip_does_not_wait_for_what_others_read() {
+    let mut g = Graph::default();
+    let image = push(&mut g, Kernel::Source(ValueId(0)), &[]);
+    let own = push(&mut g, map(LeafOp::Load(0)), &[image]);
+    let other = push(&mut g, map(LeafOp::Flip(0, Flip::Vertical)), &[image]);
+    g.roots = vec![own, other];
+    let lanes = Setting { hosts: Hosts::Shared, direct: true, ..Setting::of(Partition::equal(2), false) };
+    let state = State { residency: Residency::Host, placement: Placement::Replicated };
+    let plan = super::plan(large(g), &[Want::Handed; 2], &lanes, |_| state, |_| true, &mut |_, _| ()).unwrap();
+    super::verify::verify(&plan).unwrap();
+    let at = |found: fn(&Action) -> bool| plan.steps.iter().position(|s| found(&s.action));
+    let launched = at(|a| matches!(a, Action::Launch { node: NodeId(1), .. })).unwrap();
+    let sent = at(|a| matches!(a, Action::Fetch { .. } | Action::Replicate { .. })).unwrap();
+    assert!(launched < sent, "{plan}");
+}
+
+#[test]
+fn results_leave_when_the_host_has_issued_everything_else() {
+    let first_leaves = |later| {
+        let transfer = Transfer::Streams(NonZeroU8::new(16));
+        let mappable = Mappable { later, ..Mappable::default() };
+        let alone = Setting { transfer, mappable, ..Setting::of(Partition::equal(1), false) };
+        let state = State { residency: Residency::Host, placement: Placement::Replicated };
+        let plan = super::plan(large(filters()), &[Want::Handed], &alone, |_| state, |_| true, &mut |_, _| ()).unwrap();
+        let send = plan.steps.iter().position(|s| matches!(s.action, Action::Send { .. })).unwrap();
+        let issued = plan.steps.iter().filter(|s| matches!(s.action, Action::Launch { .. })).count() as f64
+            * alone.machine.of(0).launch.host;
+        (predict(&plan).steps[send].start, issued)
+    };
+    let ((at_once, _), (later, issued)) = (first_leaves(false), first_leaves(true));
+    assert!(later > at_once && later >= issued, "{at_once} {later} {issued}");
 }

@@ -236,7 +236,7 @@ impl Transfers<'_, '_> {
         let held = || match self.draft.state(node.inputs[input]).placement {
             Placement::Replicated => true,
             Placement::Root => false,
-            Placement::Strips(valid) => !self.is_sent(temp) && valid.covers(self.draft.beyond_strips(temp)),
+            Placement::Strips(valid) => !self.is_sent(temp) && self.draft.holds(valid, temp),
         };
         needed(node.op.access(input)).is_none() && !held()
     }

@@ -12,7 +12,7 @@ use horus_base::dtype::Pixel;
 
 /// Terms of a panel: as many as fit, with two vectors each, the innermost cache.
 const DEEP: usize = 256;
-/// Columns that are packed together: their panels fit the next cache.
+/// Columns that are computed together: a few rows of them stay in the next cache while terms are added.
 const WIDE: usize = 512;
 /// Rows whose sums are in registers: with two vectors each, and a pair of factors, 15 of 16.
 const TALL: usize = 6;
@@ -56,12 +56,13 @@ fn multiply_body<T: Simd>(isa: Isa, from: &[T], by: &[T], width: usize, to: &mut
 #[inline(always)]
 unsafe fn multiply_by<V: Vector>(from: &[V::Elem], by: &[V::Elem], width: usize, to: &mut [V::Elem]) {
     let (terms, across) = (by.len() / width, 2 * V::LANES);
-    let mut packed = vec![V::Elem::ZERO; DEEP.min(terms) * WIDE.min(width).next_multiple_of(across)];
+    let mut packed = vec![V::Elem::ZERO; DEEP.min(terms) * across];
     for left in (0..width).step_by(WIDE) {
         let columns = left..width.min(left + WIDE);
         for first in (0..terms).step_by(DEEP) {
             let deep = DEEP.min(terms - first);
-            for (panel, x) in packed.chunks_exact_mut(deep * across).zip(columns.clone().step_by(across)) {
+            let panel = &mut packed[..deep * across];
+            for x in columns.clone().step_by(across) {
                 let n = across.min(width - x);
                 for (line, k) in panel.chunks_exact_mut(across).zip(first..) {
                     line[..n].copy_from_slice(&by[k * width + x..][..n]);

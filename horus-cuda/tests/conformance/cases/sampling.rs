@@ -98,7 +98,9 @@ pub(super) fn cases() -> Vec<Case> {
 fn products() -> Vec<Case> {
     let mut all = Vec::new();
     for dtype in [DType::F32, DType::F64] {
-        for (height, terms, width, planes) in [(130, 19, 129, 32), (70, 32, 66, 32), (37, 45, 41, 2), (3, 1, 2, 1)] {
+        for (height, terms, width, planes) in
+            [(130, 19, 132, 32), (70, 32, 68, 32), (37, 45, 41, 2), (37, 16, 44, 2), (3, 1, 2, 1)]
+        {
             let inputs = [Shape::new(height, terms, planes), Shape::new(terms, width, planes)];
             let name = format!("product of {} and {} {dtype}", inputs[0], inputs[1]);
             let inputs = inputs.map(|shape| whole(shape, dtype)).to_vec();

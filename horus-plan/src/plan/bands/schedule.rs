@@ -29,7 +29,7 @@ pub(super) struct ScheduleBuilder<'b, 'd, 'a> {
     /// When the host has issued all actions so far.
     host: f64,
     compute: f64,
-    /// When the bands of results are computed, and the seconds of their copies.
+    /// When bands of results can leave, and the seconds of their copies.
     leaving: Vec<[f64; 2]>,
 }
 
@@ -131,15 +131,19 @@ impl<'b, 'd, 'a> ScheduleBuilder<'b, 'd, 'a> {
         }
         self.actions.push(Action::Send { node, band });
         self.sent.insert(node, band.to);
-        self.leaving.push([self.compute, self.board.download(share)]);
+        self.leaving.push([self.compute.max(self.host), self.board.download(share)]);
+        if !self.board.draft.setting.mappable.later {
+            self.host += self.board.machine.slowest(|p| p.download.pinned.overhead);
+        }
     }
 
-    /// When all results are on the host, which begins to copy them when it has issued everything else.
+    /// When all results are on the host.
     fn left(&self) -> f64 {
         let uploads = [0.0, self.bands.last().map_or(0.0, |(.., over)| *over)];
         let slower = self.board.machine.slowest(|p| p.both_ways) - 1.0;
-        self.leaving.iter().fold(0.0, |left: f64, [computed, seconds]| {
-            let start = left.max(*computed).max(self.host);
+        let first = if self.board.draft.setting.mappable.later { self.host } else { 0.0 };
+        self.leaving.iter().fold(first, |left: f64, [ready, seconds]| {
+            let start = left.max(*ready);
             let end = start + seconds;
             end + slower * overlap([start, end], uploads)
         })
