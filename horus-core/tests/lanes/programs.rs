@@ -7,6 +7,7 @@ use horus_core::device::Device;
 use horus_core::dtype::{Element, Pixel};
 use horus_core::error::Result;
 use horus_core::image::Image;
+use horus_core::ops::components::Connectivity;
 use horus_core::ops::geometric::Interpolation;
 use horus_core::plan::movement::Load;
 use horus_core::plan::{Mode, Transfer};
@@ -45,6 +46,8 @@ fn program(s: &Session, height: usize) -> Result<Vec<Vec<u8>>> {
         &horus_core::ops::neighbourhood::Filter::column(vec![0.1, 0.2, 0.4, 0.2, 0.1]),
     );
     all.push(bits(&wrapped)?);
+    // Of an image whose strips have periodic rows around them, where they cover all of it.
+    all.push(bits(&smooth.reconstruct(&(&smooth + 1.0), Connectivity::FACES))?);
     let turned = wrapped.with_border(Border::Reflect).rotate(33.0, Interpolation::Bilinear).median(3);
     all.push(turned.max_value().get()?.to_bits().to_le_bytes().to_vec());
     all.push(bits(&(turned.flip([Axis::Rows, Axis::Columns]) + turned.transpose().transpose()))?);

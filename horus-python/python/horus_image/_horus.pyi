@@ -56,6 +56,7 @@ __all__ = [
     "log_to",
     "logic",
     "lookup",
+    "matmul",
     "median",
     "min_max",
     "nearest",
