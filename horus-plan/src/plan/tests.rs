@@ -243,9 +243,10 @@ fn a_launch_that_reads_its_strip_does_not_wait_for_what_others_read() {
 
 #[test]
 fn results_that_somebody_waits_for_leave_when_everything_else_is_issued() {
-    // The host takes longer to issue launches than the first bands take to be computed.
+    /// The host takes longer to issue launches than the first bands take to be computed.
+    const LAUNCH: f64 = 1e-4;
     let mut profile = Profile::of_default(false);
-    profile.launch.host = 1e-3;
+    profile.launch.host = LAUNCH;
     let machine = Arc::new(Machine::alike(profile));
     let first_leaves = |later| {
         let (transfer, mappable) = (Transfer::Streams(NonZeroU8::new(16)), Mappable { later, ..Mappable::default() });
@@ -255,7 +256,7 @@ fn results_that_somebody_waits_for_leave_when_everything_else_is_issued() {
         let plan = super::plan(large(filters()), &[Want::Handed], &alone, |_| state, |_| true, &mut |_, _| ()).unwrap();
         let send = plan.steps.iter().position(|s| matches!(s.action, Action::Send { .. })).unwrap();
         let launches = plan.steps.iter().filter(|s| matches!(s.action, Action::Launch { .. })).count();
-        (predict(&plan).steps[send].start, 1e-3 * launches as f64)
+        (predict(&plan).steps[send].start, LAUNCH * launches as f64)
     };
     let ((at_once, _), (later, issued)) = (first_leaves(false), first_leaves(true));
     assert!(at_once < later && later >= issued, "{at_once} {later} {issued}");
