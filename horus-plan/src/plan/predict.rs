@@ -176,6 +176,7 @@ impl<'a> Clock<'a> {
                 let Timing { start: ready, end, .. } = self.timings[i];
                 let start = self.host.max(ready).max(self.free[Queue::Download as usize]);
                 let end = self.copy(Queue::Download, [start, start + (end - ready)]);
+                self.free[Queue::Download as usize] = end;
                 self.timings[i] = Timing { start, end, ..self.timings[i] };
             }
         }
@@ -186,13 +187,12 @@ impl<'a> Clock<'a> {
         self.plan.setting.mappable.later && matches!(self.plan.steps[step].action, Action::Send { .. })
     }
 
-    /// Puts a copy into its queue; its end, as copies in both directions slow each other.
+    /// The end of a copy in its queue, as copies in both directions slow each other.
     fn copy(&mut self, queue: Queue, [start, end]: [f64; 2]) -> f64 {
         let back = usize::from(queue == Queue::Download);
         let end = end + (self.profile.both_ways - 1.0) * overlap([start, end], self.copies[1 - back]);
         let [first, last] = self.copies[back];
         self.copies[back] = [if start > last { start } else { first }, end];
-        self.free[queue as usize] = end;
         end
     }
 

@@ -30,7 +30,7 @@ pub(super) struct Alone {
     pub(super) counted: Option<Counted>,
 }
 
-/// What the hardware of a GPU counted in a launch; not a number where it has no such counter.
+/// Events of a launch that the hardware of a GPU counted; not a number where it has no such counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Counted {
     /// Fraction of the wavefronts of shared memory.
