@@ -120,6 +120,11 @@ impl Engine {
         1 + self.others.len()
     }
 
+    /// Bytes of device memory available to plans, on all lanes.
+    pub(super) fn room(&self) -> usize {
+        self.capacity.map_or(usize::MAX, |bytes| bytes.saturating_mul(self.lanes()))
+    }
+
     /// Division of rows among lanes, if it is set.
     pub(super) fn divided(&self) -> Option<&Partition> {
         self.lanes.get()

@@ -9,7 +9,7 @@ use crate::digest::Digest;
 use crate::dtype::DType;
 use crate::execute::Stored;
 use crate::host::buffer::HostBuffer;
-use crate::ir::graph::{Graph, Op, ValueId};
+use crate::ir::graph::{Graph, Node, Op, ValueId};
 use crate::plan::state::{Halo, Placement, Residency, State};
 use crate::shape::{Shape, Window};
 
@@ -98,26 +98,23 @@ impl Images {
         self.here.contains_key(value) || self.later.contains_key(value)
     }
 
-    /// Lends the images of at least `least` bytes that a program reads to it as sources of regions:
-    /// until [`Images::take_back`] they are read again like files.
-    pub(super) fn lend(&mut self, graph: &Graph<Op>, least: usize) {
-        for value in self.lendable(graph, least).collect::<Vec<_>>() {
-            let Some(image) = self.here.remove(&value) else { continue };
-            self.later.extend(Later::lent(&image).map(|later| (value, later)));
-            self.lent.push((value, image));
-        }
+    /// Lends an image: until [`Images::take_back`], when it is `image`, it is read region by region.
+    pub(super) fn lend(&mut self, value: ValueId, image: Kept, later: Later) {
+        self.here.remove(&value);
+        self.later.insert(value, later);
+        self.lent.push((value, image));
     }
 
-    /// The images in host memory, of at least `least` bytes, that a program reads.
+    /// The images in memory, of at least `least` bytes, that a program reads.
     pub(super) fn lendable<'a>(&'a self, graph: &'a Graph<Op>, least: usize) -> impl Iterator<Item = ValueId> + 'a {
-        let given =
-            |v: &ValueId| self.here.get(v).filter(|_| !self.later.contains_key(v)).and_then(|image| image.host());
-        // An image that all levels of a result read would have to be read again for each of them.
-        let levels = graph.roots.iter().map(|root| graph.node(*root).shape.depth).max().unwrap_or(1);
-        let sources = graph.nodes.iter().filter(move |n| n.shape.depth >= levels);
+        let given = |v: &ValueId| self.here.contains_key(v) && !self.later.contains_key(v);
+        // From the host's memory, an image that all levels of a result read would be copied for each of them.
+        let levels =
+            graph.roots.iter().map(|root| graph.node(*root).shape.depth).max().filter(|_| self.unified).unwrap_or(1);
+        let large =
+            move |n: &&Node<Op>| n.shape.depth >= levels && n.shape.len().saturating_mul(n.dtype.size()) >= least;
         let of = |op: &Op| if let Op::Source(v) = op { Some(*v) } else { None };
-        let values = sources.filter_map(move |n| of(&n.op));
-        values.filter(move |v| given(v).is_some_and(|host| host.len() >= least))
+        graph.nodes.iter().filter(large).filter_map(move |n| of(&n.op)).filter(given)
     }
 
     /// Takes back the lent images that have not been dropped since.

@@ -25,7 +25,6 @@ use super::engine::Engine;
 use super::evaluate::{Unevaluated, source_of};
 use super::later::Later;
 use super::plans::{Planned, Plans};
-use super::regions::SMALL;
 use super::streamed::program_of;
 use super::{Handle, Mutable, Pending, Session, StandIns};
 use crate::device::Sending;
@@ -274,7 +273,7 @@ impl Session {
         steps: usize,
         measured: bool,
     ) -> Result<(bool, bool)> {
-        if self.ranks() > 1 || self.engine().is_some_and(|engine| engine.lanes() > 1 || !engine.unified()) {
+        if self.ranks() > 1 || self.engine().is_some_and(|engine| engine.lanes() > 1 && engine.unified()) {
             return Ok((true, false));
         }
         let mut expected = Vec::new();
@@ -290,10 +289,13 @@ impl Session {
             None => self.settled(state, &body.unrolled(&now, 1, measured))?,
         };
         let many = body.unrolled(&now, together(body).min(steps), measured);
-        if !engine.unified() || self.holds(state, engine, &many)? {
+        if self.holds(state, engine, &many)? {
             return Ok((true, false));
         }
         let one = body.unrolled(&now, 1, measured);
+        if !engine.unified() && self.holds(state, engine, &one)? {
+            return Ok((false, false)); // the state stays on the device
+        }
         let own = expected.iter().map(|(name, _)| *name).collect();
         state.images.later.extend(expected);
         let divides = self.loop_divides(state, engine, (&many, &one));
@@ -311,8 +313,7 @@ impl Session {
         (many, one): (&Graph<Op>, &Graph<Op>),
     ) -> Result<bool, Unevaluated> {
         let limits = self.limits(state, engine, one).map_err(Unevaluated::Foreseen)?;
-        state.images.lend(one, limits.host / SMALL);
-        let limits = self.limits(state, engine, one).map_err(Unevaluated::Foreseen)?;
+        let limits = self.lend_sources(state, engine, one, limits).map_err(Unevaluated::Foreseen)?;
         self.foresee_regions(state, engine, one, limits, true)?;
         self.divides(state, engine, many, limits, true)
     }

@@ -6,6 +6,7 @@ use std::ops::{Deref, DerefMut};
 use super::Session;
 use super::engine::Engine;
 use super::evaluate::source_of;
+use super::later::Later;
 use crate::device::{Device, Geometry, Memory};
 use crate::error::{DeviceError, Error, Result};
 use crate::execute::{Failed, Stored};
@@ -120,11 +121,20 @@ impl Session {
         let unified = engine.unified();
         match self.on_host(engine, &image) {
             Ok((geometry, host)) => Ok(shared(geometry, &host, lanes, unified).unwrap_or(image)),
-            Err(source) => {
-                let op = "bringing an image to the host of all devices".into();
-                Err(Box::new((Error::Device { op, device: self.device_name(), source }, image)))
-            }
+            Err(source) => Err(Box::new((self.not_on_host(source), image))),
         }
+    }
+
+    /// The image with its pixels on the host only, and as one whose regions are read.
+    pub(super) fn whole_at_host(&self, engine: &Engine, image: &Kept) -> Result<(Kept, Later)> {
+        let (geometry, host) = self.on_host(engine, image).map_err(|source| self.not_on_host(source))?;
+        let later = Later::lent(geometry, host.clone());
+        let laid = shared(geometry, &host, engine.lanes(), engine.unified());
+        Ok((laid.expect("an engine has a lane"), later))
+    }
+
+    fn not_on_host(&self, source: DeviceError) -> Error {
+        Error::Device { op: "bringing an image to the host".into(), device: self.device_name(), source }
     }
 
     /// Copies the whole image to the host.

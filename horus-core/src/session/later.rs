@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use super::engine::Engine;
 use super::evaluate::Unevaluated;
-use super::kept::Kept;
 use super::regions::pieces;
 use super::{Handle, Mutable, Session};
 use crate::device::Geometry;
@@ -94,11 +93,9 @@ impl RegionSource for Lent {
 }
 
 impl Later {
-    /// An image in host memory, if it is there, as one whose regions are read.
-    pub(super) fn lent(image: &Kept) -> Option<Later> {
-        let Geometry { shape, dtype, .. } = image.geometry;
-        let lent = Lent { shape, dtype, pixels: image.host()?.clone() };
-        Some(Later::of(Arc::new(lent), "an image in memory"))
+    /// An image in host memory as one whose regions are read.
+    pub(super) fn lent(Geometry { shape, dtype, .. }: Geometry, pixels: HostBuffer) -> Later {
+        Later::of(Arc::new(Lent { shape, dtype, pixels }), "an image in memory")
     }
 
     /// An image of a source of this name that this rank has.

@@ -119,7 +119,7 @@ impl Session {
     }
 
     /// The program with results computed from images that have not been read replaced by values,
-    /// computed by regions.
+    /// computed by regions: those of one extent together.
     pub(super) fn assembled(
         &self,
         state: &mut Mutable,
@@ -127,33 +127,37 @@ impl Session {
         mut graph: Graph<Op>,
         own: &mut Vec<ValueId>,
     ) -> Result<Graph<Op>, Unevaluated> {
-        for root in graph.roots.clone() {
-            let program = Graph { roots: vec![root], ..graph.clone() }.without_dead();
-            if unread(state, &program).next().is_none() {
-                continue;
-            }
+        while let Some(roots) = by_extent(state, &graph).into_iter().next() {
+            let program = Graph { roots: roots.clone(), ..graph.clone() }.without_dead();
             let grain = Session::grain(state, &program);
             let division = self.divided(state, engine, &program, grain, None)?;
-            self.explain_regions(&format!("{} in {division}", graph.node(root).op.name()));
-            let (shape, dtype) = (graph.node(root).shape, graph.node(root).dtype.stored());
-            let room = self.0.pool.try_allocate(shape.len() * dtype.size());
-            let lacking =
-                |source| self.at_host(Call { op: "evaluating by regions", site: graph.node(root).site.site }, source);
-            // Other ranks may have enough memory, and go on.
-            let mut whole = room.map_err(|e| Unevaluated::Met(lacking(e)))?;
-            let mut job = |state: &Mutable, i: usize| Job::of(state, &program, &[division.region(i)]);
+            let names: Vec<String> = roots.iter().map(|n| graph.node(*n).op.name()).collect();
+            self.explain_regions(&format!("{} in {division}", names.join(", ")));
+            let kinds: Vec<(Shape, usize)> =
+                roots.iter().map(|n| graph.node(*n)).map(|n| (n.shape, n.dtype.stored().size())).collect();
+            let room = |(n, (shape, element)): (&NodeId, &(Shape, usize))| {
+                let call = Call { op: "evaluating by regions", site: graph.node(*n).site.site };
+                // Other ranks may have enough memory, and go on.
+                self.0.pool.try_allocate(shape.len() * element).map_err(|e| Unevaluated::Met(self.at_host(call, e)))
+            };
+            let mut whole = roots.iter().zip(&kinds).map(room).collect::<Result<Vec<_>, _>>()?;
+            let regions = |i: usize| vec![division.region(i); roots.len()];
+            let mut job = |state: &Mutable, i: usize| Job::of(state, &program, &regions(i));
             let want = if self.ranks() == 1 { Want::Handed } else { Want::Everyone };
-            let pixels = whole.bytes_mut();
             let mut take = |i: usize, taken: &[&HostBuffer]| {
-                self.paste((&mut *pixels, shape), taken[0], division.region(i), dtype.size());
+                for ((whole, part), (shape, element)) in whole.iter_mut().zip(taken).zip(&kinds) {
+                    self.paste((whole.bytes_mut(), *shape), part, division.region(i), *element);
+                }
                 Ok(())
             };
             done(self.run_jobs(state, engine, division.count(), want, &mut job, &mut take)?)?;
-            let value = state.names.value();
-            own.push(value);
-            state.images.give(value, shape, dtype, Some(whole), Placement::Replicated);
-            let node = &mut graph.nodes[root.0];
-            (node.op, node.inputs) = (Op::Source(value), Vec::new());
+            for (root, whole) in roots.into_iter().zip(whole) {
+                let node = &mut graph.nodes[root.0];
+                let value = state.names.value();
+                own.push(value);
+                state.images.give(value, node.shape, node.dtype, Some(whole), Placement::Replicated);
+                (node.op, node.inputs) = (Op::Source(value), Vec::new());
+            }
         }
         Ok(graph.without_dead())
     }
@@ -200,6 +204,24 @@ pub(super) fn pass_of(state: &Mutable, graph: &Graph<Op>, group: &[NodeId]) -> (
     let block =
         group.iter().map(|n| if let Op::Whole(Whole::Labels(how)) = graph.node(*n).op { how.block() } else { None });
     (bands, (rows.next_multiple_of(block.flatten().max().unwrap_or(BLOCK)), columns), divisible)
+}
+
+/// The roots of a program that are computed from images that have not been read, those of one extent
+/// together.
+pub(super) fn by_extent(state: &Mutable, graph: &Graph<Op>) -> Vec<Vec<NodeId>> {
+    let mut groups: Vec<Vec<NodeId>> = Vec::new();
+    for root in &graph.roots {
+        let program = Graph { roots: vec![*root], ..graph.clone() }.without_dead();
+        if unread(state, &program).next().is_none() || groups.iter().flatten().any(|known| known == root) {
+            continue;
+        }
+        let shape = graph.node(*root).shape;
+        match groups.iter_mut().find(|group| same_rows(graph.node(group[0]).shape, shape)) {
+            Some(group) => group.push(*root),
+            None => groups.push(vec![*root]),
+        }
+    }
+    groups
 }
 
 /// The inputs of a pass that are divided in rows, including the second image of labels.

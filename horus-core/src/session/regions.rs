@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::engine::{Engine, agreed_capacity};
 use super::evaluate::Unevaluated;
 use super::later::{Later, STRIPS, unread};
-use super::passes::{next_pass, pass_of};
+use super::passes::{by_extent, next_pass, pass_of};
 use super::{Mutable, Session};
 use crate::error::{DeviceError, Error, MemoryBound, Recorded, Result};
 use crate::host::Piece;
@@ -30,7 +30,7 @@ const PARTS: [f64; 2] = [0.5, 0.875];
 const AGAIN: f64 = 32.0;
 /// Maximum fraction of the memory for a result that is kept on the way, and for an image in memory that
 /// is not read by regions.
-pub(super) const SMALL: usize = 256;
+const SMALL: usize = 256;
 
 /// Memory use of a program in bytes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,6 +64,11 @@ impl Limits {
     pub(super) fn hold(&self, need: Need) -> bool {
         let host = if self.unified { need.peak } else { need.read + need.results };
         host <= self.host && self.device.is_none_or(|most| need.peak <= most)
+    }
+
+    /// Bytes of an image that may be in memory as a whole, whatever the program needs.
+    fn small(&self) -> usize {
+        self.device.map_or(self.host, |device| device.min(self.host)) / SMALL
     }
 
     /// Returns `true` if one region after the other fits into a fraction of the memory, while
@@ -202,6 +207,7 @@ impl Session {
         let setting = self.setting(engine, self.0.partition.clone());
         let fuse = self.0.settings.mode == Mode::Fused;
         let kernels = optimize_for(graph, fuse, &self.aim(&setting), &mut |_, _| ())?;
+        let is_source = |n: NodeId| super::evaluate::source_of(&kernels.node(n).op).is_some();
         // One launch computes all joined nodes.
         let mut first: Vec<usize> = (0..kernels.nodes.len()).collect();
         for joined in &kernels.joined {
@@ -209,22 +215,30 @@ impl Session {
             joined.nodes.iter().for_each(|n| first[n.0] = begin);
         }
         let mut last: Vec<usize> = (0..kernels.nodes.len()).collect();
+        // On the host's memory sources exist from the beginning, and stay; a device has those of the host from
+        // their first reader to their last.
+        let begin = if engine.unified() { 0 } else { usize::MAX };
+        (0..kernels.nodes.len()).filter(|n| is_source(NodeId(*n))).for_each(|n| first[n] = begin);
         for (id, node) in kernels.iter() {
-            node.inputs.iter().for_each(|i| last[i.0] = last[i.0].max(id.0));
-            if super::evaluate::source_of(&node.op).is_some_and(|v| !gone.contains(&v)) {
+            for i in &node.inputs {
+                last[i.0] = last[i.0].max(id.0);
+                if is_source(*i) {
+                    first[i.0] = first[i.0].min(first[id.0]);
+                }
+            }
+            let stays = |v: ValueId| engine.unified() && !gone.contains(&v);
+            if super::evaluate::source_of(&node.op).is_some_and(stays) {
                 last[id.0] = usize::MAX;
             }
         }
         kernels.roots.iter().for_each(|r| last[r.0] = usize::MAX);
-        let is_source = |n: NodeId| super::evaluate::source_of(&kernels.node(n).op).is_some();
         let sum = |all: &mut dyn Iterator<Item = NodeId>| {
             all.map(|n| block_bytes(bytes(&kernels, n))).fold(0, usize::saturating_add)
         };
         let all = || (0..kernels.nodes.len()).map(NodeId);
         let read = sum(&mut all().filter(|n| is_source(*n)));
         let results = sum(&mut kernels.roots.iter().copied());
-        // Sources exist from the beginning.
-        let there = |n: NodeId, now: usize| (first[n.0] <= now || is_source(n)) && last[n.0] >= now;
+        let there = |n: NodeId, now: usize| first[n.0] <= now && last[n.0] >= now;
         let at = |now: usize| {
             let node = &kernels.nodes[now];
             sum(&mut all().filter(|n| there(*n, now))).saturating_add(node.op.scratch(node.shape))
@@ -235,7 +249,8 @@ impl Session {
     }
 
     /// The available memory, if a program needs more that may be computed by regions: one over
-    /// unread sources, or large ones in the memory of a single rank. For any other that is an error.
+    /// unread sources, or large ones in the memory of a single rank. For any other that is an error on the
+    /// host's memory, and left to the plan on a device, which may evict images.
     pub(super) fn exceeds(
         &self,
         state: &mut Mutable,
@@ -245,20 +260,22 @@ impl Session {
     ) -> Result<Option<Limits>, Unevaluated> {
         let (all, room) = (generous(graph), self.0.pool.most().saturating_sub(self.0.pool.bounds().1));
         if unread(state, graph).next().is_none() {
-            // Only a plan determines the needs of several ranks or lanes, and the host copies of a
-            // device with its own memory.
-            if all <= room || self.ranks() > 1 || engine.lanes() > 1 || !engine.unified() {
+            // Only a plan determines the needs of several ranks.
+            if self.ranks() > 1 || engine.unified() && engine.lanes() > 1 {
                 return Ok(None);
             }
-            let limits = self.limits(state, engine, graph).map_err(Unevaluated::Foreseen)?;
-            let need = self.need(engine, graph.clone(), gone).map_err(Unevaluated::Foreseen)?;
-            if !self.allowed(limits).hold(need) {
-                let divides = state.images.lendable(graph, limits.host / SMALL).next().is_some();
-                let lack = || Unevaluated::Foreseen(self.lack(graph, need.peak, limits, need.at));
-                return divides.then_some(Some(limits)).ok_or_else(lack);
-            }
-            make_room(state, graph);
-            return Ok(None);
+            let excess = self.excess(state, engine, graph, gone).map_err(Unevaluated::Foreseen)?;
+            let Some((need, limits)) = excess else {
+                if engine.unified() && all > room {
+                    make_room(state, graph);
+                }
+                return Ok(None);
+            };
+            return match state.images.lendable(graph, limits.small()).next() {
+                Some(_) => Ok(Some(limits)),
+                None if engine.unified() => Err(Unevaluated::Foreseen(self.lack(graph, need.peak, limits, need.at))),
+                None => Ok(None),
+            };
         }
         let limits = self.limits(state, engine, graph).map_err(Unevaluated::Foreseen)?;
         if all > room {
@@ -276,13 +293,29 @@ impl Session {
         Limits { host: self.0.pool.most().saturating_sub(limits.beside), ..limits }
     }
 
-    /// Returns `true` if a program fits as a whole into memory, beside all its sources.
-    pub(super) fn holds(&self, state: &Mutable, engine: &Engine, graph: &Graph<Op>) -> Result<bool> {
-        if generous(graph) <= self.0.pool.most().saturating_sub(self.0.pool.bounds().1) {
-            return Ok(true);
+    /// The need of a program over images in memory and the available memory, if it does not fit as a whole:
+    /// into the host's memory, beside all its sources, or into that of a device of its own.
+    fn excess(
+        &self,
+        state: &Mutable,
+        engine: &Engine,
+        graph: &Graph<Op>,
+        gone: &[ValueId],
+    ) -> Result<Option<(Need, Limits)>> {
+        let unified = engine.unified();
+        let room = if unified { self.0.pool.most().saturating_sub(self.0.pool.bounds().1) } else { engine.room() };
+        if generous(graph) <= room {
+            return Ok(None);
         }
         let limits = self.limits(state, engine, graph)?;
-        Ok(self.allowed(limits).hold(self.need(engine, graph.clone(), &[])?))
+        let need = self.need(engine, graph.clone(), gone)?;
+        let fits = if unified { self.allowed(limits).hold(need) } else { need.peak <= room };
+        Ok((!fits).then_some((need, limits)))
+    }
+
+    /// Returns `true` if a program over images in memory fits as a whole.
+    pub(super) fn holds(&self, state: &Mutable, engine: &Engine, graph: &Graph<Op>) -> Result<bool> {
+        self.excess(state, engine, graph, &[]).map(|excess| excess.is_none())
     }
 
     /// [`Session::exceeds`], with large sources in memory lent as sources of regions if so.
@@ -294,10 +327,33 @@ impl Session {
         gone: &[ValueId],
     ) -> Result<Option<Limits>, Unevaluated> {
         let Some(limits) = self.exceeds(state, engine, graph, gone)? else { return Ok(None) };
-        if self.ranks() == 1 && engine.lanes() == 1 && engine.unified() {
-            state.images.lend(graph, limits.host / SMALL);
+        self.lend_sources(state, engine, graph, limits).map(Some).map_err(Unevaluated::Foreseen)
+    }
+
+    /// Lends the large images in memory that a program reads as sources of regions: until
+    /// [`Images::take_back`](super::images::Images::take_back) they are read again like files, from the
+    /// host, to which those on a device are brought. Returns the memory available now.
+    pub(super) fn lend_sources(
+        &self,
+        state: &mut Mutable,
+        engine: &Engine,
+        graph: &Graph<Op>,
+        limits: Limits,
+    ) -> Result<Limits> {
+        if self.ranks() == 1 && (engine.lanes() == 1 || !engine.unified()) {
+            let all: Vec<ValueId> = state.images.lendable(graph, limits.small()).collect();
+            for value in all {
+                let Some(image) = state.images.here.get(&value) else { continue };
+                match self.whole_at_host(engine, image) {
+                    Ok((image, later)) => state.images.lend(value, image, later),
+                    Err(error) => {
+                        state.images.take_back();
+                        return Err(error);
+                    }
+                }
+            }
         }
-        self.limits(state, engine, graph).map(Some).map_err(Unevaluated::Foreseen)
+        self.limits(state, engine, graph)
     }
 
     /// The error of a program that needs `bytes` bytes.
@@ -391,11 +447,12 @@ impl Session {
             }
         }
         // Those that are taken are computed together.
-        let programs = if taken { vec![graph.roots.clone()] } else { graph.roots.iter().map(|r| vec![*r]).collect() };
+        let programs = if taken { vec![graph.roots.clone()] } else { by_extent(state, &graph) };
         for roots in programs {
             let program = Graph { roots, ..graph.clone() }.without_dead();
             if !taken {
-                limits.host = limits.host.saturating_sub(bytes(&program, program.roots[0]));
+                let kept = program.roots.iter().map(|n| bytes(&program, *n)).sum();
+                limits.host = limits.host.saturating_sub(kept);
             }
             if limits.host == 0 {
                 return Ok(false);
@@ -516,8 +573,7 @@ impl Session {
 
     /// Removes results that are kept only for their handles from the roots, unless they are small.
     pub(super) fn without_kept(graph: &mut Graph<Op>, targets: usize, limits: Limits) {
-        let most = limits.device.map_or(limits.host, |device| device.min(limits.host)) / SMALL;
-        let small = |n: &NodeId| bytes(graph, *n) <= most;
+        let small = |n: &NodeId| bytes(graph, *n) <= limits.small();
         graph.roots =
             graph.roots.iter().enumerate().filter(|(i, n)| *i < targets || small(n)).map(|(_, n)| *n).collect();
     }

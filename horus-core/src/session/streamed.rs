@@ -10,14 +10,16 @@ use super::engine::Engine;
 use super::evaluate::{Unevaluated, all_there};
 use super::later::{Later, unread};
 use super::plans::Plans;
-use super::regions::{SMALL, bytes, pieces, shares};
+use super::regions::{bytes, pieces, shares};
 use super::stream::Job;
 use super::{Handle, Mutable, Session};
+use crate::dtype::DType;
 use crate::error::{Call, DeviceError, Error, Result};
 use crate::host::Piece;
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{Graph, NodeId, Op, ValueId};
 use crate::plan::Want;
+use crate::plan::state::Placement;
 use crate::record::{Extract, RecordId};
 use crate::region::{Rect, slab};
 use crate::shape::Shape;
@@ -80,6 +82,12 @@ pub(crate) struct Delivery {
 
 /// Takes the pixels of a part; errors are text.
 type Put<'a> = dyn FnMut(Delivery, &[u8]) -> Result<(), String> + Send + 'a;
+
+/// Where a result of regions goes.
+enum Place {
+    Memory(HostBuffer),
+    File(Aside),
+}
 
 /// Levels of the results of a program, and the program that computes them.
 struct Slab {
@@ -211,20 +219,17 @@ impl Session {
 
     /// Computes a value region by region into memory of its size: see [`Session::stream`].
     pub(crate) fn stream_into(&self, value: &Handle, call: Call, to: &mut [u8]) -> Result<()> {
-        let (shape, element) = (value.shape, value.dtype.stored().size());
-        let level = shape.area() * shape.channels * element;
+        let kind = (value.shape, value.dtype.stored());
         let mut put = |Delivery { levels, region, .. }: Delivery, pixels: &[u8]| {
-            let of = Shape { depth: levels.len(), ..shape };
-            let pieces: Vec<Piece> = pieces(of, region, element).into_iter().map(Piece::back).collect();
-            self.workers().copy_pieces(pixels, &mut to[level * levels.start..level * levels.end], &pieces);
+            self.put_levels(to, kind, levels, region, pixels);
             Ok(())
         };
         self.stream(&[value], &[Grain { chunk: (1, 1), levels: 1 }], call, &mut put)?
             .map_err(|cause| self.at_host(call, DeviceError::Internal(cause)))
     }
 
-    /// Computes the first `images` roots of a program region by region into files without a name,
-    /// and returns their images; and the others, of one `f64` each.
+    /// Computes the first `images` roots of a program region by region into files without a name, or into
+    /// memory that they take a small part of, and returns their images; and the others, of one `f64` each.
     pub(super) fn set_aside(
         &self,
         state: &mut Mutable,
@@ -232,22 +237,36 @@ impl Session {
         images: usize,
         call: Call,
     ) -> Result<(Vec<ValueId>, Vec<f64>), Unevaluated> {
+        /// Fraction of the memory that results may take.
+        const IN_MEMORY: usize = 4;
         all_there(state, &graph).map_err(Unevaluated::Foreseen)?;
         let engine = self.settled(state, &graph).map_err(Unevaluated::Foreseen)?;
+        state.images.release(|_| false);
+        let limits = self.limits(state, engine, &graph).map_err(Unevaluated::Foreseen)?;
+        let limits = self.lend_sources(state, engine, &graph, limits).map_err(Unevaluated::Foreseen)?;
+        let kinds: Vec<(Shape, DType)> =
+            graph.roots[..images].iter().map(|n| graph.node(*n)).map(|n| (n.shape, n.dtype.stored())).collect();
+        let size = |(shape, dtype): &(Shape, DType)| shape.len() * dtype.size();
+        let in_memory = kinds.iter().map(size).sum::<usize>() <= limits.host / IN_MEMORY;
         let failed = |cause| Unevaluated::Foreseen(Error::write(&temp_dir(), cause));
-        let made = |root: &NodeId| Aside::new(graph.node(*root).shape, graph.node(*root).dtype);
-        let files = graph.roots[..images].iter().map(made).collect::<Result<Vec<_>, _>>().map_err(failed)?;
+        let lacking = |source| Unevaluated::Foreseen(self.at_host(call, source));
+        let place = |kind: &(Shape, DType)| match in_memory {
+            true => self.0.pool.try_allocate(size(kind)).map(Place::Memory).map_err(lacking),
+            false => Aside::new(kind.0, kind.1).map(Place::File).map_err(failed),
+        };
+        let mut places = kinds.iter().map(place).collect::<Result<Vec<_>, _>>()?;
         let mut numbers = vec![0.0; graph.roots.len() - images];
-        let mut put = |Delivery { of, levels, region }: Delivery, pixels: &[u8]| match files.get(of) {
-            Some(file) => file.put(levels, region.inside(), pixels),
+        let mut put = |Delivery { of, levels, region }: Delivery, pixels: &[u8]| match places.get_mut(of) {
+            Some(Place::File(file)) => file.put(levels, region.inside(), pixels),
+            Some(Place::Memory(to)) => {
+                self.put_levels(to.bytes_mut(), kinds[of], levels, region, pixels);
+                Ok(())
+            }
             None => {
                 numbers[of - images] = bytemuck::pod_read_unaligned(pixels);
                 Ok(())
             }
         };
-        state.images.release(|_| false);
-        let limits = self.limits(state, engine, &graph).map_err(Unevaluated::Foreseen)?;
-        state.images.lend(&graph, limits.host / SMALL);
         let grains = vec![Grain { chunk: (1, 1), levels: 1 }; graph.roots.len()];
         let mut own = Vec::new();
         let done = self
@@ -255,12 +274,32 @@ impl Session {
             .and_then(|graph| self.deliver(state, engine, &graph, &grains, call, &mut put, &mut own));
         state.images.forget(own);
         done?.map_err(failed)?;
-        let mut named = |file| {
+        let mut named = |(place, (shape, dtype)): (Place, &(Shape, DType))| {
             let name = state.names.value();
-            state.images.later.insert(name, Later::of(Arc::new(file), "a temporary file"));
+            match place {
+                Place::File(file) => {
+                    drop(state.images.later.insert(name, Later::of(Arc::new(file), "a temporary file")))
+                }
+                Place::Memory(pixels) => state.images.give(name, *shape, *dtype, Some(pixels), Placement::Replicated),
+            }
             name
         };
-        Ok((files.into_iter().map(&mut named).collect(), numbers))
+        Ok((places.into_iter().zip(&kinds).map(&mut named).collect(), numbers))
+    }
+
+    /// Copies a region of some levels to its place in an image.
+    fn put_levels(
+        &self,
+        to: &mut [u8],
+        (shape, dtype): (Shape, DType),
+        levels: Range<usize>,
+        region: Rect,
+        pixels: &[u8],
+    ) {
+        let level = shape.area() * shape.channels * dtype.size();
+        let of = Shape { depth: levels.len(), ..shape };
+        let pieces: Vec<Piece> = pieces(of, region, dtype.size()).into_iter().map(Piece::back).collect();
+        self.workers().copy_pieces(pixels, &mut to[level * levels.start..level * levels.end], &pieces);
     }
 
     /// Computes a program without reductions part by part: see [`Session::stream`].

@@ -28,6 +28,7 @@ mod series_plans;
 mod series_ranks;
 mod series_values;
 mod several;
+mod small_devices;
 mod start;
 mod statistics;
 mod stencil;

@@ -1,0 +1,127 @@
+//! Programs over images in memory that a device with memory of its own cannot hold: by regions, to the same bits.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use horus_core::cpu::device::CpuDevice;
+use horus_core::device::Device;
+use horus_core::error::Result;
+use horus_core::image::{Image, Until};
+use horus_core::io::{AnyImage, SaveOptions};
+use horus_core::ops::geometric::Interpolation;
+use horus_core::session::Session;
+use horus_core::shape::{Axis, Border, Shape};
+use horus_testing::simulated::{LogHandle, Simulated};
+
+const HEIGHT: usize = 160;
+const WIDTH: usize = 96;
+const LEVELS: usize = 7;
+/// Bytes of the largest image.
+const IMAGE: usize = LEVELS * HEIGHT * WIDTH * 4;
+
+fn cpu() -> CpuDevice {
+    CpuDevice::new(Some(1)).unwrap()
+}
+
+/// A session on as many devices of `capacity` bytes each.
+fn small(devices: usize, capacity: usize) -> (Session, Vec<LogHandle>) {
+    let devices: Vec<_> = (0..devices).map(|_| Simulated::new(cpu(), capacity).with_fabric()).collect();
+    let logs = devices.iter().map(Simulated::log).collect();
+    let devices = devices.into_iter().map(|device| Arc::new(device) as Arc<dyn Device>).collect();
+    (Session::over(devices).build().unwrap(), logs)
+}
+
+fn value(i: usize) -> f32 {
+    ((i * 131 + i / 97 * 71) % 257) as f32 * 0.37 - 20.0
+}
+
+fn given(s: &Session, levels: usize) -> Image<f32> {
+    let pixels: Vec<f32> = (0..levels * HEIGHT * WIDTH).map(value).collect();
+    Image::from_slice(s, Shape::volume(levels, HEIGHT, WIDTH, 1), &pixels)
+}
+
+fn bits(image: &Image<f32>) -> Result<Vec<u32>> {
+    Ok(image.to_vec()?.into_iter().map(f32::to_bits).collect())
+}
+
+/// The name of a program, and the program.
+type Named = (&'static str, fn(&Session) -> Result<Vec<u32>>);
+
+const PROGRAMS: [Named; 12] = [
+    ("a filter across levels", |s| bits(&given(s, LEVELS).with_border(Border::Reflect101).gauss((1.0, 2.0, 1.5)))),
+    ("many operations", |s| {
+        let (a, b) = (given(s, LEVELS), given(s, LEVELS) * 0.5);
+        let turned = a.with_border(Border::Reflect).shift(1, 5, -3);
+        bits(&(a.gauss(1.0).absdiv(&b, 1e-3).max(&turned) - b.median(3)))
+    }),
+    ("one level by all", |s| {
+        let (all, one) = (given(s, LEVELS), given(s, 1));
+        bits(&(&all * one.gauss(2.0) + all.over(Axis::Depth).sum().convert::<f32>()))
+    }),
+    ("a mean, and what it divides", |s| {
+        let a = given(s, LEVELS);
+        bits(&(a.gauss(1.0) / a.mean()))
+    }),
+    ("results that are kept", |s| {
+        let a = given(s, LEVELS);
+        let (smooth, edges, few) = (a.gauss(1.0), a.sobel(Axis::Rows), a.gauss(1.0).step(4));
+        s.evaluate()?;
+        let again = bits(&(&smooth - &edges))?;
+        Ok([again, bits(&smooth)?, bits(&edges)?, bits(&few)?].concat())
+    }),
+    ("results read together", |s| {
+        let a = given(s, LEVELS);
+        let (smooth, edges) = (a.gauss(1.0), a.sobel(Axis::Columns));
+        let (mut one, mut two) = (vec![0.0; a.shape().len()], vec![0.0; a.shape().len()]);
+        s.read_into(((&smooth, &mut one), (&edges, &mut two)))?;
+        Ok([one, two].concat().into_iter().map(f32::to_bits).collect())
+    }),
+    ("into pixels", |s| {
+        let a = given(s, LEVELS);
+        let mut room = s.pixels_of::<f32>(a.shape())?;
+        a.gauss(1.0).read_into(&mut room)?;
+        let next = Image::from_pixels(s, room).erode(3).to_pixels()?;
+        Ok(next.iter().map(|v| v.to_bits()).collect())
+    }),
+    ("saved and opened", |s| {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("out.npy");
+        given(s, 1).gauss(2.0).save_with(&file, &SaveOptions::default())?;
+        bits(&AnyImage::open(s, &file)?.convert::<f32>().rotate(30.0, Interpolation::Bicubic))
+    }),
+    ("a loop", |s| bits(&s.iterate(given(s, LEVELS), 7, |u| u.gauss((0.5, 1.0, 1.0)) * 0.9)?.state)),
+    ("a loop of two images until it is smooth", |s| {
+        let start = (given(s, LEVELS), given(s, LEVELS).gt(0.5));
+        let found =
+            s.iterate(start, Until::below(0.02, 9).every(3), |(u, m)| (m.select(u, u.gauss(1.0)), m.erode(3)))?;
+        let rest = found.state.1.convert::<f32>();
+        Ok([bits(&found.state.0)?, bits(&rest)?, vec![found.steps as u32]].concat())
+    }),
+    ("a loop that is watched", |s| {
+        let mut seen = Vec::new();
+        let see = |_, u: &Image<f32>| -> Result<ControlFlow<()>> {
+            seen.push(u.sum().get()?.to_bits() as u32);
+            Ok(ControlFlow::Continue(()))
+        };
+        let found = s.iterate_watched(given(s, LEVELS), 4, |u| u.gauss(1.0), 2, see)?;
+        Ok([bits(&found.state)?, seen].concat())
+    }),
+    ("labels", |s| {
+        let labels = given(s, 1).gt(3.0).label(horus_core::ops::components::Connectivity::FACES);
+        Ok(labels.to_vec()?.into_iter().map(|n| n as u32).collect())
+    }),
+];
+
+#[test]
+fn programs_larger_than_a_device_give_the_same_bits_within_its_memory() {
+    for (name, program) in PROGRAMS {
+        let want = program(&Session::on(Box::new(cpu())).build().unwrap()).unwrap();
+        for (devices, capacity) in [(1, IMAGE * 3), (1, IMAGE), (1, IMAGE / 3), (2, IMAGE / 3)] {
+            let (s, logs) = small(devices, capacity);
+            let got = program(&s).unwrap_or_else(|e| panic!("{name} on {devices} of {capacity} bytes: {e}"));
+            assert!(got == want, "{name} on {devices} of {capacity} bytes");
+            let peaks: Vec<usize> = logs.iter().map(|log| log.get().peak).collect();
+            assert!(peaks.iter().all(|peak| *peak <= capacity), "{name}: {peaks:?} of {capacity} bytes");
+        }
+    }
+}
