@@ -10,7 +10,7 @@ use super::{Mutable, Session};
 use crate::error::{DeviceError, Error, MemoryBound, Recorded, Result};
 use crate::host::Piece;
 use crate::host::buffer::{HostBuffer, block_bytes};
-use crate::ir::graph::{Graph, NodeId, Op, ValueId};
+use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::machine::here;
 use crate::ops::reduce::{Divisible, SEGMENT};
 use crate::optimize::optimize_for;
@@ -28,6 +28,9 @@ const PARTS: [f64; 2] = [0.5, 0.875];
 /// Maximum ratio of work by regions to work as a whole: heavily overlapping regions would take
 /// hours.
 const AGAIN: f64 = 32.0;
+/// The same where a plan could evict images from a device instead: a guess, about the ratio for which
+/// computing again takes as long as copying.
+const AGAIN_OR_EVICT: f64 = 2.0;
 /// Maximum fraction of the memory for a result that is kept on the way, and for an image in memory that
 /// is not read by regions.
 const SMALL: usize = 256;
@@ -57,6 +60,8 @@ pub(super) struct Limits {
     beside: usize,
     /// Limit of the host's memory.
     bound: MemoryBound,
+    /// Maximum ratio of work by regions to work as a whole.
+    again: f64,
 }
 
 impl Limits {
@@ -198,7 +203,7 @@ impl Session {
         let mine = if by_default { free().map_or(allowed, |free| free.min(allowed)) } else { allowed };
         let mine = Some(mine).filter(|_| pool.most() != usize::MAX);
         let host = agreed_capacity(&*self.0.comm, mine)?.unwrap_or(usize::MAX);
-        Ok(Limits { host, device: engine.capacity, unified: engine.unified(), beside, bound })
+        Ok(Limits { host, device: engine.capacity, unified: engine.unified(), beside, bound, again: AGAIN })
     }
 
     /// Memory use of a program after optimisation; these sources are released when they have been
@@ -271,11 +276,12 @@ impl Session {
                 }
                 return Ok(None);
             };
-            return match state.images.lendable(graph, limits.small()).next() {
-                Some(_) => Ok(Some(limits)),
-                None if engine.unified() => Err(Unevaluated::Foreseen(self.lack(graph, need.peak, limits, need.at))),
-                None => Ok(None),
-            };
+            if !engine.unified() {
+                return Ok(self.pays_by_regions(state, engine, graph, limits)?.then_some(limits));
+            }
+            let divides = state.images.lendable(graph, limits.small()).next().is_some();
+            let lack = || Unevaluated::Foreseen(self.lack(graph, need.peak, limits, need.at));
+            return divides.then_some(Some(limits)).ok_or_else(lack);
         }
         let limits = self.limits(state, engine, graph).map_err(Unevaluated::Foreseen)?;
         if all > room {
@@ -311,6 +317,31 @@ impl Session {
         let need = self.need(engine, graph.clone(), gone)?;
         let fits = if unified { self.allowed(limits).hold(need) } else { need.peak <= room };
         Ok((!fits).then_some((need, limits)))
+    }
+
+    /// Returns `true` if regions compute a program over images in memory that does not fit on a device, and
+    /// repeat little work where a plan for the whole could evict images instead.
+    fn pays_by_regions(
+        &self,
+        state: &mut Mutable,
+        engine: &Engine,
+        graph: &Graph<Op>,
+        limits: Limits,
+    ) -> Result<bool, Unevaluated> {
+        let with_inputs = |(id, node): (NodeId, &Node<Op>)| {
+            node.inputs.iter().fold(bytes(graph, id), |all, input| all.saturating_add(bytes(graph, *input)))
+        };
+        let fits_by_operations = graph.iter().map(with_inputs).all(|bytes| bytes <= engine.room());
+        let again = if fits_by_operations { AGAIN_OR_EVICT } else { AGAIN };
+        let lent: HashSet<ValueId> = state.images.lendable(graph, limits.small()).collect();
+        let expected = graph.nodes.iter().filter_map(|node| match node.op {
+            Op::Source(value) if lent.contains(&value) => Some((value, Later::expected(node.shape, node.dtype))),
+            _ => None,
+        });
+        state.images.later.extend(expected);
+        let divides = self.divides(state, engine, graph, Limits { again, ..limits }, false);
+        state.images.later.retain(|value, _| !lent.contains(value));
+        Ok(!lent.is_empty() && divides?)
     }
 
     /// Returns `true` if a program over images in memory fits as a whole.
@@ -542,7 +573,7 @@ impl Session {
                 Some(Divisible::Nowhere) => Division::of_widths(of, grain.0, &[width], &mut cost),
             };
             let once = all.computed as f64 + 2.0 * all.decoded as f64;
-            if let Some((_, division)) = found.filter(|(cost, _)| *cost <= AGAIN * once) {
+            if let Some((_, division)) = found.filter(|(cost, _)| *cost <= limits.again * once) {
                 return Ok(Some(division));
             }
         }

@@ -84,7 +84,7 @@ pub(crate) struct Delivery {
 type Put<'a> = dyn FnMut(Delivery, &[u8]) -> Result<(), String> + Send + 'a;
 
 /// Where a result of regions goes.
-enum Place {
+enum Held {
     Memory(HostBuffer),
     File(Aside),
 }
@@ -251,14 +251,14 @@ impl Session {
         let failed = |cause| Unevaluated::Foreseen(Error::write(&temp_dir(), cause));
         let lacking = |source| Unevaluated::Foreseen(self.at_host(call, source));
         let place = |kind: &(Shape, DType)| match in_memory {
-            true => self.0.pool.try_allocate(size(kind)).map(Place::Memory).map_err(lacking),
-            false => Aside::new(kind.0, kind.1).map(Place::File).map_err(failed),
+            true => self.0.pool.try_allocate(size(kind)).map(Held::Memory).map_err(lacking),
+            false => Aside::new(kind.0, kind.1).map(Held::File).map_err(failed),
         };
         let mut places = kinds.iter().map(place).collect::<Result<Vec<_>, _>>()?;
         let mut numbers = vec![0.0; graph.roots.len() - images];
         let mut put = |Delivery { of, levels, region }: Delivery, pixels: &[u8]| match places.get_mut(of) {
-            Some(Place::File(file)) => file.put(levels, region.inside(), pixels),
-            Some(Place::Memory(to)) => {
+            Some(Held::File(file)) => file.put(levels, region.inside(), pixels),
+            Some(Held::Memory(to)) => {
                 self.put_levels(to.bytes_mut(), kinds[of], levels, region, pixels);
                 Ok(())
             }
@@ -274,13 +274,13 @@ impl Session {
             .and_then(|graph| self.deliver(state, engine, &graph, &grains, call, &mut put, &mut own));
         state.images.forget(own);
         done?.map_err(failed)?;
-        let mut named = |(place, (shape, dtype)): (Place, &(Shape, DType))| {
+        let mut named = |(place, (shape, dtype)): (Held, &(Shape, DType))| {
             let name = state.names.value();
             match place {
-                Place::File(file) => {
+                Held::File(file) => {
                     drop(state.images.later.insert(name, Later::of(Arc::new(file), "a temporary file")))
                 }
-                Place::Memory(pixels) => state.images.give(name, *shape, *dtype, Some(pixels), Placement::Replicated),
+                Held::Memory(pixels) => state.images.give(name, *shape, *dtype, Some(pixels), Placement::Replicated),
             }
             name
         };

@@ -47,7 +47,7 @@ fn bits(image: &Image<f32>) -> Result<Vec<u32>> {
 /// The name of a program, and the program.
 type Named = (&'static str, fn(&Session) -> Result<Vec<u32>>);
 
-const PROGRAMS: [Named; 12] = [
+const PROGRAMS: [Named; 13] = [
     ("a filter across levels", |s| bits(&given(s, LEVELS).with_border(Border::Reflect101).gauss((1.0, 2.0, 1.5)))),
     ("many operations", |s| {
         let (a, b) = (given(s, LEVELS), given(s, LEVELS) * 0.5);
@@ -105,6 +105,10 @@ const PROGRAMS: [Named; 12] = [
         };
         let found = s.iterate_watched(given(s, LEVELS), 4, |u| u.gauss(1.0), 2, see)?;
         Ok([bits(&found.state)?, seen].concat())
+    }),
+    ("there and back", |s| {
+        let turned = given(s, 1).rotate(40.0, Interpolation::Bilinear).gauss(2.0);
+        bits(&turned.rotate(-40.0, Interpolation::Bilinear))
     }),
     ("labels", |s| {
         let labels = given(s, 1).gt(3.0).label(horus_core::ops::components::Connectivity::FACES);
