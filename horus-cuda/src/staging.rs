@@ -19,7 +19,7 @@ mod downloads;
 
 use std::collections::VecDeque;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::sys::{self, CUdeviceptr, CUstream};
@@ -29,7 +29,7 @@ use horus_core::host::spare::Spare;
 use horus_core::host::stores::Stores;
 use horus_core::host::workers::Workers;
 
-use crate::driver::{Event, Stream, check};
+use crate::driver::{Event, Run, Runs, Stream, check, grouped};
 use crate::memory::Core;
 use crate::pinned::{Blocks, Loan, Pinned};
 
@@ -152,16 +152,46 @@ struct Filling {
     at: usize,
 }
 
-/// A chunk that is sent off once it is copied.
+/// A chunk that is sent off once it is copied: to its places on the device.
 struct Sent<'a> {
     from: *const c_void,
-    bytes: usize,
-    to: CUdeviceptr,
+    to: Vec<Runs>,
+    /// Parts of it that are still to be copied.
+    left: AtomicUsize,
     free: &'a Event,
 }
 
 // SAFETY: the address is for the driver, which may be called from any thread.
 unsafe impl Sync for Sent<'_> {}
+
+/// The bytes of a copy that are not under way yet: the first run may be a rest.
+struct Left {
+    run: Run,
+    runs: std::vec::IntoIter<Run>,
+    bytes: usize,
+}
+
+impl Left {
+    /// The next runs, of as many bytes in all, unless fewer are left.
+    fn next(&mut self, bytes: usize) -> Vec<Run> {
+        let (mut taken, mut room) = (Vec::new(), bytes.min(self.bytes));
+        self.bytes -= room;
+        while room > 0 {
+            let (from, to, n) = self.run;
+            let now = n.min(room);
+            if now > 0 {
+                taken.push((from, to, now));
+            }
+            room -= now;
+            self.run = if now == n && room > 0 {
+                self.runs.next().unwrap_or((0, 0, 0))
+            } else {
+                (from + now, to + now, n - now)
+            };
+        }
+        taken
+    }
+}
 
 impl Uploads {
     pub(crate) fn new(source: HostBytes) -> Uploads {
@@ -199,11 +229,12 @@ impl Uploads {
         Ok(Some(Filling { buffer, at: 0 }))
     }
 
-    /// Copies `source` to the device; returns when `source` may change, while the last chunks may
-    /// still be under way.
+    /// Copies runs of `source` to places behind `target`; returns when `source` may change, while the last
+    /// chunks may still be under way. Runs share chunks: a call of the driver and of the threads for each
+    /// would take longer than copying it.
     ///
     /// # Safety
-    /// `target` must have room for as many bytes until the stream has passed the copy, and nothing
+    /// `target` must have room for these places until the stream has passed the copy, and nothing
     /// else may touch them meanwhile.
     pub(crate) unsafe fn upload(
         &mut self,
@@ -211,30 +242,34 @@ impl Uploads {
         stream: &Stream,
         source: &[u8],
         target: CUdeviceptr,
+        runs: Vec<Run>,
     ) -> Result<(), DeviceError> {
-        self.moved = self.moved.saturating_add(source.len());
-        let (mut left, mut to) = (source, target);
-        while !left.is_empty() {
-            let mut fillings: Vec<Filling> = self.rest(left.len().min(CHUNK), stream).into_iter().collect();
-            while fillings.len() < left.len().div_ceil(CHUNK) {
+        let bytes = runs.iter().map(|(.., n)| n).sum();
+        self.moved = self.moved.saturating_add(bytes);
+        let mut left = Left { run: (0, 0, 0), runs: runs.into_iter(), bytes };
+        while left.bytes > 0 {
+            let mut fillings: Vec<Filling> = self.rest(left.bytes.min(CHUNK), stream).into_iter().collect();
+            while fillings.len() < left.bytes.div_ceil(CHUNK) {
                 let Some(next) = self.next(fillings.len())? else { break };
                 fillings.push(next);
             }
-            let now = left.len().min(fillings.len() * CHUNK);
-            if now == 0 {
-                // SAFETY: pageable memory, which the driver has read when it returns; the rest is
-                // the caller's promise.
-                let code = unsafe { sys::cuMemcpyHtoDAsync_v2(to, left.as_ptr().cast(), left.len(), stream.0) };
-                return check(code, || format!("uploading {} bytes", source.len()));
+            if fillings.is_empty() {
+                for (from, to, n) in left.next(usize::MAX) {
+                    let (from, to) = (source[from..from + n].as_ptr().cast(), target + to as u64);
+                    // SAFETY: pageable memory, which the driver has read when it returns; the rest is
+                    // the caller's promise.
+                    let code = unsafe { sys::cuMemcpyHtoDAsync_v2(to, from, n, stream.0) };
+                    check(code, || format!("uploading {n} bytes"))?;
+                }
+                return Ok(());
             }
-            // SAFETY: the caller's promise for a part of the target.
-            unsafe { self.send(workers, stream, &left[..now], to, fillings) }?;
-            (left, to) = (&left[now..], to + now as u64);
+            // SAFETY: the caller's promise.
+            unsafe { self.send(workers, stream, source, target, &mut left, fillings) }?;
         }
         Ok(())
     }
 
-    /// Copies chunks through buffers, one for each.
+    /// Copies the next chunks through buffers, one for each.
     ///
     /// # Safety
     /// As for [`Uploads::upload`].
@@ -244,31 +279,44 @@ impl Uploads {
         stream: &Stream,
         source: &[u8],
         target: CUdeviceptr,
+        left: &mut Left,
         mut fillings: Vec<Filling>,
     ) -> Result<(), DeviceError> {
-        let (mut chunks, mut sent) = (Vec::with_capacity(fillings.len()), Vec::with_capacity(fillings.len()));
-        for (k, (from, Filling { buffer, at })) in source.chunks(CHUNK).zip(&mut fillings).enumerate() {
-            (buffer.filled, buffer.stream) = (*at + from.len(), stream.0);
+        let (mut parts, mut chunk_of, mut sent) = (Vec::new(), Vec::new(), Vec::with_capacity(fillings.len()));
+        for (k, Filling { buffer, at }) in fillings.iter_mut().enumerate() {
+            let runs = left.next(CHUNK);
+            let bytes: usize = runs.iter().map(|(.., n)| n).sum();
+            (buffer.filled, buffer.stream) = (*at + bytes, stream.0);
             let Buffer { memory, free, .. } = buffer;
-            let staged = &mut memory.bytes_mut()[*at..*at + from.len()];
-            let to = target + (k * CHUNK) as u64;
-            sent.push(Sent { from: staged.as_ptr().cast(), bytes: from.len(), to, free });
-            chunks.push((from, Spare::over(staged)));
+            let mut staged = &mut memory.bytes_mut()[*at..*at + bytes];
+            let from = staged.as_ptr().cast();
+            let (mut places, mut offset) = (Vec::with_capacity(runs.len()), 0);
+            for (host, device, n) in runs {
+                let (part, rest) = staged.split_at_mut(n);
+                parts.push((&source[host..host + n], Spare::over(part)));
+                chunk_of.push(k);
+                places.push((offset, device, n));
+                (staged, offset) = (rest, offset + n);
+            }
+            sent.push(Sent { from, left: AtomicUsize::new(places.len()), to: grouped(places), free });
         }
         let (core, failures) = (&self.source.core, Failures::default());
-        let sent = &sent[..];
-        let send = |k: usize| {
-            let Sent { from, bytes, to, free } = sent[k];
+        let (sent, chunk_of) = (&sent[..], &chunk_of[..]);
+        let send = |part: usize| {
+            let k = chunk_of[part];
+            let Sent { from, to, left, free } = &sent[k];
+            if left.fetch_sub(1, Ordering::AcqRel) > 1 {
+                return;
+            }
             if let Err(e) = core.context.bind() {
                 return failures.note(k, Err(e), Ok(()));
             }
             // SAFETY: these bytes of the buffer are written, and not touched before its event has
             // passed; the caller's promise.
-            let code = unsafe { sys::cuMemcpyHtoDAsync_v2(to, from, bytes, stream.0) };
-            let known = free.record(stream);
-            failures.note(k, check(code, || format!("uploading {bytes} bytes")), known);
+            let copied = to.iter().try_for_each(|runs| unsafe { runs.upload(*from, target, stream.0) });
+            failures.note(k, copied, free.record(stream));
         };
-        workers.copy_in_turn(chunks, Stores::Cached, send);
+        workers.copy_in_turn(parts, Stores::Cached, send);
         let (done, unknown) = failures.told();
         for (k, Filling { mut buffer, .. }) in fillings.into_iter().enumerate() {
             if unknown.contains(&k) {
@@ -278,5 +326,32 @@ impl Uploads {
             }
         }
         done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_hold_all_runs_in_order() {
+        let all: [&[Run]; 4] =
+            [&[], &[(7, 3, 10)], &[(0, 0, 0), (5, 100, 4), (9, 200, 0), (9, 300, 9)], &[(0, 1, 6); 5]];
+        for runs in all {
+            let bytes: usize = runs.iter().map(|(.., n)| n).sum();
+            let want: Vec<Run> = runs.iter().flat_map(|(a, b, n)| (0..*n).map(move |i| (a + i, b + i, 1))).collect();
+            for chunk in 1..=bytes + 1 {
+                let mut left = Left { run: (0, 0, 0), runs: runs.to_vec().into_iter(), bytes };
+                let mut got = Vec::new();
+                while left.bytes > 0 {
+                    let before = got.len();
+                    got.extend(
+                        left.next(chunk).into_iter().flat_map(|(a, b, n)| (0..n).map(move |i| (a + i, b + i, 1))),
+                    );
+                    assert_eq!(got.len() - before, chunk.min(bytes - before));
+                }
+                assert!(got == want, "{runs:?} in chunks of {chunk}");
+            }
+        }
     }
 }

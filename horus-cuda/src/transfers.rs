@@ -136,7 +136,7 @@ impl Transfers {
     /// As for [`Uploads::upload`].
     pub(crate) unsafe fn upload(&self, source: &[u8], target: CUdeviceptr) -> Result<(), DeviceError> {
         // SAFETY: the caller's promise.
-        unsafe { self.uploads().upload(&self.workers, &self.core.stream, source, target) }
+        unsafe { self.uploads().upload(&self.workers, &self.core.stream, source, target, vec![(0, 0, source.len())]) }
     }
 
     /// Pinned memory for pixels that will be uploaded, if there is any; otherwise memory from
@@ -192,7 +192,7 @@ impl Transfers {
             let mut copy = |part: &&[u8]| {
                 // SAFETY: the block has room, and the device's stream makes or waits for the copy,
                 // after which it is freed.
-                unsafe { uploads.upload(&self.workers, stream, part, to) }?;
+                unsafe { uploads.upload(&self.workers, stream, part, to, vec![(0, 0, part.len())]) }?;
                 to += part.len() as u64;
                 Ok(())
             };

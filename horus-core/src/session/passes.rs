@@ -18,7 +18,6 @@ use crate::host::Piece;
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::ops::Whole;
-use crate::ops::labels::BLOCK;
 use crate::ops::reduce::{Divisible, RowReduce};
 use crate::plan::Want;
 use crate::plan::state::Placement;
@@ -203,7 +202,7 @@ pub(super) fn pass_of(state: &Mutable, graph: &Graph<Op>, group: &[NodeId]) -> (
     // Powers of two.
     let block =
         group.iter().map(|n| if let Op::Whole(Whole::Labels(how)) = graph.node(*n).op { how.block() } else { None });
-    (bands, (rows.next_multiple_of(block.flatten().max().unwrap_or(BLOCK)), columns), divisible)
+    (bands, (rows.next_multiple_of(block.flatten().max().unwrap_or(1)), columns), divisible)
 }
 
 /// The roots of a program that are computed from images that have not been read, those of one extent

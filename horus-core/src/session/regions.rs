@@ -81,8 +81,9 @@ impl Limits {
     fn hold_regions(&self, need: Need, part: f64) -> bool {
         let waiting = need.read.saturating_mul(AHEAD).saturating_add(need.results.saturating_mul(BEHIND));
         let host = if self.unified { need.peak } else { need.read + need.results };
+        // The device may begin with a region while it computes the one before.
         host.saturating_add(waiting) as f64 <= self.host as f64 * part
-            && self.device.is_none_or(|most| need.peak <= most)
+            && self.device.is_none_or(|most| need.peak as f64 <= most as f64 * part)
     }
 }
 

@@ -11,7 +11,7 @@ use horus_core::error::DeviceError;
 
 pub(crate) use function::{Function, Work};
 pub(crate) use graph::{Graph, Task};
-pub(crate) use runs::grouped;
+pub(crate) use runs::{Run, Runs, grouped};
 
 /// Converts a driver code into an error that names the attempted operation.
 pub(crate) fn check(code: CUresult, what: impl FnOnce() -> String) -> Result<(), DeviceError> {

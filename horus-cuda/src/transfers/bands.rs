@@ -68,11 +68,10 @@ impl Transfers {
             // the stream is past the copies; the block until the device's stream waits for the
             // flight.
             Some(from) => grouped(runs).iter().try_for_each(|r| unsafe { r.upload(from, target.address(), up.0) }),
-            None => runs.try_for_each(|(at, to, n)| {
-                let (bytes, to) = (&source.bytes()[at..at + n], target.address() + to as u64);
-                // SAFETY: as above; the bytes have been read when this returns.
-                unsafe { self.uploads().upload(&self.workers, up, bytes, to) }
-            }),
+            // SAFETY: as above; the bytes have been read when this returns.
+            None => unsafe {
+                self.uploads().upload(&self.workers, up, source.bytes(), target.address(), runs.collect())
+            },
         };
         let begun = self.core.clock.note(Lane::Upload, up, copies);
         let held = pinned.map(|_| source.clone());
