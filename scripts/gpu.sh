@@ -10,7 +10,7 @@
 #   numbers   functions of every f32, and a corpus of programs, against kept hashes    2-3 min
 #   session   conformance through planner and executor, random programs               2-5 min
 #   apps      three detectors x three modes, CPU and GPU outputs compared by bytes     1 min
-#   memory    too little GPU memory: spilling; too little of both: a clear error       1 min
+#   memory    too little GPU memory: spilling, regions; far too little: a clear error  1 min
 #   driver    no GPU, no compiler, no such GPU: clear errors and fallback              seconds
 #   sanitize  compute-sanitizer memcheck and racecheck (SANITIZER, SANITIZE=filters)   3-6 min
 #   bench     kernels by CUDA events (ROWS=filter), operations through the session; with PEERS=DIR peers_gpu.py too
@@ -146,16 +146,18 @@ memory() {
   for app in convrot conv2d convuv; do
     "$bin/$app" "$work/1024.pgm" "$work/cpu.npy" --theta-step 45 --quiet --device cpu || failed=1
     for mode in lazy fused; do
-      for room in 64M 22M; do # images of 4 MiB
+      for room in 64M 22M 3M; do # images of 4 MiB
         rm -f "$work/gpu.npy"
         HORUS_GPU_MEMORY=$room "$bin/$app" "${run[@]}" --device cuda --mode $mode --explain >"$work/plan" || failed=1
-        echo "$app $mode with $room: $(grep -c -i evict "$work/plan") images left the GPU to make room"
+        echo "$app $mode with $room: $(grep -c -i evict "$work/plan") images left the GPU to make room; $(grep -A 1 '^regions:' "$work/plan" | grep -v -e regions: -e -- | sort -u | head -n 1)"
         same "$work/cpu.npy" "$work/gpu.npy" "$app $mode with $room" || failed=1
       done
     done
-    HORUS_GPU_MEMORY=2M refused "out of memory|bytes needed|HORUS_GPU_MEMORY" "$bin/$app" "${run[@]}" --device cuda || failed=1
-    HORUS_GPU_MEMORY=64M HORUS_HOST_MEMORY=1M refused "out of memory|HORUS_HOST_MEMORY" "$bin/$app" "${run[@]}" --device cuda || failed=1
   done
+  # All of a picture for any pixel: not computed by regions.
+  run=("$work/1024.pgm" "$work/gpu.npy" gt 100 distance --device cuda)
+  HORUS_GPU_MEMORY=2M refused "out of memory|bytes needed|HORUS_GPU_MEMORY" "$bin/horus" "${run[@]}" || failed=1
+  HORUS_GPU_MEMORY=64M HORUS_HOST_MEMORY=1M refused "out of memory|HORUS_HOST_MEMORY" "$bin/horus" "${run[@]}" || failed=1
   HORUS_GPU_MEMORY=lots refused "HORUS_GPU_MEMORY=lots" "$bin/convrot" "${run[@]}" --device cuda || failed=1
   return $failed
 }

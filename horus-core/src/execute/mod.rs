@@ -220,8 +220,6 @@ impl Run<'_> {
             let entered = label.map(Label::enter);
             let (start, sent) = (Instant::now(), self.moved);
             self.wait_for(&step.waits)?;
-            let followers = (i + 1..).take_while(|k| launches.computes_before(*k));
-            followers.map(|k| &plan.steps[k]).try_for_each(|step| self.wait_for(&step.waits))?;
             self.step(i, step.action, launches.at(i))?;
             let sent = Load { messages: self.moved.messages - sent.messages, bytes: self.moved.bytes - sent.bytes };
             drop(entered);

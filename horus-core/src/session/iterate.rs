@@ -12,8 +12,9 @@
 //! its state is kept until it is read, so a loop may compute some steps too many and returns the
 //! right state. A step that reads values (or contains a loop) is called each time.
 //!
-//! A loop whose state and step do not fit in the memory of a single CPU is computed by regions: each
-//! plan's results go to files without a name (`Session::set_aside`), from which the next one reads.
+//! A loop of one process whose state and step do not fit in memory, or on a device, is computed by
+//! regions: each plan's results go to the host's memory, if they take a small part of it, else to
+//! files without a name (`Session::set_aside`), from which the next one reads.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -24,6 +25,7 @@ use super::blocks::BlockMap;
 use super::engine::Engine;
 use super::evaluate::{Unevaluated, source_of};
 use super::later::Later;
+use super::passes::reduces;
 use super::plans::{Planned, Plans};
 use super::streamed::program_of;
 use super::{Handle, Mutable, Pending, Session, StandIns};
@@ -119,7 +121,7 @@ struct Running<'a> {
     shared: Vec<Handle>,
     /// Number of steps planned together.
     most: usize,
-    /// The state does not fit in memory and is in files.
+    /// The state and a step do not fit in memory.
     by_regions: bool,
     /// The blocks in which steps are computed, and a session of this rank only.
     blocks: Option<(Arc<BlockMap>, Session)>,
@@ -298,10 +300,17 @@ impl Session {
         }
         let own = expected.iter().map(|(name, _)| *name).collect();
         state.images.later.extend(expected);
-        let divides = self.loop_divides(state, engine, (&many, &one));
+        let divides = if engine.unified() {
+            self.loop_divides(state, engine, (&many, &one)).map(|many| (many, true))
+        } else {
+            self.pays_by_regions(state, engine, &one)
+                .and_then(|regions| Ok((!regions || self.pays_by_regions(state, engine, &many)?, regions)))
+        };
+        // Each step would be a pass over all steps before it.
+        let passes = body.unrolled(&now, 1, false).nodes.iter().any(|node| reduces(&node.op));
         state.images.take_back();
         state.images.forget(own);
-        divides.map(|many| (many, true)).map_err(Unevaluated::error)
+        divides.map(|(many, regions)| (many && !(regions && passes), regions)).map_err(Unevaluated::error)
     }
 
     /// Returns `true` if many steps of a loop that does not fit can be computed by regions, else
@@ -364,7 +373,8 @@ impl Running<'_> {
             }
             if let Some(pending) = due {
                 let this = Measuring { step: done, state: self.now.clone(), pending };
-                let waits = done < ends.steps && self.session.engine().is_some_and(|e| !e.unified());
+                let waits =
+                    !self.by_regions && done < ends.steps && self.session.engine().is_some_and(|e| !e.unified());
                 if waits {
                     self.pinned.clone_from(&this.state);
                     measuring = Some(this);
@@ -529,7 +539,7 @@ impl Running<'_> {
         Ok(pending)
     }
 
-    /// [`Running::run`] of a loop whose state is in files.
+    /// [`Running::run`] of a loop by regions.
     fn run_by_regions(&mut self, steps: usize, measured: bool) -> Result<Pending> {
         let session = self.session;
         let mut state = session.lock("evaluating")?;

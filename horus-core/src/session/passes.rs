@@ -128,10 +128,6 @@ impl Session {
     ) -> Result<Graph<Op>, Unevaluated> {
         while let Some(roots) = by_extent(state, &graph).into_iter().next() {
             let program = Graph { roots: roots.clone(), ..graph.clone() }.without_dead();
-            let grain = Session::grain(state, &program);
-            let division = self.divided(state, engine, &program, grain, None)?;
-            let names: Vec<String> = roots.iter().map(|n| graph.node(*n).op.name()).collect();
-            self.explain_regions(&format!("{} in {division}", names.join(", ")));
             let kinds: Vec<(Shape, usize)> =
                 roots.iter().map(|n| graph.node(*n)).map(|n| (n.shape, n.dtype.stored().size())).collect();
             let room = |(n, (shape, element)): (&NodeId, &(Shape, usize))| {
@@ -140,6 +136,10 @@ impl Session {
                 self.0.pool.try_allocate(shape.len() * element).map_err(|e| Unevaluated::Met(self.at_host(call, e)))
             };
             let mut whole = roots.iter().zip(&kinds).map(room).collect::<Result<Vec<_>, _>>()?;
+            let grain = Session::grain(state, &program);
+            let division = self.divided(state, engine, &program, grain, None)?;
+            let names: Vec<String> = roots.iter().map(|n| graph.node(*n).op.name()).collect();
+            self.explain_regions(&format!("{} in {division}", names.join(", ")));
             let regions = |i: usize| vec![division.region(i); roots.len()];
             let mut job = |state: &Mutable, i: usize| Job::of(state, &program, &regions(i));
             let want = if self.ranks() == 1 { Want::Handed } else { Want::Everyone };
@@ -249,13 +249,17 @@ fn first_reductions(state: &Mutable, graph: &Graph<Op>) -> Vec<NodeId> {
             _ => node.inputs.iter().any(|i| reads[i.0]),
         };
         after[id.0] = node.inputs.iter().any(|i| after[i.0]);
-        let reduces = matches!(node.op, Op::Whole(Whole::RowReduce(_) | Whole::Histogram(_) | Whole::Labels(_)));
-        if reduces && reads[id.0] && !after[id.0] {
+        if reduces(&node.op) && reads[id.0] && !after[id.0] {
             found.push(id);
             after[id.0] = true;
         }
     }
     found
+}
+
+/// Returns `true` for an operation that is a pass over an image that does not fit in memory.
+pub(super) fn reduces(op: &Op) -> bool {
+    matches!(op, Op::Whole(Whole::RowReduce(_) | Whole::Histogram(_) | Whole::Labels(_)))
 }
 
 /// The places where columns may be divided for a reduction.

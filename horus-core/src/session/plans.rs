@@ -62,24 +62,24 @@ impl Other {
     }
 }
 
+/// Equal for programs that lead to the same plan, and rarely for others.
+pub(super) fn digest(graph: &Graph<Op>) -> u64 {
+    let mut digest = Digest::default();
+    for node in &graph.nodes {
+        match &node.op {
+            Op::Source(_) => digest.word(0), // any image of its kind
+            op => op.hash(&mut digest),
+        }
+        (&node.inputs, node.shape, node.dtype).hash(&mut digest);
+    }
+    graph.roots.hash(&mut digest);
+    digest.finish()
+}
+
 impl Request {
     /// Bytes of all images of the program.
     pub(super) fn bytes(&self) -> usize {
         self.graph.nodes.iter().map(|n| n.shape.len() * n.dtype.size()).sum()
-    }
-
-    /// Equal for requests that lead to the same plan, and rarely for others.
-    fn digest(&self) -> u64 {
-        let mut digest = Digest::default();
-        for node in &self.graph.nodes {
-            match &node.op {
-                Op::Source(_) => digest.word(0), // any image of its kind
-                op => op.hash(&mut digest),
-            }
-            (&node.inputs, node.shape, node.dtype).hash(&mut digest);
-        }
-        self.graph.roots.hash(&mut digest);
-        digest.finish()
     }
 
     /// The images and calls here in the places of those of `known`, if both lead to the same plan.
@@ -167,11 +167,16 @@ pub(super) struct Plans {
     nodes: usize,
     /// Maximum number of plans, and of nodes of all.
     most: [usize; 2],
+    /// Programs over images in memory that may not fit on a device, and `true` for those by regions.
+    by_regions: HashMap<InMemory, bool>,
 }
+
+/// The digest of a program, and the magnitude of the host's memory.
+pub(super) type InMemory = (u64, Option<u32>);
 
 impl Default for Plans {
     fn default() -> Plans {
-        Plans { known: Vec::new(), nodes: 0, most: [MOST, MOST_NODES] }
+        Plans { known: Vec::new(), nodes: 0, most: [MOST, MOST_NODES], by_regions: HashMap::new() }
     }
 }
 
@@ -181,9 +186,22 @@ impl Plans {
         self.most = [self.most[0].max(2 * plans), self.most[1].max(2 * nodes)];
     }
 
+    /// Returns `true` if a program is computed by regions, if that is known.
+    pub(super) fn by_regions(&self, program: InMemory) -> Option<bool> {
+        self.by_regions.get(&program).copied()
+    }
+
+    /// Notes that a program is computed by regions, or is not.
+    pub(super) fn note_by_regions(&mut self, program: InMemory, is: bool) {
+        if self.by_regions.len() >= MOST {
+            self.by_regions.clear();
+        }
+        self.by_regions.insert(program, is);
+    }
+
     /// The plan for a request, if one is known; removes it.
     pub(super) fn take(&mut self, request: &Request) -> Option<Planned> {
-        let digest = request.digest();
+        let digest = digest(&request.graph);
         let alike = self.known.iter().enumerate().rev().filter(|(_, (d, _))| *d == digest);
         let (i, names) = alike.map(|(i, (_, known))| (i, request.names(&known.0))).find_map(|(i, n)| Some((i, n?)))?;
         let (_, mut plan) = self.remove(i);
@@ -217,6 +235,6 @@ impl Plans {
             drop(self.remove(0));
         }
         self.nodes += nodes;
-        self.known.push((request.digest(), Box::new((request, plan))));
+        self.known.push((digest(&request.graph), Box::new((request, plan))));
     }
 }

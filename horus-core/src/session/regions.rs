@@ -6,6 +6,7 @@ use super::engine::{Engine, agreed_capacity};
 use super::evaluate::Unevaluated;
 use super::later::{Later, STRIPS, unread};
 use super::passes::{by_extent, next_pass, pass_of};
+use super::plans;
 use super::{Mutable, Session};
 use crate::error::{DeviceError, Error, MemoryBound, Recorded, Result};
 use crate::host::Piece;
@@ -69,6 +70,11 @@ impl Limits {
     pub(super) fn hold(&self, need: Need) -> bool {
         let host = if self.unified { need.peak } else { need.read + need.results };
         host <= self.host && self.device.is_none_or(|most| need.peak <= most)
+    }
+
+    /// The memory available beside so many bytes of the host.
+    pub(super) fn beside(self, bytes: usize) -> Limits {
+        Limits { host: self.host.saturating_sub(bytes), ..self }
     }
 
     /// Bytes of an image that may be in memory as a whole, whatever the program needs.
@@ -270,16 +276,16 @@ impl Session {
             if self.ranks() > 1 || engine.unified() && engine.lanes() > 1 {
                 return Ok(None);
             }
+            if !engine.unified() {
+                return self.exceeds_device(state, engine, graph);
+            }
             let excess = self.excess(state, engine, graph, gone).map_err(Unevaluated::Foreseen)?;
             let Some((need, limits)) = excess else {
-                if engine.unified() && all > room {
+                if all > room {
                     make_room(state, graph);
                 }
                 return Ok(None);
             };
-            if !engine.unified() {
-                return Ok(self.pays_by_regions(state, engine, graph, limits)?.then_some(limits));
-            }
             let divides = state.images.lendable(graph, limits.small()).next().is_some();
             let lack = || Unevaluated::Foreseen(self.lack(graph, need.peak, limits, need.at));
             return divides.then_some(Some(limits)).ok_or_else(lack);
@@ -320,29 +326,62 @@ impl Session {
         Ok((!fits).then_some((need, limits)))
     }
 
-    /// Returns `true` if regions compute a program over images in memory that does not fit on a device, and
-    /// repeat little work where a plan for the whole could evict images instead.
-    fn pays_by_regions(
+    /// [`Session::exceeds`] of a program over images in memory, on a device with its own; remembered, as it is
+    /// asked at each evaluation.
+    fn exceeds_device(
         &self,
         state: &mut Mutable,
         engine: &Engine,
         graph: &Graph<Op>,
-        limits: Limits,
-    ) -> Result<bool, Unevaluated> {
-        let with_inputs = |(id, node): (NodeId, &Node<Op>)| {
-            node.inputs.iter().fold(bytes(graph, id), |all, input| all.saturating_add(bytes(graph, *input)))
+    ) -> Result<Option<Limits>, Unevaluated> {
+        if generous(graph) <= engine.room() {
+            return Ok(None);
+        }
+        let limits = self.limits(state, engine, graph).map_err(Unevaluated::Foreseen)?;
+        let program = (plans::digest(graph), limits.host.checked_ilog2());
+        let by_regions = match state.plans.by_regions(program) {
+            Some(known) => known,
+            None => {
+                let excess = self.excess(state, engine, graph, &[]).map_err(Unevaluated::Foreseen)?;
+                let by_regions = excess.is_some() && self.pays_by_regions(state, engine, graph)?;
+                state.plans.note_by_regions(program, by_regions);
+                by_regions
+            }
         };
-        let fits_by_operations = graph.iter().map(with_inputs).all(|bytes| bytes <= engine.room());
-        let again = if fits_by_operations { AGAIN_OR_EVICT } else { AGAIN };
+        Ok(by_regions.then_some(limits))
+    }
+
+    /// Returns `true` if regions compute a program that does not fit on a device, and repeat little work where
+    /// a plan for the whole could evict images instead.
+    pub(super) fn pays_by_regions(
+        &self,
+        state: &mut Mutable,
+        engine: &Engine,
+        graph: &Graph<Op>,
+    ) -> Result<bool, Unevaluated> {
+        let mut limits = self.limits(state, engine, graph).map_err(Unevaluated::Foreseen)?;
+        let with_inputs = |(id, node): (NodeId, &Node<Op>)| {
+            let inputs: HashSet<NodeId> = node.inputs.iter().copied().collect();
+            inputs.into_iter().fold(bytes(graph, id), |all, input| all.saturating_add(bytes(graph, input)))
+        };
+        let fits = graph.iter().map(with_inputs).all(|bytes| limits.device.is_none_or(|room| bytes <= room));
+        limits.again = if fits { AGAIN_OR_EVICT } else { AGAIN };
         let lent: HashSet<ValueId> = state.images.lendable(graph, limits.small()).collect();
         let expected = graph.nodes.iter().filter_map(|node| match node.op {
-            Op::Source(value) if lent.contains(&value) => Some((value, Later::expected(node.shape, node.dtype))),
+            Op::Source(value) if lent.contains(&value) => {
+                Some((value, Later { chunk: (1, 1), ..Later::expected(node.shape, node.dtype) }))
+            }
             _ => None,
         });
+        // Lent images stay on the host.
+        let taken = |(_, later): &(ValueId, Later)| later.shape.len().saturating_mul(later.dtype.size());
+        let expected: Vec<(ValueId, Later)> = expected.collect();
+        let limits = limits.beside(expected.iter().map(taken).sum());
         state.images.later.extend(expected);
-        let divides = self.divides(state, engine, graph, Limits { again, ..limits }, false);
+        let divides = unread(state, graph).next().is_some();
+        let divides = if divides { self.divides(state, engine, graph, limits, false) } else { Ok(false) };
         state.images.later.retain(|value, _| !lent.contains(value));
-        Ok(!lent.is_empty() && divides?)
+        divides
     }
 
     /// Returns `true` if a program over images in memory fits as a whole.
@@ -359,7 +398,11 @@ impl Session {
         gone: &[ValueId],
     ) -> Result<Option<Limits>, Unevaluated> {
         let Some(limits) = self.exceeds(state, engine, graph, gone)? else { return Ok(None) };
-        self.lend_sources(state, engine, graph, limits).map(Some).map_err(Unevaluated::Foreseen)
+        match self.lend_sources(state, engine, graph, limits) {
+            // A plan may need fewer images on the host.
+            Err(e) if e.is_out_of_memory() && !engine.unified() => Ok(None),
+            lent => lent.map(Some).map_err(Unevaluated::Foreseen),
+        }
     }
 
     /// Lends the large images in memory that a program reads as sources of regions: until
@@ -385,7 +428,7 @@ impl Session {
                 }
             }
         }
-        self.limits(state, engine, graph)
+        self.limits(state, engine, graph).inspect_err(|_| state.images.take_back())
     }
 
     /// The error of a program that needs `bytes` bytes.
@@ -515,7 +558,7 @@ impl Session {
             return Ok(found);
         }
         if !engine.unified() {
-            let columns = if reduced.is_some() { usize::MAX } else { grain.1 };
+            let columns = if reduced.is_some() || grain.1 == 1 { usize::MAX } else { grain.1 };
             return Ok(Division::smallest(graph.node(graph.roots[0]).shape, (grain.0, columns)));
         }
         // Chunks of the sink may be larger than predicted.

@@ -15,7 +15,7 @@
 //! exact sums add up as integers, so the bits are those of the whole. Intermediate values with
 //! handles are not kept, but recomputed when read. On several ranks, rank 0 reads and writes, each
 //! region is divided in strips as any image is, and all ranks learn of a failure before the next
-//! region. Large images in the memory of a single CPU are lent to such a program (`Images::lend`):
+//! region. Large images in the memory of a single process are lent to such a program (`Session::lend_sources`):
 //! their regions are copied like those of files are read. `--explain` prints divisions and passes, `Session::forecast_memory` predicts them.
 
 use std::collections::{HashMap, VecDeque};

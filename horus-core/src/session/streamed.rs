@@ -83,7 +83,7 @@ pub(crate) struct Delivery {
 /// Takes the pixels of a part; errors are text.
 type Put<'a> = dyn FnMut(Delivery, &[u8]) -> Result<(), String> + Send + 'a;
 
-/// Where a result of regions goes.
+/// The place of a result of regions.
 enum Held {
     Memory(HostBuffer),
     File(Aside),
@@ -247,7 +247,9 @@ impl Session {
         let kinds: Vec<(Shape, DType)> =
             graph.roots[..images].iter().map(|n| graph.node(*n)).map(|n| (n.shape, n.dtype.stored())).collect();
         let size = |(shape, dtype): &(Shape, DType)| shape.len() * dtype.size();
-        let in_memory = kinds.iter().map(size).sum::<usize>() <= limits.host / IN_MEMORY;
+        let all: usize = kinds.iter().map(size).sum();
+        let in_memory =
+            all <= limits.host / IN_MEMORY && self.divides(state, engine, &graph, limits.beside(all), true)?;
         let failed = |cause| Unevaluated::Foreseen(Error::write(&temp_dir(), cause));
         let lacking = |source| Unevaluated::Foreseen(self.at_host(call, source));
         let place = |kind: &(Shape, DType)| match in_memory {

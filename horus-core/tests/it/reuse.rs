@@ -330,3 +330,21 @@ fn a_batch_that_fails_leaves_its_images() {
     }
     assert!(failed > 0 && n > 2, "{failed} of {n} calls failed");
 }
+
+/// One launch of several results waits for the images of each of them, also when it is submitted with others.
+#[test]
+fn several_results_of_a_repeated_program_wait_for_all_that_they_read() {
+    let run = |s: &Session, n: usize| {
+        let given =
+            |k: usize| Image::<f32>::from_fn(s, 47, 96, move |y, x| ((y * 31 + x * 17 + n * 13 + k) % 97) as f32);
+        let factor = given(9);
+        let all: Vec<Image<f32>> = (0..4).map(|k| (given(k) * &factor).gauss_xy(1.0, 1.0, 0, 0)).collect();
+        s.evaluate().unwrap();
+        all.iter().flat_map(|image| image.to_vec().unwrap()).map(f32::to_bits).collect::<Vec<_>>()
+    };
+    let s = Session::on(Box::new(Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 22))).build().unwrap();
+    for n in 0..4 {
+        assert!(run(&s, n) == run(&session(), n), "run {n}");
+    }
+    assert!(s.stats().planned < s.stats().evaluations);
+}

@@ -1,7 +1,7 @@
 //! Programs over images in memory that a device with memory of its own cannot hold: by regions, to the same bits.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
@@ -11,6 +11,7 @@ use horus_core::io::{AnyImage, SaveOptions};
 use horus_core::ops::geometric::Interpolation;
 use horus_core::session::Session;
 use horus_core::shape::{Axis, Border, Shape};
+use horus_testing::faulty::Faulty;
 use horus_testing::simulated::{LogHandle, Simulated};
 
 const HEIGHT: usize = 160;
@@ -128,4 +129,81 @@ fn programs_larger_than_a_device_give_the_same_bits_within_its_memory() {
             assert!(peaks.iter().all(|peak| *peak <= capacity), "{name}: {peaks:?} of {capacity} bytes");
         }
     }
+}
+
+/// A session on a device of `capacity` bytes that tells its plans.
+fn explained(capacity: usize) -> (Session, Arc<Mutex<String>>) {
+    let told = Arc::new(Mutex::new(String::new()));
+    let sink = Arc::clone(&told);
+    let builder = Session::on(Box::new(Simulated::new(cpu(), capacity)));
+    (builder.explain(move |text| sink.lock().unwrap().push_str(text)).build().unwrap(), told)
+}
+
+#[test]
+fn images_are_evicted_where_regions_would_compute_much_again() -> Result<()> {
+    let level = HEIGHT * WIDTH * 4;
+    let run = |capacity, far: f64| {
+        let (s, told) = explained(capacity);
+        let a = given(&s, 1);
+        let (b, c) = (a.gauss(far), a.sobel(Axis::Rows).gauss(far));
+        let got = bits(&(b.gauss(far) - c.gauss(far) * a))?;
+        let text = std::mem::take(&mut *told.lock().unwrap());
+        Ok::<_, horus_core::error::Error>((got, text.contains("regions:")))
+    };
+    for (far, by_regions) in [(0.5, true), (20.0, false)] {
+        let (want, whole) = run(1 << 30, far)?;
+        let (got, regions) = run(4 * level, far)?;
+        assert!(got == want && !whole);
+        assert_eq!(regions, by_regions, "filters of {far} pixels");
+    }
+    Ok(())
+}
+
+#[test]
+fn images_on_a_device_make_room_and_stay_what_they_are() -> Result<()> {
+    let program = |s: &Session| {
+        let kept = given(s, 2).gauss(1.0);
+        s.evaluate()?;
+        // The kept image is on the device only, and is read with others that do not fit beside it.
+        let all: Vec<Image<f32>> = (0..4).map(|i| given(s, 2).shift(0, i, 0) * &kept).collect();
+        let sum = all.iter().skip(1).fold(all[0].gauss(1.0), |sum, image| sum + image.gauss(1.0));
+        Ok::<_, horus_core::error::Error>([bits(&sum)?, bits(&kept)?, bits(&sum)?].concat())
+    };
+    let want = program(&Session::on(Box::new(cpu())).build()?)?;
+    for capacity in [IMAGE * 4, IMAGE, IMAGE / 2] {
+        assert!(program(&explained(capacity).0)? == want, "{capacity} bytes");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_loop_that_does_not_divide_says_so_or_evicts() -> Result<()> {
+    let program = |s: &Session| {
+        let start = Image::from_fn(s, WIDTH, WIDTH, |y, x| value(y * WIDTH + x));
+        bits(&s.iterate(start, 3, |u| u.matmul(u) * 1e-3)?.state)
+    };
+    let want = program(&Session::on(Box::new(cpu())).build()?)?;
+    let image = WIDTH * WIDTH * 4;
+    assert!(program(&explained(3 * image).0)? == want);
+    let told = program(&explained(image).0).unwrap_err().to_string();
+    assert!(told.contains("out of memory") && told.contains("matmul"), "{told}");
+    Ok(())
+}
+
+#[test]
+fn a_failure_in_a_region_leaves_the_images() -> Result<()> {
+    for n in 0..40 {
+        let (device, fault) = Faulty::new(Simulated::new(cpu(), IMAGE / 2));
+        let s = Session::on(Box::new(device)).build()?;
+        let a = given(&s, LEVELS);
+        fault.after(n);
+        let met = bits(&a.gauss(1.0));
+        let failed = fault.stop();
+        assert!(failed || met.is_ok(), "{n}");
+        assert_eq!(a.to_vec()?, (0..LEVELS * HEIGHT * WIDTH).map(value).collect::<Vec<f32>>(), "{n}");
+        if let Ok(got) = &met {
+            assert!(got == &bits(&a.gauss(1.0))?);
+        }
+    }
+    Ok(())
 }

@@ -118,7 +118,7 @@ impl Plan {
 
     /// The launch of each step.
     pub fn launches(&self) -> PlannedLaunches<'_> {
-        PlannedLaunches::of(self)
+        PlannedLaunches::of(&self.graph, &self.steps)
     }
 
     /// This plan, or one `without` joined kernels if this plan splits joins because of intervening

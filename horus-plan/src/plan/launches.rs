@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use super::finished::Plan;
 use super::step::{Action, PlanStep};
 use crate::ir::graph::{Graph, Joined, NodeId};
 use crate::ir::kernel::Kernel;
@@ -39,8 +38,7 @@ pub struct PlannedLaunches<'a> {
 }
 
 impl<'a> PlannedLaunches<'a> {
-    pub(super) fn of(plan: &'a Plan) -> PlannedLaunches<'a> {
-        let (graph, steps) = (&plan.graph, &plan.steps);
+    pub(super) fn of(graph: &'a Graph<Kernel>, steps: &'a [PlanStep]) -> PlannedLaunches<'a> {
         let of_joined = |j: &'a Joined<Kernel>| j.nodes.iter().map(move |n| (*n, j));
         let mut joined: HashMap<NodeId, &Joined<Kernel>> = graph.joined.iter().flat_map(of_joined).collect();
         // A node that reads copies fetched for it alone is computed separately.

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use super::draft::Draft;
 use super::finished::handed_over;
+use super::launches::PlannedLaunches;
 use super::movement::with_room;
 use super::queue::Queue;
 use super::step::{Action, Band, Part, Rows};
@@ -20,10 +21,23 @@ pub(super) fn find(draft: &mut Draft<'_>) {
     draft.steps.iter_mut().zip(found).for_each(|(step, waits)| step.waits = waits);
 }
 
-/// The waits of each step.
+/// The waits of each step. A launch of several nodes waits, at its first step, for what all of them read.
 pub(super) fn of(draft: &Draft<'_>) -> Vec<Vec<usize>> {
     let mut waits = Waits { draft, writers: HashMap::new(), seen: HashMap::new() };
-    (0..draft.steps.len()).map(|step| waits.of(step)).collect()
+    let mut found: Vec<Vec<usize>> = (0..draft.steps.len()).map(|step| waits.of(step)).collect();
+    let launches = PlannedLaunches::of(&draft.graph, &draft.steps);
+    for step in (1..found.len()).rev().filter(|step| launches.computes_before(*step)) {
+        let later = std::mem::take(&mut found[step]);
+        found[step - 1].extend(later);
+    }
+    let last_of_queue =
+        |all: &Vec<usize>, step: &usize| all.iter().all(|s| s <= step || waits.group(*s) != waits.group(*step));
+    for all in &mut found {
+        let before = all.clone();
+        all.retain(|step| last_of_queue(&before, step));
+        all.sort_unstable();
+    }
+    found
 }
 
 /// Rows of an image on each rank.

@@ -46,8 +46,8 @@ impl Division {
         }
     }
 
-    /// The cheapest division of an image into regions that fit, and its total cost: strips of whole
-    /// rows, or tiles where these read less. Rows and columns are multiples of `grain`. `cost`
+    /// A cheap division of an image into regions that fit, and its total cost: strips of whole
+    /// rows, or tiles where these are cheaper by [`NARROWER`]. Rows and columns are multiples of `grain`. `cost`
     /// gives the cost of a region, or `None` if it does not fit. `None` if not even the smallest
     /// regions fit.
     pub fn cheapest(
