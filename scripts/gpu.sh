@@ -158,7 +158,7 @@ memory() {
   run=("$work/1024.pgm" "$work/gpu.npy" gt 100 distance --device cuda)
   HORUS_GPU_MEMORY=2M refused "out of memory|bytes needed|HORUS_GPU_MEMORY" "$bin/horus" "${run[@]}" || failed=1
   HORUS_GPU_MEMORY=64M HORUS_HOST_MEMORY=1M refused "out of memory|HORUS_HOST_MEMORY" "$bin/horus" "${run[@]}" || failed=1
-  HORUS_GPU_MEMORY=lots refused "HORUS_GPU_MEMORY=lots" "$bin/convrot" "${run[@]}" --device cuda || failed=1
+  HORUS_GPU_MEMORY=lots refused "HORUS_GPU_MEMORY=lots" "$bin/horus" "${run[@]}" || failed=1
   return $failed
 }
 

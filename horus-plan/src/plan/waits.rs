@@ -25,7 +25,7 @@ pub(super) fn find(draft: &mut Draft<'_>) {
 pub(super) fn of(draft: &Draft<'_>) -> Vec<Vec<usize>> {
     let mut waits = Waits { draft, writers: HashMap::new(), seen: HashMap::new() };
     let mut found: Vec<Vec<usize>> = (0..draft.steps.len()).map(|step| waits.of(step)).collect();
-    let launches = PlannedLaunches::of(&draft.graph, &draft.steps);
+    let launches = PlannedLaunches::of(draft.graph, &draft.steps);
     for step in (1..found.len()).rev().filter(|step| launches.computes_before(*step)) {
         let later = std::mem::take(&mut found[step]);
         found[step - 1].extend(later);
