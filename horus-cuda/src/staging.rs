@@ -335,13 +335,13 @@ mod tests {
 
     #[test]
     fn chunks_hold_all_runs_in_order() {
-        let all: [&[Run]; 4] =
-            [&[], &[(7, 3, 10)], &[(0, 0, 0), (5, 100, 4), (9, 200, 0), (9, 300, 9)], &[(0, 1, 6); 5]];
+        let all: [Vec<Run>; 4] =
+            [Vec::new(), vec![(7, 3, 10)], vec![(0, 0, 0), (5, 100, 4), (9, 200, 0), (9, 300, 9)], vec![(0, 1, 6); 5]];
         for runs in all {
             let bytes: usize = runs.iter().map(|(.., n)| n).sum();
             let want: Vec<Run> = runs.iter().flat_map(|(a, b, n)| (0..*n).map(move |i| (a + i, b + i, 1))).collect();
             for chunk in 1..=bytes + 1 {
-                let mut left = Left { run: (0, 0, 0), runs: runs.to_vec().into_iter(), bytes };
+                let mut left = Left { run: (0, 0, 0), runs: runs.clone().into_iter(), bytes };
                 let mut got = Vec::new();
                 while left.bytes > 0 {
                     let before = got.len();
