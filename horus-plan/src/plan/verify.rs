@@ -41,10 +41,14 @@ struct Copies {
 /// [`Error::Plan`] naming the first step that reads missing data or makes a redundant copy, or what
 /// is missing at the end.
 pub fn verify(plan: &Plan) -> Result<()> {
+    let launches = plan.launches();
     for rank in 0..plan.setting.partition.ranks() {
         let mut check = Check::new(plan, rank);
         for (i, step) in plan.steps.iter().enumerate() {
-            check.order.begin().and_then(|()| check.step(step.action)).map_err(|cause| Error::Plan {
+            // A launch of several nodes begins at its first step.
+            let late = launches.computes_before(i) && !step.waits.is_empty();
+            let begun = if late { Err("waits in the middle of a launch".into()) } else { check.order.begin() };
+            begun.and_then(|()| check.step(step.action)).map_err(|cause| Error::Plan {
                 step: i,
                 text: plan.describe(&step.action),
                 cause: format!("{cause} on rank {rank}"),
