@@ -47,7 +47,7 @@ impl Division {
     }
 
     /// A cheap division of an image into regions that fit, and its total cost: strips of whole
-    /// rows, or tiles where these are cheaper by [`NARROWER`]. Rows and columns are multiples of `grain`. `cost`
+    /// rows, or tiles where these are cheaper by a tenth. Rows and columns are multiples of `grain`. `cost`
     /// gives the cost of a region, or `None` if it does not fit. `None` if not even the smallest
     /// regions fit.
     pub fn cheapest(
