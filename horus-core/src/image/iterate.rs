@@ -168,8 +168,8 @@ impl Session {
     /// operations on such images, and broadcasts, are evaluated in each step rather than stored.
     /// Results are the same bits as those of a loop that calls `step` each time.
     ///
-    /// On the CPU of one process, a loop that does not fit in memory is computed by regions, its state in temporary
-    /// files.
+    /// In one process, a loop that does not fit in memory, or on a device, is computed by regions, its state in the
+    /// host's memory, if it takes a small part of that, or in temporary files.
     ///
     /// A `step` that reads a value ([`Image::to_vec`], [`Value::get`], a nested loop) is called for
     /// each step instead. Other evaluations meanwhile exclude the images of a step.

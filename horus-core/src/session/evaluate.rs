@@ -87,11 +87,11 @@ impl Session {
             state.plans = Plans::default();
         }
         let mut disposable = state.program.disposable(&graph, &records);
-        let exceeds = self.exceeds(state, engine, &graph, &disposable)?;
+        let exceeds = self.exceeds(state, engine, &graph, &disposable, false)?;
         if let Some(limits) = exceeds {
             Session::without_kept(&mut graph, targets.len(), limits);
             disposable = state.program.disposable(&graph, &records);
-            self.lend(state, engine, &graph, &disposable)?;
+            self.lend(state, engine, &graph, &disposable, false)?;
         }
         let mut wants = wants.to_vec();
         wants.resize(graph.roots.len(), Want::Keep);

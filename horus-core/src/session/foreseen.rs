@@ -123,7 +123,7 @@ impl Session {
         if limits.hold(need) {
             return Ok(told);
         }
-        let limits = self.lend(state, engine, &graph, &gone).map_err(Unevaluated::error)?.unwrap_or(limits);
+        let limits = self.lend(state, engine, &graph, &gone, true).map_err(Unevaluated::error)?.unwrap_or(limits);
         if unread(state, &graph).next().is_none() {
             return Ok(told);
         }

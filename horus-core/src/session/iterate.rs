@@ -303,11 +303,12 @@ impl Session {
         let divides = if engine.unified() {
             self.loop_divides(state, engine, (&many, &one)).map(|many| (many, true))
         } else {
-            self.pays_by_regions(state, engine, &one)
-                .and_then(|regions| Ok((!regions || self.pays_by_regions(state, engine, &many)?, regions)))
+            self.pays_by_regions(state, engine, &one, true)
+                .and_then(|regions| Ok((!regions || self.pays_by_regions(state, engine, &many, true)?, regions)))
         };
         // Each step would be a pass over all steps before it.
-        let passes = body.unrolled(&now, 1, false).nodes.iter().any(|node| reduces(&node.op));
+        let reductions = |n| body.unrolled(&now, n, false).nodes.iter().filter(|node| reduces(&node.op)).count();
+        let passes = reductions(2) > reductions(1);
         state.images.take_back();
         state.images.forget(own);
         divides.map(|(many, regions)| (many && !(regions && passes), regions)).map_err(Unevaluated::error)

@@ -372,12 +372,12 @@ impl Session {
         }
         // It may have lost results since that were kept on the way.
         if let Some(gone) = exceeds
-            && let Some(limits) = self.exceeds(state, engine, &graph, gone)?
+            && let Some(limits) = self.exceeds(state, engine, &graph, gone, false)?
         {
             self.foresee_regions(state, engine, &graph, limits, false)?;
             state.images.release(|_| false);
             graph = self.reduced(state, engine, graph, own)?;
-            if self.exceeds(state, engine, &graph, gone)?.is_some() {
+            if self.exceeds(state, engine, &graph, gone, false)?.is_some() {
                 graph = self.assembled(state, engine, graph, own)?;
             }
         }

@@ -167,12 +167,13 @@ pub(super) struct Plans {
     nodes: usize,
     /// Maximum number of plans, and of nodes of all.
     most: [usize; 2],
-    /// Programs over images in memory that may not fit on a device, and `true` for those by regions.
-    by_regions: HashMap<InMemory, bool>,
+    /// Programs over images in memory that may not fit on a device, with the host's memory when that was
+    /// decided, and `true` for those by regions.
+    by_regions: HashMap<InMemory, (usize, bool)>,
 }
 
-/// The digest of a program, and the magnitude of the host's memory.
-pub(super) type InMemory = (u64, Option<u32>);
+/// The digest of a program, and `true` if its results are taken as they are computed.
+pub(super) type InMemory = (u64, bool);
 
 impl Default for Plans {
     fn default() -> Plans {
@@ -186,17 +187,18 @@ impl Plans {
         self.most = [self.most[0].max(2 * plans), self.most[1].max(2 * nodes)];
     }
 
-    /// Returns `true` if a program is computed by regions, if that is known.
-    pub(super) fn by_regions(&self, program: InMemory) -> Option<bool> {
-        self.by_regions.get(&program).copied()
+    /// Returns `true` if a program is computed by regions with so much of the host's memory, if that is known.
+    pub(super) fn by_regions(&self, program: InMemory, host: usize) -> Option<bool> {
+        let (noted, is) = *self.by_regions.get(&program)?;
+        (if is { host >= noted } else { host <= noted }).then_some(is)
     }
 
     /// Notes that a program is computed by regions, or is not.
-    pub(super) fn note_by_regions(&mut self, program: InMemory, is: bool) {
+    pub(super) fn note_by_regions(&mut self, program: InMemory, host: usize, is: bool) {
         if self.by_regions.len() >= MOST {
             self.by_regions.clear();
         }
-        self.by_regions.insert(program, is);
+        self.by_regions.insert(program, (host, is));
     }
 
     /// The plan for a request, if one is known; removes it.

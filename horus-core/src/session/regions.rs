@@ -1,6 +1,6 @@
 //! Programs that do not fit in memory: their memory use, and their division into regions.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::engine::{Engine, agreed_capacity};
 use super::evaluate::Unevaluated;
@@ -262,13 +262,15 @@ impl Session {
 
     /// The available memory, if a program needs more that may be computed by regions: one over
     /// unread sources, or large ones in the memory of a single rank. For any other that is an error on the
-    /// host's memory, and left to the plan on a device, which may evict images.
+    /// host's memory, and left to the plan on a device, which may evict images. Results are kept, or `taken`
+    /// as they are computed.
     pub(super) fn exceeds(
         &self,
         state: &mut Mutable,
         engine: &Engine,
         graph: &Graph<Op>,
         gone: &[ValueId],
+        taken: bool,
     ) -> Result<Option<Limits>, Unevaluated> {
         let (all, room) = (generous(graph), self.0.pool.most().saturating_sub(self.0.pool.bounds().1));
         if unread(state, graph).next().is_none() {
@@ -277,7 +279,7 @@ impl Session {
                 return Ok(None);
             }
             if !engine.unified() {
-                return self.exceeds_device(state, engine, graph);
+                return self.exceeds_device(state, engine, graph, taken);
             }
             let excess = self.excess(state, engine, graph, gone).map_err(Unevaluated::Foreseen)?;
             let Some((need, limits)) = excess else {
@@ -333,18 +335,19 @@ impl Session {
         state: &mut Mutable,
         engine: &Engine,
         graph: &Graph<Op>,
+        taken: bool,
     ) -> Result<Option<Limits>, Unevaluated> {
         if generous(graph) <= engine.room() {
             return Ok(None);
         }
         let limits = self.limits(state, engine, graph).map_err(Unevaluated::Foreseen)?;
-        let program = (plans::digest(graph), limits.host.checked_ilog2());
-        let by_regions = match state.plans.by_regions(program) {
+        let program = (plans::digest(graph), taken);
+        let by_regions = match state.plans.by_regions(program, limits.host) {
             Some(known) => known,
             None => {
                 let excess = self.excess(state, engine, graph, &[]).map_err(Unevaluated::Foreseen)?;
-                let by_regions = excess.is_some() && self.pays_by_regions(state, engine, graph)?;
-                state.plans.note_by_regions(program, by_regions);
+                let by_regions = excess.is_some() && self.pays_by_regions(state, engine, graph, taken)?;
+                state.plans.note_by_regions(program, limits.host, by_regions);
                 by_regions
             }
         };
@@ -358,12 +361,14 @@ impl Session {
         state: &mut Mutable,
         engine: &Engine,
         graph: &Graph<Op>,
+        taken: bool,
     ) -> Result<bool, Unevaluated> {
         let mut limits = self.limits(state, engine, graph).map_err(Unevaluated::Foreseen)?;
         let with_inputs = |(id, node): (NodeId, &Node<Op>)| {
             let inputs: HashSet<NodeId> = node.inputs.iter().copied().collect();
             inputs.into_iter().fold(bytes(graph, id), |all, input| all.saturating_add(bytes(graph, input)))
         };
+        // One lane's memory: an image that a launch reads as a whole is on each.
         let fits = graph.iter().map(with_inputs).all(|bytes| limits.device.is_none_or(|room| bytes <= room));
         limits.again = if fits { AGAIN_OR_EVICT } else { AGAIN };
         let lent: HashSet<ValueId> = state.images.lendable(graph, limits.small()).collect();
@@ -373,13 +378,16 @@ impl Session {
             }
             _ => None,
         });
-        // Lent images stay on the host.
-        let taken = |(_, later): &(ValueId, Later)| later.shape.len().saturating_mul(later.dtype.size());
-        let expected: Vec<(ValueId, Later)> = expected.collect();
-        let limits = limits.beside(expected.iter().map(taken).sum());
+        let expected: HashMap<ValueId, Later> = expected.collect();
+        // Lent images stay on the host; those of other libraries do not count.
+        let on_host = |(value, later): (&ValueId, &Later)| {
+            let bytes = later.shape.len().saturating_mul(later.dtype.size());
+            state.images.here.get(value).and_then(|image| image.host()).map_or(bytes, HostBuffer::counted)
+        };
+        let limits = limits.beside(expected.iter().map(on_host).sum());
         state.images.later.extend(expected);
         let divides = unread(state, graph).next().is_some();
-        let divides = if divides { self.divides(state, engine, graph, limits, false) } else { Ok(false) };
+        let divides = if divides { self.divides(state, engine, graph, limits, taken) } else { Ok(false) };
         state.images.later.retain(|value, _| !lent.contains(value));
         divides
     }
@@ -396,8 +404,9 @@ impl Session {
         engine: &Engine,
         graph: &Graph<Op>,
         gone: &[ValueId],
+        taken: bool,
     ) -> Result<Option<Limits>, Unevaluated> {
-        let Some(limits) = self.exceeds(state, engine, graph, gone)? else { return Ok(None) };
+        let Some(limits) = self.exceeds(state, engine, graph, gone, taken)? else { return Ok(None) };
         match self.lend_sources(state, engine, graph, limits) {
             // A plan may need fewer images on the host.
             Err(e) if e.is_out_of_memory() && !engine.unified() => Ok(None),
@@ -554,8 +563,12 @@ impl Session {
         reduced: Option<Divisible>,
     ) -> Result<Division, Unevaluated> {
         let limits = self.limits(state, engine, graph).map_err(Unevaluated::Foreseen)?;
-        if let Some(found) = self.division(state, engine, graph, grain, reduced, limits)? {
-            return Ok(found);
+        let again = if engine.unified() { vec![AGAIN] } else { vec![AGAIN_OR_EVICT, AGAIN] };
+        for again in again {
+            let found = self.division(state, engine, graph, grain, reduced, Limits { again, ..limits })?;
+            if let Some(found) = found {
+                return Ok(found);
+            }
         }
         if !engine.unified() {
             let columns = if reduced.is_some() || grain.1 == 1 { usize::MAX } else { grain.1 };

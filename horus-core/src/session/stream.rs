@@ -10,7 +10,7 @@
 //! other. Sources are given as images of their own and coordinates begin at a number that is read,
 //! so that regions of one extent share a plan, unless affine maps begin elsewhere. Their shape
 //! (`region::Division`) minimises computed and decoded pixels: strips of whole rows unless tiles
-//! read less or strips do not fit. Reductions come first, in passes of their own over bands of rows
+//! are cheaper by a tenth or strips do not fit. Reductions come first, in passes of their own over bands of rows
 //! (`session/passes.rs`): the canonical order is defined on results of rows, and histograms and
 //! exact sums add up as integers, so the bits are those of the whole. Intermediate values with
 //! handles are not kept, but recomputed when read. On several ranks, rank 0 reads and writes, each

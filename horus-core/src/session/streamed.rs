@@ -155,7 +155,7 @@ impl Session {
             Some(engine) => engine,
             None => self.settled(state, &graph)?,
         };
-        let exceeds = self.lend(state, engine, &graph, &gone).map_err(Unevaluated::error)?;
+        let exceeds = self.lend(state, engine, &graph, &gone, true).map_err(Unevaluated::error)?;
         if let Some(limits) = exceeds {
             let mut own = Vec::new();
             let first = slabs(state, &graph, levels, &mut own).swap_remove(0).graph;
@@ -207,7 +207,7 @@ impl Session {
                 state.plans = Plans::default();
             }
             state.images.release(|_| false);
-            self.lend(state, engine, &graph, &gone)?;
+            self.lend(state, engine, &graph, &gone, true)?;
             let mut own = Vec::new();
             let done = self
                 .reduced(state, engine, graph, &mut own)

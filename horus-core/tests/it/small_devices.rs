@@ -177,6 +177,16 @@ fn images_on_a_device_make_room_and_stay_what_they_are() -> Result<()> {
 }
 
 #[test]
+fn a_loop_on_a_small_device_needs_no_memory_for_two_states() -> Result<()> {
+    let program = |s: &Session| s.iterate(given(s, LEVELS), 5, |u| u.gauss(1.0))?.state.sum().get();
+    let want = program(&Session::on(Box::new(cpu())).build()?)?;
+    let device = Simulated::new(cpu(), IMAGE / 3);
+    let s = Session::on(Box::new(device)).host_memory(IMAGE * 9 / 5).build()?;
+    assert_eq!(program(&s)?.to_bits(), want.to_bits(), "the state is in files");
+    Ok(())
+}
+
+#[test]
 fn a_loop_that_does_not_divide_says_so_or_evicts() -> Result<()> {
     let program = |s: &Session| {
         let start = Image::from_fn(s, WIDTH, WIDTH, |y, x| value(y * WIDTH + x));

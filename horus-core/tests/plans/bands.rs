@@ -153,3 +153,23 @@ fn a_wait_left_out_is_caught() {
         }
     }
 }
+
+#[test]
+fn a_launch_of_several_results_waits_at_its_first_step() {
+    let mut p = Recorder::new(256, 256);
+    let images = [p.source(DType::F32), p.source(DType::F32), p.source(DType::F32)];
+    let products = images.map(|image| p.binary(PixelOp::Mul, image, images[0]));
+    p.graph.roots = products.map(|product| p.gauss_xy(product, 1, 1, 0)).to_vec();
+    let plan = handed(p.graph, Transfer::Explicit, Profile::of_default(false));
+    let launches = plan.launches();
+    let later = (0..plan.steps.len()).find(|i| launches.computes_before(*i)).unwrap_or_else(|| panic!("{plan}"));
+    assert!(!plan.steps[later - 1].waits.is_empty() && plan.steps[later].waits.is_empty(), "{plan}");
+    let mut broken = plan.clone();
+    broken.steps[later].waits = std::mem::take(&mut broken.steps[later - 1].waits);
+    let caught = verify(&broken).unwrap_err().to_string();
+    assert!(caught.contains("does not wait for step") || caught.contains("in the middle of a launch"), "{caught}");
+    let mut broken = plan.clone();
+    broken.steps[later].waits = broken.steps[later - 1].waits.clone();
+    let caught = verify(&broken).unwrap_err().to_string();
+    assert!(caught.contains("waits in the middle of a launch"), "{caught}");
+}
