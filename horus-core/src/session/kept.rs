@@ -130,7 +130,8 @@ impl Session {
         let (geometry, host) = self.on_host(engine, image).map_err(|source| self.not_on_host(source))?;
         let later = Later::lent(geometry, host.clone());
         let laid = shared(geometry, &host, engine.lanes(), engine.unified());
-        Ok((laid.expect("an engine has a lane"), later))
+        let nowhere = || self.not_on_host(DeviceError::Internal("an engine without a lane".into()));
+        Ok((laid.ok_or_else(nowhere)?, later))
     }
 
     fn not_on_host(&self, source: DeviceError) -> Error {

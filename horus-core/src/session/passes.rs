@@ -9,12 +9,11 @@
 use super::engine::Engine;
 use super::evaluate::Unevaluated;
 use super::later::{Parts, unread};
-use super::regions::{bytes, pieces};
+use super::regions::bytes;
 use super::stream::Job;
 use super::{Mutable, Session};
 use crate::dtype::DType;
 use crate::error::{Call, DeviceError, Error};
-use crate::host::Piece;
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::ops::Whole;
@@ -106,7 +105,8 @@ impl Session {
                         join_rows(*how, (result, node.shape), (part, shape), (first, node.dtype));
                     }
                     (_, (Some(first), shape)) => {
-                        self.paste((result.bytes_mut(), node.shape), part, rows_from(first, shape), node.dtype.size());
+                        let (of, rows) = ((node.shape, node.dtype.size()), rows_from(first, shape));
+                        self.put_levels(result.bytes_mut(), of, 0..node.shape.depth, rows, part.bytes());
                     }
                     (_, (None, _)) => add(result, part),
                 }
@@ -145,7 +145,13 @@ impl Session {
             let want = if self.ranks() == 1 { Want::Handed } else { Want::Everyone };
             let mut take = |i: usize, taken: &[&HostBuffer]| {
                 for ((whole, part), (shape, element)) in whole.iter_mut().zip(taken).zip(&kinds) {
-                    self.paste((whole.bytes_mut(), *shape), part, division.region(i), *element);
+                    self.put_levels(
+                        whole.bytes_mut(),
+                        (*shape, *element),
+                        0..shape.depth,
+                        division.region(i),
+                        part.bytes(),
+                    );
                 }
                 Ok(())
             };
@@ -159,12 +165,6 @@ impl Session {
             }
         }
         Ok(graph.without_dead())
-    }
-
-    /// Copies the pixels of a region to their place in an image, by all workers.
-    fn paste(&self, (to, whole): (&mut [u8], Shape), from: &HostBuffer, region: Rect, element: usize) {
-        let pieces: Vec<Piece> = pieces(whole, region, element).into_iter().map(Piece::back).collect();
-        self.workers().copy_pieces(from.bytes(), to, &pieces);
     }
 }
 

@@ -219,7 +219,7 @@ impl Session {
 
     /// Computes a value region by region into memory of its size: see [`Session::stream`].
     pub(crate) fn stream_into(&self, value: &Handle, call: Call, to: &mut [u8]) -> Result<()> {
-        let kind = (value.shape, value.dtype.stored());
+        let kind = (value.shape, value.dtype.stored().size());
         let mut put = |Delivery { levels, region, .. }: Delivery, pixels: &[u8]| {
             self.put_levels(to, kind, levels, region, pixels);
             Ok(())
@@ -237,7 +237,7 @@ impl Session {
         images: usize,
         call: Call,
     ) -> Result<(Vec<ValueId>, Vec<f64>), Unevaluated> {
-        /// Fraction of the memory that results may take.
+        /// Fraction of the memory that results may take: a guess, about what regions and the state before need.
         const IN_MEMORY: usize = 4;
         all_there(state, &graph).map_err(Unevaluated::Foreseen)?;
         let engine = self.settled(state, &graph).map_err(Unevaluated::Foreseen)?;
@@ -261,7 +261,8 @@ impl Session {
         let mut put = |Delivery { of, levels, region }: Delivery, pixels: &[u8]| match places.get_mut(of) {
             Some(Held::File(file)) => file.put(levels, region.inside(), pixels),
             Some(Held::Memory(to)) => {
-                self.put_levels(to.bytes_mut(), kinds[of], levels, region, pixels);
+                let (shape, dtype) = kinds[of];
+                self.put_levels(to.bytes_mut(), (shape, dtype.size()), levels, region, pixels);
                 Ok(())
             }
             None => {
@@ -289,18 +290,18 @@ impl Session {
         Ok((places.into_iter().zip(&kinds).map(&mut named).collect(), numbers))
     }
 
-    /// Copies a region of some levels to its place in an image.
-    fn put_levels(
+    /// Copies a region of some levels to its place in an image, of elements of so many bytes, by all workers.
+    pub(super) fn put_levels(
         &self,
         to: &mut [u8],
-        (shape, dtype): (Shape, DType),
+        (shape, element): (Shape, usize),
         levels: Range<usize>,
         region: Rect,
         pixels: &[u8],
     ) {
-        let level = shape.area() * shape.channels * dtype.size();
+        let level = shape.area() * shape.channels * element;
         let of = Shape { depth: levels.len(), ..shape };
-        let pieces: Vec<Piece> = pieces(of, region, dtype.size()).into_iter().map(Piece::back).collect();
+        let pieces: Vec<Piece> = pieces(of, region, element).into_iter().map(Piece::back).collect();
         self.workers().copy_pieces(pixels, &mut to[level * levels.start..level * levels.end], &pieces);
     }
 

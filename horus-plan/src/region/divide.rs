@@ -22,7 +22,7 @@ const FEWEST: usize = 12;
 /// estimate.
 const LEAST: usize = 1 << 16;
 /// A narrower division must be cheaper by this factor: strips are contiguous in memory and in most files, and
-/// have fewer extents, each of which needs a plan and launches of its own.
+/// have fewer extents, each of which needs a plan and launches of its own. A guess.
 const NARROWER: f64 = 0.9;
 /// Maximum number of regions across an image.
 const MOST_ACROSS: usize = 256;
