@@ -1,6 +1,6 @@
 //! Masked loops on several ranks in strips and in blocks: what is computed and sent for a step, and its time. `cargo run
-//! --release -p horus-apps --example blocks -- RANKS DEVICE`, by default 4 ranks, which are threads, on `cpu`. Ranks that
-//! `mpirun` started are those of MPI, and numbers those of rank 0.
+//! --release -p horus-apps --example blocks -- RANKS DEVICE TIMES`, by default 4 ranks, which are threads, on `cpu`, and heat
+//! on 720 x 480 points; TIMES as many in each direction. Ranks that `mpirun` started are those of MPI, and numbers those of rank 0.
 
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -119,14 +119,15 @@ fn main() {
     macro_rules! say {
         ($($what:tt)*) => { if launched.rank() == 0 { println!($($what)*) } };
     }
-    let planet = Mask::synthetic(720, 480, 1).expect("a planet");
     let device = std::env::args().nth(2).unwrap_or("cpu".into());
+    let times: usize = std::env::args().nth(3).and_then(|text| text.parse().ok()).unwrap_or(1);
+    let planet = Mask::synthetic(720 * times, 480 * times, 1).expect("a planet");
     let alone = Session::builder().device("cpu").communicator(Arc::new(Alone)).build().expect("a session");
     let small = Mask::new(128, 64, vec![true; 128 * 64]).expect("a mask");
     let salt = ocean(&alone, &small, 0).expect("an ocean");
     let basin = Mask::new(128, 64, salt[..128 * 64].iter().map(|t| *t != 0.0).collect()).expect("a mask");
     let programs: [(&str, Program, &Mask, usize, usize); 2] =
-        [("heat", heat, &planet, 20, 2), ("ocean", ocean, &basin, 8, 3)];
+        [("heat", heat, &planet, 20 * times, 2), ("ocean", ocean, &basin, 8, 3)];
     for (name, program, mask, size, halo) in programs {
         let sea = 100.0 * mask.sea() as f64 / (mask.width() * mask.height()) as f64;
         say!("{name}: {} x {} points, {sea:.1} % sea, {ranks} ranks", mask.width(), mask.height());

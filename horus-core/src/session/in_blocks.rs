@@ -29,7 +29,7 @@ use crate::plan::movement::Load;
 use crate::plan::state::{Halo, Placement};
 use crate::plan::{Mode, Want};
 use crate::record::Body;
-use crate::region::{Cut, Rect, Supply, needs, restrict};
+use crate::region::{Cut, Rect, Restricted, Supply, needs, restrict};
 use crate::shape::{Shape, Window};
 
 /// An image that the steps read: one of the state or one that stays as it is.
@@ -68,6 +68,8 @@ impl Supply for Frames<'_> {
 /// The program of one rectangle of this rank.
 struct Local {
     graph: Graph<Op>,
+    /// The region of each root, in the coordinates of the program: at least what belongs to the rectangle.
+    roots: Vec<Rect>,
     /// The frame of each input, if the program reads it.
     frames: Vec<Option<(ValueId, Rect)>>,
     /// Its plan, once made.
@@ -284,14 +286,14 @@ impl<'a> Steps<'a> {
             return None;
         }
         let mut supply = Frames { state, found: Vec::new() };
-        let graph = restrict(&self.graph, &self.roots(c), Cut::Always, &mut supply).graph;
+        let Restricted { graph, roots } = restrict(&self.graph, &self.roots(c), Cut::Much, &mut supply);
         let found = supply.found;
         let frame = |input: &Input| {
             let Op::Source(value) = self.graph.node(input.node).op else { return None };
             found.iter().find(|(v, ..)| *v == value).map(|(_, rect, name)| (*name, *rect))
         };
         let frames = self.inputs.iter().map(frame).collect();
-        Some(Local { graph, frames, ready: Cell::default() })
+        Some(Local { graph, roots, frames, ready: Cell::default() })
     }
 
     /// The pixels that the rectangles' programs read, of inputs that have a number as images; each rectangle
@@ -498,7 +500,7 @@ impl<'a> Steps<'a> {
                 }
             };
             let mut part = part.map_err(failed)?;
-            part.extent.rect = if self.map.divides(*shape) { self.rects[c].1 } else { Rect::whole(*shape) };
+            part.extent.rect = moved(local.roots[i], self.turn(c, *shape).map(|n| -n));
             results.push(part);
         }
         for (node, image) in plan.graph.nodes.iter().zip(&mut images) {
@@ -527,7 +529,7 @@ impl<'a> Steps<'a> {
             let computed = kernels.nodes.iter().filter(|n| source_of(&n.op).is_none());
             Ok(computed.map(|n| n.shape.len()).sum())
         };
-        let of = |c| stored(restrict(&self.graph, &self.roots(c), Cut::Always, &mut Same).graph);
+        let of = |c| stored(restrict(&self.graph, &self.roots(c), Cut::Much, &mut Same).graph);
         let values = (0..self.rects.len()).map(of).sum::<Result<usize>>()?;
         let whole = stored(self.graph.clone())?;
         let (computed, needed) = (self.computed(), self.needed(|input| input.slot));

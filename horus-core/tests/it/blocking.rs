@@ -299,7 +299,7 @@ fn borders_are_exchanged_once_for_each_launch_and_of_what_stays_once() {
         let plan = planned(free, Steps::Most(4), 3, 300);
         verify(&plan).unwrap();
         let exchanges = plan.steps.iter().filter_map(|s| match s.action {
-            Action::Exchange { node, halo, .. } => Some((node.0, halo)),
+            Action::Exchange { node, halo, .. } | Action::Begin { node, halo, .. } => Some((node.0, halo)),
             _ => None,
         });
         exchanges.collect()
@@ -314,13 +314,11 @@ fn borders_are_exchanged_once_for_each_launch_and_of_what_stays_once() {
 #[test]
 fn borders_that_are_a_row_too_thin_are_found() {
     let good = planned(true, Steps::Most(4), 3, 300);
-    let exchanges = (0..good.steps.len()).filter(|i| matches!(good.steps[*i].action, Action::Exchange { .. }));
     let mut found = 0;
-    for i in exchanges {
+    for i in 0..good.steps.len() {
         let mut bad = good.clone();
-        if let Action::Exchange { halo, .. } = &mut bad.steps[i].action {
-            *halo = Halo::even(halo.up - 1);
-        }
+        let (Action::Exchange { halo, .. } | Action::Begin { halo, .. }) = &mut bad.steps[i].action else { continue };
+        *halo = Halo::even(halo.up - 1);
         let error = verify(&bad).unwrap_err().to_string();
         assert!(error.contains("up to date"), "{error}");
         found += 1;

@@ -1,5 +1,5 @@
-//! Overlap of halo exchanges with computation of the interior of each strip, which does not depend
-//! on the awaited rows.
+//! Overlap of halo exchanges with computation that does not depend on the awaited rows: of the
+//! interior of the strip, and of other images.
 //!
 //! A halo exchange right before a launch can overlap with it (`plan/part.rs`). The exchange is
 //! started and the *interior* computed: the rows of the strip that do not depend on awaited rows.
@@ -9,11 +9,17 @@
 //! devices where it is predicted to hide more of the exchange than two more launches cost.
 //! `HORUS_OVERLAP=always` (`Setting::overlap`) forces it, also through the host, except for an
 //! image that is on the host only.
+//!
+//! Where launches run on the host, whose thread is free again once messages are sent, every exchange is
+//! begun as soon as its strip is complete ([`begin_early`]): ranks wait for the messages of several images
+//! at once, and compute others meanwhile. On a device of its own, the host would wait for the strip
+//! instead of issuing more work.
 
 use std::collections::{HashMap, HashSet};
 
-use super::demand::needed;
+use super::demand::{around, needed};
 use super::draft::{Draft, Exchanged};
+use super::queue::Queue;
 use super::state::Halo;
 use super::step::{Action, Part, PlanStep, Rows};
 use crate::ir::graph::NodeId;
@@ -48,6 +54,66 @@ pub(super) fn divide(draft: &mut Draft<'_>) {
     }
     // They refer to steps that have moved.
     draft.exchanges.clear();
+}
+
+/// The pass: begins exchanges once the last step that writes the image, or reads rows around its strip, is
+/// done, in the order in which they are awaited, and finishes them at their places.
+pub(super) fn begin_early(draft: &mut Draft<'_>) {
+    if !draft.setting.unified || draft.naive() || draft.memory.is_some() {
+        return;
+    }
+    let (steps, used) = (std::mem::take(&mut draft.steps), std::mem::take(&mut draft.used));
+    for (step, used) in steps.into_iter().zip(used) {
+        let (begin, finish) = match step.action {
+            Action::Exchange { node, halo, direct } => {
+                (Action::Begin { node, halo, direct }, Some(Action::Finish(node)))
+            }
+            action => (action, None),
+        };
+        let at = if let Action::Begin { node, .. } = begin { earliest(draft, node) } else { draft.steps.len() };
+        draft.steps.insert(at, PlanStep { action: begin, ..step });
+        draft.used.insert(at, used);
+        if let Some(action) = finish {
+            draft.steps.push(PlanStep { action, why: String::new(), waits: Vec::new() });
+            draft.used.push(used);
+        }
+    }
+    // Nothing comes between: one step.
+    for at in (1..draft.steps.len()).rev() {
+        if let (Action::Begin { node, halo, direct }, Action::Finish(n)) =
+            (draft.steps[at - 1].action, draft.steps[at].action)
+            && n == node
+        {
+            draft.steps[at - 1].action = Action::Exchange { node, halo, direct };
+            draft.steps.remove(at);
+            draft.used.remove(at);
+        }
+    }
+}
+
+/// The place among the steps so far at which an exchange of `node` begins: after those begun before, and at
+/// the end if nothing that takes time comes between.
+fn earliest(draft: &Draft<'_>, node: NodeId) -> usize {
+    let last = draft.steps.iter().rposition(|step| holds_up(draft, step.action, node));
+    let first = last.map_or(0, |step| step + 1);
+    let begins = |step: &&PlanStep| matches!(step.action, Action::Begin { .. });
+    let first = first + draft.steps[first..].iter().take_while(begins).count();
+    let takes_time = |step: &PlanStep| match step.action {
+        Action::Launch { .. } => true,
+        action => action.queue() == Queue::Network,
+    };
+    if draft.steps[first..].iter().any(takes_time) { first } else { draft.steps.len() }
+}
+
+/// Returns `true` if an exchange of `node` cannot be begun before a step: the step writes the image or
+/// transfers it, or reads rows around its strip.
+fn holds_up(draft: &Draft<'_>, step: Action, node: NodeId) -> bool {
+    let Action::Launch { node: reader, .. } = step else { return step.node() == node };
+    let kernel = draft.graph.node(reader);
+    let beyond = |i: usize| {
+        needed(kernel.op.access(i)).is_none_or(|own| !around(own, draft.demand.computed[reader.0]).is_none())
+    };
+    reader == node || kernel.inputs.iter().enumerate().any(|(i, input)| *input == node && beyond(i))
 }
 
 /// A launch whose halos are exchanged.

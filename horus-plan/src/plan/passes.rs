@@ -1,7 +1,7 @@
 //! The passes of planning, in one list.
 //!
 //! `plan/passes.rs` lists the passes, all over one draft: lifetimes, demand for halos, memory in
-//! use, transfers and launches, delivery, overlap, bands, waits; docs/plan.md follows one ConvRot
+//! use, transfers and launches, delivery, overlap, early exchanges, bands, waits; docs/plan.md follows one ConvRot
 //! plan through them. `verify` also fails if a result is not delivered as wanted, an image does not
 //! end in the planned state, or a copy is redundant. It fails too if any order allowed by queues
 //! and waits lets a step read unwritten rows (`plan/verify/order.rs`). No wait of a plan can be
@@ -54,6 +54,7 @@ pub(super) const PASSES: &[Pass] = &[
     Pass { name: "transfers and launches", run: transfers::walk, leaves: Stage::Computed },
     Pass { name: "delivery", run: delivery::deliver, leaves: Stage::Delivered },
     Pass { name: "overlap", run: overlap::divide, leaves: Stage::Delivered },
+    Pass { name: "early exchanges", run: overlap::begin_early, leaves: Stage::Delivered },
     Pass { name: "bands", run: bands::cut, leaves: Stage::Delivered },
     Pass { name: "waits", run: waits::find, leaves: Stage::Ordered },
 ];
