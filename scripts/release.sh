@@ -15,7 +15,8 @@
 #   sanitizers  tests of the core and its kernels under AddressSanitizer (the same toolchain)
 #   memory      benches/memory.sh: the largest memory of programs under a limit
 #   licences    cargo deny: licences, sources, and advisories, whose database must be reachable
-#   interfaces  the least version of Rust that Cargo.toml names compiles it; cargo semver-checks against the newest tag
+#   interfaces  the least version of Rust that Cargo.toml names compiles it; docs/api lists the public interface; cargo semver-checks
+#               against the newest tag
 #   speed       benches/gate.py against the newest tag, with rows of Python if GATE_PYTHON is an interpreter for them
 #   wheels      the wheel, built twice in folders of different names: equal bytes, no path of this machine, its parts and their licences
 #   files       scripts/odd_files.py: valid but unusual files, read by that wheel and by other libraries (from PyPI)
@@ -78,11 +79,20 @@ licences() {
   needs cargo-deny "cargo install cargo-deny" && cargo deny check
 }
 newest_tag() { git describe --tags --abbrev=0 2>/dev/null || { no "there is no tag to compare with" >&2; return 1; }; }
+# What a program can name: impls of the compiler and results of operators are left out.
+api() {
+  local crate
+  for crate in horus-image horus-core horus-base; do
+    cargo public-api -p "$crate" -sss | grep -v '^pub type .*::Output = ' >"docs/api/$crate.txt" || return 1
+  done
+}
 interfaces() {
   local tag least
   least=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
   rustup toolchain install "$least" --profile minimal || return 1
   CARGO_TARGET_DIR=$logs/least cargo "+$least" check --workspace --exclude horus-zarr --exclude horus-python --quiet || { no "it does not compile with Rust $least"; return 1; }
+  needs cargo-public-api "cargo install cargo-public-api, and a nightly toolchain" && api || return 1
+  git diff --exit-code -- docs/api || { no "docs/api was not the public interface: its change belongs to the commit that makes it"; return 1; }
   needs cargo-semver-checks "cargo install cargo-semver-checks" && tag=$(newest_tag) || return 1
   cargo semver-checks --workspace --baseline-rev "$tag"
 }

@@ -201,9 +201,10 @@ fn a_wrapped_border_is_exchanged_around_the_edge() {
     p.graph.roots = vec![again];
     let plan = make(p.graph, 4, true, Mode::Fused);
     let sent = plan.steps.iter().any(|s| matches!(s.action, Action::Scatter { halo, .. } if halo.wrap));
-    let exchanged = plan.steps.iter().any(|s| {
-        matches!(s.action, Action::Exchange { halo, .. } | Action::Begin { halo, .. } if halo.wrap)
-    });
+    let exchanged = plan
+        .steps
+        .iter()
+        .any(|s| matches!(s.action, Action::Exchange { halo, .. } | Action::Begin { halo, .. } if halo.wrap));
     assert!(sent && exchanged, "{plan}");
 }
 
