@@ -82,8 +82,9 @@ newest_tag() { git describe --tags --abbrev=0 2>/dev/null || { no "there is no t
 # What a program can name: impls of the compiler and results of operators are left out.
 api() {
   local crate
+  mkdir -p "$logs/api"
   for crate in horus-image horus-core horus-base; do
-    cargo public-api -p "$crate" -sss | grep -v '^pub type .*::Output = ' >"docs/api/$crate.txt" || return 1
+    cargo public-api -p "$crate" -sss | grep -v '^pub type .*::Output = ' >"$logs/api/$crate.txt" || return 1
   done
 }
 interfaces() {
@@ -92,7 +93,7 @@ interfaces() {
   rustup toolchain install "$least" --profile minimal || return 1
   CARGO_TARGET_DIR=$logs/least cargo "+$least" check --workspace --exclude horus-zarr --exclude horus-python --quiet || { no "it does not compile with Rust $least"; return 1; }
   needs cargo-public-api "cargo install cargo-public-api, and a nightly toolchain" && api || return 1
-  git diff --exit-code -- docs/api || { no "docs/api was not the public interface: its change belongs to the commit that makes it"; return 1; }
+  diff -r docs/api "$logs/api" || { no "docs/api is not the public interface: cp $logs/api/* docs/api"; return 1; }
   needs cargo-semver-checks "cargo install cargo-semver-checks" && tag=$(newest_tag) || return 1
   cargo semver-checks --workspace --baseline-rev "$tag"
 }

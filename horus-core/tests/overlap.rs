@@ -167,25 +167,75 @@ fn the_interior_is_computed_while_borders_travel() {
     assert_eq!((staged.counts().exchanges, begun(&staged)), (2, 1), "{staged}");
 }
 
+/// The steps of a plan that are more than copies in one place, each in two words.
+fn told(plan: &Plan) -> String {
+    let words = |text: &String| text.replace(" exchange of", "").split(' ').take(2).collect::<Vec<_>>().join(" ");
+    texts(plan).iter().map(words).filter(|text| !text.starts_with("free")).collect::<Vec<_>>().join(", ")
+}
+
+fn filter() -> Op {
+    Op::Correlate(Filter::dense(5, 5, taps(25)), Border::Reflect101)
+}
+
 #[test]
 fn exchanges_of_several_images_are_under_way_together() {
     let mut p = Program::default();
-    let filter = || Op::Correlate(Filter::dense(5, 5, taps(25)), Border::Reflect101);
     let [a, b] = [5, 6].map(|seed| p.source(image(Shape::new(60, 20, 1), DType::F32, seed)));
     let [a, b] = [a, b].map(|n| p.like(filter(), n));
     let results = [a, b].map(|n| p.like(filter(), n));
     let p = p.wanted(&results);
     let place = place(3, (false, false), false);
     let plan = planned(&p, place, Partition::equal(3));
-    let words = |text: &String| text.replace(" exchange of", "").split(' ').take(2).collect::<Vec<_>>().join(" ");
-    let told: Vec<String> = texts(&plan).iter().map(words).filter(|text| !text.starts_with("free")).collect();
     let expected = "scatter %0, exchange %0, launch %2, begin %2, scatter %1, exchange %1, launch %3, begin %3, \
                     finish %2, launch %4, finish %3, launch %5, replicate %4, deliver %4, replicate %5, deliver %5";
-    assert_eq!(told.join(", "), expected, "{plan}");
+    assert_eq!(told(&plan), expected, "{plan}");
     let want = reference(&p);
     assert!(run(&p, place, |_| plan.clone()).iter().all(|(images, ..)| *images == want));
     let separate = Place { separate: true, ..place };
     assert_eq!(begun(&planned(&p, separate, Partition::equal(3))), 0, "a host waits for each device");
+}
+
+/// Messages between two ranks are matched by their order.
+#[test]
+fn ranks_of_unlike_devices_exchange_in_one_order() {
+    let mut p = Program::default();
+    let both = [5, 6].map(|seed| p.source(image(Shape::new(60, 20, 1), DType::F32, seed)));
+    let once = both.map(|n| p.like(filter(), n));
+    let twice = once.map(|n| p.like(filter(), n));
+    let p = p.wanted(&twice);
+    let link = Link { latency: 0.0, bandwidth: f64::INFINITY };
+    let profile =
+        |unified| Profile { links: Links { peers: link, host: link, network: link }, ..Profile::of_default(unified) };
+    let order = |unified, devices: [bool; 3]| {
+        let machine = Arc::new(Machine::of_ranks(devices.map(|unified| (profile(unified), 0)).to_vec()));
+        let setting = Setting { machine, ..Setting::of(Partition::equal(3), unified) };
+        let plan = planned_for(&p, place(3, (!unified, false), false), &setting);
+        let exchanged = plan.steps.iter().filter_map(|s| match s.action {
+            Action::Exchange { node, .. } | Action::Begin { node, .. } => Some(node),
+            _ => None,
+        });
+        exchanged.collect::<Vec<_>>()
+    };
+    let mixed = [true, false, true];
+    assert_eq!(order(true, mixed), order(false, mixed));
+    assert_ne!(order(true, mixed), order(true, [true; 3]), "another order where all compute on their hosts");
+}
+
+#[test]
+fn a_launch_of_several_results_stays_one() {
+    let mut p = Program::default();
+    let a = p.source(image(Shape::new(60, 20, 1), DType::F32, 5));
+    let a = p.like(filter(), a);
+    let (x, y) = (p.like(filter(), a), p.pixel_const(PixelOp::Mul, a, &[0.5]));
+    let results = [x, y].map(|n| p.like(filter(), n));
+    let p = p.wanted(&[results[0], results[1], y]);
+    let place = place(3, (false, false), false);
+    let plan = planned(&p, place, Partition::equal(3));
+    let expected = "scatter %0, exchange %0, launch %1, exchange %1, launch %2, launch %3, begin %3, exchange %2, launch %4, \
+                    finish %3, launch %5, replicate %4, deliver %4, replicate %5, deliver %5, replicate %3, deliver %3";
+    assert_eq!((told(&plan), plan.counts().launches), (expected.into(), 4), "{plan}");
+    let want = reference(&p);
+    assert!(run(&p, place, |_| plan.clone()).iter().all(|(images, ..)| *images == want));
 }
 
 #[test]

@@ -286,7 +286,7 @@ impl<'a> Steps<'a> {
             return None;
         }
         let mut supply = Frames { state, found: Vec::new() };
-        let Restricted { graph, roots } = restrict(&self.graph, &self.roots(c), Cut::Much, &mut supply);
+        let Restricted { graph, roots } = restrict(&self.graph, &self.roots(c), Cut::Never, &mut supply);
         let found = supply.found;
         let frame = |input: &Input| {
             let Op::Source(value) = self.graph.node(input.node).op else { return None };
@@ -316,14 +316,13 @@ impl<'a> Steps<'a> {
     /// The pixels that the ranks compute: for each rectangle, each image of the state.
     fn computed(&self) -> Vec<At> {
         let mut all = Vec::new();
-        for (c, (rank, rect)) in self.rects.iter().enumerate() {
-            for (image, (shape, _)) in self.kinds.iter().enumerate() {
-                let divided = self.map.divides(*shape);
+        for (c, (rank, _)) in self.rects.iter().enumerate() {
+            for (image, (rect, (shape, _))) in self.roots(c).into_iter().zip(self.kinds).enumerate() {
                 // Images that are computed for each rectangle are those of the first.
-                if divided || c == 0 {
-                    let rect = if divided { *rect } else { Rect::whole(*shape) };
+                if self.map.divides(*shape) || c == 0 {
                     let buffer = c * self.kinds.len() + image;
-                    all.push(At { rank: Some(*rank), image, rect, buffer, turn: [0; 2] });
+                    let at = At { rank: Some(*rank), image, rect, buffer, turn: [0; 2] };
+                    all.extend(at.turned(self.turn(c, *shape), *shape));
                 }
             }
         }
@@ -365,8 +364,8 @@ impl<'a> Steps<'a> {
         };
         for time in 1..=times {
             let mut results: Vec<Vec<Part>> = Vec::with_capacity(self.locals.len());
-            for (c, local) in self.locals.iter().enumerate() {
-                results.push(local.as_ref().map_or_else(|| Ok(Vec::new()), |local| self.compute(alone, c, local))?);
+            for local in &self.locals {
+                results.push(local.as_ref().map_or_else(|| Ok(Vec::new()), |local| self.compute(alone, local))?);
             }
             let from = |h: usize| results[h / images].get(h % images);
             if time == times {
@@ -476,7 +475,7 @@ impl<'a> Steps<'a> {
     }
 
     /// Computes the rectangle of a program: each image of the state.
-    fn compute(&self, state: &mut Mutable, c: usize, local: &Local) -> Result<Vec<Part>, Unevaluated> {
+    fn compute(&self, state: &mut Mutable, local: &Local) -> Result<Vec<Part>, Unevaluated> {
         let failed = |source| self.session.in_blocks_failed(source);
         let ((alone, engine), device) = (self.alone, self.device);
         let (request, Planned { plan, mut batches }, new) = match local.ready.take() {
@@ -490,7 +489,7 @@ impl<'a> Steps<'a> {
         let ran = alone.carry_out(state, engine, &request, (&plan, &mut batches), (new, Sending::AtOnce));
         let Outcome { mut images, .. } = ran.map_err(|Failed { error, .. }| Unevaluated::Met(error))?;
         let mut results: Vec<Part> = Vec::with_capacity(plan.graph.roots.len());
-        for (i, (root, (shape, _))) in plan.graph.roots.iter().zip(self.kinds).enumerate() {
+        for (i, root) in plan.graph.roots.iter().enumerate() {
             // Two images of the state may be one, and one may be a frame.
             let stays = source_of(&plan.graph.node(*root).op).is_some() || plan.graph.roots[i + 1..].contains(root);
             let part = match &mut images[root.0] {
@@ -500,7 +499,7 @@ impl<'a> Steps<'a> {
                 }
             };
             let mut part = part.map_err(failed)?;
-            part.extent.rect = moved(local.roots[i], self.turn(c, *shape).map(|n| -n));
+            part.extent.rect = local.roots[i];
             results.push(part);
         }
         for (node, image) in plan.graph.nodes.iter().zip(&mut images) {
@@ -529,7 +528,7 @@ impl<'a> Steps<'a> {
             let computed = kernels.nodes.iter().filter(|n| source_of(&n.op).is_none());
             Ok(computed.map(|n| n.shape.len()).sum())
         };
-        let of = |c| stored(restrict(&self.graph, &self.roots(c), Cut::Much, &mut Same).graph);
+        let of = |c| stored(restrict(&self.graph, &self.roots(c), Cut::Never, &mut Same).graph);
         let values = (0..self.rects.len()).map(of).sum::<Result<usize>>()?;
         let whole = stored(self.graph.clone())?;
         let (computed, needed) = (self.computed(), self.needed(|input| input.slot));

@@ -167,7 +167,7 @@ macro_rules! session_settings {
             self
         }
 
-        /// Overlaps halo exchanges with the rows of a strip that do not need the halo, wherever the strip is tall enough
+        /// Divides launches so that halo exchanges overlap with the rows of a strip that do not need the halo, wherever the strip is tall enough
         /// (default: only peer to peer, and where the exchange is predicted to take long; used only if all ranks request
         /// it). Results and messages do not depend on it.
         pub fn overlap(mut self, on: bool) -> Self {

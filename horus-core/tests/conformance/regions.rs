@@ -70,7 +70,7 @@ fn some_region(shape: Shape, d: &mut Draw<'_>) -> Rect {
 /// Checks regions of a program's roots, evaluated by `run` from the program made for them.
 fn holds(p: &Program, regions: &[Rect], run: &mut dyn FnMut(&Program) -> Vec<Image>) {
     let whole = reference::evaluate(&p.graph, &|v| p.sources[v.0 as usize].clone());
-    for (cutting, supplied) in [(Cut::Always, false), (Cut::Much, true)] {
+    for (cutting, supplied) in [(Cut::Always, false), (Cut::Much, true), (Cut::Never, true)] {
         let mut supply = Parts { whole: &p.sources, parts: Vec::new() };
         let supplier: &mut dyn Supply = if supplied { &mut supply } else { &mut InPlace };
         let Restricted { graph, roots } = restrict(&p.graph, regions, cutting, supplier);

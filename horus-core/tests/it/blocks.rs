@@ -132,6 +132,28 @@ fn results_are_the_bits_of_the_whole() {
     }
 }
 
+/// Rows of the plane are a ring, and so are those of a column beside it.
+#[test]
+fn a_column_of_the_state_is_computed_whole() {
+    for ranks in [1, 3] {
+        ThreadComm::run(ranks, |comm| {
+            let s = builder(false).communicator(Arc::new(comm)).build().unwrap();
+            let u = Image::from_fn(&s, PLANE.0, PLANE.1, |y, x| (y * 31 + x) as f32);
+            let column = Image::from_fn(&s, PLANE.0, 1, |y, _| y as f32);
+            let run = || {
+                let step =
+                    |(u, c): &(Image<f32>, Image<f32>)| (u.with_border(Border::Wrap).correlate(&cross()) + c, c * 0.5);
+                let (u, column) = s.iterate((u.clone(), column.clone()), 3, step).unwrap().state;
+                (u.to_vec().unwrap(), column.to_vec().unwrap())
+            };
+            let want = run();
+            let blocks = (0..PLANE.0.div_ceil(8) * PLANE.1.div_ceil(8)).map(|i| Some(i % ranks));
+            s.place(BlockMap::new(PLANE, (8, 8), blocks).unwrap()).unwrap();
+            assert!(run() == want, "{ranks} ranks");
+        });
+    }
+}
+
 #[test]
 fn loops_end_and_are_watched_as_in_strips() {
     for (ranks, separate) in [(1, true), (2, false)] {

@@ -10,10 +10,11 @@
 //! `HORUS_OVERLAP=always` (`Setting::overlap`) forces it, also through the host, except for an
 //! image that is on the host only.
 //!
-//! Where launches run on the host, whose thread is free again once messages are sent, every exchange is
-//! begun as soon as its strip is complete ([`begin_early`]): ranks wait for the messages of several images
-//! at once, and compute others meanwhile. On a device of its own, the host would wait for the strip
-//! instead of issuing more work.
+//! Where all ranks compute on their hosts, whose threads are free again once messages are sent, every
+//! exchange is begun as soon as its strip is complete ([`begin_early`]): ranks wait for the messages of
+//! several images at once, and compute others meanwhile. The host of a device with its own memory would have
+//! to wait for the strip instead of issuing more work. Messages are matched in the order in which they are
+//! begun, so this depends on nothing but the machine that all ranks know.
 
 use std::collections::{HashMap, HashSet};
 
@@ -57,9 +58,9 @@ pub(super) fn divide(draft: &mut Draft<'_>) {
 }
 
 /// The pass: begins exchanges once the last step that writes the image, or reads rows around its strip, is
-/// done, in the order in which they are awaited, and finishes them at their places.
+/// done, and finishes them at their places.
 pub(super) fn begin_early(draft: &mut Draft<'_>) {
-    if !draft.setting.unified || draft.naive() || draft.memory.is_some() {
+    if !draft.setting.machine.is_unified() || draft.naive() {
         return;
     }
     let (steps, used) = (std::mem::take(&mut draft.steps), std::mem::take(&mut draft.used));
@@ -91,11 +92,14 @@ pub(super) fn begin_early(draft: &mut Draft<'_>) {
     }
 }
 
-/// The place among the steps so far at which an exchange of `node` begins: after those begun before, and at
-/// the end if nothing that takes time comes between.
+/// The place among the steps so far at which an exchange of `node` begins: not within a launch of several
+/// results, after those that begin there already, and at the end if nothing that takes time comes between.
 fn earliest(draft: &Draft<'_>, node: NodeId) -> usize {
     let last = draft.steps.iter().rposition(|step| holds_up(draft, step.action, node));
-    let first = last.map_or(0, |step| step + 1);
+    let mut first = last.map_or(0, |step| step + 1);
+    while within_launch(draft, first) {
+        first += 1;
+    }
     let begins = |step: &&PlanStep| matches!(step.action, Action::Begin { .. });
     let first = first + draft.steps[first..].iter().take_while(begins).count();
     let takes_time = |step: &PlanStep| match step.action {
@@ -103,6 +107,16 @@ fn earliest(draft: &Draft<'_>, node: NodeId) -> usize {
         action => action.queue() == Queue::Network,
     };
     if draft.steps[first..].iter().any(takes_time) { first } else { draft.steps.len() }
+}
+
+/// Returns `true` if the steps before and at `at` may be one launch.
+fn within_launch(draft: &Draft<'_>, at: usize) -> bool {
+    let launched = |step: usize| match draft.steps.get(step)?.action {
+        Action::Launch { node, .. } => Some(node),
+        _ => None,
+    };
+    let (Some(a), Some(b)) = (at.checked_sub(1).and_then(launched), launched(at)) else { return false };
+    draft.graph.joined.iter().any(|joined| [a, b].iter().all(|n| joined.nodes.contains(n)))
 }
 
 /// Returns `true` if an exchange of `node` cannot be begun before a step: the step writes the image or

@@ -41,8 +41,10 @@ impl Supply for InPlace {
 pub enum Cut {
     /// The program cuts out the requested region.
     Always,
-    /// Cut only if more than twice as large; otherwise the recipient cuts it.
+    /// Cut only if more than a quarter larger; otherwise the recipient cuts it.
     Much,
+    /// The recipient cuts it.
+    Never,
 }
 
 /// A program for regions.
@@ -68,8 +70,8 @@ pub fn restrict(graph: &Graph<Op>, roots: &[Rect], cut: Cut, supply: &mut dyn Su
     let mut left = Vec::new();
     for (root, asked) in graph.roots.iter().zip(roots) {
         let region = made.region(*root);
-        let little = region.area() <= asked.area().saturating_mul(2);
-        let region = if cut == Cut::Much && little { region } else { *asked };
+        let little = region.area() <= asked.area().saturating_add(asked.area() / 4);
+        let region = if cut == Cut::Never || (cut == Cut::Much && little) { region } else { *asked };
         let node = made.cut(*root, region);
         made.to.roots.push(node);
         left.push(region);

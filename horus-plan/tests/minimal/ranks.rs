@@ -318,7 +318,7 @@ fn all(graph: &Graph<Kernel>, setting: &Setting, initial: &[Option<State>]) -> V
             });
         }
         let filters = (0..node.inputs.len()).any(|i| reach(&node.op, i).is_some_and(|own| !own.is_none()));
-        // Messages through hosts occupy the threads that launches need.
+        // Through hosts, plans of processors begin exchanges early, which is not tried here.
         if filters && setting.direct {
             each(&|c| {
                 if !c.direct {
