@@ -167,9 +167,9 @@ macro_rules! session_settings {
             self
         }
 
-        /// Divides launches so that halo exchanges overlap with the rows of a strip that do not need the halo, wherever the strip is tall enough
-        /// (default: only peer to peer, and where the exchange is predicted to take long; used only if all ranks request
-        /// it). Results and messages do not depend on it.
+        /// Divides launches so that halo exchanges overlap with the rows of a strip that do not need the halo,
+        /// wherever the strip is tall enough (default: only peer to peer, and where the exchange is predicted to
+        /// take long; used only if all ranks request it). Results and messages do not depend on it.
         pub fn overlap(mut self, on: bool) -> Self {
             self.settings.overlap = on;
             self
