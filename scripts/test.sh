@@ -53,7 +53,7 @@ if command -v cargo-deny >/dev/null; then
     echo "the database of advisories cannot be had here: they were not checked"
   fi
 fi
-RUSTDOCFLAGS="-D warnings" step cargo doc "${features[@]}" --no-deps --quiet
+RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps --quiet
 
 # Tests in Rust, some of them under mpirun with 1 to 5 ranks. Many have one thread or wait: what has one thread, too, runs beside
 # them, once everything is compiled, and is printed when it is over.

@@ -26,8 +26,7 @@ target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 venv=$target/maturin
 [ -x "$venv/bin/pip" ] || python3 -m venv "$venv"
 packages=('maturin>=1.16,<2')
-# The feature is one of the tests, whose compiled crates are used again.
-how=(--features horus/image --interpreter "$venv/bin/python")
+how=(--interpreter "$venv/bin/python")
 built=() zig=()
 if [ "$profile" = release ]; then
   # Zig's linker and headers of an old glibc, on any host.
