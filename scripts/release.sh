@@ -79,7 +79,7 @@ licences() {
   needs cargo-deny "cargo install cargo-deny" && cargo deny check
 }
 newest_tag() { git describe --tags --abbrev=0 2>/dev/null || { no "there is no tag to compare with" >&2; return 1; }; }
-# What a program can name: impls of the compiler and results of operators are left out.
+# Lists the names that a program can use: impls of the compiler and results of operators are left out.
 api() {
   local crate
   mkdir -p "$logs/api"

@@ -10,7 +10,7 @@
 //! `HORUS_OVERLAP=always` (`Setting::overlap`) forces it, also through the host, except for an
 //! image that is on the host only.
 //!
-//! Where all ranks compute on their hosts, whose threads are free again once messages are sent, every
+//! If all ranks compute on their hosts, whose threads are free again once messages are sent, every
 //! exchange is begun as soon as its strip is complete ([`begin_early`]): ranks wait for the messages of
 //! several images at once, and compute others meanwhile. The host of a device with its own memory would have
 //! to wait for the strip instead of issuing more work. Messages are matched in the order in which they are
