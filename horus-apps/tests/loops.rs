@@ -11,9 +11,9 @@ use std::sync::Arc;
 use files::{SMALL, entries, text};
 use horus::core::comm::threads::ThreadComm;
 use horus::prelude::*;
+use horus_apps::loops::in_parts;
 use horus_apps::loops::perona_malik::Diffusion;
 use horus_apps::loops::poisson::{Poisson, Rhs};
-use horus_apps::loops::relaxed::{Relaxed, certify, gathered, relaxed};
 
 fn run(program: &str, args: &[&str]) -> Output {
     let path = match program {
@@ -199,132 +199,23 @@ fn ranks_and_modes_give_the_same_bits() {
     }
 }
 
-/// Poisson's equation after relaxed steps of ranks as threads, and the largest change of the last.
-fn relaxed_by(ranks: usize, n: usize, how: Relaxed, steps: usize, tolerance: Option<f64>) -> (Vec<f64>, usize, f64) {
-    let each = ThreadComm::run(ranks, |comm| {
-        let session = cpu();
-        let problem = Poisson::<f64>::new(&session, n, Rhs::Broadcast).unwrap();
-        let step = |first, rows| {
-            let part = problem.part(first, rows);
-            move |u: &Image<f64>| part.step(u)
-        };
-        let done = relaxed(&comm, &problem.begin(), how, (steps, tolerance), step).unwrap();
-        let whole = gathered(&comm, &done.state).unwrap().map(|whole| whole.to_vec().unwrap());
-        whole.map(|whole| (whole, done.steps, done.change.unwrap()))
-    });
-    each.into_iter().flatten().next().unwrap()
-}
-
-/// The same, point by point.
-fn relaxed_sequentially(ranks: usize, n: usize, how: Relaxed, steps: usize) -> Vec<f64> {
-    let h = 1.0 / (n as f64 + 1.0);
-    let sine = |i: usize| ((i as f64 + 1.0) * std::f64::consts::PI * h).sin();
-    let source = |y, x| h * h * std::f64::consts::PI.powi(2) / 2.0 * sine(y) * sine(x);
-    let share = |rank: usize, of: usize, all: usize| rank * all / of..(rank + 1) * all / of;
-    let mut u = vec![vec![0.0; n]; n];
-    // Each round's rows, as all ranks had them at its end.
-    let mut history = vec![u.clone()];
-    let mut done = 0;
-    while done < steps {
-        let round = history.len() - 1;
-        let late = &history[round.saturating_sub(how.age)];
-        let mut next = u.clone();
-        for rank in 0..ranks {
-            let own = share(rank, ranks, n);
-            for _ in 0..how.inner.min(steps - done) {
-                for part in 0..how.parts {
-                    let before = next.clone();
-                    let part = share(part, how.parts, own.len());
-                    for y in own.start + part.start..own.start + part.end {
-                        for x in 0..n {
-                            let row = |y: isize| match y {
-                                y if y < 0 || y >= n as isize => 0.0,
-                                y if own.contains(&(y as usize)) => before[y as usize][x],
-                                y => late[y as usize][x],
-                            };
-                            let beside = |x: Option<usize>| x.and_then(|x| before[y].get(x)).copied().unwrap_or(0.0);
-                            let around = row(y as isize - 1)
-                                + row(y as isize + 1)
-                                + beside(x.checked_sub(1))
-                                + beside(Some(x + 1));
-                            next[y][x] = around / 4.0 + source(y, x);
-                        }
-                    }
-                }
-            }
-        }
-        done += how.inner.min(steps - done);
-        u = next;
-        history.push(u.clone());
-    }
-    u.concat()
-}
-
 #[test]
-fn relaxed_ranks_go_on_with_old_rows() {
-    let problem = Poisson::<f64>::new(&cpu(), 13, Rhs::Broadcast).unwrap();
-    let in_order = problem.relaxed(17, None).unwrap().state.to_vec().unwrap();
-    for ranks in [1, 2, 5] {
-        // Without age, the steps are those of a loop in order, to the last bit.
-        let waits = Relaxed { age: 0, inner: 1, parts: 1 };
-        assert!(relaxed_by(ranks, 13, waits, 17, None).0 == in_order, "{ranks} ranks");
-        for variant in 0..=3 {
-            let how = Relaxed::variant(variant, 3).unwrap();
-            let (u, steps, _) = relaxed_by(ranks, 13, how, 17, None);
-            let apart = differ(&u, &relaxed_sequentially(ranks, 13, how, 17));
-            assert!(steps == 17 && apart < 1e-14, "variant {variant} on {ranks} ranks: {apart:e}");
-            if (variant, ranks) == (1, 2) {
-                assert!(u == relaxed_by(ranks, 13, how, 17, None).0, "other bits in another run");
-            }
-        }
-    }
-}
-
-#[test]
-fn relaxed_loops_end_where_others_do_or_are_refused() {
+fn relaxed_ranks_come_to_the_same_solution() {
     let solution = Poisson::<f64>::new(&cpu(), 7, Rhs::Image).unwrap().relaxed(1000, None).unwrap();
     let solution = solution.state.to_vec().unwrap();
-    for variant in 0..=3 {
-        let how = Relaxed::variant(variant, 4).unwrap();
-        let (ended, steps, change) = relaxed_by(3, 7, how, 1000, Some(1e-6));
-        let apart = differ(&ended, &solution);
-        assert!(steps < 1000 && change < 1e-6 && apart < 1e-4, "variant {variant}: {apart:e} after {steps} steps");
-        let (_, steps, change) = relaxed_by(3, 7, how, 12, Some(1e-6));
-        assert!(steps == 12 && change > 1e-6, "bounded");
-    }
-    let told = |ranks, how| {
-        let each = ThreadComm::run(ranks, |comm| {
-            let begin = Image::<f64>::zeros(&cpu(), (5, 5));
-            relaxed(&comm, &begin, how, (3, None), |_, _| |u: &Image<f64>| u.clone())
-                .map(|_| ())
-                .unwrap_err()
-                .to_string()
+    for (age, inner, parts) in [(1, 1, 1), (4, 1, 1), (0, 4, 1), (4, 1, 2)] {
+        let each = ThreadComm::run(3, |comm| {
+            let session = Session::builder().device("cpu").threads(1).communicator(Arc::new(comm)).build().unwrap();
+            let map = in_parts(7, 3, parts).unwrap().exchanging_every(inner).unwrap();
+            session.place(map.relaxed(age)).unwrap();
+            let problem = Poisson::<f64>::new(&session, 7, Rhs::Broadcast).unwrap();
+            let [done, bounded] = [1000, 12].map(|steps| problem.relaxed(steps, Some(1e-6)).unwrap());
+            assert!(bounded.steps == 12 && bounded.ending == Ending::Steps && bounded.change > Some(1e-6));
+            assert!(done.steps < 1000 && done.ending == Ending::Converged);
+            done.state.to_vec().unwrap()
         });
-        each.into_iter().next().unwrap()
-    };
-    let one = Relaxed { age: 1, inner: 1, parts: 1 };
-    assert!(told(6, one).contains("5 rows on 6 ranks"));
-    assert!(told(2, Relaxed { parts: 3, ..one }).contains("in 3 parts"));
-    assert!(told(2, Relaxed { inner: 0, ..one }).contains("of 0 steps a round"));
-    assert!(Relaxed::variant(4, 1).is_err() && Relaxed::variant(1, 0).is_err());
-
-    let cross = |tap: f64, centre: f64| {
-        Filter::sparse([(-1, 0), (0, -1), (0, 0), (0, 1), (1, 0)], [tap, tap, centre, tap, tap])
-    };
-    let zero = Border::Constant(0.0);
-    for (filter, border, converges) in [
-        (cross(0.25, 0.0), zero, true),
-        (cross(0.2, 0.2), zero, true),
-        (cross(0.2, 0.1), Border::Replicate, true),
-        (cross(0.25, 0.0), Border::Replicate, false),
-        (cross(0.3, -0.2), zero, false),
-        (cross(-0.25, 0.5), zero, false),
-        (cross(0.0, 1.0), zero, false),
-        (cross(0.0, f64::NAN), zero, false),
-    ] {
-        let said = certify(&filter, border).map_err(|e| e.to_string());
-        assert_eq!(said.is_ok(), converges, "{:?} {border:?}", filter.taps());
-        assert!(converges || said.unwrap_err().contains("the absolute taps of a step sum to"));
+        let apart = differ(&each[0], &solution);
+        assert!(apart < 1e-4, "age {age}, {inner} steps, {parts} parts: {apart:e}");
     }
 }
 
@@ -351,12 +242,11 @@ fn bad_input_is_one_clear_error() {
         assert!(said.contains(cause), "{said} does not say {cause}");
     }
     let (nowhere, unknown) = (at("no/such/folder/u.npy"), at("u.xyz"));
-    let failures: [(&str, &[&str], &str); 6] = [
+    let failures: [(&str, &[&str], &str); 5] = [
         ("jacobi", &["--size", "8", "--steps", "3", "--out", &nowhere], "cannot write"),
         ("jacobi", &["--size", "8", "--steps", "3", "--out", &unknown], "xyz"),
         ("jacobi", &["--size", "8", "--steps", "3", "--out", &out, "--device", "tpu"], "tpu"),
         ("jacobi", &["--size", "18446744073709551615", "--steps", "3", "--out", &out], "18446744073709551615"),
-        ("jacobi", &["--size", "8", "--steps", "3", "--out", &out, "--relaxed", "1", "--parts", "9"], "in 9 parts"),
         ("perona_malik", &["missing.png", &out], "missing.png"),
     ];
     for (program, args, cause) in failures {

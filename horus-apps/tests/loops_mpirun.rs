@@ -58,8 +58,7 @@ fn relaxed_ranks_write_the_same_values_in_each_run() {
 #[test]
 fn an_error_is_told_once() {
     let nowhere = ["--size", "8", "--steps", "3", "--out", "no/such/folder/u.npy"];
-    let thin = ["--size", "2", "--steps", "3", "--out", "u.npy", "--relaxed", "1"];
-    for words in [&nowhere[..], &["--size", "0"], &thin, &[&nowhere[..], &["--relaxed", "1"]].concat()] {
+    for words in [&nowhere[..], &["--size", "0"], &[&nowhere[..], &["--relaxed", "1"]].concat()] {
         let out = mpirun("3", &[&[JACOBI], words].concat());
         let said = text(&out.stderr);
         assert!(!out.status.success());

@@ -7,14 +7,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser};
-use horus::core::comm::{Alone, Communicator};
+use horus::core::comm::Communicator;
 use horus::core::device::Device;
 use horus::core::io::{Format, Target, on_root};
 use horus::prelude::*;
 
 use super::poisson::{Poisson, Rhs};
-use super::relaxed::{Relaxed, certify, gathered, relaxed};
-use super::{parse_tolerance, reached};
+use super::{in_parts, parse_tolerance, reached};
 use crate::batch::{self, End};
 use crate::execution::Execution;
 use crate::report::{Breakdown, Printer, Summary};
@@ -54,7 +53,7 @@ struct Args {
     #[arg(long, value_name = "HOW", default_value = "broadcast")]
     rhs: Rhs,
 
-    /// Go on without waiting for neighbouring ranks, with rows that they sent K steps before (chaotic
+    /// Go on without waiting for neighbouring ranks, with rows that they sent K messages before (chaotic
     /// relaxation; 0 waits): other bits for each number of ranks, but the same in each run
     #[arg(long, value_name = "K", conflicts_with = "depth")]
     relaxed: Option<usize>,
@@ -63,7 +62,7 @@ struct Args {
     #[arg(long, value_name = "A", default_value = "1", requires = "relaxed")]
     inner: NonZeroUsize,
 
-    /// Parts of the rows of a relaxed rank, which are updated in place one after the other
+    /// Parts of the rows of a relaxed rank, at most, which are updated in place one after the other
     #[arg(long, value_name = "P", default_value = "1", requires = "relaxed")]
     parts: NonZeroUsize,
 
@@ -90,11 +89,6 @@ pub fn run() -> ExitCode {
     batch::framed(level, args, |args, comm| {
         let started = Instant::now();
         let printer = Arc::new(Printer::default());
-        if let Some(age) = args.relaxed {
-            let how = Relaxed { age, inner: args.inner.get(), parts: args.parts.get() };
-            let solve = if args.double { solve_relaxed::<f64> } else { solve_relaxed::<f32> };
-            return solve(args, how, comm, &printer, started);
-        }
         let session = session(args, comm, &printer)?;
         if args.double {
             solve::<f64>(args, session, &printer, started)
@@ -102,69 +96,6 @@ pub fn run() -> ExitCode {
             solve::<f32>(args, session, &printer, started)
         }
     })
-}
-
-/// The outcome of work of rank 0: on all ranks an error, if it failed.
-fn of_first<R>(comm: &dyn Communicator, work: impl FnOnce() -> Result<R>) -> Result<Option<R>> {
-    let outcome = if comm.rank() == 0 { work().map(Some) } else { Ok(None) };
-    let mut said = outcome.as_ref().err().map(ToString::to_string).unwrap_or_default().into_bytes();
-    comm.broadcast(0, &mut said).map_err(|e| e.during(comm.rank(), "writing"))?;
-    if said.is_empty() { outcome } else { Err(Error::Config(String::from_utf8_lossy(&said).into_owned())) }
-}
-
-/// Relaxes with ranks that do not wait for each other, each in a session of its own; rank 0 writes.
-fn solve_relaxed<T: Float>(
-    args: &Args,
-    how: Relaxed,
-    comm: &Arc<dyn Communicator>,
-    printer: &Arc<Printer>,
-    started: Instant,
-) -> Result<End> {
-    let first = comm.rank() == 0;
-    let failed = |cause| Error::write(&args.out, cause);
-    Format::of(&args.out, 1).map_err(failed)?;
-    of_first(&**comm, || Target::new(&args.out).map(drop).map_err(failed))?;
-    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let builder = Session::builder().communicator(Arc::new(Alone)).rank_on_node(comm.local_rank());
-    let builder = builder.threads((cores / comm.sharers()).max(1));
-    let printer = Arc::clone(printer);
-    let prints = Arc::clone(&printer);
-    let session = args.execution.apply(builder, first, move |text| prints.print(&text)).build()?;
-    let problem = Poisson::<T>::new(&session, args.size.get(), args.rhs)?;
-    certify(problem.neighbours(), Border::Constant(0.0))?;
-    let ends = (args.steps, args.tolerance);
-    let step = |first, rows| {
-        let part = problem.part(first, rows);
-        move |u: &Image<T>| part.step(u)
-    };
-    let done = relaxed(&**comm, &problem.begin(), how, ends, step)?;
-    if let (Some(_), Ending::Steps, true) = (args.tolerance, done.ending, first) {
-        log::warn!("jacobi did not converge in {} steps", done.steps);
-    }
-    let whole = gathered(&**comm, &done.state)?;
-    of_first(&**comm, || {
-        let Some(whole) = whole else { return Ok(()) };
-        let scale = whole.save_with(&args.out, &SaveOptions { scaling: Scaling::Range, ..SaveOptions::default() })?;
-        if !args.quiet {
-            printer.print(&Summary {
-                name: "jacobi",
-                shape: whole.shape(),
-                about: &format!("{}, {}", T::DTYPE, reached(&done, args.tolerance)),
-                device: session.device_name(),
-                ranks: comm.size(),
-                time: started.elapsed(),
-                stats: session.stats(),
-                output: args.out.display().to_string(),
-                scale,
-                breakdown: None,
-                forecasted: None,
-            });
-        }
-        batch::printed(&session, &printer)
-    })?;
-    drop((problem, done)); // close the session before ranks part
-    printer.leave(session, 0);
-    Ok(End::Done)
 }
 
 fn session(args: &Args, comm: &Arc<dyn Communicator>, printer: &Arc<Printer>) -> Result<Session> {
@@ -190,6 +121,10 @@ fn solve<T: Float>(args: &Args, session: Session, printer: &Printer, started: In
         None => Poisson::<T>::new(&session, args.size.get(), args.rhs)?,
         Some(depth) => Poisson::<T>::in_space(&session, depth.get(), args.size.get(), args.rhs)?,
     };
+    if let Some(age) = args.relaxed {
+        let map = in_parts(args.size.get(), session.ranks(), args.parts.get())?;
+        session.place(map.exchanging_every(args.inner.get())?.relaxed(age))?;
+    }
     let done = problem.relaxed(args.steps, args.tolerance)?;
     let relaxed = started.elapsed();
     let scale = done.state.save_with(out, &SaveOptions { scaling: Scaling::Range, ..SaveOptions::default() })?;

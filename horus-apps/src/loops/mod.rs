@@ -3,7 +3,6 @@
 pub mod jacobi;
 pub mod perona_malik;
 pub mod poisson;
-pub mod relaxed;
 
 use horus::prelude::*;
 
@@ -15,6 +14,16 @@ pub fn until(steps: usize, tolerance: Option<f64>) -> Until {
         // Any finite change ends it, after all steps.
         None => Until::below(f64::INFINITY, steps).every(steps.max(1)),
     }
+}
+
+/// Square planes in blocks of whole rows: at most `parts` for each rank.
+///
+/// # Errors
+/// If there is nothing to divide.
+pub fn in_parts(size: usize, ranks: usize, parts: usize) -> Result<BlockMap> {
+    let rows = size.div_ceil(ranks.saturating_mul(parts).max(1)).max(1);
+    let blocks = size.div_ceil(rows);
+    BlockMap::new((size, size), (rows, size), (0..blocks).map(|block| Some(block * ranks / blocks)))
 }
 
 /// A short description of the end of a loop with [`until`].

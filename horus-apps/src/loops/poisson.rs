@@ -104,26 +104,6 @@ impl<T: Float> Poisson<T> {
         }
     }
 
-    /// The problem of some rows of the square, of which the first has the number `first` counted with a
-    /// row of 0 above: what [`relaxed`](super::relaxed::relaxed) repeats.
-    #[must_use]
-    pub fn part(&self, first: usize, rows: usize) -> Poisson<T> {
-        let part = |image: &Image<T>| {
-            let padded = image.with_border(Border::Constant(0.0)).pad(1, 1, 0, 0);
-            padded.crop(first, 0, rows, image.width())
-        };
-        let source = match &self.source {
-            Source::Factors(column, row) => Source::Factors(part(column), row.clone()),
-            Source::Image(image) => Source::Image(part(image)),
-        };
-        Poisson { source, ..self.clone() }
-    }
-
-    /// The taps of a step.
-    pub fn neighbours(&self) -> &Filter {
-        &self.neighbours
-    }
-
     /// Makes so many steps from 0, or ends when one changes no point by `tolerance`.
     ///
     /// # Errors

@@ -34,6 +34,7 @@ pub struct BlockMap {
     block: (usize, usize),
     ranks: Vec<Option<usize>>,
     steps: usize,
+    age: Option<usize>,
 }
 
 impl BlockMap {
@@ -50,7 +51,7 @@ impl BlockMap {
         block: (usize, usize),
         ranks: impl IntoIterator<Item = Option<usize>>,
     ) -> Result<BlockMap> {
-        let map = BlockMap { plane, block, ranks: ranks.into_iter().collect(), steps: 1 };
+        let map = BlockMap { plane, block, ranks: ranks.into_iter().collect(), steps: 1, age: None };
         let wrong = |cause: String| Err(Error::Config(format!("a map of blocks: {cause}")));
         if [plane.0, plane.1, block.0, block.1].contains(&0) {
             let ((h, w), (rows, columns)) = (plane, block);
@@ -78,6 +79,35 @@ impl BlockMap {
         Ok(BlockMap { steps, ..self })
     }
 
+    /// Loops go on without waiting for messages, each step with the pixels that other ranks sent `age` exchanges
+    /// before (chaotic relaxation): a rank waits only for messages that take longer. Blocks of a rank are
+    /// computed one after the other, in place, row by row, and not joined; between exchanges
+    /// ([`BlockMap::exchanging_every`]) pixels of other ranks stay as they are.
+    ///
+    /// **Results have other bits** than in order, which depend on the map, but not on links or on what happens to have
+    /// arrived: they are the same in each run. A loop is refused unless its step shows that it
+    /// converges from any start: as a filter of which the absolute taps sum to less than 1, or to 1 beside a
+    /// constant border.
+    ///
+    /// The variants of Venkatasubramanian (MSc thesis, chapter 5) with a factor `k`, of one block a rank:
+    /// *Async 0* is `relaxed(1)`, *Async 1* `relaxed(k)`, *Async 2* `relaxed(0)` that exchanges every `k` steps;
+    /// *Async 3* is *Async 1* with several blocks a rank.
+    ///
+    /// ```
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// // Two blocks, of which the second one sees what the first one has made in the same step.
+    /// session.place(BlockMap::new((16, 16), (8, 16), [Some(0); 2])?.relaxed(4))?;
+    /// let cold = Image::<f64>::zeros(&session, (16, 16));
+    /// let warmed = session.iterate(cold, 500, |u| u.with_border(Border::Constant(1.0)).gauss(1.0) * 0.9 + 0.1)?;
+    /// assert!(warmed.state.absdiff(1.0).max_value().get()? < 1e-9);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[must_use]
+    pub fn relaxed(self, age: usize) -> BlockMap {
+        BlockMap { age: Some(age), ..self }
+    }
+
     /// Rows and columns of blocks.
     fn counts(&self) -> (usize, usize) {
         (self.plane.0.div_ceil(self.block.0), self.plane.1.div_ceil(self.block.1))
@@ -86,6 +116,11 @@ impl BlockMap {
     /// Steps between exchanges.
     pub(super) fn steps(&self) -> usize {
         self.steps
+    }
+
+    /// Exchanges by which pixels of other ranks are old, if loops are relaxed.
+    pub(super) fn age(&self) -> Option<usize> {
+        self.age
     }
 
     /// The largest number of a rank.
@@ -113,27 +148,28 @@ impl BlockMap {
             out
         });
         let ranks = turned.collect();
-        (next > 0).then_some(BlockMap { ranks, steps: 1, ..*self })
+        (next > 0).then_some(BlockMap { ranks, steps: 1, age: None, ..*self })
     }
 
     /// The rectangles of all ranks, and the rank of each: runs of adjacent blocks of a rank, joined
-    /// with equal runs below.
+    /// with equal runs below; of relaxed loops, the blocks.
     pub(super) fn rectangles(&self) -> Vec<(usize, Rect)> {
         let ((down, across), (rows, columns)) = (self.counts(), self.block);
         let line = |from: usize, to: usize, extent: usize, n: usize| {
             Window::new((from * extent).cast_signed(), (to * extent).min(n).cast_signed())
         };
+        let joined = self.age.is_none();
         let mut all: Vec<(usize, Rect)> = Vec::new();
         for y in 0..down {
             let row = &self.ranks[y * across..][..across];
             let window = line(y, y + 1, rows, self.plane.0);
             let mut x = 0;
-            for run in row.chunk_by(|a, b| a == b) {
+            for run in row.chunk_by(|a, b| a == b && joined) {
                 let columns = line(x, x + run.len(), columns, self.plane.1);
                 x += run.len();
                 let Some(rank) = run[0] else { continue };
                 let above = |(r, rect): &&mut (usize, Rect)| {
-                    *r == rank && rect.columns == columns && rect.rows.end == window.start
+                    joined && *r == rank && rect.columns == columns && rect.rows.end == window.start
                 };
                 match all.iter_mut().find(above) {
                     Some((_, rect)) => rect.rows.end = window.end,
@@ -151,7 +187,10 @@ impl fmt::Display for BlockMap {
         let out = self.ranks.iter().filter(|rank| rank.is_none()).count();
         let ranks = self.last_rank() + 1;
         write!(f, "{down}x{across} blocks of {rows}x{columns}, {out} left out, on {ranks} ranks")?;
-        if self.steps > 1 { write!(f, ", exchanging every {} steps", self.steps) } else { Ok(()) }
+        if self.steps > 1 {
+            write!(f, ", exchanging every {} steps", self.steps)?;
+        }
+        self.age.map_or(Ok(()), |age| write!(f, ", relaxed by {age} exchanges"))
     }
 }
 
@@ -244,20 +283,25 @@ pub(super) fn moved(Rect { rows, columns }: Rect, [y, x]: [isize; 2]) -> Rect {
 }
 
 /// A buffer, and a rectangle in its coordinates.
-type Cut = (usize, Rect);
+pub(super) type Place = (usize, Rect);
 
 /// The copies and messages of one rank, between lists of what ranks hold and need.
 #[derive(Debug, Default)]
 pub(super) struct Routes {
     /// From what is held here into what is needed here.
-    pub(super) local: Vec<(Cut, Cut)>,
+    pub(super) local: Vec<(Place, Place)>,
     /// The contents of the message to each rank, in order.
-    pub(super) sent: BTreeMap<usize, Vec<Cut>>,
+    pub(super) sent: BTreeMap<usize, Vec<Place>>,
     /// The contents of the message of each rank, in order.
-    pub(super) received: BTreeMap<usize, Vec<Cut>>,
+    pub(super) received: BTreeMap<usize, Vec<Place>>,
 }
 
 impl Routes {
+    /// The parts of what is needed here that they fill.
+    pub(super) fn needed(&self) -> impl Iterator<Item = &Place> {
+        self.local.iter().map(|(_, to)| to).chain(self.received.values().flatten())
+    }
+
     /// Those of rank `rank`. What ranks hold of an image does not overlap, but for what all hold.
     pub(super) fn of(rank: usize, held: &[At], needed: &[At]) -> Routes {
         let mut routes = Routes::default();
@@ -388,7 +432,7 @@ mod tests {
         let routes: Vec<Routes> = (0..5).map(|rank| Routes::of(rank, &held, &needed)).collect();
         // By definition: the pixels at which turned columns begin again at the edge.
         let mut times: Vec<HashMap<[isize; 2], usize>> = vec![HashMap::new(); held.len()];
-        let mut arrive = |(n, there): Cut, (h, here): Cut| {
+        let mut arrive = |(n, there): Place, (h, here): Place| {
             assert!(wanted[n].covers(there) && held[h].rect.covers(here) && there.area() == here.area());
             for (dy, dx) in (0..here.rows.len()).flat_map(|y| (0..here.columns.len()).map(move |x| (y, x))) {
                 let add = |[y, x]: [isize; 2]| [y.saturating_add_unsigned(dy), x.saturating_add_unsigned(dx)];

@@ -9,8 +9,9 @@
 //! into strips, by the same redistribution, so that other programs know nothing of blocks.
 
 use std::cell::Cell;
+use std::collections::VecDeque;
 
-use super::blocks::{At, BlockMap, Routes, moved, turns};
+use super::blocks::{At, BlockMap, Place, Routes, moved, turns};
 use super::engine::Engine;
 use super::evaluate::{Unevaluated, source_of};
 use super::kept::Kept;
@@ -177,7 +178,8 @@ impl Session {
         explained: bool,
     ) -> Result<Vec<ValueId>, Unevaluated> {
         let mut now = begin.to_vec();
-        let most = map.steps().min(steps);
+        // Relaxed, what other ranks compute is not computed here, too.
+        let most = if map.age().is_some() { 1 } else { map.steps().min(steps) };
         for (once, times) in [(most, steps / most), (steps % most, 1)] {
             if once > 0 {
                 let all = Steps::new((self, alone), state, (body, kinds), (map, &now, once))?;
@@ -350,7 +352,7 @@ impl<'a> Steps<'a> {
     fn run(&self, state: &mut Mutable, now: &[ValueId], times: usize) -> Result<Vec<ValueId>, Unevaluated> {
         let failed = |source| self.session.in_blocks_failed(source);
         let (mut strips, begun) = self.begin(state, now)?;
-        let (inputs, images) = (self.inputs.len(), self.kinds.len());
+        let images = self.kinds.len();
         let computed = self.computed();
         let rank = self.session.rank();
         let around = Routes::of(rank, &computed, &self.needed(|input| input.slot));
@@ -362,21 +364,56 @@ impl<'a> Steps<'a> {
             moved.messages += load.messages;
             moved.bytes += load.bytes;
         };
+        let relaxed = self.map.age().is_some();
+        // What others need comes first, and is sent while the rest is computed. Relaxed, blocks see each other's results.
+        let is_first = |c: &usize| relaxed || around.sent.values().flatten().any(|(h, _)| h / images == *c);
+        let (first, rest): (Vec<usize>, Vec<usize>) = (0..self.locals.len()).partition(is_first);
+        let bytes = |n: usize, rect: Rect| {
+            let Input { shape, dtype, .. } = self.inputs[n % self.inputs.len()];
+            rect.area() * shape.planes() * dtype.size()
+        };
+        let mut late = VecDeque::new();
         for time in 1..=times {
-            let mut results: Vec<Vec<Part>> = Vec::with_capacity(self.locals.len());
-            for local in &self.locals {
-                results.push(local.as_ref().map_or_else(|| Ok(Vec::new()), |local| self.compute(alone, local))?);
+            let mut results: Vec<Vec<Part>> = self.locals.iter().map(|_| Vec::new()).collect();
+            for &c in &first {
+                let Some(local) = &self.locals[c] else { continue };
+                results[c] = self.compute(alone, local)?;
+                if relaxed {
+                    let own = || around.local.iter().filter(|((h, _), _)| h / images == c);
+                    let from = |h: usize| results[h / images].get(h % images);
+                    let mut frames = self.take_frames(alone, own().map(|(_, to)| to)).map_err(failed)?;
+                    self.session.copy_here(self.device, own(), &from, &mut frames)?;
+                    self.give_frames(alone, frames);
+                }
+            }
+            let exchanges = time < times && (!relaxed || time % self.map.steps() == 0);
+            if exchanges {
+                let from = |h: usize| results[h / images].get(h % images);
+                let (messages, load) = self.session.send(self.device, &around, &from, &bytes)?;
+                count(load);
+                late.push_back(messages);
+            }
+            for &c in &rest {
+                let Some(local) = &self.locals[c] else { continue };
+                results[c] = self.compute(alone, local)?;
             }
             let from = |h: usize| results[h / images].get(h % images);
             if time == times {
+                for messages in late.drain(..).flatten() {
+                    self.session.receive(self.device, &Routes::default(), Some(messages), &mut [])?;
+                }
                 count(self.session.redistribute(self.device, &out, &from, &mut strips)?);
                 break;
             }
-            let mut frames = self.take_frames(alone, &around).map_err(failed)?;
-            count(self.session.redistribute(self.device, &around, &from, &mut frames)?);
-            for (n, frame) in frames.into_iter().enumerate() {
-                self.give_frame(alone, n / inputs, n % inputs, frame);
+            let mut frames = self.take_frames(alone, around.needed()).map_err(failed)?;
+            if !relaxed {
+                self.session.copy_here(self.device, &around.local, &from, &mut frames)?;
             }
+            if exchanges && late.len() > self.map.age().unwrap_or(0) {
+                let oldest = late.pop_front().flatten();
+                self.session.receive(self.device, &around, oldest, &mut frames)?;
+            }
+            self.give_frames(alone, frames);
         }
         for (request, planned) in self.locals.iter().flatten().filter_map(|local| local.ready.take()) {
             alone.plans.put(request, planned);
@@ -437,30 +474,33 @@ impl<'a> Steps<'a> {
         let routes = Routes::of(rank, &held, &needed);
         let load = self.session.redistribute(self.device, &routes, &|h| parts[h].as_ref(), &mut to)?;
         let strips = to.split_off(frames);
-        let mut alone = self.alone.0.acquire();
-        for (n, frame) in to.into_iter().enumerate() {
-            self.give_frame(&mut alone, n / self.inputs.len(), n % self.inputs.len(), frame);
-        }
+        self.give_frames(&mut self.alone.0.acquire(), to);
         Ok((strips, load))
     }
 
-    fn give_frame(&self, alone: &mut Mutable, c: usize, input: usize, frame: Option<Part>) {
-        let (Some(local), Some(part)) = (&self.locals[c], frame) else { return };
-        if let Some((name, rect)) = local.frames[input] {
-            let Input { shape, dtype, .. } = self.inputs[input];
-            let window = Window::whole(rect.rows.len());
-            let mut image = part.stored(rect.shape(shape), dtype, Placement::Replicated);
-            image.geometry.window = window;
-            alone.images.here.insert(name, Kept::from(image));
+    /// Gives frames back to the session of this rank.
+    fn give_frames(&self, alone: &mut Mutable, frames: Vec<Option<Part>>) {
+        for (n, frame) in frames.into_iter().enumerate() {
+            let (c, input) = (n / self.inputs.len(), n % self.inputs.len());
+            let (Some(local), Some(part)) = (&self.locals[c], frame) else { continue };
+            if let Some((name, rect)) = local.frames[input] {
+                let Input { shape, dtype, .. } = self.inputs[input];
+                let window = Window::whole(rect.rows.len());
+                let mut image = part.stored(rect.shape(shape), dtype, Placement::Replicated);
+                image.geometry.window = window;
+                alone.images.here.insert(name, Kept::from(image));
+            }
         }
     }
 
-    /// The frames into which routes lead, out of the session of this rank.
-    fn take_frames(&self, alone: &mut Mutable, routes: &Routes) -> Result<Vec<Option<Part>>, DeviceError> {
+    /// The frames with these parts, out of the session of this rank.
+    fn take_frames<'r>(
+        &self,
+        alone: &mut Mutable,
+        parts: impl Iterator<Item = &'r Place>,
+    ) -> Result<Vec<Option<Part>>, DeviceError> {
         let mut frames: Vec<Option<Part>> = (0..self.rects.len() * self.inputs.len()).map(|_| None).collect();
-        let received = routes.received.values().flatten();
-        for (n, _) in routes.local.iter().map(|(_, to)| to).chain(received) {
-            let n = *n;
+        for &(n, _) in parts {
             let (c, input) = (n / self.inputs.len(), n % self.inputs.len());
             let frame = self.locals[c].as_ref().and_then(|local| local.frames[input]);
             if let (Some((name, rect)), None) = (frame, &frames[n])

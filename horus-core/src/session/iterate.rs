@@ -22,6 +22,7 @@ use std::sync::Arc;
 
 use super::adopt::note_lost;
 use super::blocks::BlockMap;
+use super::contraction::contracts;
 use super::engine::Engine;
 use super::evaluate::{Unevaluated, source_of};
 use super::later::Later;
@@ -247,6 +248,14 @@ impl Session {
             Some(engine) => engine,
             None => self.settled(state, &step)?,
         };
+        if map.age().is_some() {
+            // Images of the state may be images of the step, too.
+            let state: Vec<ValueId> = now.iter().map(|_| state.names.value()).collect();
+            if let Err(why) = contracts(&body.unrolled(&state, 1, false), &state) {
+                let message = format!("nothing shows that the loop converges if it is relaxed: {why}");
+                return self.refused(Error::parameter(Call { op: "iterate", site }, message));
+            }
+        }
         let blocks = match (Session::not_in_blocks(engine, &step, &now), &mut state.blocks) {
             (None, Some((_, alone))) => {
                 let alone = match alone {

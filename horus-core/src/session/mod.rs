@@ -6,6 +6,7 @@ mod blocks;
 mod builder;
 mod cancel;
 mod carried;
+mod contraction;
 mod debug;
 mod engine;
 mod evaluate;

@@ -1,9 +1,9 @@
 //! Rectangles of images in memory of the device, and their redistribution among ranks.
 
 use super::Session;
-use super::blocks::{Extent, Routes};
+use super::blocks::{Extent, Place, Routes};
 use super::evaluate::Unevaluated;
-use crate::comm::CommError;
+use crate::comm::{Begun, CommError, Parcel};
 use crate::device::{Device, Geometry, Memory};
 use crate::dtype::DType;
 use crate::error::{DeviceError, Error, Result};
@@ -100,20 +100,44 @@ impl Session {
         from: &dyn Fn(usize) -> Option<&'p Part>,
         to: &mut [Option<Part>],
     ) -> Result<Load, Unevaluated> {
-        let failed = |source| self.in_blocks_failed(source);
-        let comm = &*self.0.comm;
-        let missing = || failed(lost("a part of a block"));
-        for ((h, here), (n, there)) in &routes.local {
-            let (Some(from), Some(to)) = (from(*h), &mut to[*n]) else { return Err(missing()) };
+        self.copy_here(device, &routes.local, from, to)?;
+        let bytes = |n: usize, rect| to[n].as_ref().map_or(0, |to: &Part| to.extent.bytes_of(rect));
+        let (messages, load) = self.send(device, routes, from, &bytes)?;
+        self.receive(device, routes, messages, to)?;
+        Ok(load)
+    }
+
+    /// Copies what is held here into what is needed here.
+    pub(super) fn copy_here<'r, 'p>(
+        &self,
+        device: &dyn Device,
+        routes: impl IntoIterator<Item = &'r (Place, Place)>,
+        from: &dyn Fn(usize) -> Option<&'p Part>,
+        to: &mut [Option<Part>],
+    ) -> Result<(), Unevaluated> {
+        for ((h, here), (n, there)) in routes {
+            let (Some(from), Some(to)) = (from(*h), &mut to[*n]) else { return Err(self.missing()) };
             let pieces: Vec<Piece> = from.extent.pieces(*here, (to.extent, *there)).collect();
-            device.copy(&from.memory, &mut to.memory, &pieces).map_err(failed)?;
+            device.copy(&from.memory, &mut to.memory, &pieces).map_err(|source| self.in_blocks_failed(source))?;
         }
-        let mut sends: Vec<(usize, HostBuffer)> = Vec::new();
+        Ok(())
+    }
+
+    /// Begins to exchange the messages; `bytes` are those of a rectangle of a needed buffer.
+    pub(super) fn send<'p>(
+        &self,
+        device: &dyn Device,
+        routes: &Routes,
+        from: &dyn Fn(usize) -> Option<&'p Part>,
+        bytes: &dyn Fn(usize, Rect) -> usize,
+    ) -> Result<(Option<Box<dyn Begun + '_>>, Load), Unevaluated> {
+        let failed = |source| self.in_blocks_failed(source);
+        let mut sends: Vec<Parcel> = Vec::new();
         for (rank, parts) in &routes.sent {
             let all: Option<Vec<(&Part, Rect)>> = parts.iter().map(|(h, rect)| Some((from(*h)?, *rect))).collect();
-            let all = all.ok_or_else(missing)?;
-            let bytes = all.iter().map(|(part, rect)| part.extent.bytes_of(*rect)).sum();
-            let mut message = device.allocate(bytes).map_err(failed)?;
+            let all = all.ok_or_else(|| self.missing())?;
+            let mut message =
+                device.allocate(all.iter().map(|(part, rect)| part.extent.bytes_of(*rect)).sum()).map_err(failed)?;
             let mut at = 0;
             for (part, rect) in all {
                 let pieces: Vec<Piece> = part.extent.packed(rect, at).collect();
@@ -122,29 +146,46 @@ impl Session {
             }
             sends.push((*rank, downloaded(device, &message).map_err(failed)?));
         }
-        let mut receives: Vec<(usize, HostBuffer)> = Vec::new();
+        let mut receives: Vec<Parcel> = Vec::new();
         for (rank, parts) in &routes.received {
-            let bytes = parts.iter().map(|(n, rect)| to[*n].as_ref().map(|to| to.extent.bytes_of(*rect)));
-            let bytes = bytes.sum::<Option<usize>>().ok_or_else(missing)?;
+            let bytes = parts.iter().map(|(n, rect)| bytes(*n, *rect)).sum();
             receives.push((*rank, self.0.pool.try_allocate(bytes).map_err(failed)?));
         }
-        let out: Vec<(usize, &[u8])> = sends.iter().map(|(rank, message)| (*rank, message.bytes())).collect();
-        let mut into: Vec<(usize, &mut [u8])> = receives.iter_mut().map(|(rank, m)| (*rank, m.bytes_mut())).collect();
-        if self.ranks() > 1 {
-            let ended = |e: CommError| Unevaluated::Met(e.during(comm.rank(), "exchanging blocks"));
-            comm.exchange(&out, &mut into).map_err(ended)?;
-        }
-        for ((_, parts), (_, message)) in routes.received.iter().zip(receives) {
+        let load = Load { messages: sends.len(), bytes: sends.iter().map(|(_, message)| message.len()).sum() };
+        let begin = || self.0.comm.begin(sends, receives).map_err(|e| self.exchange_failed(e));
+        Ok(((self.ranks() > 1).then(begin).transpose()?, load))
+    }
+
+    /// Waits for messages, and copies them into what is needed.
+    pub(super) fn receive(
+        &self,
+        device: &dyn Device,
+        routes: &Routes,
+        messages: Option<Box<dyn Begun + '_>>,
+        to: &mut [Option<Part>],
+    ) -> Result<(), Unevaluated> {
+        let failed = |source| self.in_blocks_failed(source);
+        let Some(messages) = messages else { return Ok(()) };
+        let received = messages.finish().map_err(|e| self.exchange_failed(e))?;
+        for ((_, parts), (_, message)) in routes.received.iter().zip(received) {
             let message = uploaded(device, &message).map_err(failed)?;
             let mut at = 0;
             for (n, rect) in parts {
-                let Some(to) = &mut to[*n] else { return Err(missing()) };
+                let Some(to) = &mut to[*n] else { return Err(self.missing()) };
                 let pieces: Vec<Piece> = to.extent.packed(*rect, at).map(Piece::back).collect();
                 device.copy(&message, &mut to.memory, &pieces).map_err(failed)?;
                 at += to.extent.bytes_of(*rect);
             }
         }
-        Ok(Load { messages: sends.len(), bytes: sends.iter().map(|(_, message)| message.len()).sum() })
+        Ok(())
+    }
+
+    fn missing(&self) -> Unevaluated {
+        self.in_blocks_failed(lost("a part of a block"))
+    }
+
+    fn exchange_failed(&self, e: CommError) -> Unevaluated {
+        Unevaluated::Met(e.during(self.rank(), "exchanging blocks"))
     }
 
     pub(super) fn in_blocks_failed(&self, source: DeviceError) -> Unevaluated {

@@ -35,8 +35,8 @@ fn is_sea(y: usize, x: usize) -> bool {
     (!island || lake) && !(x > 27 && y < 12)
 }
 
-/// Blocks with sea, dealt to ranks by a rule of their number; land blocks to nobody.
-fn map(block: (usize, usize), rank: impl Fn(usize) -> usize) -> BlockMap {
+/// The ranks of blocks with sea, by a rule of their number; none of land blocks.
+fn dealt(block: (usize, usize), rank: impl Fn(usize) -> usize) -> Vec<Option<usize>> {
     let (down, across) = (PLANE.0.div_ceil(block.0), PLANE.1.div_ceil(block.1));
     let mut next = 0..;
     let ranks = (0..down * across).map(|i| {
@@ -45,7 +45,12 @@ fn map(block: (usize, usize), rank: impl Fn(usize) -> usize) -> BlockMap {
         let sea = rows.any(|y| (left..(left + block.1).min(PLANE.1)).any(|x| is_sea(y, x)));
         sea.then(|| next.next().map_or(0, &rank))
     });
-    BlockMap::new(PLANE, block, ranks).expect("a map")
+    ranks.collect()
+}
+
+/// Blocks of these ranks.
+fn map(block: (usize, usize), rank: impl Fn(usize) -> usize) -> BlockMap {
+    BlockMap::new(PLANE, block, dealt(block, rank)).expect("a map")
 }
 
 type State = (Image<f32>, Image<i32>, Image<f64>);
@@ -278,4 +283,127 @@ fn maps_of_other_ranks_are_refused() {
         s.place(map((size, 8), |i| i % 2)).unwrap_err().to_string()
     });
     assert!(apart.iter().all(|told| told.contains("rank 0 reached `placing 3x4 blocks of 8x8")), "{apart:?}");
+}
+
+/// The state after relaxed steps of the cross, pixel by pixel: within blocks of the rank of `rank_of`
+/// (`None`: land) each pixel has what its rank has by then, and what others had at an exchange.
+fn relaxed_by_hand(
+    (block, rank_of): ((usize, usize), impl Fn(usize, usize) -> Option<usize>),
+    (age, every): (usize, usize),
+    steps: usize,
+    begin: Vec<f64>,
+) -> Vec<f64> {
+    let (height, width) = PLANE;
+    let mut now = begin.clone();
+    let mut sent = vec![begin];
+    for step in 1..=steps {
+        let seen = &sent[(sent.len() - 1).saturating_sub(age)];
+        for i in 0..height.div_ceil(block.0) * width.div_ceil(block.1) {
+            let (down, across) = (i / width.div_ceil(block.1), i % width.div_ceil(block.1));
+            let Some(rank) = rank_of(down, across) else { continue };
+            let before = now.clone();
+            for y in down * block.0..((down + 1) * block.0).min(height) {
+                for x in across * block.1..((across + 1) * block.1).min(width) {
+                    let at = |dy: isize, dx: isize| {
+                        let there = (y.checked_add_signed(dy), x.checked_add_signed(dx));
+                        let (Some(y), Some(x)) = there else { return 1.0 };
+                        if y >= height || x >= width {
+                            return 1.0;
+                        }
+                        let its = rank_of(y / block.0, x / block.1);
+                        if its.is_none_or(|r| r == rank) { before[y * width + x] } else { seen[y * width + x] }
+                    };
+                    let sum = at(-1, 0) + at(0, -1) + at(0, 1) + at(1, 0);
+                    now[y * width + x] = if is_sea(y, x) { 0.25 * sum } else { 0.0 };
+                }
+            }
+        }
+        if step % every == 0 {
+            sent.push(now.clone());
+        }
+    }
+    now
+}
+
+/// Sums are exact for so few steps, in any order.
+#[test]
+fn relaxed_blocks_go_on_with_old_pixels_of_other_ranks() {
+    const STEPS: usize = 11;
+    let first = |y: usize, x: usize| if is_sea(y, x) { ((y * 31 + x * 17) % 101) as f64 } else { 0.0 };
+    for [kind, of, age, every] in covering([4, 3, 3, 2]) {
+        let ((ranks, separate), block) =
+            ([(1, false), (2, true), (3, false), (5, false)][kind], [(8, 8), (5, 31), (3, 4)][of]);
+        let (age, every) = ([0, 1, 4][age], [1, 3][every]);
+        let map = || map(block, |i| i / 3 % ranks).exchanging_every(every).unwrap().relaxed(age);
+        let (across, ranks_of) = (PLANE.1.div_ceil(block.1), dealt(block, |i| i / 3 % ranks));
+        let begin = (0..PLANE.0 * PLANE.1).map(|i| first(i / PLANE.1, i % PLANE.1)).collect();
+        let want = relaxed_by_hand((block, |y, x| ranks_of[y * across + x]), (age, every), STEPS, begin);
+        let want: Vec<u64> = want.into_iter().map(f64::to_bits).collect();
+        ThreadComm::run(ranks, |comm| {
+            let (s, told) = explained(separate, comm);
+            s.place(map()).unwrap();
+            let (begin, sea) = (Image::from_fn(&s, PLANE.0, PLANE.1, first), sea(&s));
+            let step = |u: &Image<f64>| sea.select(u.with_border(Border::Constant(1.0)).correlate(&cross()), 0.0);
+            let done = s.iterate(begin, STEPS, step).unwrap().state.to_vec().unwrap();
+            assert!(told.load(Ordering::Relaxed) > 0, "in strips: {}", map());
+            let done: Vec<u64> = done.into_iter().map(f64::to_bits).collect();
+            assert!(done == want, "{}, {ranks} ranks", map());
+        });
+    }
+}
+
+#[test]
+fn relaxed_loops_that_may_not_converge_are_refused() {
+    let s = builder(false).build().unwrap();
+    s.place(map((8, 8), |_| 0).relaxed(1)).unwrap();
+    let (u, mask) = (Image::<f64>::zeros(&s, PLANE), Image::<f64>::zeros(&s, PLANE).gt(0.5));
+    let (zero, same) = (Border::Constant(0.0), Border::Replicate);
+    let cross = |tap: f64, centre: f64| {
+        Filter::sparse([(-1, 0), (0, -1), (0, 0), (0, 1), (1, 0)], [tap, tap, centre, tap, tap])
+    };
+    let by = |border: Border, filter: Filter| move |u: &Image<f64>| u.with_border(border).correlate(&filter);
+    type Step<'a> = Box<dyn Fn(&Image<f64>) -> Image<f64> + 'a>;
+    let steps: [(Step<'_>, Option<&str>); 20] = [
+        (Box::new(by(zero, cross(0.25, 0.0))), None),
+        (Box::new(by(zero, cross(0.2, 0.2))), None),
+        (Box::new(by(same, cross(0.2, 0.1))), None),
+        (Box::new(by(same, cross(0.25, 0.0))), Some("change by 1")),
+        (Box::new(by(zero, cross(0.3, -0.2))), Some("change by 1.4")),
+        (Box::new(by(zero, cross(-0.25, 0.5))), Some("change by 1.5")),
+        (Box::new(by(zero, cross(0.0, 1.0))), Some("change by 1")),
+        (Box::new(by(zero, cross(0.0, f64::NAN))), Some("change by inf")),
+        (Box::new(|u| u.with_border(zero).gauss(1.0) * 0.5 + 3.0), None),
+        (Box::new(|u| (u.with_border(zero).shift(0, 1, 0) + u.with_border(zero).shift(0, -1, 0)) * 0.5), None),
+        (
+            Box::new(|u| u.with_border(zero).shift(0, 1, 0).max(u.with_border(zero).shift(0, -1, 0))),
+            Some("change by 1"),
+        ),
+        (Box::new(|u| mask.select(u.with_border(zero).correlate(&cross(0.25, 0.0)), 2.0)), None),
+        (
+            Box::new(|u| mask.select(u.with_border(zero).shift(0, 1, 0), u.with_border(zero).shift(0, -1, 0))),
+            Some("by 1"),
+        ),
+        (Box::new(|u| (u * 0.5).max(u.mul_add(0.25, u * 0.25)).abs()), None),
+        (Box::new(|u| u / 2.0 - 1.0), None),
+        (Box::new(|u| (u * 0.9).clamp(-1.0, 1.0)), None),
+        (Box::new(|u| u.median(3) * 0.5), Some("median 3x3 (recorded at")),
+        (Box::new(|u| u * u * 0.5), Some("mul (recorded at")),
+        (Box::new(|u| u.gt(0.5).select(u * 0.5, 0.0)), Some("gt[0.5f64] (recorded at")),
+        (Box::new(|u| (u * 0.1).convert::<i32>().convert()), Some("convert (recorded at")),
+    ];
+    for (i, (step, refused)) in steps.iter().enumerate() {
+        let said = s.iterate(u.clone(), 3, step).map(|_| ()).map_err(|e| e.to_string());
+        match refused {
+            None => assert!(said.is_ok(), "step {i}: {said:?}"),
+            Some(why) => {
+                let said = said.expect_err(&format!("step {i}"));
+                assert!(said.contains("nothing shows that the loop converges"), "step {i}: {said}");
+                assert!(said.contains(why), "step {i}: {said}");
+            }
+        }
+    }
+    // A state of several images needs less than 1 for each.
+    let two = s.iterate((u.clone(), u.clone()), 3, |(a, b)| (b * 0.5, a * 1.0)).map(|_| ()).unwrap_err();
+    assert!(two.to_string().contains("change by 1"), "{two}");
+    s.iterate((u.clone(), u), 3, |(a, b)| (b * 0.5, a * 0.5 + b * 0.25)).unwrap();
 }

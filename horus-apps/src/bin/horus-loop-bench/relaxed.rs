@@ -11,14 +11,14 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use horus::core::comm::threads::ThreadComm;
-use horus::core::comm::{Alone, Begun, CommError, Communicator, Parcel};
+use horus::core::comm::{Begun, CommError, Communicator, Parcel};
 use horus::core::host::buffer::HostBuffer;
 use horus::core::machine::here;
 use horus::core::machine::{Link, Profile};
 use horus::core::settings::PROFILE;
 use horus::prelude::*;
+use horus_apps::loops::in_parts;
 use horus_apps::loops::poisson::{Poisson, Rhs};
-use horus_apps::loops::relaxed::{Relaxed, gathered, relaxed};
 use serde_json::{Value, json};
 
 /// A rank with clocks.
@@ -186,11 +186,17 @@ fn first(each: Vec<Result<Outcome>>) -> Result<Outcome> {
     each.into_iter().next().unwrap_or_else(|| Err(Error::Config("no ranks".into())))
 }
 
-/// Steps in order, on ranks that exchange what the plans say.
-fn in_order(size: usize, steps: usize, ranks: usize, latencies: &[f64]) -> Result<Outcome> {
+/// A way to relax: the age of pixels, steps between exchanges, and parts of a rank.
+type Relaxed = (usize, usize, usize);
+
+/// Steps on ranks that exchange what the plans say, or relaxed.
+fn steps_of(size: usize, steps: usize, ranks: usize, latencies: &[f64], relaxed: Option<Relaxed>) -> Result<Outcome> {
     first(Timed::run(ranks, latencies, |comm| {
         let session = session(comm.clone())?;
         let problem = Poisson::<f64>::new(&session, size, Rhs::Broadcast)?;
+        if let Some((age, inner, parts)) = relaxed {
+            session.place(in_parts(size, ranks, parts)?.exchanging_every(inner)?.relaxed(age))?;
+        }
         // Plans, and pages of memory.
         session.iterate(problem.begin(), steps.min(64), |u| problem.step(u))?;
         let (seconds, done) = comm.time(|| session.iterate(problem.begin(), steps, |u| problem.step(u)))?;
@@ -198,25 +204,10 @@ fn in_order(size: usize, steps: usize, ranks: usize, latencies: &[f64]) -> Resul
     }))
 }
 
-/// Relaxed steps.
-fn in_chaos(size: usize, steps: usize, ranks: usize, latencies: &[f64], how: Relaxed) -> Result<Outcome> {
-    first(Timed::run(ranks, latencies, |comm| {
-        let session = session(Arc::new(Alone))?;
-        let problem = Poisson::<f64>::new(&session, size, Rhs::Broadcast)?;
-        let step = |first, rows| {
-            let part = problem.part(first, rows);
-            move |u: &Image<f64>| part.step(u)
-        };
-        relaxed(&*comm, &problem.begin(), how, (steps.min(64), None), step)?;
-        let (seconds, done) = comm.time(|| relaxed(&*comm, &problem.begin(), how, (steps, None), step))?;
-        let whole = gathered(&comm.comm, &done.state)?;
-        Ok((seconds, whole.map_or(Ok(0.0), |whole| error(&problem, &whole, size))?))
-    }))
-}
-
 /// The least number of steps, in hundredths of `steps`, after which relaxed ranks err by no more.
 fn needed(size: usize, steps: usize, ranks: usize, how: Relaxed, most: f64) -> Result<usize> {
-    let errs = |percent: usize| Ok::<bool, Error>(in_chaos(size, steps * percent / 100, ranks, &[0.0], how)?.1 > most);
+    let errs =
+        |percent: usize| Ok::<bool, Error>(steps_of(size, steps * percent / 100, ranks, &[0.0], Some(how))?.1 > most);
     let (mut low, mut high) = (99, 100);
     while errs(high)? {
         (low, high) = (high, high + (high - low) * 2);
@@ -238,7 +229,7 @@ fn needed(size: usize, steps: usize, ranks: usize, how: Relaxed, most: f64) -> R
 /// # Errors
 /// Those of the loop.
 pub(super) fn once(size: usize, steps: usize, ranks: usize, latency: f64) -> Result<()> {
-    println!("{}", in_order(size, steps, ranks, &[latency * 1e-6])?.0[0]);
+    println!("{}", steps_of(size, steps, ranks, &[latency * 1e-6], None)?.0[0]);
     Ok(())
 }
 
@@ -273,7 +264,7 @@ pub(super) fn print(size: usize, steps: usize, ranks: &[usize], latencies: &[f64
     let repeated = 0..runs.max(1);
     let mut results = Vec::new();
     for &ranks in ranks {
-        let (_, most) = in_order(size, steps, ranks, &[0.0])?;
+        let (_, most) = steps_of(size, steps, ranks, &[0.0], None)?;
         let order = latencies.iter().map(|latency| {
             let each = repeated.clone().map(|_| planned(size, steps, ranks, *latency, &folder));
             each.collect::<Result<_>>().map(median)
@@ -284,13 +275,12 @@ pub(super) fn print(size: usize, steps: usize, ranks: &[usize], latencies: &[f64
         );
         let told = |seconds: &[f64]| seconds.iter().map(|s| format!("{s:8.4}")).collect::<String>();
         println!("in order, {steps} steps:                        {}", told(&order));
-        let mut ways = vec![Relaxed { age: 0, inner: 1, parts: 1 }];
-        ways.extend((0..=3).map(|variant| Relaxed::variant(variant, 8)).collect::<Result<Vec<_>>>()?);
-        ways.extend([Relaxed { age: 64, inner: 1, parts: 1 }, Relaxed { age: 8, inner: 8, parts: 1 }]);
+        // In order, Async 0 to 3 with a factor of 8, and two more.
+        let ways = [(0, 1, 1), (1, 1, 1), (8, 1, 1), (0, 8, 1), (8, 1, 2), (64, 1, 1), (8, 8, 1)];
         for how in ways {
-            let Relaxed { age, inner, parts } = how;
+            let (age, inner, parts) = how;
             let steps = needed(size, steps, ranks, how, most)?;
-            let each = repeated.clone().map(|_| Ok(in_chaos(size, steps, ranks, &seconds, how)?.0));
+            let each = repeated.clone().map(|_| Ok(steps_of(size, steps, ranks, &seconds, Some(how))?.0));
             let each = each.collect::<Result<Vec<_>>>()?;
             let chaos: Vec<f64> = (0..seconds.len()).map(|i| median(each.iter().map(|run| run[i]).collect())).collect();
             println!("age {age:2}, {inner} a round, {parts} parts, {steps:5} steps: {}", told(&chaos));
