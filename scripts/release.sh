@@ -12,7 +12,7 @@
 #   fuzz        broken files, HORUS_FUZZ_SECONDS (default: 3600) for each decoder, and as long broken chains, profiles, tables, packages and caches
 #   faults      scripts/faults.py: ranks under mpirun that are killed, stopped or slow, full disks, directories that vanish
 #   miri        buffers of the host and ranks as threads under Miri (a nightly toolchain)
-#   sanitizers  tests of the core and its kernels under AddressSanitizer (the same toolchain)
+#   sanitizers  tests of the core and its kernels under AddressSanitizer, those with many threads under ThreadSanitizer (the same toolchain)
 #   memory      benches/memory.sh: the largest memory of programs under a limit
 #   licences    cargo deny: licences, sources, and advisories, whose database must be reachable
 #   interfaces  the least version of Rust that Cargo.toml names compiles it; docs/api lists the public interface; cargo semver-checks
@@ -67,12 +67,17 @@ miri() {
     cargo +nightly miri test -p horus-host --lib -- host::buffer comm:: --skip too_much_memory
 }
 sanitizers() {
-  cargo +nightly --version || { no "no nightly toolchain (rustup toolchain install nightly)"; return 1; }
+  local host
+  cargo +nightly --version || { no "no nightly toolchain (rustup toolchain install nightly --component rust-src)"; return 1; }
+  host=$(rustc -vV | sed -n 's/^host: //p')
   # With a target, programs that run while it is compiled are not instrumented. Tests ask for more memory than there can be; those that
   # measure it are left out, as the sanitizer keeps what is freed.
   ASAN_OPTIONS=allocator_may_return_null=1 RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/address \
-    cargo +nightly test --target "$(rustc -vV | sed -n 's/^host: //p')" -p horus-host -p horus-files -p horus-cpu -p horus-core -p horus-zarr --lib --tests -- \
-    --skip memory_is_bounded --skip programs_in_memory_take_no_more --skip a_picture_larger_than_memory
+    cargo +nightly test --target "$host" -p horus-host -p horus-files -p horus-cpu -p horus-core -p horus-zarr --lib --tests -- \
+    --skip memory_is_bounded --skip programs_in_memory_take_no_more --skip a_picture_larger_than_memory || return 1
+  # The standard library is instrumented, too: else what its locks and channels order would be taken for races.
+  TSAN_OPTIONS=allocator_may_return_null=1 RUSTFLAGS=-Zsanitizer=thread CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/thread \
+    cargo +nightly test -Zbuild-std --target "$host" -p horus-host -p horus-core --lib --test threads --test in_flight --test lanes --test overlap
 }
 memory() { benches/memory.sh; }
 licences() {

@@ -122,11 +122,11 @@ fn host_memory_bounds_the_images_of_the_cpu() {
     for (bytes, words) in [
         (
             "1M",
-            "out of memory: 4194304 bytes needed, 0 of the 1048576 bytes that HORUS_HOST_MEMORY allows are in use; 5M would do",
+            "out of memory: 4194304 bytes needed, 0 of the 1048576 bytes that HORUS_HOST_MEMORY allows are in use; at least 5M are needed",
         ),
         (
             "6M",
-            "out of memory: 5119843 bytes needed, 4194368 of the 6291456 bytes that HORUS_HOST_MEMORY allows are in use; 10M would do",
+            "out of memory: 5119843 bytes needed, 4194368 of the 6291456 bytes that HORUS_HOST_MEMORY allows are in use; at least 10M are needed",
         ),
     ] {
         let said = bounded(bytes);

@@ -252,7 +252,7 @@ fn programs_take_no_more_memory_than_they_are_allowed() {
         // is opened.
         let said = text(&run.stderr);
         assert!(said.contains("out of memory") && said.contains("HORUS_HOST_MEMORY allows"), "{case}");
-        let enough = said.split("in use; ").nth(1).and_then(|rest| rest.split("M would do").next());
+        let enough = said.split("in use; at least ").nth(1).and_then(|rest| rest.split("M are needed").next());
         let enough: usize = enough.and_then(|m| m.parse().ok()).unwrap_or_else(|| panic!("{case}"));
         assert!(enough > allowed, "{case}");
     }

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use files::{SMALL, entries, text};
 use horus::core::comm::threads::ThreadComm;
@@ -205,13 +206,19 @@ fn relaxed_ranks_come_to_the_same_solution() {
     let solution = solution.state.to_vec().unwrap();
     for (age, inner, parts) in [(1, 1, 1), (4, 1, 1), (0, 4, 1), (4, 1, 2)] {
         let each = ThreadComm::run(3, |comm| {
-            let session = Session::builder().device("cpu").threads(1).communicator(Arc::new(comm)).build().unwrap();
+            let told = Arc::new(AtomicUsize::new(0));
+            let count = Arc::clone(&told);
+            let sink =
+                move |text: &str| _ = count.fetch_add(usize::from(text.starts_with("blocks:")), Ordering::Relaxed);
+            let builder = Session::builder().device("cpu").threads(1).communicator(Arc::new(comm));
+            let session = builder.explain(sink).build().unwrap();
             let map = in_parts(7, 3, parts).unwrap().exchanging_every(inner).unwrap();
             session.place(map.relaxed(age)).unwrap();
             let problem = Poisson::<f64>::new(&session, 7, Rhs::Broadcast).unwrap();
             let [done, bounded] = [1000, 12].map(|steps| problem.relaxed(steps, Some(1e-6)).unwrap());
             assert!(bounded.steps == 12 && bounded.ending == Ending::Steps && bounded.change > Some(1e-6));
             assert!(done.steps < 1000 && done.ending == Ending::Converged);
+            assert!(told.load(Ordering::Relaxed) > 2, "in strips");
             done.state.to_vec().unwrap()
         });
         let apart = differ(&each[0], &solution);

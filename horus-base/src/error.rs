@@ -386,7 +386,7 @@ impl MemoryBound {
                 let default = if by_default { " by default" } else { "" };
                 let enough = used.saturating_add(needed).div_ceil(1 << 20) + 1; // blocks are somewhat larger
                 format!(
-                    "{used} of the {bytes} bytes that HORUS_HOST_MEMORY allows{default} are in use; {enough}M would do"
+                    "{used} of the {bytes} bytes that HORUS_HOST_MEMORY allows{default} are in use; at least {enough}M are needed"
                 )
             }
             MemoryBound::Device { bytes } => format!("{used} of the device's {bytes} bytes are in use"),

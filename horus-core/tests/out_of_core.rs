@@ -225,7 +225,7 @@ fn what_no_machine_has_is_refused_before_anything_is_computed() {
     for error in [session.evaluate().unwrap_err(), (&one + &other).save(folder.path().join("never.npy")).unwrap_err()] {
         let text = error.to_string();
         assert!(error.is_out_of_memory() && text.contains("HORUS_HOST_MEMORY allows by default"), "{text}");
-        assert!(text.contains("(recorded at ") && text.contains("M would do"), "{text}");
+        assert!(text.contains("(recorded at ") && text.contains("M are needed"), "{text}");
     }
     assert!(Image::from_fn(&session, SIDE, SIDE, |_, _| 1f64).check().unwrap_err().is_out_of_memory());
     let small = flat.crop(0, 0, 2, 3).sum().get().unwrap();

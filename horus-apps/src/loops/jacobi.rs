@@ -54,7 +54,8 @@ struct Args {
     rhs: Rhs,
 
     /// Go on without waiting for neighbouring ranks, with rows that they sent K messages before (chaotic
-    /// relaxation; 0 waits): other bits for each number of ranks, but the same in each run
+    /// relaxation; 0 waits): other bits for each number of ranks, but the same in each run. With a
+    /// tolerance all ranks meet at each step that is measured
     #[arg(long, value_name = "K", conflicts_with = "depth")]
     relaxed: Option<usize>,
 

@@ -166,7 +166,8 @@ impl Session {
     /// does not grow with the number of steps, and on a GPU the host runs ahead. Values that do not
     /// depend on the state are computed once, as are values recorded before the call; a few pixel
     /// operations on such images, and broadcasts, are evaluated in each step rather than stored.
-    /// Results are the same bits as those of a loop that calls `step` each time.
+    /// Results are the same bits as those of a loop that calls `step` each time, unless a
+    /// [map of blocks](crate::session::BlockMap::relaxed) says otherwise.
     ///
     /// In one process, a loop that does not fit in memory, or on a device, is computed by regions, its state in the
     /// host's memory, if it takes a small part of that, or in temporary files.
@@ -194,7 +195,8 @@ impl Session {
     ///
     /// # Errors
     /// If the state carries an error, a step makes one, or changes number, shape or type of its
-    /// images; if the bound is negative or not a number; else the error of the evaluation.
+    /// images; if the bound is negative or not a number; if a loop that is relaxed may not converge; else the
+    /// error of the evaluation.
     #[track_caller]
     pub fn iterate<S: LoopState>(
         &self,

@@ -87,7 +87,8 @@ impl BlockMap {
     /// **Results have other bits** than in order, which depend on the map, but not on links or on what happens to have
     /// arrived: they are the same in each run. A loop is refused unless its step shows that it
     /// converges from any start: as a filter of which the absolute taps sum to less than 1, or to 1 beside a
-    /// constant border.
+    /// constant border. At steps whose change is measured, or after which the state is watched, all ranks
+    /// meet, and go on with new pixels. What is not computed in blocks is computed in order.
     ///
     /// The variants of Venkatasubramanian (MSc thesis, chapter 5) with a factor `k`, of one block a rank:
     /// *Async 0* is `relaxed(1)`, *Async 1* `relaxed(k)`, *Async 2* `relaxed(0)` that exchanges every `k` steps;
@@ -297,11 +298,6 @@ pub(super) struct Routes {
 }
 
 impl Routes {
-    /// The parts of what is needed here that they fill.
-    pub(super) fn needed(&self) -> impl Iterator<Item = &Place> {
-        self.local.iter().map(|(_, to)| to).chain(self.received.values().flatten())
-    }
-
     /// Those of rank `rank`. What ranks hold of an image does not overlap, but for what all hold.
     pub(super) fn of(rank: usize, held: &[At], needed: &[At]) -> Routes {
         let mut routes = Routes::default();

@@ -99,8 +99,8 @@ struct Steps<'a> {
 impl Session {
     /// Computes loops over planes of the extent of a map in its blocks from now on: each rank its
     /// blocks, and nobody those that have no rank. Other programs, and loops over other extents,
-    /// are computed in strips as always. `None` ends it. Results are the same bits as without.
-    /// Collective.
+    /// are computed in strips as always. `None` ends it. Results are the same bits as without, but for loops that
+    /// a map [relaxes](BlockMap::relaxed). Collective.
     ///
     /// A block that is left out keeps the pixels that the state has before a loop: a step must not
     /// change them, as a step that masks land does not. This is checked once for each loop. A loop
@@ -370,8 +370,11 @@ impl<'a> Steps<'a> {
         let (first, rest): (Vec<usize>, Vec<usize>) = (0..self.locals.len()).partition(is_first);
         let bytes = |n: usize, rect: Rect| {
             let Input { shape, dtype, .. } = self.inputs[n % self.inputs.len()];
-            rect.area() * shape.planes() * dtype.size()
+            Some(rect.area() * shape.planes() * dtype.size())
         };
+        // Relaxed, messages are awaited `age` exchanges later, so the last ones are not sent.
+        let (every, age) = self.map.age().map_or((1, 0), |age| (self.map.steps(), age));
+        let late_by = age.saturating_mul(every);
         let mut late = VecDeque::new();
         for time in 1..=times {
             let mut results: Vec<Vec<Part>> = self.locals.iter().map(|_| Vec::new()).collect();
@@ -386,8 +389,7 @@ impl<'a> Steps<'a> {
                     self.give_frames(alone, frames);
                 }
             }
-            let exchanges = time < times && (!relaxed || time % self.map.steps() == 0);
-            if exchanges {
+            if time % every == 0 && time.saturating_add(late_by) < times {
                 let from = |h: usize| results[h / images].get(h % images);
                 let (messages, load) = self.session.send(self.device, &around, &from, &bytes)?;
                 count(load);
@@ -399,21 +401,22 @@ impl<'a> Steps<'a> {
             }
             let from = |h: usize| results[h / images].get(h % images);
             if time == times {
-                for messages in late.drain(..).flatten() {
-                    self.session.receive(self.device, &Routes::default(), Some(messages), &mut [])?;
-                }
                 count(self.session.redistribute(self.device, &out, &from, &mut strips)?);
                 break;
             }
-            let mut frames = self.take_frames(alone, around.needed()).map_err(failed)?;
             if !relaxed {
+                let here = around.local.iter().map(|(_, to)| to);
+                let mut frames = self.take_frames(alone, here).map_err(failed)?;
                 self.session.copy_here(self.device, &around.local, &from, &mut frames)?;
+                self.give_frames(alone, frames);
             }
-            if exchanges && late.len() > self.map.age().unwrap_or(0) {
-                let oldest = late.pop_front().flatten();
-                self.session.receive(self.device, &around, oldest, &mut frames)?;
+            if time % every == 0 && time / every > age {
+                let messages = late.pop_front().flatten();
+                let there = around.received.values().flatten();
+                let mut frames = self.take_frames(alone, there).map_err(failed)?;
+                self.session.receive(self.device, &around, messages, &mut frames)?;
+                self.give_frames(alone, frames);
             }
-            self.give_frames(alone, frames);
         }
         for (request, planned) in self.locals.iter().flatten().filter_map(|local| local.ready.take()) {
             alone.plans.put(request, planned);
@@ -523,7 +526,8 @@ impl<'a> Steps<'a> {
             None => {
                 let wants = vec![Want::Keep; local.graph.roots.len()];
                 let request = alone.request(engine, state, local.graph.clone(), wants, &[]);
-                alone.known_or_new(engine, state, request, true)?
+                // The other ranks have other programs, and may have planned theirs.
+                alone.known_or_new(engine, state, request, true).map_err(|e| Unevaluated::Met(e.error()))?
             }
         };
         let ran = alone.carry_out(state, engine, &request, (&plan, &mut batches), (new, Sending::AtOnce));

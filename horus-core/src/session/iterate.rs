@@ -248,7 +248,8 @@ impl Session {
             Some(engine) => engine,
             None => self.settled(state, &step)?,
         };
-        if map.age().is_some() {
+        let in_strips = Session::not_in_blocks(engine, &step, &now);
+        if map.age().is_some() && in_strips.is_none() {
             // Images of the state may be images of the step, too.
             let state: Vec<ValueId> = now.iter().map(|_| state.names.value()).collect();
             if let Err(why) = contracts(&body.unrolled(&state, 1, false), &state) {
@@ -256,7 +257,7 @@ impl Session {
                 return self.refused(Error::parameter(Call { op: "iterate", site }, message));
             }
         }
-        let blocks = match (Session::not_in_blocks(engine, &step, &now), &mut state.blocks) {
+        let blocks = match (in_strips, &mut state.blocks) {
             (None, Some((_, alone))) => {
                 let alone = match alone {
                     Some(alone) => alone.clone(),

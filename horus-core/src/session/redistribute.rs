@@ -101,7 +101,7 @@ impl Session {
         to: &mut [Option<Part>],
     ) -> Result<Load, Unevaluated> {
         self.copy_here(device, &routes.local, from, to)?;
-        let bytes = |n: usize, rect| to[n].as_ref().map_or(0, |to: &Part| to.extent.bytes_of(rect));
+        let bytes = |n: usize, rect| to[n].as_ref().map(|to: &Part| to.extent.bytes_of(rect));
         let (messages, load) = self.send(device, routes, from, &bytes)?;
         self.receive(device, routes, messages, to)?;
         Ok(load)
@@ -129,7 +129,7 @@ impl Session {
         device: &dyn Device,
         routes: &Routes,
         from: &dyn Fn(usize) -> Option<&'p Part>,
-        bytes: &dyn Fn(usize, Rect) -> usize,
+        bytes: &dyn Fn(usize, Rect) -> Option<usize>,
     ) -> Result<(Option<Box<dyn Begun + '_>>, Load), Unevaluated> {
         let failed = |source| self.in_blocks_failed(source);
         let mut sends: Vec<Parcel> = Vec::new();
@@ -148,7 +148,8 @@ impl Session {
         }
         let mut receives: Vec<Parcel> = Vec::new();
         for (rank, parts) in &routes.received {
-            let bytes = parts.iter().map(|(n, rect)| bytes(*n, *rect)).sum();
+            let bytes = parts.iter().map(|(n, rect)| bytes(*n, *rect)).sum::<Option<usize>>();
+            let bytes = bytes.ok_or_else(|| self.missing())?;
             receives.push((*rank, self.0.pool.try_allocate(bytes).map_err(failed)?));
         }
         let load = Load { messages: sends.len(), bytes: sends.iter().map(|(_, message)| message.len()).sum() };

@@ -291,9 +291,9 @@ fn run_on<R: Send>(pool: &ThreadPool, work: impl FnOnce() -> R + Send) -> R {
     let job: Box<dyn FnOnce() + Send + 'static> = unsafe { std::mem::transmute(job) };
     pool.spawn(move || {
         job();
-        drop(done);
+        // That the channel closes would tell of its end, too, but not make its result visible.
+        let _ = done.send(());
     });
-    // No message is ever sent; the channel closes.
     let _ = finished.recv();
     match result {
         Some(Ok(result)) => result,
