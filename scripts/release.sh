@@ -77,7 +77,7 @@ sanitizers() {
     --skip memory_is_bounded --skip programs_in_memory_take_no_more --skip a_picture_larger_than_memory || return 1
   # The standard library is instrumented, too: else what its locks and channels order would be taken for races.
   TSAN_OPTIONS=allocator_may_return_null=1 RUSTFLAGS=-Zsanitizer=thread CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/thread \
-    cargo +nightly test -Zbuild-std --target "$host" -p horus-host -p horus-core --lib --test threads --test in_flight --test lanes --test overlap
+    cargo +nightly test -Zbuild-std --target "$host" -p horus-host -p horus-core --lib --test it --test arrays --test in_flight --test lanes --test mapped --test overlap --test threads
 }
 memory() { benches/memory.sh; }
 licences() {
