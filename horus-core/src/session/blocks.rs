@@ -40,7 +40,7 @@ pub struct BlockMap {
 impl BlockMap {
     /// Divides planes of `plane` rows and columns into blocks of `block` rows and columns, those at
     /// the far edges smaller. `ranks` gives the rank of each block, row by row; `None` is a block
-    /// that is not computed: land. `horus-partition` makes such maps from masks; a rank with
+    /// that need not be computed: land. `horus-partition` makes such maps from masks; a rank with
     /// several of its parts gets as many times the work.
     ///
     /// # Errors
@@ -122,6 +122,18 @@ impl BlockMap {
     /// Exchanges by which pixels of other ranks are old, if loops are relaxed.
     pub(super) fn age(&self) -> Option<usize> {
         self.age
+    }
+
+    /// The rank of each block, row by row.
+    pub(super) fn ranks(&self) -> &[Option<usize>] {
+        &self.ranks
+    }
+
+    /// The numbers of the blocks that a rectangle contains.
+    pub(super) fn blocks_in(&self, Rect { rows, columns }: Rect) -> impl Iterator<Item = usize> {
+        let line = |w: Window, block: usize| w.start.unsigned_abs() / block..w.end.unsigned_abs().div_ceil(block);
+        let (columns, across) = (line(columns, self.block.1), self.counts().1);
+        line(rows, self.block.0).flat_map(move |y| columns.clone().map(move |x| y * across + x))
     }
 
     /// The largest number of a rank.
@@ -323,7 +335,7 @@ impl Routes {
 }
 
 /// The pixels in both rectangles.
-fn both(a: Rect, b: Rect) -> Rect {
+pub(super) fn both(a: Rect, b: Rect) -> Rect {
     Rect { rows: a.rows.intersect(b.rows), columns: a.columns.intersect(b.columns) }
 }
 

@@ -1,4 +1,4 @@
-//! Steps of a loop in blocks: each rank computes those of its rectangles, and of no land.
+//! Steps of a loop in blocks: each rank computes those of its rectangles.
 //!
 //! A rank computes, for each of its rectangles, the restricted program of the steps (`region`),
 //! whose bits are those of the whole, in a session of its own (`Session::alone`). An input is a
@@ -16,6 +16,7 @@ use super::engine::Engine;
 use super::evaluate::{Unevaluated, source_of};
 use super::kept::Kept;
 use super::plans::{Planned, Request};
+use super::rectangles::Work;
 use super::redistribute::{Part, downloaded, lost};
 use super::{Mutable, Session};
 use crate::comm::agree::{agree, claim};
@@ -98,7 +99,7 @@ struct Steps<'a> {
 
 impl Session {
     /// Computes loops over planes of the extent of a map in its blocks from now on: each rank its
-    /// blocks, and nobody those that have no rank. Other programs, and loops over other extents,
+    /// blocks, and those that have no rank only where that makes few of many rectangles. Other programs, and loops over other extents,
     /// are computed in strips as always. `None` ends it. Results are the same bits as without, but for loops that
     /// a map [relaxes](BlockMap::relaxed). Collective.
     ///
@@ -167,23 +168,23 @@ impl Session {
         None
     }
 
-    /// The state after `steps` steps in blocks, `now` before; `explained` if plans are explained. The
-    /// names of the results are those of all ranks.
+    /// The state after `steps` steps in blocks, `now` before; a `check` computes exactly those, and is not
+    /// explained. The names of the results are those of all ranks.
     pub(super) fn run_in_blocks(
         &self,
         state: &mut Mutable,
         alone: (&Session, &Engine),
         (body, kinds): (&Body, &[(Shape, DType)]),
         (map, begin, steps): (&BlockMap, &[ValueId], usize),
-        explained: bool,
+        check: bool,
     ) -> Result<Vec<ValueId>, Unevaluated> {
         let mut now = begin.to_vec();
         // Relaxed, what other ranks compute is not computed here, too.
         let most = if map.age().is_some() { 1 } else { map.steps().min(steps) };
         for (once, times) in [(most, steps / most), (steps % most, 1)] {
             if once > 0 {
-                let all = Steps::new((self, alone), state, (body, kinds), (map, &now, once))?;
-                if explained {
+                let all = Steps::new((self, alone), state, (body, kinds), (map, &now, once), check)?;
+                if !check {
                     all.explain().map_err(Unevaluated::Foreseen)?;
                 }
                 let then = all.run(state, &now, times);
@@ -237,6 +238,7 @@ impl<'a> Steps<'a> {
         state: &Mutable,
         (body, kinds): (&Body, &'a [(Shape, DType)]),
         (map, now, once): (&'a BlockMap, &[ValueId], usize),
+        exactly: bool,
     ) -> Result<Steps<'a>, Unevaluated> {
         // Images of the state may be one image at first, and differ after a step.
         let slots: Vec<ValueId> = now.iter().map(|_| state.names.value()).collect();
@@ -252,7 +254,11 @@ impl<'a> Steps<'a> {
             Some(Input { node, slot, of: slot.map_or(v, |i| now[i]), shape: n.shape, dtype: n.dtype })
         };
         let inputs = graph.iter().filter_map(input).collect();
-        let (rects, device, turns) = (map.rectangles(), &*alone.1.device, turns(&graph, map.plane()));
+        // Relaxed, each block goes on with what the others have made.
+        let machine = session.engine().filter(|_| map.age().is_none() && !exactly).map(|engine| &engine.machine);
+        let rects =
+            machine.map_or_else(|| map.rectangles(), |machine| map.over_land(&Work::new(&graph, map.plane(), machine)));
+        let (device, turns) = (&*alone.1.device, turns(&graph, map.plane()));
         let locals = Vec::new();
         let mut all = Steps { session, device, alone, map, graph, inputs, kinds, rects, turns, locals };
         let mut own = alone.0.acquire();

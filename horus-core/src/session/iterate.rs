@@ -438,9 +438,9 @@ impl Running<'_> {
         let Some(engine) = alone.engine() else { return Err(Error::Config("the session has no device".into())) };
         let (alone, what) = ((alone, engine), (&self.body, &self.kinds[..]));
         let next = session.guard(state, |state| {
-            let next = session.run_in_blocks(state, alone, what, (map, &self.now, steps), true)?;
+            let next = session.run_in_blocks(state, alone, what, (map, &self.now, steps), false)?;
             if first && let Some(others) = map.left_out(session.ranks()) {
-                let after = session.run_in_blocks(state, alone, what, (&others, &next, 1), false)?;
+                let after = session.run_in_blocks(state, alone, what, (&others, &next, 1), true)?;
                 let differ = session.first_difference(state, (engine, map), [&next, &after])?;
                 state.images.forget(after);
                 if let Some(pixel) = differ {

@@ -31,6 +31,7 @@ mod planning;
 mod plans;
 mod progress;
 mod recording;
+mod rectangles;
 mod redistribute;
 mod regions;
 mod replay;
