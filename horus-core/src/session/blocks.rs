@@ -124,6 +124,11 @@ impl BlockMap {
         self.age
     }
 
+    /// Rows and columns of a block.
+    pub(super) fn block(&self) -> (usize, usize) {
+        self.block
+    }
+
     /// The rank of each block, row by row.
     pub(super) fn ranks(&self) -> &[Option<usize>] {
         &self.ranks
@@ -151,7 +156,7 @@ impl BlockMap {
         (shape.height, shape.width) == self.plane
     }
 
-    /// The blocks that are not computed, distributed evenly over `ranks` ranks; `None` if there is
+    /// The blocks that have no rank, distributed evenly over `ranks` ranks; `None` if there is
     /// no such block.
     pub(super) fn left_out(&self, ranks: usize) -> Option<BlockMap> {
         let mut next = 0;

@@ -11,7 +11,7 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 
-use super::blocks::{At, BlockMap, Place, Routes, moved, turns};
+use super::blocks::{At, BlockMap, Place, Routes, both, moved, turns};
 use super::engine::Engine;
 use super::evaluate::{Unevaluated, source_of};
 use super::kept::Kept;
@@ -99,7 +99,7 @@ struct Steps<'a> {
 
 impl Session {
     /// Computes loops over planes of the extent of a map in its blocks from now on: each rank its
-    /// blocks, and those that have no rank only where that makes few of many rectangles. Other programs, and loops over other extents,
+    /// blocks, and of those without a rank what makes fewer, larger rectangles. Other programs, and loops over other extents,
     /// are computed in strips as always. `None` ends it. Results are the same bits as without, but for loops that
     /// a map [relaxes](BlockMap::relaxed). Collective.
     ///
@@ -243,9 +243,12 @@ impl<'a> Steps<'a> {
         // Images of the state may be one image at first, and differ after a step.
         let slots: Vec<ValueId> = now.iter().map(|_| state.names.value()).collect();
         let graph = body.unrolled(&slots, once, false);
+        // Relaxed, each block goes on with what the others have made.
+        let machine = session.engine().filter(|_| map.age().is_none() && !exactly).map(|engine| &engine.machine);
+        let rects = machine.map_or_else(|| map.rectangles(), |machine| map.over_land(&Work::new(&graph, map, machine)));
         let claim = {
             let nodes: Vec<_> = graph.nodes.iter().map(|n| (&n.op, &n.inputs, n.shape, n.dtype)).collect();
-            claim("a loop in blocks", &(map, once, nodes, &graph.roots))
+            claim("a loop in blocks", &(map, once, nodes, &graph.roots, &rects))
         };
         agree(&*session.0.comm, claim.digest, || vec![claim]).map_err(Unevaluated::Met)?;
         let input = |(node, n): (NodeId, &Node<Op>)| {
@@ -254,10 +257,6 @@ impl<'a> Steps<'a> {
             Some(Input { node, slot, of: slot.map_or(v, |i| now[i]), shape: n.shape, dtype: n.dtype })
         };
         let inputs = graph.iter().filter_map(input).collect();
-        // Relaxed, each block goes on with what the others have made.
-        let machine = session.engine().filter(|_| map.age().is_none() && !exactly).map(|engine| &engine.machine);
-        let rects =
-            machine.map_or_else(|| map.rectangles(), |machine| map.over_land(&Work::new(&graph, map.plane(), machine)));
         let (device, turns) = (&*alone.1.device, turns(&graph, map.plane()));
         let locals = Vec::new();
         let mut all = Steps { session, device, alone, map, graph, inputs, kinds, rects, turns, locals };
@@ -270,7 +269,8 @@ impl<'a> Steps<'a> {
     }
 
     /// The coordinates of the program of rectangle `c` minus those of images of an
-    /// extent: on a ring, the rectangle is in the middle, so that it reads nothing beyond an edge.
+    /// extent: on a ring, the rectangle is in the middle, so that it reads nothing beyond an edge unless it is
+    /// nearly as long as the ring.
     fn turn(&self, c: usize, of: Shape) -> [isize; 2] {
         let (plane, Rect { rows, columns }) = (self.map.plane(), self.rects[c].1);
         let middle = |w: Window, n: usize| (n.cast_signed() - w.len().cast_signed()) / 2 - w.start;
@@ -337,6 +337,19 @@ impl<'a> Steps<'a> {
         all
     }
 
+    /// The part of computed pixels that belongs to blocks: land keeps the pixels from before the loop.
+    fn of_blocks(&self, computed: &[At]) -> Vec<At> {
+        let blocks = self.map.rectangles();
+        let part = |at: &At| {
+            let own = blocks.iter().filter(|(rank, _)| at.rank == Some(*rank)).map(|(_, rect)| both(*rect, at.rect));
+            match self.map.divides(self.kinds[at.image].0) {
+                true => own.filter(|rect| !rect.is_empty()).map(|rect| At { rect, ..*at }).collect(),
+                false => vec![*at],
+            }
+        };
+        computed.iter().flat_map(part).collect()
+    }
+
     /// The strips of an image.
     fn strips(&self, image: usize, shape: Shape) -> impl Iterator<Item = At> {
         let partition = &self.session.0.partition;
@@ -362,7 +375,7 @@ impl<'a> Steps<'a> {
         let computed = self.computed();
         let rank = self.session.rank();
         let around = Routes::of(rank, &computed, &self.needed(|input| input.slot));
-        let out = Routes::of(rank, &computed, &self.results(0, |slot| slot));
+        let out = Routes::of(rank, &self.of_blocks(&computed), &self.results(0, |slot| slot));
         let mut alone = self.alone.0.acquire();
         let alone = &mut *alone;
         let mut moved = begun;

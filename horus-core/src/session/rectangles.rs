@@ -1,45 +1,50 @@
-//! The rectangles in which ranks compute their blocks: few, where a launch takes longer than land.
+//! The rectangles in which ranks compute their blocks: few, where computing land takes less time than launches.
 //!
 //! Each rectangle is a program with launches of its own, and computes again what its neighbours do around their
-//! edges. A rank therefore computes land between its blocks, too, where a larger rectangle takes less work: a few
-//! thousand pixels are as long as a launch on a processor, a million on a large GPU.
+//! edges. A rank therefore computes land between its blocks, too, where a larger rectangle takes less work and needs
+//! pixels of no other rank. What it computes there is used around it, but is no result.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::blocks::{BlockMap, both};
 use crate::ir::graph::{Graph, Op};
 use crate::machine::{Machine, Profile};
 use crate::region::{Rect, needs};
-use crate::shape::Shape;
+use crate::shape::{Shape, Window};
 
-/// What rectangles of a plane take, in pixels of its nodes.
-pub(super) struct Work<'a> {
+/// What rectangles of a plane take, in pixels of its nodes: each as long as its traffic with memory.
+pub(super) struct Work {
     plane: (usize, usize),
-    machine: &'a Machine,
+    /// The pixels of a node in whose time each rank launches one.
+    launch: Vec<f64>,
     nodes: usize,
     /// The number of planes of the nodes that read so many rows and columns more than those of a result.
     planes: BTreeMap<(usize, usize), usize>,
 }
 
-impl<'a> Work<'a> {
+impl Work {
     /// That of a program whose results are of the plane's extent, or numbers.
-    pub(super) fn new(graph: &Graph<Op>, plane: (usize, usize), machine: &'a Machine) -> Work<'a> {
+    pub(super) fn new(graph: &Graph<Op>, map: &BlockMap, machine: &Machine) -> Work {
+        /// A number that is read and one that is written.
+        const BYTES: f64 = 16.0;
+        let plane = map.plane();
+        let all = (plane.0 * plane.1) as f64 * BYTES;
+        let pixels = |Profile { launch, memory, .. }: &Profile| (launch.host + launch.device) * memory.at(all) / BYTES;
         let middle = |of: Shape| Rect::at(of.height / 2, of.width / 2, of.height.min(1), of.width.min(1));
         let roots: Vec<Rect> = graph.roots.iter().map(|root| middle(graph.node(*root).shape)).collect();
         let mut planes = BTreeMap::new();
-        for (node, need) in graph.nodes.iter().zip(needs(graph, &roots)) {
+        for (node, need) in graph.nodes.iter().zip(needs(graph, &roots)).filter(|(node, _)| map.divides(node.shape)) {
             let more = need.map_or((0, 0), |need| (need.rows.len().max(1) - 1, need.columns.len().max(1) - 1));
             *planes.entry(more).or_default() += node.shape.planes();
         }
-        Work { plane, machine, nodes: graph.nodes.len(), planes }
+        let launch = (0..=map.last_rank()).map(|rank| pixels(machine.of(rank))).collect();
+        Work { plane, launch, nodes: graph.nodes.len(), planes }
     }
 
-    /// The pixels of a node in whose time a device launches one.
-    fn launch(&self, Profile { launch, memory, .. }: &Profile) -> f64 {
-        /// A number that is read and one that is written.
-        const BYTES: f64 = 16.0;
-        let all = (self.plane.0 * self.plane.1) as f64 * BYTES;
-        (launch.host + launch.device) * memory.at(all) / BYTES
+    /// The most rows and columns that are read around a result, on each side if on both alike.
+    fn reach(&self) -> (usize, usize) {
+        let most = self.planes.keys().fold((0, 0), |most, more| (most.0.max(more.0), most.1.max(more.1)));
+        (most.0.div_ceil(2), most.1.div_ceil(2))
     }
 
     /// That of a rectangle of a rank.
@@ -49,19 +54,39 @@ impl<'a> Work<'a> {
             let rows = line(rect.rows.len(), *rows, self.plane.0);
             rows * line(rect.columns.len(), *columns, self.plane.1) * *planes as f64
         });
-        pixels.sum::<f64>() + self.launch(self.machine.of(rank)) * self.nodes as f64
+        pixels.sum::<f64>() + self.launch[rank] * self.nodes as f64
     }
 }
 
 impl BlockMap {
+    /// The ranks of the blocks within a rectangle and so many rows and columns around it, which is beyond the edges
+    /// as on a ring.
+    fn ranks_within(&self, Rect { rows, columns }: Rect, (above, beside): (usize, usize)) -> BTreeSet<usize> {
+        let line = |w: Window, more: usize, n: usize, block: usize| -> BTreeSet<usize> {
+            let all = (w.start - more.cast_signed()..w.end + more.cast_signed()).take(n + 2 * more);
+            all.map(|at| at.rem_euclid(n.cast_signed()).unsigned_abs() / block).collect()
+        };
+        let ((height, width), block) = (self.plane(), self.block());
+        let columns = line(columns, beside, width, block.1);
+        let across = width.div_ceil(block.1);
+        let rows = line(rows, above, height, block.0);
+        rows.iter().flat_map(|y| columns.iter().filter_map(move |x| self.ranks()[y * across + x])).collect()
+    }
+
     /// The disjoint rectangles of all ranks, with land where that takes less work.
-    pub(super) fn over_land(&self, work: &Work<'_>) -> Vec<(usize, Rect)> {
+    pub(super) fn over_land(&self, work: &Work) -> Vec<(usize, Rect)> {
+        let reach = work.reach();
         let mut taken = self.ranks().to_vec();
         let mut all = self.rectangles();
         let mut joined = Vec::with_capacity(all.len());
         for rank in 0..=self.last_rank() {
             let own = all.extract_if(.., |(of, _)| *of == rank).map(|(_, rect)| rect).collect();
-            let is_free = |rect: Rect| self.blocks_in(rect).all(|block| taken[block].is_none_or(|of| of == rank));
+            let is_free = |hull: Rect, parts: &[Rect]| {
+                let others = |rect| self.ranks_within(rect, reach);
+                let met = || parts.iter().flat_map(|rect| others(*rect)).collect::<BTreeSet<usize>>();
+                self.blocks_in(hull).all(|block| taken[block].is_none_or(|of| of == rank))
+                    && others(hull).is_subset(&met())
+            };
             let own = together(own, is_free, |rect| work.of(rank, rect));
             for block in own.iter().flat_map(|rect| self.blocks_in(*rect)) {
                 taken[block] = Some(rank);
@@ -72,19 +97,19 @@ impl BlockMap {
     }
 }
 
-/// Joins rectangles within free ones that take less work than what they contain, until there is none among near ones.
-fn together(mut all: Vec<Rect>, is_free: impl Fn(Rect) -> bool, work: impl Fn(Rect) -> f64) -> Vec<Rect> {
+/// Joins two rectangles, and all that their hull touches, where that hull is free and takes less work; until no pair of
+/// near ones is left.
+fn together(mut all: Vec<Rect>, is_free: impl Fn(Rect, &[Rect]) -> bool, work: impl Fn(Rect) -> f64) -> Vec<Rect> {
     /// Further rectangles, row by row, that are tried with one.
-    const NEAR: usize = 64;
+    const NEAR: usize = 16;
     let mut before = usize::MAX;
     while all.len() < before {
         before = all.len();
         let mut first = 0;
         while first < all.len() {
             let found = (first + 1..all.len()).take(NEAR).find_map(|second| {
-                let hull = closed(&all, all[first].hull(all[second]));
-                let apart = all.iter().filter(|rect| !both(**rect, hull).is_empty()).map(|rect| work(*rect));
-                (work(hull) < apart.sum() && is_free(hull)).then_some(hull)
+                let (hull, parts) = closed(&all, all[first].hull(all[second]));
+                (work(hull) < parts.iter().map(|rect| work(*rect)).sum() && is_free(hull, &parts)).then_some(hull)
             });
             let Some(hull) = found else {
                 first += 1;
@@ -98,12 +123,13 @@ fn together(mut all: Vec<Rect>, is_free: impl Fn(Rect) -> bool, work: impl Fn(Re
     all
 }
 
-/// The hull of a rectangle and all that it touches.
-fn closed(all: &[Rect], mut hull: Rect) -> Rect {
+/// The hull of a rectangle and all that it touches, and these.
+fn closed(all: &[Rect], mut hull: Rect) -> (Rect, Vec<Rect>) {
     loop {
-        let larger = all.iter().filter(|rect| !both(**rect, hull).is_empty()).fold(hull, |hull, rect| hull.hull(*rect));
+        let parts: Vec<Rect> = all.iter().copied().filter(|rect| !both(*rect, hull).is_empty()).collect();
+        let larger = parts.iter().fold(hull, |hull, rect| hull.hull(*rect));
         if larger == hull {
-            return hull;
+            return (hull, parts);
         }
         hull = larger;
     }
@@ -113,34 +139,35 @@ fn closed(all: &[Rect], mut hull: Rect) -> Rect {
 mod tests {
     use super::*;
 
-    /// Square blocks of `block` pixels, three rows of four.
+    /// Square blocks of `block` pixels, rows apart by spaces, of a program that reads a pixel around each.
     fn over_land(drawn: &str, block: usize, launch: f64) -> Vec<(usize, Rect)> {
         let ranks = drawn.chars().filter(|c| *c != ' ').map(|c| c.to_digit(10).map(|d| d as usize));
-        let plane = (3 * block, 4 * block);
+        let plane = (drawn.split(' ').count() * block, drawn.find(' ').unwrap() * block);
         let map = BlockMap::new(plane, (block, block), ranks).unwrap();
-        let mut profile = Profile::of_default(true);
-        profile.launch.host = launch;
-        let machine = Machine::alike(profile);
-        map.over_land(&Work { plane, machine: &machine, nodes: 1, planes: BTreeMap::from([((2, 2), 1)]) })
+        map.over_land(&Work { plane, launch: vec![launch; 2], nodes: 1, planes: BTreeMap::from([((2, 2), 1)]) })
     }
 
     #[test]
     fn land_is_computed_where_launches_take_longer() {
         let drawn = "00.1 0..1 00.1";
         let few = [(0, Rect::at(0, 0, 30, 20)), (1, Rect::at(0, 30, 30, 10))];
-        assert_eq!(over_land(drawn, 10, 1.0), few);
-        let many = over_land(drawn, 1000, 1e-9);
+        assert_eq!(over_land(drawn, 10, 1e6), few);
+        let many = over_land(drawn, 1000, 10.0);
         assert_eq!(many.len(), 4, "{many:?}");
         assert_eq!(many.iter().map(|(_, rect)| rect.area()).sum::<usize>(), 8_000_000);
     }
 
     #[test]
-    fn blocks_of_others_are_never_computed_and_land_once() {
-        let all = over_land("0.1. 1.0. 0.1.", 10, 1.0);
-        for (i, (rank, rect)) in all.iter().enumerate() {
-            assert!(all[..i].iter().all(|(_, other)| both(*rect, *other).is_empty()), "{all:?}");
-            assert!(*rank < 2);
-        }
-        assert_eq!(all.len(), 6, "{all:?}");
+    fn land_is_computed_once() {
+        let cross = [(0, Rect::at(0, 10, 30, 10)), (1, Rect::at(10, 0, 10, 10)), (1, Rect::at(10, 20, 10, 10))];
+        assert_eq!(over_land(".0.. 1.1. .0..", 10, 1e6), cross);
+    }
+
+    #[test]
+    fn blocks_of_others_are_not_computed_and_no_rank_meets_new_ones() {
+        assert_eq!(over_land("0.1. 1.0. 0.1.", 10, 1e6).len(), 6);
+        // Joined, those of rank 0 would read pixels of rank 1, which each of them does only in the second map.
+        assert_eq!(over_land("0...0 ..1.. .....", 10, 1e6).len(), 3);
+        assert_eq!(over_land("0..0 .1.. ....", 10, 1e6).len(), 2);
     }
 }

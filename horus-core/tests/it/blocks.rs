@@ -246,6 +246,16 @@ fn land_that_a_step_changes_is_named() {
                 "{told}"
             );
             assert_eq!(u.to_vec().unwrap().len(), PLANE.0 * PLANE.1);
+            // Land between blocks, which is computed with them.
+            s.place(BlockMap::new(PLANE, (PLANE.0, 11), [Some(0), None, Some(0)]).unwrap()).unwrap();
+            let column = Image::<i32>::index(&s, Shape::new(PLANE.0, PLANE.1, 1), Axis::Columns);
+            let (west, east) = (column.lt(11), column.ge(22));
+            let step = |u: &Image<f32>| west.select(u * 0.5, east.select(u * 0.25, 0.0));
+            let told = s.iterate(Image::constant(&s, PLANE, 5.0f32), 4, step).map(drop).unwrap_err().to_string();
+            assert!(told.contains("a step changes row 0, column 11 of image 0"), "{told}");
+            let kept = |u: &Image<f32>| west.select(u * 0.5, east.select(u * 0.25, u));
+            let done = s.iterate(Image::constant(&s, PLANE, 5.0f32), 4, kept).unwrap().state.to_vec().unwrap();
+            assert_eq!((done[0], done[15], done[30]), (0.3125, 5.0, 0.01953125));
         });
     }
 }
