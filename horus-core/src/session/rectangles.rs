@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::blocks::{BlockMap, both};
+use super::blocks::{BlockMap, both, turns};
 use crate::ir::graph::{Graph, Op};
 use crate::machine::{Machine, Profile};
 use crate::region::{Rect, needs};
@@ -15,6 +15,10 @@ use crate::shape::{Shape, Window};
 /// What rectangles of a plane take, in pixels of its nodes: each as long as its traffic with memory.
 pub(super) struct Work {
     plane: (usize, usize),
+    /// True, for rows and for columns, if they are a ring.
+    ring: [bool; 2],
+    /// The most rows and columns that are read around a result, on each side if on both alike.
+    reach: (usize, usize),
     /// The pixels of a node in whose time each rank launches one.
     launch: Vec<f64>,
     nodes: usize,
@@ -37,14 +41,12 @@ impl Work {
             let more = need.map_or((0, 0), |need| (need.rows.len().max(1) - 1, need.columns.len().max(1) - 1));
             *planes.entry(more).or_default() += node.shape.planes();
         }
+        let most = planes
+            .keys()
+            .fold((0, 0), |most: (usize, usize), more: &(usize, usize)| (most.0.max(more.0), most.1.max(more.1)));
+        let (reach, ring) = ((most.0.div_ceil(2), most.1.div_ceil(2)), turns(graph, plane));
         let launch = (0..=map.last_rank()).map(|rank| pixels(machine.of(rank))).collect();
-        Work { plane, launch, nodes: graph.nodes.len(), planes }
-    }
-
-    /// The most rows and columns that are read around a result, on each side if on both alike.
-    fn reach(&self) -> (usize, usize) {
-        let most = self.planes.keys().fold((0, 0), |most, more| (most.0.max(more.0), most.1.max(more.1)));
-        (most.0.div_ceil(2), most.1.div_ceil(2))
+        Work { plane, ring, reach, launch, nodes: graph.nodes.len(), planes }
     }
 
     /// That of a rectangle of a rank.
@@ -59,30 +61,28 @@ impl Work {
 }
 
 impl BlockMap {
-    /// The ranks of the blocks within a rectangle and so many rows and columns around it, which is beyond the edges
-    /// as on a ring.
-    fn ranks_within(&self, Rect { rows, columns }: Rect, (above, beside): (usize, usize)) -> BTreeSet<usize> {
-        let line = |w: Window, more: usize, n: usize, block: usize| -> BTreeSet<usize> {
-            let all = (w.start - more.cast_signed()..w.end + more.cast_signed()).take(n + 2 * more);
-            all.map(|at| at.rem_euclid(n.cast_signed()).unsigned_abs() / block).collect()
+    /// The ranks of the blocks within a rectangle and so many rows and columns around it.
+    fn ranks_within(&self, Rect { rows, columns }: Rect, Work { reach, ring, plane, .. }: &Work) -> BTreeSet<usize> {
+        let line = |w: Window, more: usize, n: usize, block: usize, ring: bool| -> BTreeSet<usize> {
+            let (more, length) = (more.cast_signed(), n.cast_signed());
+            let all = (w.start - more..w.end + more).filter(|at| ring || (0..length).contains(at));
+            all.map(|at| at.rem_euclid(length).unsigned_abs() / block).collect()
         };
-        let ((height, width), block) = (self.plane(), self.block());
-        let columns = line(columns, beside, width, block.1);
-        let across = width.div_ceil(block.1);
-        let rows = line(rows, above, height, block.0);
+        let (block, across) = (self.block(), plane.1.div_ceil(self.block().1));
+        let columns = line(columns, reach.1, plane.1, block.1, ring[1]);
+        let rows = line(rows, reach.0, plane.0, block.0, ring[0]);
         rows.iter().flat_map(|y| columns.iter().filter_map(move |x| self.ranks()[y * across + x])).collect()
     }
 
     /// The disjoint rectangles of all ranks, with land where that takes less work.
     pub(super) fn over_land(&self, work: &Work) -> Vec<(usize, Rect)> {
-        let reach = work.reach();
         let mut taken = self.ranks().to_vec();
         let mut all = self.rectangles();
         let mut joined = Vec::with_capacity(all.len());
         for rank in 0..=self.last_rank() {
             let own = all.extract_if(.., |(of, _)| *of == rank).map(|(_, rect)| rect).collect();
             let is_free = |hull: Rect, parts: &[Rect]| {
-                let others = |rect| self.ranks_within(rect, reach);
+                let others = |rect| self.ranks_within(rect, work);
                 let met = || parts.iter().flat_map(|rect| others(*rect)).collect::<BTreeSet<usize>>();
                 self.blocks_in(hull).all(|block| taken[block].is_none_or(|of| of == rank))
                     && others(hull).is_subset(&met())
@@ -144,7 +144,8 @@ mod tests {
         let ranks = drawn.chars().filter(|c| *c != ' ').map(|c| c.to_digit(10).map(|d| d as usize));
         let plane = (drawn.split(' ').count() * block, drawn.find(' ').unwrap() * block);
         let map = BlockMap::new(plane, (block, block), ranks).unwrap();
-        map.over_land(&Work { plane, launch: vec![launch; 2], nodes: 1, planes: BTreeMap::from([((2, 2), 1)]) })
+        let (launch, planes) = (vec![launch; 2], BTreeMap::from([((2, 2), 1)]));
+        map.over_land(&Work { plane, ring: [true, false], reach: (1, 1), launch, nodes: 1, planes })
     }
 
     #[test]
@@ -169,5 +170,8 @@ mod tests {
         // Joined, those of rank 0 would read pixels of rank 1, which each of them does only in the second map.
         assert_eq!(over_land("0...0 ..1.. .....", 10, 1e6).len(), 3);
         assert_eq!(over_land("0..0 .1.. ....", 10, 1e6).len(), 2);
+        // Rows are a ring.
+        assert_eq!(over_land("0...0 ..... ..1..", 10, 1e6).len(), 3);
+        assert_eq!(over_land("0...0 ..... ..1.. .....", 10, 1e6).len(), 2);
     }
 }
