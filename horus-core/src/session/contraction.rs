@@ -6,7 +6,9 @@
 //! pixels beyond an edge are constant and each pixel depends on one nearer to it, as in the mean of
 //! four neighbours: there the row sums of a product of many steps are less than 1.
 //!
-//! Sums are rounded, so factors near 1 are not told apart from 1, and a dependence must have some weight.
+//! Sums are rounded, so factors near 1 are not told apart from 1, and a dependence must have some weight. The
+//! bounds below are guesses with room for rounding: for lines of tens of thousands of pixels that depend on each other
+//! by no more than the least weight, they prove nothing.
 
 use crate::dtype::DType;
 use crate::ir::graph::{Graph, Node, NodeId, Op, Operand, ValueId};

@@ -10,6 +10,7 @@
 
 use std::cell::Cell;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use super::blocks::{At, BlockMap, Place, Routes, both, moved, turns};
 use super::engine::Engine;
@@ -26,6 +27,7 @@ use crate::error::{DeviceError, Error, Result};
 use crate::execute::{Failed, Outcome};
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
+use crate::machine::Machine;
 use crate::optimize::optimize_for;
 use crate::plan::movement::Load;
 use crate::plan::state::{Halo, Placement};
@@ -238,14 +240,16 @@ impl<'a> Steps<'a> {
         state: &Mutable,
         (body, kinds): (&Body, &'a [(Shape, DType)]),
         (map, now, once): (&'a BlockMap, &[ValueId], usize),
-        exactly: bool,
+        check: bool,
     ) -> Result<Steps<'a>, Unevaluated> {
         // Images of the state may be one image at first, and differ after a step.
         let slots: Vec<ValueId> = now.iter().map(|_| state.names.value()).collect();
         let graph = body.unrolled(&slots, once, false);
         // Relaxed, each block goes on with what the others have made.
-        let machine = session.engine().filter(|_| map.age().is_none() && !exactly).map(|engine| &engine.machine);
-        let rects = machine.map_or_else(|| map.rectangles(), |machine| map.over_land(&Work::new(&graph, map, machine)));
+        let machine = session.engine().filter(|_| map.age().is_none() && !check).map(|engine| &engine.machine);
+        let turns = turns(&graph, map.plane());
+        let joined = |machine: &Arc<Machine>| map.over_land(&Work::new(&graph, map, turns, machine));
+        let rects = machine.map_or_else(|| map.rectangles(), joined);
         let claim = {
             let nodes: Vec<_> = graph.nodes.iter().map(|n| (&n.op, &n.inputs, n.shape, n.dtype)).collect();
             claim("a loop in blocks", &(map, once, nodes, &graph.roots, &rects))
@@ -257,8 +261,7 @@ impl<'a> Steps<'a> {
             Some(Input { node, slot, of: slot.map_or(v, |i| now[i]), shape: n.shape, dtype: n.dtype })
         };
         let inputs = graph.iter().filter_map(input).collect();
-        let (device, turns) = (&*alone.1.device, turns(&graph, map.plane()));
-        let locals = Vec::new();
+        let (device, locals) = (&*alone.1.device, Vec::new());
         let mut all = Steps { session, device, alone, map, graph, inputs, kinds, rects, turns, locals };
         let mut own = alone.0.acquire();
         all.locals = (0..all.rects.len()).map(|c| all.local(&mut own, c)).collect();
@@ -384,7 +387,7 @@ impl<'a> Steps<'a> {
             moved.bytes += load.bytes;
         };
         let relaxed = self.map.age().is_some();
-        // What others need comes first, and is sent while the rest is computed. Relaxed, blocks see each other's results.
+        // Pixels that others need come first, and are sent while the rest is computed. Relaxed, blocks see each other's.
         let is_first = |c: &usize| relaxed || around.sent.values().flatten().any(|(h, _)| h / images == *c);
         let (first, rest): (Vec<usize>, Vec<usize>) = (0..self.locals.len()).partition(is_first);
         let bytes = |n: usize, rect: Rect| {
@@ -401,11 +404,7 @@ impl<'a> Steps<'a> {
                 let Some(local) = &self.locals[c] else { continue };
                 results[c] = self.compute(alone, local)?;
                 if relaxed {
-                    let own = || around.local.iter().filter(|((h, _), _)| h / images == c);
-                    let from = |h: usize| results[h / images].get(h % images);
-                    let mut frames = self.take_frames(alone, own().map(|(_, to)| to)).map_err(failed)?;
-                    self.session.copy_here(self.device, own(), &from, &mut frames)?;
-                    self.give_frames(alone, frames);
+                    self.copy_here(alone, &around, &results, |rectangle| rectangle == c)?;
                 }
             }
             if time % every == 0 && time.saturating_add(late_by) < times {
@@ -424,10 +423,7 @@ impl<'a> Steps<'a> {
                 break;
             }
             if !relaxed {
-                let here = around.local.iter().map(|(_, to)| to);
-                let mut frames = self.take_frames(alone, here).map_err(failed)?;
-                self.session.copy_here(self.device, &around.local, &from, &mut frames)?;
-                self.give_frames(alone, frames);
+                self.copy_here(alone, &around, &results, |_| true)?;
             }
             if time % every == 0 && time / every > age {
                 let messages = late.pop_front().flatten();
@@ -455,6 +451,24 @@ impl<'a> Steps<'a> {
             names.push(name);
         }
         Ok(names)
+    }
+
+    /// Copies the results of some rectangles into the frames of this rank.
+    fn copy_here(
+        &self,
+        alone: &mut Mutable,
+        around: &Routes,
+        results: &[Vec<Part>],
+        is_from: impl Fn(usize) -> bool,
+    ) -> Result<(), Unevaluated> {
+        let images = self.kinds.len();
+        let copies = || around.local.iter().filter(|((h, _), _)| is_from(h / images));
+        let frames = self.take_frames(alone, copies().map(|(_, to)| to));
+        let mut frames = frames.map_err(|source| self.session.in_blocks_failed(source))?;
+        let from = |h: usize| results[h / images].get(h % images);
+        self.session.copy_here(self.device, copies(), &from, &mut frames)?;
+        self.give_frames(alone, frames);
+        Ok(())
     }
 
     /// Fills frames, and the strips that receive the results, from the images of the session.

@@ -1,24 +1,22 @@
 //! The rectangles in which ranks compute their blocks: few, where computing land takes less time than launches.
 //!
 //! Each rectangle is a program with launches of its own, and computes again what its neighbours do around their
-//! edges. A rank therefore computes land between its blocks, too, where a larger rectangle takes less work and needs
-//! pixels of no other rank. What it computes there is used around it, but is no result.
+//! edges. A rank therefore computes land between its blocks, too, where a larger rectangle takes less work and, by its
+//! outline, needs pixels of no further rank. What it computes there is used around it, but is no result.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::blocks::{BlockMap, both, turns};
+use super::blocks::{BlockMap, both};
 use crate::ir::graph::{Graph, Op};
 use crate::machine::{Machine, Profile};
 use crate::region::{Rect, needs};
 use crate::shape::{Shape, Window};
 
-/// What rectangles of a plane take, in pixels of its nodes: each as long as its traffic with memory.
+/// The work of rectangles of a plane, in pixels of its nodes: each as long as its traffic with memory.
 pub(super) struct Work {
     plane: (usize, usize),
     /// True, for rows and for columns, if they are a ring.
     ring: [bool; 2],
-    /// The most rows and columns that are read around a result, on each side if on both alike.
-    reach: (usize, usize),
     /// The pixels of a node in whose time each rank launches one.
     launch: Vec<f64>,
     nodes: usize,
@@ -28,7 +26,7 @@ pub(super) struct Work {
 
 impl Work {
     /// That of a program whose results are of the plane's extent, or numbers.
-    pub(super) fn new(graph: &Graph<Op>, map: &BlockMap, machine: &Machine) -> Work {
+    pub(super) fn new(graph: &Graph<Op>, map: &BlockMap, ring: [bool; 2], machine: &Machine) -> Work {
         /// A number that is read and one that is written.
         const BYTES: f64 = 16.0;
         let plane = map.plane();
@@ -41,12 +39,14 @@ impl Work {
             let more = need.map_or((0, 0), |need| (need.rows.len().max(1) - 1, need.columns.len().max(1) - 1));
             *planes.entry(more).or_default() += node.shape.planes();
         }
-        let most = planes
-            .keys()
-            .fold((0, 0), |most: (usize, usize), more: &(usize, usize)| (most.0.max(more.0), most.1.max(more.1)));
-        let (reach, ring) = ((most.0.div_ceil(2), most.1.div_ceil(2)), turns(graph, plane));
         let launch = (0..=map.last_rank()).map(|rank| pixels(machine.of(rank))).collect();
-        Work { plane, ring, reach, launch, nodes: graph.nodes.len(), planes }
+        Work { plane, ring, launch, nodes: graph.nodes.len(), planes }
+    }
+
+    /// The most rows and columns that are read around a result, on each side if on both alike.
+    fn reach(&self) -> (usize, usize) {
+        let most = self.planes.keys().fold((0, 0), |most, more| (more.0.max(most.0), more.1.max(most.1)));
+        (most.0.div_ceil(2), most.1.div_ceil(2))
     }
 
     /// That of a rectangle of a rank.
@@ -62,13 +62,14 @@ impl Work {
 
 impl BlockMap {
     /// The ranks of the blocks within a rectangle and so many rows and columns around it.
-    fn ranks_within(&self, Rect { rows, columns }: Rect, Work { reach, ring, plane, .. }: &Work) -> BTreeSet<usize> {
+    fn ranks_within(&self, Rect { rows, columns }: Rect, work: &Work) -> BTreeSet<usize> {
         let line = |w: Window, more: usize, n: usize, block: usize, ring: bool| -> BTreeSet<usize> {
             let (more, length) = (more.cast_signed(), n.cast_signed());
             let all = (w.start - more..w.end + more).filter(|at| ring || (0..length).contains(at));
             all.map(|at| at.rem_euclid(length).unsigned_abs() / block).collect()
         };
-        let (block, across) = (self.block(), plane.1.div_ceil(self.block().1));
+        let (Work { plane, ring, .. }, reach, block) = (work, work.reach(), self.block());
+        let across = plane.1.div_ceil(block.1);
         let columns = line(columns, reach.1, plane.1, block.1, ring[1]);
         let rows = line(rows, reach.0, plane.0, block.0, ring[0]);
         rows.iter().flat_map(|y| columns.iter().filter_map(move |x| self.ranks()[y * across + x])).collect()
@@ -100,7 +101,7 @@ impl BlockMap {
 /// Joins two rectangles, and all that their hull touches, where that hull is free and takes less work; until no pair of
 /// near ones is left.
 fn together(mut all: Vec<Rect>, is_free: impl Fn(Rect, &[Rect]) -> bool, work: impl Fn(Rect) -> f64) -> Vec<Rect> {
-    /// Further rectangles, row by row, that are tried with one.
+    /// Further rectangles, row by row, that are tried with one: a guess, so that a thousand take no time that counts.
     const NEAR: usize = 16;
     let mut before = usize::MAX;
     while all.len() < before {
@@ -145,7 +146,7 @@ mod tests {
         let plane = (drawn.split(' ').count() * block, drawn.find(' ').unwrap() * block);
         let map = BlockMap::new(plane, (block, block), ranks).unwrap();
         let (launch, planes) = (vec![launch; 2], BTreeMap::from([((2, 2), 1)]));
-        map.over_land(&Work { plane, ring: [true, false], reach: (1, 1), launch, nodes: 1, planes })
+        map.over_land(&Work { plane, ring: [true, false], launch, nodes: 1, planes })
     }
 
     #[test]
