@@ -133,8 +133,9 @@ def scales(d, friction, b):
 
 
 def left(depth):
-    """Of sunlight in water of type IA."""
-    return 0 if depth > 200 else 0.62 * exp(-depth / 0.6) + 0.38 * exp(-depth / 20)
+    """Of sunlight in water of type IB, POP's default: `jerlov_water_type = 3` in sw_absorption.F90 of POP 2, with the numbers of Paulson
+    and Simpson (1977), table 2."""
+    return 0 if depth > 200 else 0.67 * exp(-depth / 1.0) + 0.33 * exp(-depth / 17)
 
 
 class Column:
@@ -331,7 +332,8 @@ v = 0.3 * np.exp(-deep / 90) * np.cos(0.5 * x - y) + 0.02 * np.sin(0.9 * z + y)
 x_stress, y_stress = 1.2e-4 * np.sin(0.9 * x[0] + 0.4 * y[0] + 0.3), 0.8e-4 * np.cos(0.7 * y[0] - 0.2 * x[0])
 weak = np.select([x[0] > 3, x[0] == 1], [0.04, -1.0], 1.0)
 heat, salt = 4e-5 * weak * np.sin(1.1 * x[0] + 0.8 * y[0] + 1), 5e-7 * weak * np.cos(x[0] + 2 * y[0])
-sunlight = 5e-5 * abs(weak) * np.clip(np.sin(0.6 * x[0] - 0.5 * y[0]), 0, None)
+# Negative in places: it counts in the buoyancy (`bldepth`), and heats no water (`add_sw_absorb`).
+sunlight = 5e-5 * abs(weak) * np.clip(np.sin(0.6 * x[0] - 0.5 * y[0]), -0.05, None)
 coriolis = 1.4e-4 * np.sin(np.radians(60 * (y[0] / 2 - 1) + x[0]))
 # No number where there is no water.
 dry = z >= floor

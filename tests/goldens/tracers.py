@@ -56,11 +56,14 @@ def sides(k, j, i):
 
 
 def light(depth):
-    return 0.0 if depth > 200 else 0.62 * np.exp(-depth / 0.6) + 0.38 * np.exp(-depth / 20)
+    """Of water of type IB, POP's default."""
+    return 0.0 if depth > 200 else 0.67 * np.exp(-depth / 1.0) + 0.33 * np.exp(-depth / 17)
 
 
 def step(before, now, vdc, flux, sun, interval):
     after = np.zeros((D, H, W))
+    # POP's add_sw_absorb.
+    sun = np.maximum(sun, 0)
     for j, i in np.ndindex(H, W):
         n = floor[j, i]
         if n == 0:

@@ -16,7 +16,7 @@
 //!   four corners, or for the depth of the boundary layer the largest of them; all cells have
 //!   the same area, which POP's mean allows to differ. Beyond the edges lie the cells at the edges.
 //! - *Surface*: the uppermost level, as in POP 2.1 (later versions average levels near the surface).
-//!   Stress is given at cells. Sunlight is absorbed by Jerlov's types of water.
+//!   Stress is given at cells. Sunlight is absorbed by Jerlov's types of water (`sw_absorb_frac`).
 //! - *Not here*: tides, Langmuir circulation, inertial waves, layers cut by the sea floor. Viscosity
 //!   stays at cells.
 
@@ -39,15 +39,15 @@ const CONVECTIVE: [(f64, f64); 2] = [(1.26, 8.38), (-28.86, 98.96)];
 const DEPTH_LIMITS: (f64, f64) = (0.7, 1.0);
 
 /// Jerlov's types of water, by how deep sunlight comes (Paulson and Simpson, 1977, J. Phys.
-/// Oceanogr. 7, 952-956).
+/// Oceanogr. 7, 952-956). The default is POP's, `jerlov_water_type = 3`.
 #[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WaterType {
     /// Clear
     I,
-    /// As POP by default
-    #[default]
+    /// Between I and IB
     Ia,
-    /// Between IA and II
+    /// Between IA and II, as POP by default
+    #[default]
     Ib,
     /// Coastal
     Ii,
@@ -116,7 +116,7 @@ pub struct Surface {
     pub heat: Field,
     /// In psu m/s.
     pub salt: Field,
-    /// Heat by sunlight, in degrees m/s.
+    /// Heat by sunlight, in degrees m/s. Below 0, it counts in the buoyancy but heats no water, as in POP.
     pub sunlight: Field,
     /// The Coriolis parameter, in 1/s: limits boundary layers under stable forcing by the depths of
     /// Ekman and of Monin and Obukhov.

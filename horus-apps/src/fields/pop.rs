@@ -129,7 +129,7 @@ struct Forcing {
     #[arg(long, value_name = "FILE")]
     salt: Option<PathBuf>,
 
-    /// Flux of heat by sunlight, in degrees m/s: an image (default: none)
+    /// Flux of heat by sunlight, in degrees m/s: an image (default: none); below 0 it heats no water
     #[arg(long, value_name = "FILE")]
     sunlight: Option<PathBuf>,
 

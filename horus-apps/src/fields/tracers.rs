@@ -218,7 +218,9 @@ impl Kpp {
             flux: flux.clone(),
             passing,
         };
-        let sunlight = [&self.light_below * &surface.sunlight, surface.sunlight.clone()];
+        // No water is cooled by light (`add_sw_absorb`).
+        let sunlight = surface.sunlight.max(0.0);
+        let sunlight = [&self.light_below * &sunlight, sunlight];
         [column(&mixing.of_heat, &surface.heat, Some(sunlight)), column(&mixing.of_salt, &surface.salt, None)]
     }
 }
