@@ -278,6 +278,22 @@ def test_series_of_arrays_and_files(tmp_path: Path) -> None:
         hi.series(paths, smooth, ahead=0)
 
 
+def test_with_one_ahead_a_result_comes_before_the_next_frame_is_taken(tmp_path: Path) -> None:
+    taken = 0
+
+    def camera() -> Any:
+        nonlocal taken
+        for frame in frames(5, np.uint8):
+            taken += 1
+            yield frame
+
+    for save in (None, lambda frame: tmp_path / "frame.png"):
+        taken = 0
+        for number, _ in enumerate(hi.series(camera(), lambda frame: frame, save=save, ahead=1)):
+            assert taken == number + 1
+        assert taken == 5
+
+
 def test_what_is_logged_goes_to_logging(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG, logger="horus_image"):
         with hi.session(device="cpu"):

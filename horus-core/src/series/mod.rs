@@ -150,6 +150,8 @@ where
 
     /// Limits the number of pictures in progress, from being taken from the inputs until their
     /// results are yielded (default: two for each thread of the session, plus three; at least one).
+    /// The default suits files. Of a camera, a result would come as many frames late: with 1, each
+    /// is yielded before the next picture is taken.
     pub fn ahead(mut self, pictures: usize) -> Self {
         self.bounds.pictures = Some(pictures);
         self
@@ -193,7 +195,8 @@ where
     /// Writes each result to the file that `name` makes of the picture's path, as
     /// [`Image::save_with`] does, when the series is iterated. Pictures without a path are named by
     /// their number, `000007`. The result of one picture must not depend on others, or on images of
-    /// the session: on several ranks, each may process pictures of its own.
+    /// the session: on several ranks, each may process pictures of its own, unless one is in progress at
+    /// a time ([`Series::ahead`]).
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};

@@ -13,8 +13,8 @@ use crate::shape::Shape;
 
 /// Evaluations whose results are still on the device: one computing, one downloading, one waiting.
 const IN_FLIGHT: usize = 3;
-/// On several ranks, pictures whose results are awaited: the same number on every rank, at every
-/// moment.
+/// On several ranks, pictures whose results are awaited, unless the program wants fewer in progress: the same number on
+/// every rank, at every moment.
 const IN_STEP: usize = 4;
 /// Pictures read concurrently before the size of the first is known.
 const UNKNOWN: usize = 2;
@@ -96,6 +96,11 @@ impl<R> Queue<R> {
         self.bounds.pictures.unwrap_or(2 * session.workers().threads() + IN_FLIGHT).max(1)
     }
 
+    /// On several ranks, the number of pictures whose results are awaited.
+    fn in_step(&self) -> usize {
+        self.bounds.pictures.map_or(IN_STEP, |pictures| pictures.clamp(1, IN_STEP))
+    }
+
     /// Bytes of pictures and results on the host; estimated for pictures being read.
     fn bytes(&self) -> usize {
         let size = |r: &Reading| match &r.picture {
@@ -113,7 +118,7 @@ impl<R> Queue<R> {
             return true;
         }
         // The work started by a rank must not depend on the pictures that it has read.
-        if session.ranks() > 1 && self.reading.is_empty() && self.begun.len() < IN_STEP {
+        if session.ranks() > 1 && self.reading.is_empty() && self.begun.len() < self.in_step() {
             return true;
         }
         let unknown = self.largest.is_none() && self.reading.iter().filter(|r| r.picture.is_none()).count() >= UNKNOWN;
@@ -154,7 +159,7 @@ impl<R> Queue<R> {
     /// Returns `true` if the next picture may be evaluated once it is available.
     pub(super) fn may_begin(&self, session: &Session) -> bool {
         if session.ranks() > 1 {
-            return self.begun.len() < IN_STEP;
+            return self.begun.len() < self.in_step();
         }
         let in_flight = self.begun.iter().filter(|b| !b.landed).count();
         let room = self.begun.is_empty() || self.bytes() <= self.bounds.bytes;

@@ -215,7 +215,8 @@ where
     /// Decides on the distribution of pictures, and processes them if each rank has its own.
     fn begin(setup: Setup<I, F, N>, observer: &mut Observer) -> Result<State<I, F, N>> {
         let Setup { session, mut inputs, make, open, bounds } = setup;
-        if session.ranks() == 1 {
+        // Outcomes of distributed pictures are known at the end, and some are taken before: too late for a camera.
+        if session.ranks() == 1 || bounds.pictures == Some(1) {
             return Ok(State::Together(Box::new(Pipeline::new(session, inputs, make, open, bounds))));
         }
         let alone = session.alone()?;

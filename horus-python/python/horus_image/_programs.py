@@ -135,7 +135,8 @@ def series(
     save : callable, optional
         The name of the file for the result of an input, written by another thread. Without it results are arrays.
     ahead : int, optional
-        Number of inputs that are read ahead, and of files that are written behind. On several ranks neither is done.
+        Number of inputs that are taken before they are computed, and of files that are being written. The default suits files. Of a camera,
+        a result would come as many frames late: with 1, each is yielded before the next input is taken, as it is on several ranks.
     threads : int, optional
         Threads that read and write.
     session : Session, optional
@@ -232,7 +233,7 @@ def _series(
                 name = _named(result, given, save)
                 result.start()
                 writing.append((name, pool.submit(result.save, name)))
-                while len(writing) > ahead:
+                while len(writing) >= ahead:
                     yield _written(writing.popleft())
             while writing:
                 yield _written(writing.popleft())
