@@ -221,6 +221,7 @@ pub mod io {
     #[doc(inline)]
     pub use horus_core::io::{
         Encoder, Format, Georeference, Metadata, Orientation, Picture, Saving, Sink, Target, save_all_to, save_to,
+        sizes_of,
     };
     #[doc(inline)]
     pub use horus_core::io::{FileInfo, FileTraffic, PictureReader, PictureWriter, RegionSink, RegionSource};

@@ -8,7 +8,7 @@ pub use crate::filters::{self, Footprint};
 pub use crate::image::{
     Colour, Ending, Image, Iterated, MovingWindow, Norm, Pixels, Rank, Taps, Until, Value, hough_line, watershed,
 };
-pub use crate::io::{AnyImage, Clipping, Compression, Depth, OpenOptions, SaveOptions, Scale, Scaling};
+pub use crate::io::{AnyImage, Clipping, Compression, Depth, Downsampling, OpenOptions, SaveOptions, Scale, Scaling};
 pub use crate::ops::components::Connectivity;
 pub use crate::ops::geometric::Interpolation;
 pub use crate::ops::neighbourhood::{Combine, Filter, Generalized, Reduce};

@@ -238,7 +238,7 @@ impl Image {
     }
 
     /// Evaluates the image and writes it to a file or a store, depending on the name.
-    #[pyo3(signature = (path, compression=None, tile=None, sizes=None))]
+    #[pyo3(signature = (path, compression=None, tile=None, sizes=None, resampling=None))]
     fn save(
         &self,
         py: Python<'_>,
@@ -246,8 +246,9 @@ impl Image {
         compression: Option<&str>,
         tile: Option<(usize, usize)>,
         sizes: Option<usize>,
+        resampling: Option<&str>,
     ) -> PyResult<()> {
-        let how = Written::named(compression, tile, sizes)?;
+        let how = Written::named(compression, tile, sizes, resampling)?;
         each!(&self.any, image => self.looked(py, || how.save(image, &path)))
     }
 

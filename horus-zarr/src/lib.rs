@@ -37,16 +37,14 @@ mod source;
 mod store;
 mod types;
 
-use std::any::Any;
 use std::path::Path;
 
-use horus_core::dispatch;
-use horus_core::dtype::{DType, Element};
+use horus_core::dtype::Element;
 use horus_core::error::{Error, Result};
 use horus_core::image::Image;
 use horus_core::io::{
-    AnyImage, Compression, FileInfo, PixelSize, RegionSink, RegionSource, channel_names, on_root, pixel_size,
-    pixel_size_of, save_all_to,
+    AnyImage, Compression, Downsampling, FileInfo, PixelSize, RegionSink, RegionSource, channel_names, on_root,
+    pixel_size, pixel_size_of, save_all_to, sizes_of,
 };
 use horus_core::session::Session;
 use horus_core::shape::Shape;
@@ -88,9 +86,13 @@ pub struct ZarrSaveOptions {
     pub shard: Option<[usize; 3]>,
     /// Compression of chunks.
     pub codec: ZarrCodec,
-    /// Number of sizes; 1 by default. Each is half as high and wide as the one before
-    /// ([`Image::pyramid_down`], rounded to the type of the image), and as deep.
+    /// Number of sizes; 1 by default. Each is half as high and wide as the one before, rounded up, and as deep, as those
+    /// of TIFF files ([`SaveOptions::sizes`](horus_core::io::SaveOptions::sizes)). The metadata says where their
+    /// pixels lie: size k has a scale of 2^k pixels and, of blocks, a translation of (2^k - 1) / 2 pixels.
     pub sizes: usize,
+    /// The pixels of smaller sizes, as in TIFF files
+    /// ([`SaveOptions::resampling`](horus_core::io::SaveOptions::resampling)).
+    pub resampling: Option<Downsampling>,
     /// The distance of levels, rows and columns in micrometres; by default that of the image
     /// ([`horus_core::io::pixel_size`]), if it has one.
     pub pixel: Option<[f64; 3]>,
@@ -98,7 +100,8 @@ pub struct ZarrSaveOptions {
 
 impl Default for ZarrSaveOptions {
     fn default() -> ZarrSaveOptions {
-        ZarrSaveOptions { chunk: [1, 512, 512], shard: None, codec: ZarrCodec::default(), sizes: 1, pixel: None }
+        let codec = ZarrCodec::default();
+        ZarrSaveOptions { chunk: [1, 512, 512], shard: None, codec, sizes: 1, resampling: None, pixel: None }
     }
 }
 
@@ -280,7 +283,7 @@ pub fn save<T: Element>(image: &Image<T>, path: impl AsRef<Path>, options: &Zarr
     let given = options.pixel.map(|sides| PixelSize::of(sides.map(Some)));
     let pixel = given.unwrap_or_else(|| pixel_size(image));
     // A wrong number is told with the path.
-    let levels = sizes(image, options.sizes.max(1));
+    let levels = sizes_of(image, options.sizes.max(1), options.resampling)?;
     let shapes: Vec<Shape> = levels.iter().map(Image::shape).collect();
     save_all_to(&levels, path, || {
         if options.sizes == 0 {
@@ -302,25 +305,12 @@ pub fn save<T: Element>(image: &Image<T>, path: impl AsRef<Path>, options: &Zarr
         let begun = begun.ok_or("rank 0 has no store")?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
         let channels = Channels { names: channel_names(image), dtype: T::TAG };
-        write_json(&begun.folder().join("zarr.json"), &store::group(&name, &shapes, pixel, &channels))?;
+        write_json(
+            &begun.folder().join("zarr.json"),
+            &store::group(&name, &shapes, options.resampling, pixel, &channels),
+        )?;
         begun.put()?;
         Ok(Vec::new())
     })?;
     moved.map(drop).map_err(failed)
-}
-
-/// An image in so many sizes, each half as high and wide as the one before and of its type.
-#[track_caller]
-fn sizes<T: Element>(image: &Image<T>, sizes: usize) -> Vec<Image<T>> {
-    /// The next smaller size of an image of pixels `P`, as one of `T`, which is the same type.
-    #[track_caller]
-    fn smaller<T: Element, P: Element>(image: &Image<T>, half: impl FnOnce(&Image<P>) -> Image<P>) -> Option<Image<T>> {
-        let image = (image as &dyn Any).downcast_ref()?;
-        (Box::new(half(image)) as Box<dyn Any>).downcast().ok().map(|image| *image)
-    }
-    let half = |image: &Image<T>| match T::TAG {
-        DType::Bool => smaller::<T, bool>(image, |mask| mask.convert::<f32>().pyramid_down().ge(0.5)),
-        dtype => dispatch!(dtype, P => smaller::<T, P>(image, |image| image.pyramid_down().convert::<P>())),
-    };
-    std::iter::successors(Some(image.clone()), half).take(sizes).collect()
 }

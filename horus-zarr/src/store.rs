@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use horus_core::dispatch;
 use horus_core::dtype::{DType, Pixel};
-use horus_core::io::PixelSize;
+use horus_core::io::{Downsampling, PixelSize};
 use horus_core::lengths::micrometres;
 use horus_core::shape::Shape;
 use serde_json::{Map, Value, json};
@@ -199,9 +199,26 @@ fn inside(path: &str) -> Option<PathBuf> {
     path.components().all(stays).then(|| path.to_owned())
 }
 
+/// Pixels of the first size from a pixel of each size to the next, along an axis that has so many pixels in the sizes: twice
+/// as many where it was halved, which an axis of a single pixel is not.
+fn steps(extents: impl Iterator<Item = usize>) -> Vec<f64> {
+    let mut steps = vec![1.0];
+    steps.extend(extents.scan(1.0, |step, extent| {
+        *step *= if extent > 1 { 2.0 } else { 1.0 };
+        Some(*step)
+    }));
+    steps
+}
+
 /// The metadata of an OME-Zarr image of this name in these sizes, which are its arrays `0`, `1` and
 /// so on, with the size of the pixels of the first.
-pub(crate) fn group(name: &str, sizes: &[Shape], pixel: Option<PixelSize>, channels: &Channels<'_>) -> Value {
+pub(crate) fn group(
+    name: &str,
+    sizes: &[Shape],
+    resampling: Option<Downsampling>,
+    pixel: Option<PixelSize>,
+    channels: &Channels<'_>,
+) -> Value {
     let first = sizes.first().copied().unwrap_or(Shape::new(0, 0, 1));
     let layout = Layout::of(first);
     let axis = |role: &Role| match (pixel, role) {
@@ -212,17 +229,28 @@ pub(crate) fn group(name: &str, sizes: &[Shape], pixel: Option<PixelSize>, chann
     };
     let axes: Vec<Value> = layout.roles().iter().map(axis).collect();
     let [depth, height, width] = pixel.map_or([1.0; 3], |size| size.sides());
-    let dataset = |(number, of): (usize, &Shape)| {
-        let scale = |role: &Role| match role {
-            Role::Level => depth,
-            Role::Row => height * (first.height as f64 / of.height as f64),
-            Role::Column => width * (first.width as f64 / of.width as f64),
-            Role::Time | Role::Channel => 1.0,
+    let rows = steps(sizes.iter().map(|size| size.height));
+    let columns = steps(sizes.iter().map(|size| size.width));
+    let dataset = |number: usize| {
+        let of_axes = |value: &dyn Fn(f64, f64) -> f64, other: f64| -> Vec<f64> {
+            let one = |role: &Role| match role {
+                Role::Level => value(depth, 1.0),
+                Role::Row => value(height, rows[number]),
+                Role::Column => value(width, columns[number]),
+                Role::Time | Role::Channel => other,
+            };
+            layout.roles().iter().map(one).collect()
         };
-        let scale: Vec<f64> = layout.roles().iter().map(scale).collect();
-        json!({"path": number.to_string(), "coordinateTransformations": [{"type": "scale", "scale": scale}]})
+        let scale = of_axes(&|side, step| side * step, 1.0);
+        let mut all = vec![json!({"type": "scale", "scale": scale})];
+        // A pixel lies in the middle of those that it stands for, or where the first of them lies.
+        let translation = of_axes(&|side, step| side * ((step - 1.0) / 2.0), 0.0);
+        if resampling != Some(Downsampling::Nearest) && translation.iter().any(|at| *at != 0.0) {
+            all.push(json!({"type": "translation", "translation": translation}));
+        }
+        json!({"path": number.to_string(), "coordinateTransformations": all})
     };
-    let datasets: Vec<Value> = sizes.iter().enumerate().map(dataset).collect();
+    let datasets: Vec<Value> = (0..sizes.len()).map(dataset).collect();
     let image = json!({"name": name, "axes": axes, "datasets": datasets});
     let mut ome = json!({"version": "0.5", "multiscales": [image]});
     if channels.names.len() == first.channels && channels.names.iter().any(|name| !name.is_empty()) {

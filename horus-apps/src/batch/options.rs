@@ -96,6 +96,11 @@ pub struct Options {
     #[arg(long, value_name = "N", value_parser = parse_count)]
     pub sizes: Option<NonZeroUsize>,
 
+    /// Pixels of smaller sizes, for each four: average, mode (the most frequent) or nearest (the first) (default: mode of
+    /// masks, of 32-bit integers, as labels are, and of indices of a colour table, average of others)
+    #[arg(long, value_name = "HOW", requires = "sizes")]
+    pub resampling: Option<Downsampling>,
+
     /// Side of a pixel of a Zarr store, in micrometres
     #[arg(long, value_name = "UM", value_parser = parse_side)]
     pub pixel_size: Option<f64>,
@@ -185,6 +190,7 @@ impl Options {
             quality: self.quality,
             clipping: self.clipping,
             sizes: self.sizes.map_or(1, NonZeroUsize::get),
+            resampling: self.resampling,
         }
     }
 

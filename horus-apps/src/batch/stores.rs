@@ -62,6 +62,7 @@ pub(crate) fn save(response: &Response, path: &Path, options: &Options) -> Resul
         how.chunk = [1, side.get(), side.get()];
     }
     how.sizes = options.sizes.map_or(how.sizes, |sizes| sizes.get());
+    how.resampling = options.resampling;
     how.pixel = options.pixel_size.map(|side| [side; 3]);
     how.codec = horus_zarr::ZarrCodec::of(options.compression).map_err(|cause| Error::write(path, cause))?;
     response.save_store(path, &how)

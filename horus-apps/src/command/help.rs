@@ -174,9 +174,10 @@ picture lies, and crops, resized, mirrored and turned pictures where their pixel
 warning. Pixels of a TIFF file with a colour table are the indices of one channel; the table is kept in TIFF and PNG files while pixels are only cut out, mirrored, turned or
 sampled (`resize 512 512 nearest`), not computed.
 
-**Sizes.** `--sizes 5` writes a TIFF file as a cloud optimized GeoTIFF, or a Zarr store as a pyramid: each size is half as high and wide as the one before. Those of a TIFF file are means of the
-pixels that are not missing, or, with a colour table, one pixel of four; those of `.ome.tif` belong to their pages. With `--compression deflate` and `--tile 512`: `horus in.tif out.tif --sizes 5
---tile 512 --compression deflate`.
+**Sizes.** `--sizes 5` writes a TIFF file as a cloud optimized GeoTIFF, or a Zarr store as a pyramid: each size is half as high and wide as the one before, rounded
+up, and has a pixel for each block of two rows and two columns. `--resampling average` takes the mean of a block, of its pixels that are not missing, `mode` its most frequent value, and `nearest`
+its first pixel. By default masks, images of 32-bit integers, as labels are, and indices of a colour table have modes, others averages. The sizes of `.ome.tif` belong to its pages. With
+`--compression deflate` and `--tile 512`: `horus in.tif out.tif --sizes 5 --tile 512 --compression deflate`.
 
 **Size of pixels.** Zarr stores, OME-TIFF files (`--volume` reads their levels and channels, `--page` a time), TIFF files with a resolution per centimetre and PNG files with one per metre give it,
 results keep it, and stores, `.ome.tif`, `.tif` and `.png` have it again; other formats have none, which is told once. `gauss 2.5um` is a Gaussian of that width, also where

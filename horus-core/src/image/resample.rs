@@ -101,7 +101,7 @@ impl<T: Pixel> Image<T> {
     #[doc(alias("pyrDown", "pyramid_reduce"))]
     #[track_caller]
     pub fn pyramid_down(&self) -> Image<T::Linear> {
-        self.separable(&Filter::row(BINOMIAL), &Filter::column(BINOMIAL)).every_other()
+        self.separable(&Filter::row(BINOMIAL), &Filter::column(BINOMIAL)).every_other([0; 2])
     }
 
     /// The image twice as high and wide, as the level of a pyramid below it, of `height x width` pixels: zeros between the
@@ -134,24 +134,46 @@ impl<T: Pixel> Image<T> {
                 Shape::new(height, width, 1),
                 site,
             );
-            let spread = even.select(self.stepped(1 << 31, shape, site), T::ZERO);
+            let spread = even.select(self.stepped(1 << 31, [0; 2], shape, site), T::ZERO);
             let taps = BINOMIAL.map(|t| 2.0 * t);
             Ok(spread.separable(&Filter::row(taps), &Filter::column(taps)))
         })
     }
 }
 
-impl<T: Element> Image<T> {
-    /// Every other pixel of every other row, from the first on.
+/// Half as high and wide, rounded up: a pixel for each block of two rows and two columns, counted from the first. At an
+/// odd edge blocks have the pixels that there are.
+impl<T: Pixel> Image<T> {
+    /// The means of blocks, of the same type.
     #[track_caller]
-    pub(crate) fn every_other(&self) -> Image<T> {
-        let shape = Shape { height: self.height().div_ceil(2), width: self.width().div_ceil(2), ..self.shape() };
-        self.stepped(2 << 32, shape, Location::caller())
+    pub(crate) fn block_means(&self) -> Image<T> {
+        let (rows, columns) = (Lines::halved(self.height()), Lines::halved(self.width()));
+        let shape = Shape { height: rows.to, width: columns.to, ..self.shape() };
+        self.node_of_shape(Op::from(Resize { how: Resampling::Area, rows, columns }), shape, Location::caller())
     }
 
-    /// Pixel `step (y, x)` of the image for pixel `(y, x)`, `step` with 32 fractional bits.
-    fn stepped(&self, step: i64, shape: Shape, site: Site) -> Image<T> {
-        let map = Affine { xx: step, yy: step, ..Affine { xx: 0, xy: 0, x0: 0, yx: 0, yy: 0, y0: 0 } };
+    /// The most frequent values of blocks, the first of several.
+    #[track_caller]
+    pub(crate) fn block_modes(&self) -> Image<T> {
+        // Beyond an odd edge lie the pixels at the edge: each counts twice, and the first stays the first.
+        let [a, b, c, d] = [[0, 0], [0, 1], [1, 0], [1, 1]].map(|first| self.every_other(first));
+        let of_last = c.eq(&d).select(&c, &a);
+        let of_three = (b.eq(&c) | b.eq(&d)).select(&b, of_last);
+        (a.eq(&b) | a.eq(&c) | a.eq(&d)).select(&a, of_three)
+    }
+}
+
+impl<T: Element> Image<T> {
+    /// Every other pixel of every other row, from this row and column on, which are 0 or 1; as many as from 0 on.
+    #[track_caller]
+    pub(crate) fn every_other(&self, first: [i64; 2]) -> Image<T> {
+        let shape = Shape { height: self.height().div_ceil(2), width: self.width().div_ceil(2), ..self.shape() };
+        self.stepped(2 << 32, first.map(|at| at << 32), shape, Location::caller())
+    }
+
+    /// Pixel `step (y, x) + first` of the image for pixel `(y, x)`, both with 32 fractional bits.
+    fn stepped(&self, step: i64, [y0, x0]: [i64; 2], shape: Shape, site: Site) -> Image<T> {
+        let map = Affine { xx: step, xy: 0, x0, yx: 0, yy: step, y0 };
         self.node_of_shape(Op::Warp(map, Interpolation::Nearest, Border::Replicate.into()), shape, site)
     }
 }

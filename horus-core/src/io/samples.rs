@@ -4,9 +4,7 @@
 use super::{Scale, Scaling, StoredRange, StoredScale};
 use crate::dtype::{DType, Pixel};
 use crate::image::Image;
-use crate::ops::resize::Resampling;
 use crate::session::{Handle, Reduced};
-use crate::shape::Shape;
 
 /// The samples of a file as recorded values.
 pub(super) struct Recorded {
@@ -66,31 +64,34 @@ fn beside<T: Pixel>(value: T) -> T {
 
 /// The samples of an image half as high and wide, rounded up.
 #[track_caller]
-pub(super) fn smaller(samples: &Handle, shape: Shape, how: Reduced) -> Handle {
+pub(super) fn smaller(samples: &Handle, how: Reduced) -> Handle {
     #[track_caller]
-    fn of<T: Pixel>(samples: &Handle, Shape { height, width, .. }: Shape, how: Reduced) -> Handle {
-        let image = Image::<T>::from_handle(samples.clone());
-        let means = match how {
-            Reduced::Picked => image.every_other(),
-            Reduced::Means => image.resize(height, width, Resampling::Area),
+    fn of<T: Pixel>(image: &Image<T>, how: Reduced) -> Image<T> {
+        match how {
+            Reduced::Nearest => image.every_other([0; 2]),
+            Reduced::Mode => image.block_modes(),
+            Reduced::Means => image.block_means(),
             Reduced::MeansBut(missing) => {
                 let value = T::from_f64(missing);
                 let (known, value) = match missing {
-                    nan if nan.is_nan() => (image.eq(&image), value),
+                    nan if nan.is_nan() => (image.eq(image), value),
                     // No pixel has a value that the type does not hold.
                     other if T::DTYPE.is_float() || value.to_f64() == other => (image.ne(value), value),
-                    _ => return of::<T>(samples, Shape { height, width, channels: 1, depth: 1 }, Reduced::Means),
+                    _ => return image.block_means(),
                 };
-                let weights = known.convert::<f64>().resize(height, width, Resampling::Area);
-                let sums = known.select(image.convert::<f64>(), 0.0).resize(height, width, Resampling::Area);
+                let weights = known.convert::<f64>().block_means();
+                let sums = known.select(image.convert::<f64>(), 0.0).block_means();
                 let means = (sums / &weights).convert::<T>();
                 // No mean of known pixels is taken for a missing one.
                 weights.ge(0.5).select(means.eq(value).select(beside(value), means), value)
             }
-        };
-        means.handle().clone()
+        }
     }
-    crate::dispatch!(samples.dtype, T => of::<T>(samples, shape, how))
+    if samples.dtype == DType::Bool {
+        let mask = Image::<bool>::from_handle(samples.clone());
+        return of(&mask.convert::<f32>(), how).ge(0.5).handle().clone();
+    }
+    crate::dispatch!(samples.dtype, T => of(&Image::<T>::from_handle(samples.clone()), how).handle().clone())
 }
 
 /// Samples of integers of type `S`, rounded and saturated by the conversion.

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::memory::unwritable;
 use super::samples::{Recorded, smaller, unscaled};
-use super::{Clipping, Draft, Format, IN_MEMORY, SaveOptions, StoredScale, on_root};
+use super::{Clipping, Downsampling, Draft, Format, IN_MEMORY, SaveOptions, StoredScale, on_root};
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
@@ -74,31 +74,73 @@ impl Saving {
         draft.scale = scale;
         draft.counted = outside.as_ref().map(|outside| outside.held);
         let mut handles = vec![pixels];
-        if options.sizes > 1 {
-            // Scaled values stand for nothing that the file says.
-            let how = if scale == StoredScale::Not { reduced(image.handle(), stored)? } else { Reduced::Means };
-            for shape in &draft.sizes()[1..] {
-                handles.push(smaller(&handles[handles.len() - 1], *shape, how));
-            }
-        }
+        let of_scale = scale != StoredScale::Not;
+        add_sizes(&mut handles, options.sizes, || reduced(image.handle(), stored, of_scale, options.resampling))?;
         handles.extend(range.into_iter().flatten().chain(outside.map(|outside| outside.count)));
         Ok(Ok(Saving { draft, handles, grid: image.handle().grid.clone() }))
     }
 }
 
-/// The pixels of smaller sizes of an image, of which samples of type `stored` are saved: rank 0 knows the file.
-fn reduced(image: &Handle, stored: DType) -> Result<Reduced> {
+/// An image in so many sizes, the largest first, as [`SaveOptions::sizes`] and [`SaveOptions::resampling`] describe: for
+/// sinks of several sizes ([`save_all_to`](super::save_all_to)). Every rank passes the same.
+///
+/// ```
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+/// let row = Image::from_slice(&session, (1, 5), &[0.0f32, 1.0, 2.0, 3.0, 4.0]);
+/// let sizes = horus::io::sizes_of(&row, 3, None)?;
+/// assert_eq!(sizes[1].to_vec()?, [0.5, 2.5, 4.0]);
+/// assert_eq!(sizes[2].to_vec()?, [1.5, 4.0]);
+/// let labels = Image::from_slice(&session, (2, 2), &[7u32, 0, 9, 9]);
+/// assert_eq!(horus::io::sizes_of(&labels, 2, None)?[1].to_vec()?, [9]);
+/// # Ok::<(), horus_core::error::Error>(())
+/// ```
+///
+/// # Errors
+/// The error that the image carries; if the ranks cannot communicate.
+#[track_caller]
+pub fn sizes_of<T: Element>(image: &Image<T>, sizes: usize, resampling: Option<Downsampling>) -> Result<Vec<Image<T>>> {
+    image.look()?;
+    let mut handles = vec![image.handle().clone()];
+    add_sizes(&mut handles, sizes, || reduced(image.handle(), T::TAG, false, resampling))?;
+    Ok(handles.into_iter().map(Image::from_handle).collect())
+}
+
+/// Adds smaller sizes of samples to them, up to so many.
+#[track_caller]
+fn add_sizes(samples: &mut Vec<Handle>, sizes: usize, how: impl FnOnce() -> Result<Reduced>) -> Result<()> {
+    if sizes > 1 {
+        let how = how()?;
+        while samples.len() < sizes {
+            samples.push(smaller(&samples[samples.len() - 1], how));
+        }
+    }
+    Ok(())
+}
+
+/// The pixels of smaller sizes of an image, of which samples of type `stored` are saved, `scaled` or not: rank 0 knows
+/// the file that the image is from.
+fn reduced(image: &Handle, stored: DType, scaled: bool, wanted: Option<Downsampling>) -> Result<Reduced> {
+    match wanted {
+        Some(Downsampling::Mode) => return Ok(Reduced::Mode),
+        Some(Downsampling::Nearest) => return Ok(Reduced::Nearest),
+        None if image.dtype == DType::Bool => return Ok(Reduced::Mode),
+        // Scaled values stand for nothing that the file says, nor for labels.
+        _ if scaled => return Ok(Reduced::Means),
+        None if matches!(image.dtype, DType::I32 | DType::U32) => return Ok(Reduced::Mode),
+        _ => {}
+    }
     let told = on_root(&image.session, "choosing the pixels of smaller sizes", || {
         Ok(match image.grid.as_ref().map_or(Reduced::Means, |grid| grid.reduced(stored)) {
-            Reduced::Means => Vec::new(),
-            Reduced::Picked => vec![1],
             Reduced::MeansBut(missing) => missing.to_le_bytes().to_vec(),
+            Reduced::Mode if wanted.is_none() => vec![1],
+            _ => Vec::new(),
         })
     });
     let told = told?.map_err(Error::Lost)?;
     Ok(match (told.first_chunk(), &told[..]) {
         (Some(missing), _) => Reduced::MeansBut(f64::from_le_bytes(*missing)),
         (None, []) => Reduced::Means,
-        _ => Reduced::Picked,
+        _ => Reduced::Mode,
     })
 }

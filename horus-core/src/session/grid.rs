@@ -175,7 +175,7 @@ impl Grid {
     pub(crate) fn reduced(&self, stored: DType) -> Reduced {
         let reference = self.of.reference.as_ref().filter(|_| self.agreed && stored == self.of.dtype);
         match reference {
-            Some(reference) if self.picked && !reference.colours().is_empty() => Reduced::Picked,
+            Some(reference) if self.picked && !reference.colours().is_empty() => Reduced::Mode,
             Some(reference) => reference.missing().map_or(Reduced::Means, Reduced::MeansBut),
             None => Reduced::Means,
         }
@@ -237,6 +237,8 @@ pub(crate) enum Reduced {
     Means,
     /// Means of those that are not this value, which stands for missing ones.
     MeansBut(f64),
-    /// Every other one, of indices that have no means.
-    Picked,
+    /// The most frequent, of values that have no means.
+    Mode,
+    /// The first of four.
+    Nearest,
 }

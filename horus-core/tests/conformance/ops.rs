@@ -484,6 +484,14 @@ fn resizing() {
         let out = p.pixel_const(PixelOp::Add, resized, &[1.0]);
         conforms(&p.wanted(&[out]), &Place::some(), &format!("{} {dtype} {shape} to {to}", how.name()));
     }
+    for (dtype, shape) in DType::ALL.into_iter().zip(shapes.iter().cycle()) {
+        let (rows, columns) = (Lines::halved(shape.height), Lines::halved(shape.width));
+        let to = Shape { height: rows.to, width: columns.to, ..*shape };
+        let mut p = Program::default();
+        let a = p.source(image(*shape, dtype, 18));
+        let half = p.op(Op::from(Resize { how: Resampling::Area, rows, columns }), &[a], to, dtype);
+        conforms(&p.wanted(&[half]), &Place::some(), &format!("half of {dtype} {shape}"));
+    }
 }
 
 #[test]

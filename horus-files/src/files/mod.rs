@@ -23,7 +23,7 @@
 //! | fewer bits than a type has (PNG, TIFF, PNM, BMP) | scaled to the range of the type: white stays white | none |
 //! | size of a pixel (OME-XML, or a resolution per centimetre, of TIFF; a resolution per metre of PNG) | an attribute of the image ([`Metadata::pixel`]) | in OME-XML (`.ome.tif`), and as the resolution of TIFF and PNG files |
 //! | colour table | of PNG and BMP resolved, colours that are missing black; of TIFF, where it has a colour for each value, an attribute of the image, whose pixels are indices | in TIFF and PNG files of indices that were only picked |
-//! | smaller copies (TIFF) | [`OpenOptions::level`] | [`SaveOptions::sizes`] |
+//! | smaller copies (TIFF) | [`OpenOptions::level`] | [`SaveOptions::sizes`], [`SaveOptions::resampling`] |
 //! | axes and names of channels (OME-XML) | with [`OpenOptions::volume`]: levels, channels, and the time that the page selects; channels also without, of one level and time | in OME-XML |
 //! | other resolutions (JPEG, TIFF), description (TIFF) | dropped, with a warning when a picture is saved | none |
 //! | georeference (TIFF) | an attribute of the image | kept |
@@ -94,7 +94,7 @@ pub use load::{Means, Reserve};
 pub use metadata::Orientation;
 pub use notices::{HeldNotices, tell_once};
 pub use opened::Opened;
-pub use options::{Clipping, Depth, OpenOptions, SaveOptions, Scale, Scaling};
+pub use options::{Clipping, Depth, Downsampling, OpenOptions, SaveOptions, Scale, Scaling};
 pub use picture::{Allocate, IN_MEMORY, Metadata, Picture};
 pub use reader::{PictureReader, RegionSource};
 pub use target::{SPOOLED, Sink, Target, cause, same_file};

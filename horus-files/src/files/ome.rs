@@ -238,11 +238,22 @@ pub(super) fn pixel_size(source: &Source<'_>, options: &OpenOptions) -> Option<P
         let (Some(size), Some(((height, width), (rows, columns)))) = (found.filter(|_| !turned), both) else {
             return Ok(None);
         };
-        let fewer = |from: usize, to: usize| from as f64 / to.max(1) as f64;
-        let (down, across) = (fewer(height, rows), fewer(width, columns));
+        let [down, across] = apart([height, width], [rows, columns]);
         Ok(PixelSize::of([size.levels, Some(size.rows * down), Some(size.columns * across)]))
     };
     decode::guarded(read).ok().flatten()
+}
+
+/// Pixels of a page from a pixel of its smaller copy to the next, along axes of these extents: a power of two, if those are
+/// halves, rounded up as ours or down, of copies that have a pixel for each block. Of others, which cover the same area,
+/// the quotient.
+fn apart(page: [usize; 2], copy: [usize; 2]) -> [f64; 2] {
+    let times = |halved: fn(usize, u32) -> usize| (0..u32::BITS).find(|times| page.map(|n| halved(n, *times)) == copy);
+    match times(|n, times| n.div_ceil(1 << times)).or_else(|| times(|n, times| (n >> times).max(1))) {
+        // A single pixel is not halved.
+        Some(times) => page.map(|from| (1 << times).min(from.next_power_of_two()) as f64),
+        None => [page[0] as f64 / copy[0].max(1) as f64, page[1] as f64 / copy[1].max(1) as f64],
+    }
 }
 
 /// The size of pixels that the chunks of a PNG file tell which come before its pixels.
@@ -468,6 +479,16 @@ mod tests {
             "<?xml version=\"1.0\"?><!-- <Pixels/> --><ome:OME UUID=\"urn:uuid:1\"><Image><ome:Pixels {pixels}>{children}</ome:Pixels></Image></ome:OME>"
         );
         Ome::of(&xml).expect("OME-XML")
+    }
+
+    #[test]
+    fn copies_of_blocks_lie_powers_of_two_apart() {
+        assert_eq!(apart([37, 50], [10, 13]), [4.0, 4.0]);
+        assert_eq!(apart([37, 50], [9, 12]), [4.0, 4.0], "rounded down");
+        assert_eq!(apart([37, 50], [37, 50]), [1.0, 1.0]);
+        assert_eq!(apart([5, 1], [1, 1]), [8.0, 1.0]);
+        assert_eq!(apart([1000, 3], [250, 1]), [4.0, 4.0]);
+        assert_eq!(apart([300, 200], [100, 50]), [3.0, 4.0]);
     }
 
     #[test]

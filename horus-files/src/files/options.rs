@@ -1,6 +1,7 @@
 //! Options of reading and of saving.
 
 use std::fmt;
+use std::str::FromStr;
 
 use horus_base::shape::Region;
 
@@ -96,6 +97,39 @@ pub enum Clipping {
     Allow,
 }
 
+/// The pixel of a smaller size for a block of two rows and two columns, at an odd edge of those that there are. Names
+/// are GDAL's.
+///
+/// ```
+/// # use horus_files::files::Downsampling;
+/// assert_eq!("mode".parse(), Ok(Downsampling::Mode));
+/// assert_eq!("best".parse::<Downsampling>(), Err("average, mode or nearest".to_owned()));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Downsampling {
+    /// Their mean; of those that are not missing, where a value stands for missing ones.
+    Average,
+    /// The value that most of them have, else the first of those that most have: labels stay labels.
+    Mode,
+    /// The first: it lies where it lay, while the others lie in the middles of their blocks.
+    Nearest,
+}
+
+/// By its name in lower case.
+impl FromStr for Downsampling {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Downsampling, String> {
+        match name {
+            "average" => Ok(Downsampling::Average),
+            "mode" => Ok(Downsampling::Mode),
+            "nearest" => Ok(Downsampling::Nearest),
+            _ => Err("average, mode or nearest".to_owned()),
+        }
+    }
+}
+
 /// Options for saving an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SaveOptions {
@@ -114,9 +148,12 @@ pub struct SaveOptions {
     /// Treatment of values outside the range of the file.
     pub clipping: Clipping,
     /// Number of sizes of a TIFF file; 1 by default. Each is half as high and wide as the one before, rounded
-    /// up: the mean of its pixels, of those that are not missing, or, with a colour table, one of them. The file is
-    /// a cloud optimized GeoTIFF, in tiles (of 512x512 pixels by default): smaller sizes are its overviews.
+    /// up, with a pixel for each block of two rows and two columns, counted from the first; an axis of one pixel stays.
+    /// The file is a cloud optimized GeoTIFF, in tiles (of 512x512 pixels by default): smaller sizes are its overviews.
     pub sizes: usize,
+    /// The pixels of smaller sizes; by default [`Downsampling::Mode`] of masks, of images of `i32` and `u32`, as labels
+    /// are, and of indices of a colour table, and [`Downsampling::Average`] of others.
+    pub resampling: Option<Downsampling>,
 }
 
 impl Default for SaveOptions {
@@ -129,6 +166,7 @@ impl Default for SaveOptions {
             quality: None,
             clipping: Clipping::default(),
             sizes: 1,
+            resampling: None,
         }
     }
 }

@@ -90,8 +90,11 @@ impl Resampling {
 /// The lines, rows or columns, of a resized image, from line [`first`](Lines::first) on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lines {
-    /// Number of lines of the whole image.
+    /// Number of lines that the whole result covers.
     pub from: usize,
+    /// Number of lines of the whole image: as many, or fewer, so that the last line of the result covers some beyond
+    /// the edge, which have no weight.
+    pub of: usize,
     /// Number of lines of its whole result.
     pub to: usize,
     /// The first line here, 0 unless a region is computed. The image begins with the run of this
@@ -120,7 +123,14 @@ pub struct Runs {
 impl Lines {
     /// Resizing `from` lines to `to`.
     pub const fn new(from: usize, to: usize) -> Lines {
-        Lines { from, to, first: 0 }
+        Lines { from, of: from, to, first: 0 }
+    }
+
+    /// A line for each two of `of` lines, from the first on, and for the last if it is left over; a single line stays.
+    pub const fn halved(of: usize) -> Lines {
+        let to = of.div_ceil(2);
+        let from = if of > 1 { 2 * to } else { of };
+        Lines { from, of, to, first: 0 }
     }
 
     /// Lines of the image per line of the result.
@@ -148,18 +158,18 @@ impl Lines {
         if how == Resampling::Area {
             // Exact: the sums of a division must not touch a line that has no share.
             let (i, from, to) = (i as u128, self.from as u128, self.to as u128);
-            return (i * from / to) as usize..((i + 1) * from).div_ceil(to) as usize;
+            return (i * from / to) as usize..(((i + 1) * from).div_ceil(to) as usize).min(self.of);
         }
         let centre = (i as f64 + 0.5) * self.scale();
         if how == Resampling::Gaussian {
             let radius = self.smoothing().map_or(0, |(_, radius)| radius);
             let before = (centre - 0.5).floor();
             let start = (before - radius as f64).max(0.0) as usize;
-            return start..((before + radius as f64) as isize + 2).cast_unsigned().min(self.from);
+            return start..((before + radius as f64) as isize + 2).cast_unsigned().min(self.of);
         }
         // As Pillow rounds.
         let support = how.support() * self.widened();
-        (centre - support + 0.5).max(0.0) as usize..((centre + support + 0.5) as usize).min(self.from)
+        (centre - support + 0.5).max(0.0) as usize..((centre + support + 0.5) as usize).min(self.of)
     }
 
     /// The lines of the image that lines `need` of the result read.
@@ -222,9 +232,9 @@ impl Lines {
         let radius = (taps.len() / 2).cast_signed();
         for (line, share) in [(before, 1.0 - t), (before + 1, t)] {
             // Edges are repeated between smoothed lines and mirrored for smoothing.
-            let line = line.clamp(0, self.from.cast_signed() - 1);
+            let line = line.clamp(0, self.of.cast_signed() - 1);
             for (k, tap) in (-radius..).zip(taps) {
-                if let Some(at) = Border::default().map(line + k, self.from) {
+                if let Some(at) = Border::default().map(line + k, self.of) {
                     weights[at - start] += share * tap;
                 }
             }
@@ -255,7 +265,7 @@ impl ImageOperation for Resize {
     fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
         let [(shape, dtype)] = images(inputs)?;
         let fits = |lines: Lines, n: usize, of: usize| {
-            let inside = lines.first.checked_add(n).is_some_and(|end| end <= lines.to) && lines.from > 0;
+            let inside = lines.first.checked_add(n).is_some_and(|end| end <= lines.to) && lines.of > 0;
             inside && lines.reads(self.how, Window::whole(n)).end <= of.cast_signed()
         };
         let made = (output.0.depth, output.0.channels, output.1) == (shape.depth, shape.channels, dtype);
@@ -310,7 +320,9 @@ mod tests {
         [(1, 1), (1, 7), (7, 1), (2, 3), (3, 2), (8, 2), (9, 4), (5, 23), (40, 39), (100, 7), (1000, 1), (6, 6)];
 
     fn all() -> impl Iterator<Item = (Resampling, Lines)> {
-        Resampling::ALL.into_iter().flat_map(|how| SIZES.map(|(from, to)| (how, Lines::new(from, to))))
+        let resized = |how| SIZES.map(|(from, to)| (how, Lines::new(from, to)));
+        let halved = [1, 2, 5, 6, 37].map(|of| (Resampling::Area, Lines::halved(of)));
+        Resampling::ALL.into_iter().flat_map(resized).chain(halved)
     }
 
     #[test]
@@ -323,10 +335,10 @@ mod tests {
                 let of = format!("{} of {lines:?}: {run:?} {weights:?}", how.name());
                 assert!(run.start >= start && run.start + weights.len() >= end && !weights.is_empty(), "{of}");
                 (start, end) = (run.start, run.start + weights.len());
-                assert!(end <= lines.from, "{of}");
+                assert!(end <= lines.of, "{of}");
                 assert!((weights.iter().sum::<f64>() - 1.0).abs() < 1e-14, "{of}");
             }
-            assert_eq!((runs.runs[0].start, end), (0, lines.from), "{} of {lines:?}: to the edges", how.name());
+            assert_eq!((runs.runs[0].start, end), (0, lines.of), "{} of {lines:?}: to the edges", how.name());
         }
     }
 
@@ -358,6 +370,9 @@ mod tests {
         assert_eq!(weights(Resampling::Area, 5, 2, 1), (2, vec![0.2, 0.4, 0.4]));
         assert_eq!(weights(Resampling::Area, 2, 5, 2), (0, vec![0.5, 0.5]));
         assert_eq!(weights(Resampling::Area, 2, 5, 1), (0, vec![1.0]), "no pixel without a share");
+        let halved = Lines::halved(5).runs(Resampling::Area, Window::whole(3));
+        assert_eq!(halved.runs.iter().map(|run| run.start).collect::<Vec<_>>(), [0, 2, 4]);
+        assert_eq!(halved.weights, [0.5, 0.5, 0.5, 0.5, 1.0], "blocks from the first line on");
         assert_eq!(weights(Resampling::Gaussian, 3, 6, 1), (0, vec![0.75, 0.25]), "linear where it grows");
         let (start, cubic) = weights(Resampling::Cubic, 8, 16, 8);
         let want = [-0.0234375, 0.2265625, 0.8671875, -0.0703125];

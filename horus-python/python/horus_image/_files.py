@@ -69,6 +69,7 @@ def save(
     compression: str | None = None,
     tile: tuple[int, int] | None = None,
     sizes: int | None = None,
+    resampling: str | None = None,
     pixel_size: float | tuple[float, ...] | None = None,
 ) -> None:
     """Write an image, or an array, to a file in the format of its extension, or to a Zarr store (``.zarr``).
@@ -89,9 +90,11 @@ def save(
         Rows and columns of the tiles of a TIFF file (multiples of 16; by default it is in strips), or of the chunks of a store (by
         default 512 each).
     sizes : int, optional
-        Sizes of a store or of a TIFF file, 1 by default: each half as high and wide as the one before, rounded up. Those of a store are
-        smoothed; a TIFF file is a cloud optimized GeoTIFF, and has means, of pixels that are not missing, or one pixel of four where it has a
-        colour table.
+        Sizes of a store or of a TIFF file, 1 by default: each half as high and wide as the one before, rounded up, with a pixel for each block
+        of two rows and two columns, counted from the first. A TIFF file is a cloud optimized GeoTIFF.
+    resampling : {"average", "mode", "nearest"}, optional
+        The pixels of smaller sizes: the mean of a block, of pixels that are not missing; its most frequent value; or its first pixel. By
+        default the mode of masks, of ``int32`` and ``uint32``, as labels are, and of indices of a colour table, and the average of others.
     pixel_size : float or tuple of float, optional
         The side of a pixel in micrometres, or one for each axis of the image but channels; by default that of the image. Stores, OME-TIFF
         files (``.ome.tif``, with OME-XML) and, of rows and columns, TIFF and PNG files have it.
@@ -101,7 +104,7 @@ def save(
     OSError
         If the file cannot be written, or its format cannot hold the image.
     ValueError
-        If no compression has that name, or there is not a `pixel_size` for each axis.
+        If no compression or resampling has that name, or there is not a `pixel_size` for each axis.
 
     Examples
     --------
@@ -114,6 +117,8 @@ def save(
     (64, 128)
     >>> metadata = json.loads((path / "zarr.json").read_text())
     >>> metadata["attributes"]["ome"]["multiscales"][0]["datasets"][2]["coordinateTransformations"]
-    [{'type': 'scale', 'scale': [1.0, 1.0]}]
+    [{'type': 'scale', 'scale': [1.0, 1.0]}, {'type': 'translation', 'translation': [0.375, 0.375]}]
     """
-    asarray(image).save(path, compression=compression, tile=tile, sizes=sizes, pixel_size=pixel_size)
+    asarray(image).save(
+        path, compression=compression, tile=tile, sizes=sizes, resampling=resampling, pixel_size=pixel_size
+    )

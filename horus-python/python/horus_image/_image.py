@@ -76,13 +76,14 @@ class Image(Operators):
         compression: str | None = None,
         tile: tuple[int, int] | None = None,
         sizes: int | None = None,
+        resampling: str | None = None,
         pixel_size: float | tuple[float, ...] | None = None,
     ) -> None:
         """Evaluate the image and write a file or a store of it; see `horus_image.save`."""
         if pixel_size is not None and not os.fspath(path).lower().endswith((".zarr", ".tif", ".tiff", ".png")):
             raise ValueError("pixel_size: only Zarr stores, TIFF and PNG files have one")
         image = self if pixel_size is None else self.with_pixel_size(pixel_size)
-        image._core.save(os.fspath(path), compression, tile, sizes)
+        image._core.save(os.fspath(path), compression, tile, sizes, resampling)
 
     @property
     def pixel_size(self) -> tuple[float, ...] | None:

@@ -3,8 +3,9 @@
 use horus_core::dispatch;
 use horus_core::dtype::{DType, Pixel};
 use horus_core::image::Image;
+use horus_core::io::Downsampling;
 use horus_core::session::Session;
-use horus_core::shape::Shape;
+use horus_core::shape::{Axis, Shape};
 use horus_zarr::{ZarrCodec, ZarrOptions, ZarrSaveOptions, is_store, open, save};
 
 use super::{Folder, files, session};
@@ -75,36 +76,135 @@ fn masks_are_truth_values() {
     }
 }
 
+/// The attributes of a store.
+fn multiscale(path: &std::path::Path) -> serde_json::Value {
+    let metadata: serde_json::Value = serde_json::from_slice(&std::fs::read(path.join("zarr.json")).unwrap()).unwrap();
+    metadata["attributes"]["ome"]["multiscales"][0].clone()
+}
+
+/// Scale and translation of a size, of as many axes.
+fn placed(multiscale: &serde_json::Value, size: usize) -> [Vec<f64>; 2] {
+    let all = multiscale["datasets"][size]["coordinateTransformations"].as_array().unwrap();
+    let numbers = |kind: &str| -> Option<Vec<f64>> {
+        let found = all.iter().find(|one| one["type"] == kind)?;
+        Some(found[kind].as_array().unwrap().iter().map(|n| n.as_f64().unwrap()).collect())
+    };
+    let scale = numbers("scale").expect("a scale");
+    let translation = numbers("translation").unwrap_or_else(|| vec![0.0; scale.len()]);
+    [scale, translation]
+}
+
+/// Channels that hold the level, the row and the column of each pixel, in sizes: they are where the metadata says.
 #[test]
-fn sizes_are_those_of_a_pyramid() {
+fn pixels_of_sizes_lie_where_the_metadata_says() {
+    const SIDES: [f64; 3] = [2.0, 0.5, 0.25];
     let (session, folder) = (session(), Folder::new());
     let path = folder.at("sizes.zarr");
-    let image = Image::from_volume_fn(&session, 2, 37, 50, |z, y, x| ((z * 91 + y * 13 + x * 7) % 251) as u8);
-    let pixel = Some([2.0, 0.5, 0.25]);
-    let options = ZarrSaveOptions { sizes: 3, chunk: [1, 16, 16], pixel, ..ZarrSaveOptions::default() };
-    save(&image, &path, &options).unwrap();
-    let metadata = std::fs::read_to_string(path.join("zarr.json")).unwrap();
-    let metadata: serde_json::Value = serde_json::from_str(&metadata).unwrap();
-    let told = &metadata["attributes"]["ome"]["multiscales"][0];
-    let units: Vec<_> = told["axes"].as_array().unwrap().iter().map(|axis| axis["unit"].as_str()).collect();
-    assert_eq!(units, [Some("micrometer"); 3]);
-    // 37x50, 19x25 and 10x13 pixels of the same extent.
-    for (size, [height, width]) in [[37.0, 50.0], [19.0, 25.0], [10.0, 13.0]].into_iter().enumerate() {
-        let scale = &told["datasets"][size]["coordinateTransformations"][0]["scale"];
-        assert_eq!(*scale, serde_json::json!([2.0, 0.5 * (37.0 / height), 0.25 * (50.0 / width)]), "size {size}");
+    for (depth, height, width) in [(1, 37, 50), (3, 5, 37), (2, 1, 5), (1, 1, 1), (1, 64, 1)] {
+        for (resampling, name) in
+            [(None, "average"), (Some(Downsampling::Mode), "mode"), (Some(Downsampling::Nearest), "nearest")]
+        {
+            let [z, y, x] = [0, 1, 2].map(|axis| {
+                let place = move |z, y, x| [z, y, x][axis] as f64;
+                Image::from_volume_fn(&session, depth, height, width, place)
+            });
+            let image = Image::stack(&session, [&z, &y, &x], Axis::Channels);
+            let (chunk, pixel) = ([1, 16, 16], Some(SIDES));
+            let options = ZarrSaveOptions { sizes: 4, chunk, pixel, resampling, ..ZarrSaveOptions::default() };
+            save(&image, &path, &options).unwrap();
+            let told = multiscale(&path);
+            let axes: Vec<&str> =
+                told["axes"].as_array().unwrap().iter().map(|a| a["name"].as_str().unwrap()).collect();
+            let mut shape = image.shape();
+            for level in 0..4 {
+                let [scale, translation] = placed(&told, level);
+                let read = open(&session, &path, &ZarrOptions { level, ..ZarrOptions::default() }).unwrap();
+                let what = format!("{name}, size {level} of {depth}x{height}x{width}");
+                assert_eq!(read.shape(), shape, "{what}");
+                let pixels = read.convert::<f64>().to_array::<horus_core::ndarray::Ix4>().unwrap();
+                for ((k, y, x, c), value) in pixels.indexed_iter() {
+                    // Blocks that the edge cuts are means of fewer pixels.
+                    let side = 1 << level;
+                    let whole = [height, width].into_iter().zip([y, x]).all(|(n, i)| n == 1 || (i + 1) * side <= n);
+                    let Some(axis) = axes.iter().position(|axis| *axis == ["z", "y", "x"][c]) else { continue };
+                    // The mode of four different values is the first, and not in the middle.
+                    if !whole || (name == "mode" && level > 0) {
+                        continue;
+                    }
+                    let at = translation[axis] + [k, y, x][c] as f64 * scale[axis];
+                    assert_eq!(value * SIDES[c], at, "{what}: level {k}, row {y}, column {x}, axis {c}");
+                }
+                let of = |axis: &str| axes.iter().position(|a| *a == axis).map(|at| scale[at]);
+                let pixel = horus_core::io::PixelSize::of([of("z"), of("y"), of("x")]);
+                assert_eq!(horus_core::io::pixel_size(&read.convert::<f64>()), pixel, "{what}");
+                shape = Shape { height: shape.height.div_ceil(2), width: shape.width.div_ceil(2), ..shape };
+            }
+        }
     }
-    let nothing = ZarrSaveOptions { pixel: Some([1.0, 0.0, 1.0]), ..options };
-    let error = save(&image, folder.at("no.zarr"), &nothing).unwrap_err().to_string();
-    assert!(error.contains("a side of a pixel is 0 micrometres"), "{error}");
-    let mut expected = image;
-    for level in 0..3 {
-        let read = open(&session, &path, &ZarrOptions { level, ..ZarrOptions::default() }).unwrap();
-        assert_eq!(read.shape(), expected.shape());
-        assert_eq!(read.convert::<u8>().to_vec().unwrap(), expected.to_vec().unwrap(), "size {level}");
-        expected = expected.pyramid_down().convert::<u8>();
-    }
+    let [scale, translation] = {
+        let image = Image::from_fn(&session, 37, 5, |y, x| (y + x) as u8);
+        save(&image, &path, &ZarrSaveOptions { sizes: 3, ..ZarrSaveOptions::default() }).unwrap();
+        placed(&multiscale(&path), 2)
+    };
+    assert_eq!((scale, translation), (vec![4.0, 4.0], vec![1.5, 1.5]), "not 37 / 10 and 5 / 2");
     let error = open(&session, &path, &ZarrOptions { level: 3, ..ZarrOptions::default() }).unwrap_err().to_string();
     assert!(error.contains("size 3 requested, but it has 3"), "{error}");
+    let nothing = ZarrSaveOptions { pixel: Some([1.0, 0.0, 1.0]), ..ZarrSaveOptions::default() };
+    let error = save(&Image::<u8>::zeros(&session, (2, 2)), folder.at("no.zarr"), &nothing).unwrap_err().to_string();
+    assert!(error.contains("a side of a pixel is 0 micrometres"), "{error}");
+}
+
+/// The pixels of the next size, from the definition: the values of each block, row by row.
+fn blocks<T: Copy, R>(pixels: &[T], (height, width): (usize, usize), of: impl Fn(&[T]) -> R) -> Vec<R> {
+    let block = |y: usize, x: usize| {
+        let rows = (2 * y)..(2 * y + 2).min(height);
+        let values: Vec<T> =
+            rows.flat_map(|y| (2 * x..(2 * x + 2).min(width)).map(move |x| pixels[y * width + x])).collect();
+        of(&values)
+    };
+    (0..height.div_ceil(2))
+        .flat_map(|y| (0..width.div_ceil(2)).map(move |x| (y, x)))
+        .map(|(y, x)| block(y, x))
+        .collect()
+}
+
+/// The most frequent value, the first of several.
+fn mode<T: Copy + PartialEq>(values: &[T]) -> T {
+    let count = |value: &T| values.iter().filter(|v| *v == value).count();
+    let most = values.iter().map(count).max().unwrap();
+    *values.iter().find(|value| count(value) == most).unwrap()
+}
+
+#[test]
+fn sizes_of_pictures_are_means_and_those_of_labels_and_masks_are_modes() {
+    fn second<T: horus_core::dtype::Element>(image: &Image<T>, resampling: Option<Downsampling>) -> Vec<f64> {
+        let folder = Folder::new();
+        let path = folder.at("sizes.zarr");
+        let options = ZarrSaveOptions { sizes: 2, chunk: [1, 16, 16], resampling, ..ZarrSaveOptions::default() };
+        save(image, &path, &options).unwrap();
+        let read = open(image.session(), &path, &ZarrOptions { level: 1, ..ZarrOptions::default() }).unwrap();
+        read.convert::<f64>().to_vec().unwrap()
+    }
+    let session = session();
+    let of = (37, 51);
+    let value = |y: usize, x: usize| (y / 3 * 7 + x / 2 * 3 + y * x % 3) % 5 * 50;
+    let pixels: Vec<f64> = (0..of.0 * of.1).map(|i| value(i / of.1, i % of.1) as f64).collect();
+    let mean = |block: &[f64]| block.iter().sum::<f64>() / block.len() as f64;
+    let rounded = |block: &[f64]| mean(block).round_ties_even();
+    let (means, modes) = (blocks(&pixels, of, rounded), blocks(&pixels, of, mode));
+    let firsts = blocks(&pixels, of, |block| block[0]);
+    let image = Image::from_fn(&session, of.0, of.1, |y, x| value(y, x) as f64);
+    let (byte, labels) = (image.convert::<u8>(), image.convert::<i32>());
+    assert_eq!(second(&image, None), blocks(&pixels, of, mean));
+    assert_eq!(second(&byte, None), means);
+    assert_eq!(second(&labels, None), modes);
+    assert_eq!(second(&image.convert::<u32>(), None), modes);
+    assert_eq!(second(&labels, Some(Downsampling::Average)), means);
+    assert_eq!(second(&byte, Some(Downsampling::Mode)), modes);
+    assert_eq!(second(&byte, Some(Downsampling::Nearest)), firsts);
+    let mask: Vec<f64> = pixels.iter().map(|v| f64::from(u8::from(*v > 90.0))).collect();
+    assert_eq!(second(&image.gt(90.0), None), blocks(&mask, of, mode));
+    assert_eq!(second(&image.gt(90.0), Some(Downsampling::Nearest)), blocks(&mask, of, |block| block[0]));
 }
 
 #[test]

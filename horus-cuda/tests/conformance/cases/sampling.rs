@@ -164,8 +164,8 @@ fn resizes() -> Vec<Case> {
             all.push(case(name, Kernel::from(kernel), vec![whole(image, dtype)], whole(to, dtype)));
         }
     }
-    let columns = Lines { from: 40, to: 90, first: 11 };
-    let part = Resize { how: Resampling::Lanczos, rows: Lines { from: 90, to: 60, first: 20 }, columns };
+    let columns = Lines { first: 11, ..Lines::new(40, 90) };
+    let part = Resize { how: Resampling::Lanczos, rows: Lines { first: 20, ..Lines::new(90, 60) }, columns };
     let (input, output) = (Shape::new(44, 30, 1), Shape::new(24, 50, 1));
     let mut strip = case(
         "resize of a strip of a part",
