@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -141,3 +142,49 @@ def test_the_size_of_pixels_of_sizes_that_others_wrote(tmp_path: Path) -> None:
             file.write(np.zeros(shape, np.uint8), subfiletype=1)
     sizes = [hi.open(tmp_path / "others.ome.tif", size=size).pixel_size for size in range(3)]
     assert sizes == [(0.5, 0.25), (1.0, 0.5), (2.0, 1.0)]
+
+
+def warnings(caplog: pytest.LogCaptureFixture, path: Path) -> list[str]:
+    """What is logged while a store is read, of which no chunk is where its metadata says."""
+    caplog.clear()
+    with caplog.at_level(logging.WARNING, logger="horus_image"):
+        pixels = hi.open(path)
+        assert not pixels[:2, :2].compute().any() and not pixels[:2].compute().any()
+    return [record.message for record in caplog.records if "fill value" in record.message]
+
+
+@pytest.mark.parametrize("separator", [".", "/"])
+@pytest.mark.parametrize("version", [2, 3])
+def test_chunks_that_lie_elsewhere_are_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, version: int, separator: str
+) -> None:
+    def store(name: str) -> tuple[Path, Any]:
+        path, kind = tmp_path / name, "v2" if version == 2 else "default"
+        keys = {"name": kind, "separator": separator}
+        array = zarr.create_array(
+            path, shape=(20, 30), chunks=(4, 5), dtype="u2", fill_value=0, zarr_format=version, chunk_key_encoding=keys
+        )
+        return path, array
+
+    path, array = store("sparse.zarr")
+    assert warnings(caplog, path) == [], "nothing is stored"
+    array[16:, 20:] = 3
+    assert warnings(caplog, path) == [], "little is stored"
+
+    path, array = store("other.zarr")
+    array[:] = 7
+    metadata = path / (".zarray" if version == 2 else "zarr.json")
+    text = json.loads(metadata.read_text())
+    other = {".": "/", "/": "."}[separator]
+    if version == 2:
+        # Without it, it is ".".
+        text.pop("dimension_separator", None)
+        if separator == ".":
+            text["dimension_separator"] = other
+    else:
+        text["chunk_key_encoding"]["configuration"]["separator"] = other
+    metadata.write_text(json.dumps(text))
+    [told] = warnings(caplog, path)
+    assert "other.zarr" in told, told
+    if (version, separator) == (2, "/"):
+        assert "like 0.0" in told and "there is 0/0" in told and "dimension_separator" in told, told

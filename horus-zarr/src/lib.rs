@@ -26,10 +26,12 @@
 //! | types | those of Horus, and bool as 0 and 1 | those of Horus, and bool |
 //! | codecs | bytes of both orders, transpose, gzip, zlib, zstd, crc32c, shards | none, gzip or zstd, in shards or not |
 //!
-//! An absent chunk holds the fill value, as specified; one that is truncated or cannot be decoded
+//! An absent chunk holds the fill value, as specified; where only files of other names are in place of chunks, a warning
+//! says so. A chunk that is truncated or cannot be decoded
 //! is an error that names its file. Only rank 0 reads and writes, and all ranks return the same
 //! result.
 
+mod astray;
 mod layout;
 mod place;
 mod sink;

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use horus_core::dtype::DType;
@@ -21,6 +21,7 @@ use zarrs::filesystem::FilesystemStore;
 use zarrs::plugin::{ExtensionName, ZarrVersion};
 use zarrs::storage::storage_adapter::performance_metrics::PerformanceMetricsStorageAdapter;
 
+use crate::astray::chunk_of_another_name;
 use crate::layout::{Layout, Place, Role, copy, count};
 use crate::store::metadata_of;
 use crate::types::{dtype_named, supported};
@@ -45,6 +46,10 @@ pub(crate) struct ArraySource {
     /// Extents of the unit of decoding.
     chunk: Vec<u64>,
     opened: Stamp,
+    /// Bytes read when it was opened; more, if a chunk was found.
+    of_metadata: usize,
+    /// Chunks of other names were looked for.
+    looked: AtomicBool,
     chunks: AtomicU64,
 }
 
@@ -95,8 +100,26 @@ impl ArraySource {
         if file.iter().zip(&chunk).any(|(file, chunk)| file % chunk != 0) {
             return Err(format!("shards of {file:?} samples are not made of whole chunks of {chunk:?}"));
         }
-        let chunks = AtomicU64::new(0);
-        Ok(ArraySource { folder: folder.to_owned(), array, storage, layout, dtype, file, chunk, opened, chunks })
+        let (folder, chunks, looked) = (folder.to_owned(), AtomicU64::new(0), AtomicBool::new(false));
+        let of_metadata = storage.bytes_read();
+        Ok(ArraySource { folder, array, storage, layout, dtype, file, chunk, opened, of_metadata, looked, chunks })
+    }
+
+    /// Warns, once, if no chunk was found and files lie in their place: pixels that are there would be the fill value.
+    fn warn_of_chunks_astray(&self) {
+        if self.storage.bytes_read() > self.of_metadata || self.looked.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let key = self.array.chunk_key(&vec![0; self.array.dimensionality()]);
+        if let Some(found) = chunk_of_another_name(&self.folder, key.as_str()) {
+            let lacks = found.contains('/') && !key.as_str().contains('/') && self.folder.join(".zarray").exists();
+            let hint = if lacks { "; its .zarray may lack `\"dimension_separator\": \"/\"`" } else { "" };
+            let folder = self.folder.display();
+            horus_core::warn!(
+                "{folder}: its chunks are read as the fill value: none has a name like {key}, as its metadata says, but \
+                 there is {found}{hint}"
+            );
+        }
     }
 
     /// The chunks that hold `part` of the array.
@@ -265,6 +288,7 @@ impl RegionSource for ArraySource {
         })?;
         // Absent chunks are no error, so chunks removed meanwhile would be read as the fill value.
         if Stamp::of(&self.folder).is_ok_and(|now| now == self.opened) {
+            self.warn_of_chunks_astray();
             Ok(())
         } else {
             Err("it was replaced or changed since it was opened: open it again".into())
