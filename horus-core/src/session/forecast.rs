@@ -32,9 +32,9 @@ impl Session {
         let mut setting = self.setting(engine, Partition::equal(ranks));
         if let Some(named) = &named {
             let unified = named.of(0).is_unified();
-            // Devices of one host exchange memory; hosts exchange messages.
-            (setting.unified, setting.direct) = (unified, !unified && (2..=on_each_host).contains(&ranks));
-            (setting.capacity, setting.machine) = (None, Arc::new(named.clone()));
+            // NCCL connects the GPUs of all ranks, within a host and between hosts.
+            (setting.unified, setting.direct) = (unified, !unified && ranks > 1);
+            (setting.capacity, setting.machine) = (None, Arc::new(named.packed(ranks, on_each_host)));
         }
         let residency = if setting.unified { Residency::Both } else { Residency::Host };
         let with = |fuse: bool| -> Result<Plan> {

@@ -5,7 +5,7 @@ use crate::comm::Communicator;
 use crate::host::Piece;
 use horus_base::error::DeviceError;
 
-/// Messages between the devices of ranks peer to peer, not through the host.
+/// Messages between the devices of ranks, on one host or several, not through the memory of hosts.
 pub trait Fabric {
     /// An identifier of this device, unique among all ranks; not 0.
     fn address(&self) -> u64;

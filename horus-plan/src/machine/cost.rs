@@ -147,7 +147,7 @@ impl Profile {
         }
     }
 
-    /// [`Profile::launch`] with part of its traffic in the host's memory (thesis, section 5.2.3):
+    /// [`Profile::launch`] with part of its traffic in the host's memory (thesis, section 5.5.1):
     /// the bus works in both directions, concurrently with memory, and with arithmetic that does not
     /// take longer than memory. Tiles of filters that reach further than a row cross the bus with all
     /// that lies around them.

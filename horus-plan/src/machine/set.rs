@@ -83,8 +83,10 @@ impl Machine {
         self.profiles.iter().all(Profile::is_unified)
     }
 
-    /// The slowest link for messages: see [`Profile::link`].
+    /// The slowest link for messages: see [`Profile::link`]. Devices of several hosts are as far
+    /// apart as their hosts.
     pub fn link(&self, direct: bool) -> Link {
+        let direct = direct && self.hosts.iter().all(|host| *host == self.hosts[0]);
         let mut links = self.profiles.iter().map(|p| p.link(direct));
         let first = links.next().unwrap_or_default();
         links.fold(first, Link::worse)

@@ -1,5 +1,5 @@
 //! Launches that use the host's memory in place of copies: the strategies Implicit and Hybrid of
-//! the thesis (sections 5.2.3 and 5.2.4).
+//! the thesis (sections 5.5.1 and 5.6).
 //!
 //! An image in the host's page-locked memory is read there, and a result is written to its
 //! requester's memory. That lasts for one plan: between plans such an image is on the host, and
