@@ -8,13 +8,14 @@ use horus::prelude::*;
 /// A chapter's name, and its programs.
 pub(crate) type Chapter = (&'static str, fn() -> Result<()>);
 /// All chapters that have programs.
-pub(crate) const CHAPTERS: [Chapter; 10] = [
+pub(crate) const CHAPTERS: [Chapter; 11] = [
     ("introduction", introduction),
     ("tutorial", tutorial),
     ("crate", twelve_lines),
     ("lazy", lazy),
     ("borders", borders),
     ("types", types),
+    ("own", own),
     ("tolerance", tolerance),
     ("machines", machines),
     ("tuning", tuning),
@@ -117,6 +118,31 @@ fn borders() -> Result<()> {
     assert_eq!(white.rotate(45.0, Interpolation::Bilinear).pixel((0, 0))?, 0.0);
     let mirrored = white.with_border(Border::Reflect101).rotate(45.0, Interpolation::Bilinear);
     assert!((mirrored.pixel((0, 0))? - 1.0).abs() < 1e-6);
+    Ok(())
+}
+
+fn own() -> Result<()> {
+    let session = Session::new()?;
+    let image = Image::worms(&session, 64, 96);
+    let knee = 0.5; // |v| if v < knee { v } else { knee + (v - knee) / 4.0 }
+    let soft = image.lt(knee).select(&image, (&image - knee) * 0.25 + knee);
+
+    let bytes = Image::from_fn(&session, 64, 96, |y, x| (y * x % 256) as u8);
+    let gamma: Vec<f32> = (0..256).map(|v| (v as f32 / 255.0).powf(0.45)).collect();
+    let bright = bytes.lookup(&gamma);
+
+    let y = Image::<f32>::index(&session, (64, 96), Axis::Rows);
+    let x = Image::<f32>::index(&session, (64, 96), Axis::Columns);
+    let vignette = ((y - 31.5).square() + (x - 47.5).square()) * -1e-4 + 1.0;
+    let shaded = &image * vignette;
+
+    let (values, softened) = (image.to_vec()?, soft.to_vec()?);
+    for (v, s) in values.iter().zip(&softened) {
+        let wanted = if *v < knee { *v } else { knee + (v - knee) / 4.0 };
+        assert!((s - wanted).abs() < 1e-6);
+    }
+    assert_eq!(bright.pixel((1, 51))?, gamma[51]);
+    assert!((shaded.pixel((0, 0))? - values[0] * (1.0 - 1e-4 * (31.5 * 31.5 + 47.5 * 47.5))).abs() < 1e-6);
     Ok(())
 }
 

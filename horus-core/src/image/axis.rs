@@ -70,6 +70,11 @@ impl FromIterator<Axis> for Axes {
 
 /// The pixels of a statistic: see [`Image::over`]. Axes ([`Axis`], or an array of several) and
 /// masks (`Image<bool>`).
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` selects no pixels",
+    label = "neither axes nor a mask",
+    note = "`over` takes an axis (`Axis::Rows`), an array of axes (`[Axis::Rows, Axis::Columns]`) or a mask (`image.gt(5)`)"
+)]
 pub trait Grouping<T: Pixel> {
     /// The groups, whose methods are the statistics.
     type Groups;
@@ -78,6 +83,7 @@ pub trait Grouping<T: Pixel> {
     fn groups(self, image: &Image<T>) -> Self::Groups;
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Pixel, A: Into<Axes>> Grouping<T> for A {
     type Groups = Over<T>;
 

@@ -37,6 +37,27 @@ impl<N> From<(N, N, N)> for PerAxis<N> {
     }
 }
 
+/// Whole numbers where a real number is meant: `gauss(2)` is `gauss(2.0)`.
+impl From<i32> for PerAxis<f64> {
+    fn from(all: i32) -> PerAxis<f64> {
+        PerAxis::All(all.into())
+    }
+}
+
+/// Whole numbers where real numbers are meant.
+impl From<(i32, i32)> for PerAxis<f64> {
+    fn from((y, x): (i32, i32)) -> PerAxis<f64> {
+        PerAxis::Plane(y.into(), x.into())
+    }
+}
+
+/// Whole numbers where real numbers are meant.
+impl From<(i32, i32, i32)> for PerAxis<f64> {
+    fn from((z, y, x): (i32, i32, i32)) -> PerAxis<f64> {
+        PerAxis::Volume(z.into(), y.into(), x.into())
+    }
+}
+
 impl<N: Copy> PerAxis<N> {
     /// The numbers for the depth, for rows and for columns of an image of some depth; `still` for
     /// axes without effect.

@@ -132,6 +132,7 @@ use crate::shape::{Border, Shape};
 ///
 /// Cloning copies the handle, not the pixels. Images are values: no operation changes its operands.
 #[doc(alias("Mat", "ndarray"))]
+#[must_use = "an image is only recorded: it is computed when it is read or saved"]
 #[derive(Clone)]
 pub struct Image<T: Element> {
     handle: Handle,
@@ -165,7 +166,7 @@ impl<T: Element> Image<T> {
     /// and morphology, whose default is [`Border::Reflect101`], in [`Image::pad`], and in
     /// operations that move pixels ([`Image::shift`], [`Image::rotate`], [`Image::affine`],
     /// [`Image::remap`]), whose default is [`Border::Constant`]`(0.0)`. Results have no border
-    /// mode: set it for each operation of a chain.
+    /// mode: set it for each operation of a chain. Operations that read nothing beyond the edge, such as `abs`, ignore it.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -177,7 +178,6 @@ impl<T: Element> Image<T> {
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[doc(alias("mode", "borderType"))]
-    #[must_use]
     pub fn with_border(&self, border: Border) -> Image<T> {
         Image { border: Some(border), ..self.clone() }
     }
@@ -212,7 +212,7 @@ impl<T: Element> Image<T> {
         self.shape().depth
     }
 
-    /// LevelRange, rows, columns and channels; of a failed image, as far as they are known.
+    /// Levels, rows, columns and channels; of a failed image, as far as they are known.
     pub fn shape(&self) -> Shape {
         self.handle.shape
     }

@@ -42,7 +42,6 @@ impl<T: Pixel> Image<T> {
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[doc(alias("tolerance", "approximate", "fftconvolve"))]
-    #[must_use]
     #[track_caller]
     pub fn within(&self, t: f64) -> Image<T> {
         let (call, dtype) = (Call::of("within"), T::Linear::TAG);

@@ -41,6 +41,7 @@ use crate::session::{Handle, Session};
 /// assert_eq!((&image / range).to_vec()?, [0.25, 0.5, 1.25]);
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
+#[must_use = "a value is only recorded: `get` computes it"]
 #[derive(Clone)]
 pub struct Value<V> {
     handle: Handle,

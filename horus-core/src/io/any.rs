@@ -27,6 +27,7 @@ use horus_base::lengths::PixelSize;
 /// assert_eq!(smooth.height(), picture.shape().height);
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
+#[must_use = "an image is only recorded: it is computed when it is read or saved"]
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum AnyImage {
@@ -166,7 +167,6 @@ impl AnyImage {
     }
 
     /// The image with pixels of this size, or of none that is known: see [`with_pixel_size`](super::with_pixel_size).
-    #[must_use]
     pub fn with_pixel_size(&self, size: Option<PixelSize>) -> AnyImage {
         AnyImage::from_handle(sized(self.handle(), size))
     }
@@ -186,7 +186,6 @@ impl AnyImage {
     /// assert_eq!(AnyImage::open(&session, &file)?.channel_names(), ["DAPI", "GFP", "RFP"]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
-    #[must_use]
     pub fn with_channel_names(&self, names: Vec<String>) -> AnyImage {
         let mut handle = self.handle().clone();
         handle.grid = Grid::with_names(handle.grid.as_ref(), names, handle.dtype);
@@ -418,6 +417,25 @@ impl Session {
     #[track_caller]
     pub fn open(&self, path: impl AsRef<Path>) -> Result<AnyImage> {
         AnyImage::open(self, path)
+    }
+
+    /// Reads a volume; see [`AnyImage::open_volume`].
+    ///
+    /// ```
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// # let folder = tempfile::tempdir().expect("a folder");
+    /// # let file = folder.path().join("cells.tif");
+    /// Image::from_volume_fn(&session, 5, 4, 3, |z, y, x| (z * y + x) as u8).save(&file)?;
+    /// assert_eq!(session.open_volume(&file)?.shape().depth, 5);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`AnyImage::open_volume`].
+    #[track_caller]
+    pub fn open_volume(&self, path: impl AsRef<Path>) -> Result<AnyImage> {
+        AnyImage::open_volume(self, path)
     }
 }
 

@@ -38,7 +38,6 @@ pub fn pixel_size<T: Element>(image: &Image<T>) -> Option<PixelSize> {
 
 /// The image with pixels of this size, or of none that is known; the same pixels. Every rank passes
 /// the same.
-#[must_use]
 pub fn with_pixel_size<T: Element>(image: &Image<T>, size: Option<PixelSize>) -> Image<T> {
     Image::from_handle(sized(image.handle(), size))
 }
