@@ -3,7 +3,7 @@
 use std::fmt;
 use std::panic::Location;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::dtype::DType;
 use crate::shape::Shape;
@@ -31,35 +31,39 @@ impl Call {
     }
 }
 
-/// The reader of messages: a programmer, or the user of a program, to whom a line of its source
-/// means nothing.
+/// The language in which messages name what their reader can change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub enum Audience {
-    /// Messages name source lines, and values in Rust (`Depth::Eight`). The default.
-    Programmer,
-    /// Messages name no source line, and options of the command line (`--depth 8`).
-    User,
+    /// Source lines, and values in Rust (`Depth::Eight`). The default.
+    Rust,
+    /// No source line, as it means nothing to the user of a program; options of the command line (`--depth 8`).
+    Command,
+    /// Arguments in Python (`depth=8`).
+    Python,
 }
 
-/// Set if [`Audience::set`] named users.
-static USERS: AtomicBool = AtomicBool::new(false);
+/// The audience of the process.
+static AUDIENCE: AtomicU8 = AtomicU8::new(Audience::Rust as u8);
 
 impl Audience {
     /// Makes this the audience of the process.
     pub fn set(self) {
-        USERS.store(self == Audience::User, Ordering::Relaxed);
+        AUDIENCE.store(self as u8, Ordering::Relaxed);
     }
 
     /// The audience of this process.
     pub fn now() -> Audience {
-        if USERS.load(Ordering::Relaxed) { Audience::User } else { Audience::Programmer }
+        let now = AUDIENCE.load(Ordering::Relaxed);
+        [Audience::Command, Audience::Python].into_iter().find(|known| *known as u8 == now).unwrap_or(Audience::Rust)
     }
 
-    /// The wording for this audience: in Rust or as options.
-    pub fn told<T>(self, rust: T, options: T) -> T {
+    /// The wording for this audience.
+    pub fn told<T>(self, rust: T, command: T, python: T) -> T {
         match self {
-            Audience::Programmer => rust,
-            Audience::User => options,
+            Audience::Rust => rust,
+            Audience::Command => command,
+            Audience::Python => python,
         }
     }
 }
@@ -70,8 +74,8 @@ pub struct At<S>(pub S);
 impl<S: fmt::Display> fmt::Display for At<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match Audience::now() {
-            Audience::Programmer => write!(f, " (at {})", self.0),
-            Audience::User => Ok(()),
+            Audience::Rust | Audience::Python => write!(f, " (at {})", self.0),
+            Audience::Command => Ok(()),
         }
     }
 }

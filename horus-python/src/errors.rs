@@ -2,10 +2,11 @@
 
 use std::any::Any as Payload;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 
 use horus::error::{DeviceError, Error, Result};
 use pyo3::create_exception;
-use pyo3::exceptions::{PyException, PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyException, PyFileNotFoundError, PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::ending;
@@ -27,6 +28,12 @@ pub(crate) fn exception(error: &Error) -> PyErr {
         }
         Error::Config(message) => PyValueError::new_err(message.clone()),
         Error::Forked { .. } => PyRuntimeError::new_err(error.to_string()),
+        Error::File { action: "read", path, .. } if !path.exists() => {
+            PyFileNotFoundError::new_err(error.to_string())
+        }
+        Error::File { action: "write", path, .. } if folder_of(path).is_some_and(|folder| !folder.exists()) => {
+            PyFileNotFoundError::new_err(error.to_string())
+        }
         Error::File { .. } => PyOSError::new_err(error.to_string()),
         Error::Device { source: DeviceError::OutOfMemory { .. }, .. } => {
             PyMemoryError::new_err(without_place(&error.to_string()))
@@ -37,6 +44,11 @@ pub(crate) fn exception(error: &Error) -> PyErr {
         }
         other => HorusError::new_err(without_place(&other.to_string())),
     }
+}
+
+/// The folder that a file is to be written to, unless that is the current one.
+fn folder_of(path: &Path) -> Option<&Path> {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty())
 }
 
 /// A message without Rust source lines of recorded operations; those of the user's program stay.

@@ -4,25 +4,28 @@ use std::path::Path;
 use std::str::FromStr;
 
 use horus::error::{Error, Result};
-use horus::prelude::{AnyImage, Compression, Downsampling, Image, OpenOptions, SaveOptions};
+use horus::prelude::{AnyImage, Clipping, Compression, Depth, Downsampling, Image, OpenOptions, SaveOptions, Scaling};
 use horus::types::Element;
 use horus_zarr::{ZarrCodec, ZarrOptions, ZarrSaveOptions};
 use pyo3::exceptions::PyValueError;
-use pyo3::{PyResult, pyfunction};
+use pyo3::{FromPyObject, PyResult, pyfunction};
 
-/// Opens a picture: a page or a time, in one of its sizes.
+/// Opens a picture: a page or a time, in one of its sizes, of at most so many pixels.
 pub(crate) fn open(
     session: &horus::Session,
     path: &Path,
     page: Option<usize>,
     volume: bool,
     size: usize,
+    max_pixels: Option<u64>,
 ) -> Result<AnyImage> {
+    let usual = OpenOptions::default();
+    let max_pixels = max_pixels.unwrap_or(usual.max_pixels);
     if path.is_dir() {
-        let options = ZarrOptions { level: size, time: page, volume, ..ZarrOptions::default() };
+        let options = ZarrOptions { level: size, time: page, volume, max_pixels, ..ZarrOptions::default() };
         return horus_zarr::open(session, path, &options);
     }
-    AnyImage::open_with(session, path, &OpenOptions { page, volume, level: size, ..OpenOptions::default() })
+    AnyImage::open_with(session, path, &OpenOptions { page, volume, level: size, max_pixels, ..usual })
 }
 
 /// The micrometres of a length with a unit; nothing if it is none.
@@ -39,6 +42,44 @@ pub(crate) struct Written {
     sizes: Option<usize>,
     /// Pixels of smaller sizes.
     resampling: Option<Downsampling>,
+    /// Depth, scaling, clipping and quality of files.
+    samples: SaveOptions,
+}
+
+/// Depth, scaling and clipping by name, and quality: how values become those of a file.
+#[derive(FromPyObject)]
+pub(crate) struct Samples {
+    #[pyo3(item)]
+    depth: Option<String>,
+    #[pyo3(item)]
+    scaling: Option<String>,
+    #[pyo3(item)]
+    clipping: Option<String>,
+    #[pyo3(item)]
+    quality: Option<u8>,
+}
+
+impl Samples {
+    /// As options; none if all are the defaults.
+    fn options(&self) -> PyResult<SaveOptions> {
+        fn chosen<T: Copy + Default>(what: &str, name: &Option<String>, known: &[(&str, T)]) -> PyResult<T> {
+            let Some(name) = name else { return Ok(T::default()) };
+            let found = known.iter().find(|(known, _)| known == name).map(|(_, value)| *value);
+            let names = || known.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+            found.ok_or_else(|| PyValueError::new_err(format!("{what} is {name:?}; it may be {}", names())))
+        }
+        let depths = [("auto", Depth::Auto), ("8", Depth::Eight), ("16", Depth::Sixteen), ("float", Depth::Float)];
+        let scalings =
+            [("auto", Scaling::Auto), ("none", Scaling::None), ("unit", Scaling::Unit), ("range", Scaling::Range)];
+        let clippings = [("warn", Clipping::Warn), ("refuse", Clipping::Refuse), ("allow", Clipping::Allow)];
+        Ok(SaveOptions {
+            depth: chosen("depth", &self.depth, &depths)?,
+            scaling: chosen("scaling", &self.scaling, &scalings)?,
+            clipping: chosen("clipping", &self.clipping, &clippings)?,
+            quality: self.quality,
+            ..SaveOptions::default()
+        })
+    }
 }
 
 impl Written {
@@ -49,6 +90,7 @@ impl Written {
         tile: Option<(usize, usize)>,
         sizes: Option<usize>,
         resampling: Option<&str>,
+        samples: Option<Samples>,
     ) -> PyResult<Written> {
         fn parsed<T: FromStr<Err = String>>(what: &str, name: Option<&str>) -> PyResult<Option<T>> {
             let parsed = |name: &str| {
@@ -56,17 +98,21 @@ impl Written {
             };
             name.map(parsed).transpose()
         }
+        let samples = samples.map_or(Ok(SaveOptions::default()), |samples| samples.options())?;
         let compression = parsed("compression", compression)?;
-        Ok(Written { compression, tile, sizes, resampling: parsed("resampling", resampling)? })
+        Ok(Written { compression, tile, sizes, resampling: parsed("resampling", resampling)?, samples })
     }
 
     /// Evaluates an image and writes it to a file, or to a store if the name is that of one.
     pub(crate) fn save<T: Element>(&self, image: &Image<T>, path: &Path) -> Result<()> {
         if !path.extension().is_some_and(|e| e.eq_ignore_ascii_case("zarr")) {
             let (compression, sizes) = (self.compression.unwrap_or_default(), self.sizes.unwrap_or(1));
-            let Written { tile, resampling, .. } = *self;
-            let options = SaveOptions { tile, compression, sizes, resampling, ..SaveOptions::default() };
+            let Written { tile, resampling, samples, .. } = *self;
+            let options = SaveOptions { tile, compression, sizes, resampling, ..samples };
             return image.save_with(path, &options).map(drop);
+        }
+        if self.samples != SaveOptions::default() {
+            return Err(Error::write(path, "a store keeps values as they are: depth, scaling, clipping and quality are of files"));
         }
         let mut options = ZarrSaveOptions::default();
         options.sizes = self.sizes.unwrap_or(options.sizes);

@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 use crate::any::{Any, Held, each, numbers};
 use crate::errors::{caught, exception};
 use crate::image::Image;
+use crate::reductions;
 use crate::session::Session;
 
 /// The taps of a filter, made once: dense ones of so many rows and columns, or one for each offset
@@ -322,12 +323,7 @@ pub(crate) fn channel(a: &Image, index: usize) -> PyResult<Image> {
 /// The index of each pixel along an axis (0: levels, 1: rows, 2: columns), as `f64`.
 #[pyfunction]
 pub(crate) fn index(session: &Session, shape: (usize, usize, usize), axis: usize) -> PyResult<Image> {
-    let axis = match axis {
-        0 => Axis::Depth,
-        1 => Axis::Rows,
-        2 => Axis::Columns,
-        other => return Err(PyValueError::new_err(format!("no axis {other}"))),
-    };
+    let axis = reductions::axis(axis)?;
     let (depth, height, width) = shape;
     let any = caught(|| {
         let image = Typed::<f64>::index(&session.open, Shape::volume(depth, height, width, 1), axis);

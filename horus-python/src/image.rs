@@ -15,7 +15,7 @@ use pyo3::types::PyBytes;
 use crate::any::{self, Any, Held, each, numbers, typed};
 use crate::arrays;
 use crate::errors::{caught, detached};
-use crate::files::Written;
+use crate::files::{Samples, Written};
 use crate::foreign::GpuArray;
 use crate::memory::{self, DeviceMemory, Memory};
 use crate::parts::Parts;
@@ -238,7 +238,7 @@ impl Image {
     }
 
     /// Evaluates the image and writes it to a file or a store, depending on the name.
-    #[pyo3(signature = (path, compression=None, tile=None, sizes=None, resampling=None))]
+    #[pyo3(signature = (path, compression=None, tile=None, sizes=None, resampling=None, samples=None))]
     fn save(
         &self,
         py: Python<'_>,
@@ -247,8 +247,9 @@ impl Image {
         tile: Option<(usize, usize)>,
         sizes: Option<usize>,
         resampling: Option<&str>,
+        samples: Option<Samples>,
     ) -> PyResult<()> {
-        let how = Written::named(compression, tile, sizes, resampling)?;
+        let how = Written::named(compression, tile, sizes, resampling, samples)?;
         each!(&self.any, image => self.looked(py, || how.save(image, &path)))
     }
 

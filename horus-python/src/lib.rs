@@ -56,7 +56,9 @@ mod _horus {
     #[pymodule_export]
     use crate::memory::{DeviceMemory, Memory};
     #[pymodule_export]
-    use crate::operators::{binary, binary_of_number, cast, clamp, compare, convert, invert, logic, select, unary};
+    use crate::operators::{
+        binary, binary_of_number, cast, clamp, compare, convert, convert_colour, invert, logic, select, unary,
+    };
     #[pymodule_export]
     use crate::program::{ImageProgram, Program, Recording, iterate};
     #[pymodule_export]
@@ -64,7 +66,7 @@ mod _horus {
     #[pymodule_export]
     use crate::reductions::{
         by_label, histogram, histogram_by_label, hough_line, label_boxes, label_counts, label_shapes, min_max, reduce,
-        reduced,
+        reduce_along, reduced,
     };
     #[pymodule_export]
     use crate::sampling::{
@@ -77,6 +79,7 @@ mod _horus {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         horus::core::session::wait_by(crate::ending::wait);
+        horus::core::error::Audience::Python.set();
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add("PIXEL_OPERATIONS", crate::operators::table())
     }

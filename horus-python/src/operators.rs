@@ -1,7 +1,7 @@
 //! Operations on pixels.
 
 use horus::core::ops::pixel::{PixelKind, PixelOp, TABLE};
-use horus::prelude::{Image as Typed, Pixel};
+use horus::prelude::{Colour, Image as Typed, Pixel};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -131,6 +131,23 @@ pub(crate) fn logic(name: &str, a: &Image, b: &Image) -> PyResult<Image> {
 pub(crate) fn invert(mask: &Image) -> PyResult<Image> {
     let holds = mask.any.mask("invert")?;
     mask.recorded(|| !holds)
+}
+
+/// The colours of one space (`rgb`, `hsv`, `lab` or `ycbcr`) in another, of three channels of `f32`.
+#[pyfunction]
+pub(crate) fn convert_colour(a: &Image, source: &str, target: &str) -> PyResult<Image> {
+    let space = |name: &str| match name {
+        "rgb" => Ok(Colour::Rgb),
+        "hsv" => Ok(Colour::Hsv),
+        "lab" => Ok(Colour::Lab),
+        "ycbcr" => Ok(Colour::YCbCr),
+        _ => Err(PyValueError::new_err(format!("no colour space is called {name:?}; there are rgb, hsv, lab and ycbcr"))),
+    };
+    let (from, to) = (space(source)?, space(target)?);
+    match &a.any {
+        Any::F32(image) => a.recorded(|| image.convert_colour(from, to)),
+        other => Err(PyTypeError::new_err(format!("convert_colour: pixels are f32, not {}", other.dtype()))),
+    }
 }
 
 /// Each pixel limited to a range.

@@ -2,7 +2,7 @@
 
 use horus::error::Result;
 use horus::prelude::{Axis, Image as Typed, Pixel, Value};
-use horus::types::{ByLabel, LabelShape};
+use horus::types::{Axes, ByLabel, LabelShape};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -55,6 +55,26 @@ pub(crate) fn reduced(a: &Image, name: &str) -> PyResult<Image> {
         "max" => a.recorded(|| image.max_value().to_image()),
         _ => Err(PyValueError::new_err(unknown(name).to_string())),
     })
+}
+
+/// The `sum`, `min` or `max` along some of the axes (0: levels, 1: rows, 2: columns, 3: channels), whose extents become 1, or the
+/// running sums (`cumsum`): in the type of `a`, sums in `f64`.
+#[pyfunction]
+pub(crate) fn reduce_along(a: &Image, name: &str, axes: Vec<usize>) -> PyResult<Image> {
+    let axes: Axes = axes.into_iter().map(axis).collect::<PyResult<_>>()?;
+    numbers!(&a.any, name, image => match name {
+        "sum" => a.recorded(|| image.over(axes).sum()),
+        "min" => a.recorded(|| image.over(axes).min()),
+        "max" => a.recorded(|| image.over(axes).max()),
+        "cumsum" => a.recorded(|| image.over(axes).cumsum()),
+        _ => Err(PyValueError::new_err(unknown(name).to_string())),
+    })
+}
+
+/// The axis of a number.
+pub(crate) fn axis(number: usize) -> PyResult<Axis> {
+    let axes = [Axis::Depth, Axis::Rows, Axis::Columns, Axis::Channels];
+    axes.get(number).copied().ok_or_else(|| PyValueError::new_err(format!("no axis {number}")))
 }
 
 fn unknown(name: &str) -> horus::prelude::Error {

@@ -213,9 +213,17 @@ impl Session {
     }
 
     /// Reads a picture; as a volume, all pages of it.
-    #[pyo3(signature = (path, page=None, volume=false, size=0))]
-    fn read(&self, py: Python<'_>, path: PathBuf, page: Option<usize>, volume: bool, size: usize) -> PyResult<Image> {
-        let picture = detached(py, || files::open(&self.open, &path, page, volume, size))?;
+    #[pyo3(signature = (path, page=None, volume=false, size=0, max_pixels=None))]
+    fn read(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        page: Option<usize>,
+        volume: bool,
+        size: usize,
+        max_pixels: Option<u64>,
+    ) -> PyResult<Image> {
+        let picture = detached(py, || files::open(&self.open, &path, page, volume, size, max_pixels))?;
         Ok(self.image(Any::try_from(picture)?))
     }
 }

@@ -295,3 +295,151 @@ def test_parts_are_those_of_arrays(shape: list[int], key: list[Any]) -> None:
         assert expected.size == 0
     else:
         np.testing.assert_array_equal(found.compute().reshape(expected.shape), expected)
+
+
+REDUCED: list[tuple[tuple[int, ...], bool, Any]] = [
+    ((7, 9), False, 0),
+    ((7, 9), False, 1),
+    ((7, 9), False, (0, 1)),
+    ((5, 7, 9), False, 0),
+    ((5, 7, 9), False, (0, 1)),
+    ((5, 7, 9), False, (0, -1)),
+    ((7, 9, 3), True, -1),
+    ((7, 9, 3), True, 0),
+    ((7, 9, 3), True, (0, 1)),
+    ((7, 9, 3), True, (0, 1, 2)),
+    ((9,), False, 0),
+]
+
+
+@pytest.mark.parametrize(("shape", "channels", "axis"), REDUCED)
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64, np.bool_])
+def test_reductions_along_axes_are_numpys(shape: tuple[int, ...], channels: bool, axis: Any, dtype: Any) -> None:
+    array = np.random.default_rng(1).integers(0, 2 if dtype is np.bool_ else 200, shape).astype(dtype)
+    image = hi.asarray(array, channels=channels)
+    for keepdims in (False, True):
+        for reduce in (np.sum, np.mean, np.min, np.max, np.var, np.std):
+            if dtype is np.bool_ and reduce in (np.var, np.std):
+                continue
+            wanted = np.asarray(reduce(array.astype(np.float64), axis=axis, keepdims=keepdims))
+            found = np.asarray(reduce(image, axis=axis, keepdims=keepdims))
+            # NumPy has an array without axes where images have one pixel.
+            assert found.shape == (wanted.shape or (1,)), (reduce, keepdims)
+            np.testing.assert_allclose(found.reshape(wanted.shape), wanted, rtol=2e-6, atol=2e-4)
+
+
+def test_reductions_by_numpys_names_and_types() -> None:
+    array = ramp((6, 5), np.uint8)
+    image = hi.asarray(array)
+    assert (np.mean(image), np.sum(image), np.max(image), np.min(image)) == (array.mean(), array.sum(), array.max(), array.min())
+    assert np.std(image, ddof=1) == pytest.approx(array.std(ddof=1)) and image.var(ddof=30) != image.var(ddof=30)
+    assert image.mean(axis=0).dtype == np.float64 and image.astype(np.float32).mean(axis=0).dtype == np.float32
+    assert np.sum(image, axis=0, dtype=np.float32).dtype == np.float32 and type(image.sum(dtype=np.int64)) is np.int64
+    np.testing.assert_array_equal(image.cumsum(1), np.cumsum(array, 1))
+    np.testing.assert_array_equal(np.cumsum(image, axis=0), np.cumsum(array, 0))
+    with pytest.raises(np.exceptions.AxisError):
+        image.sum(axis=2)
+    with pytest.raises(ValueError, match="an axis occurs twice"):
+        image.sum(axis=(0, -2))
+    with pytest.raises(TypeError, match="out must be None"):
+        np.sum(image, axis=0, out=np.zeros(5))
+    with pytest.raises(NotImplementedError, match="keepdims=True the shape is"):
+        hi.asarray(ramp((3, 4, 5), np.uint8)).sum(axis=1)
+
+
+def test_numbers_for_each_channel_and_numbers_of_numpy() -> None:
+    array = ramp((4, 5, 3), np.uint8)
+    image = hi.asarray(array, channels=True)
+    for factors in ([1, 2, 3], (0.5, 1.0, 2.0), np.array([1.0, 0.5, 0.25]), np.array([2], np.uint8)):
+        found = image * factors
+        wanted = array.astype(np.float64) * np.asarray(factors, np.float64)
+        np.testing.assert_array_equal(found, np.minimum(wanted, 255) if found.dtype.kind == "u" else wanted)
+    assert (image * [1, 2, 3]).dtype == np.uint8 and (image * [1.0, 2.0, 3.0]).dtype == np.float64
+    assert (image.astype(np.float32) * [1.0, 2.0, 3.0]).dtype == np.float32
+    assert (image + np.int64(1)).dtype == np.uint8
+    np.testing.assert_array_equal(image + np.int64(1), array + 1)
+    with pytest.raises(OverflowError, match="out of the range of uint8"):
+        image * [1, 2, 300]
+
+
+def test_where_takes_arrays() -> None:
+    array = ramp((4, 5), np.uint8)
+    image, mask = hi.asarray(array), array % 2 == 0
+    np.testing.assert_array_equal(hi.where(mask, image, 0), np.where(mask, array, 0))
+    np.testing.assert_array_equal(hi.where(image > 9, 1, array), np.where(array > 9, 1, array))
+    np.testing.assert_array_equal(hi.where(image > 9, 1.5, 0), np.where(array > 9, 1.5, 0))
+    for wrong in (lambda: hi.where(mask, array, 0), lambda: hi.where(array, image, 0)):
+        with pytest.raises(TypeError, match="where: "):
+            wrong()
+
+
+def test_colours_tables_and_stacks() -> None:
+    from skimage import color
+
+    array = np.random.default_rng(2).integers(0, 256, (6, 7, 3)).astype(np.uint8)
+    image = hi.asarray(array, channels=True)
+    np.testing.assert_allclose(image.convert_colour("rgb", "hsv"), color.rgb2hsv(array), atol=2e-6)
+    np.testing.assert_allclose(image.convert_colour("rgb", "lab"), color.rgb2lab(array), atol=2e-3)
+    back = image.convert_colour("rgb", "lab").convert_colour("lab", "rgb")
+    np.testing.assert_allclose(back, array / 255.0, atol=1e-4)
+    with pytest.raises(ValueError, match="no colour space is called 'luv'"):
+        image.convert_colour("rgb", "luv")
+    table = np.arange(256)[::-1].astype(np.uint8)
+    np.testing.assert_array_equal(image.lookup(table), table[array])
+    with pytest.raises(ValueError, match="it has one"):
+        image.lookup(table.reshape(16, 16))
+    parts = [image.channel(k) for k in range(3)]
+    np.testing.assert_array_equal(hi.stack(parts, axis=-1), array)
+    np.testing.assert_array_equal(hi.stack(parts), np.moveaxis(array, -1, 0))
+    with pytest.raises(ValueError, match="levels"):
+        hi.stack(parts, axis=1)
+
+
+def test_files_are_saved_as_asked(tmp_path: Path) -> None:
+    from PIL import Image as Pillow
+
+    array = np.linspace(-3.0, 9.0, 35).reshape(5, 7).astype(np.float32)
+    image = hi.asarray(array)
+    image.save(tmp_path / "deep.png", depth=16, scaling="range")
+    stretched = (array + 3.0) / 12.0 * 65535
+    np.testing.assert_allclose(np.asarray(Pillow.open(tmp_path / "deep.png")), stretched, atol=0.51)
+    image.save(tmp_path / "cut.png", clipping="allow")
+    with pytest.raises(OSError, match='clipping="allow" clips'):
+        image.save(tmp_path / "refused.png", clipping="refuse")
+    assert not (tmp_path / "refused.png").exists()
+    noise = np.random.default_rng(3).integers(0, 256, (64, 64)).astype(np.uint8)
+    for quality in (30, 95):
+        hi.save(tmp_path / f"{quality}.jpg", noise, quality=quality)
+    assert os.path.getsize(tmp_path / "30.jpg") < os.path.getsize(tmp_path / "95.jpg") / 2
+    hi.save(tmp_path / "tiled.tif", noise, tile=16)
+    np.testing.assert_array_equal(hi.open(tmp_path / "tiled.tif"), noise)
+    with pytest.raises(ValueError, match="scaling is 'stretch'; it may be auto, none, unit, range"):
+        image.save(tmp_path / "a.png", scaling="stretch")
+    with pytest.raises(OSError, match="a store keeps values as they are"):
+        image.save(tmp_path / "a.zarr", depth=8)
+
+
+def test_messages_name_what_python_can_write(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    import tifffile
+
+    tifffile.imwrite(tmp_path / "pages.tif", np.zeros((3, 8, 9), np.uint16), photometric="minisblack", metadata=None)
+    hi.open(tmp_path / "pages.tif").compute()
+    assert "page=N reads the others, volume=True all as levels" in caplog.text
+    hi.asarray(np.linspace(-3, 9, 16).reshape(4, 4)).save(tmp_path / "b.png")
+    assert 'scaling="range" stretches' in caplog.text
+    assert "::" not in caplog.text
+    with pytest.raises(OSError, match='ask for depth=8 with scaling="unit"'):
+        hi.asarray(np.full((4, 4), 70000, np.int32)).save(tmp_path / "c.png")
+    with pytest.raises(ValueError, match="page is -1; it is counted from 0"):
+        hi.open(tmp_path / "pages.tif", page=-1)
+    with pytest.raises(OSError, match=r"9x8 pixels exceed the limit of 10 \(max_pixels=\)"):
+        hi.open(tmp_path / "pages.tif", page=0, max_pixels=10)
+    with pytest.raises(FileNotFoundError, match="missing"):
+        hi.open(tmp_path / "missing.png")
+    with pytest.raises(FileNotFoundError, match="folder"):
+        hi.asarray(np.zeros((2, 2), np.uint8)).save(tmp_path / "folder" / "a.png")
+    image = hi.asarray(np.zeros((2, 2), np.uint8))
+    with pytest.raises(IndexError, match=r"use hi\.where\(mask, image, 0\)"):
+        image[image > 1]
+    with pytest.raises(IndexError, match=r"image\.compute\(\)\[mask\]"):
+        image[np.zeros((2, 2), bool)]

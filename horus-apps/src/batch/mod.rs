@@ -215,7 +215,7 @@ pub(crate) fn framed<J>(
     work: impl FnOnce(&J, &Arc<dyn Communicator>) -> Result<End>,
 ) -> ExitCode {
     log::begin(level);
-    Audience::User.set();
+    Audience::Command.set();
     let comm = match horus::ranks() {
         Ok(comm) => comm,
         Err(e) => {

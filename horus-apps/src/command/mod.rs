@@ -45,7 +45,7 @@ pub use help::page;
 /// The program `horus`.
 pub fn run() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
-    Audience::User.set();
+    Audience::Command.set();
     let words_of = &words[1..];
     let help = help::asked(words_of).or_else(|| completions::asked(words_of)).or_else(|| manual::asked(words_of));
     if let Some(text) = help {

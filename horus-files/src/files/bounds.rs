@@ -4,6 +4,7 @@
 use exr::compression::Compression;
 
 use super::OpenOptions;
+use horus_base::error::Audience;
 
 /// Maximum bytes of a file, and of its decoded pixels: enough for large scans, but not for any
 /// claim of a header.
@@ -22,9 +23,8 @@ pub(super) const JPEG: u64 = 512;
 pub(super) fn check_size(height: u64, width: u64, options: &OpenOptions) -> Result<(), String> {
     let most = options.max_pixels;
     if height.checked_mul(width).is_none_or(|pixels| pixels > most) {
-        return Err(format!(
-            "{width}x{height} pixels exceed the limit of {most} (OpenOptions::max_pixels, --max-pixels)"
-        ));
+        let limit = Audience::now().told("OpenOptions::max_pixels", "--max-pixels", "max_pixels=");
+        return Err(format!("{width}x{height} pixels exceed the limit of {most} ({limit})"));
     }
     Ok(())
 }

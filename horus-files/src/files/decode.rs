@@ -41,6 +41,7 @@ pub(super) fn tell_pages(name: &dyn Display, pages: usize) {
             Audience::now().told(
                 "AnyImage::open_page reads the others, AnyImage::open_volume all",
                 "--page N reads the others, --volume all as levels",
+                "page=N reads the others, volume=True all as levels",
             )
         );
     }

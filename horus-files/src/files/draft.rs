@@ -235,10 +235,15 @@ impl Draft {
             Audience::now().told(
                 format!("Scaling::Unit scales {low}..={high}, "),
                 format!("--scaling unit scales {low}..={high}, "),
+                format!("scaling=\"unit\" scales {low}..={high}, "),
             )
         };
-        let range = Audience::now().told("Scaling::Range stretches", "--scaling range stretches");
-        let allow = Audience::now().told("Clipping::Allow", "--clipping allow");
+        let range = Audience::now().told(
+            "Scaling::Range stretches",
+            "--scaling range stretches",
+            "scaling=\"range\" stretches",
+        );
+        let allow = Audience::now().told("Clipping::Allow", "--clipping allow", "clipping=\"allow\"");
         let instead = format!("{unit}{range}, tif and npy files hold every value");
         match self.clipping {
             Clipping::Warn => Clipped { warning: Some(format!("{what} and were clipped; {instead}")), error: None },

@@ -179,6 +179,7 @@ impl Format {
             Audience::now().told(
                 ", or ask for Depth::Eight with Scaling::Unit or Scaling::Range (8 bits, scaled) or with Scaling::None (saturated)",
                 ", or ask for --depth 8 with --scaling unit or range (8 bits, scaled) or none (saturated)",
+                ", or ask for depth=8 with scaling=\"unit\" or \"range\" (8 bits, scaled) or \"none\" (saturated)",
             )
         } else if types.contains(&DType::U16) {
             ", or ask for a depth of 8 or 16 bits"

@@ -166,7 +166,7 @@ impl fmt::Display for Plan {
             }
             match s.action {
                 _ if !s.why.is_empty() => writeln!(f, "    [{}]", s.why)?,
-                Action::Launch { node, .. } if Audience::now() == Audience::Programmer => {
+                Action::Launch { node, .. } if Audience::now() != Audience::Command => {
                     writeln!(f, "    [asked for at {}]", self.graph.node(node).site)?
                 }
                 _ => writeln!(f)?,

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from . import filters, measure, ndimage, segmentation, transform
 from ._files import open, save
 from ._horus import HorusError, __version__
-from ._image import Image, asarray, maximum, minimum, where
+from ._image import Image, asarray, maximum, minimum, stack, where
 from ._jit import jit
 from ._programs import Iterated, iterate, series
 from ._session import MemoryInUse, MemoryUse, Session, session
@@ -52,6 +52,7 @@ __all__ = [
     "series",
     "session",
     "show",
+    "stack",
     "transform",
     "where",
     "within",

@@ -15,6 +15,7 @@ def open(
     page: int | None = None,
     volume: bool = False,
     size: int = 0,
+    max_pixels: int | None = None,
     session: Session | None = None,
 ) -> Image:
     """Read a picture: PNG, JPEG, TIFF, PNM, BMP, OpenEXR or npy, recognised by content, or a folder that is a Zarr store.
@@ -32,6 +33,8 @@ def open(
         rows and columns.
     size : int, optional
         The size of an OME-Zarr image or of a page of a TIFF file, from 0 on, the largest.
+    max_pixels : int, optional
+        The most pixels that a picture may have; 2^32 by default. More is an error before memory is allocated.
     session : Session, optional
         As in `asarray`.
 
@@ -42,6 +45,8 @@ def open(
 
     Raises
     ------
+    FileNotFoundError
+        If there is no such file.
     OSError
         If the file cannot be read or decoded.
 
@@ -56,8 +61,11 @@ def open(
     array([[10998, 10999],
            [11998, 11999]], dtype=uint32)
     """
+    for name, number in (("page", page), ("size", size)):
+        if number is not None and number < 0:
+            raise ValueError(f"{name} is {number}; it is counted from 0")
     session = session or current()
-    core = session._core.read(os.fspath(path), page, volume, size)
+    core = session._core.read(os.fspath(path), page, volume, size, max_pixels)
     levels, channels = core.shape[0], core.shape[3]
     return made(core, session, 3 if volume or levels > 1 else 2, channels > 1)
 
@@ -67,10 +75,14 @@ def save(
     image: Any,
     *,
     compression: str | None = None,
-    tile: tuple[int, int] | None = None,
+    tile: int | tuple[int, int] | None = None,
     sizes: int | None = None,
     resampling: str | None = None,
     pixel_size: float | tuple[float, ...] | None = None,
+    depth: int | str = "auto",
+    scaling: str = "auto",
+    clipping: str = "warn",
+    quality: int | None = None,
 ) -> None:
     """Write an image, or an array, to a file in the format of its extension, or to a Zarr store (``.zarr``).
 
@@ -86,7 +98,7 @@ def save(
         The image to write.
     compression : {"none", "deflate", "lzw", "zstd"}, optional
         Compression of a TIFF file (default ``"none"``) or a store (default ``"zstd"``; without LZW).
-    tile : (int, int), optional
+    tile : int or (int, int), optional
         Rows and columns of the tiles of a TIFF file (multiples of 16; by default it is in strips), or of the chunks of a store (by
         default 512 each).
     sizes : int, optional
@@ -98,6 +110,15 @@ def save(
     pixel_size : float or tuple of float, optional
         The side of a pixel in micrometres, or one for each axis of the image but channels; by default that of the image. Stores, OME-TIFF
         files (``.ome.tif``, with OME-XML) and, of rows and columns, TIFF and PNG files have it.
+    depth : {"auto", 8, 16, "float"}, optional
+        Bits of the samples of a file: integers of 8 or 16, floats of 32, or by default what holds the type of the image.
+    scaling : {"auto", "none", "unit", "range"}, optional
+        What becomes the full range of integers: 0 to 1, or 0 to the largest integer of the type (``"unit"``, the default of floats), the
+        smallest to the largest pixel (``"range"``), or nothing (``"none"``, the default of integers).
+    clipping : {"warn", "refuse", "allow"}, optional
+        What happens where values lie outside that range.
+    quality : int, optional
+        Quality of a JPEG file, 1 to 100; 95 by default.
 
     Raises
     ------
@@ -120,5 +141,14 @@ def save(
     [{'type': 'scale', 'scale': [1.0, 1.0]}, {'type': 'translation', 'translation': [0.375, 0.375]}]
     """
     asarray(image).save(
-        path, compression=compression, tile=tile, sizes=sizes, resampling=resampling, pixel_size=pixel_size
+        path,
+        compression=compression,
+        tile=tile,
+        sizes=sizes,
+        resampling=resampling,
+        pixel_size=pixel_size,
+        depth=depth,
+        scaling=scaling,
+        clipping=clipping,
+        quality=quality,
     )

@@ -5,16 +5,17 @@ from __future__ import annotations
 import builtins
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _horus
+from ._along import Axes, along, cumulative, numbers_of
 from ._dtype import CODES, is_native, ready, stored
 from ._foreign import DEFAULT_STREAM, DeviceArray, export, image_core, layout, read, session_of
-from ._operators import Operators, _binary, _core, _made, _met
+from ._operators import Operators, _binary, _core, _like, _made, _met, _operand
 from ._session import Session, current
 from ._show import page
 
@@ -74,16 +75,23 @@ class Image(Operators):
         path: str | os.PathLike[str],
         *,
         compression: str | None = None,
-        tile: tuple[int, int] | None = None,
+        tile: int | tuple[int, int] | None = None,
         sizes: int | None = None,
         resampling: str | None = None,
         pixel_size: float | tuple[float, ...] | None = None,
+        depth: int | str = "auto",
+        scaling: str = "auto",
+        clipping: str = "warn",
+        quality: int | None = None,
     ) -> None:
         """Evaluate the image and write a file or a store of it; see `horus_image.save`."""
+        if isinstance(tile, int):
+            tile = (tile, tile)
+        samples = {"depth": str(depth), "scaling": scaling, "clipping": clipping, "quality": quality}
         if pixel_size is not None and not os.fspath(path).lower().endswith((".zarr", ".tif", ".tiff", ".png")):
             raise ValueError("pixel_size: only Zarr stores, TIFF and PNG files have one")
         image = self if pixel_size is None else self.with_pixel_size(pixel_size)
-        image._core.save(os.fspath(path), compression, tile, sizes, resampling)
+        image._core.save(os.fspath(path), compression, tile, sizes, resampling, samples)
 
     @property
     def pixel_size(self) -> tuple[float, ...] | None:
@@ -163,29 +171,130 @@ class Image(Operators):
         image._channels = False
         return image
 
-    def min(self) -> Any:
-        """The smallest pixel, ignoring NaN."""
-        return self.dtype.type(_horus.reduce(self._numbers(), "min"))
+    def min(self, axis: Axes | None = None, out: None = None, *, keepdims: bool = False) -> Any:
+        """The smallest pixel, ignoring NaN; along axes, an image of them."""
+        return self._reduced("min", axis, keepdims, None, out)
 
-    def max(self) -> Any:
-        """The largest pixel, ignoring NaN."""
-        return self.dtype.type(_horus.reduce(self._numbers(), "max"))
+    def max(self, axis: Axes | None = None, out: None = None, *, keepdims: bool = False) -> Any:
+        """The largest pixel, ignoring NaN; along axes, an image of them."""
+        return self._reduced("max", axis, keepdims, None, out)
 
-    def sum(self) -> float:
-        """The sum of all pixels, in ``float64``; of a mask, for how many it holds."""
-        return _horus.reduce(self._numbers(), "sum")
+    def sum(
+        self, axis: Axes | None = None, dtype: npt.DTypeLike | None = None, out: None = None, *, keepdims: bool = False
+    ) -> Any:
+        """The sum of all pixels, in ``float64``; of a mask, for how many it holds. Along axes, an image of the sums.
 
-    def mean(self) -> float:
-        """The mean of all pixels, in ``float64``."""
-        return _horus.reduce(self._numbers(), "mean")
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import horus_image as hi
+        >>> image = hi.asarray(np.array([[1, 2, 3], [10, 20, 30]], np.uint8))
+        >>> image.sum()
+        66.0
+        >>> np.sum(image, axis=0).compute()
+        array([11., 22., 33.])
+        >>> (image - image.min(axis=1, keepdims=True)).compute()
+        array([[ 0,  1,  2],
+               [ 0, 10, 20]], dtype=uint8)
+        """
+        return self._reduced("sum", axis, keepdims, dtype, out)
 
-    def var(self) -> float:
-        """The population variance of all pixels, in ``float64``."""
-        return _horus.reduce(self._numbers(), "variance")
+    def mean(
+        self, axis: Axes | None = None, dtype: npt.DTypeLike | None = None, out: None = None, *, keepdims: bool = False
+    ) -> Any:
+        """The mean of all pixels, in ``float64``; along axes, an image of the means, in NumPy's type."""
+        return self._reduced("mean", axis, keepdims, dtype, out)
 
-    def std(self) -> float:
-        """The population standard deviation of all pixels, in ``float64``."""
-        return float(np.sqrt(self.var()))
+    def var(
+        self,
+        axis: Axes | None = None,
+        dtype: npt.DTypeLike | None = None,
+        out: None = None,
+        ddof: int = 0,
+        *,
+        keepdims: bool = False,
+    ) -> Any:
+        """The variance of all pixels, in ``float64``, over their number less `ddof`; along axes, an image of the variances."""
+        count = self.size if axis is None else math.prod(self._core.shape[n] for n in numbers_of(self, axis, "var"))
+        found = self._reduced("var" if axis is not None else "variance", axis, keepdims, dtype, out)
+        if ddof == 0:
+            return found
+        return found * (count / (count - ddof)) if count > ddof else found * math.nan
+
+    def std(
+        self,
+        axis: Axes | None = None,
+        dtype: npt.DTypeLike | None = None,
+        out: None = None,
+        ddof: int = 0,
+        *,
+        keepdims: bool = False,
+    ) -> Any:
+        """The standard deviation, the root of `var`."""
+        found = self.var(axis, dtype, out, ddof, keepdims=keepdims)
+        return np.sqrt(found) if isinstance(found, Image) else float(np.sqrt(found))
+
+    def cumsum(self, axis: int, dtype: npt.DTypeLike | None = None, out: None = None) -> Image:
+        """The running sums along an axis, in ``float64``: of each pixel and all before it.
+
+        Examples
+        --------
+        >>> import horus_image as hi
+        >>> hi.asarray([[1.0, 2.0, 3.0]]).cumsum(1).compute()
+        array([[1., 3., 6.]])
+        """
+        if out is not None:
+            raise TypeError("cumsum: the result is an image; out must be None")
+        found = cumulative(self, axis)
+        return found if dtype is None else found.astype(dtype)
+
+    def lookup(self, table: npt.ArrayLike) -> Image:
+        """The entry of a table for each pixel, an integer of 8 or 16 bits: ``table[image]``, in the type of the table.
+
+        The table has an entry for each value that a pixel may have, from the smallest on: 256 or 65536.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import horus_image as hi
+        >>> image = hi.asarray(np.array([[0, 7, 255]], np.uint8))
+        >>> image.lookup(np.sqrt(np.arange(256))).compute().round(2)
+        array([[ 0.  ,  2.65, 15.97]])
+        """
+        entries = np.asarray(table)
+        if entries.ndim != 1:
+            raise ValueError(f"lookup: the table has {entries.ndim} axes; it has one")
+        return self._with(_horus.lookup(self._numeric("lookup"), entries.astype(np.float64), native(entries.dtype)))
+
+    def convert_colour(self, source: str, target: str) -> Image:
+        """Three channels of ``float32`` from one colour space to another: ``rgb`` (sRGB, 0 to 1), ``hsv`` (0 to 1), ``lab`` (CIE L*a*b* under D65,
+        L from 0 to 100) and ``ycbcr`` (JPEG's, 0 to 1). Integers are scaled to 0 to 1 first.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import horus_image as hi
+        >>> orange = hi.asarray(np.array([[[255, 0, 0]]], np.uint8), channels=True)
+        >>> orange.convert_colour("rgb", "hsv").compute()
+        array([[[0., 1., 1.]]], dtype=float32)
+        """
+        core = self._numeric("convert_colour")
+        if self.dtype.kind in "iu":
+            core = _horus.binary("div", _horus.convert(core, "f32"), float(np.iinfo(self.dtype).max))
+        return self._with(_horus.convert_colour(_horus.convert(core, "f32"), source, target))
+
+    def _reduced(self, name: str, axis: Axes | None, keepdims: bool, dtype: npt.DTypeLike | None, out: None) -> Any:
+        if out is not None:
+            raise TypeError(f"{name}: the result is an image or a number; out must be None")
+        if axis is None and keepdims:
+            axis = tuple(range(self.ndim))
+        if axis is None:
+            number = _horus.reduce(self._numbers(), name)
+            if dtype is not None:
+                return np.dtype(dtype).type(number)
+            return self.dtype.type(number) if name in ("min", "max") else number
+        found = along(self, name, axis, keepdims)
+        return found if dtype is None else found.astype(dtype)
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
         if copy is False:
@@ -361,8 +470,8 @@ def maximum(a: Any, b: Any) -> Image:
     return _binary("max", a, b)
 
 
-def where(mask: Image, a: Any, b: Any) -> Image:
-    """The pixels of `a` where the mask holds, else those of `b`; one of both is an image.
+def where(mask: Any, a: Any, b: Any) -> Image:
+    """The pixels of `a` where the mask holds, else those of `b`; one of the three is an image.
 
     Examples
     --------
@@ -371,11 +480,47 @@ def where(mask: Image, a: Any, b: Any) -> Image:
     >>> hi.where(image > 2, image, 0.0).compute()
     array([[0., 5.]])
     """
-    if not isinstance(mask, Image):
-        raise TypeError(f"where: the mask is an image, not {type(mask).__name__}")
+    first = next((value for value in (a, b, mask) if isinstance(value, Image)), None)
+    if first is None:
+        raise TypeError("where: one of the three must be a horus_image.Image")
+    mask = _operand(mask, first)
+    if not isinstance(mask, Image) or mask.dtype.kind != "b":
+        raise TypeError("where: the mask is an image or an array of bool, which comparisons and astype(bool) make")
+    if not isinstance(a, Image) and not isinstance(b, Image):
+        a = _filled(mask, a, b)
     a, b = _met("where", a, b)
-    image = a if isinstance(a, Image) else b
-    return image._with(_horus.select(mask._core, _core(a), _core(b)))
+    chosen = _horus.select(mask._core, _core(a), _core(b))
+    return _like(chosen, mask, _like(chosen, a, b))
+
+
+def stack(images: Sequence[Image], axis: int = 0) -> Image:
+    """Images of rows and columns as the levels of a volume (`axis` 0), or as channels (`axis` 2 or -1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import horus_image as hi
+    >>> red, green, blue = (hi.asarray(np.full((4, 6), v, np.uint8)) for v in (200, 100, 0))
+    >>> hi.stack([red, green, blue], axis=-1)
+    <horus_image.Image 4x6x3 uint8>
+    """
+    images = list(images)
+    if not images or not all(isinstance(image, Image) for image in images):
+        raise TypeError("stack: expected one or more horus_image.Image")
+    if any(image.ndim != 2 for image in images) or axis not in (0, 2, -1):
+        raise ValueError("stack: images of two axes become levels (axis=0) or channels (axis=-1)")
+    channels = axis != 0
+    core = _horus.stack([image._core for image in images], channels)
+    return made(core, images[0]._session, 2 if channels else 3, channels)
+
+
+def _filled(mask: Image, a: Any, b: Any) -> Any:
+    """The first of two values, as an image: of numbers, one of one pixel in the type of both."""
+    if isinstance(_operand(a, mask), Image):
+        return _operand(a, mask)
+    kinds = [value if isinstance(value, (builtins.bool, int, float)) else np.asarray(value) for value in (a, b)]
+    dtype = np.result_type(*kinds)
+    return asarray(np.full((1, 1), a, np.int32 if dtype == np.int64 else dtype), session=mask._session)
 
 
 def _restored(array: Array, channels: bool) -> Image:

@@ -61,6 +61,11 @@ def _expanded(key: Any, ndim: int) -> list[Any]:
     if len(keys) > ndim:
         raise IndexError(f"{len(keys)} indices for an image of {ndim} axes")
     for part in keys:
+        if getattr(part, "dtype", None) == bool:
+            raise IndexError(
+                "a mask selects pixels of which nobody knows the number before they are computed: use hi.where(mask, image, 0), "
+                "labels, or image.compute()[mask]"
+            )
         if not isinstance(part, slice) and not hasattr(part, "__index__"):
             raise IndexError(f"images are indexed by slices and whole numbers, not by {type(part).__name__}")
     return keys + [slice(None)] * (ndim - len(keys))

@@ -209,16 +209,33 @@ def _tell_line(core: _horus.Image) -> None:
 
 def _operand(value: Any, beside: Operators) -> Any:
     """An operand: a number or an image, made of an array if need be."""
+    if isinstance(value, (np.int64, np.uint64)):
+        # Images have no integers of 64 bits: such a number is as one of Python's.
+        return int(value)
     if isinstance(value, (Operators, bool, int, float, np.generic)):
         return value
     from ._foreign import DeviceArray, read
     from ._image import asarray
 
     array = read(value)
-    if not isinstance(array, DeviceArray) and array.ndim == 0:
-        return array[()]
+    if not isinstance(array, DeviceArray):
+        if array.ndim == 0:
+            return _operand(array[()], beside)
+        if isinstance(value, (list, tuple)) and array.dtype.kind in "if":
+            array = _in_type_of(array, beside)
+        if beside._channels and array.ndim == 1 and array.shape[0] in (1, beside.shape[-1]):
+            # The last axis of both is that of channels.
+            return asarray(array.reshape(1, 1, -1), channels=True, session=beside._session)
 
     return asarray(array, channels=beside._channels and array.ndim == 3, session=beside._session)
+
+
+def _in_type_of(array: np.ndarray[Any, Any], beside: Operators) -> np.ndarray[Any, Any]:
+    """Numbers of Python in the type that each of them would have beside the image."""
+    dtype = np.result_type(beside.dtype, array.dtype.type(0).item())
+    if array.dtype.kind == "i" and dtype.kind in "iu" and ((array < np.iinfo(dtype).min) | (array > np.iinfo(dtype).max)).any():
+        raise OverflowError(f"numbers from {array.min()} to {array.max()} are out of the range of {dtype}")
+    return array.astype(dtype)
 
 
 def _core(value: Any) -> Any:
