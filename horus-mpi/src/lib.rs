@@ -47,6 +47,7 @@
 mod codes;
 #[cfg(feature = "mpi")]
 mod comm;
+mod kill;
 #[cfg(target_os = "linux")]
 pub mod watch;
 #[cfg(feature = "mpi")]
@@ -54,5 +55,6 @@ mod world;
 
 #[cfg(feature = "mpi")]
 pub use comm::MpiComm;
+pub use kill::kill;
 #[cfg(feature = "mpi")]
 pub use world::join;

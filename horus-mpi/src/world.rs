@@ -124,7 +124,7 @@ impl World {
             world.abort(message);
         }
         horus_core::warning::print(format_args!("error: {message}"));
-        std::process::abort();
+        crate::kill();
     }
 
     /// The lock for calls of MPI, if it becomes free soon.
@@ -157,7 +157,7 @@ impl World {
             // Another thread of this process is aborting, or MPI_Abort ran the handlers of
             // `atexit`.
             std::thread::sleep(HEAD_START + 3 * PATIENCE);
-            std::process::abort();
+            crate::kill();
         }
         if self.rank > 0 {
             std::thread::sleep(HEAD_START);
@@ -173,7 +173,7 @@ impl World {
             }
             None => log::debug!("{me}another thread is inside MPI; exiting without MPI_Abort"),
         }
-        std::process::abort();
+        crate::kill();
     }
 }
 

@@ -121,7 +121,7 @@ impl Ranks {
     pub(crate) fn end(&self, message: &str) -> ! {
         if ABORTING.swap(true, Ordering::SeqCst) {
             std::thread::sleep(10 * HEAD_START); // another thread does so
-            std::process::abort();
+            horus_mpi::kill();
         }
         if self.rank > 0 {
             std::thread::sleep(HEAD_START);
@@ -138,7 +138,7 @@ impl Ranks {
             }
         });
         // The launcher sees a process that a signal ended, and ends the others.
-        std::process::abort();
+        horus_mpi::kill();
     }
 }
 
