@@ -92,7 +92,9 @@ HS_FN f64 hs_fma(f64 a, f64 b, f64 c) { return fma(a, b, c); }
     HS_FN T hs_round(T a) { return a; }                                                                               \
     HS_FN T hs_sign(T a) { return (T)((a > 0) - (a < 0)); }                                                           \
     HS_FN T hs_min(T a, T b) { return b < a ? b : a; }                                                                \
-    HS_FN T hs_max(T a, T b) { return b > a ? b : a; }
+    HS_FN T hs_max(T a, T b) { return b > a ? b : a; }                                                                \
+    HS_FN T hs_minimum(T a, T b) { return hs_min(a, b); }                                                             \
+    HS_FN T hs_maximum(T a, T b) { return hs_max(a, b); }
 HS_INTEGER(u8, i64) HS_INTEGER(u16, i64) HS_INTEGER(u32, u64)
 HS_INTEGER(i8, i64) HS_INTEGER(i16, i64) HS_INTEGER(i32, i64)
 #undef HS_INTEGER
@@ -110,7 +112,9 @@ HS_INTEGER(i8, i64) HS_INTEGER(i16, i64) HS_INTEGER(i32, i64)
     HS_FN T hs_round(T a) { return rint##F(a); }                                                                      \
     HS_FN T hs_sign(T a) { return a > (T)0 ? (T)1 : a < (T)0 ? (T)-1 : a; }                                           \
     HS_FN T hs_min(T a, T b) { return (b < a || a != a) ? b : a; }                                                    \
-    HS_FN T hs_max(T a, T b) { return (b > a || a != a) ? b : a; }
+    HS_FN T hs_max(T a, T b) { return (b > a || a != a) ? b : a; }                                                    \
+    HS_FN T hs_minimum(T a, T b) { return (b < a || b != b) ? b : a; }                                                \
+    HS_FN T hs_maximum(T a, T b) { return (b > a || b != b) ? b : a; }
 HS_FLOAT(f32, f)
 HS_FLOAT(f64, )
 #undef HS_FLOAT

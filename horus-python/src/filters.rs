@@ -143,7 +143,7 @@ fn in_plane(offsets: &[(isize, isize, isize)]) -> Option<Footprint> {
 }
 
 /// Of the pixels at some offsets (level, row, column), the one of rank `rank`, 0 being the
-/// smallest. Pixels of several levels, and few pixels, are compared pairwise by the part of
+/// smallest. NaN sorts last. Pixels of several levels, and few pixels, are compared pairwise by the part of
 /// Batcher's sorting network that this rank depends on.
 #[pyfunction]
 pub(crate) fn rank(
@@ -163,7 +163,7 @@ pub(crate) fn rank(
     numbers!(&a.any, "rank", image => a.recorded(|| {
         let mut sorted: Vec<_> = offsets.iter().map(|&(z, y, x)| image.with_border(border).shift(-z, -y, -x)).collect();
         for (i, j) in network(offsets.len(), rank) {
-            let (low, high) = (sorted[i].min(&sorted[j]), sorted[j].max(&sorted[i]));
+            let (low, high) = (sorted[i].min(&sorted[j]), sorted[j].maximum(&sorted[i]));
             (sorted[i], sorted[j]) = (low, high);
         }
         sorted.swap_remove(rank)
@@ -171,7 +171,7 @@ pub(crate) fn rank(
 }
 
 /// The comparisons of Batcher's odd-even merge sort of `n` values that place `rank` depends on, in
-/// order; the smaller value comes first.
+/// order; the smaller value comes first, NaN last.
 fn network(n: usize, rank: usize) -> Vec<(usize, usize)> {
     let mut pairs = Vec::new();
     let mut p = 1;

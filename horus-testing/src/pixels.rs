@@ -1,6 +1,6 @@
 //! Pseudo-random pixels, sweeps over borders, sizes and pixel types, and comparison by bits.
 
-use horus_base::dtype::Pixel;
+use horus_base::dtype::{Float, Pixel};
 use horus_base::shape::{Border, Window};
 
 /// Pseudo-random pixels over the whole range of an integer type. Floats lie in about -8..8, and one
@@ -25,6 +25,19 @@ pub fn noise<T: Pixel>(n: usize, seed: u64, special: bool) -> Vec<T> {
                 }
                 true => T::from_f64((unit - 0.5) * 16.0),
             }
+        })
+        .collect()
+}
+
+/// Floats between -8 and 8 of which one in `every` is a NaN, of either sign, and half as many are infinite; none is zero.
+pub fn with_nan<T: Float>(n: usize, seed: u64, every: u8) -> Vec<T> {
+    let special = noise::<u8>(n, seed + 1, false).into_iter().map(|r| r % (2 * every));
+    let signs = noise::<u8>(n, seed + 2, false).into_iter().map(|r| if r < 128 { 1.0 } else { -1.0 });
+    (noise::<T>(n, seed, false).into_iter().zip(special.zip(signs)))
+        .map(|(v, (special, sign))| match special {
+            0 | 1 => T::from_f64(f64::NAN.copysign(sign)),
+            2 => T::from_f64(sign * f64::INFINITY),
+            _ => v,
         })
         .collect()
 }

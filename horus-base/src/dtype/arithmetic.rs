@@ -66,6 +66,16 @@ pub trait Arithmetic: Sealed + Copy + PartialOrd + Default {
     fn max(self, b: Self) -> Self {
         if b > self || self.is_nan() { b } else { self }
     }
+    /// The smaller, a NaN if either is one; the first on a tie.
+    #[inline(always)]
+    fn minimum(self, b: Self) -> Self {
+        if b < self || b.is_nan() { b } else { self }
+    }
+    /// The larger, a NaN if either is one; the first on a tie.
+    #[inline(always)]
+    fn maximum(self, b: Self) -> Self {
+        if b > self || b.is_nan() { b } else { self }
+    }
     /// `|a - b|`; integers saturate.
     #[inline(always)]
     fn absdiff(self, b: Self) -> Self {

@@ -340,7 +340,7 @@ impl<T: Pixel> Several<T> {
     }
 
     /// The median (`numpy.median(axis=0)` of a stack). Of an even number, the mean of the two in the middle, rounded to the type of the
-    /// images (to even). Where an image has a NaN, other pixels take its place, some of them twice.
+    /// images (to even). NaN sorts last: the median is NaN where that is in the middle, where NumPy's is NaN wherever there is one.
     ///
     /// Images are compared pairwise, as Batcher's sorting network does, in one launch: about `n log2(n)^2 / 4` comparisons for
     /// `n` images.
@@ -372,7 +372,7 @@ impl<T: Pixel> Several<T> {
     }
 }
 
-/// The images sorted pixel by pixel, the smallest first.
+/// The images sorted pixel by pixel, the smallest first and NaN last.
 pub(super) fn sorted<T: Element>(images: &[Image<T>], site: Site) -> Vec<Image<T>> {
     compared(images, network(1, images.len()), site)
 }
@@ -386,7 +386,7 @@ fn compared<T: Element>(images: &[Image<T>], pairs: Vec<(usize, usize)>, site: S
     let mut sorted = images.to_vec();
     let op = |op, a: &Image<T>, b: &Image<T>| pixel::<T>(op, vec![Term::image(a), Term::image(b)], site);
     for (i, j) in pairs {
-        let (low, high) = (op(PixelOp::Min, &sorted[i], &sorted[j]), op(PixelOp::Max, &sorted[i], &sorted[j]));
+        let (low, high) = (op(PixelOp::Min, &sorted[i], &sorted[j]), op(PixelOp::Maximum, &sorted[i], &sorted[j]));
         (sorted[i], sorted[j]) = (low, high);
     }
     sorted

@@ -4,7 +4,7 @@ use std::panic::Location;
 
 use super::argument::{Term, pixel};
 use super::{Footprints, Image};
-use crate::dtype::Element;
+use crate::dtype::{Element, Scalar};
 use crate::error::{Call, Site};
 use crate::filters::Footprint;
 use crate::ir::graph::Op;
@@ -14,7 +14,8 @@ use crate::shape::Border;
 
 /// Morphology, of images and masks. The border mode is [`Border::Reflect101`], unlike OpenCV's, or
 /// that of [`Image::with_border`]. A footprint that cannot be applied is an error. [`Footprints`]
-/// lists its forms, in the plane and across the levels of a volume.
+/// lists its forms, in the plane and across the levels of a volume. NaN are ignored: under nothing
+/// but NaN the smallest pixel is infinity, the largest minus infinity.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -110,10 +111,20 @@ impl<T: Element> Image<T> {
     #[track_caller]
     fn extreme(&self, op: &'static str, footprint: Footprints<'_>, reduce: Reduce) -> Image<T> {
         let (call, border) = (Call::of(op), self.border());
-        match footprint {
+        let footprints = footprint.of(self.depth());
+        let found = match footprint {
             Footprints::Plane(footprint) => self.extreme_under(footprint, border, reduce, call.site),
-            _ => self.extreme_across(call, &footprint.of(self.depth()), border, reduce),
+            _ => self.extreme_across(call, &footprints, border, reduce),
+        };
+        if !T::TAG.is_float() || footprints.iter().all(|footprint| footprint.len() != 1) {
+            return found;
         }
+        // A pixel alone is taken as it is, where other windows start from the identity.
+        let (op, identity) = match reduce {
+            Reduce::Max => (PixelOp::Max, f64::NEG_INFINITY),
+            _ => (PixelOp::Min, f64::INFINITY),
+        };
+        pixel(op, vec![Term::image(&found), Term::scalar(Scalar::from_f64(T::TAG, identity))], call.site)
     }
 
     /// The extreme under a footprint. A rectangle is reduced by rows and then by columns: the same

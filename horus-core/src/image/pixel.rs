@@ -90,6 +90,10 @@ impl<T: Pixel> Image<T> {
         /// The larger of both; a NaN is ignored.
         #[doc(alias = "fmax")]
         max Max;
+        /// The smaller of both; NaN if either is NaN.
+        minimum Minimum;
+        /// The larger of both; NaN if either is NaN.
+        maximum Maximum;
         /// `|a - b|`; integers saturate.
         absdiff AbsDiff;
         /// `a` to the power `b`.

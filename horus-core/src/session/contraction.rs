@@ -131,7 +131,7 @@ fn pixel(op: PixelOp, operands: &[Operand], input: impl Fn(usize) -> Bound) -> O
         PixelOp::Add | PixelOp::Sub | PixelOp::AbsDiff => Some(of(0).plus(of(1))),
         PixelOp::Mul => product(0, 1),
         PixelOp::Div => number(1).map(|by| of(0).times(1.0 / by)),
-        PixelOp::Min | PixelOp::Max => Some(of(0).or(of(1))),
+        PixelOp::Min | PixelOp::Max | PixelOp::Minimum | PixelOp::Maximum => Some(of(0).or(of(1))),
         PixelOp::MulAdd => product(0, 1).map(|product| product.plus(of(2))),
         PixelOp::Clamp => Some(of(0).or(of(1)).or(of(2))),
         PixelOp::Select if of(0).factor == 0.0 => Some(of(1).or(of(2))),

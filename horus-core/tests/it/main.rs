@@ -16,6 +16,7 @@ mod iterate;
 mod landing;
 mod on_host;
 mod operations;
+mod orders;
 mod ranks;
 mod read_several;
 mod reentry;

@@ -63,7 +63,7 @@ pub(super) fn code(kernel: &MapKernel, which: impl Iterator<Item = usize>, block
     let one = |i: usize| match kernel.code[i].op {
         InstrOp::Pixel(PixelOp::Div | PixelOp::AbsDiv) => 16,
         // NaNs and equal numbers are told apart.
-        InstrOp::Pixel(PixelOp::Min | PixelOp::Max) => 6,
+        InstrOp::Pixel(PixelOp::Min | PixelOp::Max | PixelOp::Minimum | PixelOp::Maximum) => 6,
         _ => 2,
     };
     which.map(one).sum::<usize>() * block.rows * block.cols

@@ -26,6 +26,7 @@ use horus_cuda::workloads::{
     conv2d, convrot, convrot_default, correlate, dense, instr, over, pixel_chain, rotate, separable, single, taps,
     turned, turned_back,
 };
+use horus_testing::pixels::with_nan;
 use horus_testing::reference::kernel::{HostImage, evaluate};
 
 /// One launch.
@@ -52,6 +53,8 @@ pub(crate) enum Fill {
     Random,
     /// Arbitrary floats.
     Wild,
+    /// Floats of which one in five is a NaN, and some are infinite.
+    Nan,
     /// The first pixel of the first input is 1, those of the others form a path through all pixels,
     /// and the rest is 0.
     Maze,
@@ -63,6 +66,7 @@ impl Case {
         let fill = match self.fill {
             Fill::Random => HostImage::random,
             Fill::Wild => wild,
+            Fill::Nan => some_nan,
             Fill::Maze => maze,
         };
         self.inputs.iter().enumerate().map(|(k, &g)| fill(g, k as u64 + 1)).collect()
@@ -108,6 +112,16 @@ fn wild(geometry: Geometry, seed: u64) -> HostImage {
         v.copy_from_slice(&if (i / geometry.shape.width).is_multiple_of(2) { bits } else { moderate }.to_ne_bytes());
     }
     image
+}
+
+fn some_nan(geometry: Geometry, seed: u64) -> HostImage {
+    let n = geometry.plane() * geometry.shape.planes();
+    let bytes = match geometry.dtype {
+        DType::F32 => with_nan::<f32>(n, seed, 5).into_iter().flat_map(f32::to_ne_bytes).collect(),
+        DType::F64 => with_nan::<f64>(n, seed, 5).into_iter().flat_map(f64::to_ne_bytes).collect(),
+        other => panic!("no NaN of {other}"),
+    };
+    HostImage { geometry, bytes }
 }
 
 /// Rows joined alternately at both ends, levels joined at the first and the last row, or the pixel
@@ -352,12 +366,43 @@ pub(crate) fn cases() -> Vec<Case> {
     all.extend(prologues());
     all.extend(others());
     all.extend(super::planes::cases());
+    all.extend(orders());
     all.extend(steps::steps());
     all.extend(sampling::cases());
     all.extend(distance::cases());
     all.extend(near::cases());
     all.extend(several::cases());
     all.extend(stencils::stencils());
+    all
+}
+
+/// Orders and extremes of pixels of which many are NaN.
+fn orders() -> Vec<Case> {
+    let mut all = Vec::new();
+    for dtype in [DType::F32, DType::F64] {
+        let mut add = |name: String, kernel: Kernel, inputs: usize| {
+            let c =
+                case(format!("{name} of NaN {dtype}"), kernel, vec![whole(SMALL, dtype); inputs], whole(SMALL, dtype));
+            all.push(Case { fill: Fill::Nan, ..c });
+        };
+        for border in [Border::Reflect, Border::Wrap, Border::Constant(f64::NAN)] {
+            for size in [MedianSize::Three, MedianSize::Five] {
+                add(format!("median {size:?} {border}"), single(LeafOp::Order(0, size.into(), border), dtype), 1);
+            }
+            for reduce in [Reduce::Min, Reduce::Max] {
+                let g = Generalized { window: dense(3, 5), combine: Combine::Pixel, reduce };
+                add(format!("Pixel {reduce:?} {border}"), single(LeafOp::Order(0, g.into(), border), dtype), 1);
+            }
+            let square: Vec<_> = (-3..=3).flat_map(|y| (-2..=2).map(move |x| (y, x))).collect();
+            for place in [0, 17, 29, 34] {
+                let how = Windowed::Rank(Ranked::new(&square, place));
+                add(format!("{} {border}", how.name()), Kernel::from(Sliding { how, border }), 1);
+            }
+        }
+        for op in [PixelOp::Min, PixelOp::Max, PixelOp::Minimum, PixelOp::Maximum] {
+            add(op.to_string(), pixel_op(op, dtype).0, 2);
+        }
+    }
     all
 }
 

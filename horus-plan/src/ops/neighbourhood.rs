@@ -310,9 +310,9 @@ pub enum Reduce {
     Sum,
     /// The product, from 1; integers saturate at each step.
     Product,
-    /// The smallest value, from the type's highest.
+    /// The smallest value, from the type's highest (infinity); ignores NaN.
     Min,
-    /// The largest value, from the type's lowest.
+    /// The largest value, from the type's lowest (minus infinity); ignores NaN.
     Max,
 }
 
@@ -453,9 +453,11 @@ impl MedianSize {
     /// The compare-exchange sequence `(i, j)`, after which the middle one of the values is the
     /// median.
     ///
-    /// A compare-exchange replaces `(v[i], v[j])` by `(v[i].min(v[j]), v[j].max(v[i]))` in the
+    /// A compare-exchange replaces `(v[i], v[j])` by `(v[i].min(v[j]), v[j].maximum(v[i]))` in the
     /// arithmetic of [`Arithmetic`](horus_base::dtype::Arithmetic) (second form on the *old*
-    /// values), which fixes the result for NaN and signed zeros too.
+    /// values): it exchanges them if the second is smaller or the first is NaN. So NaN sorts last,
+    /// as it does for [`Ranked`](super::windowed::Ranked), and equal numbers, zeros of either sign,
+    /// stay where they are.
     pub const fn network(self) -> &'static [(usize, usize)] {
         match self {
             MedianSize::Three => &THREE,

@@ -38,6 +38,8 @@ macro_rules! pixel_ops {
                 Div "div" |a, b| a.div(b), "hs_div(a, b)", "`a / b`";
                 Min "min" |a, b| a.min(b), "hs_min(a, b)", "the smaller, ignoring NaN";
                 Max "max" |a, b| a.max(b), "hs_max(a, b)", "the larger, ignoring NaN";
+                Minimum "minimum" |a, b| a.minimum(b), "hs_minimum(a, b)", "the smaller, NaN if either is NaN";
+                Maximum "maximum" |a, b| a.maximum(b), "hs_maximum(a, b)", "the larger, NaN if either is NaN";
                 AbsDiff "absdiff" |a, b| a.absdiff(b), "hs_absdiff(a, b)", "`|a - b|`";
                 Pow "pow" |a, b| a.pow(b), "hs_pow(a, b)", "`a` to the power `b`";
                 Atan2 "atan2" |a, b| a.atan2(b), "hs_atan2(a, b)", "angle of the point with ordinate `a` and abscissa `b`, in radians";

@@ -63,7 +63,14 @@ def extreme_along(value: Value, size: int, axis: int, mode: Any, cval: float, or
     for step in range(-at, size - at):
         level = _horus.shift(core, (-step, 0, 0), border, cval) if step else core
         found = level if found is None else _horus.binary(which, found, level)
-    return value.like(_again(value, found if found is not None else core))
+    return value.like(_again(value, _without_nan(found if found is not None else core, which)))
+
+
+def _without_nan(core: _horus.Image, which: str) -> _horus.Image:
+    """An extreme of pixels that were taken as they are: of nothing but NaN it is infinite, as under other windows."""
+    if core.dtype not in ("f32", "f64"):
+        return core
+    return _horus.binary(which, core, np.inf if which == "min" else -np.inf)
 
 
 def _again(value: Value, core: _horus.Image) -> _horus.Image:
@@ -109,15 +116,17 @@ def _under(
     levels: dict[int, list[tuple[int, int, float]]] = {}
     for i, (z, y, x) in enumerate(offsets):
         levels.setdefault(z, []).append((y, x, 0.0 if weights is None else weights[i]))
-    found = None
+    found, bare = None, False
     for z, places in levels.items():
         there = _horus.shift(core, (-z, 0, 0), mode, cval) if z else core
-        if combine != "pixel" or places != [(0, 0, 0.0)]:
+        alone = combine == "pixel" and places == [(0, 0, 0.0)]
+        if not alone:
             there = _horus.extreme(there, plane_window(tuple(places)), combine, which, mode, cval)
         found = there if found is None else _horus.binary(which, found, there)
+        bare = bare or alone
     if found is None:
         raise ValueError("All-zero footprint is not supported.")
-    return found
+    return _without_nan(found, which) if bare else found
 
 
 def extremes(
@@ -153,6 +162,8 @@ def extremes(
             for axis, one_size, one_origin, one in each:
                 if one_size > 1:
                     value = extreme_along(value, int(one_size), axis, one, cval, one_origin, which).stored(dtype)
+            if all(int(one[1]) <= 1 for one in each):
+                value = value.like(_without_nan(value.core, which))
             return value.cast(dtype)
     else:
         structure = np.asarray(structure, dtype=np.float64)
@@ -326,7 +337,14 @@ def _ranked(
         constant = number(cval)
         if place in (0, count - 1):
             which = "max" if place else "min"
-            return extremes(value, dtype, None, under, None, border, constant, origins, which)
+            if value.dtype.kind != "f":
+                return extremes(value, dtype, None, under, None, border, constant, origins, which)
+            # Extremes ignore NaN, which sorts last here: the smallest is NaN of nothing but NaN, the largest of any.
+            found = extremes(value, value.dtype, None, under, None, border, constant, origins, which).core
+            nan = value.like(_horus.convert(_horus.compare("ne", value.core, value.core), "u8"), np.dtype(np.uint8))
+            nan = extremes(nan, nan.dtype, None, under, None, border, float(np.isnan(constant)), origins, which)
+            value = value.like(_horus.select(_horus.convert(nan.core, "bool"), np.nan, found))
+            return value.cast(dtype) if under.size == 1 else value.stored(dtype)
         beyond, constant = one_mode(border, " by non-separable rank filters"), held(value, constant)
         core, window = value.numbers(), (1, 1, *under.shape)[-3:]
         volume = window[0] > 1

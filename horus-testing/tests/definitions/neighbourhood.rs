@@ -1,10 +1,16 @@
 //! Linear filters, generalized convolutions and medians.
 
-use horus_base::dtype::Pixel;
+use horus_base::dtype::{Float, Pixel};
 use horus_base::shape::{Border, Shape};
-use horus_plan::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
+use horus_plan::ops::geometric::Flip;
+use horus_plan::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, OrderFilter, Reduce};
+use horus_plan::ops::windowed::{Ranked, Sliding, Windowed};
+use horus_testing::cases::covering;
+use horus_testing::pixels::{assert_same, borders, with_nan};
 use horus_testing::reference::Image;
+use horus_testing::reference::geometric::flip;
 use horus_testing::reference::neighbourhood::{correlate, order, separable};
+use horus_testing::reference::windowed::windowed;
 
 fn image<T: Pixel>(height: usize, width: usize, v: &[T]) -> Image {
     Image::new(Shape::new(height, width, 1), v.to_vec())
@@ -121,6 +127,85 @@ fn a_median_removes_a_spike() {
     let picture = image(3, 3, &[1i32, 2, 3, 4, 500, 6, 7, 8, 9]);
     assert_eq!(order(&picture, &MedianSize::Three.into(), Border::Replicate).at::<i32>(0, 1, 1), 6);
     assert_eq!(order(&picture, &MedianSize::Three.into(), Border::Replicate).at::<i32>(0, 0, 0), 2);
+}
+
+/// The value in a place of the order, NaN being last.
+fn in_place<T: Float>(values: Vec<T>, place: usize) -> T {
+    let mut numbers: Vec<T> = values.into_iter().filter(|v| !v.is_nan()).collect();
+    numbers.sort_by(|a, b| a.partial_cmp(b).unwrap());
+    numbers.get(place).copied().unwrap_or(T::from_f64(f64::NAN))
+}
+
+fn mirrored(image: &Image) -> Image {
+    flip(image, Flip::Both)
+}
+
+/// Checks that each filter is a function of the pixels under its square, wherever they lie.
+fn orders_put_nan_last<T: Float>() {
+    let (sizes, borders) = ([(1, 1), (2, 3), (1, 9), (11, 14)], borders());
+    for [size, every, border] in covering([sizes.len(), 3, borders.len()]) {
+        let ((h, w), every, border) = (sizes[size], [1, 2, 5][every], borders[border]);
+        let image = image::<T>(h, w, &with_nan(h * w, size as u64, every));
+        let turned = mirrored(&image);
+        for radius in [1, 2, 4i32] {
+            let offsets: Vec<_> = (-radius..=radius).flat_map(|y| (-radius..=radius).map(move |x| (y, x))).collect();
+            let read = |y: usize, x: usize| {
+                let at = |(dy, dx): &(i32, i32)| {
+                    image.read::<T>(0, y.cast_signed() + *dy as isize, x.cast_signed() + *dx as isize, border)
+                };
+                offsets.iter().map(at).collect::<Vec<T>>()
+            };
+            let what = |name: &str| format!("{name} of radius {radius}, {h}x{w}, one in {every}, {border}");
+            let check = |name: &str, f: &dyn Fn(&Image) -> Image, want: &dyn Fn(Vec<T>) -> T| {
+                let got = f(&image);
+                let want = Image::from_fn(image.shape, |_, y, x| want(read(y, x)));
+                assert_same(got.as_slice::<T>(), want.as_slice::<T>(), &what(name));
+                assert_same(mirrored(&f(&turned)).as_slice::<T>(), got.as_slice::<T>(), &what(name));
+            };
+            let n = offsets.len();
+            match radius {
+                1 => check("median", &|i| order(i, &MedianSize::Three.into(), border), &|v| in_place(v, n / 2)),
+                2 => check("median", &|i| order(i, &MedianSize::Five.into(), border), &|v| in_place(v, n / 2)),
+                _ => {}
+            }
+            for place in [0, n / 3, n / 2, n - 1] {
+                let rank = Windowed::Rank(Ranked::new(&offsets, place));
+                let rank = Sliding { how: rank, border };
+                check("rank", &|i| windowed(i, &rank, T::DTYPE), &|v| in_place(v, place));
+            }
+            for (reduce, nothing) in [(Reduce::Min, f64::INFINITY), (Reduce::Max, f64::NEG_INFINITY)] {
+                let window = Filter::sparse(offsets.clone(), vec![0.0; n]);
+                let g = OrderFilter::from(Generalized { window, combine: Combine::Pixel, reduce });
+                check("extreme", &|i| order(i, &g, border), &|v| {
+                    let numbers = v.into_iter().map(T::to_f64).filter(|v| !v.is_nan());
+                    T::from_f64(numbers.fold(nothing, if reduce == Reduce::Min { f64::min } else { f64::max }))
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn orders_put_nan_last_wherever_it_lies() {
+    orders_put_nan_last::<f32>();
+    orders_put_nan_last::<f64>();
+}
+
+#[test]
+fn a_median_of_few_numbers_is_nan() {
+    for pixels in [[1.0, 9.0], [9.0, 1.0]] {
+        let mut all = [f32::NAN; 9];
+        for at in [[0, 1], [0, 8], [3, 5], [7, 2]] {
+            let mut all = all;
+            (all[at[0]], all[at[1]]) = (pixels[0], pixels[1]);
+            let found = order(&image(3, 3, &all), &MedianSize::Three.into(), Border::Constant(f64::NAN));
+            assert!(found.at::<f32>(0, 1, 1).is_nan(), "{all:?}");
+        }
+        all[..5].copy_from_slice(&[4.0, 9.0, 1.0, 2.0, 9.0]);
+        all.rotate_right(2);
+        let found = order(&image(3, 3, &all), &MedianSize::Three.into(), Border::Replicate);
+        assert_eq!(found.at::<f32>(0, 1, 1), 9.0);
+    }
 }
 
 #[test]

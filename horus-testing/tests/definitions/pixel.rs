@@ -46,6 +46,15 @@ fn extremes_ignore_nan_and_keep_the_first_zero() {
 }
 
 #[test]
+fn the_extremes_of_two_that_keep_nan_do_so_on_both_sides() {
+    let nan = f32::NAN;
+    let (a, b) = ([nan, 1.0, nan, 0.0, -0.0, 3.0], [2.0, nan, nan, -0.0, 0.0, -1.0]);
+    assert_eq!(binary(PixelOp::Maximum, &a, &b), row(&[nan, nan, nan, 0.0, -0.0, 3.0]));
+    assert_eq!(binary(PixelOp::Minimum, &a, &b), row(&[nan, nan, nan, 0.0, -0.0, -1.0]));
+    assert_eq!(binary(PixelOp::Maximum, &[3u8, 9], &[4, 2]), row(&[4u8, 9]));
+}
+
+#[test]
 fn comparisons_with_nan_are_false_but_for_unequal() {
     let (a, b) = ([f64::NAN, 1.0], [1.0, 1.0]);
     assert_eq!(binary(PixelOp::Le, &a, &b), row(&[0u8, 1]));

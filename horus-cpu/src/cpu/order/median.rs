@@ -4,6 +4,9 @@
 //! place, a few rows at a time. That of 5x5 is straight-line code. (A loop over
 //! [`MedianSize::network`] keeps its values in memory, as registers cannot be indexed, and waits
 //! for every store. Unrolled, most values stay in registers.)
+//!
+//! The processor's minimum and maximum of a number and a NaN are whichever comes second: that would
+//! lose one of them. Where pixels are NaNs they are exchanged by comparisons that put NaNs last.
 
 use super::around::{Around, Scratch, rows_at};
 use super::vector::*;
@@ -57,22 +60,22 @@ fn by_columns<T: Pixel>(plane: &Plane<'_, T>, border: Border, tile: &mut Tile<'_
             let rows = TOGETHER_ROWS.min((tile.rows.end - y).cast_unsigned());
             rows_at(plane, Window::new(y - 1, y + 1 + rows.cast_signed()), border, constant, &mut sources);
             let out = all.from((y - tile.rows.start).cast_unsigned(), (x - tile.cols.start) * size);
-            let compute = |careful: bool| {
+            let compute = |nan_last: bool| {
                 let mut nan = false;
                 for (columns, place) in &around.columns {
                     let lines = lines.map(|lines| lines.from(0, place * size));
                     let (at, bytes) = (columns.start * size, columns.len() * size);
                     // SAFETY: the image has these columns in the rows that are read, and lines have
                     // room for them.
-                    nan |= unsafe { sort(isa, T::DTYPE, careful, Sort { sources: &sources, at, bytes, lines, rows }) };
+                    nan |= unsafe { sort(isa, T::DTYPE, nan_last, Sort { sources: &sources, at, bytes, lines, rows }) };
                 }
-                if nan && !careful {
+                if nan && !nan_last {
                     return false;
                 }
                 // SAFETY: lines have room for all places, and the tile for its rows.
                 unsafe {
                     lines.iter().for_each(|lines| around.complete::<T>(*lines, rows, border));
-                    merge(isa, T::DTYPE, careful, Merge { lines, out, rows, bytes: n * size, pixel: size });
+                    merge(isa, T::DTYPE, nan_last, Merge { lines, out, rows, bytes: n * size, pixel: size });
                 }
                 true
             };
@@ -110,7 +113,7 @@ macro_rules! dispatched {
         /// # Safety
         /// Sources and results have these rows, of pixels of type `dtype`; results are apart from
         /// the sources. The machine has the instruction set.
-        unsafe fn $name(isa: Isa, dtype: DType, careful: bool, job: $job) -> $result {
+        unsafe fn $name(isa: Isa, dtype: DType, nan_last: bool, job: $job) -> $result {
             macro_rules! run {
                 (avx512, $v:ty, $t:ident) => {
                     run!($avx512 $v, $t)
@@ -123,7 +126,7 @@ macro_rules! dispatched {
                 };
                 ($compiled:ident $v:ty, $t:ident) => {
                     // SAFETY: the caller's.
-                    unsafe { $compiled::<$v, Single<$t>>(careful, job) }
+                    unsafe { $compiled::<$v, Single<$t>>(nan_last, job) }
                 };
             }
             with_vectors!(isa, dtype, run)
@@ -139,15 +142,14 @@ macro_rules! dispatched {
         /// # Safety
         /// As above; the vectors are of this instruction set.
         $(#[$how])*
-        unsafe fn $name<V: Vector, P: Vector>(careful: bool, job: $job) -> $result {
+        unsafe fn $name<V: Vector, P: Vector>(nan_last: bool, job: $job) -> $result {
             // SAFETY: the caller's.
             unsafe {
-                if job.bytes < V::BYTES {
-                    $body::<P>(job)
-                } else if V::NAN && careful {
-                    $body::<Careful<V>>(job)
-                } else {
-                    $body::<V>(job)
+                match (job.bytes < V::BYTES, V::NAN && nan_last) {
+                    (false, false) => $body::<V>(job),
+                    (false, true) => $body::<NanLast<V>>(job),
+                    (true, false) => $body::<P>(job),
+                    (true, true) => $body::<NanLast<P>>(job),
                 }
             }
         }
@@ -156,7 +158,7 @@ macro_rules! dispatched {
 dispatched!(sort, Sort<'_>, bool, sorted, sort_avx512 sort_avx2 sort_portable);
 dispatched!(merge, Merge, (), merged, merge_avx512 merge_avx2 merge_portable);
 
-/// Returns `true` if there is a NaN that the vectors do not ignore.
+/// Returns `true` if there is a NaN.
 ///
 /// # Safety
 /// As for [`sort`]; rows are no shorter than a vector.
@@ -315,7 +317,7 @@ unsafe fn all_rows<V: Vector, P: Vector>(job: Medians) {
             // SAFETY: the caller's; vectors end within the row.
             unsafe {
                 if bytes < V::BYTES {
-                    singles::<P>(image, out, 0..bytes);
+                    singles::<P>(image, out, bytes);
                     break;
                 }
                 // The last vector overlaps the one before.
@@ -326,7 +328,7 @@ unsafe fn all_rows<V: Vector, P: Vector>(job: Medians) {
                     nan |= V::any_nan(wires[i - 1], wires[i]);
                 }
                 if nan {
-                    singles::<P>(image, out, x..x + V::BYTES);
+                    five(window::<NanLast<V>, P>(image.from(0, x))).store(out.at.add(x));
                 } else {
                     five(wires).store(out.at.add(x));
                 }
@@ -346,15 +348,15 @@ unsafe fn window<V: Vector, P: Vector>(image: View) -> [V; 25] {
     std::array::from_fn(|i| unsafe { V::load(image.from(i / 5, i % 5 * P::BYTES).at) })
 }
 
-/// Medians one by one, NaNs included, of the bytes `cols` of a row.
+/// Medians one by one, of the first `bytes` bytes of a row.
 ///
 /// # Safety
 /// As for [`medians`].
 #[inline(never)]
-unsafe fn singles<P: Vector>(image: View, out: View, cols: std::ops::Range<usize>) {
-    for x in cols.step_by(P::BYTES) {
+unsafe fn singles<P: Vector>(image: View, out: View, bytes: usize) {
+    for x in (0..bytes).step_by(P::BYTES) {
         // SAFETY: the caller's.
-        unsafe { five(window::<P, P>(image.from(0, x))).store(out.at.add(x)) }
+        unsafe { five(window::<NanLast<P>, P>(image.from(0, x))).store(out.at.add(x)) }
     }
 }
 

@@ -21,25 +21,21 @@ pub(super) trait Vector: Copy {
     unsafe fn min(a: Self, b: Self) -> Self;
     /// The larger of numbers, the first on a tie, lane by lane; `a` if `b` is a NaN.
     unsafe fn max(a: Self, b: Self) -> Self;
-    /// Lanes may be NaNs, which [`Vector::min`] and [`Vector::max`] do not ignore in `a`.
+    /// Lanes may be NaNs.
     const NAN: bool;
     /// `a`, or `b` where `of` is a NaN.
     unsafe fn unless_nan(of: Self, a: Self, b: Self) -> Self;
-    /// Returns `true` if a lane of either is a NaN that is not ignored.
+    /// Returns `true` if a lane of either is a NaN.
     unsafe fn any_nan(a: Self, b: Self) -> bool;
 }
 
 /// An array that the compiler vectorises, for any machine.
-#[cfg(not(target_arch = "x86_64"))]
 #[derive(Clone, Copy)]
 pub(super) struct Lanes<T, const N: usize>([T; N]);
 
-/// A single pixel, whose minimum and maximum ignore NaNs in both operands, as those of the pixel
-/// type do.
-#[derive(Clone, Copy)]
-pub(super) struct Single<T>(T);
+/// A single pixel.
+pub(super) type Single<T> = Lanes<T, 1>;
 
-#[cfg(not(target_arch = "x86_64"))]
 impl<T: Pixel, const N: usize> Vector for Lanes<T, N> {
     const NAN: bool = T::DTYPE.is_float();
     #[inline(always)]
@@ -70,46 +66,17 @@ impl<T: Pixel, const N: usize> Vector for Lanes<T, N> {
     }
 }
 
-impl<T: Pixel> Vector for Single<T> {
-    const NAN: bool = false;
-    #[inline(always)]
-    unsafe fn load(from: *const u8) -> Self {
-        // SAFETY: the caller has a pixel.
-        Single(unsafe { from.cast::<T>().read_unaligned() })
-    }
-    #[inline(always)]
-    unsafe fn store(self, to: *mut u8) {
-        // SAFETY: the caller has room for a pixel.
-        unsafe { to.cast::<T>().write_unaligned(self.0) }
-    }
-    #[inline(always)]
-    unsafe fn min(a: Self, b: Self) -> Self {
-        Single(a.0.min(b.0))
-    }
-    #[inline(always)]
-    unsafe fn max(a: Self, b: Self) -> Self {
-        Single(a.0.max(b.0))
-    }
-    #[inline(always)]
-    unsafe fn unless_nan(_: Self, a: Self, _: Self) -> Self {
-        a
-    }
-    #[inline(always)]
-    unsafe fn any_nan(_: Self, _: Self) -> bool {
-        false
-    }
-}
-
-/// A vector that ignores NaNs in both operands.
+/// A vector whose minimum and maximum exchange two pixels in order, NaN last: of a number and a NaN
+/// the minimum is the number, the maximum the NaN.
 #[derive(Clone, Copy)]
-pub(super) struct Careful<V>(V);
+pub(super) struct NanLast<V>(V);
 
-impl<V: Vector> Vector for Careful<V> {
-    const NAN: bool = false;
+impl<V: Vector> Vector for NanLast<V> {
+    const NAN: bool = V::NAN;
     #[inline(always)]
     unsafe fn load(from: *const u8) -> Self {
         // SAFETY: the caller's.
-        Careful(unsafe { V::load(from) })
+        NanLast(unsafe { V::load(from) })
     }
     #[inline(always)]
     unsafe fn store(self, to: *mut u8) {
@@ -119,20 +86,22 @@ impl<V: Vector> Vector for Careful<V> {
     #[inline(always)]
     unsafe fn min(a: Self, b: Self) -> Self {
         // SAFETY: the caller's.
-        Careful(unsafe { V::unless_nan(a.0, V::min(a.0, b.0), b.0) })
+        NanLast(unsafe { V::unless_nan(a.0, V::min(a.0, b.0), b.0) })
     }
     #[inline(always)]
     unsafe fn max(a: Self, b: Self) -> Self {
         // SAFETY: the caller's.
-        Careful(unsafe { V::unless_nan(a.0, V::max(a.0, b.0), b.0) })
+        NanLast(unsafe { V::unless_nan(b.0, V::max(a.0, b.0), b.0) })
     }
     #[inline(always)]
-    unsafe fn unless_nan(_: Self, a: Self, _: Self) -> Self {
-        a
+    unsafe fn unless_nan(of: Self, a: Self, b: Self) -> Self {
+        // SAFETY: the caller's.
+        NanLast(unsafe { V::unless_nan(of.0, a.0, b.0) })
     }
     #[inline(always)]
-    unsafe fn any_nan(_: Self, _: Self) -> bool {
-        false
+    unsafe fn any_nan(a: Self, b: Self) -> bool {
+        // SAFETY: the caller's.
+        unsafe { V::any_nan(a.0, b.0) }
     }
 }
 

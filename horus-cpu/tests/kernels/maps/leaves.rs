@@ -12,7 +12,7 @@ use horus_plan::ops::edge::{Edge, Inside};
 use horus_plan::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_plan::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, OrderFilter, Reduce};
 use horus_testing::cases::covering;
-use horus_testing::pixels::{SIZES, assert_same, borders, noise};
+use horus_testing::pixels::{SIZES, assert_same, borders, noise, with_nan};
 use horus_testing::reference::{Image, convert, geometric, neighbourhood};
 
 fn alone(op: LeafOp, dtype: DType) -> MapKernel {
@@ -53,6 +53,23 @@ fn medians_follow_the_network() {
     for [dtype, number, five, border] in covering([DType::ALL.len(), sizes.len(), 2, borders.len()]) {
         let image = image(sizes[number], DType::ALL[dtype], number as u64, number % 2 == 0);
         filters_follow([MedianSize::Three, MedianSize::Five][five], borders[border], &image, &picture(&image));
+    }
+}
+
+#[test]
+fn orders_put_nan_last_wherever_it_lies() {
+    let (sizes, borders) = ([SIZES.as_slice(), &[(70, 530), (3, 259)]].concat(), borders());
+    let window = || Filter::dense(5, 3, vec![0.0; 15]);
+    let extreme = |reduce| OrderFilter::from(Generalized { window: window(), combine: Combine::Pixel, reduce });
+    let filters = [MedianSize::Three.into(), MedianSize::Five.into(), extreme(Reduce::Min), extreme(Reduce::Max)];
+    for [double, number, filter, border, every] in covering([2, sizes.len(), 4, borders.len(), 4]) {
+        let (size, every) = (sizes[number], [1, 2, 5, 120][every]);
+        let (shape, n) = (Shape::new(size.0, size.1, 1), size.0 * size.1);
+        let image = match double {
+            0 => Image::new(shape, with_nan::<f32>(n, number as u64, every)),
+            _ => Image::new(shape, with_nan::<f64>(n, number as u64, every)),
+        };
+        filters_follow(filters[filter].clone(), borders[border], &image, &picture(&image));
     }
 }
 

@@ -35,7 +35,7 @@ impl MapGenerator<'_> {
     }
 }
 
-/// A median by a network of comparisons, emitted as a list without a loop.
+/// A median by a network of comparisons, which sorts NaN last, emitted as a list without a loop.
 fn median(name: &str, size: MedianSize) -> String {
     let side = 2 * size.radius() + 1;
     let n = side * side;
@@ -47,7 +47,7 @@ fn median(name: &str, size: MedianSize) -> String {
     for (i, j) in size.network() {
         let _ = writeln!(
             s,
-            "            {{ const T a = v[{i}], b = v[{j}]; v[{i}] = hs_min(a, b); v[{j}] = hs_max(b, a); }}"
+            "            {{ const T a = v[{i}], b = v[{j}]; v[{i}] = hs_min(a, b); v[{j}] = hs_maximum(b, a); }}"
         );
     }
     let _ = writeln!(s, "            out[r][c] = v[{}];\n        }}\n}}", n / 2);
