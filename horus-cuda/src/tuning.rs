@@ -123,6 +123,7 @@ impl TunedFamily {
                 _ if leaf.repeats() => continue,
                 _ if Near::of(leaf, kernel).is_some() => Kind::Near,
                 LeafOp::Warp(..) | LeafOp::Flip(..) | LeafOp::Shift(..) => Kind::Gather,
+                LeafOp::Order(_, OrderFilter::Truncated(_), _) => Kind::Gather,
                 LeafOp::Order(_, OrderFilter::Median(_), _) => Kind::Median,
                 LeafOp::Correlate(Source::Stage(_), ..) => Kind::Separable,
                 LeafOp::Correlate(_, f, _) if matches!(f.layout(), Layout::Sparse(_)) => Kind::Sparse,

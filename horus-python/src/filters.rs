@@ -1,7 +1,7 @@
 //! Filters, geometry, channels and levels.
 
 use horus::core::ops::edge::{Along, Inside};
-use horus::core::ops::neighbourhood::Layout;
+use horus::core::ops::neighbourhood::{Layout, Pairing, Truncated};
 use horus::prelude::{
     Axis, Border, Combine, Filter as Weights, Footprint, Generalized, Image as Typed, Interpolation, MovingWindow,
     Pixel, Rank, Reduce, Resampling, Shape, Taps,
@@ -62,6 +62,21 @@ pub(crate) fn correlate(a: &Image, filter: &Filter, mode: &str, cval: f64, withi
     numbers!(&a.any, "correlate", image => {
         a.recorded(|| near(&image.with_border(border), within).correlate(&filter.0))
     })
+}
+
+/// Correlation in the image's own type, rounded as SciPy rounds it: the window's offsets and taps are
+/// in the order of the sum, and with a `sign` those after the first belong together by two, whose
+/// pixels are added (1) or subtracted (-1).
+#[pyfunction]
+pub(crate) fn truncated(a: &Image, window: &Filter, sign: i32, mode: &str, cval: f64) -> PyResult<Image> {
+    let border = border(mode, cval)?;
+    let pairing = match sign {
+        0 => Pairing::Single,
+        1.. => Pairing::Sum,
+        _ => Pairing::Difference,
+    };
+    let filter = Truncated { window: window.0.clone(), pairing };
+    numbers!(&a.any, "truncated", image => a.recorded(|| image.with_border(border).truncated(&filter)))
 }
 
 /// The image whose next linear filter is within a tolerance, if there is one.

@@ -7,7 +7,7 @@ use crate::error::{Call, Error, Result, Site};
 use crate::filters::tolerance::{self, Algorithm};
 use crate::filters::{self, MAX_RADIUS};
 use crate::ir::graph::Op;
-use crate::ops::neighbourhood::{Filter, Generalized, Layout};
+use crate::ops::neighbourhood::{Filter, Generalized, Layout, Truncated};
 use crate::ops::pixel::PixelOp;
 use crate::shape::{Axis, Border, Shape};
 
@@ -150,6 +150,20 @@ impl<T: Pixel> Image<T> {
         self.attempt(self.shape(), || {
             check_filter(call, &operation.window)?;
             Ok(self.node(Op::Order(operation.clone().into(), self.border()), site))
+        })
+    }
+
+    /// A linear filter in the image's own type, rounded as SciPy rounds it; for the Python package.
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn truncated(&self, filter: &Truncated) -> Image<T> {
+        let call @ Call { site, .. } = Call::of("truncated");
+        self.attempt(self.shape(), || {
+            check_filter(call, &filter.window)?;
+            if !filter.is_paired() {
+                return Err(Error::parameter(call, "a pixel lacks the other one of its pair"));
+            }
+            Ok(self.node(Op::Order(filter.clone().into(), self.border()), site))
         })
     }
 

@@ -13,7 +13,7 @@ use horus_core::ops::components::Connectivity;
 use horus_core::ops::distance::{Metric, NearestPixel, NearestRow, Sought};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation};
 use horus_core::ops::labels::LabelReduce;
-use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, OrderFilter, Reach, Reduce};
+use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, OrderFilter, Pairing, Reach, Reduce, Truncated};
 use horus_core::ops::pixel::PixelOp;
 use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reconstruction::Reconstruction;
@@ -125,6 +125,7 @@ fn cases() -> Vec<Case> {
         Kernel::Map(MapKernel { chains: vec![square(loads.clone())], ..of(vec![leaf(chained)]) }),
         one(LeafOp::Shift(Source::Input(0), [1, -2], border)),
         one(LeafOp::Order(0, generalized.into(), border)),
+        one(LeafOp::Order(0, Truncated { window: filter.clone(), pairing: Pairing::Difference }.into(), border)),
         one(LeafOp::Order(0, MedianSize::Three.into(), border)),
         one(LeafOp::Warp(0, Affine::IDENTITY, Interpolation::Bilinear, border.into())),
         one(LeafOp::Flip(0, Flip::Both)),
@@ -420,6 +421,13 @@ fn wrongs(good: &Case) -> Vec<(String, Case)> {
                 m.leaves[0].op = LeafOp::Correlate(Source::Input(0), filter, Border::Reflect);
             }),
         );
+        if matches!(m.leaves[0].op, LeafOp::Order(_, OrderFilter::Truncated(_), _)) {
+            let lone = Truncated { window: Filter::row([0.5, 0.5]), pairing: Pairing::Sum };
+            add(
+                "a pixel without its pair",
+                good.map(|m| m.leaves[0].op = LeafOp::Order(0, lone.into(), Border::Wrap)),
+            );
+        }
         add("no such plane", good.map(|m| m.leaves[0].op = LeafOp::LoadPlane(0, PlaneMap::one(2))));
         let far = Affine { yx: i64::MAX, yy: i64::MIN, x0: i64::MAX, ..Affine::IDENTITY };
         add(
@@ -448,12 +456,13 @@ fn ordinal(op: &LeafOp) -> usize {
         LeafOp::Order(_, OrderFilter::Median(_), _) => 5,
         LeafOp::Warp(..) => 6,
         LeafOp::Flip(..) => 7,
+        LeafOp::Order(_, OrderFilter::Truncated(_), _) => 8,
     }
 }
 
 #[test]
 fn every_leaf_has_a_launch() {
-    let mut found = [false; 8];
+    let mut found = [false; 9];
     let maps = cases().into_iter().filter_map(|c| if let Kernel::Map(m) = c.kernel { Some(m) } else { None });
     maps.flat_map(|m| m.leaves).for_each(|l| found[ordinal(&l.op)] = true);
     assert!(found.iter().all(|f| *f), "{found:?}");

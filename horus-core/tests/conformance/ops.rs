@@ -7,7 +7,7 @@ use horus_core::ops::components::Connectivity;
 use horus_core::ops::distance::{Metric, NearestPixel, NearestRow, Sought, Spacing};
 use horus_core::ops::edge::{Edge, Inside};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
-use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, OrderFilter, Reach, Reduce};
+use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, OrderFilter, Pairing, Reach, Reduce, Truncated};
 use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
 use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reconstruction::Reconstruction;
@@ -182,6 +182,25 @@ fn generalized_convolutions() {
         let a = p.source(image(Shape::new(9, 35, 1), dtype, 8));
         let out = p.like(Op::Order(g.into(), border), a);
         conforms(&p.wanted(&[out]), &Place::some(), &what);
+    }
+}
+
+/// In both directions, through a type that cuts the sums between.
+#[test]
+fn truncated_filters() {
+    let filter = |down: bool, pairing| {
+        let place = |k: i32| if down { (k, 0) } else { (0, k) };
+        let offsets: Vec<(i32, i32)> = [0, -3, 3, -2, 2, -1, 1].map(place).to_vec();
+        Truncated { window: Filter::sparse(offsets, vec![0.2, 0.1, 0.1, 0.1, 0.1, 0.2, 0.2]), pairing }
+    };
+    let lengths = [DType::ALL.len(), Pairing::ALL.len(), borders().len(), SHAPES.len()];
+    for [dtype, pairing, border, shape] in covering(lengths) {
+        let (dtype, border, shape) = (DType::ALL[dtype], borders()[border], SHAPES[shape]);
+        let mut p = Program::default();
+        let a = p.source(image(shape, dtype, 10));
+        let down = p.like(Op::Order(filter(true, Pairing::ALL[pairing]).into(), border), a);
+        let both = p.like(Op::Order(filter(false, Pairing::ALL[pairing]).into(), border), down);
+        conforms(&p.wanted(&[both]), &Place::some(), &format!("truncated {pairing} {dtype} {border} {shape}"));
     }
 }
 

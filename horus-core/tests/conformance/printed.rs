@@ -6,7 +6,7 @@ use horus_core::ir::graph::{Op, Operand};
 use horus_core::ops::components::Connectivity;
 use horus_core::ops::distance::{Metric, NearestPixel};
 use horus_core::ops::edge::Edge;
-use horus_core::ops::neighbourhood::{Filter, Generalized, Layout, OrderFilter};
+use horus_core::ops::neighbourhood::{Filter, Generalized, Layout, OrderFilter, Truncated};
 use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::windowed::{Ranked, Windowed};
 use horus_core::ops::{Components, LabelReduce, Reconstruction, Remap, Resize, Sliding, Tiled, Whole};
@@ -137,6 +137,10 @@ fn operation(of: &Op) -> String {
         Op::Order(OrderFilter::Fold(Generalized { window, combine, reduce }), edge) => {
             let how = format!("combine: Combine::{combine:?}, reduce: Reduce::{reduce:?}");
             format!("Op::Order(Generalized {{ window: {}, {how} }}.into(), {})", filter(window), border(*edge))
+        }
+        Op::Order(OrderFilter::Truncated(Truncated { window, pairing }), edge) => {
+            let how = format!("window: {}, pairing: Pairing::{pairing:?}", filter(window));
+            format!("Op::Order(Truncated {{ {how} }}.into(), {})", border(*edge))
         }
         Op::Warp(map, how, edge) => {
             let edge = match edge {

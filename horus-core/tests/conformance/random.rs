@@ -5,7 +5,7 @@ use horus_core::ir::graph::{NodeId, Op};
 use horus_core::ops::Sliding;
 use horus_core::ops::edge::{Edge, Inside};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
-use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reach, Reduce};
+use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Pairing, Reach, Reduce, Truncated};
 use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
 use horus_core::ops::windowed::{BoxMean, Ranked, Windowed};
 use horus_core::shape::{Border, Shape};
@@ -71,6 +71,12 @@ fn step(p: &mut Program, values: &[NodeId], c: &Choice, shape: Shape) -> NodeId 
                 _ => border(param / 3).into(),
             };
             p.like(Op::Warp(Affine::new(matrix, shape).unwrap(), how, edge), a)
+        }
+        13 if param % 5 == 0 => {
+            let away = n as i32;
+            let window = Filter::sparse([(0, 0), (-away, 1), (away, -1)], [0.6, 0.2, 0.2]);
+            let pairing = Pairing::ALL[usize::from(param / 5) % 3];
+            p.like(Op::Order(Truncated { window, pairing }.into(), border(param)), a)
         }
         13 => {
             let window = Filter::dense(n, 3, vec![1.0; 3 * n]);

@@ -10,7 +10,7 @@ use horus_core::ops::distance::{Metric, NearestPixel, NearestRow, Sought, Spacin
 use horus_core::ops::edge::{Edge, Inside};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_core::ops::labels::LabelReduce;
-use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reach, Reduce};
+use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Pairing, Reach, Reduce, Truncated};
 use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
 use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reconstruction::Reconstruction;
@@ -183,6 +183,11 @@ impl Builder {
         } else {
             d.sparse()
         };
+        if d.below(4) == 0 {
+            let odd = !window.taps().len().is_multiple_of(2);
+            let pairing = if odd { d.one(&Pairing::ALL) } else { Pairing::Single };
+            return self.p.like(Op::Order(Truncated { window, pairing }.into(), border), a);
+        }
         let combine = d.one(&Combine::ALL);
         let reduce = d.one(&Reduce::ALL);
         self.p.like(Op::Order(Generalized { window, combine, reduce }.into(), border), a)

@@ -163,6 +163,8 @@ pub(super) fn window(leaf: &Leaf) -> Option<(Source, Option<&Filter>, Border)> {
     match &leaf.op {
         LeafOp::Correlate(Source::Stage(_), ..) => None,
         LeafOp::Correlate(image, f, b) => Some((*image, Some(f), *b)),
+        // Sums in `f64` of pixels of another type have no tile.
+        LeafOp::Order(_, OrderFilter::Truncated(_), _) => None,
         LeafOp::Order(_, filter, b) => Some((leaf.source(), filter.window(), *b)),
         LeafOp::Load(_) | LeafOp::LoadPlane(..) | LeafOp::Shift(..) | LeafOp::Warp(..) | LeafOp::Flip(..) => None,
     }

@@ -13,7 +13,7 @@ use horus_core::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, So
 use horus_core::ops::edge::{Edge, Inside};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_core::ops::labels::LabelReduce;
-use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reach, Reduce};
+use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Pairing, Reach, Reduce, Truncated};
 use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
 use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reduce::{Fold, RowReduce};
@@ -781,6 +781,14 @@ fn others() -> Vec<Case> {
         let window = Filter::sparse(vec![(0, 0), (-1, 2), (3, 0)], taps(3));
         let g = Generalized { window, combine: Combine::Pixel, reduce: Reduce::Max };
         add("dilate sparse".into(), single(LeafOp::Order(0, g.into(), Border::Wrap), dtype), SMALL, SMALL, dtype);
+        for (pairing, border) in
+            Pairing::ALL.into_iter().zip([Border::Reflect, Border::Constant(3.0), Border::Wrap])
+        {
+            let at = [(0, 0), (-2, 0), (2, 0), (-1, -40), (1, 40)];
+            let window = Filter::sparse(at.to_vec(), vec![0.4, 0.1, 0.1, 0.2, 0.2]);
+            let kernel = single(LeafOp::Order(0, Truncated { window, pairing }.into(), border), dtype);
+            add(format!("truncated {pairing:?}"), kernel, SMALL, SMALL, dtype);
+        }
         for size in [MedianSize::Three, MedianSize::Five] {
             add(
                 format!("median {size:?}"),

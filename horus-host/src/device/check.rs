@@ -250,6 +250,10 @@ fn filter(k: &MapKernel, leaf: &Leaf) -> Result<(), String> {
     let (filter, linear) = match &leaf.op {
         LeafOp::Correlate(_, f, _) => (f, true),
         LeafOp::Order(_, OrderFilter::Fold(g), _) => (&g.window, false),
+        LeafOp::Order(_, OrderFilter::Truncated(t), _) if !t.is_paired() => {
+            return Err(format!("filter {} has a pixel without its pair", t.window));
+        }
+        LeafOp::Order(_, OrderFilter::Truncated(t), _) => (&t.window, false),
         LeafOp::Shift(_, [y, x], _) if y.unsigned_abs().max(x.unsigned_abs()) > REACH => {
             return Err(format!("a shift by {y},{x}"));
         }

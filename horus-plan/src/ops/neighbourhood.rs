@@ -341,11 +341,59 @@ impl Generalized {
     }
 }
 
+/// What a tap of a [`Truncated`] filter multiplies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Pairing {
+    /// A pixel.
+    Single,
+    /// The sum of two pixels; the first tap multiplies one.
+    Sum,
+    /// The difference of two pixels; the first tap multiplies one.
+    Difference,
+}
+
+impl Pairing {
+    /// All of them, for sweeps.
+    pub const ALL: [Pairing; 3] = [Pairing::Single, Pairing::Sum, Pairing::Difference];
+}
+
+/// A linear filter in the image's own type, rounded as a program in C rounds it, SciPy's for example:
+/// from +0, `sum = sum + tap * pixel` in `f64`, each product and each sum rounded, in the order of the
+/// taps. The result is cut to the type ([`Conversion::Cast`](horus_base::dtype::Conversion)).
+///
+/// The order decides what a sum that is a whole number but for roundings becomes. SciPy adds the two
+/// pixels of equal taps before it multiplies. There the taps after the first belong together by two:
+/// the tap of the first multiplies the sum of both pixels, or the first less the second.
+///
+/// ```
+/// use horus_plan::ops::neighbourhood::{Filter, Pairing, Truncated};
+///
+/// // The tap in the middle first, then those around it.
+/// let window = Filter::sparse([(0, 0), (0, -1), (0, 1)], [0.5, 0.25, 0.25]);
+/// assert!(Truncated { window, pairing: Pairing::Sum }.is_paired());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Truncated {
+    /// Offsets and taps, in the order of the sum.
+    pub window: Filter,
+    /// What a tap multiplies.
+    pub pairing: Pairing,
+}
+
+impl Truncated {
+    /// Returns `true` if no pixel lacks the other one of its pair.
+    pub fn is_paired(&self) -> bool {
+        self.pairing == Pairing::Single || !self.window.taps().len().is_multiple_of(2)
+    }
+}
+
 /// A filter of the pixels around each one in the image's own type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum OrderFilter {
     /// A generalized convolution.
     Fold(Generalized),
+    /// A linear filter that is cut to the type.
+    Truncated(Truncated),
     /// The median of a square.
     Median(MedianSize),
 }
@@ -355,6 +403,7 @@ impl OrderFilter {
     pub fn reach(&self) -> Reach {
         match self {
             OrderFilter::Fold(g) => g.window.reach(),
+            OrderFilter::Truncated(t) => t.window.reach(),
             OrderFilter::Median(size) => size.reach(),
         }
     }
@@ -363,6 +412,7 @@ impl OrderFilter {
     pub fn steps(&self) -> f64 {
         match self {
             OrderFilter::Fold(g) => g.steps(),
+            OrderFilter::Truncated(t) => t.window.steps(),
             OrderFilter::Median(size) => size.steps(),
         }
     }
@@ -392,6 +442,7 @@ impl OrderFilter {
     pub fn window(&self) -> Option<&Filter> {
         match self {
             OrderFilter::Fold(g) => Some(&g.window),
+            OrderFilter::Truncated(t) => Some(&t.window),
             OrderFilter::Median(_) => None,
         }
     }
@@ -400,16 +451,18 @@ impl OrderFilter {
     pub fn kind(&self) -> &'static str {
         match self {
             OrderFilter::Fold(_) => "generalized",
+            OrderFilter::Truncated(_) => "truncated",
             OrderFilter::Median(_) => "median",
         }
     }
 }
 
 impl std::fmt::Display for OrderFilter {
-    /// `pixel/min 3x3`, `median 5x5`.
+    /// `pixel/min 3x3`, `truncated 1x9`, `median 5x5`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             OrderFilter::Fold(g) => f.write_str(&format!("{:?}/{:?} {}", g.combine, g.reduce, g.window).to_lowercase()),
+            OrderFilter::Truncated(t) => write!(f, "truncated {}", t.window),
             OrderFilter::Median(size) => write!(f, "median {0}x{0}", 2 * size.radius() + 1),
         }
     }
@@ -418,6 +471,12 @@ impl std::fmt::Display for OrderFilter {
 impl From<Generalized> for OrderFilter {
     fn from(filter: Generalized) -> OrderFilter {
         OrderFilter::Fold(filter)
+    }
+}
+
+impl From<Truncated> for OrderFilter {
+    fn from(filter: Truncated) -> OrderFilter {
+        OrderFilter::Truncated(filter)
     }
 }
 

@@ -14,6 +14,7 @@ from ._complex import by_parts
 from ._dtype import NATIVE, cast
 from ._kept import kept
 from ._tolerance import tolerance
+from ._truncated import box_sum, line_sum, summed
 from ._values import (
     Value,
     axes_of,
@@ -54,7 +55,10 @@ def along(
 ) -> Value:
     """The correlation along an axis, in the type that the result of the pass is stored in."""
     anchor, border = len(taps) // 2 + origin, edge(mode)
-    core = correlated(value, taps, anchor, axis, border, cval, precision(value, taps, dtype, border, cval))
+    code = precision(value, taps, dtype, border, cval)
+    if code is None:
+        return summed(value, line_sum(taps, anchor, core_axis(axis, value.ndim)), dtype, border, cval)
+    core = correlated(value, taps, anchor, axis, border, cval, code)
     return value.like(cast(core, NATIVE["f64"], dtype), dtype)
 
 
@@ -226,7 +230,9 @@ def _weighted(
         if value.ndim == 0:
             return value.like(cast(_horus.binary("mul", value.floats(), float(taps)), NATIVE["f64"], dtype), dtype)
         code = precision(value, taps.ravel().tolist(), dtype, border, constant)
-        core = _dense(value, around, origins, border, constant, code)
+        if code is None and tolerance() is None:
+            return summed(value, box_sum(around, origins), dtype, border, constant)
+        core = _dense(value, around, origins, border, constant, code or "f64")
         return value.like(cast(core, NATIVE["f64"], dtype), dtype)
 
     return filtered(name, input, output, record)

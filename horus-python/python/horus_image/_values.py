@@ -399,14 +399,15 @@ def exact_in(value: Value, gain: float, mode: str, cval: float) -> str | None:
     return next((code for code, limit in _EXACT.items() if most * gain < limit), None)
 
 
-def precision(value: Value, taps: Iterable[float], dtype: np.dtype[Any], mode: str, cval: float) -> str:
+def precision(value: Value, taps: Iterable[float], dtype: np.dtype[Any], mode: str, cval: float) -> str | None:
     """The type in which a linear filter is computed: `float32` where that rounds nothing, or input and result have that type, else
-    `float64`."""
+    `float64`; none if it rounds in both, and the result is cut to integers, for which the order of its sum matters."""
     if value.core.dtype == "f32" and dtype == NATIVE["f32"]:
         return "f32"
     weights = list(taps)
     whole = all(tap.is_integer() for tap in weights)
-    return (exact_in(value, sum(map(abs, weights)), mode, cval) if whole else None) or "f64"
+    exact = exact_in(value, sum(map(abs, weights)), mode, cval) if whole else None
+    return exact or ("f64" if dtype.kind == "f" else None)
 
 
 _SMALL: Final = {"bool", "u8", "i8", "u16", "i16"}

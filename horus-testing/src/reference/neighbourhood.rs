@@ -6,7 +6,7 @@ use horus_base::shape::{Border, Shape};
 use horus_plan::ops::Fourier;
 use horus_plan::ops::footprint::Rect;
 use horus_plan::ops::fourier::Complex;
-use horus_plan::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, OrderFilter, Reduce};
+use horus_plan::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, OrderFilter, Pairing, Reduce, Truncated};
 
 /// The pixel read at offset (`dy`, `dx`) from pixel (`y`, `x`).
 fn neighbour<T: Pixel>(image: &Image, c: usize, y: usize, x: usize, (dy, dx): (isize, isize), border: Border) -> T {
@@ -145,7 +145,26 @@ fn generalized_at<T: Pixel>(g: &Generalized, read: impl Fn(isize, isize) -> T) -
     accumulator
 }
 
-/// A generalized convolution or a median.
+/// The sum of products of the values of `read` and taps, in the order of the window's offsets, each product and each sum rounded to
+/// `f64`; then cut to the type.
+fn truncated_at<T: Pixel>(t: &Truncated, read: impl Fn(isize, isize) -> T) -> T {
+    let (taps, offsets) = (t.window.taps(), t.window.offsets());
+    let pixel = |k: usize| read(offsets[k].0, offsets[k].1).to_f64();
+    let (mut sum, mut k) = (0.0, 0);
+    while k < taps.len() {
+        let (value, pixels) = match t.pairing {
+            Pairing::Sum if k > 0 => (pixel(k) + pixel(k + 1), 2),
+            Pairing::Difference if k > 0 => (pixel(k) - pixel(k + 1), 2),
+            _ => (pixel(k), 1),
+        };
+        let product = taps[k] * value;
+        sum += product;
+        k += pixels;
+    }
+    T::cast_f64(sum)
+}
+
+/// A generalized convolution, a truncated filter or a median.
 pub fn order(image: &Image, filter: &OrderFilter, border: Border) -> Image {
     horus_base::dispatch!(image.dtype(), T => Image::from_fn(image.shape, |c, y, x| {
         order_at::<T>(filter, |dy, dx| neighbour(image, c, y, x, (dy, dx), border))
@@ -156,6 +175,7 @@ pub fn order(image: &Image, filter: &OrderFilter, border: Border) -> Image {
 pub(super) fn order_at<T: Pixel>(filter: &OrderFilter, read: impl Fn(isize, isize) -> T) -> T {
     match filter {
         OrderFilter::Fold(g) => generalized_at(g, read),
+        OrderFilter::Truncated(t) => truncated_at(t, read),
         OrderFilter::Median(size) => median_at(*size, read),
     }
 }

@@ -3,7 +3,7 @@
 use horus_base::dtype::{Float, Pixel};
 use horus_base::shape::{Border, Shape};
 use horus_plan::ops::geometric::Flip;
-use horus_plan::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, OrderFilter, Reduce};
+use horus_plan::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, OrderFilter, Pairing, Reduce, Truncated};
 use horus_plan::ops::windowed::{Ranked, Sliding, Windowed};
 use horus_testing::cases::covering;
 use horus_testing::pixels::{assert_same, borders, with_nan};
@@ -110,6 +110,40 @@ fn generalized_convolutions_saturate_at_each_step_and_convert_weights() {
     assert_eq!(order(&line, &g(Combine::Mul, Reduce::Sum).into(), border), image(1, 3, &[255u8, 255, 255]));
     assert_eq!(order(&line, &g(Combine::Sub, Reduce::Max).into(), border), image(1, 3, &[198u8, 199, 99]));
     assert_eq!(order(&line, &g(Combine::Min, Reduce::Product).into(), border), image(1, 3, &[200u8, 6, 2]));
+}
+
+/// The numbers are those of SciPy 1.14 (`correlate1d`, which pairs, and `correlate`), of which whole ones but for a rounding are cut to one or
+/// the other.
+#[test]
+fn truncated_filters_round_as_scipy_does() {
+    let filter = |taps: &[f64], pairing| {
+        let n = taps.len() as i32 / 2;
+        let pairs = (1..=n).rev().flat_map(|k| [(0, -k), (0, k)]);
+        let offsets: Vec<(i32, i32)> = match pairing {
+            Pairing::Single => (-n..=n).map(|x| (0, x)).collect(),
+            _ => std::iter::once((0, 0)).chain(pairs).collect(),
+        };
+        let taps: Vec<f64> = offsets.iter().map(|(_, x)| taps[(n + x) as usize]).collect();
+        Truncated { window: Filter::sparse(offsets, taps), pairing }
+    };
+    for (taps, pixel, paired, single) in [
+        (&[0.1, 0.2, 0.4, 0.2, 0.1][..], 27, 27, 27),
+        (&[0.1, 0.2, 0.4, 0.2, 0.1], 43, 43, 42),
+        (&[0.1, 0.2, 0.4, 0.2, 0.1], 81, 81, 80),
+        (&[0.15, 0.7, 0.15], 3, 2, 3),
+        (&[0.15, 0.7, 0.15], 7, 7, 6),
+    ] {
+        let picture = image(1, 1, &[pixel]);
+        let of = |pairing| order(&picture, &filter(taps, pairing).into(), Border::Replicate);
+        assert_eq!(of(Pairing::Sum), image(1, 1, &[paired as u8]), "{taps:?} of {pixel}");
+        assert_eq!(of(Pairing::Single), image(1, 1, &[single as u8]), "{taps:?} of {pixel}");
+    }
+    // -0.5 * (1 - 9) is 4 and -0.5 * (9 - 1) is -4: what is negative wraps around.
+    let slope = filter(&[-0.5, 0.0, 0.5], Pairing::Difference);
+    let line = image(1, 3, &[1u8, 1, 9]);
+    assert_eq!(order(&line, &slope.clone().into(), Border::Constant(9.0)), image(1, 3, &[252u8, 4, 4]));
+    let line = image(1, 3, &[1i16, 1, 9]);
+    assert_eq!(order(&line, &slope.into(), Border::Constant(9.0)), image(1, 3, &[-4i16, 4, 4]));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use horus_plan::ops::components::Connectivity;
 use horus_plan::ops::distance::{Metric, Sought};
 use horus_plan::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_plan::ops::labels::LabelReduce;
-use horus_plan::ops::neighbourhood::{Filter, MedianSize, Reach};
+use horus_plan::ops::neighbourhood::{Filter, MedianSize, Pairing, Reach, Truncated};
 use horus_plan::ops::operation::Extent;
 use horus_plan::ops::planes::PlaneMap;
 use horus_plan::ops::resize::{Lines, Resampling};
@@ -146,6 +146,8 @@ fn cases(height: usize, width: usize, border: Border) -> Vec<Case> {
     let (row, column) = (Filter::row([1.0; 5]), Filter::column([1.0; 3]));
     all.push(around(Op::Separable { row, column, border }));
     all.push(around(Op::Order(MedianSize::Five.into(), border)));
+    let window = Filter::sparse([(0, 0), (-2, 0), (2, 1), (-1, 0), (1, 0)], [0.5, 0.1, 0.1, 0.2, 0.2]);
+    all.push(around(Op::Order(Truncated { window, pairing: Pairing::Sum }.into(), border)).at_most());
     all.push(around(Op::Flip(Flip::Vertical)));
     all.push(around(Op::Planes(PlaneMap::one(1))));
     for how in Interpolation::ALL {

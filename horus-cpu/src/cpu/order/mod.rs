@@ -1,13 +1,15 @@
-//! Generalized convolutions, medians and mirror images: operations that keep the pixel type.
+//! Generalized convolutions, truncated filters, medians and mirror images: operations that keep the pixel type.
 
 mod around;
 mod extremes;
 mod generalized;
 mod median;
+mod truncated;
 mod vector;
 
 use self::generalized::generalized;
 use self::median::median;
+use self::truncated::truncated;
 use super::plane::{Plane, Tile};
 use super::simd::Isa;
 use horus_base::dtype::Pixel;
@@ -25,6 +27,7 @@ pub(crate) fn filter<T: Pixel>(
 ) {
     match filter {
         OrderFilter::Fold(g) => generalized(plane, g, border, tile, isa),
+        OrderFilter::Truncated(t) => truncated(plane, t, border, tile, isa),
         OrderFilter::Median(size) => median(plane, *size, border, tile, isa),
     }
 }

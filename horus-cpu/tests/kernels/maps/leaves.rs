@@ -10,7 +10,7 @@ use horus_host::host::buffer::HostBuffer;
 use horus_plan::ir::kernel::{Kernel, Leaf, LeafOp, MapKernel, Val};
 use horus_plan::ops::edge::{Edge, Inside};
 use horus_plan::ops::geometric::{Affine, Flip, Interpolation, rotation};
-use horus_plan::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, OrderFilter, Reduce};
+use horus_plan::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, OrderFilter, Pairing, Reduce, Truncated};
 use horus_testing::cases::covering;
 use horus_testing::pixels::{SIZES, assert_same, borders, noise, with_nan};
 use horus_testing::reference::{Image, convert, geometric, neighbourhood};
@@ -53,6 +53,40 @@ fn medians_follow_the_network() {
     for [dtype, number, five, border] in covering([DType::ALL.len(), sizes.len(), 2, borders.len()]) {
         let image = image(sizes[number], DType::ALL[dtype], number as u64, number % 2 == 0);
         filters_follow([MedianSize::Three, MedianSize::Five][five], borders[border], &image, &picture(&image));
+    }
+}
+
+/// Rows, columns and rectangles, of sums that are whole numbers but for a rounding, and of such that leave the type and 32 or 64 bits.
+#[test]
+fn truncated_filters_are_cut_sums_in_order() {
+    let line = |n: i32, down: bool, scale: f64| {
+        let place = |k: i32| if down { (k, 0) } else { (0, k) };
+        let offsets: Vec<(i32, i32)> =
+            std::iter::once(place(0)).chain((1..=n).rev().flat_map(|k| [place(-k), place(k)])).collect();
+        let taps: Vec<f64> = (0..offsets.len()).map(|i| scale * 0.1 * (1 + i.div_ceil(2)) as f64).collect();
+        Filter::sparse(offsets, taps)
+    };
+    let box_of = |scale: f64| {
+        let offsets: Vec<(i32, i32)> = (-1..4).flat_map(|y| (-4..=2).map(move |x| (y, x))).collect();
+        let taps: Vec<f64> = (0..offsets.len()).map(|i| scale * (i as f64 - 11.0) / 35.0).collect();
+        Filter::sparse(offsets, taps)
+    };
+    let windows = [
+        line(2, false, 1.0),
+        line(2, true, 1.0),
+        line(9, true, 0.1),
+        line(40, false, 0.01),
+        box_of(1.0),
+        box_of(1e5),
+        box_of(-1e12),
+    ];
+    let (sizes, borders) = ([SIZES.as_slice(), &[(70, 530)]].concat(), borders());
+    let lengths = [DType::ALL.len(), sizes.len(), windows.len(), Pairing::ALL.len(), borders.len()];
+    for [dtype, number, window, pairing, border] in covering(lengths) {
+        let image = image(sizes[number], DType::ALL[dtype], number as u64, number % 2 == 0);
+        let filter = Truncated { window: windows[window].clone(), pairing: Pairing::ALL[pairing] };
+        assert!(filter.is_paired(), "{filter:?}");
+        filters_follow(filter, borders[border], &image, &picture(&image));
     }
 }
 
@@ -221,7 +255,9 @@ fn integers_are_sampled_as_floats() {
 fn parts_equal_the_whole() {
     let given = |size, dtype, special| [picture(&image(size, dtype, 5, special))];
     let medians = [Border::Reflect, Border::Wrap].map(|border| LeafOp::Order(0, MedianSize::Five.into(), border));
-    for op in medians.into_iter().chain([Flip::Horizontal, Flip::Vertical, Flip::Both].map(|how| LeafOp::Flip(0, how)))
+    let window = Filter::sparse([(0, 0), (-3, 0), (3, 0), (-1, 5), (1, -5)], [0.4, 0.1, 0.1, 0.2, 0.2]);
+    let cut = LeafOp::Order(0, Truncated { window, pairing: Pairing::Sum }.into(), Border::Wrap);
+    for op in medians.into_iter().chain([cut]).chain([Flip::Horizontal, Flip::Vertical, Flip::Both].map(|how| LeafOp::Flip(0, how)))
     {
         check(&alone(op.clone(), DType::U16), &given((31, 600), DType::U16, false), DType::U16, &format!("{op:?}"));
     }

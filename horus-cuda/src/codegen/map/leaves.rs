@@ -1,11 +1,11 @@
 //! Leaves that are read pixel by pixel from global memory.
 
-use horus_core::dtype::Scalar;
+use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
 use horus_core::ir::kernel::{LeafOp, Source};
 use horus_core::ops::edge::Edge;
 use horus_core::ops::geometric::{Affine, Flip, Interpolation};
-use horus_core::ops::neighbourhood::{Layout, OrderFilter};
+use horus_core::ops::neighbourhood::{Layout, OrderFilter, Pairing, Truncated};
 use horus_core::shape::{Axis, Border};
 
 use super::super::cpp::{Call, Expr, Operator, Stmt, args, name, pixel, template};
@@ -17,6 +17,27 @@ use super::{MapGenerator, plane_of};
 
 /// Approximate instructions per read.
 const READ: usize = 6;
+
+/// A filter that is cut to the type of its pixels, of which taps after the first multiply the sum of
+/// two (`SIGN` 1) or their difference (-1).
+const TRUNCATED: &str = "\
+template <int SIGN, int BORDER, class IMAGE, class T>
+HS_FN T hs_truncated(const IMAGE& in, int y, int x, const hs_far_tap<f64>* taps, int count, T v) {
+    f64 sum = 0.0;
+    for (int k = 0; k < count; ++k) {
+        const hs_far_tap<f64> tap = taps[k];
+        f64 value = (f64)hs_pixel<BORDER, BORDER>(in, y + tap.dy, x + tap.dx, v);
+        if (SIGN != 0 && k > 0) {
+            ++k;
+            const f64 other = (f64)hs_pixel<BORDER, BORDER>(in, y + taps[k].dy, x + taps[k].dx, v);
+            value = SIGN > 0 ? value + other : value - other;
+        }
+        const f64 product = tap.weight * value;
+        sum = sum + product;
+    }
+    return hs_cast<T>(sum);
+}
+";
 
 /// The row or column of pixel `[r][c]` of the thread.
 fn here(origin: &str, offset: &str) -> Expr {
@@ -96,8 +117,11 @@ impl MapGenerator<'_> {
                 out.push(Stmt::each_pixel(extents, where_it_exists(&array, value)));
             }
             LeafOp::Correlate(..) | LeafOp::Order(_, OrderFilter::Fold(_), _) => self.direct(l, &array, out)?,
+            LeafOp::Order(input, OrderFilter::Truncated(t), border) => {
+                self.truncated(l, (*input, t, *border), &array, out)?;
+            }
             LeafOp::Shift(..) => return Err(defect("a shift has no offset")),
-            LeafOp::Order(..) => {
+            LeafOp::Order(_, OrderFilter::Median(_), _) => {
                 return Err(DeviceError::Internal("a tile of a median does not fit into shared memory".into()));
             }
         }
@@ -284,11 +308,40 @@ impl MapGenerator<'_> {
         Ok(())
     }
 
+    /// A filter that is cut to the type of its pixels.
+    fn truncated(
+        &mut self,
+        l: usize,
+        (input, filter, border): (usize, &Truncated, Border),
+        array: &str,
+        out: &mut Vec<Stmt>,
+    ) -> Result<(), DeviceError> {
+        let window = &filter.window;
+        let sign = match filter.pairing {
+            Pairing::Single => 0,
+            Pairing::Sum => 1,
+            Pairing::Difference => -1,
+        };
+        self.helpers.define("hs_truncated", || TRUNCATED.into());
+        let value = self.border_value(border, self.kernel.leaves[l].dtype);
+        let offsets = window.offsets().into_iter().map(|(y, x)| [y as i32, x as i32]);
+        let at = self.table.offsets(DType::F64, window.taps(), offsets);
+        let [taps, count] = self.taps_at(l, at, window.taps().len(), "hs_far_tap<f64>".into());
+        let image = source_name(Source::Input(input))?;
+        let args = args![image, here("y", "r"), here("x", "c"), taps, count, value];
+        let call = Call::new("hs_truncated", template![sign, border_name(border)], args);
+        out.push(Stmt::each_pixel((self.block.rows, self.block.cols), where_it_exists(array, call)));
+        Ok(())
+    }
+
     /// Taps with offsets in the table at `at`: their address and number, as parameters.
     pub(super) fn sparse_taps(&mut self, l: usize, at: usize, count: usize, tap: &str) -> [Expr; 2] {
+        self.taps_at(l, at, count, format!("{tap}<{}>", self.kernel.leaves[l].dtype.name()))
+    }
+
+    fn taps_at(&mut self, l: usize, at: usize, count: usize, element: String) -> [Expr; 2] {
         self.params.int(&format!("taps{l}"), at.cast_signed());
         self.params.int(&format!("count{l}"), count.cast_signed());
-        let element = format!("{tap}<{}>", self.kernel.leaves[l].dtype.name());
         let taps = Expr::Table(element, Box::new(name(format_args!("p.taps{l}"))));
         [taps, name(format_args!("p.count{l}"))]
     }
