@@ -208,7 +208,7 @@ FALLING: Final[dict[str, Any]] = {
     "no pixels": np.zeros((0, 4)),
     "a NaN": np.where(np.eye(8) > 0, np.nan, 1.0),
     "an infinity": np.where(np.eye(8) > 0, np.inf, 1.0),
-    "integers cut after each pass": photo(np.uint8),
+    "integers of many bits": photo(np.uint8).astype(np.int32),
     "strings": np.array([["a", "b"]]),
     "objects": np.array([[1, 2], [3, 4]], object),
 }

@@ -9,6 +9,7 @@ use horus_core::filters::Footprint;
 use horus_core::image::Image;
 use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::neighbourhood::Filter;
+use horus_core::ops::resize::Resampling;
 use horus_core::session::Session;
 use horus_core::shape::{Axis, Border, Shape};
 use horus_testing::simulated::Simulated;
@@ -284,4 +285,49 @@ fn coordinates_fit_their_type_and_large_numbers_are_interpolated_exactly() {
     assert_eq!(near, [u32::MAX, u32::MAX - 1, u32::MAX - 2]);
     // At 0.25 and 0.75 of the way: -1.25 and 6.25.
     assert_eq!(half, [-5, -1, 6, 10]);
+}
+
+/// Linear filters of taps that add up to 1 yield floats, which pictures hold as the nearest whole numbers: an even picture stays even.
+#[test]
+fn even_pictures_stay_even_when_what_is_filtered_is_rounded() {
+    fn of<T: Pixel + PartialEq>(session: &Session, v: T) {
+        let page = Image::constant(session, (9, 67), v);
+        let even = |image: &Image<T>, what: &str| {
+            let all = image.to_vec().unwrap();
+            assert!(all.iter().all(|pixel| *pixel == v), "{what} of {v} of {}", T::DTYPE);
+        };
+        for border in [Border::Reflect101, Border::Wrap, Border::Constant(v.to_f64())] {
+            for k in 0..60 {
+                // Of 0.3 to 30 pixels.
+                let sigma = 0.3 * 100f64.powf(f64::from(k) / 59.0);
+                even(&page.with_border(border).gauss(sigma).convert(), &format!("gauss {sigma}, {border}"));
+                let taps: Vec<f64> = (0..k + 1).map(|i| f64::from(1 + i % 3)).collect();
+                let sum: f64 = taps.iter().sum();
+                let taps: Vec<f64> = taps.iter().map(|tap| tap / sum).collect();
+                let (row, column) = (Filter::row(taps.clone()), Filter::column(taps));
+                even(&page.with_border(border).separable(&row, &column).convert(), &format!("separable {k}, {border}"));
+                even(&page.with_border(border).correlate(&row).convert(), &format!("correlate {k}, {border}"));
+                let side = k as usize + 1;
+                even(&page.with_border(border).box_mean((side, side)).convert(), &format!("mean {side}, {border}"));
+            }
+        }
+        for side in 1..60 {
+            for how in Interpolation::ALL {
+                even(&page.resize(side, 2 * side + 7, how), &format!("{side} by {how:?}"));
+            }
+            for how in Resampling::ALL {
+                even(&page.resize(side, 3 * side, how), &format!("{side} by {how:?}"));
+            }
+        }
+        even(&page.pyramid_down().convert(), "half of it");
+        even(&page.pyramid_up(18, 134).convert(), "twice of it");
+    }
+    let session = session();
+    for v in [1, 2, 127, 254, 255] {
+        of::<u8>(&session, v);
+    }
+    for v in [1, 255, 32_767, 65_534, 65_535] {
+        of::<u16>(&session, v);
+    }
+    of::<i16>(&session, i16::MIN);
 }

@@ -29,20 +29,22 @@ def finite(call: Call) -> str | None:
 
 
 def floats(call: Call) -> str | None:
-    """Integers are cut after each pass: where a sum is whole but for a rounding, to one or the other."""
+    """Integers are cut: where a number is whole but for a rounding, to one or the other."""
     return None if _is_floating(call.result) else f"a result of {call.result}, which roundings may change"
 
 
-def whole(call: Call) -> str | None:
-    """Floats, or integers under whole taps, whose sums are exact."""
+def summed(call: Call) -> str | None:
+    """Floats, or integers whose sums C cuts to integers of 32 bits: beyond them it leaves open what they become."""
     if _is_floating(call.result):
         return None
-    weights = call["weights"]
-    if weights is not None and np.any(np.asarray(weights) % 1):
-        return floats(call)
     if call.image.dtype.kind not in "iu" or call.result.kind not in "iu":
         return f"{call.image.dtype} into {call.result}"
-    return _WIDE if max(call.image.dtype.itemsize, call.result.itemsize) > 2 else None
+    if max(call.image.dtype.itemsize, call.result.itemsize) > 2:
+        return _WIDE
+    weights, cval = call["weights"], call["cval"]
+    if cval is not None and abs(cval) > 2**16:
+        return f"cval={cval}"
+    return "weights that leave 32 bits" if weights is not None and np.abs(weights).sum() > 2**14 else None
 
 
 def same_type(call: Call) -> str | None:
@@ -303,14 +305,16 @@ _NDIMAGE: Final = ("scipy.ndimage", "ndimage")
 ROWS: Final[list[Row]] = [
     *rows(
         *_NDIMAGE,
-        "gaussian_filter gaussian_laplace gaussian_gradient_magnitude uniform_filter uniform_filter1d",
-        floats,
+        "gaussian_filter gaussian_laplace uniform_filter uniform_filter1d",
+        summed,
         several_axes,
         finite,
         bounds=_SUMS,
     ),
-    *rows(*_NDIMAGE, "gaussian_filter1d", floats, positive, finite, bounds=_SUMS),
-    *rows(*_NDIMAGE, "correlate correlate1d convolve convolve1d sobel prewitt laplace", whole, finite, bounds=_SUMS),
+    # Squares of integers wrap around, and roots of what is negative warn.
+    *rows(*_NDIMAGE, "gaussian_gradient_magnitude", floats, several_axes, finite, bounds=_SUMS),
+    *rows(*_NDIMAGE, "gaussian_filter1d", summed, positive, finite, bounds=_SUMS),
+    *rows(*_NDIMAGE, "correlate correlate1d convolve convolve1d sobel prewitt laplace", summed, finite, bounds=_SUMS),
     *rows(
         *_NDIMAGE,
         "minimum_filter maximum_filter minimum_filter1d maximum_filter1d grey_erosion grey_dilation grey_opening grey_closing",
