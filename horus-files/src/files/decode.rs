@@ -12,7 +12,6 @@ use super::load::{Kind, Means, Source};
 use super::picture::Metadata;
 use super::{OpenOptions, Picture, metadata, pnm, read_npy, read_tiff};
 use horus_base::dtype::{DType, Pixel};
-use horus_base::error::Audience;
 use horus_base::shape::Shape;
 use horus_host::host::buffer::HostBuffer;
 
@@ -28,48 +27,45 @@ pub(super) fn first(
     options: &OpenOptions,
     means: Means<'_>,
 ) -> Result<Picture, String> {
-    let (picture, pages) = decode(source, options, means)?;
-    tell_pages(name, pages);
+    let (picture, unread) = decode(source, options, means)?;
+    tell_unread(name, unread.as_deref());
     Ok(picture.with_metadata(Metadata::of(source, options)))
 }
 
 /// Warns of ignored pages.
-pub(super) fn tell_pages(name: &dyn Display, pages: usize) {
-    if pages > 1 {
-        horus_base::warn!(
-            "{name} has {pages} pages: page 0 is used; {}",
-            Audience::now().told(
-                "AnyImage::open_page reads the others, AnyImage::open_volume all",
-                "--page N reads the others, --volume all as levels",
-                "page=N reads the others, volume=True all as levels",
-            )
-        );
+pub(super) fn tell_unread(name: &dyn Display, unread: Option<&str>) {
+    if let Some(unread) = unread {
+        horus_base::warn!("{name}{unread}");
     }
 }
 
-/// Decodes a picture; also returns the number of pages if no page was requested.
-pub(super) fn decode(source: &Source<'_>, options: &OpenOptions, means: Means<'_>) -> Result<(Picture, usize), String> {
+/// Decodes a picture; also returns a warning about pages that are not read.
+pub(super) fn decode(
+    source: &Source<'_>,
+    options: &OpenOptions,
+    means: Means<'_>,
+) -> Result<(Picture, Option<String>), String> {
     let kind = source.kind();
     one_picture(kind, options)?;
     // Uncompressed pixels need not be read twice.
     if kind == Kind::Npy {
-        return Ok((read_npy::read(source, options, means)?, 1));
+        return Ok((read_npy::read(source, options, means)?, None));
     }
     if kind == Kind::Pnm
         && let Some(raster) = pnm::raster(source, options)?
     {
-        return Ok((raster.read(source, options.region, means)?, 1));
+        return Ok((raster.read(source, options.region, means)?, None));
     }
     match kind {
         Kind::Tiff => {
             let picture = guarded(|| read_tiff::read(source, options, means))?;
             // Only for a readable file, and only if no page was requested.
-            Ok((picture, guarded(|| Ok(read_tiff::pages(source, options))).unwrap_or(1)))
+            Ok((picture, guarded(|| Ok(read_tiff::unread(source, options))).ok().flatten()))
         }
         _ => {
             means.expect(source)?;
             let picture = guarded(|| whole(kind, &source.all(means.room)?, options, means))?;
-            Ok((picture.cropped(options.region, means)?, 1))
+            Ok((picture.cropped(options.region, means)?, None))
         }
     }
 }

@@ -71,6 +71,7 @@ mod read_npy;
 mod read_tiff;
 mod reader;
 mod replace;
+mod stack;
 mod target;
 mod tiff_chunks;
 mod tiff_coding;

@@ -1,14 +1,13 @@
 //! OME-XML, the description in the first page of an OME-TIFF file (schema 2016-06): axes, names of
 //! channels, and sizes of pixels.
 
-use std::fmt::Write;
-
 use tiff::decoder::Decoder;
 use tiff::decoder::ifd::Value;
 use tiff::tags::Tag as TiffTag;
 
 use super::load::{Kind, Source};
 use super::metadata::{Said, Turned};
+use super::stack::{self, By, MOST_PLANES, Stack, here};
 use super::tiff_directory::Entry;
 use super::tiff_source::{Reader, decoder_at};
 use super::{OpenOptions, decode, metadata, read_tiff};
@@ -16,203 +15,89 @@ use horus_base::dtype::DType;
 use horus_base::lengths::{PixelSize, micrometres};
 use horus_base::shape::Shape;
 
-/// Most planes of a file: enough for any, but a limit on false metadata.
-const MOST_PLANES: usize = 1 << 20;
 /// Times that each plane may be named, on average: once, in files that are right.
 const MOST_NAMED: usize = 4;
 
-/// The first image of an OME-TIFF file.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Ome {
-    /// Times, levels, and channels, of which a plane holds [`Ome::samples`].
-    pub(super) times: usize,
-    pub(super) levels: usize,
-    pub(super) channels: usize,
-    pub(super) samples: usize,
-    /// Names of channels, empty for those without.
-    pub(super) names: Vec<String>,
-    pub(super) pixel: Option<PixelSize>,
-    /// The page of each plane, channels the fastest and times the slowest; `None` for one that is in
-    /// another file.
-    pages: Vec<Option<usize>>,
-}
-
-impl Ome {
-    /// The first image that a description tells of; `None` if it is no OME-XML.
-    ///
-    /// # Errors
-    /// A message about metadata that makes no sense.
-    pub(super) fn of(description: &str) -> Option<Result<Ome, String>> {
-        let tags: Vec<Tag<'_>> = tags(description);
-        let root = tags.iter().find(|tag| tag.name == "OME")?;
-        let first = tags.iter().position(|tag| tag.name == "Pixels")?;
-        // Further images follow.
-        let end = tags[first + 1..].iter().position(|tag| tag.name == "Pixels").map_or(tags.len(), |n| first + 1 + n);
-        Some(Ome::of_pixels(root, &tags[first..end]))
-    }
-
-    fn of_pixels(root: &Tag<'_>, tags: &[Tag<'_>]) -> Result<Ome, String> {
-        let pixels = &tags[0];
-        let extent = |name: &str| match pixels.value(name).map(|text| text.trim().parse::<usize>()) {
-            None => Ok(1),
-            Some(Ok(n)) if (1..=MOST_PLANES).contains(&n) => Ok(n),
-            Some(_) => Err(format!("its OME-XML gives {name} as {:?}", pixels.value(name).unwrap_or_default())),
-        };
-        let (times, levels, all) = (extent("SizeT")?, extent("SizeZ")?, extent("SizeC")?);
-        let channels: Vec<&Tag<'_>> = tags.iter().filter(|tag| tag.name == "Channel").collect();
-        let samples = channels.first().map_or(Some(1), |tag| tag.number("SamplesPerPixel", 1)).unwrap_or(0);
-        if samples == 0 || !all.is_multiple_of(samples) {
-            return Err(format!("its OME-XML divides {all} channels into planes of {samples}"));
-        }
-        let planes = times.checked_mul(levels).and_then(|n| n.checked_mul(all / samples)).filter(|n| *n <= MOST_PLANES);
-        let planes = planes.ok_or_else(|| format!("its OME-XML has more than {MOST_PLANES} planes"))?;
-        let order = pixels.value("DimensionOrder").unwrap_or_else(|| "XYCZT".into());
-        let mut axes: Vec<char> = order.chars().filter(|axis| "CZT".contains(*axis)).collect();
-        axes.dedup();
-        if axes.len() != 3 || ('A'..='Z').any(|axis| axes.iter().filter(|a| **a == axis).count() > 1) {
-            return Err(format!("its OME-XML has the order of axes {order:?}"));
-        }
-        let many = |axis: char| match axis {
-            'C' => all / samples,
-            'Z' => levels,
-            _ => times,
-        };
-        // The position in the order of the file of a plane, and its position here.
-        let place = |of: &dyn Fn(char) -> usize| axes.iter().rev().fold(0, |n, axis| n * many(*axis) + of(*axis));
-        let here = |position: usize| {
-            let mut rest = position;
-            let mut at = [0; 3];
-            for axis in &axes {
-                at["CZT".find(*axis).unwrap_or(0)] = rest % many(*axis);
-                rest /= many(*axis);
-            }
-            (at[2] * levels + at[1]) * many('C') + at[0]
-        };
-        let mut pages = vec![None; planes];
-        let (mut listed, mut named) = (false, 0usize);
-        for (i, tag) in tags.iter().enumerate().filter(|(_, tag)| tag.name == "TiffData") {
-            listed = true;
-            let first = |axis: char| tag.number(&format!("First{axis}"), 0).filter(|n| *n < many(axis));
-            let [c, z, t] = ['C', 'Z', 'T'].map(first);
-            let (Some(c), Some(z), Some(t)) = (c, z, t) else { continue };
-            let ifd = tag.number("IFD", 0).unwrap_or(0);
-            let count = tag.number("PlaneCount", if tag.value("IFD").is_some() { 1 } else { planes });
-            let uuid = tags.get(i + 1).filter(|next| next.name == "UUID");
-            if uuid.is_some_and(|uuid| root.value("UUID").is_none_or(|own| own.trim() != uuid.text.trim())) {
-                continue; // in another file
-            }
-            let begin = place(&|axis| match axis {
-                'C' => c,
-                'Z' => z,
-                _ => t,
-            });
-            let count = count.unwrap_or(0).min(planes - begin.min(planes));
-            named = named.saturating_add(count);
-            if named > MOST_NAMED * planes {
-                return Err(format!("its OME-XML names {planes} planes {named} times"));
-            }
-            for k in 0..count {
-                pages[here(begin + k)] = ifd.checked_add(k);
-            }
-        }
-        if !listed {
-            (0..planes).for_each(|k| pages[here(k)] = Some(k));
-        }
-        let side = |axis: char| {
-            let size: f64 = pixels.value(&format!("PhysicalSize{axis}"))?.trim().parse().ok()?;
-            let unit = pixels.value(&format!("PhysicalSize{axis}Unit"));
-            Some(size * micrometres(unit.as_deref().unwrap_or("µm"))?)
-        };
-        let names = channels.iter().map(|tag| tag.value("Name").unwrap_or_default()).collect();
-        let pixel = PixelSize::of(['Z', 'Y', 'X'].map(side));
-        Ok(Ome { times, levels, channels: all / samples, samples, names, pixel, pages })
-    }
-
-    /// The pages of a time, channels the fastest.
-    ///
-    /// # Errors
-    /// A message: several times of which none is selected, no such time, planes in another file.
-    pub(super) fn pages(&self, time: Option<usize>) -> Result<Vec<usize>, String> {
-        let n = self.times;
-        let time = match time {
-            None if n > 1 => {
-                return Err(format!("it has {n} times, of which one is read as a volume: choose it (page)"));
-            }
-            Some(time) if time >= n => return Err(format!("time {time} requested, but it has {n} (times start at 0)")),
-            time => time.unwrap_or(0),
-        };
-        let one = self.levels * self.channels;
-        let pages: Option<Vec<usize>> = self.pages[time * one..][..one].iter().copied().collect();
-        pages.ok_or_else(|| "planes of it are in other files, which are not read".into())
-    }
-
-    /// Pages of all times.
-    pub(super) fn planes(&self) -> usize {
-        self.pages.len()
-    }
-
-    /// Its axes, for people.
-    pub(super) fn told(&self) -> String {
-        let mut text = String::new();
-        let mut add = |part: String| {
-            let _ = write!(text, "{}{part}", if text.is_empty() { "" } else { ", " });
-        };
-        if self.times > 1 {
-            add(format!("{} times", self.times));
-        }
-        if self.levels > 1 {
-            add(format!("{} levels", self.levels));
-        }
-        let named: Vec<&str> = self.names.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
-        let channels = self.channels * self.samples;
-        match (channels, named.is_empty()) {
-            (1, true) => {}
-            (n, true) => add(format!("{n} channels")),
-            (n, false) => add(format!("{n} channels ({})", named.join(", "))),
-        }
-        if let Some(PixelSize { levels, rows, columns }) = self.pixel {
-            let depth = levels.map(|side| format!("{side}x")).unwrap_or_default();
-            add(format!("pixels of {depth}{rows}x{columns} µm"));
-        }
-        text
-    }
-}
-
-/// The description of the first page of a TIFF file, if it is OME-XML.
-pub(super) fn of_source(source: &Source<'_>) -> Option<Result<Ome, String>> {
-    let first = read_tiff::directory_of_page(source, 0, 0).ok()?;
-    match decoder_at(source, first).ok()?.find_tag(TiffTag::ImageDescription).ok()? {
-        Some(Value::Ascii(text)) => Ome::of(&text),
-        _ => None,
-    }
-}
-
-/// The image whose pages are read together, according to the description of a TIFF file: as a volume, or, of one
-/// level and time, as its channels if no page is requested.
+/// The first image that a description tells of; `None` if it is no OME-XML.
 ///
 /// # Errors
-/// A message, if a volume is requested and its metadata makes no sense.
-pub(super) fn together(source: &Source<'_>, options: &OpenOptions) -> Result<Option<Ome>, String> {
-    if options.volume {
-        return of_source(source).transpose();
-    }
-    let is_flat = |ome: &Ome| ome.levels == 1 && ome.times == 1 && ome.pages(None).is_ok();
-    let found = if options.page.is_none() { of_source(source) } else { None };
-    Ok(found.and_then(Result::ok).filter(is_flat))
+/// A message about metadata that makes no sense.
+pub(super) fn described(description: &str) -> Option<Result<Stack, String>> {
+    let tags: Vec<Tag<'_>> = tags(description);
+    let root = tags.iter().find(|tag| tag.name == "OME")?;
+    let first = tags.iter().position(|tag| tag.name == "Pixels")?;
+    // Further images follow.
+    let end = tags[first + 1..].iter().position(|tag| tag.name == "Pixels").map_or(tags.len(), |n| first + 1 + n);
+    Some(of_pixels(root, &tags[first..end]))
 }
 
-/// Names of the channels of an open file that are planes of their own, empty ones for those without.
-pub(super) fn names(source: &Source<'_>, options: &OpenOptions) -> Vec<String> {
-    if source.kind() != Kind::Tiff {
-        return Vec::new();
+fn of_pixels(root: &Tag<'_>, tags: &[Tag<'_>]) -> Result<Stack, String> {
+    let pixels = &tags[0];
+    let extent = |name: &str| match pixels.value(name).map(|text| text.trim().parse::<usize>()) {
+        None => Ok(1),
+        Some(Ok(n)) if (1..=MOST_PLANES).contains(&n) => Ok(n),
+        Some(_) => Err(format!("its OME-XML gives {name} as {:?}", pixels.value(name).unwrap_or_default())),
+    };
+    let (times, levels, all) = (extent("SizeT")?, extent("SizeZ")?, extent("SizeC")?);
+    let channels: Vec<&Tag<'_>> = tags.iter().filter(|tag| tag.name == "Channel").collect();
+    let samples = channels.first().map_or(Some(1), |tag| tag.number("SamplesPerPixel", 1)).unwrap_or(0);
+    if samples == 0 || !all.is_multiple_of(samples) {
+        return Err(format!("its OME-XML divides {all} channels into planes of {samples}"));
     }
-    let found = decode::guarded(|| together(source, options)).ok().flatten();
-    let Some(Ome { samples: 1, channels, mut names, .. }) = found else { return Vec::new() };
-    names.resize(channels, String::new());
-    if channels == 1 && names[0].is_empty() { Vec::new() } else { names }
+    let planes = times.checked_mul(levels).and_then(|n| n.checked_mul(all / samples)).filter(|n| *n <= MOST_PLANES);
+    let planes = planes.ok_or_else(|| format!("its OME-XML has more than {MOST_PLANES} planes"))?;
+    let order = pixels.value("DimensionOrder").unwrap_or_else(|| "XYCZT".into());
+    let axes = stack::order(order.chars().filter(|axis| "CZT".contains(*axis)));
+    let axes = axes.ok_or_else(|| format!("its OME-XML has the order of axes {order:?}"))?;
+    let many = |axis: char| match axis {
+        'C' => all / samples,
+        'Z' => levels,
+        _ => times,
+    };
+    // The position in the order of the file of a plane, and its position here.
+    let place = |of: &dyn Fn(char) -> usize| axes.iter().rev().fold(0, |n, axis| n * many(*axis) + of(*axis));
+    let here = |position| here(&axes, ['C', 'Z', 'T'].map(many), position);
+    let mut pages = vec![None; planes];
+    let (mut listed, mut named) = (false, 0usize);
+    for (i, tag) in tags.iter().enumerate().filter(|(_, tag)| tag.name == "TiffData") {
+        listed = true;
+        let first = |axis: char| tag.number(&format!("First{axis}"), 0).filter(|n| *n < many(axis));
+        let [c, z, t] = ['C', 'Z', 'T'].map(first);
+        let (Some(c), Some(z), Some(t)) = (c, z, t) else { continue };
+        let ifd = tag.number("IFD", 0).unwrap_or(0);
+        let count = tag.number("PlaneCount", if tag.value("IFD").is_some() { 1 } else { planes });
+        let uuid = tags.get(i + 1).filter(|next| next.name == "UUID");
+        if uuid.is_some_and(|uuid| root.value("UUID").is_none_or(|own| own.trim() != uuid.text.trim())) {
+            continue; // in another file
+        }
+        let begin = place(&|axis| match axis {
+            'C' => c,
+            'Z' => z,
+            _ => t,
+        });
+        let count = count.unwrap_or(0).min(planes - begin.min(planes));
+        named = named.saturating_add(count);
+        if named > MOST_NAMED * planes {
+            return Err(format!("its OME-XML names {planes} planes {named} times"));
+        }
+        for k in 0..count {
+            pages[here(begin + k)] = ifd.checked_add(k);
+        }
+    }
+    if !listed {
+        (0..planes).for_each(|k| pages[here(k)] = Some(k));
+    }
+    let side = |axis: char| {
+        let size: f64 = pixels.value(&format!("PhysicalSize{axis}"))?.trim().parse().ok()?;
+        let unit = pixels.value(&format!("PhysicalSize{axis}Unit"));
+        Some(size * micrometres(unit.as_deref().unwrap_or("µm"))?)
+    };
+    let names = channels.iter().map(|tag| tag.value("Name").unwrap_or_default()).collect();
+    let pixel = PixelSize::of(['Z', 'Y', 'X'].map(side));
+    Ok(Stack { by: By::Ome, times, levels, channels: all / samples, samples, names, pixel, pages })
 }
 
-/// The size of pixels that an open file gives: a TIFF file in OME-XML, or as a resolution in pixels per
+/// The size of pixels that an open file gives: a TIFF file in OME-XML or as ImageJ does, or as a resolution in pixels per
 /// centimetre (one in pixels per inch is for print), a PNG file in pixels per metre. `None` if it gives
 /// none, or the picture is turned for viewing. Unreadable tags count as absent.
 pub(super) fn pixel_size(source: &Source<'_>, options: &OpenOptions) -> Option<PixelSize> {
@@ -226,9 +111,9 @@ pub(super) fn pixel_size(source: &Source<'_>, options: &OpenOptions) -> Option<P
         let directory = read_tiff::directory_of_page(source, page, 0)?;
         let mut decoder = decoder_at(source, directory)?;
         let turned = decoder.find_tag_unsigned::<u16>(TiffTag::Orientation).ok().flatten().is_some_and(|o| o > 1);
-        let found = match of_source(source) {
-            Some(ome) => ome?.pixel,
-            None => of_resolution(&mut decoder),
+        let found = match stack::described(source) {
+            Some(Ok(Stack { by: By::Tifffile | By::MetaMorph, .. })) | None => of_resolution(&mut decoder),
+            Some(stack) => stack?.pixel,
         };
         if found.is_none() || turned {
             metadata::note_dropped(&mut decoder, &[Said::Resolution]);
@@ -474,11 +359,11 @@ fn tags(xml: &str) -> Vec<Tag<'_>> {
 mod tests {
     use super::*;
 
-    fn image(pixels: &str, children: &str) -> Result<Ome, String> {
+    fn image(pixels: &str, children: &str) -> Result<Stack, String> {
         let xml = format!(
             "<?xml version=\"1.0\"?><!-- <Pixels/> --><ome:OME UUID=\"urn:uuid:1\"><Image><ome:Pixels {pixels}>{children}</ome:Pixels></Image></ome:OME>"
         );
-        Ome::of(&xml).expect("OME-XML")
+        described(&xml).expect("OME-XML")
     }
 
     #[test]
@@ -542,7 +427,7 @@ mod tests {
         assert_eq!(found.pixel, PixelSize::of([Some(2.0), Some(0.25), Some(0.25)]));
         assert_eq!(found.told(), "5 levels, 2 channels (a & bβ&no;&), pixels of 2x0.25x0.25 µm");
         assert_eq!(image("PhysicalSizeX='1' PhysicalSizeXUnit='pixel' PhysicalSizeY='1'", "").unwrap().pixel, None);
-        assert!(Ome::of("ImageJ=1.54").is_none() && Ome::of("<OME></OME>").is_none());
+        assert!(described("ImageJ=1.54").is_none() && described("<OME></OME>").is_none());
     }
 
     #[test]
@@ -562,7 +447,7 @@ mod tests {
             image("SizeZ='2'", "<TiffData IFD='7' FirstZ='5'/><TiffData FirstZ='1' PlaneCount='900'/>").unwrap();
         assert_eq!(beyond.pages, [None, Some(0)]);
         let whole = format!("<OME UUID='a'>{}</OME>", "<Pixels SizeZ='2' PhysicalSizeX='1'><TiffData/></Pixels>");
-        (0..whole.len()).for_each(|n| drop(Ome::of(&whole[..n])));
+        (0..whole.len()).for_each(|n| drop(described(&whole[..n])));
     }
 
     #[test]
@@ -570,12 +455,12 @@ mod tests {
         let pixel = PixelSize::of([Some(2.0), Some(0.5), Some(0.25)]);
         let shape = Shape::volume(4, 3, 2, 3);
         let text = description("a<b>&\"c\"", shape, DType::U16, pixel, None);
-        let found = Ome::of(&text).expect("OME-XML").unwrap();
+        let found = described(&text).expect("OME-XML").unwrap();
         assert_eq!((found.times, found.levels, found.channels, found.samples, found.pixel), (1, 4, 1, 3, pixel));
         assert_eq!(found.pages(None).unwrap(), [0, 1, 2, 3]);
         let names = ["<\"α\" & &amp;>", "", "c\u{1b}"].map(String::from);
         let text = description("a", shape, DType::U16, pixel, Some(&names));
-        let found = Ome::of(&text).expect("OME-XML").unwrap();
+        let found = described(&text).expect("OME-XML").unwrap();
         assert_eq!((found.levels, found.channels, found.samples, found.planes()), (4, 3, 1, 12));
         assert_eq!(found.names, ["<\"α\" & &amp;>", "", "c"]);
         assert_eq!(found.pages(None).unwrap(), (0..12).collect::<Vec<_>>());

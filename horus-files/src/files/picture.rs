@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::load::{Means, Source};
-use super::{Georeference, OpenOptions, decode, ome, region_of};
+use super::{Georeference, OpenOptions, decode, ome, region_of, stack};
 use horus_base::dtype::DType;
 use horus_base::error::{DeviceError, Error, Result};
 use horus_base::lengths::PixelSize;
@@ -59,7 +59,7 @@ impl Metadata {
         Metadata {
             reference: Georeference::of(source, options),
             pixel: ome::pixel_size(source, options),
-            names: ome::names(source, options),
+            names: stack::names(source, options),
         }
     }
 }

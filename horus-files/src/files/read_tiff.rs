@@ -2,6 +2,7 @@
 //! as levels of a volume.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use tiff::Directory;
 use tiff::decoder::Decoder;
@@ -12,15 +13,16 @@ use super::bounds::{self, check_capacity, check_size};
 use super::count::{Count, FileTraffic};
 use super::load::{Means, Source};
 use super::metadata::{Said, Turned};
-use super::ome::Ome;
+use super::stack::{self, By, Stack};
 use super::tiff_chunks::{Chunks, Places, Stored};
 use super::tiff_coding::Coding;
 use super::tiff_directory::NODATA;
 use super::tiff_samples::{Colours, Samples};
 use super::tiff_source::{Reader, are_indices, decoder_at, limits, reader};
-use super::{OpenOptions, Picture, metadata, ome, region_of};
+use super::{OpenOptions, Picture, metadata, region_of};
 use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel};
+use horus_base::error::Audience;
 use horus_base::shape::{Region, Shape};
 use horus_host::host::buffer::HostBuffer;
 use horus_host::host::workers::Workers;
@@ -38,69 +40,74 @@ pub(super) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>)
     let size = [shape.depth, shape.channels, dtype.size()].iter().try_fold(shape.area(), |n, m| n.checked_mul(*m));
     let size = size.ok_or_else(|| format!("{whole} pixels are too large"))?;
     let mut pixels = (means.room)(size).map_err(|e| e.to_string())?;
-    pages.read(region, pixels.bytes_mut(), means.workers)?;
+    pages.read(0..whole.depth, region, pixels.bytes_mut(), means.workers)?;
     Ok(Picture::from_pixels(shape, dtype, pixels))
 }
 
 /// The requested page, its channels in other pages, or all as levels of a volume, each at the requested level; and
 /// the directories of the file.
 pub(super) fn open<'s>(source: &Source<'s>, options: &OpenOptions) -> Result<(Pages<'s>, Directories), String> {
-    match ome::together(source, options)? {
+    match stack::together(source, options)? {
         // A description that is wrong does not hide the page.
-        ome @ Some(_) if !options.volume => opened(source, options, ome).or_else(|_| opened(source, options, None)),
-        ome => opened(source, options, ome),
+        stack @ Some(_) if !options.volume => opened(source, options, stack).or_else(|_| opened(source, options, None)),
+        stack => opened(source, options, stack),
     }
 }
 
 fn opened<'s>(
     source: &Source<'s>,
     options: &OpenOptions,
-    ome: Option<Ome>,
+    stack: Option<Stack>,
 ) -> Result<(Pages<'s>, Directories), String> {
     let page = options.page.unwrap_or(0);
-    let all = ome.is_some() || (options.volume && options.page.is_none());
+    let all = stack.is_some() || (options.volume && options.page.is_none());
     let found = Directories::of(source, if all { MOST_PAGES } else { page })?;
-    let wanted: Vec<usize> = match &ome {
-        Some(ome) => ome.pages(options.page)?,
+    let wanted: Vec<usize> = match &stack {
+        Some(stack) => stack.pages(options.page)?,
         None if all => (0..found.count()).collect(),
         None => vec![page],
     };
-    let mut pages: Vec<Page<'s>> = Vec::with_capacity(wanted.len());
+    let mut pages: Vec<(IfdPointer, Page<'s>)> = Vec::new();
+    let mut planes = Vec::with_capacity(wanted.len());
     for z in wanted {
-        let page = Page::of(source, found.directory(z, options.level)?, options)?;
-        if let Some(first) = pages.first()
-            && (page.shape(), page.chunks.samples.dtype()) != (first.shape(), first.chunks.samples.dtype())
-        {
+        let Place { directory, behind } = found.place(z, options.level)?;
+        // Of several planes behind one directory.
+        if pages.last().is_none_or(|(last, _)| *last != directory) {
+            pages.push((directory, Page::of(source, directory, options)?));
+        }
+        planes.push((pages.len() - 1, behind));
+        let ((_, first), (_, page)) = (&pages[0], &pages[pages.len() - 1]);
+        if (page.shape(), page.chunks.samples.dtype()) != (first.shape(), first.chunks.samples.dtype()) {
             let what = |page: &Page<'_>| format!("{} {}", page.shape(), page.chunks.samples.dtype());
-            let (other, first) = (what(&page), what(first));
+            let (other, first) = (what(page), what(first));
             return Err(format!("page {z} has {other} pixels and page 0 {first}: they are no levels of a volume"));
         }
-        pages.push(page);
     }
-    if pages.is_empty() {
-        return Err("the file has no pages".into());
-    }
-    let planes = ome.as_ref().map_or(1, |ome| ome.channels);
-    if let Some(ome) = ome.filter(|ome| ome.samples != pages[0].shape().channels) {
-        let (told, has) = (ome.samples, pages[0].shape().channels);
+    let pages: Vec<Page<'s>> = pages.into_iter().map(|(_, page)| page).collect();
+    let Some(first) = pages.first() else { return Err("the file has no pages".into()) };
+    let channels = stack.as_ref().map_or(1, |stack| stack.channels);
+    if let Some(stack) = stack.filter(|stack| stack.by == By::Ome && stack.samples != first.shape().channels) {
+        let (told, has) = (stack.samples, first.shape().channels);
         return Err(format!("its OME-XML has planes of {told} channels, and its pages have {has}"));
     }
-    Ok((Pages { pages, planes }, found))
+    Ok((Pages { pages, planes, channels }, found))
 }
 
 /// Pages that are read together, the levels of a volume, or their channels; at least one.
 #[derive(Debug)]
 pub(super) struct Pages<'s> {
     pages: Vec<Page<'s>>,
-    /// Pages of a level, one after the other.
-    planes: usize,
+    /// The page of each plane, and the bytes from its pixels to those of the plane.
+    planes: Vec<(usize, u64)>,
+    /// Planes of a level, one after the other.
+    channels: usize,
 }
 
 impl Pages<'_> {
     /// The picture's shape, after orientation.
     pub(super) fn shape(&self) -> Shape {
         let one = self.pages[0].shape();
-        Shape { depth: self.pages.len() / self.planes, channels: self.planes * one.channels, ..one }
+        Shape { depth: self.planes.len() / self.channels, channels: self.channels * one.channels, ..one }
     }
 
     pub(super) fn dtype(&self) -> DType {
@@ -116,15 +123,26 @@ impl Pages<'_> {
         (seen.height, seen.width)
     }
 
-    /// Decodes a region, which lies inside, into planes without gaps.
-    pub(super) fn read(&self, region: Region, to: &mut [u8], workers: &Workers) -> Result<(), String> {
-        let size = to.len() / self.pages.len();
-        self.pages.iter().zip(to.chunks_mut(size)).try_for_each(|(page, to)| page.read(region, to, workers))
+    /// Decodes a region, which lies inside, of some levels into planes without gaps.
+    pub(super) fn read(
+        &self,
+        levels: Range<usize>,
+        region: Region,
+        to: &mut [u8],
+        workers: &Workers,
+    ) -> Result<(), String> {
+        let planes = &self.planes[levels.start * self.channels..levels.end * self.channels];
+        let size = to.len() / planes.len();
+        let mut planes = planes.iter().zip(to.chunks_mut(size));
+        planes.try_for_each(|((page, behind), to)| self.pages[*page].read(*behind, region, to, workers))
     }
 
     /// Fails if the file lacks bytes of a region.
     pub(super) fn is_complete(&self, region: Region) -> Result<(), String> {
-        self.pages.iter().try_for_each(|page| page.chunks.is_complete(page.stored(region)))
+        self.planes.iter().try_for_each(|(page, behind)| {
+            let page = &self.pages[*page];
+            page.chunks.is_complete(*behind, page.stored(region))
+        })
     }
 
     /// The amount read from them.
@@ -153,14 +171,14 @@ impl<'s> Page<'s> {
         self.orientation.stored(region, self.chunks.shape, self.noted)
     }
 
-    fn read(&self, region: Region, to: &mut [u8], workers: &Workers) -> Result<(), String> {
+    fn read(&self, behind: u64, region: Region, to: &mut [u8], workers: &Workers) -> Result<(), String> {
         let stored = self.stored(region);
         if !self.orientation.turns(self.noted) {
-            return self.chunks.read(stored, to, workers);
+            return self.chunks.read(behind, stored, to, workers);
         }
         let shape = Shape { height: stored.height, width: stored.width, ..self.chunks.picture() };
         let mut pixels = HostBuffer::try_zeroed(to.len()).map_err(|e| e.to_string())?;
-        self.chunks.read(stored, pixels.bytes_mut(), workers)?;
+        self.chunks.read(behind, stored, pixels.bytes_mut(), workers)?;
         let means = Means { workers, room: &HostBuffer::try_zeroed, reserve: None };
         let picture = Picture::from_pixels(shape, self.chunks.samples.dtype(), pixels);
         workers.copy(self.orientation.of(picture, self.noted, means)?.pixels.bytes(), to);
@@ -168,19 +186,35 @@ impl<'s> Page<'s> {
     }
 }
 
-/// Number of readable pages, if the first is read for want of a choice; else 1.
-pub(super) fn pages(source: &Source<'_>, options: &OpenOptions) -> usize {
+/// The warning about pages that are not read, if the first is read for want of a choice.
+pub(super) fn unread(source: &Source<'_>, options: &OpenOptions) -> Option<String> {
     if options.page.is_some() || options.volume {
-        return 1;
+        return None;
     }
     let all = Directories::of(source, MOST_PAGES).map_or(1, |pages| pages.count());
-    let together = ome::together(source, options).ok().flatten();
-    if together.is_some_and(|ome| ome.planes() == all) { 1 } else { all }
+    let stack = match stack::of_source(source) {
+        Some(Err(cause)) if all == 1 => return Some(format!(": {cause}")),
+        found => found.and_then(Result::ok),
+    };
+    if all == 1 || stack.is_some_and(|stack| stack.levels * stack.times == 1 && stack.planes() == all) {
+        return None;
+    }
+    let others = Audience::now().told(
+        "AnyImage::open_page reads the others, AnyImage::open_volume all",
+        "--page N reads the others, --volume all as levels",
+        "page=N reads the others, volume=True all as levels",
+    );
+    Some(format!(" has {all} pages: page 0 is used; {others}"))
+}
+
+/// Number of pages of a file, if it is less than `most`, else any number from `most` on.
+pub(super) fn pages_up_to(source: &Source<'_>, most: usize) -> Result<usize, String> {
+    Ok(Directories::of(source, most)?.count())
 }
 
 /// The directory of a page, or of a smaller copy of it.
 pub(super) fn directory_of_page(source: &Source<'_>, page: usize, level: usize) -> Result<IfdPointer, String> {
-    Directories::of(source, page)?.directory(page, level)
+    Ok(Directories::of(source, page)?.place(page, level)?.directory)
 }
 
 /// Rows and columns of a page and of its smaller copies.
@@ -189,7 +223,18 @@ pub(super) fn levels_of_page(source: &Source<'_>, page: usize) -> Result<Vec<(us
 }
 
 /// Positions of the directories of pages, each followed by those of its smaller copies, by size.
-pub(super) struct Directories(Vec<Vec<Listed>>);
+pub(super) struct Directories {
+    pages: Vec<Vec<Listed>>,
+    /// Pages without a directory whose pixels follow those of the only one that has one, and the bytes of each.
+    behind: (usize, u64),
+}
+
+/// The place of a page.
+struct Place {
+    directory: IfdPointer,
+    /// Bytes from the pixels of the directory to its own.
+    behind: u64,
+}
 
 /// A directory, and the rows and columns of its picture, 0 if they cannot be read.
 #[derive(Clone, Copy)]
@@ -244,30 +289,43 @@ impl Directories {
             next = directory.next();
         }
         pages.iter_mut().for_each(|page| page[1..].sort_by_key(|copy| std::cmp::Reverse(copy.width)));
-        Ok(Directories(pages))
+        let behind = match &pages[..] {
+            // The description is that of the first page.
+            [only] if last > 0 && only.len() == 1 => stack::contiguous(source).ok().flatten(),
+            _ => None,
+        };
+        Ok(Directories { pages, behind: behind.map_or((0, 0), |(planes, bytes)| (planes - 1, bytes)) })
     }
 
     fn count(&self) -> usize {
-        self.0.len()
+        self.pages.len() + self.behind.0
+    }
+
+    /// The number of the page that has the directory of a page.
+    fn described(&self, page: usize) -> usize {
+        if page < self.count() { page.min(self.pages.len() - 1) } else { page }
     }
 
     /// Rows and columns of a page and of its smaller copies.
     pub(super) fn levels(&self, page: usize) -> Vec<(usize, usize)> {
-        self.0.get(page).map_or_else(Vec::new, |levels| levels.iter().map(|l| (l.height, l.width)).collect())
+        let levels = self.pages.get(self.described(page));
+        levels.map_or_else(Vec::new, |levels| levels.iter().map(|l| (l.height, l.width)).collect())
     }
 
-    fn directory(&self, page: usize, level: usize) -> Result<IfdPointer, String> {
-        let levels = self.0.get(page).ok_or_else(|| super::decode::no_page(page, self.0.len()))?;
-        let (page, copies) = (format!("page {page}"), levels.len() - 1);
+    fn place(&self, page: usize, level: usize) -> Result<Place, String> {
+        let described = self.described(page);
+        let levels = self.pages.get(described).ok_or_else(|| super::decode::no_page(page, self.count()))?;
+        let copies = levels.len() - 1;
         let missing =
-            || format!("level {level} requested, but {page} has {copies} smaller copies (level 0 is the page)");
-        levels.get(level).map(|listed| listed.pointer).ok_or_else(missing)
+            || format!("level {level} requested, but page {page} has {copies} smaller copies (level 0 is the page)");
+        let directory = levels.get(level).map(|listed| listed.pointer).ok_or_else(missing)?;
+        Ok(Place { directory, behind: (page - described) as u64 * self.behind.1 })
     }
 }
 
-/// The page that is looked at: the first of a volume with OME-XML, whose `page` is a time.
+/// The page that is looked at: the first of a volume that is described, whose `page` is a time.
 pub(super) fn directory_page(source: &Source<'_>, options: &OpenOptions) -> usize {
-    options.page.filter(|_| !(options.volume && ome::of_source(source).is_some())).unwrap_or(0)
+    options.page.filter(|_| !(options.volume && stack::of_source(source).is_some())).unwrap_or(0)
 }
 
 /// The properties of a file, without its pixels: the page, its smaller copies, the number of pages.
@@ -288,7 +346,7 @@ pub(super) fn describe(source: &Source<'_>, options: &OpenOptions) -> Result<sup
 pub(super) fn tags(source: &Source<'_>, options: &OpenOptions) -> Result<Vec<(String, String)>, String> {
     const PLACES: [Tag; 4] = [Tag::StripOffsets, Tag::StripByteCounts, Tag::TileOffsets, Tag::TileByteCounts];
     let page = directory_page(source, options);
-    let directory = Directories::of(source, page)?.directory(page, options.level)?;
+    let directory = directory_of_page(source, page, options.level)?;
     let mut decoder = decoder_at(source, directory)?;
     let mut all = Vec::new();
     for found in decoder.tag_iter() {
@@ -299,8 +357,8 @@ pub(super) fn tags(source: &Source<'_>, options: &OpenOptions) -> Result<Vec<(St
         }
     }
     all.sort();
-    if let Some(Ok(ome)) = ome::of_source(source) {
-        all.push(("OME".into(), ome.told()));
+    if let Some(Ok(stack)) = stack::of_source(source) {
+        all.push((stack.by.name().into(), stack.told()));
     }
     Ok(all)
 }

@@ -49,8 +49,8 @@ pub struct PictureReader {
     dtype: DType,
     chunk: (usize, usize),
     levels: Vec<(usize, usize)>,
-    /// Number of pages of the file, if the first is read by default.
-    pages: usize,
+    /// A warning about pages of the file that are not read.
+    unread: Option<String>,
     pixels: Pixels,
 }
 
@@ -76,7 +76,7 @@ impl PictureReader {
         let reader = Source::open(path)
             .and_then(|source| PictureReader::of(source, path, options))
             .map_err(|cause| Error::read(path, cause))?;
-        reader.tell_pages();
+        reader.tell_unread();
         Ok(reader)
     }
 
@@ -94,14 +94,14 @@ impl PictureReader {
             Kind::Pnm => pnm::raster(&source, &unbounded)?,
             _ => None,
         };
-        let mut unasked = 1;
+        let mut unread = None;
         let (shape, dtype, chunk, levels, pixels) = if source.kind() == Kind::Tiff {
             // A region does not require that the whole fits into the file.
             let within = OpenOptions { region: options.region, ..unbounded };
             let (pages, found) = decode::guarded(|| read_tiff::open(&source, &within))?;
             let levels = found.levels(options.page.unwrap_or(0));
             // A requested page ends the search for directories; the rest is counted once.
-            unasked = decode::guarded(|| Ok(read_tiff::pages(&source, options))).unwrap_or(1);
+            unread = decode::guarded(|| Ok(read_tiff::unread(&source, options))).ok().flatten();
             (pages.shape(), pages.dtype(), pages.tile(), levels, Pixels::Pages(pages))
         } else if let Some(raster) = raster {
             let shape = raster.shape;
@@ -127,12 +127,12 @@ impl PictureReader {
         let shape = Shape { height: within.height, width: within.width, ..shape };
         let chunk = (chunk.0.min(shape.height), chunk.1.min(shape.width));
         let path = path.to_owned();
-        Ok(PictureReader { path, options: *options, within, shape, dtype, chunk, levels, pages: unasked, pixels })
+        Ok(PictureReader { path, options: *options, within, shape, dtype, chunk, levels, unread, pixels })
     }
 
     /// Warns of ignored pages.
-    pub(super) fn tell_pages(&self) {
-        decode::tell_pages(&self.path.display(), self.pages);
+    pub(super) fn tell_unread(&self) {
+        decode::tell_unread(&self.path.display(), self.unread.as_deref());
     }
 
     /// The path of the file.
@@ -185,7 +185,7 @@ impl PictureReader {
             self.placed(region)?;
             let shape = Shape { height: region.height, width: region.width, ..self.shape };
             let mut pixels = HostBuffer::try_zeroed(shape.len() * self.dtype.size()).map_err(|e| e.to_string())?;
-            self.fill(region, pixels.bytes_mut(), &Workers::alone())?;
+            self.fill(0..shape.depth, region, pixels.bytes_mut(), &Workers::alone())?;
             Ok(Picture::from_pixels(shape, self.dtype, pixels))
         };
         read().map_err(|cause: String| Error::read(&self.path, cause))
@@ -197,7 +197,7 @@ impl PictureReader {
     /// # Errors
     /// As [`PictureReader::read`], and if `to` is not as long as the region; it may be changed in part then.
     pub fn read_into(&self, region: Region, to: &mut [u8], workers: &Workers) -> Result<()> {
-        self.fill(region, to, workers).map_err(|cause| Error::read(&self.path, cause))
+        self.fill(0..self.shape.depth, region, to, workers).map_err(|cause| Error::read(&self.path, cause))
     }
 
     /// The region of the whole picture for a region of the part being read.
@@ -207,15 +207,21 @@ impl PictureReader {
         Ok(Region { top: self.within.top + region.top, left: self.within.left + region.left, ..region })
     }
 
-    fn fill(&self, region: Region, to: &mut [u8], workers: &Workers) -> std::result::Result<(), String> {
+    fn fill(
+        &self,
+        levels: Range<usize>,
+        region: Region,
+        to: &mut [u8],
+        workers: &Workers,
+    ) -> std::result::Result<(), String> {
         let region = self.placed(region)?;
-        let rows = self.shape.planes() * region.height;
+        let rows = levels.len() * self.shape.channels * region.height;
         let wanted = rows * region.width * self.dtype.size();
         if to.len() != wanted {
             return Err(format!("a region of {region} takes {wanted} bytes, not {}", to.len()));
         }
         match &self.pixels {
-            Pixels::Pages(pages) => decode::guarded(|| pages.read(region, to, workers)),
+            Pixels::Pages(pages) => decode::guarded(|| pages.read(levels, region, to, workers)),
             Pixels::Raster(source, raster, count) => {
                 raster.fill(source, region, to, workers)?;
                 count.chunks(rows / self.shape.channels);
@@ -310,6 +316,25 @@ impl RegionSource for PictureReader {
 
     fn fill(&self, region: Region, to: &mut [u8], workers: &Workers) -> std::result::Result<(), String> {
         self.read_into(region, to, workers).map_err(cause_of)
+    }
+
+    /// Pages are read one by one.
+    fn levels(&self) -> usize {
+        if matches!(self.pixels, Pixels::Pages(_)) { 1 } else { self.shape.depth }
+    }
+
+    fn fill_levels(
+        &self,
+        levels: Range<usize>,
+        region: Region,
+        to: &mut [u8],
+        workers: &Workers,
+    ) -> std::result::Result<(), String> {
+        let depth = self.shape.depth;
+        if levels.is_empty() || levels.end > depth || (RegionSource::levels(self) == depth && levels != (0..depth)) {
+            return Err(format!("levels {levels:?} of {depth} are not read apart from the others"));
+        }
+        self.fill(levels, region, to, workers)
     }
 
     fn counted(&self) -> FileTraffic {

@@ -45,6 +45,15 @@ impl Places {
         place.map(|(at, count)| (*at, *count)).ok_or_else(|| "it is missing".to_owned())
     }
 
+    /// The first byte of strips that follow each other, and their bytes.
+    pub(super) fn together(&self) -> Option<(u64, u64)> {
+        let mut strips = self.offsets.iter().zip(&self.counts);
+        let (begin, first) = strips.next().filter(|_| self.kind == ChunkType::Strip)?;
+        let end = strips
+            .try_fold(begin.checked_add(*first)?, |end, (at, count)| at.checked_add(*count).filter(|_| *at == end))?;
+        (end > *begin).then_some((*begin, end - begin))
+    }
+
     /// Most pixels of the strips or tiles, of `pixels` pixels each, that the file leaves out, as GDAL
     /// does with those of missing pixels. Larger ones than `LARGEST` are not believed.
     pub(super) fn absent(&self, pixels: u64) -> u64 {
@@ -103,21 +112,22 @@ impl Chunks<'_> {
         Shape { channels: self.colours.channels(self.shape.channels), ..self.shape }
     }
 
-    /// Decodes a region, which lies inside, into planes without gaps.
-    pub(super) fn read(&self, region: Region, to: &mut [u8], workers: &Workers) -> Result<(), String> {
-        workers.each(self.cells(region, to), |scratch, cell| self.cell(cell, scratch))
+    /// Decodes a region, which lies inside, into planes without gaps; of pixels that lie `behind` so many bytes after those of
+    /// the page.
+    pub(super) fn read(&self, behind: u64, region: Region, to: &mut [u8], workers: &Workers) -> Result<(), String> {
+        workers.each(self.cells(region, to), |scratch, cell| self.cell(behind, cell, scratch))
     }
 
-    /// Fails if the file lacks bytes of a region.
-    pub(super) fn is_complete(&self, region: Region) -> Result<(), String> {
+    /// Fails if the file lacks bytes of a region; see [`Chunks::read`].
+    pub(super) fn is_complete(&self, behind: u64, region: Region) -> Result<(), String> {
         let (rows, columns) = self.of(region);
         for plane in 0..if self.planar { self.shape.channels } else { 1 } {
             for (row, column) in rows.clone().flat_map(|row| columns.clone().map(move |column| (row, column))) {
                 let index = self.index(plane, row, column)?;
                 let (at, count) = self.places.at(index).map_err(|e| self.named(index, e))?;
-                if at.saturating_add(count) > self.source.size() {
-                    let size = self.source.size();
-                    let cause = format!("it ends at byte {}, the file at {size}", at.saturating_add(count));
+                let end = at.saturating_add(count).saturating_add(behind);
+                if end > self.source.size() {
+                    let cause = format!("it ends at byte {end}, the file at {}", self.source.size());
                     return Err(self.named(index, cause));
                 }
             }
@@ -177,7 +187,7 @@ impl Chunks<'_> {
     }
 
     /// Decodes the part of a region in a strip or tile.
-    fn cell(&self, cell: Cell<'_>, scratch: &mut Vec<u8>) -> Result<(), String> {
+    fn cell(&self, behind: u64, cell: Cell<'_>, scratch: &mut Vec<u8>) -> Result<(), String> {
         let Cell { row, column, part, mut lines } = cell;
         let (height, dtype) = (part.height, self.samples.dtype());
         if self.colours == Colours::Inks {
@@ -186,14 +196,14 @@ impl Chunks<'_> {
             let (lights, others) = lines.split_at_mut(3 * height);
             let mut stored: Vec<&mut [u8]> = inks.chunks_mut(bytes).collect();
             stored.extend(others.iter_mut().map(|line| &mut **line));
-            self.planes(row, column, part, &mut stored, scratch)?;
+            self.planes(behind, (row, column), part, &mut stored, scratch)?;
             let inks: Vec<&[u8]> = inks.chunks(bytes).collect();
             for (i, to) in lights.iter_mut().enumerate() {
                 light(inks[i], inks[3 * height + i % height], to, dtype);
             }
             return Ok(());
         }
-        self.planes(row, column, part, &mut lines, scratch)?;
+        self.planes(behind, (row, column), part, &mut lines, scratch)?;
         match self.colours {
             Colours::Inverted => lines[..height].iter_mut().for_each(|line| invert(line, dtype)),
             Colours::Luma => {
@@ -212,8 +222,8 @@ impl Chunks<'_> {
     /// Decodes samples into the rows of each plane.
     fn planes(
         &self,
-        row: usize,
-        column: usize,
+        behind: u64,
+        (row, column): (usize, usize),
         part: Region,
         lines: &mut [&mut [u8]],
         scratch: &mut Vec<u8>,
@@ -223,16 +233,19 @@ impl Chunks<'_> {
         let from = [part.left - column * self.columns, part.top - row * self.rows];
         for (plane, lines) in lines.chunks_mut(each).enumerate() {
             let index = self.index(plane, row, column)?;
-            let decoded = match &self.stored {
-                _ if self.places.at(index) == Ok((0, 0)) => {
+            let decode = |(at, count): (u64, u64)| {
+                if (at, count) == (0, 0) {
                     self.fill(lines, part.height);
-                    Ok(())
+                    return Ok(());
                 }
-                Stored::Plain(order) => self.plain(index, from, part, lines, *order, scratch),
-                Stored::Jpeg(tables) => self.jpeg(index, from, part, lines, tables),
-                Stored::Coded(coding) => self.coded(index, from, part, lines, *coding, scratch),
+                let place = (at.saturating_add(behind), count);
+                match &self.stored {
+                    Stored::Plain(order) => self.plain(place, from, part, lines, *order, scratch),
+                    Stored::Jpeg(tables) => self.jpeg(place, from, part, lines, tables),
+                    Stored::Coded(coding) => self.coded(place, from, part, lines, *coding, scratch),
+                }
             };
-            decoded.map_err(|cause| self.named(index, cause))?;
+            self.places.at(index).and_then(decode).map_err(|cause| self.named(index, cause))?;
         }
         Ok(())
     }
@@ -268,7 +281,7 @@ impl Chunks<'_> {
     /// Plain samples: only rows of the strip or tile are read.
     fn plain(
         &self,
-        index: u32,
+        (at, count): (u64, u64),
         [skip, first]: [usize; 2],
         part: Region,
         lines: &mut [&mut [u8]],
@@ -280,7 +293,6 @@ impl Chunks<'_> {
         let size = self.samples.dtype().size();
         let pixel = size * if self.planar { 1 } else { self.shape.channels };
         // The rows of a tile at the right edge are as long as those of any other.
-        let (at, count) = self.places.at(index)?;
         let needed = ((first + part.height - 1) * self.columns + skip + part.width) * pixel;
         if count < needed as u64 {
             return Err(format!("it has {count} bytes, {needed} are needed"));
@@ -312,7 +324,7 @@ impl Chunks<'_> {
     /// Samples in another coding, from the first row of the strip or tile on.
     fn coded(
         &self,
-        index: u32,
+        (at, count): (u64, u64),
         [skip, first]: [usize; 2],
         part: Region,
         lines: &mut [&mut [u8]],
@@ -329,7 +341,6 @@ impl Chunks<'_> {
         if length > LONGEST.max(2 * self.samples.row(self.shape.width * channels)) {
             return Err(format!("its rows have {length} bytes"));
         }
-        let (at, count) = self.places.at(index)?;
         let mut stream = coding.stream(&self.source, at, count, self.columns)?;
         let before = (first * length) as u64;
         io::copy(&mut stream.by_ref().take(before), &mut io::sink()).map_err(|e| unread(&e))?;
@@ -357,14 +368,13 @@ impl Chunks<'_> {
     /// Samples of JPEG data.
     fn jpeg(
         &self,
-        index: u32,
+        (at, count): (u64, u64),
         [skip, first]: [usize; 2],
         part: Region,
         lines: &mut [&mut [u8]],
         tables: &[u8],
     ) -> Result<(), String> {
         const MARKER: usize = 2;
-        let (at, count) = self.places.at(index)?;
         // Data may end at the end of the file.
         let count = usize::try_from(count.min(self.source.size().saturating_sub(at))).map_err(|e| e.to_string())?;
         let mut data = vec![0; count];

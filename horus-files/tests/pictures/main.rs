@@ -4,6 +4,7 @@ mod decode;
 mod encode;
 mod notices;
 mod npy;
+mod stacks;
 mod target;
 
 use horus_base::dtype::DType;

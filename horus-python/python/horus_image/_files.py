@@ -27,9 +27,9 @@ def open(
     path : path_like
         The file or folder.
     page : int, optional
-        The page of a TIFF file, or the time of a store or of the volume of an OME-TIFF file, from 0 on.
+        The page of a TIFF file, or the time of a store or of the volume of a TIFF file that describes its pages (OME, ImageJ), from 0 on.
     volume : bool, optional
-        All pages of a TIFF file as levels, those of an OME-TIFF file as levels and channels; an array of three axes, of an npy file or of a store that does not name them, as levels,
+        All pages of a TIFF file as levels, or, where it describes them (OME, ImageJ, tifffile), as levels and channels; an array of three axes, of an npy file or of a store that does not name them, as levels,
         rows and columns.
     size : int, optional
         The size of an OME-Zarr image or of a page of a TIFF file, from 0 on, the largest.
