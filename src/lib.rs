@@ -220,13 +220,13 @@ pub mod io {
     pub use horus_core::io::DynamicImage;
     #[doc(inline)]
     pub use horus_core::io::{
-        Encoder, Format, Georeference, Metadata, Orientation, Picture, Saving, Sink, Target, save_all_to, save_to,
+        Alpha, Encoder, Format, Georeference, Metadata, Orientation, Picture, Saving, Sink, Target, save_all_to, save_to,
         sizes_of,
     };
     #[doc(inline)]
     pub use horus_core::io::{FileInfo, FileTraffic, PictureReader, PictureWriter, RegionSink, RegionSource};
     #[doc(inline)]
-    pub use horus_core::io::{PixelSize, channel_names, length, pixel_size, pixel_size_of, with_pixel_size};
+    pub use horus_core::io::{PixelSize, alpha, channel_names, length, pixel_size, pixel_size_of, with_pixel_size};
 }
 
 /// Many pictures in sequence: arguments and results of

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use horus::error::{Result, SourceLine};
-use horus::io::{Format, PixelSize, pixel_size, with_pixel_size};
+use horus::io::{Format, PixelSize, alpha, channel_names, pixel_size, with_pixel_size};
 use horus::prelude::{Image as Typed, Region, SaveOptions, Shape};
 use horus::types::LoopState as _;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -227,6 +227,13 @@ impl Image {
             PyValueError::new_err(text)
         })?;
         each!(&self.any, image => self.recorded(|| with_pixel_size(image, Some(size))))
+    }
+
+    /// Channels are red, green and blue of one pixel, with or without alpha.
+    fn is_colour(&self) -> bool {
+        each!(&self.any, image => {
+            channel_names(image).is_empty() && image.channels() - usize::from(alpha(image).is_some()) == 3
+        })
     }
 
     /// Begins to evaluate the image.

@@ -179,7 +179,7 @@ up, and has a pixel for each block of two rows and two columns. `--resampling av
 its first pixel. By default masks, images of 32-bit integers, as labels are, and indices of a colour table have modes, others averages. The sizes of `.ome.tif` belong to its pages. With
 `--compression deflate` and `--tile 512`: `horus in.tif out.tif --sizes 5 --tile 512 --compression deflate`.
 
-**Size of pixels.** Zarr stores, OME-TIFF files (`--volume` reads their levels and channels, `--page` a time), TIFF files with a resolution per centimetre and PNG files with one per metre give it,
+**Size of pixels.** Zarr stores, OME-TIFF and ImageJ files (`--volume` reads their levels and channels, `--page` a time), TIFF files with a resolution per centimetre and PNG files with one per metre give it,
 results keep it, and stores, `.ome.tif`, `.tif` and `.png` have it again; other formats have none, which is told once. `gauss 2.5um` is a Gaussian of that width, also where
 pixels are not square. Channels keep their names between stores and OME-TIFF files, which have a page for each.
 
@@ -221,10 +221,10 @@ stretches the values instead, and `--scaling unit` brings the range of an intege
     (
         &["alpha", "opacity", "transparency"],
         "\
-**Alpha** is the last of two or four channels. Operations leave it aside and apply to colours only, but for geometry, which moves it with its
-pixels. It is saved with the result, or dropped with a warning where the result has another size, is a mask, or is saved in a format that has no
-alpha. `--alpha drop` leaves it out, and `--alpha channel` makes it a channel like the others, as all are where only npy files and Zarr stores
-are read.
+**Alpha** is the last channel where the file says so: `ExtraSamples` of TIFF, the type of PNG and PAM, a mask of BMP, `A` of OpenEXR. Operations leave
+it aside and apply to the other channels only, but for geometry, which moves it with its pixels. It is saved with the result, or dropped with a
+warning where the result has another size, is a mask, or is saved in a format that has no alpha. `--alpha drop` leaves it out, and `--alpha channel`
+makes it a channel like the others, as all are of npy files, Zarr stores and TIFF files of bands.
 ",
     ),
     (

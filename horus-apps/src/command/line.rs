@@ -40,7 +40,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "HOW", default_value = "auto", hide_possible_values = true)]
     pub(super) scaling: Scale,
 
-    /// Alpha, the last of two or four channels: keep sets it aside, moves it where geometry moves
+    /// Alpha, the last channel where the file says so: keep sets it aside, moves it where geometry moves
     /// pixels, and saves it with the result; drop discards it; channel treats it like the others
     #[arg(long, value_name = "HOW", default_value = "keep", hide_possible_values = true)]
     pub(super) alpha: Alpha,
@@ -133,12 +133,7 @@ pub(super) fn divided(args: &Args) -> Result<(RunFiles, Chain), String> {
         let at = chain.calls.len() - usize::from(chain.ends_in_numbers());
         chain.calls.splice(at..at, crop.calls);
     }
-    // All except a file to write.
-    let written = usize::from(!chain.ends_in_numbers() && options.out_dir.is_none());
-    let read = &paths[..paths.len().saturating_sub(written)];
-    let arrays = !read.is_empty() && options.files_from.is_none() && read.iter().all(|path| is_array(path));
-    let alpha = if arrays && args.alpha == Alpha::Keep { Alpha::Channel } else { args.alpha };
-    let chain = Chain { alpha, ..chain };
+    chain.alpha = args.alpha;
     if !chain.ends_in_numbers() {
         if options.files_from.is_some() && options.out_dir.is_none() {
             return Err("--files-from requires --out-dir DIR".into());
@@ -154,11 +149,6 @@ pub(super) fn divided(args: &Args) -> Result<(RunFiles, Chain), String> {
         return Err("pictures are required".into());
     }
     Ok((RunFiles::Numbers { inputs: paths }, chain))
-}
-
-/// Returns `true` if a file holds an array, whose channels are all alike, judged by its name.
-fn is_array(path: &Path) -> bool {
-    path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy") || e.eq_ignore_ascii_case("zarr"))
 }
 
 /// The message about a missing input that is not named like a file either, as it was meant as an

@@ -20,7 +20,7 @@ pub(crate) struct Current {
     alpha: Option<Box<Current>>,
 }
 
-/// Treatment of alpha, the last of two or four channels.
+/// Treatment of alpha, the last channel where the file says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Alpha {
     /// Kept aside and saved with the result.
@@ -198,7 +198,8 @@ impl Current {
         let format = &file.format;
         let beside: &[usize] = match format.as_str() {
             "png" => &[1, 3],
-            "tif" | "tiff" | "bmp" => &[3],
+            "bmp" => &[3],
+            "tif" | "tiff" => &[],
             _ => return Some(format!("a {format} file has none")),
         };
         if self.dtype() == DType::Bool {
@@ -208,7 +209,7 @@ impl Current {
                 "the result has {} x {} pixels, alpha {} x {}",
                 shape.width, shape.height, alpha.width, alpha.height
             ))
-        } else if !beside.contains(&shape.channels) {
+        } else if !(beside.is_empty() || beside.contains(&shape.channels)) {
             Some(format!("a {format} file has none beside {} channels", shape.channels))
         } else if options.scaling == Scaling::Range {
             Some("--scaling range stretches the values".into())

@@ -77,7 +77,6 @@ fn alpha_is_dropped_with_a_word_or_is_a_channel_on_demand() {
         (&["alpha.png", "o.png", "otsu"][..], "the result is a mask", 3),
         (&["alpha.png", "o.jpg"], "a jpg file has none", 3),
         (&["alpha.png", "o.npy", "invert"], "a npy file has none", 3),
-        (&["alpha.png", "o.tif", "channel", "0"], "a tif file has none beside 1 channels", 1),
         (&["alpha.png", "o.png", "tiles", "8", "8", "max"], "the result has 6 x 5 pixels, alpha 41 x 33", 3),
     ] {
         let said = text(&run(dir, words).stderr);
@@ -88,7 +87,23 @@ fn alpha_is_dropped_with_a_word_or_is_a_channel_on_demand() {
     assert_eq!(open(dir, "o.png").channels(), 3);
     succeeds(dir, &["alpha.png", "o.png", "invert", "--alpha", "channel"]);
     same(&open(dir, "o.png").channel(3), &picture.channel(3).absdiff(255));
-    // Arrays have no alpha.
+    // TIFF files have alpha beside any number of channels.
+    succeeds(dir, &["alpha.png", "o.tif", "channel", "0"]);
+    same(&open(dir, "o.tif").channel(1), &picture.channel(3));
+    succeeds(dir, &["o.tif", "o.png", "invert"]);
+    same(&open(dir, "o.png").channel(1), &picture.channel(3));
+    // Bands that are not said to be alpha are channels, as arrays have them.
+    for bands in [&picture, &Image::stack(picture.session(), [picture.channel(0), picture.channel(3)], Axis::Channels)]
+    {
+        bands.save(dir.join("bands.tif")).unwrap();
+        succeeds(dir, &["bands.tif", "o.tif", "median", "3"]);
+        same(&open(dir, "o.tif"), &bands.median(3));
+        let channels = bands.channels();
+        let told = format!(
+            "operation 1, `luminance`: an image of {channels} channels, none of them known to be alpha, has no luminance: take one of them (`channel 0`)"
+        );
+        fails(dir, &["bands.tif", "o.png", "luminance"], 1, &[&told]);
+    }
     picture.save(dir.join("four.npy")).unwrap();
     assert_eq!(numbers(&["four.npy", "mean"]), picture.mean().get().unwrap().to_string());
     succeeds(dir, &["four.npy", "o.npy", "invert"]);

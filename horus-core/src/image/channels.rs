@@ -6,7 +6,8 @@ use std::panic::Location;
 
 use super::{Image, carry, check_shape, record};
 use crate::dtype::{Element, Pixel};
-use crate::error::{Call, Error, Result, Site};
+use crate::error::{Audience, Call, Error, Result, Site};
+use crate::io::alpha;
 use crate::ir::graph::Op;
 use crate::ops::planes::PlaneMap;
 use crate::session::Session;
@@ -119,8 +120,8 @@ fn stacked<T: Element>(
 
 impl<T: Pixel> Image<T> {
     /// The luminance, `0.299 R + 0.587 G + 0.114 B` (ITU-R BT.601), on the scale of [`Image::to_unit`]: of integers `0..=MAX` spans
-    /// `0..=1`. One channel is grey already; the last of two or four channels is taken as alpha and ignored: transparent pixels count
-    /// with their stored colours. More than four channels are an error.
+    /// `0..=1`. One channel is grey already. [Alpha](crate::io::AnyImage::alpha) is ignored: transparent pixels count with their stored colours.
+    /// Other than one or three colours are an error.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -132,15 +133,20 @@ impl<T: Pixel> Image<T> {
     #[doc(alias("cvtColor", "grayscale", "rgb2gray"))]
     #[track_caller]
     pub fn luminance(&self) -> Image<f32> {
-        let grey = match self.channels() {
-            1 | 2 => self.channel(0).convert(),
-            3 | 4 => {
+        let all = self.channels();
+        let grey = match all - usize::from(alpha(self).is_some()) {
+            1 => self.channel(0).convert(),
+            3 => {
                 let weighted = |i: usize| self.channel(i).convert::<f32>() * LUMINANCE[i];
                 weighted(0) + weighted(1) + weighted(2)
             }
-            n => {
+            _ => {
                 let call = Call::of("luminance");
-                let message = format!("an image of {n} channels has no luminance");
+                let one = Audience::now().told("`channel(0)`", "`channel 0`");
+                let known =
+                    if alpha(self).is_some() { "the last of them alpha" } else { "none of them known to be alpha" };
+                let message =
+                    format!("an image of {all} channels, {known}, has no luminance: take one of them ({one})");
                 let shape = Shape { channels: 1, ..self.shape() };
                 self.attempt(shape, || Err(Error::parameter(call, message)))
             }

@@ -4,8 +4,8 @@ use std::panic::Location;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::pixel_size::{channel_names, pixel_size, pixel_size_of, sized};
-use super::{Means, Metadata, OpenOptions, Opened, Picture, RegionSource, later, on_root, opened, parse_header};
+use super::pixel_size::{alpha, channel_names, known_everywhere, pixel_size, sized};
+use super::{Alpha, Means, Metadata, OpenOptions, Opened, Picture, RegionSource, later, on_root, opened, parse_header};
 use crate::dtype::{DType, Pixel};
 use crate::error::{Error, Result, Site};
 use crate::image::Image;
@@ -245,11 +245,11 @@ impl AnyImage {
             let (shape, dtype) = parse_header(&header);
             AnyImage::from_handle(session.source_on_root(shape, dtype, pixels, site))
         });
-        let pixel = pixel_size_of(session, || Ok(said.pixel))?;
-        Ok(Ok(image.with_metadata(Metadata { pixel, ..said })))
+        let (pixel, alpha) = known_everywhere(session, &said)?;
+        Ok(Ok(image.with_metadata(Metadata { pixel, alpha, ..said })))
     }
 
-    /// The image of a picture of which this is known: everywhere its size of pixels, the rest on rank 0.
+    /// The image of a picture of which this is known: everywhere its size of pixels and its alpha, the rest on rank 0.
     pub(crate) fn with_metadata(&self, said: Metadata) -> AnyImage {
         let mut handle = self.handle().clone();
         handle.grid = Grid::of(said, handle.dtype);
@@ -331,9 +331,12 @@ impl AnyImage {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let picture = AnyImage::U8(Image::from_slice(&session, Shape::new(1, 1, 4), &[9u8, 8, 7, 255]));
+    /// use horus::io::Alpha;
+    /// let bands = AnyImage::U8(Image::from_slice(&session, Shape::new(1, 1, 4), &[9u8, 8, 7, 255]));
+    /// assert!(bands.alpha().is_none() && bands.colours().shape().channels == 4);
+    /// let picture = bands.with_alpha(Some(Alpha::Unassociated));
     /// assert_eq!(picture.colours().convert::<u8>().to_vec()?, [9, 8, 7]);
-    /// assert_eq!(picture.alpha().expect("the last of four").convert::<u8>().to_vec()?, [255]);
+    /// assert_eq!(picture.alpha().expect("the last").convert::<u8>().to_vec()?, [255]);
     /// assert!(picture.colours().alpha().is_none());
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
@@ -350,21 +353,30 @@ impl AnyImage {
         if self.has_alpha() { each!(self, image => without_last(image)) } else { self.clone() }
     }
 
-    /// The alpha channel, by the rule of the whole library: the last of two or four channels. Files
-    /// are read and written with it as a channel, and operations treat all channels alike;
-    /// [`AnyImage::luminance`] and [`AnyImage::colours`] leave it out.
+    /// The alpha channel: the last one, if the file says that it is alpha (`ExtraSamples` of TIFF, the type of PNG and PAM, a mask of
+    /// BMP, `A` of OpenEXR), or the program does ([`AnyImage::with_alpha`]). Results of operations that keep the channels have it too, and
+    /// images to which it is stacked last. Operations treat all channels alike; [`AnyImage::luminance`] and [`AnyImage::colours`] leave it
+    /// out.
     #[track_caller]
     pub fn alpha(&self) -> Option<AnyImage> {
         let last = self.shape().channels.wrapping_sub(1);
         self.has_alpha().then(|| each!(self, image => AnyImage::from_handle(image.channel(last).handle().clone())))
     }
 
+    /// The image with a last channel that is alpha, or with none that is known. TIFF files say so again.
+    #[must_use]
+    pub fn with_alpha(&self, alpha: Option<Alpha>) -> AnyImage {
+        let mut handle = self.handle().clone();
+        handle.grid = Grid::with_alpha(handle.grid.as_ref(), alpha, handle.dtype);
+        AnyImage::from_handle(handle)
+    }
+
     fn has_alpha(&self) -> bool {
-        matches!(self.shape().channels, 2 | 4)
+        each!(self, image => alpha(image)).is_some()
     }
 
     /// The [luminance](Image::luminance), on the scale of [`AnyImage::to_unit`]. [Alpha](AnyImage::alpha) is ignored: transparent pixels
-    /// count with their stored colours. More than four channels are an error.
+    /// count with their stored colours. Other than one or three colours are an error.
     #[track_caller]
     pub fn luminance(&self) -> Image<f32> {
         each!(self, image => image.luminance())

@@ -3,7 +3,7 @@
 use image::{DynamicImage, ImageBuffer};
 use ndarray::{ArrayView3, Ix3};
 
-use super::AnyImage;
+use super::{Alpha, AnyImage};
 use crate::dtype::Pixel;
 use crate::error::{Call, Error, Result};
 use crate::image::Image;
@@ -11,7 +11,7 @@ use crate::session::Session;
 
 impl AnyImage {
     /// A picture of the crate `image` that every rank has: each passes the same one. Its pixels
-    /// keep their type, 8 or 16 bits or `f32`, and their channels.
+    /// keep their type, 8 or 16 bits or `f32`, their channels, and their alpha.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -25,7 +25,7 @@ impl AnyImage {
     /// ```
     #[track_caller]
     pub fn from_dynamic(session: &Session, picture: &DynamicImage) -> AnyImage {
-        match picture {
+        let image = match picture {
             DynamicImage::ImageLuma8(p) => AnyImage::U8(planes(session, p)),
             DynamicImage::ImageLumaA8(p) => AnyImage::U8(planes(session, p)),
             DynamicImage::ImageRgb8(p) => AnyImage::U8(planes(session, p)),
@@ -38,7 +38,8 @@ impl AnyImage {
             DynamicImage::ImageRgba32F(p) => AnyImage::F32(planes(session, p)),
             // Variants that the crate may add.
             other => AnyImage::F32(planes(session, &other.to_rgba32f())),
-        }
+        };
+        image.with_alpha(matches!(image.shape().channels, 2 | 4).then_some(Alpha::Unassociated))
     }
 
     /// The picture as one of the crate `image`, on every rank: pixels of `u8` or `u16` of 1 to 4

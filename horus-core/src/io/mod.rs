@@ -50,13 +50,13 @@ pub use ::image::DynamicImage;
 pub use any::AnyImage;
 pub(crate) use any::each;
 pub use horus_base::lengths::{PixelSize, length};
-pub use pixel_size::{channel_names, pixel_size, pixel_size_of, with_pixel_size};
+pub use pixel_size::{alpha, channel_names, pixel_size, pixel_size_of, with_pixel_size};
 pub use save_regions::{save_all_to, save_to};
 pub use saving::{Saving, sizes_of};
 
 pub(crate) use horus_files::files::{Allocate, Draft};
 pub use horus_files::files::{
-    Clipping, Compression, Depth, Downsampling, Encoder, FileInfo, FileTraffic, Format, Georeference, Metadata,
+    Alpha, Clipping, Compression, Depth, Downsampling, Encoder, FileInfo, FileTraffic, Format, Georeference, Metadata,
     OpenOptions, Orientation, Picture, PictureReader, PictureWriter, RegionSink, RegionSource, SaveOptions, Scale,
     Scaling, Sink, Target, same_file,
 };

@@ -1,8 +1,8 @@
-//! The size of an image's pixels, and the names of its channels.
+//! The size of an image's pixels, the names of its channels, and its alpha.
 
 use horus_base::lengths::PixelSize;
 
-use super::on_root;
+use super::{Alpha, Metadata, on_root};
 use crate::dtype::Element;
 use crate::error::Result;
 use crate::image::Image;
@@ -47,6 +47,34 @@ pub fn channel_names<T: Element>(image: &Image<T>) -> &[String] {
     Grid::names(image.handle().grid.as_ref())
 }
 
+/// What the last channel of an image is as alpha: see [`AnyImage::alpha`](super::AnyImage::alpha).
+pub fn alpha<T: Element>(image: &Image<T>) -> Option<Alpha> {
+    Grid::alpha(image.handle().grid.as_ref()).filter(|_| image.channels() > 1)
+}
+
+/// What rank 0 knows of a picture: the rest of the metadata does not change programs.
+pub(super) fn known_everywhere(session: &Session, said: &Metadata) -> Result<(Option<PixelSize>, Option<Alpha>)> {
+    const ALL: [Option<Alpha>; 3] = [None, Some(Alpha::Unassociated), Some(Alpha::Associated)];
+    let told = on_root(session, "reading the size and the alpha of pixels", || {
+        let alpha = ALL.iter().position(|alpha| *alpha == said.alpha).unwrap_or_default();
+        Ok([vec![alpha as u8], written(said.pixel)].concat())
+    })?;
+    let told = told.unwrap_or_default();
+    let (alpha, pixel) = told.split_first().unwrap_or((&0, &[]));
+    Ok((read(pixel), ALL.get(usize::from(*alpha)).copied().flatten()))
+}
+
+fn written(size: Option<PixelSize>) -> Vec<u8> {
+    let size = size.map(|size| [size.levels.unwrap_or(f64::NAN), size.rows, size.columns]);
+    size.into_iter().flatten().flat_map(f64::to_le_bytes).collect()
+}
+
+fn read(told: &[u8]) -> Option<PixelSize> {
+    let sides: Vec<f64> = told.as_chunks().0.iter().map(|side| f64::from_le_bytes(*side)).collect();
+    let sides: Option<[f64; 3]> = sides.try_into().ok();
+    sides.and_then(|sides| PixelSize::of(sides.map(Some)))
+}
+
 /// The size of pixels that `find`, which is called on rank 0 only, returns; `None` also if it fails.
 ///
 /// # Errors
@@ -55,11 +83,6 @@ pub fn pixel_size_of(
     session: &Session,
     find: impl FnOnce() -> Result<Option<PixelSize>, String>,
 ) -> Result<Option<PixelSize>> {
-    let told = on_root(session, "reading the size of pixels", || {
-        let size = find()?.map(|size| [size.levels.unwrap_or(f64::NAN), size.rows, size.columns]);
-        Ok(size.into_iter().flatten().flat_map(f64::to_le_bytes).collect())
-    })?;
-    let sides: Vec<f64> = told.unwrap_or_default().as_chunks().0.iter().map(|side| f64::from_le_bytes(*side)).collect();
-    let sides: Option<[f64; 3]> = sides.try_into().ok();
-    Ok(sides.and_then(|sides| PixelSize::of(sides.map(Some))))
+    let told = on_root(session, "reading the size of pixels", || Ok(written(find()?)))?;
+    Ok(read(&told.unwrap_or_default()))
 }

@@ -24,7 +24,7 @@ use super::queue::{Begun, Bounds, Event, Queue, Reading, size};
 use crate::dtype::DType;
 use crate::error::{Error, Result, Site};
 use crate::host::buffer::HostBuffer;
-use crate::io::{AnyImage, Georeference, Metadata, OpenOptions, Picture};
+use crate::io::{Alpha, AnyImage, Georeference, Metadata, OpenOptions, Picture};
 use crate::plan::Want;
 use crate::session::{Grid, Handle, Pending, Refused, Replay, Session, StandIns, Whose};
 use crate::shape::Shape;
@@ -75,12 +75,13 @@ struct Kind {
     reference: (bool, bool),
     /// Names of channels.
     names: Vec<String>,
+    alpha: Option<Alpha>,
     name: OsString,
 }
 
 impl Kind {
     fn of(picture: &Picture, name: OsString) -> Kind {
-        let Metadata { reference, pixel, names } = picture.metadata();
+        let Metadata { reference, pixel, names, alpha } = picture.metadata();
         let bits = f64::to_bits;
         Kind {
             shape: picture.shape(),
@@ -89,6 +90,7 @@ impl Kind {
             missing: reference.as_ref().and_then(Georeference::missing).map(bits),
             reference: reference.as_ref().map_or((false, false), |found| (true, !found.colours().is_empty())),
             names: names.clone(),
+            alpha: *alpha,
             name,
         }
     }

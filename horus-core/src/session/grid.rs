@@ -1,5 +1,6 @@
 //! The place of an image's pixels in the picture that it was made from: for files that say where on
-//! the earth that is and what values stand for, and for the size of pixels; and the names of its channels.
+//! the earth that is and what values stand for, and for the size of pixels; the names of its channels, and
+//! which is alpha.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use crate::ops::geometric::Interpolation;
 use crate::shape::Shape;
 use horus_base::lengths::PixelSize;
 use horus_base::placed::Placed;
-use horus_files::files::{Draft, Georeference, Metadata, tell_once};
+use horus_files::files::{Alpha, Draft, Georeference, Metadata, tell_once};
 
 /// The pixels of a value in the picture that they were made from.
 #[derive(Clone, Debug)]
@@ -31,6 +32,8 @@ pub(crate) struct Grid {
     alone: bool,
     /// Names of channels, if some are known, as rank 0 knows them; as many as channels, or none that are right.
     names: Option<Arc<[String]>>,
+    /// The last channel, or the only one of those of a picture, is alpha.
+    alpha: Option<Alpha>,
 }
 
 #[derive(Debug)]
@@ -44,8 +47,8 @@ struct Picture {
 impl Grid {
     /// That of a picture; `None` if nothing is known of it.
     pub(crate) fn of(said: Metadata, dtype: DType) -> Option<Grid> {
-        let Metadata { reference, pixel, names } = said;
-        let known = reference.is_some() || pixel.is_some() || !names.is_empty();
+        let Metadata { reference, pixel, names, alpha } = said;
+        let known = reference.is_some() || pixel.is_some() || !names.is_empty() || alpha.is_some();
         known.then(|| Grid {
             of: Arc::new(Picture { reference, pixel, dtype }),
             placed: Some(Placed::default()),
@@ -54,12 +57,14 @@ impl Grid {
             agreed: true,
             alone: true,
             names: (!names.is_empty()).then(|| names.into()),
+            alpha,
         })
     }
 
     /// With another size of pixels.
     pub(crate) fn with_pixel(grid: Option<&Grid>, pixel: Option<PixelSize>, dtype: DType) -> Option<Grid> {
-        let said = Metadata { reference: grid.and_then(Grid::seen), pixel, names: Grid::names(grid).to_vec() };
+        let (names, alpha) = (Grid::names(grid).to_vec(), Grid::alpha(grid));
+        let said = Metadata { reference: grid.and_then(Grid::seen), pixel, names, alpha };
         let sized = Grid::of(said, grid.map_or(dtype, |grid| grid.of.dtype));
         sized.map(|sized| Grid { picked: grid.is_none_or(|grid| grid.picked), ..sized })
     }
@@ -70,6 +75,19 @@ impl Grid {
             Some(grid) => Some(Grid { names: (!names.is_empty()).then(|| names.into()), ..grid.clone() }),
             None => Grid::of(Metadata { names, ..Metadata::default() }, dtype),
         }
+    }
+
+    /// With a last channel that is alpha, or is not.
+    pub(crate) fn with_alpha(grid: Option<&Grid>, alpha: Option<Alpha>, dtype: DType) -> Option<Grid> {
+        match grid {
+            Some(grid) => Some(Grid { alpha, ..grid.clone() }),
+            None => Grid::of(Metadata { alpha, ..Metadata::default() }, dtype),
+        }
+    }
+
+    /// What the last channel is as alpha.
+    pub(crate) fn alpha(grid: Option<&Grid>) -> Option<Alpha> {
+        grid?.alpha
     }
 
     /// The names of channels, if they are known.
@@ -127,7 +145,9 @@ impl Grid {
             let names = grid.names.as_ref().and_then(|names| named(op, names, from, shape));
             let Grid { agreed, alone, .. } = *grid;
             all = Some(match all {
-                None => Grid { of: Arc::clone(&grid.of), placed: moved, levels, picked, agreed, alone, names },
+                None => {
+                    Grid { of: Arc::clone(&grid.of), placed: moved, levels, picked, agreed, alone, names, alpha: None }
+                }
                 Some(all) => {
                     // A file that says nothing contradicts nothing.
                     let differ = |a: &Picture, b: &Picture| {
@@ -156,6 +176,7 @@ impl Grid {
                             (Some(a), Some(b)) if a != b => Some([].into()),
                             (a, b) => a.or(b),
                         },
+                        alpha: None,
                     }
                 }
             });
@@ -167,7 +188,7 @@ impl Grid {
             let names: Arc<[String]> = inputs.iter().flat_map(of).collect();
             all.names = (!names.is_empty()).then_some(names);
         }
-        all
+        all.map(|all| Grid { alpha: alpha(op, inputs, shape), ..all })
     }
 
     /// The pixels of smaller sizes of the values, of which samples of type `stored` are saved; on the rank that read
@@ -202,6 +223,7 @@ impl Grid {
         if let Some(grid) = grid {
             draft.pixel = grid.pixel();
             draft.names = Grid::names(Some(grid)).to_vec();
+            draft.alpha = grid.alpha;
             grid.locate(draft, path);
         }
         draft.describe(path);
@@ -218,6 +240,32 @@ fn named(op: &Op, names: &Arc<[String]>, from: Shape, to: Shape) -> Option<Arc<[
             (0..to.channels).map(read).collect()
         }
         _ => same.then(|| Arc::clone(names)),
+    }
+}
+
+/// What the last channel of a result is as alpha: that of inputs of as many channels, or the last of those that are put
+/// together.
+fn alpha(op: &Op, inputs: &[&Handle], to: Shape) -> Option<Alpha> {
+    let of = |input: &Handle| Grid::alpha(input.grid.as_ref());
+    match (op, inputs) {
+        (Op::Whole(Whole::Merge(_)), [.., last]) if inputs.iter().all(|input| input.shape.depth == to.depth) => {
+            of(last)
+        }
+        (Op::Planes(map), [input]) => {
+            let from = input.shape.channels;
+            // One that is repeated is a factor of colours.
+            let last = map.at(to.channels - 1).is_some_and(|plane| plane % from == from - 1);
+            of(input).filter(|_| last && (from > 1 || to.channels == 1))
+        }
+        _ => {
+            let mut alike = inputs.iter().filter(|input| input.shape.channels == to.channels).map(|input| of(input));
+            match to.channels {
+                // A colour times alpha is a colour.
+                1 => alike.next()?.filter(|first| alike.all(|other| other == Some(*first))),
+                // An input without may be a number or a channel that is repeated.
+                _ => alike.flatten().next(),
+            }
+        }
     }
 }
 

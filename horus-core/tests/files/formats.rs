@@ -5,9 +5,9 @@ use std::time::Duration;
 use horus_core::dtype::{DType, Pixel};
 use horus_core::error::{Error, Result};
 use horus_core::image::Image;
-use horus_core::io::{AnyImage, Depth, OpenOptions, PictureReader, SaveOptions, Scaling};
+use horus_core::io::{AnyImage, Depth, OpenOptions, PictureReader, PixelSize, SaveOptions, Scaling};
 use horus_core::session::Session;
-use horus_core::shape::Axis;
+use horus_core::shape::{Axis, Shape};
 use ndarray::{Array3, Ix2, Ix3, array};
 
 use crate::tiffs::{self, Page};
@@ -190,6 +190,24 @@ fn pages_are_read_one_by_one_and_told() -> Result<()> {
         assert_eq!(warnings(&path, || drop(PictureReader::open(&path, &OpenOptions::default()).unwrap())).len(), 3);
         assert_eq!(refused(AnyImage::open_page(&s, &path, 3)), "page 3 requested, but it has 3 (pages start at 0)");
     }
+    // Planes without a directory, and described ones that the file does not have.
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/goldens/pages/imagej-one-directory.tif");
+    let stack = std::fs::read(golden).expect("a golden");
+    let path = folder.put("stack.tif", &stack);
+    let told = warnings(&path, || assert_eq!(s.open(&path).unwrap().shape(), Shape::new(5, 7, 1)));
+    assert!(told.len() == 1 && told[0].contains("has 12 pages: page 0 is used"), "{told:?}");
+    let later = OpenOptions { volume: true, page: Some(1), later: Some(true), ..OpenOptions::default() };
+    let volume = AnyImage::open_with(&s, &path, &later)?;
+    assert_eq!(
+        (volume.shape(), volume.pixel_size()),
+        (Shape::volume(3, 5, 7, 2), PixelSize::of([Some(2.0), Some(0.5), Some(0.25)]))
+    );
+    let last = volume.convert::<u16>().slice(2).channel(1);
+    assert_eq!(last.to_vec()?, (11 * 35..12 * 35).collect::<Vec<u16>>());
+    let path = folder.put("short.tif", &stack[..stack.len() - 1]);
+    let told = warnings(&path, || drop(s.open(&path).unwrap()));
+    let cause = "short.tif: its ImageJ description names 12 planes, and the file has 1: its 1239 bytes are too few";
+    assert!(told.len() == 1 && told[0].contains(cause), "{told:?}");
     let path = folder.put("one.tif", &tiffs::file(&pages[..1], false));
     assert!(warnings(&path, || assert!(s.open(&path).is_ok())).is_empty());
     Image::<u8>::zeros(&s, (2, 2)).save(folder.at("a.png"))?;

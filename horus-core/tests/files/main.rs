@@ -1,5 +1,6 @@
 //! Files in and out: properties that formats keep and refuse, special files, and malicious files.
 
+mod alpha;
 mod exr;
 mod formats;
 mod fuzz;

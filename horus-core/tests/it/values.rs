@@ -4,7 +4,7 @@ use horus_core::cpu::device::CpuDevice;
 use horus_core::error::Result;
 use horus_core::filters::Footprint;
 use horus_core::image::Image;
-use horus_core::io::AnyImage;
+use horus_core::io::{Alpha, AnyImage};
 use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, Reduce};
 use horus_core::session::Session;
@@ -77,7 +77,11 @@ fn channels_come_apart_and_together() -> Result<()> {
     assert_eq!(image.to_array::<Ix3>()?[[1, 2, 1]], 60);
     assert_eq!(image.pixel((0, 1, 2, 1))?, 60);
     assert_eq!(image.luminance().pixel((0, 0))?, (1.0 * 0.299f32 + 10.0 * 0.587 + 1.0 * 0.114) / 255.0);
-    assert_eq!(Image::stack(&s, [&r, &g], Axis::Channels).luminance().to_vec()?, r.to_unit().to_vec()?);
+    let two = AnyImage::U8(Image::stack(&s, [&r, &g], Axis::Channels));
+    assert!(two.luminance().check().unwrap_err().to_string().contains("none of them known to be alpha"));
+    let alpha = two.with_alpha(Some(Alpha::Unassociated));
+    assert_eq!(alpha.luminance().to_vec()?, r.to_unit().to_vec()?);
+    assert_eq!(alpha.convert::<u8>().luminance().to_vec()?, r.to_unit().to_vec()?);
     // One rule, whether the type is known or not.
     let known = [image.luminance(), image.convert::<u16>().luminance(), image.convert::<f64>().luminance()];
     let any = [AnyImage::U8(image.clone()), AnyImage::U16(image.convert()), AnyImage::F64(image.convert())];

@@ -29,7 +29,8 @@ pub(super) fn first(
 ) -> Result<Picture, String> {
     let (picture, unread) = decode(source, options, means)?;
     tell_unread(name, unread.as_deref());
-    Ok(picture.with_metadata(Metadata::of(source, options)))
+    let said = Metadata::of(source, options, picture.shape().channels);
+    Ok(picture.with_metadata(said))
 }
 
 /// Warns of ignored pages.

@@ -8,7 +8,7 @@ use tiff::tags::Tag;
 use super::encode::{Beside, Parts, write};
 use super::tiff_directory::Entry;
 use super::tiff_file;
-use super::{Clipping, Compression, Format, Georeference, SaveOptions, Scale, Sink};
+use super::{Alpha, Clipping, Compression, Format, Georeference, SaveOptions, Scale, Sink};
 use super::{notices, ome};
 use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel};
@@ -39,6 +39,8 @@ pub struct Draft {
     pub pixel: Option<PixelSize>,
     /// Names of its channels, if these are no colours of one pixel.
     pub names: Vec<String>,
+    /// The last channel is alpha.
+    pub alpha: Option<Alpha>,
 }
 
 /// The smallest and the largest value that a file holds.
@@ -81,8 +83,8 @@ impl Draft {
         let parts = Parts::of(format, stored, shape, options)?;
         let clipping = options.clipping;
         let (scale, counted, beside, pixel) = (StoredScale::Not, None, Beside::default(), None);
-        let (sizes, names) = (options.sizes, Vec::new());
-        Ok(Draft { format, shape, dtype, stored, parts, scale, counted, clipping, beside, sizes, pixel, names })
+        let (sizes, names, alpha) = (options.sizes, Vec::new(), None);
+        Ok(Draft { format, shape, dtype, stored, parts, scale, counted, clipping, beside, sizes, pixel, names, alpha })
     }
 
     /// Stores where the picture lies and what its values stand for, as far as the format does: its place in a
@@ -153,6 +155,9 @@ impl Draft {
         }
         if let Some(pixel) = pixel {
             self.add(ome::resolution(pixel));
+        }
+        if let Some(alpha) = self.alpha.filter(|_| self.shape.channels > 1) {
+            self.add(vec![alpha.entry()]);
         }
     }
 

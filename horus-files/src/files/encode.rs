@@ -231,7 +231,7 @@ impl Parts {
         if options.sizes != 1 && format != Format::Tiff {
             return Err(format!("a {} file has one size; save as tif, or as a Zarr store", format.name()));
         }
-        let plain = options.sizes == 1 && [1, 3, 4].contains(&shape.channels);
+        let plain = options.sizes == 1 && [1, 3].contains(&shape.channels);
         match (options.tile, options.compression) {
             (None, Compression::None) if format != Format::Tiff || plain => {
                 Ok(options.quality.map_or(Parts::Usual, Parts::Jpeg))

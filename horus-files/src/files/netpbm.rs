@@ -164,6 +164,13 @@ impl<'a> Plain<'a> {
     }
 }
 
+/// True if the header of a PAM file says that the last sample is alpha.
+pub(super) fn has_alpha(head: &[u8]) -> bool {
+    let lines = head.strip_prefix(b"P7\n").unwrap_or_default().split(|byte| *byte == b'\n');
+    let mut kinds = lines.take_while(|line| *line != b"ENDHDR").filter_map(|line| line.strip_prefix(b"TUPLTYPE"));
+    kinds.any(|kind| kind.trim_ascii().ends_with(b"_ALPHA"))
+}
+
 fn is_space(byte: &u8) -> bool {
     matches!(byte, b'\t' | b'\n' | b'\x0b' | b'\x0c' | b'\r' | b' ')
 }

@@ -108,5 +108,5 @@ fn reader_of(source: Source<'static>, path: &Path, options: &OpenOptions, limit:
     let allowed = (shape.depth as u64).saturating_mul(shape.area() as u64) <= options.max_pixels;
     let reader = ((large || forced) && allowed).then_some(reader)?;
     reader.tell_unread();
-    Some(Opened::Later(Box::new(reader), Metadata::of(&source, options)))
+    Some(Opened::Later(Box::new(reader), Metadata::of(&source, options, shape.channels)))
 }

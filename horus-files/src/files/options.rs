@@ -22,7 +22,8 @@ pub struct OpenOptions {
     /// Maximum number of pixels (rows times columns, times levels) of a picture, or of the region
     /// to read; 2^32 by default. More is an error before memory is allocated.
     pub max_pixels: u64,
-    /// The file is a volume: all pages of a TIFF file are levels, the first of three axes of an npy
+    /// The file is a volume: all pages of a TIFF file are levels, or, where it describes them (OME-XML, ImageJ,
+    /// tifffile), levels and channels of the time that is the page; the first of three axes of an npy
     /// array is the depth. By default it is an image, and only an npy array of four axes, `(depth,
     /// height, width, channels)`, is a volume.
     pub volume: bool,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::load::{Means, Source};
-use super::{Georeference, OpenOptions, decode, ome, region_of, stack};
+use super::{Alpha, Georeference, OpenOptions, decode, ome, region_of, stack};
 use horus_base::dtype::DType;
 use horus_base::error::{DeviceError, Error, Result};
 use horus_base::lengths::PixelSize;
@@ -51,15 +51,18 @@ pub struct Metadata {
     pub pixel: Option<PixelSize>,
     /// Names of channels that are no colours of one pixel, each its own plane; empty ones for those without.
     pub names: Vec<String>,
+    /// Its last channel is alpha.
+    pub alpha: Option<Alpha>,
 }
 
 impl Metadata {
-    /// That of the picture in an open file. What cannot be read counts as absent.
-    pub(super) fn of(source: &Source<'_>, options: &OpenOptions) -> Metadata {
+    /// That of the picture in an open file, of so many channels. What cannot be read counts as absent.
+    pub(super) fn of(source: &Source<'_>, options: &OpenOptions, channels: usize) -> Metadata {
         Metadata {
             reference: Georeference::of(source, options),
             pixel: ome::pixel_size(source, options),
             names: stack::names(source, options),
+            alpha: Alpha::of(source, options, channels),
         }
     }
 }

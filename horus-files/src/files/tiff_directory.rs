@@ -79,7 +79,17 @@ impl Entry {
 
     /// True if it tells how pixels of any size are understood, so that smaller copies of a page have it too.
     pub(super) fn is_of_samples(&self) -> bool {
-        self.is_colours() || self.tag == NODATA
+        self.is_colours() || self.is_alpha() || self.tag == NODATA
+    }
+
+    /// True if it tells what the last sample is.
+    pub(super) fn is_alpha(&self) -> bool {
+        self.tag == Tag::ExtraSamples.to_u16()
+    }
+
+    /// The values of an entry of short numbers.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = u16> {
+        self.values.iter().map(|value| *value as u16)
     }
 
     /// True if it is a colour table, so that samples are its indices.

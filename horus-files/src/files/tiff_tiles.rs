@@ -328,9 +328,12 @@ impl Tiles {
         let places = &written.places[level * chunks..][..chunks];
         let Shape { height, width, channels, .. } = self.shape;
         let (format, bits) = (sample_format(self.dtype), self.dtype.size() * 8);
-        // Channels other than colours are declared as grey and unspecified extra samples.
+        // Channels other than colours are declared as grey and extra samples, of which the last may be alpha.
+        let (alpha, more): (Vec<Entry>, Vec<Entry>) = more.into_iter().partition(Entry::is_alpha);
+        let alpha: Option<u16> = alpha.iter().flat_map(Entry::numbers).last();
         let (colours, extra) = match channels {
-            3 | 4 => (PhotometricInterpretation::RGB, channels - 3),
+            3 if alpha.is_none() => (PhotometricInterpretation::RGB, 0),
+            4 => (PhotometricInterpretation::RGB, 1),
             1 if more.iter().any(Entry::is_colours) => (PhotometricInterpretation::RGBPalette, 0),
             _ => (PhotometricInterpretation::BlackIsZero, channels - 1),
         };
@@ -364,8 +367,9 @@ impl Tiles {
             entries.push(one(Tag::Predictor, tiff::tags::Predictor::Horizontal.to_u16()));
         }
         if extra > 0 {
-            let what = if channels == 4 { ExtraSamples::UnassociatedAlpha } else { ExtraSamples::Unspecified };
-            entries.push(Entry::short(Tag::ExtraSamples.to_u16(), std::iter::repeat_n(what.to_u16(), extra)));
+            let unspecified = ExtraSamples::Unspecified.to_u16();
+            let all = std::iter::repeat_n(unspecified, extra - 1).chain([alpha.unwrap_or(unspecified)]);
+            entries.push(Entry::short(Tag::ExtraSamples.to_u16(), all));
         }
         entries.extend(more);
         entries

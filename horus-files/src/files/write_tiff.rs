@@ -22,7 +22,7 @@ pub(super) const fn sample_format(dtype: DType) -> SampleFormat {
     }
 }
 
-/// Pixels of `N` samples: grey, or red, green, blue and alpha. The `tiff` crate has no colours of
+/// Pixels of `N` samples: grey, or red, green and blue. The `tiff` crate has no colours of
 /// signed integers.
 struct Tiff<S, const N: usize>(PhantomData<S>);
 
@@ -64,8 +64,7 @@ pub(super) fn write_tiff(
         let levels = data.chunks(shape.area() * shape.channels);
         match shape.channels {
             1 => pages::<Tiff<S, 1>>(to, size, levels, big),
-            3 => pages::<Tiff<S, 3>>(to, size, levels, big),
-            _ => pages::<Tiff<S, 4>>(to, size, levels, big),
+            _ => pages::<Tiff<S, 3>>(to, size, levels, big),
         }
         .map_err(|e| e.to_string())
     }

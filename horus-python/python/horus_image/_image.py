@@ -160,7 +160,7 @@ class Image(Operators):
         return self._with(_horus.resize(self._numeric("resize"), (int(rows), int(columns)), how))
 
     def luminance(self) -> Image:
-        """One channel of ``float32``, of integers 0 to 1: 0.299 R + 0.587 G + 0.114 B, ignoring alpha."""
+        """One channel of ``float32``, of integers 0 to 1: 0.299 R + 0.587 G + 0.114 B, ignoring the alpha of a file that has it."""
         image = self._with(self._core.luminance())
         image._channels = False
         return image

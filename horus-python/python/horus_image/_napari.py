@@ -11,7 +11,6 @@ from . import _files
 from ._image import Image
 
 Layer = tuple[Any, dict[str, Any], str]
-COLOURS = (3, 4)
 
 
 def reader(path: str | Sequence[str]) -> Callable[[str | Sequence[str]], list[Layer]] | None:
@@ -38,8 +37,8 @@ def layers(path: str | Sequence[str]) -> list[Layer]:
     if not first._channels:
         return [_layer(sizes, about)]
     channels = first.shape[-1]
-    # Channels of OME are planes of their own, not colours.
-    if channels in COLOURS and first.dtype == "uint8" and not about["name"].lower().endswith((".ome.tif", ".ome.tiff")):
+    # Channels may be planes of their own, and a fourth is not always alpha.
+    if first._core.is_colour() and first.dtype == "uint8":
         return [_layer(sizes, {**about, "rgb": True})]
     each = range(channels)
     return [_layer([size.channel(k) for size in sizes], {**about, "name": f"{about['name']} {k}"}) for k in each]
@@ -61,7 +60,7 @@ def _sizes(path: str) -> list[Image]:
     if os.path.isdir(path):
         ways: list[dict[str, Any]] = [{}, {"page": 0}]
     elif path.lower().endswith((".tif", ".tiff")):
-        ways = [{"volume": True}, {"volume": True, "page": 0}]
+        ways = [{"volume": True}, {"volume": True, "page": 0}, {}]
     else:
         ways = [{}]
     for way in ways:
