@@ -33,6 +33,14 @@ fn chains_compute_what_the_library_computes() {
         let (row, column) = filters::gauss(1.5, 0, 0);
         bytes(p).with_border(Border::Wrap).separable(&row, &column)
     });
+    // Anti-clockwise, each pixel in its place.
+    writes(dir, "grey.png", "rotate 90", |p| {
+        let image = bytes(p);
+        let from = image.to_array::<horus::ndarray::Ix2>().unwrap();
+        Image::from_fn(image.session(), image.width(), image.height(), |y, x| from[[x, from.dim().1 - 1 - y]])
+    });
+    writes(dir, "grey.png", "rotate -90 rotate 450", |p| bytes(p));
+    writes(dir, "grey.png", "median 4", |p| bytes(p).with_border(mirrored).median((4, 4)));
     writes(dir, "grey.png", "add 10 median 5 absdiff @dark.png", |p| {
         let dark = bytes(p.luminance_of("dark.png", dir));
         (bytes(p) + 10).with_border(mirrored).median(5).absdiff(dark)

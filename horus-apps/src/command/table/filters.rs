@@ -138,11 +138,11 @@ pub(super) const ROWS: &[Operation] = &[
     row(
         "median",
         &[],
-        &[optional("size", Kind::Choice(sizes), "3", "side of the square"), BORDER],
-        "Median of 3x3 or 5x5 pixels",
+        &[optional("size", Kind::Count, "3", "side of the square"), BORDER],
+        "The median of a square of pixels",
         "median 5",
         |v, a| {
-            let side = MEDIANS[a.choice("size")];
+            let side = a.count("size");
             numbers!(v, image => v.becomes(image.with_border(a.border("border")).median((side, side))))
         },
     ),
@@ -183,12 +183,6 @@ pub(super) const ROWS: &[Operation] = &[
         },
     ),
 ];
-
-const MEDIANS: [usize; 2] = [3, 5];
-
-fn sizes() -> Vec<String> {
-    MEDIANS.map(|side| side.to_string()).to_vec()
-}
 
 fn combinations() -> Vec<String> {
     names(&Combine::ALL)

@@ -39,13 +39,26 @@ pub(super) const ROWS: &[Operation] = &[
             required("degrees", Kind::Number, "anti-clockwise"),
             INTERPOLATION,
             OUTSIDE,
-            optional("canvas", Kind::Choice(canvases), "keep", "its size; grow holds all corners"),
+            optional(
+                "canvas",
+                Kind::Choice(canvases),
+                "auto",
+                "its size; grow holds all corners, auto those of quarter turns",
+            ),
         ],
-        "Rotation about the centre",
+        "Rotation about the centre; quarter turns move whole pixels, and turn the size with them",
         "rotate 30 grow",
         |v, a| {
-            let (degrees, how) = (a.number("degrees"), interpolation(a));
-            if CANVASES[a.choice("canvas")] == "grow" && degrees.is_finite() {
+            let (degrees, how, canvas) = (a.number("degrees"), interpolation(a), CANVASES[a.choice("canvas")]);
+            if let Some(turns) = quarters(degrees).filter(|_| canvas != "keep") {
+                return pixels!(v, image => v.becomes(match turns {
+                    0 => image.clone(),
+                    1 => image.transpose().flip(Axis::Rows),
+                    2 => image.flip([Axis::Rows, Axis::Columns]),
+                    _ => image.transpose().flip(Axis::Columns),
+                }));
+            }
+            if canvas == "grow" && degrees.is_finite() {
                 let (matrix, size) = grown(degrees, v.shape());
                 return numbers!(v, image => v.becomes(image.with_border(a.border("border")).affine(matrix, size, how)));
             }
@@ -180,7 +193,13 @@ fn flips() -> Vec<String> {
     FLIPS.map(|(name, _)| name.to_owned()).to_vec()
 }
 
-const CANVASES: [&str; 2] = ["keep", "grow"];
+const CANVASES: [&str; 3] = ["auto", "keep", "grow"];
+
+/// The number of quarter turns anti-clockwise, from 0 to 3, that an angle is.
+fn quarters(degrees: f64) -> Option<u8> {
+    let turns = degrees.rem_euclid(360.0) / 90.0;
+    (turns.fract() == 0.0 && turns < 4.0).then_some(turns as u8)
+}
 
 fn canvases() -> Vec<String> {
     CANVASES.map(str::to_owned).to_vec()
