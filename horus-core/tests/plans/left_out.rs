@@ -3,13 +3,14 @@
 use horus_core::dtype::DType;
 use horus_core::ir::graph::{Graph, NodeId, Op};
 use horus_core::ops::Histogram;
+use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;
 use horus_core::optimize::optimize;
 use horus_core::plan::partition::Partition;
-use horus_core::plan::state::{Placement, Residency, State};
+use horus_core::plan::state::{Halo, Placement, Residency, State};
 use horus_core::plan::verify::verify;
 use horus_core::plan::{Action, Mode, Plan, Setting, Transfer, Want, plan};
-use horus_core::shape::Shape;
+use horus_core::shape::{Border, Shape};
 
 use crate::recorder::{Recorder, conv_2d, conv_rot, make, make_direct, make_given, make_within};
 
@@ -86,6 +87,28 @@ fn a_step_left_out_is_caught() {
     // redundant transfers.
     let all = 19;
     assert_eq!(kinds.len(), all - 3, "some kind of step is not left out");
+}
+
+/// A filter of a single row that is all on one rank, which reads the row above and below itself.
+#[test]
+fn rows_beyond_the_image_that_memory_has_room_for_are_not_taken_from_inside() {
+    for unified in [false, true] {
+        let mut p = Recorder::new(1, 6);
+        let a = p.source(DType::F32);
+        let filtered = p.correlate(a, Filter::dense(3, 1, vec![0.25, 0.5, 0.25]), Border::Wrap);
+        p.graph.roots = vec![filtered];
+        let whole = wanted(p.graph, Want::Root, 2, unified);
+        verify(&whole).unwrap_or_else(|e| panic!("{e}\n{whole}"));
+        let mut stale = whole.clone();
+        for step in &mut stale.steps {
+            if let Action::Scatter { halo, room, .. } = &mut step.action {
+                (*room, *halo) = (room.max(*halo), Halo::NONE);
+            }
+        }
+        stale.steps.retain(|step| !matches!(step.action, Action::Exchange { .. }));
+        let caught = verify(&stale).expect_err(&format!("{stale}")).to_string();
+        assert!(caught.contains("reads rows -1..2 of %0, of which 0..1 are up to date"), "{caught}");
+    }
 }
 
 #[test]

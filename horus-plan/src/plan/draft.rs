@@ -193,9 +193,11 @@ impl<'a> Draft<'a> {
 
     /// Returns `true` if a launch finds all that it reads of an input in strips with these valid rows around them.
     pub(super) fn holds(&self, valid: Halo, temp: Temp) -> bool {
-        // Memory with rows beyond the image is none from the first row of the image to the last.
-        let usual = needed(self.graph.node(temp.consumer).op.access(temp.input)).is_some() || !valid.wrap;
-        usual && valid.covers(self.beyond_strips(temp))
+        // Memory with rows beyond the image is none from the first row of the image to the last; without
+        // them it may still have room for them.
+        let kernel = &self.graph.node(temp.consumer).op;
+        let usual = needed(kernel.access(temp.input)).is_some() || !valid.wrap;
+        usual && !kernel.takes_end_to_end(temp.input) && valid.covers(self.beyond_strips(temp))
     }
 
     /// The plan so far.

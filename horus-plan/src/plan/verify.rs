@@ -69,6 +69,9 @@ struct Check<'a> {
     images: Vec<Copies>,
     /// Images only on rank 0; other ranks have nothing to send.
     on_root: Vec<bool>,
+    /// Images whose memory may have room for rows beyond the image, valid or not. Given strips may
+    /// have it from an earlier plan.
+    beyond: Vec<bool>,
     temps: HashMap<Temp, Window>,
     /// Pending exchanges: the rows valid after each.
     arriving: HashMap<NodeId, Window>,
@@ -98,6 +101,7 @@ impl<'a> Check<'a> {
             rank,
             images: vec![Copies::default(); n],
             on_root: vec![false; n],
+            beyond: vec![false; n],
             temps: HashMap::new(),
             arriving: HashMap::new(),
             begun: HashMap::new(),
@@ -119,6 +123,7 @@ impl<'a> Check<'a> {
                 Placement::Strips(halo) => check.grown(height, halo),
             };
             check.on_root[i] = state.placement == Placement::Root;
+            check.beyond[i] = matches!(state.placement, Placement::Strips(_));
             check.images[i] = Copies {
                 host: state.residency.host().then_some(rows),
                 device: state.residency.device().then_some(rows),
@@ -217,6 +222,7 @@ impl<'a> Check<'a> {
             return Err(format!("borders of {n} are still under way"));
         }
         self.leaves_mapped(action)?;
+        self.notes_room(action);
         if let Some(n) = Self::settles(action) {
             self.order.sees(n, None)?;
             if let Some(what) = self.unfinished(n) {
@@ -312,6 +318,35 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
+    /// Records whether the memory of an image has room for rows beyond it after a step.
+    fn notes_room(&mut self, action: Action) {
+        let (node, room) = match action {
+            Action::Scatter { node, halo, room, .. } => (node, halo.wrap || room.wrap),
+            Action::UploadStrip { node, halo, .. } => (node, halo.wrap),
+            Action::Replicate { node, .. } | Action::Collect(node) | Action::Free(node) => (node, false),
+            Action::Launch { node, rows, room, .. } => match rows {
+                Rows::All => (node, false),
+                Rows::Strip(extend) => (node, room.wrap || extend.wrap),
+            },
+            // Memory grows, and never shrinks.
+            Action::Exchange { node, halo, .. } | Action::Begin { node, halo, .. } => {
+                (node, self.beyond[node.0] || halo.wrap)
+            }
+            Action::Upload { .. }
+            | Action::Map(_)
+            | Action::Unmap(_)
+            | Action::Download(_)
+            | Action::Evict(_)
+            | Action::Finish(_)
+            | Action::Fetch { .. }
+            | Action::Sum(_)
+            | Action::Gather { .. }
+            | Action::Deliver(_)
+            | Action::Send { .. } => return,
+        };
+        self.beyond[node.0] = room;
+    }
+
     /// Returns `true` if the device copy sends and receives halo rows.
     fn gives_borders(&self, n: NodeId, direct: bool) -> Result<bool, String> {
         if self.on_root[n.0] {
@@ -393,14 +428,19 @@ impl<'a> Check<'a> {
         self.added_up(source)?;
         // A launch that is not in bands waits for all rows.
         self.order.sees(source, Some(footprint).filter(|_| in_bands))?;
-        let wrapped = match node.op.access(input) {
-            Access::Rows { reach, wrap: true } => held.covers(rows.grown(reach.up, reach.down)),
-            _ => false,
+        let beyond = self.beyond[source.0];
+        if beyond && node.op.takes_end_to_end(input) {
+            return Err(format!("takes the memory of {source} from end to end, which has rows beyond the image"));
+        }
+        // Devices read rows beyond the image where memory has room for them.
+        let read = match node.op.access(input) {
+            Access::Rows { reach, wrap: true } if beyond => rows.grown(reach.up, reach.down),
+            _ => footprint,
         };
-        if wrapped || held.covers(footprint) {
+        if held.covers(read) {
             Ok(())
         } else {
-            Err(format!("reads rows {footprint} of {source}, of which {held} are up to date"))
+            Err(format!("reads rows {read} of {source}, of which {held} are up to date"))
         }
     }
 }

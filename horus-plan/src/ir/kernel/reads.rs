@@ -57,6 +57,11 @@ impl MapKernel {
         Access::Rows { reach: rows.0, wrap: rows.1 }
     }
 
+    /// See [`Kernel::reads_copies`].
+    pub fn reads_copies(&self, i: usize) -> bool {
+        matches!(self.access(i), Access::Rows { wrap: true, .. })
+    }
+
     pub(super) fn footprint(&self, i: usize, rows: Window, out: Shape, input: Shape) -> Window {
         let mut need = Window::new(0, 0);
         if rows.is_empty() {
@@ -122,6 +127,18 @@ impl Kernel {
             Kernel::Source(_) => Access::IN_PLACE,
             Kernel::Whole(operation) => operation.access(i),
         }
+    }
+
+    /// Returns `true` if a launch reads rows beyond the image as copies where the memory of input `i`
+    /// has room for them. Another launch reads rows of the image alone, by its
+    /// [footprint](Kernel::footprint): copies in the same memory may be out of date.
+    pub fn reads_copies(&self, i: usize) -> bool {
+        matches!(self.access(i), Access::Rows { wrap: true, .. })
+    }
+
+    /// Returns `true` if devices take input `i` as memory from the first row of the image to its last.
+    pub fn takes_end_to_end(&self, i: usize) -> bool {
+        matches!(self, Kernel::Whole(operation) if operation.end_to_end(i))
     }
 
     /// The rows of input `i` (of shape `input`), inside the image, required by output rows `rows`
