@@ -25,11 +25,12 @@ use horus_core::ops::{
     Components, Fourier, Histogram, Lookup, MatrixProduct, Merge, Remap, Resize, Running, RunningDepth, Sliding, Tiled,
     Transpose,
 };
+use horus_core::plan::partition::Partition;
 use horus_core::shape::{Axis, Border, Shape};
 use horus_testing::reference::{self, Image};
 
 use crate::harness::printed::printed;
-use crate::harness::{Place, Program, compare, conforms, image};
+use crate::harness::{Place, Program, compare, conforms, image, run_divided};
 use crate::random::{self, Choice};
 
 type Kept = (&'static str, fn() -> Program);
@@ -42,6 +43,10 @@ const KEPT: &[Kept] = &[
     ("a_minimum_of_a_known_zero", a_minimum_of_a_known_zero),
     ("a_negated_threshold", a_negated_threshold),
     ("two_results_that_are_one", two_results_that_are_one),
+    ("a_map_beside_a_wrapped_filter", a_map_beside_a_wrapped_filter),
+    ("a_map_of_all_rows_beside_a_wrapped_filter", a_map_of_all_rows_beside_a_wrapped_filter),
+    ("a_pixel_repeated_beside_a_wrapped_filter", a_pixel_repeated_beside_a_wrapped_filter),
+    ("a_transpose_before_a_wrapped_rank", a_transpose_before_a_wrapped_rank),
 ];
 
 /// Each kind of operation once: not found, but printed like those that are.
@@ -139,6 +144,71 @@ fn two_results_that_are_one() -> Program {
     let v1 = p.op(Op::Pixel(PixelOp::Sign, vec![Operand::Input(0)]), &[v0], Shape::new(8, 3, 1), DType::U16);
     let v2 = p.op(Op::Pixel(PixelOp::Sign, vec![Operand::Input(0)]), &[v0], Shape::new(8, 3, 1), DType::U16);
     p.wanted(&[v1, v2])
+}
+
+/// The map read the row of another rank that only the filter's exchange brings.
+#[rustfmt::skip]
+fn a_map_beside_a_wrapped_filter() -> Program {
+    let mut p = Program::default();
+    let v0 = p.source(image(Shape::new(1, 2, 1), DType::F64, 0));
+    let v1 = p.op(Op::Warp(Affine { xx: 2147483648, xy: 0, x0: 1073741824, yx: 536870912, yy: 4294967296, y0: 0 }, Interpolation::Bicubic, Border::Wrap.into()), &[v0], Shape::new(1, 2, 1), DType::F64);
+    let v2 = p.op(Op::from(Histogram::new(17, -10.0, 200.0)), &[v1], Shape::new(1, 17, 1), DType::F64);
+    let v3 = p.source(image(Shape::new(1, 17, 1), DType::U16, 1));
+    let v4 = p.op(Op::Correlate(Filter::dense(4, 2, vec![0.5, -0.25, 1.0, 0.75, -0.5, 0.125, 2.0, -1.0]), Border::Wrap), &[v0], Shape::new(1, 2, 1), DType::F64);
+    p.wanted(&[v4, v2, v3])
+}
+
+/// The same with all rows on one rank.
+#[rustfmt::skip]
+fn a_map_of_all_rows_beside_a_wrapped_filter() -> Program {
+    let mut p = Program::default();
+    let v0 = p.source(Image::new::<i32>(Shape::new(4, 1, 1), vec![1, -1, 0, 1]));
+    let v1 = p.op(Op::Warp(Affine { xx: -4146673375, xy: -1118858345, x0: 38496609108, yx: 1118858345, yy: -4146673375, y0: 63617121159 }, Interpolation::Bilinear, Border::Wrap.into()), &[v0], Shape::new(4, 1, 1), DType::I32);
+    let v2 = p.op(Op::Order(Generalized { window: Filter::sparse(vec![(9, 5), (0, 2)], vec![1.0, 2.0]), combine: Combine::Add, reduce: Reduce::Max }.into(), Border::Wrap), &[v0], Shape::new(4, 1, 1), DType::I32);
+    p.wanted(&[v1, v2])
+}
+
+/// A broadcast pixel was looked for in the first row of memory.
+#[rustfmt::skip]
+fn a_pixel_repeated_beside_a_wrapped_filter() -> Program {
+    let mut p = Program::default();
+    let v0 = p.source(image(Shape::new(1, 1, 1), DType::F32, 3));
+    let v1 = p.source(image(Shape::new(1, 4, 1), DType::F32, 1));
+    let v2 = p.op(Op::Warp(Affine { xx: 0, xy: 0, x0: 0, yx: 0, yy: 0, y0: 0 }, Interpolation::Nearest, Border::Replicate.into()), &[v0], Shape::new(1, 4, 1), DType::F32);
+    let v3 = p.op(Op::Pixel(PixelOp::Add, vec![Operand::Input(0), Operand::Input(1)]), &[v2, v1], Shape::new(1, 4, 1), DType::F32);
+    let v4 = p.op(Op::Correlate(Filter::dense(3, 1, vec![0.25, 0.5, 0.25]), Border::Wrap), &[v0], Shape::new(1, 1, 1), DType::F32);
+    p.wanted(&[v3, v4])
+}
+
+/// Rows were sent to a launch that was over.
+#[rustfmt::skip]
+fn a_transpose_before_a_wrapped_rank() -> Program {
+    let mut p = Program::default();
+    let v0 = p.source(image(Shape::new(1, 25, 1), DType::U8, 0));
+    let v1 = p.op(Op::from(Tiled { grid: Grid { height: 4, width: 4, down: 4, across: 4 }, reduce: TileReduce::Min }), &[v0], Shape::new(1, 7, 1), DType::U8);
+    let v2 = p.op(Op::from(Transpose), &[v1], Shape::new(7, 1, 1), DType::U8);
+    let v3 = p.op(Op::Convert(Conversion::Nearest), &[v2], Shape::new(7, 1, 1), DType::F32);
+    let v4 = p.op(Op::from(Sliding { how: Windowed::Rank(Ranked { spans: [Span { y: -1, from: -2, to: 1 }, Span { y: 1, from: 0, to: 3 }].into(), place: 4 }), border: Border::Wrap }), &[v1], Shape::new(1, 7, 1), DType::U8);
+    let v5 = p.op(Op::Convert(Conversion::Nearest), &[v1], Shape::new(1, 7, 1), DType::F64);
+    let v6 = p.op(Op::Correlate(Filter::sparse(vec![(0, 1), (1, 1), (0, 0)], vec![0.25, 0.75, -0.1875]), Border::Reflect), &[v5], Shape::new(1, 7, 1), DType::F64);
+    p.wanted(&[v3, v4, v6])
+}
+
+#[test]
+fn kept_programs_give_the_same_bits_by_unequal_shares() {
+    for (name, program) in KEPT {
+        let program = program();
+        let want = evaluated(&program);
+        for place in Place::all().into_iter().filter(|place| place.ranks > 1) {
+            let alone = |rank| (0..place.ranks).map(|r| f64::from(u8::from(r == rank))).collect();
+            let falling: Vec<f64> = (0..place.ranks).map(|r| [2.0, 2.0, 1.0][r % 3]).collect();
+            for weights in [alone(0), alone(place.ranks - 1), falling] {
+                let partition = Partition::weighted(&weights).unwrap();
+                let what = format!("{name}, shares {partition}, at {place:?}");
+                compare(&what, &program, &want, &mut |p| run_divided(p, place, &partition));
+            }
+        }
+    }
 }
 
 #[test]

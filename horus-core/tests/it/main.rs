@@ -40,6 +40,7 @@ mod volume_arrays;
 mod volume_filters;
 mod volume_statistics;
 mod volumes;
+mod wrapped;
 
 #[test]
 fn every_file_is_a_module() {

@@ -8,14 +8,13 @@ use std::ops::Range;
 
 use super::expression::{Expression, Spot, slot_bytes};
 use super::feed::Feed;
-use super::plane::{self, Plane, Rows, Unrolled};
+use super::plane::{self, Input, Rows, Unrolled};
 use super::schedule::{Place, Schedule, Task};
 use super::simd::Isa;
 use horus_base::dispatch_float;
 use horus_base::dtype::{DType, Pixel};
 use horus_base::shape::{Border, Shape, Window};
-use horus_host::device::{Geometry, LaunchInput};
-use horus_host::host::buffer::HostBuffer;
+use horus_host::device::Geometry;
 use horus_plan::ir::kernel::Source;
 
 /// Elements of a chain row computed at a time.
@@ -65,7 +64,7 @@ impl<'a> ChainRows<'a> {
     /// size given by [`ChainRows::scratch`].
     pub(super) fn new(
         schedule: &'a Schedule,
-        inputs: &'a [LaunchInput<'a>],
+        inputs: &'a [Input<'a>],
         geometry: Geometry,
         (channel, cols): (usize, Range<usize>),
         scratch: *mut u8,
@@ -76,8 +75,8 @@ impl<'a> ChainRows<'a> {
             _ => &[],
         });
         let held = read.filter_map(|p| match p {
-            Place::Plane(i, _) => Some(inputs[*i].geometry.window),
-            Place::Level(l) => Some(inputs[schedule.levels[*l].input].geometry.window),
+            Place::Plane(i, _) => Some(inputs[*i].rows),
+            Place::Level(l) => Some(inputs[schedule.levels[*l].input].rows),
             _ => None,
         });
         let window = match held.reduce(Window::union) {
@@ -132,7 +131,7 @@ impl<'a> ChainRows<'a> {
                 (Some(rows), _) => advance(feed, rows, y + 1, isa),
                 (None, Source::Input(i)) => dispatch_float!(feed.spec().dtype, T => {
                     // SAFETY: as in `advance`.
-                    unsafe { feed.advance(&mut Unrolled(plane::<T>(&inputs[i], self.channel)), y + 1, isa) }
+                    unsafe { feed.advance(&mut Unrolled(inputs[i].plane::<T>(self.channel)), y + 1, isa) }
                 }),
                 (None, _) => debug_assert!(false, "a feed reads an image or a chain"),
             }
@@ -199,12 +198,4 @@ impl<T: Pixel> Rows<T> for ChainRows<'_> {
 
 fn row_bytes(width: usize, dtype: DType) -> usize {
     (width * dtype.size()).next_multiple_of(64) + 64
-}
-
-/// A plane of an input in host memory.
-pub(super) fn plane<'a, T: Pixel>(input: &'a LaunchInput<'_>, channel: usize) -> Plane<'a, T> {
-    let LaunchInput { memory, geometry } = input;
-    let all = memory.host().map_or(&[][..], HostBuffer::as_slice::<T>);
-    let n = geometry.plane();
-    Plane::new(&all[channel * n..(channel + 1) * n], geometry.shape.height, geometry.shape.width, geometry.window)
 }

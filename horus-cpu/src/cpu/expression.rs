@@ -5,13 +5,13 @@ use std::ops::Range;
 
 use super::correlate::{Bank, GROUP, Taps};
 use super::pixels::{self, Lanes};
-use super::plane::held;
+use super::plane::{Input, held};
 use super::schedule::{Level, Place, Schedule, Step};
 use super::simd::Isa;
 use horus_base::dtype::{DType, Pixel};
 use horus_base::shape::{Axis, Shape, Window};
 use horus_base::{dispatch, dispatch_float};
-use horus_host::device::{Geometry, LaunchInput};
+use horus_host::device::Geometry;
 use horus_host::host::buffer::HostBuffer;
 use horus_plan::ir::kernel::InstrOp;
 use horus_plan::ops::neighbourhood::Layout;
@@ -40,7 +40,7 @@ pub(super) struct Further {
 #[derive(Clone, Copy)]
 pub(super) struct Expression<'a> {
     pub(super) schedule: &'a Schedule,
-    pub(super) inputs: &'a [LaunchInput<'a>],
+    pub(super) inputs: &'a [Input<'a>],
     /// Storage of the results beside the first.
     pub(super) more: &'a [Further],
     /// The extent of the image.
@@ -67,12 +67,12 @@ impl Expression<'_> {
                 self.resolve(place, dtype, at)
             }
             Place::Plane(i, c) => {
-                let LaunchInput { memory, geometry } = &self.inputs[i];
+                let Input { memory, geometry, rows } = &self.inputs[i];
                 let bytes = memory.host().map_or(&[][..], HostBuffer::bytes);
                 // Of the inputs of a chain, some may hold a wrapped row beyond the image, others
                 // the row that it copies.
                 let y = at.rows.start;
-                let y = held(y, geometry.shape.height, geometry.window);
+                let y = held(y, geometry.shape.height, *rows);
                 let element = geometry.row(c.unwrap_or(at.channel), y) + at.cols.start;
                 (bytes[element * dtype.size()..].as_ptr().cast_mut(), Some(geometry.shape.width))
             }
@@ -90,11 +90,11 @@ impl Expression<'_> {
     pub(super) fn repeat(&self, (input, still, dtype): (usize, [bool; 2], DType), target: Place, at: &Spot) {
         let (out, stride) = self.resolve(target, dtype, at);
         let (stride, n) = (stride.unwrap_or(0), at.cols.len());
-        let LaunchInput { memory, geometry } = &self.inputs[input];
+        let Input { memory, geometry, rows } = &self.inputs[input];
         dispatch!(dtype, T => {
             let all = memory.host().map_or(&[][..], HostBuffer::as_slice::<T>);
             for (r, y) in (at.rows.start..at.rows.end).enumerate() {
-                let y = held(if still[0] { 0 } else { y }, geometry.shape.height, geometry.window);
+                let y = held(if still[0] { 0 } else { y }, geometry.shape.height, *rows);
                 let from = &all[geometry.row(at.channel, y)..];
                 let first = out.cast::<T>().wrapping_add(r * stride);
                 // SAFETY: a row of the tile, in a free slot or in the output, which nothing else

@@ -16,7 +16,7 @@ use super::chains::{self, ChainRows};
 use super::expression::{Expression, Further, Spot, slot_bytes};
 use super::feed::{END, Feed};
 use super::order;
-use super::plane::{Plane, Tile};
+use super::plane::{Input, Plane, Tile};
 use super::schedule::{FeedSpec, Place, Schedule, Task};
 use super::simd::Isa;
 use super::{narrow, uniform, warp};
@@ -24,7 +24,7 @@ use horus_base::dtype::{DType, Pixel};
 use horus_base::error::DeviceError;
 use horus_base::shape::{Shape, Window};
 use horus_base::{dispatch, dispatch_float, dispatch_narrow};
-use horus_host::device::{Geometry, Launch, LaunchInput};
+use horus_host::device::{Geometry, Launch};
 use horus_host::host::buffer::HostBuffer;
 use horus_plan::ir::kernel::{Kernel, LeafOp, MapKernel, Source};
 use horus_plan::ops::geometric::Interpolation;
@@ -47,7 +47,7 @@ struct Tiling {
 struct Job<'a> {
     kernel: &'a MapKernel,
     schedule: &'a Schedule,
-    inputs: &'a [LaunchInput<'a>],
+    inputs: &'a [Input<'a>],
     /// The output's bytes. Blocks write disjoint rows.
     output: *mut u8,
     geometry: Geometry,
@@ -98,6 +98,7 @@ pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
         further.push(Further { bytes: bytes.as_mut_ptr(), geometry });
     }
     assert!(further.len() == kernel.more.len(), "every result has an output");
+    let inputs = &Input::all(kernel, inputs)[..];
     let with_constants = uniform::with_constants(kernel, inputs);
     let kernel = with_constants.as_ref().unwrap_or(kernel);
     let schedule = Schedule::of(kernel, &dtypes, isa);
@@ -180,7 +181,7 @@ struct Scratch<'a> {
 impl<'a> Job<'a> {
     fn new(
         (kernel, schedule): (&'a MapKernel, &'a Schedule),
-        inputs: &'a [LaunchInput<'a>],
+        inputs: &'a [Input<'a>],
         (output, geometry, more): (*mut u8, Geometry, Vec<Further>),
         tiling: Tiling,
         isa: Isa,
@@ -217,7 +218,7 @@ impl<'a> Job<'a> {
 
 impl Job<'_> {
     fn plane<T: Pixel>(&self, input: usize, channel: usize) -> Plane<'_, T> {
-        chains::plane(&self.inputs[input], channel)
+        self.inputs[input].plane(channel)
     }
 
     /// Computes the scratch size of a block.
@@ -344,14 +345,14 @@ impl Job<'_> {
                 let x = cols.start.cast_signed() - group.reach.left.cast_signed();
                 table.clear();
                 if let (Source::Input(i), true) = (feed.spec().source, feed.spec().is_bytes()) {
-                    let window = self.inputs[i].geometry.window;
+                    let window = self.inputs[i].rows;
                     let row = |y| feed.at::<i32>(None, window, group.part, y, x).cast::<u8>();
                     table.extend((read.start..read.end).map(row));
                     continue;
                 }
                 dispatch_float!(feed.spec().dtype, T => {
                     let (plane, window) = match (feed.spec().source, chain) {
-                        (Source::Input(i), _) => (Some(self.plane::<T>(i, channel)), self.inputs[i].geometry.window),
+                        (Source::Input(i), _) => (Some(self.plane::<T>(i, channel)), self.inputs[i].rows),
                         (_, Some(rows)) => (None, rows.window()),
                         (_, None) => (None, Window::new(0, 0)),
                     };

@@ -4,6 +4,42 @@ use std::ops::Range;
 
 use horus_base::dtype::Pixel;
 use horus_base::shape::{Border, Window};
+use horus_host::device::{Geometry, LaunchInput, Memory};
+use horus_host::host::buffer::HostBuffer;
+use horus_plan::ir::kernel::MapKernel;
+
+/// An input of an expression per pixel.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Input<'a> {
+    /// Its memory.
+    pub(super) memory: &'a Memory,
+    /// Its geometry.
+    pub(super) geometry: Geometry,
+    /// The rows that may be read: all in memory, or those of the image.
+    pub(super) rows: Window,
+}
+
+impl<'a> Input<'a> {
+    /// The inputs of a launch of `kernel`.
+    pub(super) fn all(kernel: &MapKernel, inputs: &[LaunchInput<'a>]) -> Vec<Input<'a>> {
+        let of = |(i, input): (usize, &LaunchInput<'a>)| {
+            let LaunchInput { memory, geometry } = *input;
+            let Geometry { shape, window, .. } = geometry;
+            let beyond = !Window::whole(shape.height).covers(window);
+            let rows = if beyond && !kernel.reads_copies(i) { window.clipped(shape.height) } else { window };
+            Input { memory, geometry, rows }
+        };
+        inputs.iter().enumerate().map(of).collect()
+    }
+
+    /// Plane `channel`.
+    pub(super) fn plane<T: Pixel>(&self, channel: usize) -> Plane<'a, T> {
+        let Geometry { shape, .. } = self.geometry;
+        let all = self.memory.host().map_or(&[][..], HostBuffer::as_slice::<T>);
+        let first = if self.rows.is_empty() { 0 } else { self.geometry.row(channel, self.rows.start) };
+        Plane::new(&all[first..first + self.rows.len() * shape.width], shape.height, shape.width, self.rows)
+    }
+}
 
 /// One plane of an input: the rows of `window` out of an image of `height x width`.
 #[derive(Clone, Copy, Debug)]

@@ -17,11 +17,12 @@ use rayon::prelude::*;
 
 use self::hoisted::hoisted;
 use super::map::Compiled;
+use super::plane::Input;
 use super::simd::Isa;
 use horus_base::dtype::DType;
 use horus_base::error::DeviceError;
 use horus_base::shape::Window;
-use horus_host::device::{Geometry, Launch, LaunchInput, Memory};
+use horus_host::device::{Geometry, Launch, Memory};
 use horus_host::host::buffer::HostBuffer;
 use horus_plan::ir::kernel::Repeat;
 use horus_plan::ops::neighbourhood::Reach;
@@ -52,6 +53,7 @@ pub(super) fn launch(launch: Launch<'_>, repeat: &Repeat, isa: Isa, threads: usi
     }
     let output = output.host_mut().ok_or_else(foreign)?.bytes_mut();
     assert!(geometry.window.covers(rows) && geometry.bytes() <= output.len(), "the output holds the rows");
+    let inputs = &Input::all(&repeat.body, inputs)[..];
     let (body, before) = hoisted(repeat);
     let types: Vec<DType> = before.iter().map(|m| m.result_type()).collect();
     let wave = Wave {
@@ -85,7 +87,7 @@ struct Wave<'a> {
     step: Compiled,
     /// Values that are the same in all steps, with their types.
     before: Vec<(Compiled, DType)>,
-    inputs: &'a [LaunchInput<'a>],
+    inputs: &'a [Input<'a>],
     /// The output's bytes. Blocks write disjoint rows.
     output: *mut u8,
     geometry: Geometry,
@@ -114,8 +116,8 @@ impl Kept {
         Ok(Kept { memory: Memory::Host(spare.map_or_else(new, Ok)?), geometry })
     }
 
-    fn as_input(&self) -> LaunchInput<'_> {
-        LaunchInput { memory: &self.memory, geometry: self.geometry }
+    fn as_input(&self) -> Input<'_> {
+        Input { memory: &self.memory, geometry: self.geometry, rows: self.geometry.window }
     }
 
     /// Moves the window down to `first` unless it already holds the rows below `end`; rows `first`
@@ -206,7 +208,7 @@ impl Wave<'_> {
     fn compute(
         &self,
         compiled: &Compiled,
-        inputs: &[LaunchInput<'_>],
+        inputs: &[Input<'_>],
         kept: Option<&mut Kept>,
         channel: usize,
         rows: Window,

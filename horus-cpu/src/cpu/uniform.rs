@@ -1,15 +1,15 @@
 //! Uniform images: an image of one pixel, repeated everywhere, becomes a constant of the kernel
 //! once its value is known.
 
+use super::plane::Input;
 use horus_base::dispatch;
 use horus_base::dtype::{Pixel, Scalar};
-use horus_host::device::LaunchInput;
 use horus_plan::ir::kernel::{LeafOp, MapKernel, Val};
 use horus_plan::ops::geometric::Interpolation;
 
 /// The kernel with its samples of uniform images replaced by constants; `None` if there is no such
 /// sample.
-pub(super) fn with_constants(kernel: &MapKernel, inputs: &[LaunchInput<'_>]) -> Option<MapKernel> {
+pub(super) fn with_constants(kernel: &MapKernel, inputs: &[Input<'_>]) -> Option<MapKernel> {
     let known: Vec<Option<Val>> = kernel.leaves.iter().map(|leaf| constant(&leaf.op, inputs).map(Val::Const)).collect();
     if known.iter().all(Option::is_none) {
         return None;
@@ -29,17 +29,17 @@ pub(super) fn with_constants(kernel: &MapKernel, inputs: &[LaunchInput<'_>]) -> 
 
 /// The value of a leaf that samples an image of one pixel, alike in all channels, which continues
 /// outside.
-fn constant(leaf: &LeafOp, inputs: &[LaunchInput<'_>]) -> Option<Scalar> {
+fn constant(leaf: &LeafOp, inputs: &[Input<'_>]) -> Option<Scalar> {
     let LeafOp::Warp(i, map, Interpolation::Nearest, edge) = leaf else { return None };
-    let LaunchInput { memory, geometry } = inputs.get(*i)?;
-    let one = (geometry.shape.height, geometry.shape.width) == (1, 1) && !geometry.window.is_empty();
+    let Input { memory, geometry, rows } = inputs.get(*i)?;
+    let one = (geometry.shape.height, geometry.shape.width) == (1, 1) && !rows.is_empty();
     let still = (map.xx, map.xy, map.x0, map.yx, map.yy, map.y0) == (0, 0, 0, 0, 0, 0);
     if !one || !still || edge.constant().is_some() {
         return None;
     }
     dispatch!(geometry.dtype, T => {
         let pixels = memory.host()?.as_slice::<T>();
-        let plane = |c: usize| pixels.get(c * geometry.plane()).map(|v| v.scalar());
+        let plane = |c: usize| pixels.get(geometry.row(c, rows.start)).map(|v| v.scalar());
         let first = plane(0)?;
         (1..geometry.shape.planes()).all(|c| plane(c) == Some(first)).then_some(first)
     })

@@ -13,7 +13,8 @@ use super::instructions::{Instructions, Leaves};
 use super::params::KernelParams;
 use super::planes::PlaneRead;
 use super::schedule::LEVELS;
-use super::{Generated, POINTWISE, PRELUDE, Pointer, Shapes, assemble, blocks, defect, entry, outputs};
+use super::{Generated, POINTWISE, PRELUDE, Pointer, Shapes};
+use super::{assemble, blocks, defect, entry, first_row, outputs, readable};
 use crate::tuning::Tuning;
 
 /// Bytes of an image that a thread reads at most, unless one vector has more; and operations whose values take as many registers as
@@ -111,7 +112,11 @@ pub(super) fn generate(kernel: &MapKernel, shapes: &Shapes<'_>, tuning: &Tuning)
         params.pointer(
             &format!("const {}", g.dtype.name()),
             &format!("in{i}"),
-            Pointer::Input { index: i, offset: if shared(i) { 0 } else { offset(g) } },
+            if shared(i) {
+                first_row(i, g, readable(kernel, i, g))
+            } else {
+                Pointer::Input { index: i, offset: offset(g) }
+            },
         );
         params.long(&format!("plane{i}"), g.plane() as i64);
         // Another plane of an input may begin anywhere.

@@ -17,16 +17,16 @@ use horus_core::ir::kernel::{Leaf, LeafOp, Repeat, Source};
 use horus_core::ops::edge::Edge;
 use horus_core::ops::geometric::Affine;
 use horus_core::ops::neighbourhood::{Filter, OrderFilter, Reach};
-use horus_core::shape::{Axis, Border};
+use horus_core::shape::{Axis, Border, Window};
 
 use super::cpp::{Call, Expr, Stmt, args, name, pixel, template, text};
 use super::instructions::{Instructions, declare_extent};
 use super::map::Helpers;
 use super::params::KernelParams;
-use super::rows_aligned;
 use super::{
     GATHER, Generated, Limits, NEAR, PRELUDE, Pointer, STEPS, Shapes, assemble, blocks, border_name, defect, entry,
 };
+use super::{first_row, readable, rows_aligned};
 use crate::tuning::{Tuning, steps};
 
 /// Most blocks of a launch in its second dimension.
@@ -139,15 +139,17 @@ impl Generator<'_> {
         ];
         p.pointer(output.dtype.name(), "out", Pointer::Output { offset: 0 });
         p.long("out_plane", output.plane() as i64);
-        for (i, g) in shapes.inputs.iter().enumerate() {
-            p.pointer(&format!("const {}", g.dtype.name()), &format!("in{i}"), Pointer::Input { index: i, offset: 0 });
+        let rows: Vec<Window> =
+            shapes.inputs.iter().enumerate().map(|(i, g)| readable(&self.repeat.body, i, g)).collect();
+        for (i, (g, rows)) in shapes.inputs.iter().zip(&rows).enumerate() {
+            p.pointer(&format!("const {}", g.dtype.name()), &format!("in{i}"), first_row(i, g, *rows));
             p.long(&format!("plane{i}"), g.plane() as i64);
         }
-        for (i, g) in shapes.inputs.iter().enumerate() {
+        for (i, (g, rows)) in shapes.inputs.iter().zip(&rows).enumerate() {
             p.int(&format!("height{i}"), g.shape.height.cast_signed());
             p.int(&format!("width{i}"), g.shape.width.cast_signed());
-            p.int(&format!("start{i}"), g.window.start);
-            p.int(&format!("end{i}"), g.window.end);
+            p.int(&format!("start{i}"), rows.start);
+            p.int(&format!("end{i}"), rows.end);
             p.int(&format!("aligned{i}"), rows_aligned(g) as isize);
         }
         p.int("out_start", output.window.start);

@@ -548,6 +548,28 @@ fn filters() -> Vec<Case> {
     all.push(strip("correlate of the last rows", correlate(7, 7, f, b), Window::new(57, 70), Window::new(60, 70)));
     all.push(strip("wrapped rows", correlate(5, 5, f, Border::Wrap), Window::new(-2, 12), Window::new(0, 10)));
     all.push(strip("separable of a strip", separable(9, f, b), Window::new(16, 54), Window::new(20, 50)));
+    let all_rows = Window::new(0, 70);
+    for how in Interpolation::ALL {
+        for (name, map) in [("turned", turned(33.0, ALIGNED)), ("a column of", Affine { xx: 0, ..Affine::IDENTITY })] {
+            let warp = LeafOp::Warp(0, map, how, Border::Wrap.into());
+            let beyond = Window::new(-3, 75);
+            let name = format!("{name} {how:?} beside wrapped rows");
+            all.push(strip(&name, single(warp.clone(), f), beyond, all_rows));
+            let filtered = LeafOp::Correlate(Source::Input(0), dense(5, 5), Border::Wrap);
+            let leaves = [warp, filtered].map(|op| Leaf { op, dtype: f }).into();
+            let code = vec![instr(PixelOp::Add, f, vec![Val::Leaf(0), Val::Leaf(1)])];
+            let both = MapKernel { inputs: 1, leaves, code, result: Some(Val::Instr(0)), ..MapKernel::default() };
+            all.push(strip(&format!("{name} and filtered"), Kernel::Map(both), beyond, all_rows));
+        }
+    }
+    let repeated = Affine { xx: 0, yy: 0, ..Affine::IDENTITY };
+    let op = LeafOp::Warp(1, repeated, Interpolation::Nearest, Border::Replicate.into());
+    let leaves = [LeafOp::Load(0), op].map(|op| Leaf { op, dtype: f }).into();
+    let code = vec![instr(PixelOp::Add, f, vec![Val::Leaf(0), Val::Leaf(1)])];
+    let sum = MapKernel { inputs: 2, leaves, code, result: Some(Val::Instr(0)), ..MapKernel::default() };
+    let mut pixel = strip("a pixel beside wrapped rows", Kernel::Map(sum), all_rows, all_rows);
+    pixel.inputs.push(Geometry { shape: Shape::new(1, 1, 1), dtype: f, window: Window::new(-2, 3) });
+    all.push(pixel);
     all.push(strip("wrapped separable", separable(9, f, Border::Wrap), Window::new(60, 74), Window::new(64, 70)));
     // Parts of a strip: the surrounding rows of the output must not change.
     for (name, kernel) in

@@ -176,11 +176,22 @@ fn bytes_of(s: Scalar) -> Vec<u8> {
 
 /// Evaluates a launch.
 pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, rows: Window) {
+    let readable = |(i, image): (usize, &HostImage)| {
+        let Geometry { shape, window, .. } = image.geometry;
+        let beyond = !Window::whole(shape.height).covers(window);
+        if beyond && !kernel.reads_copies(i) { image.covering(window.clipped(shape.height)) } else { image.clone() }
+    };
+    let inputs: Vec<HostImage> = inputs.iter().enumerate().map(readable).collect();
+    evaluate_readable(kernel, &inputs, output, rows);
+}
+
+/// Evaluates a launch that may read all rows of its inputs.
+fn evaluate_readable(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, rows: Window) {
     let out = output.geometry;
     match kernel {
         Kernel::Map(m) if !m.chains.is_empty() && m.chains.iter().all(|c| c.is_pointwise() && c.chains.is_empty()) => {
             let (m, inputs) = without_chains(m, inputs, out);
-            evaluate(&Kernel::Map(m), &inputs, output, rows);
+            evaluate_readable(&Kernel::Map(m), &inputs, output, rows);
         }
         Kernel::Map(m) => {
             let map = Map::of(m);
@@ -199,7 +210,7 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
             for window in repeat.windows(rows, out.shape) {
                 // Intermediate results consist only of the rows that later steps read.
                 let mut next = HostImage::zeroed(Geometry { window, ..out });
-                evaluate(&step, &inputs, &mut next, window);
+                evaluate_readable(&step, &inputs, &mut next, window);
                 inputs[repeat.state] = next;
             }
             let last = &inputs[repeat.state];
@@ -214,9 +225,9 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
             let shape = Shape { width: inputs[0].geometry.shape.width, ..out.shape };
             let geometry = Geometry { shape, dtype: map.result_type(), window: rows };
             let mut values = HostImage::zeroed(geometry);
-            evaluate(&Kernel::Map(map.clone()), &inputs[..map.inputs], &mut values, rows);
+            evaluate_readable(&Kernel::Map(map.clone()), &inputs[..map.inputs], &mut values, rows);
             let all: Vec<HostImage> = std::iter::once(values).chain(inputs[map.inputs..].iter().cloned()).collect();
-            evaluate(&Kernel::from(*how), &all, output, rows);
+            evaluate_readable(&Kernel::from(*how), &all, output, rows);
         }
         Kernel::Whole(operation) => evaluate_whole(operation, inputs, output, rows),
         Kernel::Source(_) => {}
@@ -462,7 +473,7 @@ fn without_chains(m: &MapKernel, inputs: &[HostImage], out: Geometry) -> (MapKer
     for chain in std::mem::take(&mut m.chains) {
         let geometry = Geometry { dtype: chain.result_type(), window: held, ..out };
         let mut values = HostImage::zeroed(geometry);
-        evaluate(&Kernel::Map(chain), &covering, &mut values, held);
+        evaluate_readable(&Kernel::Map(chain), &covering, &mut values, held);
         inputs.push(values);
     }
     let input = |s: &mut Source| {

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use super::{Job, tiling};
+use crate::cpu::plane::Input;
 use crate::cpu::schedule::Schedule;
 use crate::cpu::simd::Isa;
 use crate::cpu::uniform;
 use horus_base::dtype::DType;
 use horus_base::error::DeviceError;
 use horus_base::shape::Window;
-use horus_host::device::{Geometry, LaunchInput};
+use horus_host::device::Geometry;
 use horus_plan::ir::kernel::MapKernel;
 
 /// A compiled kernel that computes rows of a plane on the calling thread.
@@ -22,7 +23,7 @@ pub(in crate::cpu) struct Compiled {
 impl Compiled {
     /// Compiles `kernel` over inputs of the types of `inputs`, with further inputs of types `more`.
     /// Inputs of a single pixel become constants.
-    pub(in crate::cpu) fn new(kernel: &MapKernel, inputs: &[LaunchInput<'_>], more: &[DType], isa: Isa) -> Compiled {
+    pub(in crate::cpu) fn new(kernel: &MapKernel, inputs: &[Input<'_>], more: &[DType], isa: Isa) -> Compiled {
         let dtypes: Vec<DType> = inputs.iter().map(|i| i.geometry.dtype).chain(more.iter().copied()).collect();
         let kernel = uniform::with_constants(kernel, inputs).unwrap_or_else(|| kernel.clone());
         let schedule = Schedule::of(&kernel, &dtypes, isa);
@@ -37,7 +38,7 @@ impl Compiled {
     /// and nothing else refers to them.
     pub(in crate::cpu) unsafe fn rows(
         &self,
-        inputs: &[LaunchInput<'_>],
+        inputs: &[Input<'_>],
         output: (*mut u8, Geometry),
         channel: usize,
         rows: Window,

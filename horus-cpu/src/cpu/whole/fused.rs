@@ -36,7 +36,7 @@ pub(crate) fn launch(
         return Err(DeviceError::Argument("a reduction of no image".into()));
     };
     let operand = match how.has_operand() {
-        true => view::<f64>(scalars, 0)?.data.first().copied().unwrap_or(0.0),
+        true => view::<f64>(scalars, 0)?.first().unwrap_or(0.0),
         false => 0.0,
     };
     let shape = Shape { width, ..geometry.shape };

@@ -98,7 +98,7 @@ pub(crate) fn launch(launch: Launch<'_>, operation: &Whole, isa: Isa, threads: u
             dispatch_float!(dtype, T => fourier::filter(view::<T>(inputs, 0)?, how, out(output)?, &to));
         }
         Whole::RowReduce(how) => {
-            let operand = || Ok(view::<f64>(inputs, 1)?.data.first().copied().unwrap_or(0.0));
+            let operand = || Ok(view::<f64>(inputs, 1)?.first().unwrap_or(0.0));
             let how = rows::How { reduce: *how, isa, threads };
             dispatch!(dtype, T => rows::reduce(how, view::<T>(inputs, 0)?, operand, output, &geometry, rows)?);
         }
@@ -153,6 +153,12 @@ impl<'a, T: Pixel> View<'a, T> {
     pub(super) fn plane(&self, c: usize) -> Plane<'a, T> {
         let g = &self.geometry;
         Plane::new(&self.data[c * g.plane()..(c + 1) * g.plane()], g.shape.height, g.shape.width, g.window)
+    }
+
+    /// The first pixel of the image, which need not be the first in memory.
+    pub(super) fn first(&self) -> Option<T> {
+        let held = self.geometry.window.contains(0) && self.geometry.plane() > 0;
+        held.then(|| self.data[self.geometry.row(0, 0)])
     }
 }
 

@@ -16,7 +16,7 @@ use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
 use horus_core::ir::kernel::{Leaf, LeafOp, MapKernel, Source, Val};
 use horus_core::ops::neighbourhood::{Filter, OrderFilter};
-use horus_core::shape::Border;
+use horus_core::shape::{Border, Window};
 
 use super::cpp::{Call, Expr, Stmt, args, calls, name, template, text};
 use super::instructions::{Instructions, Leaves, declare_extent};
@@ -24,7 +24,7 @@ use super::params::{ConstantTable, KernelParams};
 use super::schedule::{LeafGroup, Method, REGION, Schedule, ThreadBlock, schedule};
 use super::similar::{Loop, loops};
 use super::{BYTES, DENSE, GATHER, Generated, Limits, NEAR, PRELUDE, Pointer, Repeats, SEPARABLE, Shapes, TILE};
-use super::{assemble, blocks, cost, defect, entry, outputs, parts, rows_aligned};
+use super::{assemble, blocks, cost, defect, entry, first_row, outputs, parts, readable, rows_aligned};
 use crate::tuning::Tuning;
 pub(super) use accumulate::Helpers;
 use chains::constant_bytes;
@@ -185,15 +185,16 @@ impl MapGenerator<'_> {
         }
         p.pointer("const unsigned char", "table", Pointer::Table);
         p.long("out_plane", output.plane() as i64);
-        for (i, g) in shapes.inputs.iter().enumerate() {
-            p.pointer(&format!("const {}", g.dtype.name()), &format!("in{i}"), Pointer::Input { index: i, offset: 0 });
+        let rows: Vec<Window> = shapes.inputs.iter().enumerate().map(|(i, g)| readable(self.kernel, i, g)).collect();
+        for (i, (g, rows)) in shapes.inputs.iter().zip(&rows).enumerate() {
+            p.pointer(&format!("const {}", g.dtype.name()), &format!("in{i}"), first_row(i, g, *rows));
             p.long(&format!("plane{i}"), g.plane() as i64);
         }
-        for (i, g) in shapes.inputs.iter().enumerate() {
+        for (i, (g, rows)) in shapes.inputs.iter().zip(&rows).enumerate() {
             p.int(&format!("height{i}"), g.shape.height.cast_signed());
             p.int(&format!("width{i}"), g.shape.width.cast_signed());
-            p.int(&format!("start{i}"), g.window.start);
-            p.int(&format!("end{i}"), g.window.end);
+            p.int(&format!("start{i}"), rows.start);
+            p.int(&format!("end{i}"), rows.end);
             p.int(&format!("aligned{i}"), rows_aligned(g) as isize);
         }
         for (name, g, _) in &stored {
