@@ -166,6 +166,12 @@ impl Transfers<'_, '_> {
         self.draft.step(Action::Launch { node: id, rows, room, part: Part::Whole }, "");
         self.draft.event(id, Event::Computed(rows.placement()));
         self.early.fetched.retain(|(t, _)| t.consumer != id);
+        let node = self.draft.graph.node(id);
+        for (input, source) in node.inputs.iter().enumerate() {
+            if needed(node.op.access(input)).is_none() {
+                self.early.computed.retain(|c| c != source); // nobody waits for its footprints any more
+            }
+        }
         self.draft.drop_temps(id);
     }
 
