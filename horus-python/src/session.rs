@@ -121,7 +121,7 @@ impl Session {
         let watch = Arc::new(Watch::default());
         let (observed, told) = (Arc::clone(&watch), Arc::clone(&watch));
         let open = detached(py, move || {
-            let mut builder = Open::builder().observer(move |_| observed.look()).communicator(comm).compare_given(true);
+            let mut builder = Open::builder().observer(move |_| observed.look()).communicator(comm);
             if let Some(device) = device {
                 builder = builder.device(device);
             }

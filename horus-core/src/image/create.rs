@@ -14,7 +14,8 @@ use crate::ir::graph::Op;
 use crate::session::Session;
 use crate::shape::Shape;
 
-/// Creating images. Every rank passes the same pixels; to read a picture once, see [`Session::open`]. An image without
+/// Creating images. Every rank passes the same pixels, which ranks compare when an operation reads them
+/// (`compare_given` of builders turns this off); to read a picture once, see [`Session::open`]. An image without
 /// pixels, or whose number of pixels differs from its size, carries an error. Images larger than memory are errors when
 /// their pixels are given or when they are evaluated.
 ///

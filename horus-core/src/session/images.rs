@@ -34,11 +34,18 @@ pub(super) struct Images {
     pub(super) freed: Vec<Kept>,
     /// The device is known and computes on the host's memory.
     pub(super) unified: bool,
-    /// Digests of the pixels of given images, if ranks compare them.
+    /// Digests of the pixels that the program gave on every rank, if ranks compare them.
     pub(super) digests: Option<HashMap<ValueId, u64>>,
 }
 
 impl Images {
+    /// Notes the pixels of an image that the program gives on every rank, which then compare them.
+    pub(super) fn note_given(&mut self, value: ValueId, pixels: &HostBuffer) {
+        if let Some(digests) = &mut self.digests {
+            digests.insert(value, Digest::of(pixels.bytes()));
+        }
+    }
+
     /// Takes the pixels of an image, which other ranks may have, where the device finds them.
     pub(super) fn give(
         &mut self,
@@ -48,9 +55,6 @@ impl Images {
         pixels: Option<HostBuffer>,
         placement: Placement,
     ) {
-        if let (Some(digests), Some(pixels), Placement::Replicated) = (&mut self.digests, &pixels, placement) {
-            digests.insert(value, Digest::of(pixels.bytes()));
-        }
         let window = if pixels.is_some() { Window::whole(shape.height) } else { Window::new(0, 0) };
         let pixels = pixels.unwrap_or_else(|| HostBuffer::zeroed(0));
         let geometry = Geometry { shape, dtype: dtype.stored(), window };

@@ -124,6 +124,9 @@ impl Session {
         let bytes = pixels.as_ref().map_or(0, HostBuffer::len);
         self.change_with(bytes, move |_, state| {
             let value = state.names.value();
+            if let (Some(pixels), Placement::Replicated) = (&pixels, placement) {
+                state.images.note_given(value, pixels);
+            }
             state.images.give(value, shape, dtype, pixels, placement);
             state.images.given.insert(value, given);
             state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, site);

@@ -214,6 +214,7 @@ impl Session {
         let Some(engine) = engine else { return Err(refused(None, Some(pixels))) };
         let values: Vec<ValueId> = pixels.iter().map(|_| state.names.value()).collect();
         for ((value, input), pixels) in values.iter().zip(&replay.inputs).zip(pixels) {
+            state.images.note_given(*value, &pixels);
             state.images.give(*value, input.shape, input.dtype, Some(pixels), Placement::Replicated);
         }
         replay.rename(&values);

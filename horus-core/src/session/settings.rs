@@ -52,7 +52,7 @@ impl Default for Settings {
             explain_passes: false,
             compare_naive: false,
             trace: false,
-            compare_given: false,
+            compare_given: true,
             measure: false,
             max_pending: MAX_PENDING,
             max_pinned: MAX_PINNED,
@@ -141,8 +141,10 @@ macro_rules! session_settings {
             self
         }
 
-        /// Compares the pixels that each rank gives (default: every rank is trusted to give the same): an evaluation of
-        /// others than those of rank 0 ends all ranks with an error. Takes one pass over given pixels on several ranks.
+        /// Compares the pixels that the ranks give to one image (default: `true`): an evaluation that reads
+        /// other pixels than those of rank 0 ends all ranks with an error, which names the image and the
+        /// ranks. On several ranks this takes one pass over the pixels when they are given; without it the
+        /// rows of an image come from the pixels of different ranks.
         pub fn compare_given(mut self, on: bool) -> Self {
             self.settings.compare_given = on;
             self

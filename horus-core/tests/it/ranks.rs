@@ -201,3 +201,28 @@ fn ranks_with_a_gpu_and_ranks_without_give_the_same_bits() {
         }
     }
 }
+
+#[test]
+fn ranks_that_give_other_pixels_are_told_of_which_image() {
+    let pixels = |rank: usize| (0..64).map(|i| if i == 63 { rank as f32 } else { 0.5 }).collect::<Vec<_>>();
+    let line = line!() + 2;
+    let program = |rank: usize, session: &Session| {
+        let given = Image::from_slice(session, (8, 8), &pixels(rank / 2));
+        given.gauss(1.0).to_vec().map(drop)
+    };
+    for told in errors(4, program) {
+        let image = format!("recorded at horus-core/tests/it/ranks.rs:{line}:");
+        assert!(told.contains("rank 0 reached") && told.contains("rank 2 reached"), "{told}");
+        assert_eq!(told.matches(&image).count(), 2, "{told}");
+        assert!(told.contains("8x8 f32, pixels of the sum"), "{told}");
+    }
+    // Without the comparison, ranks go on with what each was given.
+    let trusting = ThreadComm::run(2, |comm| {
+        let rank = comm.rank();
+        let cpu = Box::new(CpuDevice::new(Some(1)).unwrap());
+        let session = Session::on(cpu).communicator(Arc::new(comm)).compare_given(false).build().unwrap();
+        program(2 * rank, &session).is_ok()
+    });
+    assert_eq!(trusting, [true; 2]);
+    assert!(errors(4, |_, session| ramp(session, 8, 8).to_vec().map(drop)).iter().all(String::is_empty));
+}
