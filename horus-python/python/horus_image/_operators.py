@@ -350,6 +350,11 @@ def _truncated(image: Any) -> Image:
     return image._with(whole)  # type: ignore[no-any-return]
 
 
+def _sign(image: Any) -> Image:
+    """The sign; of a negative zero, which Horus returns, it is NumPy's, 0."""
+    return _of_one("sign")(image) + 0
+
+
 def _of_two(name: str) -> Callable[[Any, Any], Image]:
     return lambda a, b: _binary(name, a, b)
 
@@ -369,8 +374,8 @@ _UFUNCS: Final[dict[np.ufunc, Callable[..., Image]]] = {
     np.matmul: _product,
     np.true_divide: _of_two("div"),
     np.power: _of_two("pow"),
-    np.minimum: _of_two("min"),
-    np.maximum: _of_two("max"),
+    np.minimum: _of_two("minimum"),
+    np.maximum: _of_two("maximum"),
     np.fmin: _of_two("min"),
     np.fmax: _of_two("max"),
     np.hypot: _of_two("hypot"),
@@ -399,7 +404,7 @@ _UFUNCS: Final[dict[np.ufunc, Callable[..., Image]]] = {
     np.exp: _of_one("exp"),
     np.log: _of_one("log"),
     np.square: _of_one("square"),
-    np.sign: _of_one("sign"),
+    np.sign: _sign,
     np.floor: _of_one("floor"),
     np.ceil: _of_one("ceil"),
     np.rint: _of_one("round"),
