@@ -13,7 +13,9 @@ use horus_core::ops::components::Connectivity;
 use horus_core::ops::distance::{Metric, NearestPixel, NearestRow, Sought};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation};
 use horus_core::ops::labels::LabelReduce;
-use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, OrderFilter, Pairing, Reach, Reduce, Truncated};
+use horus_core::ops::neighbourhood::{
+    Combine, Filter, Generalized, MedianSize, OrderFilter, Pairing, Reach, Reduce, Truncated,
+};
 use horus_core::ops::pixel::PixelOp;
 use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reconstruction::Reconstruction;
@@ -423,10 +425,7 @@ fn wrongs(good: &Case) -> Vec<(String, Case)> {
         );
         if matches!(m.leaves[0].op, LeafOp::Order(_, OrderFilter::Truncated(_), _)) {
             let lone = Truncated { window: Filter::row([0.5, 0.5]), pairing: Pairing::Sum };
-            add(
-                "a pixel without its pair",
-                good.map(|m| m.leaves[0].op = LeafOp::Order(0, lone.into(), Border::Wrap)),
-            );
+            add("a pixel without its pair", good.map(|m| m.leaves[0].op = LeafOp::Order(0, lone.into(), Border::Wrap)));
         }
         add("no such plane", good.map(|m| m.leaves[0].op = LeafOp::LoadPlane(0, PlaneMap::one(2))));
         let far = Affine { yx: i64::MAX, yy: i64::MIN, x0: i64::MAX, ..Affine::IDENTITY };

@@ -7,7 +7,9 @@ use horus_core::ops::components::Connectivity;
 use horus_core::ops::distance::{Metric, NearestPixel, NearestRow, Sought, Spacing};
 use horus_core::ops::edge::{Edge, Inside};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
-use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, OrderFilter, Pairing, Reach, Reduce, Truncated};
+use horus_core::ops::neighbourhood::{
+    Combine, Filter, Generalized, MedianSize, OrderFilter, Pairing, Reach, Reduce, Truncated,
+};
 use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
 use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reconstruction::Reconstruction;

@@ -803,9 +803,7 @@ fn others() -> Vec<Case> {
         let window = Filter::sparse(vec![(0, 0), (-1, 2), (3, 0)], taps(3));
         let g = Generalized { window, combine: Combine::Pixel, reduce: Reduce::Max };
         add("dilate sparse".into(), single(LeafOp::Order(0, g.into(), Border::Wrap), dtype), SMALL, SMALL, dtype);
-        for (pairing, border) in
-            Pairing::ALL.into_iter().zip([Border::Reflect, Border::Constant(3.0), Border::Wrap])
-        {
+        for (pairing, border) in Pairing::ALL.into_iter().zip([Border::Reflect, Border::Constant(3.0), Border::Wrap]) {
             let at = [(0, 0), (-2, 0), (2, 0), (-1, -40), (1, 40)];
             let window = Filter::sparse(at.to_vec(), vec![0.4, 0.1, 0.1, 0.2, 0.2]);
             let kernel = single(LeafOp::Order(0, Truncated { window, pairing }.into(), border), dtype);

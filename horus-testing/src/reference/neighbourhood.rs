@@ -6,7 +6,9 @@ use horus_base::shape::{Border, Shape};
 use horus_plan::ops::Fourier;
 use horus_plan::ops::footprint::Rect;
 use horus_plan::ops::fourier::Complex;
-use horus_plan::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, OrderFilter, Pairing, Reduce, Truncated};
+use horus_plan::ops::neighbourhood::{
+    Combine, Filter, Generalized, MedianSize, OrderFilter, Pairing, Reduce, Truncated,
+};
 
 /// The pixel read at offset (`dy`, `dx`) from pixel (`y`, `x`).
 fn neighbour<T: Pixel>(image: &Image, c: usize, y: usize, x: usize, (dy, dx): (isize, isize), border: Border) -> T {

@@ -10,7 +10,9 @@ use horus_host::host::buffer::HostBuffer;
 use horus_plan::ir::kernel::{Kernel, Leaf, LeafOp, MapKernel, Val};
 use horus_plan::ops::edge::{Edge, Inside};
 use horus_plan::ops::geometric::{Affine, Flip, Interpolation, rotation};
-use horus_plan::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, OrderFilter, Pairing, Reduce, Truncated};
+use horus_plan::ops::neighbourhood::{
+    Combine, Filter, Generalized, MedianSize, OrderFilter, Pairing, Reduce, Truncated,
+};
 use horus_testing::cases::covering;
 use horus_testing::pixels::{SIZES, assert_same, borders, noise, with_nan};
 use horus_testing::reference::{Image, convert, geometric, neighbourhood};
@@ -257,7 +259,10 @@ fn parts_equal_the_whole() {
     let medians = [Border::Reflect, Border::Wrap].map(|border| LeafOp::Order(0, MedianSize::Five.into(), border));
     let window = Filter::sparse([(0, 0), (-3, 0), (3, 0), (-1, 5), (1, -5)], [0.4, 0.1, 0.1, 0.2, 0.2]);
     let cut = LeafOp::Order(0, Truncated { window, pairing: Pairing::Sum }.into(), Border::Wrap);
-    for op in medians.into_iter().chain([cut]).chain([Flip::Horizontal, Flip::Vertical, Flip::Both].map(|how| LeafOp::Flip(0, how)))
+    for op in medians
+        .into_iter()
+        .chain([cut])
+        .chain([Flip::Horizontal, Flip::Vertical, Flip::Both].map(|how| LeafOp::Flip(0, how)))
     {
         check(&alone(op.clone(), DType::U16), &given((31, 600), DType::U16, false), DType::U16, &format!("{op:?}"));
     }
