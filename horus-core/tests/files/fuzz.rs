@@ -173,6 +173,9 @@ fn broken_png_files_are_errors() {
 fn broken_jpeg_files_are_errors() {
     let mut seeds: Vec<_> = pictures()[..2].iter().map(|p| encoded(p, ImageFormat::Jpeg)).collect();
     seeds.push(include_bytes!("progressive.jpg").to_vec());
+    // Another decoder reads these.
+    seeds.push(include_bytes!("jpeg/apart-both.jpg").to_vec());
+    seeds.push(include_bytes!("jpeg/finer-both.jpg").to_vec());
     // Truncated files would be refused for that alone.
     attack("a.jpg", &seeds, |mut bytes| {
         bytes.extend([0xff, 0xd9]);

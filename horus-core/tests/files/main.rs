@@ -6,6 +6,7 @@ mod formats;
 mod fuzz;
 mod georeference;
 mod hostile;
+mod jpeg;
 mod later;
 mod raw;
 mod regions;

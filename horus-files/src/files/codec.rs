@@ -11,10 +11,11 @@ use zune_jpeg::zune_core::options::DecoderOptions;
 use super::bmp::Bitmap;
 use super::bounds::MEMORY_LIMIT;
 use super::exr::Exr;
+use super::general_jpeg::GeneralJpeg;
 use super::load::{Kind, Source};
 use super::metadata::Turned;
 use super::netpbm::Plain;
-use super::tiff_source;
+use super::{metadata, png_chunks, tiff_source};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
 use horus_host::host::buffer::HostBuffer;
@@ -44,7 +45,7 @@ impl Header {
     pub(super) fn of(kind: Kind, source: &Source<'_>) -> Result<Header, String> {
         let all = || source.all(&HostBuffer::try_zeroed);
         match kind {
-            Kind::Png => Ok(png(tiff_source::reader(source))?.0),
+            Kind::Png => Ok(png(tiff_source::reader(source), source)?.0),
             Kind::Bmp => Ok(Bitmap::of(source.head())?.0),
             Kind::Exr => Ok(Exr::of(tiff_source::reader(source))?.0),
             Kind::Pnm => {
@@ -56,7 +57,7 @@ impl Header {
                     Err(e) => Err(e),
                 }
             }
-            _ => Ok(jpeg(&all()?)?.0),
+            _ => Ok(Decoder::of(kind, &all()?)?.0),
         }
     }
 }
@@ -67,7 +68,8 @@ const INFLATED: usize = 2 << 20;
 /// The texts of a PNG file, by their keywords. Compressed ones that cannot be inflated are left out, and those that exceed, with the
 /// ones before, [`INFLATED`] bytes.
 pub(super) fn texts(source: &Source<'_>) -> Result<Vec<(String, String)>, String> {
-    let (_, reader) = png(tiff_source::reader(source))?;
+    let file = png_chunks::without_pixels(source, &[b"PLTE", b"tEXt", b"zTXt", b"iTXt"]);
+    let reader = png_reader(Cursor::new(&file))?;
     let info = reader.info();
     let mut all: Vec<(String, String)> = Vec::new();
     all.extend(info.uncompressed_latin1_text.iter().map(|text| (text.keyword.clone(), text.text.clone())));
@@ -92,6 +94,7 @@ pub(super) fn texts(source: &Source<'_>) -> Result<Vec<(String, String)>, String
 pub(super) enum Decoder<'a> {
     Png(Box<png::Reader<Cursor<&'a [u8]>>>),
     Jpeg(&'a [u8], ColorSpace),
+    GeneralJpeg(GeneralJpeg<'a>),
     Pnm(Plain<'a>),
     Bmp(Box<Bitmap<'a>>),
     Exr(Box<Exr<Cursor<&'a [u8]>>>),
@@ -101,7 +104,7 @@ impl<'a> Decoder<'a> {
     pub(super) fn of(kind: Kind, bytes: &'a [u8]) -> Result<(Header, Decoder<'a>), String> {
         Ok(match kind {
             Kind::Png => {
-                let (header, reader) = png(Cursor::new(bytes))?;
+                let (header, reader) = png(Cursor::new(bytes), &Source::of(bytes)?)?;
                 (header, Decoder::Png(Box::new(reader)))
             }
             Kind::Pnm => {
@@ -116,10 +119,7 @@ impl<'a> Decoder<'a> {
                 let (header, exr) = Exr::of(Cursor::new(bytes))?;
                 (header, Decoder::Exr(Box::new(exr)))
             }
-            _ => {
-                let (header, colours) = jpeg(bytes)?;
-                (header, Decoder::Jpeg(bytes, colours))
-            }
+            _ => jpeg(bytes)?,
         })
     }
 
@@ -138,6 +138,7 @@ impl<'a> Decoder<'a> {
                 let mut decoder = JpegDecoder::new_with_options(ZCursor::new(bytes), options);
                 decoder.decode_into(to).map_err(|e| e.to_string())
             }
+            Decoder::GeneralJpeg(jpeg) => jpeg.read(to),
             Decoder::Pnm(plain) => plain.read(header.shape, to),
             Decoder::Bmp(bitmap) => bitmap.read(to),
             Decoder::Exr(exr) => exr.read(header, to, workers),
@@ -150,12 +151,17 @@ pub(super) fn native(samples: &mut [u8]) {
     samples.as_chunks_mut().0.iter_mut().for_each(|sample| *sample = u16::from_be_bytes(*sample).to_ne_bytes());
 }
 
-/// The header of a PNG file. Samples of less than a byte and palettes become bytes.
-fn png<R: BufRead + Seek>(from: R) -> Result<(Header, png::Reader<R>), String> {
+/// A PNG file from its pixels on. Samples of less than a byte and palettes become bytes.
+fn png_reader<R: BufRead + Seek>(from: R) -> Result<png::Reader<R>, String> {
     let most = usize::try_from(MEMORY_LIMIT).unwrap_or(usize::MAX);
     let mut decoder = png::Decoder::new_with_limits(from, Limits { bytes: most });
     decoder.set_transformations(Transformations::EXPAND);
-    let reader = decoder.read_info().map_err(|e| e.to_string())?;
+    decoder.read_info().map_err(|e| e.to_string())
+}
+
+/// The header of a PNG file, which is read from `from`.
+fn png<R: BufRead + Seek>(from: R, source: &Source<'_>) -> Result<(Header, png::Reader<R>), String> {
+    let reader = png_reader(from)?;
     let channels = match reader.output_color_type().0 {
         ColorType::Grayscale => 1,
         ColorType::GrayscaleAlpha => 2,
@@ -171,33 +177,43 @@ fn png<R: BufRead + Seek>(from: R) -> Result<(Header, png::Reader<R>), String> {
     {
         return Err(format!("its palette has {} bytes: a colour has 3", palette.len()));
     }
-    let noted = info.exif_metadata.as_ref().and_then(|exif| Turned::of_exif(exif)).unwrap_or_default();
+    let noted = png_chunks::exif(source).and_then(|exif| Turned::of_exif(&exif)).unwrap_or_default();
     let profile = info.icc_profile.as_ref().map(|profile| profile.len());
     let header = Header { noted, profile, ..Header::new(info.width, info.height, channels, dtype)? };
     Ok((header, reader))
 }
 
-/// The header of a JPEG file, and the colours to decode it to.
-fn jpeg(bytes: &[u8]) -> Result<(Header, ColorSpace), String> {
-    let mut decoder = JpegDecoder::new_with_options(ZCursor::new(bytes), options());
-    decoder.decode_headers().map_err(|e| e.to_string())?;
-    let unread = "its header is incomplete";
-    let (width, height) = decoder.dimensions().ok_or(unread)?;
-    let (colours, channels) = match decoder.input_colorspace().ok_or(unread)? {
-        ColorSpace::Luma => (ColorSpace::Luma, 1),
-        ColorSpace::LumaA => (ColorSpace::LumaA, 2),
-        ColorSpace::RGBA => (ColorSpace::RGBA, 4),
-        _ => (ColorSpace::RGB, 3),
+/// The header of a JPEG file, and the decoder of its pixels.
+fn jpeg(bytes: &[u8]) -> Result<(Header, Decoder<'_>), String> {
+    let (height, width, channels, decoder) = if let Some(general) = GeneralJpeg::of(bytes) {
+        (general.height, general.width, general.channels(), Decoder::GeneralJpeg(general))
+    } else {
+        let mut decoder = JpegDecoder::new_with_options(ZCursor::new(bytes), options());
+        decoder.decode_headers().map_err(|e| e.to_string())?;
+        let unread = "its header is incomplete";
+        let (width, height) = decoder.dimensions().ok_or(unread)?;
+        let (colours, channels) = match decoder.input_colorspace().ok_or(unread)? {
+            ColorSpace::Luma => (ColorSpace::Luma, 1),
+            ColorSpace::LumaA => (ColorSpace::LumaA, 2),
+            ColorSpace::RGBA => (ColorSpace::RGBA, 4),
+            _ => (ColorSpace::RGB, 3),
+        };
+        (height, width, channels, Decoder::Jpeg(bytes, colours))
     };
-    let noted = decoder.exif().and_then(|exif| Turned::of_exif(exif)).unwrap_or_default();
-    let profile = decoder.icc_profile().map(|profile| profile.len());
+    let (noted, profile) = (metadata::jpeg_turned(bytes), metadata::jpeg_profile(bytes).map(|profile| profile.len()));
     // Sides have 16 bits.
     let header = Header::new(width as u32, height as u32, channels, DType::U8)?;
-    Ok((Header { noted, profile, ..header }, colours))
+    Ok((Header { noted, profile, ..header }, decoder))
 }
 
 /// The pixels of JPEG data, interleaved, in the colours that they are stored in.
 pub(super) fn jpeg_as_stored(bytes: &[u8]) -> Result<(Vec<u8>, Shape), String> {
+    if let Some(general) = GeneralJpeg::of(bytes) {
+        let shape = Shape::new(general.height, general.width, general.stored_channels());
+        let mut pixels = vec![0; shape.len()];
+        general.read_as_stored(&mut pixels)?;
+        return Ok((pixels, shape));
+    }
     let mut decoder = JpegDecoder::new_with_options(ZCursor::new(bytes), options());
     decoder.decode_headers().map_err(|e| e.to_string())?;
     let unread = "its header is incomplete";

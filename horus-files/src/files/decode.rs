@@ -1,9 +1,11 @@
 //! Decoding of files to pixels.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::fmt::Display;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{self, AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::Once;
 
 use super::bounds::{self, MEMORY_LIMIT, check_capacity, check_size};
 use super::codec::{Decoder, Header};
@@ -87,14 +89,35 @@ pub(super) fn no_page(page: usize, pages: usize) -> String {
 }
 
 /// Third-party decoders panic on some corrupt files (an index, an assertion). That is an error of
-/// the file, not of the program: only the result outlives the decoder. (A program built with `panic
-/// = "abort"` still ends.)
+/// the file, not of the program: only the result outlives the decoder, and the text of the panic is in
+/// the error, not on the standard error stream. (A program built with `panic = "abort"` still ends.)
+///
+/// The decoder runs on this thread: work that it passes to others is guarded there.
 pub(super) fn guarded<R>(decode: impl FnOnce() -> Result<R, String>) -> Result<R, String> {
+    thread_local! {
+        /// Panics of this thread are errors of a file.
+        static GUARDED: Cell<bool> = const { Cell::new(false) };
+    }
+    // The hook, of which a process has one, leaves all other panics to the one before.
+    static HOOK: Once = Once::new();
+    if !std::thread::panicking() {
+        HOOK.call_once(|| {
+            let before = panic::take_hook();
+            panic::set_hook(Box::new(move |panic| {
+                if !GUARDED.get() {
+                    before(panic);
+                }
+            }));
+        });
+    }
     let said = |panic: Box<dyn Any + Send>| match panic.downcast::<String>() {
         Ok(text) => *text,
         Err(panic) => panic.downcast::<&str>().map_or_else(|_| "no reason given".into(), |text| (*text).to_owned()),
     };
-    catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|panic| Err(format!("the decoder failed ({})", said(panic))))
+    let around = GUARDED.replace(true);
+    let decoded = catch_unwind(AssertUnwindSafe(decode));
+    GUARDED.set(around);
+    decoded.unwrap_or_else(|panic| Err(format!("the decoder failed ({})", said(panic))))
 }
 
 fn whole(kind: Kind, bytes: &[u8], options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
@@ -106,7 +129,7 @@ fn whole(kind: Kind, bytes: &[u8], options: &OpenOptions, means: Means<'_>) -> R
     check_size(h, w, options)?;
     let most = match &decoder {
         Decoder::Png(_) => bounds::png(bytes, w),
-        Decoder::Jpeg(..) => Some(bytes.len() as u64 * bounds::JPEG),
+        Decoder::Jpeg(..) | Decoder::GeneralJpeg(_) => Some(bytes.len() as u64 * bounds::JPEG),
         Decoder::Pnm(_) => bounds::pnm(bytes),
         Decoder::Bmp(_) => bounds::bmp(bytes),
         Decoder::Exr(exr) => Some(exr.most(bytes.len() as u64)),
@@ -119,6 +142,8 @@ fn whole(kind: Kind, bytes: &[u8], options: &OpenOptions, means: Means<'_>) -> R
     let beside = match &decoder {
         // The coefficients of all pixels, of progressive pictures.
         Decoder::Jpeg(..) => 2 * size,
+        // Coefficients, and samples, of all components.
+        Decoder::GeneralJpeg(jpeg) => 3 * size / jpeg.channels() as u64 * jpeg.stored_channels() as u64,
         Decoder::Exr(exr) => exr.beside(means.workers),
         _ => 0,
     };
@@ -176,6 +201,27 @@ fn checked<T: Pixel>(pixels: &[T], shape: Shape, means: Means<'_>) -> Result<Hos
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// In a process of its own, whose standard error stream shows no text of the panics of decoders, but of others.
+    #[test]
+    fn a_panic_of_a_decoder_is_not_printed() {
+        const CHILD: &str = "HORUS_TEST_OF_PANICS";
+        if std::env::var_os(CHILD).is_some() {
+            assert!(guarded(|| -> Result<(), String> { panic!("unheard") }).is_err());
+            let nested = guarded(|| -> Result<(), String> {
+                assert!(guarded(|| -> Result<(), String> { panic!("unheard") }).is_err());
+                panic!("unheard")
+            });
+            assert!(nested.is_err());
+            assert!(catch_unwind(|| panic!("of the program")).is_err());
+            return;
+        }
+        let name = "files::decode::tests::a_panic_of_a_decoder_is_not_printed";
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        let out = child.args(["--exact", name, "--nocapture"]).env(CHILD, "1").output().unwrap();
+        let told = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.success() && told.contains("of the program") && !told.contains("unheard"), "{told}");
+    }
 
     #[test]
     fn a_panic_of_a_decoder_is_an_error() {

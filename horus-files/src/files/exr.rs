@@ -16,6 +16,7 @@ use rayon::prelude::*;
 
 use super::bounds;
 use super::codec::Header;
+use super::decode::guarded;
 use super::notices::tell_once;
 use horus_base::dtype::DType;
 use horus_host::host::workers::Workers;
@@ -91,8 +92,8 @@ impl<R: BufRead + Seek> Exr<R> {
             tell_once(&told, || told.clone());
         }
         let decode = |chunk: Chunk| match chunk.layer_index {
-            0 => UncompressedBlock::decompress_chunk(chunk, &meta, false),
-            _ => Err(Error::Invalid("part of a block".into())),
+            0 => guarded(|| UncompressedBlock::decompress_chunk(chunk, &meta, false).map_err(cause)),
+            _ => Err(cause(Error::Invalid("part of a block".into()))),
         };
         let mut found = BTreeSet::new();
         loop {
@@ -101,8 +102,8 @@ impl<R: BufRead + Seek> Exr<R> {
             if some.is_empty() {
                 return Ok(());
             }
-            let blocks = workers.run(|| some.into_par_iter().map(decode).collect::<Result<Vec<_>, Error>>());
-            for block in blocks.map_err(cause)? {
+            let blocks = workers.run(|| some.into_par_iter().map(decode).collect::<Result<Vec<_>, String>>());
+            for block in blocks? {
                 let Vec2(x, y) = block.index.pixel_position;
                 if !whole(block.index.layer, block.index.level) || !found.insert((y, x)) {
                     return Err("a block is in the place of another".into());

@@ -6,7 +6,8 @@ use tiff::decoder::Decoder;
 use tiff::tags::Tag;
 
 use super::bounds::markers;
-use super::load::{Kind, Means};
+use super::load::{Kind, Means, Source};
+use super::png_chunks::{Chunk, chunks};
 use super::tiff_source::Reader;
 use super::{Allocate, Picture, notices, ome};
 use horus_base::dtype::Pixel;
@@ -250,49 +251,71 @@ pub(super) fn note_file(kind: Kind, bytes: &[u8]) {
     READ.fetch_or(said.into_iter().fold(0, |bits, said| bits | 1 << said as u8), Ordering::Relaxed);
 }
 
-/// Calls `each` with the name and the body of each chunk of a PNG file.
-fn chunks<'a>(bytes: &'a [u8], mut each: impl FnMut(&'a [u8; 4], &'a [u8])) {
-    const SIGNATURE: usize = 8;
-    // Length before and checksum after name and body.
-    const AROUND: usize = 12;
-    let mut rest = bytes.get(SIGNATURE..).unwrap_or_default();
-    while let Some(([length, name], after)) = rest.as_chunks().0.first_chunk::<2>().zip(rest.get(8..)) {
-        let length = u32::from_be_bytes(*length) as usize;
-        each(name, after.get(..length).unwrap_or_default());
-        rest = rest.get(length.saturating_add(AROUND)..).unwrap_or_default();
-    }
-}
-
 /// Metadata that the chunks of a PNG file hold.
 fn png_says(bytes: &[u8]) -> Vec<Said> {
-    let mut said = Vec::new();
-    chunks(bytes, |name, body| {
-        said.extend(match name {
-            b"pHYs" if body.last() == Some(&1) && ome::of_density(body).is_none() => Some(Said::Resolution),
-            b"tEXt" | b"zTXt" | b"iTXt" => Some(Said::Description),
-            b"eXIf" if is_more_than_turned(body) => Some(Said::Exif),
-            b"iCCP" => Some(Said::Profile),
-            _ => None,
-        });
-    });
-    said
+    let Ok(source) = Source::of(bytes) else { return Vec::new() };
+    let says = |chunk: Chunk| match &chunk.name {
+        b"pHYs" => {
+            let body = chunk.body(&source).unwrap_or_default();
+            (body.last() == Some(&1) && ome::of_density(&body).is_none()).then_some(Said::Resolution)
+        }
+        b"tEXt" | b"zTXt" | b"iTXt" => Some(Said::Description),
+        b"eXIf" => chunk.body(&source).is_some_and(|exif| is_more_than_turned(&exif)).then_some(Said::Exif),
+        b"iCCP" => Some(Said::Profile),
+        _ => None,
+    };
+    chunks(&source).filter_map(says).collect()
+}
+
+const APP0: u8 = 0xe0;
+const APP1: u8 = 0xe1;
+const APP2: u8 = 0xe2;
+const COMMENT: u8 = 0xfe;
+/// EXIF data in a JPEG file begins with this.
+const EXIF: &[u8] = b"Exif\0\0";
+/// A part of a colour profile in a JPEG file begins with this; its number and the number of parts follow.
+const PROFILE: &[u8] = b"ICC_PROFILE\0";
+
+/// The segments of a JPEG file before its pixels: their markers and bodies.
+fn segments(bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+    const SCAN: u8 = 0xda;
+    let bounded = |(marker, body): (u8, _)| {
+        let rest: &[u8] = body;
+        // The length, which counts itself, comes before.
+        let length = bytes[..bytes.len() - rest.len()].last_chunk().map_or(0, |two| u16::from_be_bytes(*two));
+        (marker, rest.get(..usize::from(length).saturating_sub(2)).unwrap_or(rest))
+    };
+    markers(bytes).take_while(|(marker, _)| *marker != SCAN).map(bounded)
+}
+
+/// How a JPEG file is turned.
+pub(super) fn jpeg_turned(bytes: &[u8]) -> Turned {
+    let exif = segments(bytes).find_map(|(marker, body)| body.strip_prefix(EXIF).filter(|_| marker == APP1));
+    exif.and_then(Turned::of_exif).unwrap_or_default()
+}
+
+/// The colour profile of a JPEG file, if none of its parts is missing.
+pub(super) fn jpeg_profile(bytes: &[u8]) -> Option<Vec<u8>> {
+    let part = |(marker, body): (u8, &'_ [u8])| {
+        let (head, part) = body.strip_prefix(PROFILE)?.split_first_chunk::<2>()?;
+        (marker == APP2).then(|| (*head, part.to_vec()))
+    };
+    let mut parts: Vec<([u8; 2], Vec<u8>)> = segments(bytes).filter_map(part).collect();
+    parts.sort_by_key(|([number, _], _)| *number);
+    let count = parts.len();
+    let whole = parts.iter().enumerate().all(|(i, (head, _))| head.map(usize::from) == [i + 1, count]);
+    (count > 0 && whole).then(|| parts.into_iter().flat_map(|(_, part)| part).collect())
 }
 
 /// What the segments of a JPEG file say.
 fn jpeg_says(bytes: &[u8]) -> Vec<Said> {
-    const APP0: u8 = 0xe0;
-    const APP1: u8 = 0xe1;
-    const APP2: u8 = 0xe2;
-    const COMMENT: u8 = 0xfe;
-    const SCAN: u8 = 0xda;
     // The unit of JFIF's density follows its version; without a unit it is the shape of a pixel.
     let unit = |body: &[u8]| body.get(7).is_some_and(|unit| *unit > 0);
-    let segments = markers(bytes).take_while(|(marker, _)| *marker != SCAN);
-    let said = segments.filter_map(|(marker, body)| match marker {
+    let said = segments(bytes).filter_map(|(marker, body)| match marker {
         APP0 if body.starts_with(b"JFIF\0") && unit(body) => Some(Said::Resolution),
-        APP1 if body.starts_with(b"Exif\0\0") && is_more_than_turned(&body[6..]) => Some(Said::Exif),
+        APP1 if body.strip_prefix(EXIF).is_some_and(is_more_than_turned) => Some(Said::Exif),
         APP1 if body.starts_with(b"http://ns.adobe.com/xap/") => Some(Said::Description),
-        APP2 if body.starts_with(b"ICC_PROFILE\0") => Some(Said::Profile),
+        APP2 if body.starts_with(PROFILE) => Some(Said::Profile),
         COMMENT => Some(Said::Description),
         _ => None,
     });
@@ -313,6 +336,8 @@ fn is_more_than_turned(exif: &[u8]) -> bool {
 pub(super) fn tell_dropped() {
     let read = READ.load(Ordering::Relaxed);
     let news = read & !TOLD.fetch_or(read, Ordering::Relaxed);
+    // Programs write descriptions of their own into most files: one alone is not worth a warning.
+    let news = if news == 1 << Said::Description as u8 { 0 } else { news };
     let names: Vec<&str> = Said::ALL.into_iter().filter(|s| news >> *s as u8 & 1 == 1).map(Said::name).collect();
     if !names.is_empty() {
         let names = names.join(", ");
@@ -328,7 +353,7 @@ mod tests {
 
     use image::{DynamicImage, GrayImage, ImageFormat};
 
-    use super::super::OpenOptions;
+    use super::super::{FileInfo, OpenOptions, PictureReader};
     use super::*;
 
     const SHAPE: (usize, usize) = (2, 3);
@@ -361,13 +386,19 @@ mod tests {
         bytes.into_inner()
     }
 
+    /// A PNG file with another chunk, before its pixels or behind them.
+    fn with_chunk(name: &[u8; 4], body: &[u8], behind: bool) -> Vec<u8> {
+        let mut bytes = stored(ImageFormat::Png, 1);
+        let mut chunk = Vec::new();
+        super::super::png::chunk(name, body, &mut chunk);
+        // After signature and header; before the end mark.
+        let at = if behind { bytes.len() - 12 } else { 33 };
+        bytes.splice(at..at, chunk);
+        bytes
+    }
+
     fn png(exif: &[u8]) -> Vec<u8> {
-        // After signature and header.
-        const AT: usize = 33;
-        let bytes = stored(ImageFormat::Png, 1);
-        let body = [&b"eXIf"[..], exif].concat();
-        let length = (exif.len() as u32).to_be_bytes();
-        [&bytes[..AT], &length, &body, &crc32fast::hash(&body).to_be_bytes(), &bytes[AT..]].concat()
+        with_chunk(b"eXIf", exif, false)
     }
 
     fn jpeg(exif: &[u8]) -> Vec<u8> {
@@ -414,9 +445,13 @@ mod tests {
     fn pictures_are_seen_as_they_are_meant() {
         for (number, (height, pixels)) in (1u16..).zip(SEEN) {
             let want = (height, pixels.to_vec());
-            for (name, bytes, scale) in
-                [("png", png(&exif(number)), 1), ("jpg", jpeg(&exif(number)), 8), ("tif", tiff(number), 1)]
-            {
+            let behind = with_chunk(b"eXIf", &exif(number), true);
+            for (name, bytes, scale) in [
+                ("png", png(&exif(number)), 1),
+                ("png, behind the pixels", behind, 1),
+                ("jpg", jpeg(&exif(number)), 8),
+                ("tif", tiff(number), 1),
+            ] {
                 assert_eq!(seen(&bytes, Orientation::Apply, scale), want, "{name}, orientation {number}");
                 assert_eq!(seen(&bytes, Orientation::Keep, scale), (2, STORED.to_vec()), "{name}, kept");
             }
@@ -425,12 +460,7 @@ mod tests {
 
     #[test]
     fn what_files_say_beside_their_pixels_is_found() {
-        let chunk = |name: &[u8], body: &[u8]| {
-            let bytes = stored(ImageFormat::Png, 1);
-            let named = [name, body].concat();
-            let length = (body.len() as u32).to_be_bytes();
-            png_says(&[&bytes[..33], &length, &named, &crc32fast::hash(&named).to_be_bytes(), &bytes[33..]].concat())
-        };
+        let chunk = |name: &[u8; 4], body: &[u8]| png_says(&with_chunk(name, body, name == b"tEXt"));
         let camera = [&b"II*\0\x08\0\0\0\x01\0\x0f\x01"[..], &[2, 0, 4, 0, 0, 0], b"Ours\0\0\0\0"].concat();
         let metres = [&[0, 0, 11, 19, 0, 0, 11, 19][..], &[1]].concat();
         assert_eq!(chunk(b"pHYs", &metres), [Said::Resolution]);
@@ -454,6 +484,28 @@ mod tests {
             let (png, jpeg) = (png(&camera), jpeg(&camera));
             let _ends = (png_says(&png[..cut]), jpeg_says(&jpeg[..cut]));
         }
+    }
+
+    /// The EXIF data and the texts of a PNG file may be anywhere; its density, only before the pixels.
+    #[test]
+    fn chunks_behind_the_pixels_are_found_before_the_pixels_are_read() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let put = |bytes: &[u8]| std::fs::write(file.path(), bytes).unwrap();
+        put(&with_chunk(b"eXIf", &exif(6), true));
+        let options = OpenOptions::default();
+        assert_eq!(PictureReader::open(file.path(), &options).unwrap().shape(), Shape::new(3, 2, 1));
+        put(&with_chunk(b"tEXt", b"Author\0somebody", true));
+        let texts = FileInfo::tags(file.path(), &options).unwrap();
+        assert_eq!(texts, [("Author".to_owned(), "somebody".to_owned())]);
+        // A pixel of 2 by 1 micrometres, whose sides change places.
+        let metres = [&500_000u32.to_be_bytes()[..], &1_000_000u32.to_be_bytes(), &[1]].concat();
+        let mut turned = with_chunk(b"pHYs", &metres, false);
+        let size = |bytes: &[u8]| Picture::read(bytes, &options).unwrap().metadata().pixel;
+        assert!(size(&turned).is_some());
+        let exif = with_chunk(b"eXIf", &exif(6), true);
+        let whole = stored(ImageFormat::Png, 1).len();
+        turned.splice(turned.len() - 12.., exif[whole - 12..].iter().copied());
+        assert_eq!(size(&turned), None);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! | format | read | write |
 //! | --- | --- | --- |
 //! | PNG | 8 and 16 bit, 1 to 4 channels | 8 and 16 bit, 1 to 4 channels |
-//! | JPEG | 8 bit, grey and colour | 8 bit, grey and colour, of any quality |
+//! | JPEG | 8 bit, grey and colour; sequential or progressive, in any scans and with any sampling factors | 8 bit, grey and colour, of any quality |
 //! | TIFF | unsigned integers of 1 to 16 and 32 bit, signed ones of 8, 16 and 32, floats of 16, 32 and 64; any number of channels; grey of which 0 is white, inks, YCbCr as JPEG data, indices of colours; any page and any of its smaller copies, or all pages as a volume; chunky and planar, in strips or tiles, of which any may be left out; compressed by LZW, deflate, PackBits, Zstandard, JPEG, CCITT group 4 | signed and unsigned 8-, 16- and 32-bit integers, 32-bit and 64-bit floats; up to 65535 channels (3 and 4 are colours, other numbers bands, all with or without alpha); a page for each level, in one size or several; in strips or tiles, also compressed by deflate or Zstandard |
 //! | PNM | 8 and 16 bit | 8 and 16 bit, grey (`pgm`) and colour (`ppm`) |
 //! | BMP | 8 bit | 8 bit; 1, 3 or 4 channels |
@@ -16,7 +16,7 @@
 //!
 //! | | read | written |
 //! | --- | --- | --- |
-//! | orientation (EXIF in JPEG and PNG, TIFF) | applied, or kept with [`Orientation::Keep`] | none: rows stay as they are |
+//! | orientation (EXIF in JPEG and PNG, there also behind the pixels, TIFF) | applied, or kept with [`Orientation::Keep`] | none: rows stay as they are |
 //! | alpha | the last channel, where the file says so (`AnyImage::alpha`): `ExtraSamples` of TIFF, the type of PNG and PAM, a mask of BMP, `A` of OpenEXR; premultiplied colours, as OpenEXR files have and TIFF files may declare, are taken unchanged, of TIFF with a warning | TIFF: an image's alpha is declared, other channels beyond colours are unspecified; PNG, BMP: the last of 2 or 4 channels |
 //! | colour profile (ICC) | not applied: samples are taken as stored, which is logged | none |
 //! | gamma, primaries (PNG) | not applied | none |
@@ -25,7 +25,7 @@
 //! | colour table | of PNG and BMP resolved, colours that are missing black; of TIFF, where it has a colour for each value, an attribute of the image, whose pixels are indices | in TIFF and PNG files of indices that were only picked |
 //! | smaller copies (TIFF) | [`OpenOptions::level`] | [`SaveOptions::sizes`], [`SaveOptions::resampling`] |
 //! | axes of pages (OME-XML; descriptions of ImageJ, tifffile, MetaMorph and Zeiss), names of channels (OME-XML) | with [`OpenOptions::volume`]: levels, channels, and the time that the page selects; channels also without, of one level and time | in OME-XML |
-//! | other resolutions (JPEG, TIFF), description (TIFF) | dropped, with a warning when a picture is saved | none |
+//! | other resolutions (JPEG, TIFF), description, EXIF | dropped, with a warning when a picture is saved, except for a description alone | none |
 //! | georeference (TIFF) | an attribute of the image | kept |
 //!
 //! PNG and JPEG files are written by all threads in bands of rows, with bytes that depend only on
@@ -39,7 +39,8 @@
 //! cuts rows into bands that depend only on the picture; `cpu/scanlines.rs` of `horus-cpu` filters
 //! them, once for each instruction set, `png/deflate.rs` encodes them. A file that is being written
 //! has no name until it is complete (`replace.rs`, `O_TMPFILE` on Linux), so a killed process leaves
-//! nothing; where the file system does not support that, it has a temporary name.
+//! nothing; where the file system does not support that, it has a temporary name. Only where a folder takes
+//! no new file is the old one overwritten, by a complete temporary file.
 
 mod alpha;
 mod aside;
@@ -52,6 +53,7 @@ mod decode;
 mod draft;
 mod encode;
 mod exr;
+mod general_jpeg;
 mod georeference;
 mod info;
 mod interleave;
@@ -66,6 +68,7 @@ mod options;
 mod output;
 mod picture;
 mod png;
+mod png_chunks;
 mod pnm;
 mod raster;
 mod read_npy;

@@ -8,6 +8,7 @@ use tiff::tags::Tag as TiffTag;
 use super::load::{Kind, Source};
 use super::metadata::{Said, Turned};
 use super::stack::{self, By, MOST_PLANES, Stack, here};
+use super::png_chunks::{chunks, exif};
 use super::tiff_directory::Entry;
 use super::tiff_source::{Reader, decoder_at};
 use super::{OpenOptions, decode, metadata, read_tiff};
@@ -143,32 +144,10 @@ fn apart(page: [usize; 2], copy: [usize; 2]) -> [f64; 2] {
 
 /// The size of pixels that the chunks of a PNG file tell which come before its pixels.
 fn of_png(source: &Source<'_>) -> Option<PixelSize> {
-    const SIGNATURE: u64 = 8;
-    // Length before and checksum after name and body.
-    const AROUND: u64 = 12;
-    /// More chunks than files have before their pixels.
-    const MOST: usize = 1 << 12;
-    /// A body that is longer is no orientation.
-    const LONGEST: u32 = 1 << 16;
-    let (mut size, mut turned, mut at) = (None, false, SIGNATURE);
-    for _ in 0..MOST {
-        let mut head = [0; 8];
-        source.read_at(at, &mut head).ok()?;
-        let [a, b, c, d, name @ ..] = head;
-        let length = u32::from_be_bytes([a, b, c, d]);
-        let body = || {
-            let mut body = vec![0; length.min(LONGEST) as usize];
-            source.read_at(at + head.len() as u64, &mut body).ok().map(|()| body)
-        };
-        match &name {
-            b"pHYs" => size = of_density(&body()?),
-            b"eXIf" => turned = Turned::of_exif(&body()?).is_some_and(|turned| turned != Turned::No),
-            b"IDAT" => break,
-            _ => {}
-        }
-        at += u64::from(length) + AROUND;
-    }
-    size.filter(|_| !turned)
+    let mut before = chunks(source).take_while(|chunk| &chunk.name != b"IDAT");
+    let size = before.find(|chunk| &chunk.name == b"pHYs").and_then(|chunk| of_density(&chunk.body(source)?));
+    let turned = || exif(source).and_then(|exif| Turned::of_exif(&exif)).is_some_and(|turned| turned != Turned::No);
+    size.filter(|_| !turned())
 }
 
 /// The size of pixels by the density of a PNG file, in pixels per metre. Whole dots per inch are for print, unless

@@ -97,7 +97,7 @@ fn encode(to: &mut dyn Write, picture: &Picture<'_>, beside: &Beside, workers: &
 }
 
 /// Appends a chunk.
-fn chunk(kind: &[u8; 4], data: &[u8], to: &mut Vec<u8>) {
+pub(super) fn chunk(kind: &[u8; 4], data: &[u8], to: &mut Vec<u8>) {
     to.extend_from_slice(&(data.len() as u32).to_be_bytes());
     let start = to.len();
     to.extend_from_slice(kind);

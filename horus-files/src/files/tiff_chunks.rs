@@ -8,6 +8,7 @@ use tiff::decoder::{ChunkType, Decoder};
 use tiff::tags::Tag;
 
 use super::count::Count;
+use super::decode::guarded;
 use super::interleave::split;
 use super::load::Source;
 use super::raster::Order;
@@ -115,7 +116,7 @@ impl Chunks<'_> {
     /// Decodes a region, which lies inside, into planes without gaps; of pixels that lie `behind` so many bytes after those of
     /// the page.
     pub(super) fn read(&self, behind: u64, region: Region, to: &mut [u8], workers: &Workers) -> Result<(), String> {
-        workers.each(self.cells(region, to), |scratch, cell| self.cell(behind, cell, scratch))
+        workers.each(self.cells(region, to), |scratch, cell| guarded(|| self.cell(behind, cell, scratch)))
     }
 
     /// Fails if the file lacks bytes of a region; see [`Chunks::read`].
