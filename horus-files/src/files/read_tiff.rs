@@ -18,7 +18,7 @@ use super::tiff_chunks::{Chunks, Places, Stored};
 use super::tiff_coding::Coding;
 use super::tiff_directory::NODATA;
 use super::tiff_samples::{Colours, Samples};
-use super::tiff_source::{Reader, are_indices, decoder_at, limits, reader};
+use super::tiff_source::{Reader, are_indices, decoder_at, directory_of, limits, reader};
 use super::{OpenOptions, Picture, metadata, region_of};
 use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel};
@@ -260,7 +260,7 @@ impl Directories {
         let mut pages: Vec<Vec<Listed>> = Vec::new();
         let mut seen = HashSet::new();
         while let Some(pointer) = next.filter(|p| seen.insert(*p) && seen.len() <= MOST_PAGES) {
-            let directory = match file.read_directory(pointer) {
+            let directory = match directory_of(&mut file, pointer) {
                 Ok(directory) => directory,
                 // An unreadable one counts, but those after it cannot be found.
                 Err(_) if !pages.is_empty() => {
@@ -280,7 +280,7 @@ impl Directories {
                 _ => pages.push(vec![here]),
             }
             for child in children.into_iter().map(IfdPointer).filter(|p| seen.insert(*p)).collect::<Vec<_>>() {
-                if let Ok(directory) = file.read_directory(child)
+                if let Ok(directory) = directory_of(&mut file, child)
                     && let Some(page) = pages.last_mut()
                 {
                     page.push(Listed::of(&mut file, child, &directory));
