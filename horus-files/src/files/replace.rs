@@ -1,7 +1,9 @@
-//! Atomic replacement of files: a file is complete or not there.
+//! Atomic replacement of files: a file is complete or not there. Only a file in a folder that takes no other is
+//! overwritten, when its new contents are complete.
 
+use std::env::temp_dir;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, ErrorKind, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
@@ -29,37 +31,75 @@ pub(super) struct Begun {
 }
 
 impl Begun {
-    /// A new file in the directory of `path`.
+    /// A new file in the directory of `path`; of temporary files, if only the file at `path` can be written.
     pub(super) fn at(path: &Path) -> Result<Begun, String> {
         let folder = folder(path);
-        let failed = |e| format!("cannot create a file in {}: {}", folder.display(), cause(e));
+        let created = |folder: &Path, e| format!("cannot create a file in {}: {}", folder.display(), cause(e));
         let new = match nameless::file(folder) {
             Some(file) => New::Nameless(file),
-            None => New::Named(named(folder).map_err(failed)?),
+            None => match named(folder) {
+                Ok(file) => New::Named(file),
+                Err(e) if is_refused(&e) && is_writable(path).is_ok_and(|exists| exists) => {
+                    New::Elsewhere(tempfile::tempfile().map_err(|e| created(&temp_dir(), e))?)
+                }
+                Err(e) => return Err(created(folder, e)),
+            },
         };
         Ok(Begun { path: path.to_owned(), new })
     }
 
     pub(super) fn file(&self) -> &File {
         match &self.new {
-            New::Nameless(file) => file,
+            New::Nameless(file) | New::Elsewhere(file) => file,
             New::Named(file) => file.as_file(),
         }
     }
 
-    /// Moves it into place.
+    /// Moves it into place, or overwrites the file there if its folder does not permit that.
     pub(super) fn put(self) -> Result<(), String> {
         let put = || {
-            if let Ok(old) = fs::metadata(&self.path) {
-                inherit(self.file(), &old)?;
-            }
-            match self.new {
-                New::Nameless(file) => nameless::put(file, &self.path),
-                New::Named(file) => file.persist(&self.path).map(drop).map_err(|e| e.error),
+            let mut file = self.file().try_clone()?;
+            let moved = match self.new {
+                New::Elsewhere(_) => return overwrite(&mut file, &self.path),
+                New::Nameless(_) | New::Named(_) => {
+                    if let Ok(old) = fs::metadata(&self.path) {
+                        inherit(&file, &old)?;
+                    }
+                    match self.new {
+                        New::Named(file) => file.persist(&self.path).map(drop).map_err(|e| e.error),
+                        New::Nameless(file) | New::Elsewhere(file) => nameless::put(file, &self.path),
+                    }
+                }
+            };
+            match moved {
+                // Files of others in a folder for all (`/tmp`) cannot be replaced.
+                Err(e) if is_refused(&e) && self.path.exists() => overwrite(&mut file, &self.path),
+                moved => moved,
             }
         };
         put().map_err(cause)
     }
+}
+
+/// True if the user may not create or replace files in a folder.
+pub(super) fn is_refused(e: &io::Error) -> bool {
+    matches!(e.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
+}
+
+/// Checks that the file at a path could be opened for writing; `false` if there is none.
+pub(super) fn is_writable(path: &Path) -> io::Result<bool> {
+    match File::options().write(true).open(path) {
+        Ok(_) => Ok(true),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+        Err(e) => Err(e),
+    }
+}
+
+/// Writes the contents of a file in place of those of the file at a path.
+fn overwrite(from: &mut File, path: &Path) -> io::Result<()> {
+    from.rewind()?;
+    let mut to = File::options().write(true).truncate(true).open(path)?;
+    io::copy(from, &mut to).map(drop)
 }
 
 /// A file that is not in place yet.
@@ -68,6 +108,8 @@ enum New {
     /// Removed with the process, however that ends.
     Nameless(File),
     Named(NamedTempFile),
+    /// Among temporary files, without a name.
+    Elsewhere(File),
 }
 
 /// A new file under a temporary name.
@@ -206,4 +248,87 @@ fn inherit(new: &File, old: &fs::Metadata) -> io::Result<()> {
 #[cfg(not(unix))]
 fn inherit(new: &File, old: &fs::Metadata) -> io::Result<()> {
     new.set_permissions(old.permissions())
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use rustix::process::{Gid, Uid, geteuid};
+    use rustix::thread::{set_thread_res_gid, set_thread_res_uid};
+
+    use super::super::Target;
+    use super::*;
+
+    /// Runs `work` on a thread of a user to whom the modes of files apply, as they do not to root.
+    fn as_user<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+        let nobody = || {
+            if geteuid().is_root() {
+                let (uid, gid) = (Uid::from_raw(65_534), Gid::from_raw(65_534));
+                set_thread_res_gid(gid, gid, gid).unwrap();
+                set_thread_res_uid(uid, uid, uid).unwrap();
+            }
+            work()
+        };
+        std::thread::scope(|scope| scope.spawn(nobody).join().unwrap())
+    }
+
+    fn set_mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn save(path: &Path, text: &str) -> Result<(), String> {
+        Target::new(path)?.fill(|to| to.write_all(text.as_bytes()).map_err(cause))
+    }
+
+    #[test]
+    fn modes_of_files_are_respected() {
+        let folder = tempfile::tempdir().unwrap();
+        let (locked, open) = (folder.path().join("locked"), folder.path().join("open"));
+        for path in [&locked, &open] {
+            fs::write(path, "the old text").unwrap();
+        }
+        set_mode(&locked, 0o444);
+        set_mode(&open, 0o666);
+        // A folder in which files can be created: one that cannot be written is an error nevertheless.
+        set_mode(folder.path(), 0o777);
+        let told = as_user(|| save(&locked, "new").unwrap_err());
+        assert!(told.contains("Permission denied"), "{told}");
+        as_user(|| save(&open, "new")).unwrap();
+        // A folder in which none can be created: a file is overwritten when its contents are complete.
+        set_mode(folder.path(), 0o555);
+        let told = as_user(|| save(&locked, "new").unwrap_err());
+        assert!(told.contains("Permission denied"), "{told}");
+        let failed = as_user(|| {
+            Target::new(&open)?.fill(|to| to.write_all(b"half").map_err(cause).and(Err("it failed".into())))
+        });
+        assert_eq!((failed, fs::read(&open).unwrap()), (Err("it failed".into()), b"new".to_vec()));
+        as_user(|| save(&open, "short")).unwrap();
+        assert_eq!(fs::read(&open).unwrap(), b"short");
+        let begun = as_user(|| {
+            let begun = Target::new(&open)?.begin()?;
+            begun.file().write_all(b"in parts").map_err(cause)?;
+            begun.put()
+        });
+        assert_eq!((begun, fs::read(&open).unwrap()), (Ok(()), b"in parts".to_vec()));
+        let told = as_user(|| save(&folder.path().join("none"), "new").unwrap_err());
+        assert!(told.starts_with("cannot create a file in "), "{told}");
+        set_mode(folder.path(), 0o700);
+        assert_eq!(
+            (fs::read(&locked).unwrap(), fs::read_dir(folder.path()).unwrap().count()),
+            (b"the old text".to_vec(), 2)
+        );
+    }
+
+    /// In a folder such as `/tmp`, where only the owner of a file may replace it.
+    #[test]
+    fn files_of_others_are_overwritten_where_they_cannot_be_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::write(&path, "the old text").unwrap();
+        set_mode(&path, 0o666);
+        set_mode(folder.path(), 0o1777);
+        as_user(|| save(&path, "new")).unwrap();
+        assert_eq!((fs::read(&path).unwrap(), fs::read_dir(folder.path()).unwrap().count()), (b"new".to_vec(), 1));
+    }
 }

@@ -1,4 +1,4 @@
-//! The target of a save: never a partial file, never in place of a device.
+//! The target of a save: a complete file, never in place of a device.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Cursor, Seek, Write};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::{SpooledTempFile, spooled_tempfile};
 
-use super::replace::{Begun, replace};
+use super::replace::{Begun, is_writable, replace};
 
 /// The output of an encoder, on any thread.
 pub trait Sink: Write + Seek + Send {
@@ -72,7 +72,12 @@ pub(super) fn reserve(file: &File, bytes: u64) -> Result<(), String> {
 /// without unnamed files it has a temporary name, `.horus-*`, which remains only if the process is
 /// killed.) The new file keeps the mode of the old one and, where the system permits, its owner and
 /// group. Being a new file, it has one name: other hard links to the old file keep the old
-/// contents. Symbolic links are followed.
+/// contents. Symbolic links are followed. An existing file that could not be opened for writing is
+/// an error.
+///
+/// In a folder where the user may not create or replace files, an existing file that can be written is
+/// overwritten instead, when the new contents are complete, in a temporary file. Only then can a
+/// failure (a full disk) or a sudden end of the process leave a part of them.
 ///
 /// An existing file other than a regular one is never replaced: to a character device or a pipe
 /// (`/dev/null`, `/dev/stdout`, a FIFO, which waits for a reader) the bytes are written when they
@@ -110,10 +115,9 @@ impl Target {
         let (path, kind) = resolve(path)?;
         super::metadata::tell_dropped();
         if kind == Kind::Regular {
-            // An unnamed file, so that a killed process leaves nothing behind.
-            let folder = folder(&path);
-            let made = tempfile::tempfile_in(folder);
-            made.map_err(|e| format!("cannot create a file in {}: {}", folder.display(), cause(e)))?;
+            is_writable(&path).map_err(cause)?;
+            // Removed at once.
+            Begun::at(&path)?;
         }
         Ok(Target { path, kind })
     }

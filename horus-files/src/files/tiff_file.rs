@@ -10,6 +10,7 @@ use tiff::tags::Tag;
 use super::compression::Compression;
 use super::count::FileTraffic;
 use super::output::{Output, Shared};
+use super::replace::is_refused;
 use super::target::{Sink, cause, folder};
 use super::tiff_directory::{Directory, Entry, directories, header};
 use super::tiff_tiles::Tiles;
@@ -141,7 +142,10 @@ impl TiffFile {
             return Ok(());
         }
         for size in &mut self.sizes {
-            self.aside.push(tempfile::tempfile_in(folder(path)).map_err(cause)?);
+            let aside = tempfile::tempfile_in(folder(path));
+            // As the file itself, where its folder takes no other.
+            let aside = aside.or_else(|e| if is_refused(&e) { tempfile::tempfile() } else { Err(e) });
+            self.aside.push(aside.map_err(cause)?);
             size.begin(0);
         }
         Ok(())
