@@ -1,8 +1,10 @@
 //! Distribution of log messages over ranks.
 
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use env_logger::Logger;
+use horus::core::warning::plain;
 use log::{Level, LevelFilter, Log, Metadata, Record};
 
 /// `true` if another rank logs the messages common to all ranks.
@@ -14,6 +16,16 @@ struct Speaker(Logger);
 fn is_own(metadata: &Metadata<'_>) -> bool {
     const FILES: [&str; 3] = ["horus_files", "horus_core::io", "horus_core::series"];
     metadata.level() == Level::Error || FILES.iter().any(|module| metadata.target().starts_with(module))
+}
+
+/// Writes a message: for users a warning or an error, for developers one of a module.
+fn written(to: &mut impl Write, record: &Record<'_>) -> io::Result<()> {
+    let text = plain(&record.args().to_string());
+    match record.level() {
+        Level::Error => writeln!(to, "error: {text}"),
+        Level::Warn => writeln!(to, "warning: {text}"),
+        level => writeln!(to, "[{level} {}] {text}", record.target()),
+    }
 }
 
 impl Log for Speaker {
@@ -33,8 +45,12 @@ impl Log for Speaker {
 }
 
 /// Logs to stderr from this level on, or as `RUST_LOG` specifies.
-pub(crate) fn begin(level: LevelFilter) {
-    let logger = env_logger::Builder::new().filter_level(level).parse_default_env().build();
+pub fn begin(level: LevelFilter) {
+    let logger = env_logger::Builder::new()
+        .filter_level(level)
+        .format(|to, record| written(to, record))
+        .parse_default_env()
+        .build();
     let most = logger.filter();
     // A process that runs a second job already has a logger.
     if log::set_boxed_logger(Box::new(Speaker(logger))).is_ok() {
@@ -50,6 +66,20 @@ pub(super) fn leave_to_the_first() {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn users_read_warnings_without_the_names_of_modules() {
+        let line = |level| {
+            let mut to = Vec::new();
+            let mut record = Record::builder();
+            record.level(level).target("horus_files::files");
+            written(&mut to, &record.args(format_args!("a.png: {}", "\x1b[2J")).build()).unwrap();
+            String::from_utf8(to).unwrap()
+        };
+        assert_eq!(line(Level::Warn), "warning: a.png: \\u{1b}[2J\n");
+        assert_eq!(line(Level::Error), "error: a.png: \\u{1b}[2J\n");
+        assert_eq!(line(Level::Info), "[INFO horus_files::files] a.png: \\u{1b}[2J\n");
+    }
 
     #[test]
     fn ranks_speak_of_failures_and_of_their_own_files() {

@@ -56,7 +56,7 @@ use crate::progress::Bar;
 use crate::report::Printer;
 
 pub use inputs::{Pair, STANDARD, outputs, pictures};
-pub(crate) use log::begin as log_from;
+pub use log::begin as log_from;
 pub(crate) use options::{AUTO, level};
 pub use options::{Comparison, Options};
 pub use response::{Product, Response};

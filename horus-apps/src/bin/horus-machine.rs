@@ -61,7 +61,7 @@ fn run(options: &Options) -> Result<()> {
 }
 
 fn main() -> ExitCode {
-    env_logger::init_from_env(env_logger::Env::default().default_filter_or("warn"));
+    horus_apps::batch::log_from(log::LevelFilter::Warn);
     match run(&Options::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
