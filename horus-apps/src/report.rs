@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use horus::core::device::Compilation;
+use horus::core::host::streams::stdout_was_closed;
 use horus::core::plan::Parts;
 use horus::prelude::*;
 
@@ -81,6 +82,11 @@ impl Printer {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.as_ref().map_or(Ok(()), |e| Err(format!("cannot print to stdout: {e}")))
     }
+}
+
+/// Fails if results that are printed would be lost.
+pub(crate) fn stdout_is_open() -> Result<(), String> {
+    if stdout_was_closed() { Err("cannot print to stdout: it is closed".into()) } else { Ok(()) }
 }
 
 /// The summary of a run, in a few lines.

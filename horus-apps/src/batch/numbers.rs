@@ -13,7 +13,7 @@ use super::series::{apart, pack, told, unpack};
 use super::single::read;
 use super::{End, Job, Pair, Records, STANDARD, ends, pictures, printed, session, stores};
 use crate::progress::SeriesBar;
-use crate::report::Printer;
+use crate::report::{Printer, stdout_is_open};
 
 /// The outcome of the pictures so far.
 struct Tally<'a> {
@@ -80,6 +80,8 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], comm: &Arc<dyn Communicator>) -
         Err(message) => return Ok(End::Usage(message)),
     };
     apart(options, &pictures, &**comm)?;
+    let open = on_first(&**comm, "opening stdout", || stdout_is_open().map(|()| Vec::new()))?;
+    open.map_err(Error::Config)?;
     let printer = Arc::new(Printer::default());
     let session = session(options, job.steps_per_pixel, comm, None, &printer)?;
     let records = Records::of(&session, options)?;

@@ -39,6 +39,7 @@ use self::chain::{Chain, Files, Outcome};
 use self::line::Args;
 use self::value::Current;
 use crate::batch::{self, Job, RunFiles};
+use crate::report::stdout_is_open;
 
 pub use help::page;
 
@@ -91,6 +92,10 @@ fn told_with(text: Result<String, String>, status: u8, unprinted: u8) -> ExitCod
     match text {
         Ok(text) => {
             if first {
+                if let Err(e) = stdout_is_open() {
+                    horus::core::warning::print(format_args!("error: {e}"));
+                    return ExitCode::from(unprinted);
+                }
                 let mut out = std::io::stdout();
                 let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
                 // A closed pipe means that the reader has read enough.

@@ -90,3 +90,41 @@ fn a_picture_goes_through_pipes() {
     assert!(got == fs::read(dir.join("o.png")).unwrap());
     assert_eq!(text(&piped(&["-", "max", "7", "min"])), "-\t7\n");
 }
+
+/// The standard library opens the null device in the place of a closed standard output.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_closed_standard_output_is_an_error() {
+    let dir = pictures();
+    let closed = |words: &[&str]| {
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", "exec \"$@\" >&-", "sh", env!("CARGO_BIN_EXE_horus")]).args(words);
+        let out = shell.env_remove("RUST_LOG").current_dir(dir.path()).output().unwrap();
+        (out.status.code(), text(&out.stderr))
+    };
+    let (status, told) = closed(&["grey.png", "-", "gauss", "1", "--format", "png"]);
+    assert!(status == Some(1) && told.contains("it is closed") && !told.contains("wrote"), "{status:?} {told}");
+    for words in [&["grey.png", "mean"][..], &["info", "grey.png"], &["--version"]] {
+        let (status, told) = closed(words);
+        let cause = "cannot print to stdout: it is closed";
+        assert!(status.is_some_and(|status| status > 0) && told.contains(cause), "{words:?}: {status:?} {told}");
+    }
+    // A file is written, and only the summary is lost.
+    assert_eq!(closed(&["grey.png", "out.png", "gauss", "1"]), (Some(0), String::new()));
+    assert!(dir.path().join("out.png").exists());
+    // The null device is not closed.
+    let null = command(&["grey.png", "mean"]).current_dir(dir.path()).stdout(Stdio::null()).status().unwrap();
+    assert!(null.success());
+}
+
+#[test]
+fn warnings_are_lines_for_users() {
+    let dir = pictures();
+    let session = session();
+    let image = Image::from_fn(&session, 1, 8, |_, x| if x == 7 { 3000u16 } else { 0 });
+    image.save(dir.path().join("wide.png")).unwrap();
+    let out = quiet(dir.path(), &["wide.png", "out.jpg", "gauss", "0.5", "--depth", "8", "--scaling", "none"]);
+    let told = text(&out.stderr);
+    assert!(out.status.success() && !told.is_empty(), "{told}");
+    assert!(told.lines().all(|line| line.starts_with("warning: ")), "{told}");
+}

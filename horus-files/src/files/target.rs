@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use tempfile::{SpooledTempFile, spooled_tempfile};
 
 use super::replace::{Begun, is_writable, replace};
+#[cfg(unix)]
+use horus_host::host::streams::stdout_was_closed;
 
 /// The output of an encoder, on any thread.
 pub trait Sink: Write + Seek + Send {
@@ -113,6 +115,10 @@ impl Target {
     /// A message, if the file cannot be written.
     pub fn new(path: &Path) -> Result<Target, String> {
         let (path, kind) = resolve(path)?;
+        #[cfg(unix)]
+        if kind == Kind::Standard(Standard::Output) && stdout_was_closed() {
+            return Err("it is closed".into());
+        }
         super::metadata::tell_dropped();
         if kind == Kind::Regular {
             is_writable(&path).map_err(cause)?;

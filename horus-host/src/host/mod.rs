@@ -6,6 +6,7 @@ pub mod fork;
 pub(crate) mod pages;
 pub mod spare;
 pub mod stores;
+pub mod streams;
 pub mod workers;
 
 /// Bytes to copy: `rows` runs of `bytes` each.

@@ -1,0 +1,29 @@
+//! The standard output of the process, as it was started.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Returns `true` if the process was started with a closed standard output (`>&-`). The standard library opens the null
+/// device in its place before `main`, where what is written is lost without an error. (Known on Linux only.)
+pub fn stdout_was_closed() -> bool {
+    CLOSED.load(Ordering::Relaxed)
+}
+
+/// Runs before `main`.
+#[cfg(target_os = "linux")]
+mod start {
+    use super::{CLOSED, Ordering};
+
+    extern "C" fn look() {
+        // SAFETY: it reads a flag of a descriptor, which need not be open.
+        let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
+        CLOSED.store(flags == -1, Ordering::Relaxed);
+    }
+
+    // SAFETY: the section holds pointers to functions that the loader calls; this one needs nothing that the standard
+    // library initialises.
+    #[used]
+    #[unsafe(link_section = ".init_array")]
+    static LOOK: extern "C" fn() = look;
+}
