@@ -38,11 +38,21 @@ impl PixelSize {
     #[must_use]
     pub fn seen(&self, placed: &Placed) -> Option<PixelSize> {
         let [[xx, xy, _], [yx, yy, _]] = placed.rows();
-        let column = [xx * self.columns, yx * self.rows];
-        let row = [xy * self.columns, yy * self.rows];
-        let [columns, rows] = [column, row].map(|[x, y]| x.hypot(y));
-        let skewed = (column[0] * row[0] + column[1] * row[1]).abs() > 1e-6 * rows * columns;
-        PixelSize::of([self.levels, Some(rows), Some(columns)]).filter(|_| !skewed)
+        let size = self.across([[1.0, 0.0, 0.0], [0.0, yy, yx], [0.0, xy, xx]])?;
+        Some(PixelSize { levels: self.levels, ..size })
+    }
+
+    /// The size of pixels of which a level, a row and a column is so many levels, rows and columns of these; `None` if
+    /// they are not perpendicular to each other.
+    #[must_use]
+    pub fn across(&self, [z, y, x]: [[f64; 3]; 3]) -> Option<PixelSize> {
+        let step = |k: usize| [z[k] * self.sides()[0], y[k] * self.rows, x[k] * self.columns];
+        let along = |a: [f64; 3], b: [f64; 3]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+        let steps = [step(0), step(1), step(2)];
+        let sides = steps.map(|step| along(step, step).sqrt());
+        let skewed = |(a, b): (usize, usize)| along(steps[a], steps[b]).abs() > 1e-6 * sides[a] * sides[b];
+        let size = PixelSize::of(sides.map(Some));
+        size.filter(|_| ![(0, 1), (0, 2), (1, 2)].into_iter().any(skewed))
     }
 }
 
@@ -101,5 +111,9 @@ mod tests {
         let square = PixelSize { rows: 0.5, ..size };
         let turned = square.seen(&turned).expect("squares stay squares");
         assert!((turned.rows - 0.5).abs() + (turned.columns - 0.5).abs() < 1e-12);
+        // Levels become rows, and every other row a level.
+        let upright = size.across([[0.0, 1.0, 0.0], [2.0, 0.0, 0.0], [0.0, 0.0, 1.0]]);
+        assert_eq!(upright, Some(PixelSize { levels: Some(4.0), rows: 3.0, columns: 0.5 }));
+        assert_eq!(size.across([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 0.0, 1.0]]), None);
     }
 }

@@ -67,6 +67,36 @@ impl Placed {
     }
 }
 
+/// How the pixels of a result are related to those of an image that it is computed from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Relation {
+    /// They lie there in its planes, and neighbouring levels are so many of its levels apart: 0 if one level is
+    /// repeated, `None` if the distance cannot be told.
+    At(Placed, Option<f64>),
+    /// They lie among its levels: per level, row and column of theirs, so many of its levels, rows and columns.
+    Across([[f64; 3]; 3]),
+    /// They are other pixels, such as those of a reduction.
+    Elsewhere,
+    /// It is a number, a row, a column or a table, which has a part in every pixel.
+    Aside,
+}
+
+impl Relation {
+    /// Every pixel is where it was.
+    pub fn same() -> Relation {
+        Relation::At(Placed::default(), Some(1.0))
+    }
+
+    /// By an affine map from levels, rows and columns of the result to those of the image: its matrix and its offset.
+    pub fn by_map(matrix: [[f64; 3]; 3], offset: [f64; 3]) -> Relation {
+        let [[zz, zy, zx], [yz, yy, yx], [xz, xy, xx]] = matrix;
+        if [zy, zx, yz, xz] != [0.0; 4] {
+            return Relation::Across(matrix);
+        }
+        Relation::At(Placed::of([[xx, xy, offset[2]], [yx, yy, offset[1]]]), Some(zz.abs()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -32,6 +32,8 @@ pub mod machine;
 #[doc(hidden)]
 pub mod prelude;
 
+#[doc(hidden)]
+pub use horus_base::placed;
 // The modules of the crates below.
 pub use horus_base::{
     digest, dispatch, dispatch_float, dispatch_narrow, dtype, error, lengths, numeric_types, settings, shape, warn,

@@ -46,7 +46,7 @@ use horus_core::error::{Error, Result};
 use horus_core::image::Image;
 use horus_core::io::{
     AnyImage, Compression, Downsampling, FileInfo, PixelSize, RegionSink, RegionSource, channel_names, on_root,
-    pixel_size, pixel_size_of, save_all_to, sizes_of,
+    pixel_size, pixel_size_of, save_all_to, sizes_of, tell_untold, with_pixel_size,
 };
 use horus_core::session::Session;
 use horus_core::shape::Shape;
@@ -314,5 +314,7 @@ pub fn save<T: Element>(image: &Image<T>, path: impl AsRef<Path>, options: &Zarr
         begun.put()?;
         Ok(Vec::new())
     })?;
-    moved.map(drop).map_err(failed)
+    moved.map_err(failed)?;
+    tell_untold(&given.map_or_else(|| image.clone(), |size| with_pixel_size(image, size)), path);
+    Ok(())
 }

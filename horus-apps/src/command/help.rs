@@ -170,8 +170,9 @@ by which a shell completes operations and options, and `horus manual > horus.1` 
 surroundings. Of TIFF, npy and Zarr files only what the part needs is read. Numbers are those of the part.
 
 **Georeference.** A GeoTIFF that is saved as TIFF keeps its tags, and the value of missing pixels if it keeps its type: results of filters and pixel operations lie where the
-picture lies, and crops, resized, mirrored and turned pictures where their pixels lay. Where that cannot be told, as between a picture and its mirror image, they are dropped with a
-warning. Pixels of a TIFF file with a colour table are the indices of one channel; the table is kept in TIFF and PNG files while pixels are only cut out, mirrored, turned or
+picture lies, and crops, resized, mirrored and turned pictures where their pixels lay. Several pictures together keep the place if it is the same, and the value of missing pixels
+of the first that has one. A place, a size of pixels or names of channels that pictures do not share, as a picture and its mirror image have no place in common, are dropped: a
+warning for each file that is written gives the reason. Pixels of a TIFF file with a colour table are the indices of one channel; the table is kept in TIFF and PNG files while pixels are only cut out, mirrored, turned or
 sampled (`resize 512 512 nearest`), not computed.
 
 **Sizes.** `--sizes 5` writes a TIFF file as a cloud optimized GeoTIFF, or a Zarr store as a pyramid: each size is half as high and wide as the one before, rounded

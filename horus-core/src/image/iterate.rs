@@ -2,12 +2,13 @@
 
 use std::ops::ControlFlow;
 use std::panic::Location;
+use std::sync::Arc;
 
 use super::{Image, LoopState, Value};
 use crate::dtype::Conversion;
 use crate::error::{Call, Error, Result, Site};
 use crate::ir::graph::Op;
-use crate::session::{Ended, Ends, Handle, Looped, Session, StandIns};
+use crate::session::{Attributes, Ended, Ends, Handle, Looped, Session, StandIns};
 
 /// A measure of the change of a state in one step: one number for all pixels of all its images, in
 /// `f64`.
@@ -298,19 +299,27 @@ impl Session {
         let (every, mut watch) = watch.unzip();
         let ends = Ends { steps: until.steps, measured: until.below.map(|_| until.every), watched: every };
         let mut stopped = false;
+        let attributes: Vec<_> = before.iter().zip(&after).map(|(b, a)| Attributes::of_loop(b, a)).collect();
+        let known = |handles: Vec<Handle>| {
+            let with = |(mut handle, all): (Handle, &Option<Arc<Attributes>>)| {
+                handle.attributes.clone_from(all);
+                handle
+            };
+            handles.into_iter().zip(&attributes).map(with).collect::<Vec<Handle>>()
+        };
         let ended = self.run_loop(
             Looped { initial, stand_ins, next: &after, measured: &measured, site },
             ends,
             &mut |_, numbers| told.decide(numbers),
             &mut |steps, handles| {
                 let Some(watch) = &mut watch else { return Ok(ControlFlow::Continue(())) };
-                let flow = watch(steps, &next.with(&mut handles.into_iter()))?;
+                let flow = watch(steps, &next.with(&mut known(handles).into_iter()))?;
                 stopped = flow.is_break();
                 Ok(flow)
             },
         )?;
         match ended {
-            Ended::After(steps, state) => Ok(told.ended(next.with(&mut state.into_iter()), steps, stopped)),
+            Ended::After(steps, state) => Ok(told.ended(next.with(&mut known(state).into_iter()), steps, stopped)),
             Ended::LookedInto(initial) => {
                 let state = next.with(&mut initial.into_iter());
                 drop(recorded);

@@ -119,8 +119,9 @@ pub use watershed::watershed;
 use crate::dtype::{DType, Element};
 use crate::error::{Call, Error, Result, Site};
 use crate::ir::graph::Op;
-use crate::session::{Handle, Session};
+use crate::session::{Attributes, Handle, Session};
 use crate::shape::{Border, Shape};
+use horus_base::placed::Relation;
 
 /// An image of `height x width` pixels with one or more channels of type `T`, or a volume of
 /// several such levels (its [depth](Image::depth)): a handle on a recorded value.
@@ -190,6 +191,16 @@ impl<T: Element> Image<T> {
     /// The image without a border mode, as a result.
     fn plain(&self) -> Image<T> {
         Image::from_handle(self.handle.clone())
+    }
+
+    /// The image as the result of a function of several operations, or computed on the host, whose pixels are related
+    /// so to those of the function's inputs: what files say of these follows from that.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn related(&self, function: &'static str, inputs: &[(&Handle, Relation)]) -> Image<T> {
+        let mut handle = self.handle.clone();
+        handle.attributes = Attributes::of_function(function, &handle, inputs);
+        Image::from_handle(handle)
     }
 
     /// Number of rows.

@@ -5,6 +5,7 @@ use crate::dtype::Pixel;
 use crate::error::{Call, Error, Result};
 use crate::ops::components::{Connectivity, MOST_PIXELS};
 use crate::shape::Shape;
+use horus_base::placed::Relation;
 
 /// Divides an image, or volume, among markers by flooding it from them, the lowest pixels first
 /// (scikit-image's `segmentation.watershed`, with the same result): each pixel gets the label of
@@ -72,7 +73,9 @@ pub fn watershed<T: Pixel>(
         Some(mask) => session.read_into((read.0, read.1, (mask, &mut inside)))?,
     }
     flood(shape, &pixels, &mut labels, inside, neighbours);
-    Ok(Image::from_slice(session, shape, &labels))
+    let inputs = [image.handle(), markers.handle()].into_iter().chain(mask.map(Image::handle));
+    let inputs: Vec<_> = inputs.map(|input| (input, Relation::same())).collect();
+    Ok(Image::from_slice(session, shape, &labels).related(call.op, &inputs))
 }
 
 /// A pixel that has a label, waiting to pass it on.

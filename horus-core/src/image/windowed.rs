@@ -14,6 +14,7 @@ use crate::ops::neighbourhood::{MedianSize, Reach};
 use crate::ops::pixel::PixelOp;
 use crate::ops::windowed::{BoxMean, Ranked, Windowed};
 use crate::shape::Border;
+use horus_base::placed::Relation;
 
 /// Means of rectangles.
 impl<T: Pixel> Image<T> {
@@ -149,7 +150,8 @@ impl<T: Element> Image<T> {
         let [low, middle, high] = [low, middle, high].map(|nine| sorted(&nine, site));
         let ends = merged(&[&low[5..], &high[..4]].concat(), site);
         let largest = (0..5).map(|i| op(PixelOp::Maximum, &middle[2 + i], &ends[5 - i]));
-        Ok(largest.fold(ends[6].clone(), |least, one| op(PixelOp::Min, &least, &one)))
+        let median = largest.fold(ends[6].clone(), |least, one| op(PixelOp::Min, &least, &one));
+        Ok(median.related("median", &[(self.handle(), Relation::same())]))
     }
 
     #[track_caller]

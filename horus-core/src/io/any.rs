@@ -9,7 +9,7 @@ use super::{Alpha, Means, Metadata, OpenOptions, Opened, Picture, RegionSource, 
 use crate::dtype::{DType, Pixel};
 use crate::error::{Error, Result, Site};
 use crate::image::Image;
-use crate::session::{Grid, Handle, Session};
+use crate::session::{Attributes, Handle, Session};
 use crate::shape::{Axis, Shape};
 use horus_base::lengths::PixelSize;
 
@@ -188,7 +188,7 @@ impl AnyImage {
     /// ```
     pub fn with_channel_names(&self, names: Vec<String>) -> AnyImage {
         let mut handle = self.handle().clone();
-        handle.grid = Grid::with_names(handle.grid.as_ref(), names, handle.dtype);
+        handle.attributes = Attributes::with_names(handle.attributes.as_ref(), names);
         AnyImage::from_handle(handle)
     }
 
@@ -252,7 +252,7 @@ impl AnyImage {
     /// The image of a picture of which this is known: everywhere its size of pixels and its alpha, the rest on rank 0.
     pub(crate) fn with_metadata(&self, said: Metadata) -> AnyImage {
         let mut handle = self.handle().clone();
-        handle.grid = Grid::of(said, handle.dtype);
+        handle.attributes = Attributes::of(said, handle.dtype);
         AnyImage::from_handle(handle)
     }
 
@@ -367,7 +367,7 @@ impl AnyImage {
     #[must_use]
     pub fn with_alpha(&self, alpha: Option<Alpha>) -> AnyImage {
         let mut handle = self.handle().clone();
-        handle.grid = Grid::with_alpha(handle.grid.as_ref(), alpha, handle.dtype);
+        handle.attributes = Attributes::with_alpha(handle.attributes.as_ref(), alpha);
         AnyImage::from_handle(handle)
     }
 

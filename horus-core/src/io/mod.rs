@@ -52,7 +52,8 @@ pub(crate) use any::each;
 pub use horus_base::lengths::{PixelSize, length};
 pub use pixel_size::{alpha, channel_names, pixel_size, pixel_size_of, with_pixel_size};
 pub use save_regions::{save_all_to, save_to};
-pub use saving::{Saving, sizes_of};
+pub(crate) use saving::describe as describe_file;
+pub use saving::{Saving, sizes_of, tell_untold};
 
 pub(crate) use horus_files::files::{Allocate, Draft};
 pub use horus_files::files::{

@@ -6,19 +6,19 @@ use super::{Alpha, Metadata, on_root};
 use crate::dtype::Element;
 use crate::error::Result;
 use crate::image::Image;
-use crate::session::{Grid, Handle, Session};
+use crate::session::{Attributes, Handle, Session};
 
 /// The same value with pixels of this size.
 pub(super) fn sized(handle: &Handle, size: Option<PixelSize>) -> Handle {
     let mut handle = handle.clone();
-    handle.grid = Grid::with_pixel(handle.grid.as_ref(), size, handle.dtype);
+    handle.attributes = Attributes::with_pixel(handle.attributes.as_ref(), size);
     handle
 }
 
 /// The size of an image's pixels, which it has from the OME-Zarr store, the OME-TIFF file or the TIFF
 /// file with a resolution in centimetres that it was read from, or from [`with_pixel_size`].
-/// Results of operations have it too: cut out, mirrored, turned or resized, as far as every
-/// pixel has a place among those that were read. Images of different places or sizes have none together.
+/// Results of operations have it too: cut out, mirrored, turned or resized. Images of pixels of different sizes have none
+/// together, and neither have new pixels, such as those of reductions, or pixels with oblique sides.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -33,7 +33,7 @@ pub(super) fn sized(handle: &Handle, size: Option<PixelSize>) -> Handle {
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
 pub fn pixel_size<T: Element>(image: &Image<T>) -> Option<PixelSize> {
-    image.handle().grid.as_ref()?.pixel()
+    image.handle().attributes.as_ref()?.pixel()
 }
 
 /// The image with pixels of this size, or of none that is known; the same pixels. Every rank passes
@@ -44,12 +44,12 @@ pub fn with_pixel_size<T: Element>(image: &Image<T>, size: Option<PixelSize>) ->
 
 /// The names of an image's channels as rank 0 knows them: see [`AnyImage::channel_names`](super::AnyImage::channel_names).
 pub fn channel_names<T: Element>(image: &Image<T>) -> &[String] {
-    Grid::names(image.handle().grid.as_ref())
+    Attributes::names(image.handle().attributes.as_ref())
 }
 
 /// What the last channel of an image is as alpha: see [`AnyImage::alpha`](super::AnyImage::alpha).
 pub fn alpha<T: Element>(image: &Image<T>) -> Option<Alpha> {
-    Grid::alpha(image.handle().grid.as_ref()).filter(|_| image.channels() > 1)
+    Attributes::alpha(image.handle().attributes.as_ref()).filter(|_| image.channels() > 1)
 }
 
 /// What rank 0 knows of a picture: the rest of the metadata does not change programs.

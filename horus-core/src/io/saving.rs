@@ -4,6 +4,7 @@
 //! fetched in one evaluation with the scale, and an `Encoder`, which knows no session, writes them.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::memory::unwritable;
 use super::samples::{Recorded, smaller, unscaled};
@@ -12,7 +13,7 @@ use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::image::Image;
-use crate::session::{Grid, Handle, Reduced, Session};
+use crate::session::{Attributes, Handle, Reduced, Session};
 
 /// An image prepared for a file: its samples, and the scale and warnings, as recorded values. When these are evaluated,
 /// an [`Encoder`](super::Encoder) writes them, on any thread.
@@ -24,8 +25,8 @@ pub struct Saving {
     pub(crate) draft: Draft,
     /// The samples of each [size](Draft::sizes), and what [`Draft::told`] takes.
     pub(crate) handles: Vec<Handle>,
-    /// Place, size of pixels and names of channels, as far as they are known.
-    pub(crate) grid: Option<Grid>,
+    /// What is known of the image beside its pixels.
+    pub(crate) attributes: Option<Arc<Attributes>>,
 }
 
 impl Saving {
@@ -45,7 +46,7 @@ impl Saving {
     /// With what the file at a path says beside its pixels, on rank 0, which writes it.
     pub(super) fn described(mut self, session: &Session, path: &Path) -> Saving {
         if session.rank() == 0 {
-            Grid::describe(self.grid.as_ref(), &mut self.draft, path);
+            describe(self.attributes.as_ref(), &mut self.draft, path);
         }
         self
     }
@@ -77,7 +78,25 @@ impl Saving {
         let of_scale = scale != StoredScale::Not;
         add_sizes(&mut handles, options.sizes, || reduced(image.handle(), stored, of_scale, options.resampling))?;
         handles.extend(range.into_iter().flatten().chain(outside.map(|outside| outside.count)));
-        Ok(Ok(Saving { draft, handles, grid: image.handle().grid.clone() }))
+        Ok(Ok(Saving { draft, handles, attributes: image.handle().attributes.clone() }))
+    }
+}
+
+/// Lets the file at a path say what is known of an image beside its pixels, and warns of what it does not say: on the
+/// rank that writes it, and last.
+pub(crate) fn describe(attributes: Option<&Arc<Attributes>>, draft: &mut Draft, path: &Path) {
+    for warning in Attributes::describe(attributes, draft, path) {
+        crate::warn!("{warning}");
+    }
+}
+
+/// Warns, on rank 0, of what files said of the images that this one is computed from, and a store at a path does not say,
+/// which has sizes of pixels and names of channels only. For crates of stores.
+#[doc(hidden)]
+pub fn tell_untold<T: Element>(image: &Image<T>, path: &Path) {
+    let attributes = image.handle().attributes.as_ref().filter(|_| image.session().rank() == 0);
+    for warning in attributes.into_iter().flat_map(|all| all.untold_by_store(image.depth(), path)) {
+        crate::warn!("{warning}");
     }
 }
 
@@ -131,7 +150,7 @@ fn reduced(image: &Handle, stored: DType, scaled: bool, wanted: Option<Downsampl
         _ => {}
     }
     let told = on_root(&image.session, "choosing the pixels of smaller sizes", || {
-        Ok(match image.grid.as_ref().map_or(Reduced::Means, |grid| grid.reduced(stored)) {
+        Ok(match image.attributes.as_ref().map_or(Reduced::Means, |all| all.reduced(stored)) {
             Reduced::MeansBut(missing) => missing.to_le_bytes().to_vec(),
             Reduced::Mode if wanted.is_none() => vec![1],
             _ => Vec::new(),

@@ -26,7 +26,7 @@ use crate::error::{Error, Result, Site};
 use crate::host::buffer::HostBuffer;
 use crate::io::{Alpha, AnyImage, Georeference, Metadata, OpenOptions, Picture};
 use crate::plan::Want;
-use crate::session::{Grid, Handle, Pending, Refused, Replay, Session, StandIns, Whose};
+use crate::session::{Attributes, Handle, Pending, Refused, Replay, Session, StandIns, Whose};
 use crate::shape::Shape;
 
 /// The processing of a picture.
@@ -46,8 +46,8 @@ pub(super) trait Make {
     /// Records the operation on a picture; returns the values to download, and the metadata.
     fn record(&mut self, picture: &AnyImage, name: &Path) -> Result<(Vec<Handle>, Self::Ready)>;
 
-    /// The place of a result among the pixels of its picture, if it has one.
-    fn grid(_ready: &mut Self::Ready) -> Option<&mut Grid> {
+    /// What is known of a result beside its pixels, if a file says it.
+    fn attributes(_ready: &mut Self::Ready) -> Option<&mut Arc<Attributes>> {
         None
     }
 
@@ -68,11 +68,13 @@ pub(super) type Finish<R> = Box<dyn FnOnce(Vec<Arc<HostBuffer>>) -> Result<R> + 
 struct Kind {
     shape: Shape,
     dtype: DType,
-    /// Bits of the size of pixels and of the value of missing ones, if they are known.
+    /// Bits of the size of pixels, if it is known.
     numbers: Option<([u64; 2], Option<u64>)>,
-    missing: Option<u64>,
-    /// It has a georeference, and colours.
-    reference: (bool, bool),
+    /// It has a place on the earth.
+    placed: bool,
+    /// The value of missing pixels, and the colour table.
+    nodata: String,
+    colours: Vec<u16>,
     /// Names of channels.
     names: Vec<String>,
     alpha: Option<Alpha>,
@@ -87,8 +89,9 @@ impl Kind {
             shape: picture.shape(),
             dtype: picture.dtype(),
             numbers: pixel.map(|size| ([size.rows, size.columns].map(bits), size.levels.map(bits))),
-            missing: reference.as_ref().and_then(Georeference::missing).map(bits),
-            reference: reference.as_ref().map_or((false, false), |found| (true, !found.colours().is_empty())),
+            placed: reference.as_ref().and_then(Georeference::place).is_some(),
+            nodata: reference.as_ref().map(Georeference::nodata).unwrap_or_default().to_owned(),
+            colours: reference.as_ref().map(Georeference::colours).unwrap_or_default().to_vec(),
             names: names.clone(),
             alpha: *alpha,
             name,
@@ -320,8 +323,8 @@ where
         match self.session.repeat(replay, vec![picture.into_pixels()]) {
             Ok(pending) => {
                 let mut ready = ready.clone();
-                if let (Some(grid), reference @ Some(_)) = (M::grid(&mut ready), said.reference) {
-                    *grid = grid.of_another(reference);
+                if let (Some(all), Some(reference)) = (M::attributes(&mut ready), said.reference) {
+                    *all = Arc::new(all.of_another(&reference));
                 }
                 Ok((pending, ready))
             }
@@ -353,17 +356,11 @@ where
         begun.picture = Some((image.shape(), image.dtype()));
         let repeatable = kind.map(|kind| (kind, StandIns::new(&self.session, &[image.handle()], self.site)));
         let stand_in = repeatable.as_ref().and_then(|(_, stand_ins)| stand_ins.handles().first());
-        let placed = |handle: &Handle| {
-            let mut handle = handle.clone();
-            handle.grid.clone_from(&image.handle().grid);
-            AnyImage::from_handle(handle)
-        };
-        let stand_in = stand_in.map(placed);
+        let stand_in = stand_in.map(|handle| AnyImage::from_handle(handle.clone()));
         let (handles, mut ready) = self.make.record(stand_in.as_ref().unwrap_or(&image), name)?;
         drop(stand_in);
-        let replaced =
-            |grid: &mut Grid| image.handle().grid.as_ref().is_none_or(|of| !of.is_referenced() || grid.is_of(of));
-        let is_replaced = M::grid(&mut ready).is_none_or(replaced);
+        let of = image.handle().attributes.as_ref();
+        let is_replaced = M::attributes(&mut ready).zip(of).is_none_or(|(all, of)| all.follow(of));
         let looked_into = repeatable.as_ref().is_some_and(|(_, stand_ins)| stand_ins.looked_into());
         let repeatable = match repeatable {
             Some((kind, _)) if looked_into || !is_replaced => {

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use horus_files::files::HeldNotices;
 
@@ -14,9 +15,11 @@ use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::host::workers::Workers;
 use crate::image::Image;
-use crate::io::{AnyImage, Draft, Format, OpenOptions, SaveOptions, Saving, Scale, Target, each, on_root};
+use crate::io::{
+    AnyImage, Draft, Format, OpenOptions, SaveOptions, Saving, Scale, Target, describe_file, each, on_root,
+};
 use crate::plan::Want;
-use crate::session::{Grid, Handle, Session};
+use crate::session::{Attributes, Handle, Session};
 
 /// Results of an operation for [`Series::save`]: an image of any type, or an error.
 pub trait Savable {
@@ -72,7 +75,7 @@ where
     P: Into<PathBuf>,
 {
     type Output = Saved;
-    type Ready = (Draft, Option<Grid>);
+    type Ready = (Draft, Option<Arc<Attributes>>);
     const WANT: Want = Want::Root;
     const HELD: bool = false;
 
@@ -83,18 +86,18 @@ where
 
     fn record(&mut self, picture: &AnyImage, name: &Path) -> Result<(Vec<Handle>, Self::Ready)> {
         let path = (self.name)(name).into();
-        let Saving { handles, draft, grid } = (self.operation)(picture).saving(&path, &self.options)?;
-        Ok((handles, (draft, grid)))
+        let Saving { handles, draft, attributes } = (self.operation)(picture).saving(&path, &self.options)?;
+        Ok((handles, (draft, attributes)))
     }
 
-    fn grid((_, grid): &mut Self::Ready) -> Option<&mut Grid> {
-        grid.as_mut()
+    fn attributes((_, attributes): &mut Self::Ready) -> Option<&mut Arc<Attributes>> {
+        attributes.as_mut()
     }
 
-    fn finish(&self, session: &Session, (mut draft, grid): Self::Ready, name: &Path) -> Result<Finish<Saved>> {
+    fn finish(&self, session: &Session, (mut draft, attributes): Self::Ready, name: &Path) -> Result<Finish<Saved>> {
         let path: PathBuf = (self.name)(name).into();
         if session.rank() == 0 {
-            Grid::describe(grid.as_ref(), &mut draft, &path);
+            describe_file(attributes.as_ref(), &mut draft, &path);
         }
         // On one rank, the thread that writes the file checks that it can be created.
         let alone = session.ranks() == 1;
@@ -148,7 +151,7 @@ pub struct Saves<I, F, N> {
 /// Called for each picture distributed to this rank when it is finished.
 type Observer = Option<Box<dyn FnMut(&Item<Saved>)>>;
 
-type Files<I, F, N> = Pipeline<Numbered<I>, SaveAs<F, N>, Saved, (Draft, Option<Grid>)>;
+type Files<I, F, N> = Pipeline<Numbered<I>, SaveAs<F, N>, Saved, (Draft, Option<Arc<Attributes>>)>;
 
 enum State<I, F, N> {
     /// Not started.

@@ -72,7 +72,7 @@ impl Session {
         state.images.given.insert(value, Placement::Replicated);
         state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, call.site);
         drop(state);
-        Ok(Handle { session: self.clone(), shape, dtype, record: Ok(id), grid: None })
+        Ok(Handle { session: self.clone(), shape, dtype, record: Ok(id), attributes: None })
     }
 
     /// Evaluates a value and exports its pixels on the device, uploading them if necessary.

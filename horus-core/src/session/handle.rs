@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::Session;
+use super::attributes::Attributes;
 use super::failure::Failure;
-use super::grid::Grid;
 use crate::dtype::DType;
 use crate::error::{Result, SourceLine};
 use crate::record::RecordId;
@@ -19,8 +19,8 @@ pub struct Handle {
     pub(crate) dtype: DType,
     /// The record, or the failure.
     pub(super) record: std::result::Result<RecordId, Arc<Failure>>,
-    /// The place of its pixels, if they are those of a picture whose file says it.
-    pub(crate) grid: Option<Grid>,
+    /// What is known of it beside its pixels.
+    pub(crate) attributes: Option<Arc<Attributes>>,
 }
 
 impl Handle {
@@ -62,7 +62,7 @@ impl Handle {
     /// For a failed value: a failure with the same error, another shape and type.
     pub(crate) fn carried(&self, shape: Shape, dtype: DType) -> Option<Handle> {
         let failure = self.record.as_ref().err()?;
-        Some(Handle { session: self.session.clone(), shape, dtype, record: Err(Arc::clone(failure)), grid: None })
+        Some(Handle { session: self.session.clone(), shape, dtype, record: Err(Arc::clone(failure)), attributes: None })
     }
 }
 
@@ -71,8 +71,9 @@ impl Clone for Handle {
         if let Ok(id) = self.record {
             self.session.change(move |_, state| state.program.retain(id));
         }
-        let Handle { session, shape, dtype, record, grid } = self;
-        Handle { session: session.clone(), shape: *shape, dtype: *dtype, record: record.clone(), grid: grid.clone() }
+        let Handle { session, shape, dtype, record, attributes } = self;
+        let (record, attributes) = (record.clone(), attributes.clone());
+        Handle { session: session.clone(), shape: *shape, dtype: *dtype, record, attributes }
     }
 }
 

@@ -607,7 +607,7 @@ impl Running<'_> {
         let handle = |(value, (shape, dtype)): (&ValueId, &(Shape, DType))| {
             let id = session.0.numbers.record();
             state.program.record(id, Op::Source(*value), Vec::new(), *shape, *dtype, self.site);
-            Handle { session: session.clone(), shape: *shape, dtype: *dtype, record: Ok(id), grid: None }
+            Handle { session: session.clone(), shape: *shape, dtype: *dtype, record: Ok(id), attributes: None }
         };
         Ok(self.now.iter().zip(&self.kinds).map(handle).collect())
     }

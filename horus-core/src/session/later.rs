@@ -333,7 +333,7 @@ impl Session {
             state.images.given.insert(value, Placement::Root);
             state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, site);
         });
-        Handle { session: self.clone(), shape, dtype, record: Ok(id), grid: None }
+        Handle { session: self.clone(), shape, dtype, record: Ok(id), attributes: None }
     }
 
     /// A program whose sources are all in memory: the needed parts of images that have not been

@@ -2,6 +2,7 @@
 
 mod adopt;
 mod arrays;
+mod attributes;
 mod blocks;
 mod builder;
 mod cancel;
@@ -14,7 +15,6 @@ mod external;
 mod failure;
 mod forecast;
 mod foreseen;
-mod grid;
 mod handle;
 mod images;
 mod in_blocks;
@@ -73,12 +73,12 @@ use self::start::{Held, Starter};
 use self::state::Mutable;
 
 pub(crate) use arrays::{Coming, Undecided};
+pub(crate) use attributes::{Attributes, Reduced};
 pub use blocks::BlockMap;
 pub use builder::SessionBuilder;
 pub use cancel::Canceller;
 pub use engine::Chooser;
 pub use foreseen::MemoryForecast;
-pub(crate) use grid::{Grid, Reduced};
 pub use handle::Handle;
 pub(crate) use iterate::{Ended, Ends, Looped};
 pub(crate) use later::Later;

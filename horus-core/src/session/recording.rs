@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::grid::Grid;
+use super::attributes::Attributes;
 use super::state::Mutable;
 use super::waiting::waiting;
 use super::{Handle, Session};
@@ -41,11 +41,11 @@ impl Session {
             Err(failure) => {
                 let others = inputs.iter().filter_map(|h| h.record.as_ref().err());
                 others.filter(|other| !Arc::ptr_eq(other, &failure)).for_each(|other| other.supersede());
-                return Handle { session: self.clone(), shape, dtype, record: Err(failure), grid: None };
+                return Handle { session: self.clone(), shape, dtype, record: Err(failure), attributes: None };
             }
         };
         let id = self.0.numbers.record();
-        let grid = Grid::after(&op, handles, shape);
+        let attributes = Attributes::after(&op, handles, shape, dtype);
         // Otherwise records by an observer at each step would be evaluated, and observed, without
         // end.
         let observer = self.is_mine();
@@ -58,7 +58,7 @@ impl Session {
                 session.flush(state);
             }
         });
-        Handle { session: self.clone(), shape, dtype, record: Ok(id), grid }
+        Handle { session: self.clone(), shape, dtype, record: Ok(id), attributes }
     }
 
     /// Evaluates if the flush limits are exceeded.
@@ -108,7 +108,7 @@ impl Session {
             state.trace.taken(start, took, label);
             state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, site);
         });
-        Handle { session: self.clone(), shape, dtype, record: Ok(id), grid: None }
+        Handle { session: self.clone(), shape, dtype, record: Ok(id), attributes: None }
     }
 
     /// Creates an image whose pixels rank 0 has; other ranks pass `None` and must agree on shape and type.
@@ -131,6 +131,6 @@ impl Session {
             state.images.given.insert(value, given);
             state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, site);
         });
-        Handle { session: self.clone(), shape, dtype, record: Ok(id), grid: None }
+        Handle { session: self.clone(), shape, dtype, record: Ok(id), attributes: None }
     }
 }

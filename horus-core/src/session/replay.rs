@@ -277,7 +277,7 @@ impl Session {
             let Recorded { site, line } = replay.plan.graph.node(node).site;
             state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, site);
             line.into_iter().for_each(|line| state.program.recorded_at(id, line));
-            Some(Handle { session: self.clone(), shape, dtype, record: Ok(id), grid: None })
+            Some(Handle { session: self.clone(), shape, dtype, record: Ok(id), attributes: None })
         };
         let handles: Option<Vec<Handle>> = replay.results.iter().map(handle).collect();
         Ok(handles)

@@ -28,8 +28,12 @@ impl StandIns {
     /// of the images.
     pub fn new(session: &Session, given: &[&Handle], site: Site) -> StandIns {
         let step = session.0.numbers.record();
-        let stand_in =
-            |h: &&Handle| session.append(Op::Convert(Conversion::Nearest), &[h], (h.shape, h.dtype, site), Some(step));
+        let stand_in = |h: &&Handle| {
+            let same = Op::Convert(Conversion::Nearest);
+            let mut handle = session.append(same, &[h], (h.shape, h.dtype, site), Some(step));
+            handle.attributes.clone_from(&h.attributes);
+            handle
+        };
         let handles = given.iter().map(stand_in).collect();
         StandIns { session: session.clone(), step, handles, looks: Session::looks() }
     }

@@ -7,7 +7,10 @@ use std::sync::PoisonError;
 
 use horus_core::cpu::device::CpuDevice;
 use horus_core::image::Image;
-use horus_core::io::{AnyImage, Compression, OpenOptions, PixelSize, SaveOptions, channel_names, with_pixel_size};
+use horus_core::io::{
+    AnyImage, Compression, OpenOptions, PixelSize, SaveOptions, channel_names, pixel_size, with_pixel_size,
+};
+use horus_core::ops::components::Connectivity;
 use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::resize::Resampling;
 use horus_core::session::Session;
@@ -16,14 +19,19 @@ use tiff::decoder::{Decoder, DecodingResult};
 use tiff::encoder::{TiffEncoder, colortype};
 use tiff::tags::Tag;
 
-use super::{Folder, NOTED, session};
+use super::{Folder, NOTED, session, warnings};
 
 const NODATA: Tag = Tag::Unknown(42113);
 /// Version, one key: coordinates are those of a pixel's area.
 const KEYS: [u16; 8] = [1, 1, 0, 1, 1025, 0, 1, 1];
 
-/// A picture of 64x48 pixels of 10 by 20 metres from (500 + east, 4000) on.
+/// A picture of 64x48 pixels of 10 by 20 metres from (500 + east, 4000) on; those of 255 are missing.
 fn geotiff(path: &Path, east: f64) {
+    geotiff_of(path, east, "255");
+}
+
+/// [`geotiff`] with another value of missing pixels.
+fn geotiff_of(path: &Path, east: f64, nodata: &str) {
     let pixels: Vec<u8> = (0..64 * 48).map(|i| (i * 7 % 251) as u8).collect();
     let mut file = TiffEncoder::new(File::create(path).unwrap()).unwrap();
     let mut image = file.new_image::<colortype::Gray8>(64, 48).unwrap();
@@ -31,7 +39,7 @@ fn geotiff(path: &Path, east: f64) {
     tags.write_tag(Tag::ModelPixelScaleTag, &[10.0, 20.0, 0.0][..]).unwrap();
     tags.write_tag(Tag::ModelTiepointTag, &[0.0, 0.0, 0.0, 500.0 + east, 4000.0, 0.0][..]).unwrap();
     tags.write_tag(Tag::GeoKeyDirectoryTag, &KEYS[..]).unwrap();
-    tags.write_tag(NODATA, "255").unwrap();
+    tags.write_tag(NODATA, nodata).unwrap();
     image.write_data(&pixels).unwrap();
 }
 
@@ -123,7 +131,7 @@ fn what_is_no_part_of_the_picture_has_no_place() {
     let image = AnyImage::open(&s, &input).unwrap().convert::<u8>();
     for lost in [image.max(image.flip(Axis::Rows)), image.pad(1, 1, 1, 1).crop(0, 0, 48, 64).max(&image)] {
         lost.save(&output).unwrap();
-        assert_eq!(told(&output), Told::default());
+        assert_eq!(told(&output), Told { nodata: Some("255".into()), ..Told::default() });
     }
     // A file that says nothing of its place contradicts none, also where it tells the size of its pixels.
     let mask = folder.at("mask.tif");
@@ -139,6 +147,172 @@ fn what_is_no_part_of_the_picture_has_no_place() {
         AnyImage::open_with(&s, &input, &OpenOptions { region: Some(region), ..OpenOptions::default() }).unwrap();
     part.convert::<u8>().save(&output).unwrap();
     assert_eq!(told(&output).tie[3..5], [520.0, 3920.0]);
+}
+
+/// What the file that an image is saved to tells, and the warnings about it.
+fn saved(image: &Image<u8>, path: &Path) -> (Told, Vec<String>) {
+    let warned = warnings(path, || image.save(path).map(drop).unwrap());
+    (told(path), warned)
+}
+
+#[test]
+fn images_of_one_grid_keep_it_whatever_their_values_stand_for() {
+    let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let (s, folder) = (session(), Folder::new());
+    let at = |name: &str| folder.at(name);
+    geotiff_of(&at("a.tif"), 0.0, "255");
+    geotiff_of(&at("b.tif"), 0.0, "0");
+    let open = |name: &str| AnyImage::open(&s, at(name)).unwrap().convert::<u8>();
+    let (a, b) = (open("a.tif"), open("b.tif"));
+    let both = |path: &Path, first: &str, other: &str| {
+        let path = path.display();
+        vec![format!(
+            "{path}: pixels of {first} are missing, as in one image that it was computed from; in another those of {other} were"
+        )]
+    };
+    for (name, image, first, other) in [
+        ("sum.tif", &a + &b, "255", "0"),
+        ("mus.tif", &b + &a, "0", "255"),
+        ("mean.tif", (&a.convert::<f32>() + &b.convert::<f32>()).convert(), "255", "0"),
+    ] {
+        let (found, warned) = saved(&image, &at(name));
+        let want = Told { nodata: Some(first.into()), ..told(&at("a.tif")) };
+        assert_eq!((found, warned), (want, both(&at(name), first, other)), "{name}");
+    }
+    // A mask is of truth values, none of which is missing; what it selects keeps its own.
+    let chosen = b.gt(5).select(&a, 0);
+    assert_eq!(saved(&chosen, &at("chosen.tif")), (told(&at("a.tif")), Vec::new()));
+    let mask = a.gt(5) & b.lt(9);
+    let warned = warnings(&at("mask.tif"), || mask.save(at("mask.tif")).map(drop).unwrap());
+    assert_eq!(told(&at("mask.tif")), Told { nodata: None, ..told(&at("a.tif")) });
+    let none = "its value of missing pixels is not stored: a mask has none (";
+    assert!(warned.len() == 1 && warned[0].contains(none), "{warned:?}");
+}
+
+#[test]
+fn every_file_that_loses_something_is_told_of_with_the_reason() {
+    let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let (s, folder) = (session(), Folder::new());
+    let at = |name: &str| folder.at(name);
+    geotiff(&at("a.tif"), 0.0);
+    geotiff(&at("b.tif"), 10.0);
+    let open = |name: &str| AnyImage::open(&s, at(name)).unwrap().convert::<u8>();
+    let (a, b) = (open("a.tif"), open("b.tif"));
+    for name in ["one.tif", "two.tif"] {
+        let (found, warned) = saved(&(&a + &b), &at(name));
+        assert_eq!(found, Told { nodata: Some("255".into()), ..Told::default() });
+        let why = "its georeference is not stored: images on different grids were combined (add)";
+        assert_eq!(warned, [format!("{}: {why}", at(name).display())]);
+        // What both are parts of agrees again: one column of the second is the next of the first.
+        let parts = a.crop(0, 1, 48, 63).max(b.crop(0, 0, 48, 63));
+        assert_eq!(saved(&parts, &at(name)).0.tie[3..5], [510.0, 4000.0]);
+    }
+    let reasons = |image: &Image<u8>, name: &str| {
+        let _ = std::fs::remove_file(at(name));
+        let warned = warnings(&at(name), || image.save(at(name)).map(drop).unwrap());
+        let told = |text: String| text.split_once("its ").expect("a warning").1.to_owned();
+        warned.into_iter().map(told).collect::<Vec<_>>()
+    };
+    let only = "is not stored: only TIFF files have one";
+    assert_eq!(reasons(&a, "a.png"), [format!("georeference {only}"), format!("value of missing pixels {only}")]);
+    let rows = a.over(Axis::Columns).max();
+    assert_eq!(reasons(&rows, "rows.tif"), ["georeference is not stored: its pixels are new ones (row_max)"]);
+    let flat = a.affine([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0]], (48, 64), Interpolation::Bilinear);
+    assert_eq!(reasons(&flat, "flat.tif"), ["georeference is not stored: the map of its pixels has no inverse"]);
+    let small = Image::constant(&s, (48, 64), 9u8);
+    let sized = |side: f64| with_pixel_size(&small, PixelSize::of([None, Some(side), Some(2.0 * side)]));
+    let two = sized(1.0).max(sized(2.0));
+    let differ = "size of pixels is not stored: images with pixels of different sizes were combined (max)";
+    assert_eq!(reasons(&two, "sizes.tif"), [differ]);
+    let turned = sized(1.0).rotate(30.0, Interpolation::Bilinear);
+    let oblique = "size of pixels is not stored: a map made pixels with oblique sides";
+    assert_eq!(reasons(&turned, "turned.tif"), [oblique]);
+    assert_eq!(
+        reasons(&sized(1.0), "sized.jpg"),
+        ["size of pixels is not stored: only TIFF, PNG and OME files have one"]
+    );
+    let deep = Image::from_volume_fn(&s, 3, 4, 5, |z, y, x| (z + y + x) as u8);
+    let deep = with_pixel_size(&deep, PixelSize::of([2.0, 1.0, 1.0].map(Some)));
+    let stacked = Image::stack(&s, [&deep, &deep], Axis::Depth);
+    let levels = "distance of levels is not stored: levels of several images follow each other (stack)";
+    assert_eq!(reasons(&stacked, "stacked.ome.tif"), [levels]);
+    let named = |names: [&str; 1]| AnyImage::U8(small.clone()).with_channel_names(names.map(String::from).to_vec());
+    let (dapi, gfp) = (named(["DAPI"]).convert::<u8>(), named(["GFP"]).convert::<u8>());
+    assert_eq!(reasons(&dapi, "dapi.tif"), ["names of channels are not stored: only OME files have them"]);
+    let names = "names of channels are not stored: images with channels of different names were combined (add)";
+    assert_eq!(reasons(&(dapi + gfp), "both.ome.tif"), [names]);
+}
+
+#[test]
+fn functions_of_several_operations_say_where_their_pixels_lie() {
+    let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let (s, folder) = (session(), Folder::new());
+    let (input, output) = (folder.at("in.tif"), folder.at("out.tif"));
+    geotiff(&input, 0.0);
+    let whole = told(&input);
+    let image = AnyImage::open(&s, &input).unwrap().convert::<u8>();
+    let told = |image: &Image<u8>| saved(image, &output).0;
+    let looped = |step: fn(&Image<u8>) -> Image<u8>| s.iterate(image.clone(), 3, step).unwrap().state;
+    assert_eq!(told(&looped(|u| u.median(3))), whole);
+    // One that looks at values is called each time.
+    assert_eq!(told(&looped(|u| u.min(u.max_value().get().unwrap()))), whole);
+    assert_eq!(told(&looped(|u| u.shift(0, 1, 0))).scale.len(), 0, "other places at each step");
+    let markers = image.lt(40).convert::<i32>();
+    let basins = horus_core::image::watershed(&image, &markers, Connectivity::FACES, None).unwrap();
+    assert_eq!(Told { nodata: whole.nodata.clone(), ..told(&basins.convert()) }, whole);
+    let tiles = told(&image.tiles(2, 4).max());
+    assert_eq!((tiles.scale, tiles.tie), (vec![40.0, 40.0, 0.0], whole.tie.clone()));
+    let windows = told(&image.windows((3, 5), (1, 2)).max());
+    // The middle of the first window is the pixel in row 1 and column 2, whose middle lies at (525, 3970).
+    assert_eq!((windows.scale, &windows.tie[3..5]), (vec![20.0, 20.0, 0.0], &[515.0, 3980.0][..]));
+    let table = image.gt(100).select(200, &image).lookup(&(0..=255).rev().collect::<Vec<u8>>());
+    assert_eq!(told(&table), whole);
+    // A size of pixels, and distances of levels.
+    let volume = Image::from_volume_fn(&s, 6, 8, 10, |z, y, x| (z * y + x) as u8);
+    let volume = with_pixel_size(&volume, PixelSize::of([4.0, 2.0, 1.0].map(Some)));
+    let sides = |image: Image<u8>| {
+        let size = pixel_size(&image).expect("a size");
+        [size.levels.unwrap_or(0.0), size.rows, size.columns]
+    };
+    assert_eq!(sides(volume.median((3, 3, 3))), [4.0, 2.0, 1.0]);
+    assert_eq!(sides(volume.step((2, 2, 3))), [8.0, 4.0, 3.0]);
+    assert_eq!(sides(volume.flip([Axis::Depth, Axis::Rows])), [4.0, 2.0, 1.0]);
+    assert_eq!(sides(volume.transpose()), [4.0, 1.0, 2.0]);
+    assert_eq!(sides(volume.absdiff(volume.over(Axis::Depth).max())), [4.0, 2.0, 1.0]);
+    assert_eq!(sides(volume.max(volume.shift(1, 1, 1))), [4.0, 2.0, 1.0], "pixels elsewhere have the same size");
+    assert_eq!(sides(volume.slice(2)), [4.0, 2.0, 1.0]);
+    assert_eq!(sides(Image::stack(&s, volume.unstack(Axis::Depth).iter().rev(), Axis::Depth)), [0.0, 2.0, 1.0]);
+}
+
+#[test]
+fn each_picture_of_a_series_has_its_own_grid() {
+    let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let (s, folder) = (session(), Folder::new());
+    let at = |name: &str| folder.at(name);
+    for (name, east) in [("a.tif", 0.0), ("b.tif", 10.0), ("c.tif", 0.0)] {
+        geotiff(&at(name), east);
+    }
+    let fixed = AnyImage::open(&s, at("a.tif")).unwrap().convert::<u8>();
+    type Make<'a> = &'a dyn Fn(&Image<u8>) -> Image<u8>;
+    let alone: Make<'_> = &|image| image.median(3).max(image.min(9));
+    let with: Make<'_> = &|image| image.max(&fixed);
+    for (make, agree) in [(alone, [true; 3]), (with, [true, false, true])] {
+        for once in [false, true] {
+            let out = Folder::new();
+            let files = ["a.tif", "b.tif", "c.tif"].map(at);
+            let series = s.series(&files, |image: &AnyImage| make(&image.convert()));
+            let series = if once { series.recorded_once() } else { series };
+            let name = |path: &Path| out.at(path.file_name().unwrap().to_str().unwrap());
+            let saves = series.save(name, &SaveOptions::default());
+            saves.for_each(|saved| drop(saved.result.unwrap()));
+            for (file, agrees) in files.iter().zip(agree) {
+                let (found, own) = (told(&name(file)), told(file));
+                let want = if agrees { own } else { Told { nodata: own.nodata, ..Told::default() } };
+                assert_eq!(found, want, "{}, once: {once}", file.display());
+                assert_eq!(warnings(&name(file), || ()).len(), usize::from(!agrees), "{}", file.display());
+            }
+        }
+    }
 }
 
 /// The colours of values that a file tells.

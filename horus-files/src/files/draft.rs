@@ -6,10 +6,10 @@ use std::sync::Arc;
 use tiff::tags::Tag;
 
 use super::encode::{Beside, Parts, write};
+use super::ome;
 use super::tiff_directory::Entry;
 use super::tiff_file;
 use super::{Alpha, Clipping, Compression, Format, Georeference, SaveOptions, Scale, Sink};
-use super::{notices, ome};
 use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel};
 use horus_base::error::Audience;
@@ -63,6 +63,35 @@ pub enum StoredScale {
     Range(u16),
 }
 
+/// What files of a format do not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lacking {
+    /// A place on the earth.
+    Georeference,
+    /// A value of missing pixels.
+    Nodata,
+    /// A colour table, of so many bits.
+    Colours,
+    /// The size of pixels, or this one.
+    PixelSize,
+    /// The distance of levels.
+    Levels,
+    /// Names of channels.
+    Names,
+}
+
+impl Lacking {
+    /// The files that have it.
+    pub fn elsewhere(self) -> &'static str {
+        match self {
+            Lacking::Georeference | Lacking::Nodata => "only TIFF files have one",
+            Lacking::Colours => "only TIFF files, and PNG files of 8 bits, have one",
+            Lacking::PixelSize | Lacking::Levels => "only TIFF, PNG and OME files have one",
+            Lacking::Names => "only OME files have them",
+        }
+    }
+}
+
 /// The report on clipped values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Clipped {
@@ -87,30 +116,30 @@ impl Draft {
         Ok(Draft { format, shape, dtype, stored, parts, scale, counted, clipping, beside, sizes, pixel, names, alpha })
     }
 
-    /// Stores where the picture lies and what its values stand for, as far as the format does: its place in a
-    /// picture whose samples have type `of`, from which all are `picked` or not. Returns the names of
-    /// what is not stored.
-    pub fn locate(&mut self, at: &Georeference, of: DType, picked: bool) -> Vec<&'static str> {
-        let same = of == self.stored && self.scale == StoredScale::Not;
+    /// Stores where the picture lies and what its values stand for. Returns what the format does not have.
+    pub fn locate(&mut self, at: &Georeference) -> Vec<Lacking> {
         if self.format == Format::Tiff {
-            self.add(at.entries(same, picked));
+            self.add(at.entries());
             return Vec::new();
         }
-        let mut lost = Vec::new();
+        let mut lacking = Vec::new();
         if at.is_placed() {
-            lost.push("georeference");
+            lacking.push(Lacking::Georeference);
         }
-        if same && picked && !at.colours().is_empty() {
+        if !at.nodata().is_empty() {
+            lacking.push(Lacking::Nodata);
+        }
+        if !at.colours().is_empty() {
             match (self.format, at.colours().len() / 3) {
                 (Format::Png, count @ 256) => {
                     let byte = |plane: usize, value: usize| (at.colours()[plane * count + value] >> 8) as u8;
                     self.beside.chunks.colours =
                         (0..count).flat_map(|value| [0, 1, 2].map(|plane| byte(plane, value))).collect();
                 }
-                _ => lost.push("colour table"),
+                _ => lacking.push(Lacking::Colours),
             }
         }
-        lost
+        lacking
     }
 
     /// Shapes of the samples of all sizes, the largest first.
@@ -120,22 +149,22 @@ impl Draft {
 
     /// Describes the picture as OME-TIFF, if that is what the file's path is called (`.ome.tif`), with the
     /// size of its pixels and a page for each channel, unless three or four without names are colours; other TIFF files and
-    /// PNG files have the size as their resolution. Warns, once, of a size that a file does not tell. The last change of a
-    /// draft.
-    pub fn describe(&mut self, path: &Path) {
+    /// PNG files have the size as their resolution. Returns what the file does not have. The last change of a draft.
+    pub fn describe(&mut self, path: &Path) -> Vec<Lacking> {
         let pixel = self.pixel;
+        let mut lacking = Vec::new();
+        let has_names = !self.names.is_empty();
         if self.format == Format::Png {
             self.beside.chunks.pixel = pixel.map(|size| [size.rows, size.columns]);
         }
         if self.format != Format::Tiff {
-            let is_told = self.beside.chunks.density().is_some();
-            if pixel.is_some() && !is_told {
-                notices::tell_once("size of pixels", || {
-                    let path = path.display();
-                    format!("{path}: the size of its pixels is not stored: tif, png and OME files have one")
-                });
+            if pixel.is_some() && self.beside.chunks.density().is_none() {
+                lacking.push(Lacking::PixelSize);
             }
-            return;
+            if has_names {
+                lacking.push(Lacking::Names);
+            }
+            return lacking;
         }
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let lower = name.to_ascii_lowercase();
@@ -152,6 +181,8 @@ impl Draft {
             if apart {
                 self.shape = Shape { depth: depth * channels, channels: 1, ..self.shape };
             }
+        } else if has_names {
+            lacking.push(Lacking::Names);
         }
         if let Some(pixel) = pixel {
             self.add(ome::resolution(pixel));
@@ -159,6 +190,7 @@ impl Draft {
         if let Some(alpha) = self.alpha.filter(|_| self.shape.channels > 1) {
             self.add(vec![alpha.entry()]);
         }
+        lacking
     }
 
     fn add(&mut self, entries: Vec<Entry>) {

@@ -94,14 +94,63 @@ impl Georeference {
         ![&self.scale, &self.ties, &self.matrix].into_iter().all(Vec::is_empty) || !self.keys.is_empty()
     }
 
-    /// The value of missing pixels.
-    pub fn missing(&self) -> Option<f64> {
-        self.nodata.trim().parse().ok()
+    /// The value of missing pixels, in the words of the file; else nothing.
+    pub fn nodata(&self) -> &str {
+        &self.nodata
     }
 
     /// Red, green and blue of all values of 8 or 16 bits, one after the other, if values are indices; else nothing.
     pub fn colours(&self) -> &[u16] {
         &self.colours
+    }
+
+    /// What this says of the place, without the meaning of values; `None` if that is nothing.
+    pub fn place(&self) -> Option<Georeference> {
+        let place = Georeference { nodata: String::new(), colours: Vec::new(), ..self.clone() };
+        (place != Georeference::default()).then_some(place)
+    }
+
+    /// With this value of missing pixels and these colours.
+    #[must_use]
+    pub fn with_values(self, nodata: String, colours: Vec<u16>) -> Georeference {
+        Georeference { nodata, colours, ..self }
+    }
+
+    /// True if pixels lie at the same places in the same system of coordinates, up to a thousandth of a pixel, however
+    /// the tags say it.
+    pub fn agrees(&self, other: &Georeference) -> bool {
+        let system = |of: &Georeference| (of.keys_but_raster_type(), of.doubles.clone(), of.text.clone());
+        let points = |of: &Georeference| (of.ties.clone(), of.scale.clone());
+        system(self) == system(other)
+            && match (self.map(), other.map()) {
+                (Some(a), Some(b)) => {
+                    let side = |row: [f64; 3]| row[0].abs().max(row[1].abs());
+                    a.iter().zip(&b).all(|(a, b)| {
+                        let pixel = side(*a);
+                        let off = |k: usize| (a[k] - b[k]).abs();
+                        // Steps of places 100,000 pixels away.
+                        off(2) <= 1e-3 * pixel && off(0).max(off(1)) <= 1e-8 * pixel
+                    })
+                }
+                (None, None) => points(self) == points(other) && self.is_point() == other.is_point(),
+                _ => false,
+            }
+    }
+
+    /// The rows of the map from the centres of pixels, counted from the first, to places; `None` if it has none.
+    fn map(&self) -> Option<[[f64; 3]; 2]> {
+        let rows = match (&self.matrix[..], &self.scale[..], &self.ties[..]) {
+            ([a, b, _, c, d, e, _, f, ..], ..) => [[*a, *b, *c], [*d, *e, *f]],
+            ([], [sx, sy, _], [i, j, _, x, y, _]) => [[*sx, 0.0, x - i * sx], [0.0, -sy, y + j * sy]],
+            _ => return None,
+        };
+        let half = if self.is_point() { 0.0 } else { 0.5 };
+        Some(rows.map(|[x, y, first]| [x, y, first + half * (x + y)]))
+    }
+
+    /// The keys, apart from their number and [`RASTER_TYPE`].
+    fn keys_but_raster_type(&self) -> Vec<[u16; 4]> {
+        self.keys.as_chunks::<4>().0.iter().skip(1).filter(|[key, ..]| *key != RASTER_TYPE).copied().collect()
     }
 
     /// True if coordinates are those of pixels' centres.
@@ -168,9 +217,8 @@ impl Georeference {
         self
     }
 
-    /// The tags; with that of missing pixels, if the samples are `same` as those of the file in type, and with
-    /// the colours, if all are `picked` from the file.
-    pub(super) fn entries(&self, same: bool, picked: bool) -> Vec<Entry> {
+    /// The tags.
+    pub(super) fn entries(&self) -> Vec<Entry> {
         let doubles = |tag: Tag, values: &[f64]| (!values.is_empty()).then(|| Entry::double(tag.to_u16(), values));
         let text = |tag: u16, text: &str| (!text.is_empty()).then(|| Entry::ascii(tag, text));
         let keys =
@@ -182,9 +230,8 @@ impl Georeference {
             keys,
             doubles(Tag::GeoDoubleParamsTag, &self.doubles),
             text(Tag::GeoAsciiParamsTag.to_u16(), &self.text),
-            text(NODATA, if same { &self.nodata } else { "" }),
-            (same && picked && !self.colours.is_empty())
-                .then(|| Entry::short(Tag::ColorMap.to_u16(), self.colours.iter().copied())),
+            text(NODATA, &self.nodata),
+            (!self.colours.is_empty()).then(|| Entry::short(Tag::ColorMap.to_u16(), self.colours.iter().copied())),
         ]
         .into_iter()
         .flatten()
@@ -289,9 +336,28 @@ mod tests {
         assert_eq!(upright().seen(&Placed::of([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0]])), None);
         let odd = Georeference { ties: vec![0.0; 12], ..upright() };
         assert_eq!(odd.seen(&Placed::shifted(1.0, 1.0)), None);
-        assert_eq!(upright().entries(true, false).len(), upright().entries(false, false).len() + 1, "missing pixels");
-        let coloured = Georeference { colours: vec![7; 768], ..upright() };
-        assert_eq!(coloured.entries(true, true).len(), coloured.entries(true, false).len() + 1);
-        assert_eq!(coloured.entries(false, true), coloured.entries(false, false), "other values");
+    }
+
+    #[test]
+    fn grids_agree_where_their_pixels_lie_however_tags_say_it() {
+        let matrix = vec![10.0, 0.0, 0.0, 500.0, 0.0, -20.0, 0.0, 4000.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0];
+        let other_words = Georeference { scale: vec![], ties: vec![], matrix, nodata: "0".into(), ..upright() };
+        // The tie of another pixel, and coordinates of centres.
+        let tied = Georeference { ties: vec![3.0, 2.0, 0.0, 530.0, 3960.0, 0.0], ..upright() };
+        let mut centres = Georeference { ties: vec![0.0, 0.0, 0.0, 505.0, 3990.0, 0.0], ..upright() };
+        centres.keys[7] = IS_POINT;
+        for same in [&other_words, &tied, &centres] {
+            assert!(upright().agrees(same) && same.agrees(&upright()), "{same:?}");
+        }
+        let mut point = upright();
+        point.keys[7] = IS_POINT;
+        let moved = upright().seen(&Placed::shifted(0.0, 0.01)).expect("a crop");
+        let finer = upright().seen(&Placed::resized((8, 8), (16, 16))).expect("an inverse");
+        let system = Georeference { text: "elsewhere".into(), ..upright() };
+        for other in [point, moved, finer, system, Georeference::default()] {
+            assert!(!upright().agrees(&other) && !other.agrees(&upright()), "{other:?}");
+        }
+        assert_eq!(upright().place().map(|place| place.nodata), Some(String::new()));
+        assert_eq!(Georeference { nodata: "255".into(), ..Georeference::default() }.place(), None);
     }
 }

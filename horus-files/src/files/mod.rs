@@ -92,7 +92,7 @@ pub use alpha::Alpha;
 pub use aside::Aside;
 pub use compression::Compression;
 pub use count::FileTraffic;
-pub use draft::{Clipped, Draft, Encoder, StoredRange, StoredScale};
+pub use draft::{Clipped, Draft, Encoder, Lacking, StoredRange, StoredScale};
 pub use encode::Format;
 pub use georeference::Georeference;
 pub use info::FileInfo;

@@ -13,7 +13,7 @@ use crate::ops::pixel::PixelOp;
 use crate::ops::planes::PlaneMap;
 use horus_base::dtype::{Conversion, DType, Scalar};
 use horus_base::error::Recorded;
-use horus_base::placed::Placed;
+use horus_base::placed::{Placed, Relation};
 use horus_base::shape::{Axis, Border, Shape};
 
 /// An existing value: an image given by the user, or the result of an earlier evaluation.
@@ -89,22 +89,32 @@ impl Op {
         Op::Warp(map, Interpolation::Nearest, Border::Replicate.into())
     }
 
-    /// The place in input `input`, of shape `from`, of the pixels of the result, of shape `to`; `None`
-    /// if they are other pixels, such as those of a reduction.
-    pub fn placed(&self, input: usize, from: Shape, to: Shape) -> Option<Placed> {
+    /// How the pixels of the result, of shape `to`, are related to those of input `input`, of shape `from`.
+    pub fn relation(&self, input: usize, from: Shape, to: Shape) -> Relation {
         let same = (from.height, from.width) == (to.height, to.width);
-        match self {
+        let line = from.height == 1 || from.width == 1;
+        let placed = match self {
+            Op::Pixel(..) if line && !same => return Relation::Aside,
+            Op::Warp(map, ..) if map.repeats() => return Relation::Aside,
+            Op::Whole(operation) if operation.is_table(input) => return Relation::Aside,
             Op::Pixel(..)
             | Op::Convert(_)
             | Op::Planes(_)
             | Op::Correlate(..)
             | Op::Separable { .. }
             | Op::Order(..) => same.then(Placed::default),
-            Op::Warp(map, ..) => (!map.repeats()).then(|| map.placed()),
+            Op::Warp(map, ..) => Some(map.placed()),
             Op::Flip(flip) => Some(flip.placed(from)),
             Op::Whole(operation) => operation.placed(input, from, to),
             Op::Source(_) | Op::Fill(_) | Op::Index(_) => None,
-        }
+        };
+        let levels = match self {
+            Op::Planes(_) if to.depth > 1 && from.depth == 1 => Some(0.0),
+            Op::Planes(map) if to.depth > 1 => Some(f64::from(map.step.abs())),
+            Op::Planes(_) => Some(1.0),
+            _ => (from.depth == to.depth).then_some(1.0),
+        };
+        placed.map_or(Relation::Elsewhere, |placed| Relation::At(placed, levels))
     }
 
     /// The name of the operation, without its parameters.

@@ -5,7 +5,7 @@
 //! selects the column. Offsets do not depend on the place of a strip or a region.
 
 use super::footprint::{Access, Reading, Rect};
-use super::operation::{Effort, Extent, Family, ImageOperation, hold, images, makes};
+use super::operation::{Effort, Extent, Family, ImageOperation, hold, images, makes, stays};
 use horus_base::dtype::{DType, Scalar};
 use horus_base::placed::Placed;
 use horus_base::shape::{Shape, Window};
@@ -171,6 +171,10 @@ impl ImageOperation for NearestPixel {
 
     fn access(&self, _: usize) -> Access {
         Access::IN_PLACE
+    }
+
+    fn placed(&self, _: usize, from: Shape, to: Shape) -> Option<Placed> {
+        stays(from, to)
     }
 
     fn in_place(&self, _: usize) -> bool {

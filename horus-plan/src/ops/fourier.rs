@@ -23,8 +23,9 @@ use std::sync::Arc;
 use super::Whole;
 use super::footprint::{Access, Reading, Rect};
 use super::neighbourhood::{Filter, Reach};
-use super::operation::{Effort, Extent, Family, ImageOperation, hold, images};
+use super::operation::{Effort, Extent, Family, ImageOperation, hold, images, stays};
 use horus_base::dtype::{Arithmetic, DType, Float};
+use horus_base::placed::Placed;
 use horus_base::shape::{Border, Shape, Window};
 
 /// A complex number: real and imaginary part.
@@ -335,6 +336,10 @@ impl ImageOperation for Fourier {
         // A strip may begin and end anywhere in a tile.
         let tiles = Reach { up: reach.up + down - 1, down: reach.down + down - 1, ..reach };
         Access::around(tiles, self.border)
+    }
+
+    fn placed(&self, _: usize, from: Shape, to: Shape) -> Option<Placed> {
+        stays(from, to)
     }
 
     fn in_place(&self, _: usize) -> bool {

@@ -3,6 +3,7 @@
 use super::footprint::{Access, Reading, Rect};
 use super::operation::{AllReduce, Distribution, Effort, Extent, Family, ImageOperation, hold, images};
 use horus_base::dtype::{DType, Scalar};
+use horus_base::placed::Placed;
 use horus_base::shape::Shape;
 
 /// Counts in `bins` equal bins over a range, across all planes: a `1 x bins x 1` image of `f64`. A
@@ -53,6 +54,10 @@ impl ImageOperation for Histogram {
 
     fn access(&self, _: usize) -> Access {
         Access::IN_PLACE
+    }
+
+    fn placed(&self, _: usize, _: Shape, _: Shape) -> Option<Placed> {
+        None
     }
 
     fn in_place(&self, _: usize) -> bool {

@@ -9,6 +9,7 @@
 use super::footprint::{Access, Reading, Rect};
 use super::operation::{AllReduce, Distribution, Effort, Extent, Family, ImageOperation, hold};
 use horus_base::dtype::DType;
+use horus_base::placed::Placed;
 use horus_base::shape::{Shape, Window};
 
 /// Bits per digit.
@@ -409,6 +410,10 @@ impl ImageOperation for LabelReduce {
 
     fn access(&self, _: usize) -> Access {
         if self.adds_up() { Access::IN_PLACE } else { Access::Footprint }
+    }
+
+    fn placed(&self, _: usize, _: Shape, _: Shape) -> Option<Placed> {
+        None
     }
 
     fn in_place(&self, _: usize) -> bool {

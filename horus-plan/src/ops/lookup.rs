@@ -1,7 +1,8 @@
 //! Tables.
 
 use super::footprint::{Access, Reading, Rect};
-use super::operation::{Effort, Extent, Family, ImageOperation, hold, images};
+use super::operation::{Effort, Extent, Family, ImageOperation, hold, images, stays};
+use horus_base::placed::Placed;
 use horus_base::shape::Shape;
 
 /// The entry of the second input, `1 x n x 1`, indexed by the pixel of the first, counted from the
@@ -38,8 +39,16 @@ impl ImageOperation for Lookup {
         if input == TABLE { Access::Whole } else { Access::IN_PLACE }
     }
 
+    fn placed(&self, _: usize, from: Shape, to: Shape) -> Option<Placed> {
+        stays(from, to)
+    }
+
     fn in_place(&self, input: usize) -> bool {
         input != TABLE
+    }
+
+    fn is_table(&self, input: usize) -> bool {
+        input == TABLE
     }
 
     fn end_to_end(&self, input: usize) -> bool {

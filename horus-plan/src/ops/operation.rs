@@ -47,9 +47,11 @@ pub trait ImageOperation {
 
     /// The place in input `input`, of shape `from`, of the pixels of the result, of shape `to`: of a
     /// picture that was changed, not computed from.
-    fn placed(&self, input: usize, from: Shape, to: Shape) -> Option<Placed> {
-        let same = (from.height, from.width) == (to.height, to.width);
-        (self.in_place(input) && same).then(Placed::default)
+    fn placed(&self, input: usize, from: Shape, to: Shape) -> Option<Placed>;
+
+    /// Returns `true` if input `input` is a table, whose entries are no pixels of a picture.
+    fn is_table(&self, _input: usize) -> bool {
+        false
     }
 
     /// The part of the result, of shape `of`, that is computed when `need` is required.
@@ -230,4 +232,9 @@ pub(crate) fn makes(wanted: Extent, output: Extent) -> Result<(), String> {
 /// Fails unless an image is read at the positions of the result.
 pub(crate) fn same_places(input: Shape, output: Shape) -> Result<(), String> {
     hold(input == output, || format!("it reads {input} pixel by pixel and is {output}"))
+}
+
+/// The place of pixels that stay where they are.
+pub(crate) fn stays(from: Shape, to: Shape) -> Option<Placed> {
+    ((from.height, from.width) == (to.height, to.width)).then(Placed::default)
 }

@@ -4,7 +4,8 @@
 use std::fmt;
 
 use super::footprint::{Access, Reading, Rect};
-use super::operation::{Effort, Extent, Family, ImageOperation, hold};
+use super::operation::{Effort, Extent, Family, ImageOperation, hold, stays};
+use horus_base::placed::Placed;
 use horus_base::shape::{Border, Shape};
 
 /// Bound on positions along the depth, so that kernels can count in 32 bits.
@@ -181,6 +182,10 @@ impl ImageOperation for Merge {
 
     fn access(&self, _: usize) -> Access {
         Access::IN_PLACE
+    }
+
+    fn placed(&self, _: usize, from: Shape, to: Shape) -> Option<Placed> {
+        stays(from, to)
     }
 
     fn in_place(&self, _: usize) -> bool {

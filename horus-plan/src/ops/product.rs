@@ -2,6 +2,7 @@
 
 use super::footprint::{Access, Reading, Rect};
 use super::operation::{Effort, Extent, Family, ImageOperation, hold, images};
+use horus_base::placed::Placed;
 use horus_base::shape::{Shape, Window};
 
 /// The product of two images as matrices, per plane: pixel (y, x) is the sum over k of pixel (y, k)
@@ -35,6 +36,10 @@ impl ImageOperation for MatrixProduct {
 
     fn access(&self, input: usize) -> Access {
         if input == FIRST { Access::IN_PLACE } else { Access::Whole }
+    }
+
+    fn placed(&self, _: usize, _: Shape, _: Shape) -> Option<Placed> {
+        None
     }
 
     fn in_place(&self, _: usize) -> bool {

@@ -17,6 +17,7 @@ use super::footprint::{Access, Reading, Rect};
 use super::operation::{Distribution, Effort, Extent, Family, ImageOperation, hold, images};
 use super::pixel::PixelOp;
 use horus_base::dtype::{DType, Pixel};
+use horus_base::placed::Placed;
 use horus_base::shape::Shape;
 
 /// Lanes of the fixed order.
@@ -401,6 +402,10 @@ impl ImageOperation for RowReduce {
         if input == OPERAND { Access::Whole } else { Access::IN_PLACE }
     }
 
+    fn placed(&self, _: usize, _: Shape, _: Shape) -> Option<Placed> {
+        None
+    }
+
     fn in_place(&self, _: usize) -> bool {
         false
     }
@@ -436,6 +441,10 @@ impl ImageOperation for Fold {
 
     fn access(&self, _: usize) -> Access {
         Access::Whole
+    }
+
+    fn placed(&self, _: usize, _: Shape, _: Shape) -> Option<Placed> {
+        None
     }
 
     fn in_place(&self, _: usize) -> bool {

@@ -1,8 +1,9 @@
 //! Running sums.
 
 use super::footprint::{Access, Reading, Rect};
-use super::operation::{Effort, Extent, Family, ImageOperation, hold, images};
+use super::operation::{Effort, Extent, Family, ImageOperation, hold, images, stays};
 use horus_base::dtype::DType;
+use horus_base::placed::Placed;
 use horus_base::shape::{Shape, Window};
 
 /// Running sums along each row, each including its own pixel, in `f64`: see
@@ -42,6 +43,10 @@ impl ImageOperation for Running {
         Access::IN_PLACE
     }
 
+    fn placed(&self, _: usize, from: Shape, to: Shape) -> Option<Placed> {
+        stays(from, to)
+    }
+
     fn in_place(&self, _: usize) -> bool {
         true
     }
@@ -70,6 +75,10 @@ impl ImageOperation for RunningDepth {
 
     fn access(&self, _: usize) -> Access {
         Access::IN_PLACE
+    }
+
+    fn placed(&self, _: usize, from: Shape, to: Shape) -> Option<Placed> {
+        stays(from, to)
     }
 
     fn in_place(&self, _: usize) -> bool {

@@ -2,8 +2,9 @@
 
 use super::footprint::{Access, Reading, Rect};
 use super::geometric::{Interpolation, cubic_weights};
-use super::operation::{Effort, Extent, Family, ImageOperation, hold};
+use super::operation::{Effort, Extent, Family, ImageOperation, hold, stays};
 use horus_base::dtype::{Float, Scalar};
+use horus_base::placed::Placed;
 use horus_base::shape::{Border, Shape};
 
 /// Sampling at a position given per pixel.
@@ -280,6 +281,10 @@ impl ImageOperation for Remap {
 
     fn access(&self, input: usize) -> Access {
         if input == IMAGE { Access::Whole } else { Access::IN_PLACE }
+    }
+
+    fn placed(&self, input: usize, from: Shape, to: Shape) -> Option<Placed> {
+        stays(from, to).filter(|_| self.in_place(input))
     }
 
     fn in_place(&self, input: usize) -> bool {

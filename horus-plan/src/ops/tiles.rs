@@ -9,6 +9,7 @@ use super::footprint::{Access, Reading, Rect};
 use super::operation::{Effort, Extent, Family, ImageOperation, hold, images};
 use super::reduce::{Fold, LANES, combine_lanes};
 use horus_base::dtype::{DType, Pixel};
+use horus_base::placed::Placed;
 use horus_base::shape::{Shape, Window};
 
 /// Rectangles at regular distances from the corner of an image, clipped at its bottom and right
@@ -150,6 +151,13 @@ impl ImageOperation for Tiled {
 
     fn access(&self, _: usize) -> Access {
         Access::Footprint
+    }
+
+    /// The middles of the rectangles.
+    fn placed(&self, _: usize, from: Shape, _: Shape) -> Option<Placed> {
+        let middle = |extent: usize, all: usize| (extent.min(all) as f64 - 1.0) / 2.0;
+        let (y, x) = (middle(self.grid.height, from.height), middle(self.grid.width, from.width));
+        Some(Placed::of([[self.grid.across as f64, 0.0, x], [0.0, self.grid.down as f64, y]]))
     }
 
     fn in_place(&self, _: usize) -> bool {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::footprint::{Access, Reading, Rect};
 use super::neighbourhood::Reach;
-use super::operation::{Effort, Extent, Family, ImageOperation, hold, images, same_places};
+use super::operation::{Effort, Extent, Family, ImageOperation, hold, images, same_places, stays};
 use horus_base::dtype::{DType, Float, Scalar};
+use horus_base::placed::Placed;
 use horus_base::shape::{Border, Shape};
 
 /// An operation over a window around each pixel.
@@ -256,6 +257,10 @@ impl ImageOperation for Sliding {
 
     fn access(&self, _: usize) -> Access {
         Access::around(self.how.reach(), self.border)
+    }
+
+    fn placed(&self, _: usize, from: Shape, to: Shape) -> Option<Placed> {
+        stays(from, to)
     }
 
     fn in_place(&self, _: usize) -> bool {

@@ -1,0 +1,584 @@
+//! Attributes of an image: what files say of it beside its pixels, and results and files keep. All rules are here:
+//!
+//! | attribute | of several images | where pixels move | dropped |
+//! | --- | --- | --- | --- |
+//! | grid: the place of each pixel on the earth | kept if all that have one agree: the same system of coordinates, the same places up to a thousandth of a pixel | moves with them, by any affine map | grids differ; pixels are new ones, as those of a reduction; a map has no inverse |
+//! | spacing: the size of a pixel | kept if all that have one agree up to a millionth, wherever their pixels lie | grows and turns with them; that of levels with the distance of levels | spacings differ; pixels are new ones; a map makes pixels with oblique sides; levels are stacked |
+//! | nodata: the value of missing pixels | that of the first that has one, of the type of the result before others | kept | of masks; of samples of another type than the file that gave it |
+//! | colours: the table of indices | kept if all that have one agree | kept | values are computed, not picked |
+//! | alpha: what the last channel is | that of those with as many channels; of channels together that of the last | kept | a colour is multiplied by it; channels are new ones |
+//! | names of channels | kept if all that have them agree; joined where channels are | kept | names differ; channels are new ones |
+//!
+//! Images without an attribute contradict none; one that has lost it makes others lose it, but for the value of missing
+//! pixels. Numbers, rows, columns and tables beside an image do not count. An operation says in [`Op::relation`] where
+//! the pixels of its result lie, and a function of several operations with [`Attributes::of_function`]. What is lost has
+//! its reason, which a warning gives for each file that is written.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::Handle;
+use crate::dtype::DType;
+use crate::ir::graph::Op;
+use crate::ops::Whole;
+use crate::ops::geometric::Interpolation;
+use crate::shape::Shape;
+use horus_base::lengths::PixelSize;
+use horus_base::placed::{Placed, Relation};
+use horus_files::files::{Alpha, Draft, Georeference, Lacking, Metadata, StoredScale};
+
+/// All attributes of an image. Georeferences and what follows from them, and names, are known on the rank that read the
+/// files only, which writes files; sizes of pixels on all.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Attributes {
+    grid: Fact<OnGrid>,
+    spacing: Fact<Spaced>,
+    /// The distance of levels.
+    levels: Fact<f64>,
+    nodata: Fact<Nodata>,
+    colours: Fact<Arc<Colours>>,
+    /// Names of channels; as many as channels, or none that are right.
+    names: Fact<Arc<[String]>>,
+    /// What the last channel is as alpha, or the only one of those of a picture.
+    alpha: Option<Alpha>,
+    /// Grids of several pictures were compared.
+    compared: bool,
+}
+
+/// An attribute.
+#[derive(Clone, Debug, Default)]
+enum Fact<T> {
+    /// No file said it.
+    #[default]
+    Unknown,
+    Known(T),
+    /// It was known of an input, and is not of the result.
+    Lost(Lost),
+}
+
+/// The operation or function that lost an attribute, and the reason.
+#[derive(Clone, Copy, Debug)]
+struct Lost {
+    by: &'static str,
+    why: Why,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Why {
+    /// Those of images together differ.
+    Differ,
+    /// Pixels, channels or values are others than those of the input.
+    Others,
+    /// Levels of several images follow each other.
+    Stacked,
+    /// Truth values stand for nothing else.
+    Mask,
+}
+
+/// Pixels in the picture of a georeference.
+#[derive(Clone, Debug)]
+struct OnGrid {
+    of: Arc<Georeference>,
+    placed: Placed,
+}
+
+/// Pixels in a picture whose pixels have this size.
+#[derive(Clone, Copy, Debug)]
+struct Spaced {
+    of: PixelSize,
+    placed: Placed,
+}
+
+#[derive(Clone, Debug)]
+struct Nodata {
+    /// In the words of the file.
+    value: Arc<str>,
+    /// The type of the file.
+    dtype: DType,
+    /// That of another image, whose missing pixels are no longer marked.
+    other: Option<Arc<str>>,
+}
+
+#[derive(Debug, PartialEq)]
+struct Colours {
+    colours: Vec<u16>,
+    /// The type of the indices.
+    dtype: DType,
+}
+
+impl<T: Clone> Fact<T> {
+    fn of(known: Option<T>) -> Fact<T> {
+        known.map_or(Fact::Unknown, Fact::Known)
+    }
+
+    fn known(&self) -> Option<&T> {
+        match self {
+            Fact::Known(known) => Some(known),
+            _ => None,
+        }
+    }
+
+    fn lost(&self) -> Option<Lost> {
+        match self {
+            Fact::Lost(lost) => Some(*lost),
+            _ => None,
+        }
+    }
+
+    fn or(self, other: Fact<T>) -> Fact<T> {
+        if matches!(self, Fact::Unknown) { other } else { self }
+    }
+
+    /// What becomes of it in a result; `None` is a loss for the reason.
+    fn then(&self, lost: Lost, next: impl FnOnce(T) -> Option<Fact<T>>) -> Fact<T> {
+        match self.clone() {
+            Fact::Known(known) => next(known).unwrap_or(Fact::Lost(lost)),
+            other => other,
+        }
+    }
+
+    /// That of two images together.
+    fn with(self, other: Fact<T>, by: &'static str, agree: impl FnOnce(&T, &T) -> bool) -> Fact<T> {
+        match (self, other) {
+            (lost @ Fact::Lost(_), _) | (_, lost @ Fact::Lost(_)) => lost,
+            (Fact::Known(a), Fact::Known(b)) if !agree(&a, &b) => Fact::Lost(Lost { by, why: Why::Differ }),
+            (a, b) => a.or(b),
+        }
+    }
+}
+
+impl OnGrid {
+    fn seen(&self) -> Option<Georeference> {
+        self.of.seen(&self.placed)
+    }
+
+    fn agrees(&self, other: &OnGrid) -> bool {
+        (Arc::ptr_eq(&self.of, &other.of) && self.placed.is(&other.placed))
+            || self.seen().zip(other.seen()).is_some_and(|(a, b)| a.agrees(&b))
+    }
+}
+
+impl Spaced {
+    fn seen(&self) -> Option<PixelSize> {
+        self.of.seen(&self.placed)
+    }
+
+    fn agrees(&self, other: &Spaced) -> bool {
+        match (self.seen(), other.seen()) {
+            (Some(a), Some(b)) => close(a.rows, b.rows) && close(a.columns, b.columns),
+            // Neither has any.
+            (None, None) => true,
+            _ => false,
+        }
+    }
+}
+
+/// Files round lengths.
+fn close(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-6 * a.abs().max(b.abs())
+}
+
+/// An operation on images, or a function of several operations.
+struct Applied<'a> {
+    by: &'static str,
+    op: Option<&'a Op>,
+    shape: Shape,
+    dtype: DType,
+}
+
+impl Attributes {
+    /// Those of a picture; `None` if nothing is known of it.
+    pub(crate) fn of(said: Metadata, dtype: DType) -> Option<Arc<Attributes>> {
+        let Metadata { reference, pixel, names, alpha } = said;
+        if reference.is_none() && pixel.is_none() && names.is_empty() && alpha.is_none() {
+            return None;
+        }
+        let place = reference.as_ref().and_then(Georeference::place);
+        let words = reference.as_ref().map(Georeference::nodata).filter(|words| !words.is_empty());
+        let colours = reference.as_ref().map(Georeference::colours).filter(|colours| !colours.is_empty());
+        let all = Attributes {
+            grid: Fact::of(place.map(|of| OnGrid { of: Arc::new(of), placed: Placed::default() })),
+            nodata: Fact::of(words.map(|value| Nodata { value: value.into(), dtype, other: None })),
+            colours: Fact::of(colours.map(|colours| Arc::new(Colours { colours: colours.to_vec(), dtype }))),
+            names: Fact::of(if names.is_empty() { None } else { Some(names.into()) }),
+            alpha,
+            ..Attributes::default()
+        };
+        Some(Arc::new(all.sized(pixel)))
+    }
+
+    fn sized(self, pixel: Option<PixelSize>) -> Attributes {
+        let spacing = Fact::of(pixel.map(|of| Spaced { of, placed: Placed::default() }));
+        Attributes { spacing, levels: Fact::of(pixel.and_then(|pixel| pixel.levels)), ..self }
+    }
+
+    /// With another size of pixels.
+    pub(crate) fn with_pixel(all: Option<&Arc<Attributes>>, pixel: Option<PixelSize>) -> Option<Arc<Attributes>> {
+        let all = all.map(|all| (**all).clone());
+        (all.is_some() || pixel.is_some()).then(|| Arc::new(all.unwrap_or_default().sized(pixel)))
+    }
+
+    /// With names of channels.
+    pub(crate) fn with_names(all: Option<&Arc<Attributes>>, names: Vec<String>) -> Option<Arc<Attributes>> {
+        let names = Fact::of(if names.is_empty() { None } else { Some(names.into()) });
+        let all = all.map(|all| (**all).clone()).unwrap_or_default();
+        Some(Arc::new(Attributes { names, ..all }))
+    }
+
+    /// With a last channel that is alpha, or is not.
+    pub(crate) fn with_alpha(all: Option<&Arc<Attributes>>, alpha: Option<Alpha>) -> Option<Arc<Attributes>> {
+        let all = all.map(|all| (**all).clone());
+        (all.is_some() || alpha.is_some()).then(|| Arc::new(Attributes { alpha, ..all.unwrap_or_default() }))
+    }
+
+    /// What the last channel is as alpha.
+    pub(crate) fn alpha(all: Option<&Arc<Attributes>>) -> Option<Alpha> {
+        all?.alpha
+    }
+
+    /// The names of channels, if they are known.
+    pub(crate) fn names(all: Option<&Arc<Attributes>>) -> &[String] {
+        all.and_then(|all| all.names.known()).map(|names| &**names).unwrap_or_default()
+    }
+
+    /// The size of the pixels, if it is known.
+    pub(crate) fn pixel(&self) -> Option<PixelSize> {
+        let size = self.spacing.known()?.seen()?;
+        Some(PixelSize { levels: self.levels.known().copied(), ..size })
+    }
+
+    /// True if all that these, of a result, know of a place on the earth is what is known of `picture`.
+    pub(crate) fn follow(&self, picture: &Attributes) -> bool {
+        let one = |a: &OnGrid| picture.grid.known().is_none_or(|b| Arc::ptr_eq(&a.of, &b.of));
+        !self.compared && self.grid.known().is_none_or(one)
+    }
+
+    /// Those of the same result of another picture, which has this georeference.
+    pub(crate) fn of_another(&self, reference: &Georeference) -> Attributes {
+        let grid = match (self.grid.clone(), reference.place()) {
+            (Fact::Known(grid), Some(of)) => Fact::Known(OnGrid { of: Arc::new(of), ..grid }),
+            (grid, _) => grid,
+        };
+        Attributes { grid, ..self.clone() }
+    }
+
+    /// Those of the result of an operation.
+    pub(super) fn after(op: &Op, inputs: &[&Handle], shape: Shape, dtype: DType) -> Option<Arc<Attributes>> {
+        if inputs.iter().all(|input| input.attributes.is_none()) {
+            return None;
+        }
+        let relation = |(i, input): (usize, &&Handle)| op.relation(i, input.shape, shape);
+        let relations: Vec<Relation> = inputs.iter().enumerate().map(relation).collect();
+        let all = Applied { by: op.kind(), op: Some(op), shape, dtype }.of_all(inputs, &relations);
+        all.map(|all| Arc::new(Attributes { alpha: alpha(op, inputs, shape), ..all }))
+    }
+
+    /// Those of the result of a function that records several operations, or computes on the host, and says itself how
+    /// its result's pixels are related to those of its inputs: the attributes of place, and others that its operations
+    /// do not tell.
+    pub(crate) fn of_function(
+        by: &'static str,
+        result: &Handle,
+        inputs: &[(&Handle, Relation)],
+    ) -> Option<Arc<Attributes>> {
+        let (handles, relations): (Vec<&Handle>, Vec<Relation>) = inputs.iter().copied().unzip();
+        let own = result.attributes.as_deref().cloned();
+        let (shape, dtype) = (result.shape, result.dtype);
+        let Some(said) = (Applied { by, op: None, shape, dtype }).of_all(&handles, &relations) else {
+            return own.map(Arc::new);
+        };
+        let own = own.unwrap_or_default();
+        Some(Arc::new(Attributes {
+            nodata: own.nodata.or(said.nodata),
+            colours: own.colours.or(said.colours),
+            names: own.names.or(said.names),
+            alpha: own.alpha,
+            ..said
+        }))
+    }
+
+    /// Those of a value of a loop, from those before and after a step.
+    pub(crate) fn of_loop(before: &Handle, after: &Handle) -> Option<Arc<Attributes>> {
+        let (shape, dtype) = (after.shape, after.dtype);
+        let applied = Applied { by: "iterate", op: None, shape, dtype };
+        let both = [before, after];
+        let inputs: Vec<&Handle> = both.into_iter().filter(|value| value.attributes.is_some()).collect();
+        let all = applied.of_all(&inputs, &vec![Relation::same(); inputs.len()])?;
+        let colours = both.iter().filter_map(|value| Some(value.attributes.as_ref()?.colours.clone()));
+        let colours = colours.reduce(|a, b| a.with(b, applied.by, |a, b| a == b)).unwrap_or_default();
+        Some(Arc::new(Attributes { colours, alpha: Attributes::alpha(after.attributes.as_ref()), ..all }))
+    }
+
+    /// The pixels of smaller sizes of the values, of which samples of type `stored` are saved; on the rank that read
+    /// the picture.
+    pub(crate) fn reduced(&self, stored: DType) -> Reduced {
+        let nodata = self.nodata.known().filter(|nodata| nodata.dtype == stored);
+        let colours = self.colours.known().filter(|colours| colours.dtype == stored);
+        match (colours, nodata.and_then(|nodata| nodata.value.trim().parse().ok())) {
+            (Some(_), _) => Reduced::Mode,
+            (None, Some(missing)) => Reduced::MeansBut(missing),
+            (None, None) => Reduced::Means,
+        }
+    }
+
+    /// Lets the file at a path say what is known of an image beside its pixels, as far as it can: on the rank that
+    /// writes it, and last. Returns warnings of what it does not say, and the images that it was computed from did.
+    pub(crate) fn describe(all: Option<&Arc<Attributes>>, draft: &mut Draft, path: &Path) -> Vec<String> {
+        let (mut untold, mut lacking) = (Vec::new(), Vec::new());
+        let mut missing = String::new();
+        if let Some(all) = all {
+            draft.pixel = all.pixel();
+            draft.names = Attributes::names(Some(all)).to_vec();
+            draft.alpha = all.alpha;
+            let place = all.place(draft, &mut untold);
+            all.lost(draft.stored().0.depth, &mut untold);
+            lacking = draft.locate(&place);
+            place.nodata().clone_into(&mut missing);
+        }
+        lacking.extend(draft.describe(path));
+        let other = all.and_then(|all| all.nodata.known()?.other.as_ref());
+        let other = other.filter(|_| !missing.is_empty() && !lacking.contains(&Lacking::Nodata));
+        let unmarked = other.map(|other| {
+            let path = path.display();
+            format!("{path}: pixels of {missing} are missing, as in one image that it was computed from; in another those of {other} were")
+        });
+        Attributes::warnings(untold, lacking, path).chain(unmarked).collect()
+    }
+
+    /// Warnings of what a store at a path does not say, which has sizes of pixels and names of channels only.
+    pub(crate) fn untold_by_store(&self, depth: usize, path: &Path) -> Vec<String> {
+        let mut untold = Vec::new();
+        self.lost(depth, &mut untold);
+        let known = [
+            (Lacking::Georeference, self.grid.known().is_some()),
+            (Lacking::Nodata, self.nodata.known().is_some()),
+            (Lacking::Colours, self.colours.known().is_some()),
+        ];
+        let lacking = known.into_iter().filter_map(|(what, known)| known.then_some(what)).collect();
+        Attributes::warnings(untold, lacking, path).collect()
+    }
+
+    fn warnings(
+        untold: Vec<(Lacking, String)>,
+        lacking: Vec<Lacking>,
+        path: &Path,
+    ) -> impl Iterator<Item = String> + use<'_> {
+        let lacking = lacking.into_iter().map(|lacking| (lacking, lacking.elsewhere().to_owned()));
+        untold.into_iter().chain(lacking).map(|(what, why)| {
+            let what = match what {
+                Lacking::Georeference => "georeference is",
+                Lacking::Nodata => "value of missing pixels is",
+                Lacking::Colours => "colour table is",
+                Lacking::PixelSize => "size of pixels is",
+                Lacking::Levels => "distance of levels is",
+                Lacking::Names => "names of channels are",
+            };
+            format!("{}: its {what} not stored: {why}", path.display())
+        })
+    }
+
+    /// The place and the meaning of stored values; and why a file of such samples does not say it.
+    fn place(&self, draft: &Draft, untold: &mut Vec<(Lacking, String)>) -> Georeference {
+        let (_, stored) = draft.stored();
+        let scaled = draft.scale != StoredScale::Not;
+        let mut fits = |what, dtype: DType| {
+            if dtype != stored || scaled {
+                let now = if scaled { "scaled to the range of the file" } else { stored.name() };
+                untold.push((what, format!("it is one of {dtype} pixels, and those of the file are {now}")));
+            }
+            dtype == stored && !scaled
+        };
+        let nodata = self.nodata.known().filter(|nodata| fits(Lacking::Nodata, nodata.dtype));
+        let colours = self.colours.known().filter(|table| fits(Lacking::Colours, table.dtype));
+        let place = self.grid.known().and_then(OnGrid::seen);
+        if place.is_none() && self.grid.known().is_some() {
+            untold.push((Lacking::Georeference, "the map of its pixels has no inverse".into()));
+        }
+        let nodata = nodata.map(|nodata| nodata.value.to_string()).unwrap_or_default();
+        let colours = colours.map(|table| table.colours.to_vec()).unwrap_or_default();
+        place.unwrap_or_default().with_values(nodata, colours)
+    }
+
+    /// The reasons of losses.
+    fn lost(&self, depth: usize, untold: &mut Vec<(Lacking, String)>) {
+        if self.spacing.known().is_some_and(|spacing| spacing.seen().is_none()) {
+            untold.push((Lacking::PixelSize, "a map made pixels with oblique sides".into()));
+        }
+        let mut tell = |what: Lacking, lost: Option<Lost>, differ: &str, others: &str| {
+            let Some(Lost { by, why }) = lost else { return };
+            untold.push((
+                what,
+                match why {
+                    Why::Differ => format!("images {differ} were combined ({by})"),
+                    Why::Others => format!("{others} ({by})"),
+                    Why::Stacked => format!("levels of several images follow each other ({by})"),
+                    Why::Mask => format!("a mask has none ({by})"),
+                },
+            ));
+        };
+        let (pixels, values) = ("its pixels are new ones", "its values are computed, not picked");
+        tell(Lacking::Georeference, self.grid.lost(), "on different grids", pixels);
+        tell(Lacking::Nodata, self.nodata.lost(), "", values);
+        tell(Lacking::Colours, self.colours.lost(), "with different tables", values);
+        tell(Lacking::PixelSize, self.spacing.lost(), "with pixels of different sizes", pixels);
+        if depth > 1 && self.spacing.known().is_some() {
+            tell(Lacking::Levels, self.levels.lost(), "with levels of different distances", pixels);
+        }
+        tell(Lacking::Names, self.names.lost(), "with channels of different names", "its channels are new ones");
+    }
+}
+
+impl Applied<'_> {
+    /// The attributes of the result, from those of the inputs and how its pixels are related to theirs; `None` if
+    /// nothing is known.
+    fn of_all(&self, inputs: &[&Handle], relations: &[Relation]) -> Option<Attributes> {
+        let mut all: Option<Attributes> = None;
+        for (input, relation) in inputs.iter().zip(relations) {
+            let (Some(one), false) = (&input.attributes, *relation == Relation::Aside) else { continue };
+            let one = self.of_one(one, input.shape, *relation);
+            all = Some(match all {
+                None => one,
+                Some(all) => self.together(all, one),
+            });
+        }
+        if matches!(self.op, Some(Op::Whole(Whole::Merge(_))))
+            && let Some(all) = all.as_mut().filter(|_| inputs.iter().all(|input| input.shape.depth == self.shape.depth))
+        {
+            let of = |input: &&Handle| {
+                let mut names = Attributes::names(input.attributes.as_ref()).to_vec();
+                names.resize(input.shape.channels, String::new());
+                names
+            };
+            let names: Vec<String> = inputs.iter().flat_map(of).collect();
+            let known = names.iter().any(|name| !name.is_empty());
+            all.names = Fact::of(known.then(|| names.into()));
+        }
+        all
+    }
+
+    /// The attributes of the result, if it is computed from one image.
+    fn of_one(&self, of: &Attributes, from: Shape, relation: Relation) -> Attributes {
+        let lost = |why| Lost { by: self.by, why };
+        let others = lost(Why::Others);
+        let (placed, levels) = match relation {
+            Relation::At(placed, levels) => (Some(placed), levels),
+            Relation::Across(_) | Relation::Elsewhere | Relation::Aside => (None, None),
+        };
+        let names = match self.op {
+            // One that is repeated has no name beside others.
+            Some(Op::Planes(_)) if from.channels == 1 && self.shape.channels > 1 => Fact::Unknown,
+            Some(Op::Planes(map)) if from.channels != self.shape.channels || map.channel.is_some() => {
+                of.names.then(others, |names| {
+                    let read = |c| map.at(c).and_then(|plane| names.get(plane % from.channels).cloned());
+                    let read: Option<Arc<[String]>> = (0..self.shape.channels).map(read).collect();
+                    read.map(Fact::Known)
+                })
+            }
+            _ => of.names.then(others, |names| (from.channels == self.shape.channels).then_some(Fact::Known(names))),
+        };
+        let all = Attributes {
+            grid: of.grid.then(others, |OnGrid { of, placed: before }| {
+                Some(Fact::Known(OnGrid { of, placed: before.then(&placed?) }))
+            }),
+            spacing: of.spacing.then(others, |Spaced { of, placed: before }| {
+                Some(Fact::Known(Spaced { of, placed: before.then(&placed?) }))
+            }),
+            levels: of.levels.then(lost(if placed.is_some() { Why::Stacked } else { Why::Others }), |side| {
+                // Of one level that is repeated there is no distance.
+                levels.map(|step| if step == 0.0 { Fact::Unknown } else { Fact::Known(side * step) })
+            }),
+            nodata: of
+                .nodata
+                .then(lost(Why::Mask), |nodata| (self.dtype != DType::Bool).then_some(Fact::Known(nodata))),
+            colours: of.colours.then(others, |colours| self.op.is_some_and(picks).then_some(Fact::Known(colours))),
+            names,
+            alpha: None,
+            compared: of.compared,
+        };
+        match relation {
+            // Grids are those of planes.
+            Relation::Across(map) if of.levels.known().is_some() => match of.pixel().map(|size| size.across(map)) {
+                Some(Some(size)) => all.sized(Some(size)),
+                _ => all,
+            },
+            _ => all,
+        }
+    }
+
+    /// The attributes of a result, from those that it has of one image and of the images before.
+    fn together(&self, all: Attributes, one: Attributes) -> Attributes {
+        let by = self.by;
+        let pictures = all.grid.known().zip(one.grid.known());
+        let compared = all.compared || one.compared || pictures.is_some_and(|(a, b)| !Arc::ptr_eq(&a.of, &b.of));
+        Attributes {
+            grid: all.grid.with(one.grid, by, OnGrid::agrees),
+            spacing: all.spacing.with(one.spacing, by, Spaced::agrees),
+            levels: all.levels.with(one.levels, by, |a, b| close(*a, *b)),
+            nodata: match (all.nodata, one.nodata) {
+                (Fact::Known(a), Fact::Known(b)) => Fact::Known(self.first(a, b)),
+                (a @ Fact::Known(_), _) | (_, a @ Fact::Known(_)) => a,
+                (a, b) => a.or(b),
+            },
+            colours: all.colours.with(one.colours, by, |a, b| a == b),
+            names: all.names.with(one.names, by, |a, b| a == b),
+            alpha: None,
+            compared,
+        }
+    }
+
+    /// Of two values of missing pixels that of the first image, or of the one that has the result's type.
+    fn first(&self, a: Nodata, b: Nodata) -> Nodata {
+        let same = a.value.trim() == b.value.trim();
+        let (first, other) = if a.dtype != self.dtype && b.dtype == self.dtype { (b, a) } else { (a, b) };
+        let other = first.other.clone().or(if same { other.other } else { Some(other.value) });
+        Nodata { other, ..first }
+    }
+}
+
+/// What the last channel of a result is as alpha: that of inputs of as many channels, or the last of those that are put
+/// together.
+fn alpha(op: &Op, inputs: &[&Handle], to: Shape) -> Option<Alpha> {
+    let of = |input: &Handle| Attributes::alpha(input.attributes.as_ref());
+    match (op, inputs) {
+        (Op::Whole(Whole::Merge(_)), [.., last]) if inputs.iter().all(|input| input.shape.depth == to.depth) => {
+            of(last)
+        }
+        (Op::Planes(map), [input]) => {
+            let from = input.shape.channels;
+            // One that is repeated is a factor of colours.
+            let last = map.at(to.channels - 1).is_some_and(|plane| plane % from == from - 1);
+            of(input).filter(|_| last && (from > 1 || to.channels == 1))
+        }
+        _ => {
+            let mut alike = inputs.iter().filter(|input| input.shape.channels == to.channels).map(|input| of(input));
+            match to.channels {
+                // A colour times alpha is a colour.
+                1 => alike.next()?.filter(|first| alike.all(|other| other == Some(*first))),
+                // An input without may be a number or a channel that is repeated.
+                _ => alike.flatten().next(),
+            }
+        }
+    }
+}
+
+/// True if an operation picks pixels of its inputs, and changes no value, apart from a constant beyond the border.
+fn picks(op: &Op) -> bool {
+    match op {
+        Op::Planes(_) | Op::Flip(_) | Op::Warp(_, Interpolation::Nearest, _) => true,
+        Op::Whole(operation) => matches!(operation, Whole::Transpose(_)),
+        _ => false,
+    }
+}
+
+/// Pixels of smaller sizes of an image.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Reduced {
+    /// Means of its pixels.
+    Means,
+    /// Means of those that are not this value, which stands for missing ones.
+    MeansBut(f64),
+    /// The most frequent, of values that have no means.
+    Mode,
+    /// The first of four.
+    Nearest,
+}
