@@ -192,19 +192,19 @@ pub(super) fn unread(source: &Source<'_>, options: &OpenOptions) -> Option<Strin
         return None;
     }
     let all = Directories::of(source, MOST_PAGES).map_or(1, |pages| pages.count());
-    let stack = match stack::of_source(source) {
-        Some(Err(cause)) if all == 1 => return Some(format!(": {cause}")),
-        found => found.and_then(Result::ok),
+    let missing = match stack::of_source(source) {
+        Some(Err(cause)) if all == 1 => return Some(format!(": {cause}; page 0 is used")),
+        Some(Err(cause)) => format!("; {cause}"),
+        Some(Ok(stack)) if stack.levels * stack.times == 1 && stack.planes() == all => return None,
+        _ if all == 1 => return None,
+        _ => String::new(),
     };
-    if all == 1 || stack.is_some_and(|stack| stack.levels * stack.times == 1 && stack.planes() == all) {
-        return None;
-    }
     let others = Audience::now().told(
         "AnyImage::open_page reads the others, AnyImage::open_volume all",
         "--page N reads the others, --volume all as levels",
         "page=N reads the others, volume=True all as levels",
     );
-    Some(format!(" has {all} pages: page 0 is used; {others}"))
+    Some(format!(" has {all} pages: page 0 is used; {others}{missing}"))
 }
 
 /// Number of pages of a file, if it is less than `most`, else any number from `most` on.
