@@ -31,8 +31,14 @@ def test_equalize_hist(dtype):
 def test_equalize_hist_of_few_bins_colours_and_volumes():
     image = picture(np.float64)
     np.testing.assert_allclose(exposure.equalize_hist(image, nbins=7), ski.equalize_hist(image, nbins=7), atol=1e-12)
-    volume = picture(np.uint8, (5, 20, 30))
-    np.testing.assert_array_equal(exposure.equalize_hist(volume), ski.equalize_hist(volume))
+    for dtype in (np.uint8, np.int32, np.float32, np.float64):
+        volume = picture(dtype, (5, 20, 30)) if dtype != np.int32 else picture(np.uint8, (5, 20, 30)).astype(dtype)
+        ours, theirs = exposure.equalize_hist(volume), ski.equalize_hist(volume)
+        assert ours.dtype == theirs.dtype
+        np.testing.assert_allclose(ours, theirs, atol=1e-6 if dtype == np.float32 else 1e-12 if dtype == np.float64 else 0)
+        np.testing.assert_array_equal(exposure.equalize_hist(hi.asarray(volume)).compute(), ours)
+    for special in (np.full((3, 4), 7, np.uint8), np.full((3, 4, 5), 0.5), np.full((2, 3), 0.3, np.float32), np.arange(5, dtype=np.int64)):
+        np.testing.assert_array_equal(exposure.equalize_hist(special), ski.equalize_hist(special))
     colours = hi.asarray(picture(np.float64, (20, 30, 3)), channels=True)
     with pytest.warns(UserWarning, match="color image"):
         theirs = ski.equalize_hist(colours.compute())
@@ -45,18 +51,48 @@ def test_equalize_hist_of_few_bins_colours_and_volumes():
 @pytest.mark.parametrize("how", [{}, {"kernel_size": 16}, {"kernel_size": (7, 30), "clip_limit": 0.03}, {"clip_limit": 0.0, "nbins": 64}])
 def test_equalize_adapthist(dtype, how):
     image = picture(dtype)
+    assert_adapted(image, **how)
+
+
+def assert_adapted(image, **how):
+    """Adaptive equalisation with scikit-image's bits."""
     theirs = ski.equalize_adapthist(image, **how)
     ours = exposure.equalize_adapthist(image, **how)
     assert ours.dtype == theirs.dtype
-    # Levels are whole, and a sum just below one may be just above it: two of 2^14 levels, stretched by up to 4.
-    np.testing.assert_allclose(ours, theirs, atol=8 / (1 << 14))
+    np.testing.assert_array_equal(ours, theirs)
     np.testing.assert_array_equal(exposure.equalize_adapthist(hi.asarray(image), **how).compute(), ours)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32, np.float64])
+def test_equalize_adapthist_where_raised_bins_reach_the_limit(dtype):
+    def typed(image):
+        return image.astype(dtype) if np.dtype(dtype).kind == "f" else (image * np.iinfo(dtype).max).astype(dtype)
+
+    for shape, kernel in [((150, 163), None), ((126, 168), None), ((150, 163), (30, 40))]:
+        assert_adapted(typed(np.linspace(0.0, 1.0, shape[0] * shape[1]).reshape(shape)), kernel_size=kernel)
+    rng = np.random.default_rng(8)
+    assert_adapted(typed(rng.integers(0, 4, (90, 80)) / 3), clip_limit=0.02)
+    assert_adapted(typed(np.clip(rng.normal(0.4, 0.05, (512, 512)), 0.0, 1.0)), kernel_size=64)
+    smooth = ndi.gaussian_filter(rng.random((120, 140)), 6.0)
+    assert_adapted(typed((smooth - smooth.min()) / np.ptp(smooth)))
+
+
+def test_equalize_adapthist_of_random_pictures():
+    rng = np.random.default_rng(3)
+    for _ in range(40):
+        shape = rng.integers(1, 70, 2)
+        image = rng.integers(0, rng.integers(2, 256), shape).astype(np.uint8)
+        if rng.random() < 0.5:
+            image = (rng.random(shape) ** rng.integers(1, 6) * 2 - 1).astype(np.float32)
+        how = {"kernel_size": tuple(rng.integers(1, 80, 2).tolist())} if rng.random() < 0.7 else {}
+        limit, bins = float(rng.choice([0.0, 0.001, 0.01, 0.03, 0.2, 1.5])), int(rng.choice([1, 7, 64, 256, 1000, 16384]))
+        assert_adapted(image, clip_limit=limit, nbins=bins, **how)
 
 
 def test_equalize_adapthist_of_small_and_flat_images():
     for shape in [(1, 1), (1, 9), (5, 3), (23, 64)]:
         image = picture(np.uint8, shape) if min(shape) > 1 else np.arange(np.prod(shape), dtype=np.uint8).reshape(shape)
-        np.testing.assert_allclose(exposure.equalize_adapthist(image), ski.equalize_adapthist(image), atol=8 / (1 << 14))
+        assert_adapted(image)
     with pytest.raises(ValueError, match="between -1 and 1"):
         exposure.equalize_adapthist(np.array([[0.0, 2.0]]))
     with pytest.raises(ValueError, match="Incorrect value"):

@@ -58,6 +58,10 @@ def equalize_hist(image: Any, nbins: int = 256, mask: Any = None) -> Any:
         raise NotImplementedError("equalize_hist: a mask is not supported")
     given = Given("equalize_hist", image, (1, 2, 3))
     counts, centres = histogram(given, int(nbins))
+    if given.dtype.kind == "f" and len(centres) == 1:
+        # Floats that are all alike are in the middle of a range of 1, as there.
+        counts, edges = np.histogram(centres.astype(given.dtype), int(nbins))
+        centres = (edges[:-1] + edges[1:]) / 2.0
     share = counts.cumsum() / float(counts.sum())
     if _is_narrow(given.image):
         return given.back(_looked_up(given, given.image, np.interp(_all_values(given.dtype), centres, share)))
@@ -71,7 +75,9 @@ def _interpolated(given: Given, row: Array, columns: Image) -> Image:
     core = _horus.Image.of_array(columns.session._core, row[None], "f64", False)
     kind = float_type(given.dtype)
     planes = [columns] if not columns.channels else [columns.channel(k) for k in range(columns._core.shape[3])]
-    found = [_horus.remap(core, [(plane * 0.0)._core, plane._core], 1, "nearest", 0.0) for plane in planes]
+    # A volume also has levels; the row is one.
+    lead = 2 if columns._core.shape[0] > 1 else 1
+    found = [_horus.remap(core, [(plane * 0.0)._core] * lead + [plane._core], 1, "nearest", 0.0) for plane in planes]
     stacked = columns._with(_horus.stack(found, True) if columns.channels else found[0])
     return stacked if kind == np.float64 else stacked.astype(kind)
 
@@ -93,7 +99,7 @@ def equalize_adapthist(image: Any, kernel_size: Any = None, clip_limit: float = 
     Returns
     -------
     array or Image
-        Floats from 0 to 1, within a few of 2^14 levels of scikit-image's.
+        Floats from 0 to 1: scikit-image's, to the bit.
 
     Notes
     -----
@@ -117,13 +123,11 @@ def equalize_adapthist(image: Any, kernel_size: Any = None, clip_limit: float = 
     limit = max(int(clip_limit * size[0] * size[1]), 1) if clip_limit > 0.0 else size[0] * size[1]
     clipped = np.stack([_clipped(row, limit) for row in counts])
     levels = np.minimum(np.floor(clipped.cumsum(axis=1) * ((_LEVELS - 1) / (size[0] * size[1]))), _LEVELS - 1)
-    result = _between_tiles(bins, levels.reshape(*tiles, int(nbins)), size)
+    result = _between_tiles(bins, levels.reshape(*tiles, int(nbins)), size).astype(float_type(given.dtype))
     low, high = extreme(result, "min"), extreme(result, "max")
     spread = where(high > low, high - low, 1.0)
     # As there, an image of one level is white unless it is black.
-    even = where(high > low, (result - low) / spread, result.clip(0.0, 1.0))
-    kind = float_type(given.dtype)
-    return given.back(even if even.dtype == kind else even.astype(kind))
+    return given.back(where(high > low, (result - low) / spread, result.clip(0.0, 1.0)))
 
 
 def _binned(given: Given, nbins: int) -> Image:
@@ -133,7 +137,7 @@ def _binned(given: Given, nbins: int) -> Image:
         low, high = _horus.min_max(image._core)
         if not (low >= -1.0 and high <= 1.0):
             raise ValueError("Images of type float must be between -1 and 1.")
-        image = (image.astype(np.float64) * 65535.0).astype(np.uint16)
+        image = (given.floats() * 65535.0).clip(0.0, 65535.0).astype(np.uint16)
     elif given.dtype not in (np.uint8, np.uint16):
         raise NotImplementedError(f"equalize_adapthist of {given.dtype}; of unsigned integers of 8 or 16 bits, or floats")
     low, high = _horus.min_max(image._core)
@@ -170,10 +174,13 @@ def _clipped(counts: Array, limit: int) -> Array:
     more = int((counts - limit).clip(0).sum())
     counts = np.minimum(counts, limit)
     each = more // counts.size
-    low = counts < limit - each
-    middle = (counts >= limit - each) & (counts < limit)
-    more -= int(low.sum()) * each + int((limit - counts[middle]).sum())
+    upper = limit - each
+    low = counts < upper
+    more -= int(low.sum()) * each
     counts[low] += each
+    # As there, also those that have just been raised.
+    middle = (counts >= upper) & (counts < limit)
+    more -= int((limit - counts[middle]).sum())
     counts[middle] = limit
     while more > 0:
         before = more
@@ -191,19 +198,28 @@ def _clipped(counts: Array, limit: int) -> Array:
 
 
 def _between_tiles(bins: Image, levels: Array, size: list[int]) -> Image:
-    """The level of each pixel's bin, linearly between the four tiles around it; whole levels, as there.
+    """The level of each pixel's bin, linearly between the four tiles around it, with scikit-image's roundings: products of `float64`, added up
+    in `float32`, and cut to whole levels.
 
-    The levels are an image with a row for each row of tiles; its columns are bins, and in each bin the tiles of a row, the outermost
-    twice. So one sample between columns is one between tiles.
+    The levels are an image with a row for each row of tiles; its columns are bins, and in each bin the tiles of a row. The outermost
+    tiles are there twice.
     """
-    down, along, nbins = levels.shape
-    doubled = np.pad(levels, [(0, 0), (1, 1), (0, 0)], mode="edge")
-    table = doubled.transpose(0, 2, 1).reshape(down, nbins * (along + 2)).astype(np.float32)
+    doubled = np.pad(levels, [(1, 1), (1, 1), (0, 0)], mode="edge")
+    down, along, nbins = doubled.shape
+    table = doubled.transpose(0, 2, 1).reshape(down, nbins * along).astype(np.float32)
     core = _horus.Image.of_array(bins.session._core, table, "f32", False)
-    y, x = ((np.arange(n) + k // 2) / k for n, k in zip(bins.shape, size, strict=True))
-    rows, columns = _grid(bins, y - 1.0, 0.0 * x), bins.astype(np.float64) * float(along + 2) + asarray(x[None], session=bins.session)
-    found = bins._with(_horus.remap(core, [rows._core, columns._core], 1, "nearest", 0.0))
-    return found._with(_horus.unary("floor", found._core))
+    (y, below), (x, after) = (np.divmod(np.arange(n) + k // 2, k) for n, k in zip(bins.shape, size, strict=True))
+    shares = [[1.0 - part / k, part / k] for part, k in zip((below, after), size, strict=True)]
+    first, total = bins.astype(np.float64) * float(along), None
+    for row in (0, 1):
+        for column in (0, 1):
+            at = _grid(bins, y + float(row), 0.0 * x), first + asarray((x + float(column))[None], session=bins.session)
+            level = bins._with(_horus.remap(core, [at[0]._core, at[1]._core], 0, "nearest", 0.0))
+            share = asarray(shares[0][row][:, None], session=bins.session) * asarray(shares[1][column][None], session=bins.session)
+            part = (level.astype(np.float64) * share).astype(np.float32)
+            total = part if total is None else total + part
+    assert total is not None
+    return bins._with(_horus.unary("floor", total._core))
 
 
 def match_histograms(image: Any, reference: Any, *, channel_axis: Any = None) -> Any:
