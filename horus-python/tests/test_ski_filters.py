@@ -183,6 +183,25 @@ def test_thresholds_of_pixels(dtype: Any) -> None:
     agree(filters.threshold_sauvola(image, r=0.3), skimage.filters.threshold_sauvola(image, r=0.3), scale)
 
 
+@pytest.mark.parametrize("pedestal", [0.0, 1e4, 1e8])
+@pytest.mark.parametrize(
+    ("shape", "size"), [((80, 80), 15), ((40, 51), (3, 67)), ((30, 7), (1, 41)), ((9, 12, 14), (5, 3, 7)), ((50,), 9), ((3, 4), 1)]
+)
+def test_local_deviations_on_a_pedestal(shape: tuple[int, ...], size: Any, pedestal: float) -> None:
+    numbers = np.random.default_rng(0).integers(0, 256, shape).astype(np.float64)
+    numbers[..., shape[-1] // 2 :] += pedestal  # an edge as high, and a pedestal beyond it
+    sizes = (size,) * len(shape) if isinstance(size, int) else size
+    around = np.pad(numbers, [(one // 2,) * 2 for one in sizes], mode="reflect")
+    windows = np.lib.stride_tricks.sliding_window_view(around, sizes).reshape(*shape, -1)
+    # Relative to the largest number of each window, by some roundings.
+    slack = 1e-15 * np.abs(windows).max(axis=-1) + 1e-12
+    mean, deviation = windows.mean(axis=-1), windows.std(axis=-1)
+    found = filters.threshold_niblack(numbers, size, k=1.0)
+    assert (np.abs(found - (mean - deviation)) <= slack).all()
+    found = filters.threshold_sauvola(numbers, size, k=0.5, r=1e3)
+    assert (np.abs(found - mean * (1.0 + 0.5 * (deviation / 1e3 - 1.0))) <= slack * (1.0 + deviation / 1e3 + np.abs(mean) / 1e3)).all()
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_local_thresholds(mode: str) -> None:
     for dtype in (np.uint8, np.float32, np.float64):

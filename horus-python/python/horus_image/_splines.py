@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -113,13 +114,13 @@ def prefiltered(
     return coefficients(value, order, axes, spline_mode(mode)).core, pad
 
 
-def padded(value: Value, pad: int, mode: str, cval: float, levels: bool = True) -> Value:
+def padded(value: Value, pad: int | Sequence[int], mode: str, cval: float, levels: bool = True) -> Value:
     """So many pixels more on each side of each axis, that of the levels of a volume too, or not."""
-    rows = (pad, pad) if value.ndim > 1 else (0, 0)
-    core = _horus.pad(value.core, rows, (pad, pad), MODES[mode], cval)
+    z, y, x = [0] * (3 - value.ndim) + ([pad] * value.ndim if isinstance(pad, int) else list(pad))
+    core = _horus.pad(value.core, (y, y), (x, x), MODES[mode], cval)
     depth, height, width, _ = core.shape
-    if value.ndim == 3 and levels:
-        depth += 2 * pad
+    if z and levels:
+        depth += 2 * z
         at = [_horus.index(value.session._core, (depth, height, width), axis) for axis in range(3)]
-        core = _horus.remap(core, [_horus.binary("sub", at[0], float(pad)), *at[1:]], 0, MODES[mode], cval)
+        core = _horus.remap(core, [_horus.binary("sub", at[0], float(z)), *at[1:]], 0, MODES[mode], cval)
     return Value(core, value.dtype, (depth, height, width)[3 - value.ndim :], value.session, value.channels)
