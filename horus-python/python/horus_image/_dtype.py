@@ -122,6 +122,8 @@ def rounded(core: _horus.Image, dtype: np.dtype[Any], held: bool = False) -> _ho
         return _horus.convert(up, STORED[dtype])  # what is negative is 0
     down = _horus.unary("ceil", _horus.binary("sub", core, 0.5))
     whole = _horus.select(_horus.compare("gt", core, 0.0), up, down)
+    if dtype.itemsize < 8:
+        return _horus.convert(whole, STORED[dtype])  # a NaN is 0
     information = np.iinfo(dtype)
-    whole = _horus.clamp(whole, float(information.min), float(information.max))
-    return _horus.convert(whole, STORED[dtype])
+    numbers = _horus.select(_horus.compare("eq", whole, whole), whole, 0.0)
+    return _horus.clamp(numbers, float(information.min), float(information.max))
