@@ -142,6 +142,24 @@ def test_programs_that_read_everything_are_right_and_are_warned_of() -> None:
         map_overlap(lambda image: ndimage.gaussian_filter(image, 9.0), da.from_array(picture((40, 50)), chunks=8))
 
 
+def test_labels_are_those_of_the_whole() -> None:
+    mask = picture((40, 50)) > 140
+    array = da.from_array(mask, chunks=(17, 23))
+    labels, count = scipy.ndimage.label(mask)
+    with pytest.warns(PerformanceWarning, match=r"read \d+ times the pixels"):
+        found = map_overlap(lambda image: ndimage.label(image)[0], array)
+    assert found.dtype == np.int32
+    np.testing.assert_array_equal(found.compute(), labels)
+
+    def shares(image: hi.Image) -> hi.Image:
+        marked, number = ndimage.label(image, output=np.float64)
+        return marked / number
+
+    np.testing.assert_array_equal(map_overlap(shares, array).compute(), labels / count)
+    with pytest.raises(ValueError, match="looks at values"):
+        map_overlap(lambda image: image * float(ndimage.label(image)[1]), array)
+
+
 def test_pictures_one_by_one() -> None:
     array = picture((2, 3, 40, 50), np.uint8)
     for chunks in [(1, 1, 20, 25), (2, 2, 40, 17), (2, 3, 13, 50)]:

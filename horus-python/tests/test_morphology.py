@@ -124,6 +124,27 @@ def test_as_many_labels_as_pixels() -> None:
         np.testing.assert_array_equal(ours, theirs)
 
 
+def test_labels_that_a_type_does_not_hold_are_refused() -> None:
+    dots = np.zeros((1, 9000), np.uint8)
+    dots[0, ::2] = 1
+    for given, few in ((dots, dots[:, :2]), (hi.asarray(dots), hi.asarray(dots[:, :2]))):
+        for dtype, most in ((bool, 1), (np.int8, 127), (np.uint8, 255), (np.float16, 2048)):
+            with pytest.raises(RuntimeError, match="bit-depth"):
+                ndimage.label(given, output=dtype)
+            if dtype is np.float16 and isinstance(given, hi.Image):
+                continue  # images have none
+            labels, count = ndimage.label(few, output=dtype)
+            assert (count, np.asarray(labels).tolist(), labels.dtype) == (1, [[1, 0]], np.dtype(dtype))
+            full, count = ndimage.label(given[:, : 2 * most], output=dtype)
+            assert count == most == np.asarray(full).max()
+        for dtype in (np.int16, np.int32, np.float32, np.float64):
+            labels, count = ndimage.label(given, output=dtype)
+            assert count == 4500 == np.asarray(labels).max()
+    into = np.zeros(dots.shape, bool)
+    with pytest.raises(RuntimeError, match="bit-depth"):
+        ndimage.label(dots, output=into)
+
+
 def test_components_that_cannot_be_labelled() -> None:
     mask = blobs((20, 30))
     with pytest.raises(RuntimeError, match="insufficient bit-depth"):

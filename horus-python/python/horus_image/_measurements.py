@@ -17,6 +17,7 @@ from ._foreign import DeviceArray, read, session_of
 from ._image import Array, Image, made
 from ._jit import Jitted, jit
 from ._kept import kept, of_session
+from ._session import of_parts
 from ._values import Value, enter, read_out
 
 _LABELS: Final = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.int32))
@@ -371,7 +372,13 @@ def _boxes(value: Value, most: int) -> list[tuple[slice, ...] | None]:
 def label(input: Any, structure: npt.ArrayLike | None = None, output: Any = None) -> Any:
     """The connected components of nonzero pixels (``scipy.ndimage.label``): their labels, and their number.
 
-    Labels of an image, or of an array on a GPU, are an image of ``int32``; to count them evaluates it.
+    Labels of an image, or of an array on a GPU, are an image of ``int32``; to count them evaluates it. In a program of
+    `horus_image.dask.map_overlap` their number is an image of one pixel, as the parts of an array do not tell it.
+
+    Raises
+    ------
+    RuntimeError
+        If `output` does not hold every label; truth values hold one.
 
     Examples
     --------
@@ -390,7 +397,7 @@ def label(input: Any, structure: npt.ArrayLike | None = None, output: Any = None
         neighbours = _structure(structure, given.ndim)
         key = "label", tuple(neighbours)
         labels, largest = of_session(session_of(given, None), key, lambda: _labelled(neighbours))(given)
-        return labels if output is None else labels.astype(output), int(float(largest))
+        return _as_asked(labels, output, int(float(largest)))
     if np.iscomplexobj(given):
         raise TypeError("Complex type not supported")
     if output is not None and np.dtype(output.dtype if isinstance(output, np.ndarray) else output).kind not in "biuf":
@@ -406,15 +413,20 @@ def label(input: Any, structure: npt.ArrayLike | None = None, output: Any = None
         core = _horus.label(value.core, neighbours)
         count = int(_horus.reduce(core, "max"))
         found = core.to_array(list(given.shape))
+    if output is not None:
+        _check_bits(output.dtype if isinstance(output, np.ndarray) else output, count)
     if isinstance(output, np.ndarray):
         output[...] = found
-        result = output
-    else:
-        result = found if output is None else found.astype(output)
-    # Small integers do not hold every label.
-    if result.dtype.kind in "iu" and result is not found and not np.array_equal(result, found):
+        return count
+    return found if output is None else found.astype(output), count
+
+
+def _check_bits(output: Any, count: int) -> None:
+    """Refuses a type that does not hold every label up to this one."""
+    dtype = np.dtype(output)
+    most = 1 if dtype.kind == "b" else np.iinfo(dtype).max if dtype.kind in "iu" else 2 ** (np.finfo(dtype).nmant + 1)
+    if count > most:
         raise RuntimeError("insufficient bit-depth in requested output type")
-    return count if isinstance(output, np.ndarray) else (result, count)
 
 
 _NOT_WRITTEN: Final = "a lazy image is not written into an array; compute it, or give an array"
@@ -430,14 +442,23 @@ def _labelled(neighbours: list[bool]) -> Jitted[...]:
     return jit(record)
 
 
-def _lazy_labels(image: Image, structure: npt.ArrayLike | None, output: Any) -> tuple[Image, int]:
+def _lazy_labels(image: Image, structure: npt.ArrayLike | None, output: Any) -> tuple[Image, Any]:
     if image.channels:
         raise TypeError("label: an image of channels; take one of them")
     if isinstance(output, np.ndarray):
         raise TypeError(_NOT_WRITTEN)
     labels = made(_horus.label(image._core, _structure(structure, image.ndim)), image.session, image.ndim)
-    count = int(_horus.reduce(labels._core, "max"))
-    return labels if output is None else labels.astype(output), count
+    if of_parts():
+        largest = made(_horus.reduced(labels._core, "max"), image.session, 1)
+        return labels if output is None else labels.astype(output), largest
+    return _as_asked(labels, output, int(_horus.reduce(labels._core, "max")))
+
+
+def _as_asked(labels: Image, output: Any, count: int) -> tuple[Image, int]:
+    if output is None:
+        return labels, count
+    _check_bits(output, count)
+    return labels.astype(output), count
 
 
 def _structure(structure: npt.ArrayLike | None, ndim: int) -> list[bool]:

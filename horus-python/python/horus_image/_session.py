@@ -8,7 +8,8 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +20,24 @@ if TYPE_CHECKING:
 
 
 _logger = logging.getLogger("horus_image")
+
+
+_of_parts: contextvars.ContextVar[bool] = contextvars.ContextVar("horus_image_of_parts", default=False)
+
+
+def of_parts() -> bool:
+    """Returns true while a program is recorded on images of which there are only parts: no value of theirs can be read."""
+    return _of_parts.get()
+
+
+@contextmanager
+def recording_parts() -> Iterator[None]:
+    """Programs recorded inside are of images of which there are only parts."""
+    token = _of_parts.set(True)
+    try:
+        yield
+    finally:
+        _of_parts.reset(token)
 
 
 def _log(level: int, text: str) -> None:

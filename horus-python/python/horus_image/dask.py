@@ -33,7 +33,7 @@ from . import _horus
 from ._dtype import ready
 from ._image import Array, Image, made, native
 from ._ranks import ALONE
-from ._session import Session, chosen_threads, current
+from ._session import Session, chosen_threads, current, recording_parts
 
 __all__ = ["map_overlap"]
 
@@ -230,7 +230,8 @@ class _Program:
         made = [kind.image(session, of) for kind, of in zip(self.kinds, blocks, strict=True)]
         images, sources = zip(*made, strict=True)
         try:
-            result = self.function(*images, **self.kwargs)
+            with recording_parts():
+                result = self.function(*images, **self.kwargs)
         except OSError as error:
             if _NAME not in str(error):
                 raise
