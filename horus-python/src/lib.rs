@@ -32,6 +32,7 @@ use pyo3::prelude::*;
 /// The compiled part of `horus_image`.
 #[pymodule(gil_used = false)]
 mod _horus {
+    use numpy::{PyArray1, PyArrayMethods};
     use pyo3::prelude::*;
 
     #[pymodule_export]
@@ -80,6 +81,10 @@ mod _horus {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         horus::core::session::wait_by(crate::ending::wait);
         horus::core::error::Audience::Python.set();
+        // NumPy's functions are looked up now. At the end of the interpreter, when a `__del__` may be the first to call us, nothing can
+        // be imported, and the lookup would panic.
+        module.py().import("numpy")?;
+        drop(PyArray1::<u8>::zeros(module.py(), 1, false).try_readonly()?);
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add("PIXEL_OPERATIONS", crate::operators::table())
     }

@@ -43,7 +43,7 @@ from horus_image import filters, ndimage
         (lambda: ndimage.gaussian_filter(np.eye(3, dtype=np.float16), 1.0), TypeError, "float16"),
         (lambda: ndimage.correlate1d(np.eye(3), []), RuntimeError, "no filter weights"),
         (lambda: ndimage.correlate1d(np.eye(3), [1, 2], axis=2), np.exceptions.AxisError, "axis 2"),
-        (lambda: ndimage.correlate(np.eye(3), [1, 2]), RuntimeError, "shape"),
+        (lambda: ndimage.correlate(np.eye(3), [1, 2]), RuntimeError, "weights.ndim"),
         (lambda: ndimage.median_filter(np.eye(3)), RuntimeError, "size"),
         (lambda: ndimage.minimum_filter(np.eye(3), footprint=np.zeros((3, 3))), ValueError, "All-zero"),
         (lambda: ndimage.rank_filter(np.eye(3), 9, size=3), RuntimeError, "rank"),
@@ -408,3 +408,32 @@ def test_signals_are_left_alone() -> None:
         [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=120, check=False
     )
     assert ran.stdout.strip() == "True", ran.stderr
+
+
+def test_arrays_are_used_at_the_end_of_the_interpreter() -> None:
+    # The first call of all, when modules are gone: a result, or an exception that is no panic.
+    program = """
+        import builtins
+        import numpy as np
+        import horus_image as hi
+        from horus_image import ndimage
+
+        class Late:
+            def __init__(self, use):
+                self.use, self.array = use, np.ones((50, 60), np.float32)
+            def __del__(self):
+                try:
+                    self.use(self.array)
+                    print("done", flush=True)
+                except Exception as error:
+                    print("done" if isinstance(error, ImportError) else repr(error), flush=True)
+
+        builtins.late = [
+            Late(hi.asarray),
+            Late(lambda array, f=ndimage.gaussian_filter: f(array, 2.0)),
+            Late(lambda array, f=ndimage.histogram: f(array, 0, 2, 3)),
+            Late(lambda array, f=ndimage.sum_labels: f(array, array.astype(np.uint8), [0, 1])),
+        ]
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["done"] * 4, "")
