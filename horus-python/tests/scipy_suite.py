@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import scipy.ndimage
+from scipy._lib._array_api import xp_capabilities_table
 
 from horus_image import ndimage
 
@@ -38,7 +39,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     # Before the modules of tests are imported, which make lists of functions.
     for name in ndimage.__all__:
-        setattr(scipy.ndimage, name, _noted(name, getattr(ndimage, name)))
+        ours = _noted(name, getattr(ndimage, name))
+        # What SciPy's tests know of each function: arrays of which libraries it takes.
+        xp_capabilities_table[ours] = xp_capabilities_table[getattr(scipy.ndimage, name)]
+        setattr(scipy.ndimage, name, ours)
 
 
 @pytest.hookimpl(wrapper=True)

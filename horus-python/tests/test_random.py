@@ -99,6 +99,9 @@ class Call:
         self._settle()
         if "output" in inspect.signature(getattr(scipy.ndimage, name)).parameters and draw.chance(0.5):
             self.arguments["output"] = self._output()
+            if name in RANKS and self.input.ndim == 1:
+                # SciPy 1.15 and newer write the numbers of the input into any output.
+                self.arguments.pop("output")
 
     @property
     def axes(self) -> int:
@@ -362,7 +365,11 @@ class Call:
             for structure, origin in (("structure", "origin"), ("structure1", "origin1"), ("structure2", "origin2")):
                 if origin not in given:
                     continue
-                shape = np.shape(given.get(structure)) if given.get(structure) is not None else (3,) * self.input.ndim
+                if not rising(self):
+                    # SciPy looks at the extent along another axis.
+                    given.pop(origin)
+                    continue
+                shape = np.shape(given.get(structure)) if given.get(structure) is not None else (3,) * self.axes
                 origins = np.zeros(len(shape), int) + given[origin] if np.size(given[origin]) in (1, len(shape)) else np.zeros(len(shape), int)
                 # Of the element and of the one that is turned.
                 given[origin] = [int(np.clip(at, -((size - 1) // 2), (size - 1) // 2)) for at, size in zip(origins, shape, strict=True)]
@@ -424,6 +431,7 @@ class Call:
             return f"{self.name} {self.number}:\n" + "\n".join(f"  {name} = {value!r}" for name, value in self.arguments.items())
 
 
+RANKS: Final = {"rank_filter", "median_filter", "percentile_filter"}
 ONE_MODE: Final = {
     "correlate", "convolve", "correlate1d", "convolve1d", "gaussian_filter1d", "uniform_filter1d", "minimum_filter1d", "maximum_filter1d",
     "affine_transform", "map_coordinates", "rotate", "shift", "zoom", "spline_filter", "spline_filter1d", "rank_filter", "median_filter",
@@ -538,6 +546,21 @@ def differs(call: Call, found: Any, expected: Any) -> str | None:
 # Intended differences.
 
 
+def rising(call: Call) -> bool:
+    """Returns true unless there are axes in another order than the image's."""
+    axes = call.arguments.get("axes")
+    if axes is None or call.name == "rotate" or not all(isinstance(axis, (int, np.integer)) for axis in np.ravel(axes).tolist()):
+        return True
+    return bool((np.diff(np.ravel(axes) % max(call.input.ndim, 1)) > 0).all())
+
+
+def is_ranked(call: Call, found: Any, expected: Any) -> bool:
+    """Ranks across levels that Horus does not have; of one axis SciPy 1.15 and newer take footprints without their gaps, and no NaN."""
+    if call.name in RANKS and call.input.ndim == 1:
+        return call.arguments.get("footprint") is not None or (isinstance(expected, Exception) and "NaN" in str(expected))
+    return call.name in ORDER and isinstance(found, NotImplementedError)
+
+
 def limits(call: Call) -> tuple[float, bool]:
     """The largest number that a call may meet, and whether all pixels are finite."""
     numbers = np.abs(np.concatenate([np.ravel(call.input).astype(np.complex128), np.ravel(call.arguments.get("cval", 0.0))]))
@@ -647,6 +670,8 @@ def is_complex(call: Call, found: Any, expected: Any) -> bool:
 
 
 def is_strict(call: Call, found: Any, expected: Any) -> bool:
+    if call.name == "label":
+        return isinstance(found, RuntimeError) and "bit-depth" in str(found)
     return isinstance(found, TypeError) and "cval" in str(found) and np.iscomplexobj(call.arguments.get("cval"))
 
 
@@ -673,7 +698,8 @@ MEANT: Final[dict[str, Callable[[Call, Any, Any], bool]]] = {
     "four axes": lambda call, found, _: call.input.ndim > 3 and isinstance(found, NotImplementedError),
     "distances": lambda call, found, _: call.name.startswith("distance") and isinstance(found, NotImplementedError),
     "background": is_far,
-    "ranks": lambda call, found, _: call.name in ORDER and isinstance(found, NotImplementedError),
+    "ranks": is_ranked,
+    "axes": lambda call, _found, _expected: not rising(call),
     "complex": is_complex,
     "64 bits": is_wide,
     "cut": is_cut,

@@ -18,7 +18,7 @@ from ._image import Array, Image
 from ._kept import kept
 from ._order import extreme_under
 from ._splines import padded
-from ._values import Value, enter, filtered, for_each, leave, offsets_of, output_type
+from ._values import Value, axes_of, enter, filtered, for_each, leave, offsets_of, output_type, placed, widened
 
 DType = np.dtype[Any]
 _BOOL: Final = NATIVE["bool"]
@@ -93,14 +93,14 @@ class _Step:
     """An erosion, or a dilation, by an element; pixels outside the mask stay."""
 
     def __init__(
-        self, ndim: int, structure: Any, mask: Value | None, border_value: Any, origin: Any, dilates: bool
+        self, ndim: int, structure: Any, mask: Value | None, border_value: Any, origin: Any, dilates: bool, axes: Any = None
     ) -> None:
-        element = _cross(ndim) if structure is None else np.asarray(structure, dtype=bool)
-        if element.ndim != ndim:
-            raise RuntimeError("structure and input must have same dimensionality")
+        at = axes_of(axes, ndim)
+        element = _cross(len(at)) if structure is None else np.asarray(structure, dtype=bool)
+        element = widened(element, at, ndim, "structure")
         if element.size < 1:
             raise RuntimeError("structure must not be empty")
-        origins = tuple(operator.index(at) for at in for_each(origin, ndim))
+        origins = tuple(operator.index(one) for one in placed(origin, at, ndim, 0))
         found = _offsets if element.size <= _MOST_KEPT else _offsets.__wrapped__
         self.offsets = found(element.shape, element.tobytes(), origins, dilates)
         self.which = "max" if dilates else "min"
@@ -197,6 +197,7 @@ def _steps(
     border_value: Any,
     origin: Any,
     dilations: tuple[bool, ...],
+    axes: Any,
 ) -> Any:
     try:
         count = operator.index(iterations)
@@ -210,7 +211,7 @@ def _steps(
     within = _mask_of(mask, given, into, name)
     if into is not None and into.shape != given.shape:
         raise RuntimeError("output shape not correct")
-    steps = [_Step(given.ndim, structure, within, border_value, origin, dilates) for dilates in dilations]
+    steps = [_Step(given.ndim, structure, within, border_value, origin, dilates, axes) for dilates in dilations]
     if value is None:
         return into if into is not None else np.zeros(given.shape, bool)
     value = value.cast(_BOOL)
@@ -229,6 +230,8 @@ def binary_erosion(
     border_value: int = 0,
     origin: Any = 0,
     brute_force: bool = False,
+    *,
+    axes: Any = None,
 ) -> Any:
     """True where a mask is true under all of an element (``scipy.ndimage.binary_erosion``).
 
@@ -241,7 +244,7 @@ def binary_erosion(
            [0, 1, 1, 0],
            [0, 0, 0, 0]])
     """
-    return _steps("binary_erosion", input, structure, iterations, mask, output, border_value, origin, (False,))
+    return _steps("binary_erosion", input, structure, iterations, mask, output, border_value, origin, (False,), axes)
 
 
 @kept
@@ -254,9 +257,11 @@ def binary_dilation(
     border_value: int = 0,
     origin: Any = 0,
     brute_force: bool = False,
+    *,
+    axes: Any = None,
 ) -> Any:
     """True where a mask is true somewhere under an element (``scipy.ndimage.binary_dilation``)."""
-    return _steps("binary_dilation", input, structure, iterations, mask, output, border_value, origin, (True,))
+    return _steps("binary_dilation", input, structure, iterations, mask, output, border_value, origin, (True,), axes)
 
 
 @kept
@@ -269,9 +274,11 @@ def binary_opening(
     mask: Any = None,
     border_value: int = 0,
     brute_force: bool = False,
+    *,
+    axes: Any = None,
 ) -> Any:
     """Erosions, then dilations (``scipy.ndimage.binary_opening``)."""
-    return _steps("binary_opening", input, structure, iterations, mask, output, border_value, origin, (False, True))
+    return _steps("binary_opening", input, structure, iterations, mask, output, border_value, origin, (False, True), axes)
 
 
 @kept
@@ -284,9 +291,11 @@ def binary_closing(
     mask: Any = None,
     border_value: int = 0,
     brute_force: bool = False,
+    *,
+    axes: Any = None,
 ) -> Any:
     """Dilations, then erosions (``scipy.ndimage.binary_closing``)."""
-    return _steps("binary_closing", input, structure, iterations, mask, output, border_value, origin, (True, False))
+    return _steps("binary_closing", input, structure, iterations, mask, output, border_value, origin, (True, False), axes)
 
 
 @kept
@@ -297,6 +306,8 @@ def binary_propagation(
     output: Any = None,
     border_value: int = 0,
     origin: Any = 0,
+    *,
+    axes: Any = None,
 ) -> Any:
     """Dilations within a mask until nothing changes (``scipy.ndimage.binary_propagation``): one operation where the structure has its centre,
     is symmetric and has no pixels further away than its neighbours.
@@ -307,12 +318,12 @@ def binary_propagation(
     >>> binary_propagation([0, 1, 0, 0, 0], mask=[0, 1, 1, 0, 1]).astype(int)
     array([0, 1, 1, 0, 0])
     """
-    return _steps("binary_propagation", input, structure, -1, mask, output, border_value, origin, (True,))
+    return _steps("binary_propagation", input, structure, -1, mask, output, border_value, origin, (True,), axes)
 
 
 @kept
 def binary_fill_holes(
-    input: Any, structure: npt.ArrayLike | None = None, output: Any = None, origin: Any = 0
+    input: Any, structure: npt.ArrayLike | None = None, output: Any = None, origin: Any = 0, *, axes: Any = None
 ) -> Any:
     """A mask without its holes (``scipy.ndimage.binary_fill_holes``): what is connected with the outside stays. With a structure
     that does not join what shares a face, or has pixels further away, what lies outside is dilated from the edges until nothing changes.
@@ -327,20 +338,22 @@ def binary_fill_holes(
 
     def record(value: Value, _dtype: DType) -> Value:
         background = value.like(_horus.invert(value.cast(_BOOL).core), _BOOL)
-        around = _neighbours(value, structure, origin)
+        around = _neighbours(value, structure, origin, axes)
         if around is not None:
             filled = value.like(_horus.invert(_outside(background, around)), _BOOL)
             return filled if not isinstance(output, np.ndarray) else filled.cast(output.dtype)
         seed = value.like(_horus.logic("xor", background.core, background.core), _BOOL)
-        outside = _Step(value.ndim, structure, background, 1, origin, dilates=True).repeat(seed, -1)
+        outside = _Step(value.ndim, structure, background, 1, origin, True, axes).repeat(seed, -1)
         filled = outside.like(_horus.invert(outside.core))
         return filled if not isinstance(output, np.ndarray) else filled.cast(output.dtype)
 
     return filtered("binary_fill_holes", _truths(input), output if isinstance(output, np.ndarray) else _BOOL, record)
 
 
-def _neighbours(value: Value, structure: Any, origin: Any) -> list[bool] | None:
+def _neighbours(value: Value, structure: Any, origin: Any, axes: Any) -> list[bool] | None:
     """Flags for the 27 pixels around one that a structure joins, if it joins those that share a face, and none further away."""
+    if len(axes_of(axes, value.ndim)) < value.ndim:
+        return None
     faces = generate_binary_structure(value.ndim, 1)
     element = faces if structure is None else np.asarray(structure, dtype=bool)
     if value.ndim < 2 or value.channels or element.shape != faces.shape or any(for_each(origin, value.ndim)):
@@ -368,16 +381,19 @@ def binary_hit_or_miss(
     output: Any = None,
     origin1: Any = 0,
     origin2: Any = None,
+    *,
+    axes: Any = None,
 ) -> Any:
     """True where one element fits into a mask and another into its complement (``scipy.ndimage.binary_hit_or_miss``)."""
 
     def record(value: Value, _dtype: DType) -> Value:
         mask = value.cast(_BOOL)
-        first = generate_binary_structure(value.ndim, 1) if structure1 is None else np.asarray(structure1, dtype=bool)
+        count = len(axes_of(axes, value.ndim))
+        first = generate_binary_structure(count, 1) if structure1 is None else np.asarray(structure1, dtype=bool)
         second = np.logical_not(first) if structure2 is None else np.asarray(structure2, dtype=bool)
-        fits = _Step(value.ndim, first, None, 0, origin1, dilates=False).apply(mask)
+        fits = _Step(value.ndim, first, None, 0, origin1, False, axes).apply(mask)
         around = mask.like(_horus.invert(mask.core))
-        misses = _Step(value.ndim, second, None, 1, origin1 if origin2 is None else origin2, dilates=False).apply(around)
+        misses = _Step(value.ndim, second, None, 1, origin1 if origin2 is None else origin2, False, axes).apply(around)
         found = mask.like(_horus.logic("and", fits.core, misses.core))
         return found if not isinstance(output, np.ndarray) else found.cast(output.dtype)
 

@@ -26,6 +26,7 @@ from ._values import (
     filtered,
     for_each,
     number,
+    placed,
 )
 
 DType = np.dtype[Any]
@@ -206,7 +207,7 @@ def _squared(value: Value) -> Value:
 
 @kept
 @by_parts
-def laplace(input: Any, output: Any = None, mode: Any = "reflect", cval: float = 0.0) -> Any:
+def laplace(input: Any, output: Any = None, mode: Any = "reflect", cval: float = 0.0, *, axes: Any = None) -> Any:
     """The sum of second differences (``scipy.ndimage.laplace``).
 
     Examples
@@ -218,20 +219,21 @@ def laplace(input: Any, output: Any = None, mode: Any = "reflect", cval: float =
     """
 
     def record(value: Value, dtype: DType) -> Value:
-        modes, constant, taps = for_each(mode, value.ndim), number(cval), (1.0, -2.0, 1.0)
-        alike = value.ndim == 2 and edge(modes[0]) == edge(modes[1])
+        at, constant, taps = axes_of(axes, value.ndim), number(cval), (1.0, -2.0, 1.0)
+        modes = for_each(mode, len(at))
+        alike = value.ndim == len(at) == 2 and edge(modes[0]) == edge(modes[1])
         if alike and value.core.dtype == "f32" and dtype == NATIVE["f32"]:
             return value.like(_horus.correlate(value.core, _CROSS, edge(modes[0]), constant, None))
         codes = {exact_in(value, 4.0 * value.ndim, edge(one), constant) for one in modes}
-        if dtype.kind in "iu" and value.ndim and None not in codes:
+        if dtype.kind in "iu" and at and None not in codes:
             # Whole numbers, and cut once, at the end: no sum is rounded.
             code = "f64" if "f64" in codes else "f32"
             if alike:
                 found = _horus.correlate(value.floats(code), _CROSS, edge(modes[0]), constant, None)
                 return value.like(cast(found, NATIVE["f64"], dtype), dtype)
-            cores = [correlated(value, taps, 1, i, edge(modes[i]), constant, code) for i in range(value.ndim)]
+            cores = [correlated(value, taps, 1, i, edge(one), constant, code) for i, one in zip(at, modes, strict=True)]
             return value.like(cast(functools.reduce(functools.partial(_horus.binary, "add"), cores), NATIVE["f64"], dtype), dtype)
-        parts = [along(value, taps, i, dtype, modes[i], constant) for i in range(value.ndim)]
+        parts = [along(value, taps, i, dtype, one, constant) for i, one in zip(at, modes, strict=True)]
         return functools.reduce(_added, parts) if parts else value.cast(dtype)
 
     return filtered("laplace", input, output, record)
@@ -240,12 +242,13 @@ def laplace(input: Any, output: Any = None, mode: Any = "reflect", cval: float =
 @kept
 @by_parts
 def gaussian_laplace(
-    input: Any, sigma: Any, output: Any = None, mode: Any = "reflect", cval: float = 0.0, **kwargs: Any
+    input: Any, sigma: Any, output: Any = None, mode: Any = "reflect", cval: float = 0.0, *, axes: Any = None, **kwargs: Any
 ) -> Any:
-    """The sum of second derivatives of what is smooth (``scipy.ndimage.gaussian_laplace``)."""
+    """The sum of second derivatives of what is smooth (``scipy.ndimage.gaussian_laplace``); along some axes, of what is smooth along these."""
 
     def record(value: Value, dtype: DType) -> Value:
-        parts = _derivatives(value, sigma, 2, dtype, mode, number(cval), kwargs)
+        at = axes_of(axes, value.ndim)
+        parts = _derivatives(value, placed(sigma, at, value.ndim, 0.0), 2, dtype, mode, number(cval), at, kwargs)
         return functools.reduce(_added, parts) if parts else value.cast(dtype)
 
     return filtered("gaussian_laplace", input, output, record)
@@ -253,12 +256,14 @@ def gaussian_laplace(
 
 @kept
 def gaussian_gradient_magnitude(
-    input: Any, sigma: Any, output: Any = None, mode: Any = "reflect", cval: float = 0.0, **kwargs: Any
+    input: Any, sigma: Any, output: Any = None, mode: Any = "reflect", cval: float = 0.0, *, axes: Any = None, **kwargs: Any
 ) -> Any:
-    """The length of the gradient of what is smooth (``scipy.ndimage.gaussian_gradient_magnitude``)."""
+    """The length of the gradient of what is smooth (``scipy.ndimage.gaussian_gradient_magnitude``); along some axes, of what is smooth along
+    all, as in SciPy 1.17."""
 
     def record(value: Value, dtype: DType) -> Value:
-        parts = [_squared(part) for part in _derivatives(value, sigma, 1, dtype, mode, number(cval), kwargs)]
+        at = axes_of(axes, value.ndim)
+        parts = [_squared(part) for part in _derivatives(value, sigma, 1, dtype, mode, number(cval), at, kwargs)]
         if not parts:
             return value.cast(dtype)
         total = functools.reduce(_added, parts)
@@ -270,8 +275,9 @@ def gaussian_gradient_magnitude(
 
 
 def _derivatives(
-    value: Value, sigma: Any, order: int, dtype: DType, mode: Any, cval: float, more: dict[str, Any]
+    value: Value, sigma: Any, order: int, dtype: DType, mode: Any, cval: float, axes: tuple[int, ...], more: dict[str, Any]
 ) -> list[Value]:
-    modes = for_each(mode, value.ndim)
-    unit = [[order if j == i else 0 for j in range(value.ndim)] for i in range(value.ndim)]
-    return [smoothed(value, sigma, unit[i], dtype, modes[i], cval, **more) for i in range(value.ndim)]
+    """The derivatives along some axes of what is smooth along all, each with the border mode of its axis."""
+    modes = for_each(mode, len(axes))
+    unit = [[order if j == i else 0 for j in range(value.ndim)] for i in axes]
+    return [smoothed(value, sigma, orders, dtype, one, cval, **more) for orders, one in zip(unit, modes, strict=True)]

@@ -11,27 +11,27 @@ import numpy.typing as npt
 
 from . import _horus
 from ._kept import kept
-from ._order import _both, extremes
-from ._values import Value, combined, filtered, for_each, number
+from ._order import _both, extents_on, extremes
+from ._values import Value, axes_of, combined, filtered, for_each, number
 
 DType = np.dtype[Any]
 
 
 class _Element:
-    """The pixels that are read: a size, a footprint or a structure, at an origin, with a border mode."""
+    """The pixels that are read: a size, a footprint or a structure of some axes, at an origin, with a border mode."""
 
-    def __init__(self, size: Any, footprint: Any, structure: Any, mode: Any, cval: Any, origin: Any) -> None:
+    def __init__(self, size: Any, footprint: Any, structure: Any, mode: Any, cval: Any, origin: Any, axes: Any) -> None:
         if size is None and footprint is None and structure is None:
             raise ValueError("size, footprint, or structure must be specified")
         self.size = size
         self.footprint = None if footprint is None else np.asarray(footprint)
         self.structure = None if structure is None else np.asarray(structure)
-        self.mode, self.cval, self.origin = mode, number(cval), origin
+        self.mode, self.cval, self.origin, self.axes = mode, number(cval), origin, axes
 
     def erode(self, value: Value, dtype: DType) -> Value:
         """The smallest pixel, a structure subtracted before."""
         return extremes(
-            value, dtype, self.size, self.footprint, self.structure, self.mode, self.cval, self.origin, "min"
+            value, dtype, self.size, self.footprint, self.structure, self.mode, self.cval, self.origin, "min", self.axes
         )
 
     def dilate(self, value: Value, dtype: DType) -> Value:
@@ -40,12 +40,13 @@ class _Element:
         def turned(array: np.ndarray[Any, Any] | None) -> np.ndarray[Any, Any] | None:
             return None if array is None else array[(slice(None, None, -1),) * array.ndim]
 
-        origins = for_each(self.origin, value.ndim)
+        axes = axes_of(self.axes, value.ndim)
+        origins = for_each(self.origin, len(axes))
         shaped = self.footprint if self.footprint is not None else self.structure
-        sizes = for_each(self.size, value.ndim) if shaped is None else list(shaped.shape)
-        origins = [-at - (1 - size % 2) for at, size in zip(origins, sizes, strict=False)]
+        sizes = for_each(self.size, len(axes)) if shaped is None else extents_on(shaped.shape, axes)
+        origins = [-at - (1 - size % 2) for at, size in zip(origins, sizes, strict=True)]
         return extremes(
-            value, dtype, self.size, turned(self.footprint), turned(self.structure), self.mode, self.cval, origins, "max"
+            value, dtype, self.size, turned(self.footprint), turned(self.structure), self.mode, self.cval, origins, "max", axes
         )
 
 
@@ -64,9 +65,11 @@ def _grey(name: str, doc: str, record: _Record, typed: bool = True) -> Callable[
         mode: Any = "reflect",
         cval: float = 0.0,
         origin: Any = 0,
+        *,
+        axes: Any = None,
     ) -> Any:
         _both(size, footprint)
-        element = _Element(size, footprint, structure, mode, cval, origin)
+        element = _Element(size, footprint, structure, mode, cval, origin, axes)
         heeded = output if typed or isinstance(output, np.ndarray) else None
         return filtered(name, input, heeded, functools.partial(record, element))
 

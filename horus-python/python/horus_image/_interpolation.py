@@ -322,14 +322,19 @@ def zoom(
     array([1. , 1.5, 2. , 2.5, 3. ])
     """
     degree = spline_order(order)
-    if grid_mode and mode in ("constant", "wrap"):
-        refuse()
-        warnings.warn(f"It is recommended to use mode = grid-{mode} instead of {mode} when grid_mode is True.", stacklevel=4)
     spatial = input.shape[:-1] if isinstance(input, Image) and input.channels else np.shape(input)
     factors = for_each(zoom, len(spatial))
     shape = tuple(round(extent * float(factor)) for extent, factor in zip(spatial, factors, strict=True))
 
+    # The image itself, as in SciPy 1.17, unless it holds the coefficients of splines.
+    alike = bool(prefilter) and all(factor == 1 for factor in factors)
+    if grid_mode and not alike and mode in ("constant", "wrap"):
+        refuse()
+        warnings.warn(f"It is recommended to use mode = grid-{mode} instead of {mode} when grid_mode is True.", stacklevel=4)
+
     def record(value: Value, dtype: DType, extents: tuple[int, ...]) -> Value:
+        if alike:
+            return value.cast(dtype)
         less = 0 if grid_mode else 1
         pairs = list(zip(value.shape, extents, strict=True))
         scales = [(have - less) / (want - less) if want != less else 1.0 for have, want in pairs]

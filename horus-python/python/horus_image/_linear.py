@@ -29,8 +29,10 @@ from ._values import (
     limits,
     number,
     one_mode,
+    placed,
     plane_window,
     precision,
+    widened,
 )
 
 DType = np.dtype[Any]
@@ -170,8 +172,10 @@ def correlate(
     mode: str = "reflect",
     cval: float = 0.0,
     origin: Any = 0,
+    *,
+    axes: Any = None,
 ) -> Any:
-    """Correlate with weights of as many axes as the input has (``scipy.ndimage.correlate``).
+    """Correlate with weights of as many axes as the input, or `axes`, has (``scipy.ndimage.correlate``).
 
     Examples
     --------
@@ -182,7 +186,7 @@ def correlate(
            [2., 1., 2.],
            [0., 2., 3.]])
     """
-    return _weighted("correlate", input, weights, output, mode, cval, origin, turned=False)
+    return _weighted("correlate", input, weights, output, mode, cval, origin, axes, turned=False)
 
 
 @kept
@@ -194,8 +198,10 @@ def convolve(
     mode: str = "reflect",
     cval: float = 0.0,
     origin: Any = 0,
+    *,
+    axes: Any = None,
 ) -> Any:
-    """Convolve with weights of as many axes as the input has (``scipy.ndimage.convolve``).
+    """Convolve with weights of as many axes as the input, or `axes`, has (``scipy.ndimage.convolve``).
 
     Examples
     --------
@@ -206,17 +212,18 @@ def convolve(
            [4, 5, 6],
            [7, 8, 9]])
     """
-    return _weighted("convolve", input, weights, output, mode, cval, origin, turned=True)
+    return _weighted("convolve", input, weights, output, mode, cval, origin, axes, turned=True)
 
 
 def _weighted(
-    name: str, input: Any, weights: npt.ArrayLike, output: Any, mode: Any, cval: Any, origin: Any, turned: bool
+    name: str, input: Any, weights: npt.ArrayLike, output: Any, mode: Any, cval: Any, origin: Any, axes: Any, turned: bool
 ) -> Any:
-    taps = _real(weights, name)
+    given = _real(weights, name)
 
     def record(value: Value, dtype: DType) -> Value:
-        origins = for_each(origin, value.ndim)
-        if taps.ndim != value.ndim or 0 in taps.shape:
+        at = axes_of(axes, value.ndim)
+        taps, origins = widened(given, at, value.ndim, "weights"), placed(origin, at, value.ndim, 0)
+        if 0 in taps.shape:
             raise RuntimeError("filter weights array has incorrect shape.")
         around = taps[(slice(None, None, -1),) * taps.ndim] if turned else taps
         if turned:

@@ -30,7 +30,9 @@ from ._values import (
     number,
     offsets_of,
     one_mode,
+    placed,
     plane_window,
+    widened,
 )
 
 DType = np.dtype[Any]
@@ -154,7 +156,8 @@ def extremes(
                 raise ValueError("All-zero footprint is not supported.")
             shape = footprint.shape if footprint.all() else None
         if shape is not None:
-            each = list(zip(at, *(for_each(given, len(at)) for given in (shape, origin, mode)), strict=True))
+            sizes = for_each(shape, len(at)) if footprint is None else extents_on(shape, at)
+            each = list(zip(at, sizes, *(for_each(given, len(at)) for given in (origin, mode)), strict=True))
             plane = [one for one in each if one[1] > 1 and core_axis(one[0], value.ndim) > 0]
             if len(plane) == 2 and value.dtype == dtype and _is_rectangle(value, plane, cval):
                 value = _rectangle(value, {core_axis(axis, value.ndim): int(size) for axis, size, _, _ in plane}, edge(plane[0][3]), cval, which)
@@ -170,9 +173,10 @@ def extremes(
         footprint = np.ones(structure.shape, bool) if footprint is None else np.asarray(footprint, dtype=bool)
         if footprint.shape != structure.shape:
             raise RuntimeError("footprint and structure must have the same shape")
-    footprint, origins = _on_axes(footprint, for_each(origin, len(at)), at, value.ndim)
-    if structure is not None and structure.ndim != value.ndim:
+    if structure is not None and structure.ndim != len(at):
         raise RuntimeError("structure array has incorrect shape")
+    footprint, origins = _on_axes(footprint, origin, at, value.ndim)
+    structure = structure if structure is None else widened(structure, at, value.ndim, "structure")
     border, cval = one_mode(mode, " for non-separable footprints"), held(value, cval)
     offsets = offsets_of(footprint, origins)
     if structure is None:
@@ -181,15 +185,16 @@ def extremes(
     return value.like(cast(core, NATIVE["f64"], dtype), dtype)
 
 
-def _on_axes(footprint: Array, origins: list[Any], axes: tuple[int, ...], ndim: int) -> tuple[Array, list[int]]:
+def extents_on(shape: Any, axes: tuple[int, ...]) -> list[Any]:
+    """The extents of an array whose axes are some of an image, in rising order, for each of these as they are given."""
+    extents, rising = for_each(shape, len(axes)), sorted(axes)
+    return [extents[rising.index(axis)] for axis in axes]
+
+
+def _on_axes(footprint: Array, origin: Any, axes: tuple[int, ...], ndim: int) -> tuple[Array, list[int]]:
     """A footprint of some axes as one of all, and its origins, checked."""
-    if len(axes) < ndim:
-        if footprint.ndim != len(axes):
-            raise RuntimeError("footprint array has incorrect shape")
-        footprint = np.expand_dims(footprint, tuple(i for i in range(ndim) if i not in axes))
-        placed = dict(zip(axes, origins, strict=True))
-        origins = [placed.get(i, 0) for i in range(ndim)]
-    if footprint.ndim != ndim or 0 in footprint.shape:
+    footprint, origins = widened(footprint, axes, ndim, "footprint"), placed(origin, axes, ndim, 0)
+    if 0 in footprint.shape:
         raise RuntimeError("footprint array has incorrect shape.")
     return footprint, [check_origin(size, at) for size, at in zip(footprint.shape, origins, strict=True)]
 
@@ -318,18 +323,14 @@ def _ranked(
         if size is None and footprint is None:
             raise RuntimeError("no footprint or filter size provided")
         at = axes_of(axes, value.ndim)
-        origins = for_each(origin, len(at))
         if footprint is None:
-            extents = [int(one) for one in for_each(size, len(at))]
+            extents = [int(one) for one in placed(size, at, value.ndim, 1)]
             check_pixels(extents)
-            under = np.ones(extents, dtype=bool)
+            under = np.ones([extents[axis] for axis in sorted(at)], dtype=bool)
         else:
             under = np.asarray(footprint, dtype=bool)
-        border: Any = mode
-        if len(at) < value.ndim and not isinstance(mode, str):
-            placed = dict(zip(at, for_each(mode, len(at)), strict=True))
-            border = [placed.get(i, "constant") for i in range(value.ndim)]
-        under, origins = _on_axes(under, origins, at, value.ndim)
+        border = mode if isinstance(mode, str) else placed(mode, at, value.ndim, "constant")
+        under, origins = _on_axes(under, origin, at, value.ndim)
         count = int(under.sum())
         place = rank(count)
         if not 0 <= place < count:

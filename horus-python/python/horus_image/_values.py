@@ -234,7 +234,7 @@ def one_mode(mode: Any, what: str) -> str:
 
 def for_each(given: Any, count: int) -> list[Any]:
     """A value for each axis, of one for all or a sequence of them."""
-    if not isinstance(given, str) and isinstance(given, Iterable):
+    if not isinstance(given, str) and np.iterable(given):
         values = list(given)
         if len(values) != count:
             raise RuntimeError("sequence argument must have length equal to input rank")
@@ -267,6 +267,19 @@ def axes_of(axes: Any, ndim: int) -> tuple[int, ...]:
     if len(set(found)) != len(found):
         raise ValueError("axes must be unique")
     return tuple(found)
+
+
+def placed(given: Any, axes: Sequence[int], ndim: int, other: Any) -> list[Any]:
+    """A value for each axis of an image: those given for some axes, in the order of these, and another elsewhere."""
+    found = dict(zip(axes, for_each(given, len(axes)), strict=True))
+    return [found.get(axis, other) for axis in range(ndim)]
+
+
+def widened(array: Array, axes: Sequence[int], ndim: int, what: str) -> Array:
+    """An array of some axes of an image, in rising order, as one of all: of one pixel along the others."""
+    if array.ndim != len(axes):
+        raise RuntimeError(f"{what}.ndim ({array.ndim}) must match len(axes) ({len(axes)})")
+    return array if len(axes) == ndim else np.expand_dims(array, tuple(axis for axis in range(ndim) if axis not in axes))
 
 
 def number(cval: Any) -> float:

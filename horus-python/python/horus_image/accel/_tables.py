@@ -65,8 +65,14 @@ def ranked(call: Call) -> str | None:
 
 
 def several_axes(call: Call) -> str | None:
-    """Axes as a sequence; libraries take a number each in its way."""
-    return None if call["axes"] is None or isinstance(call["axes"], (tuple, list)) else "axes that are no sequence"
+    """Axes as a sequence, in rising order: libraries take a number, and another order, each in its way."""
+    axes = call["axes"]
+    if axes is None:
+        return None
+    if not isinstance(axes, (tuple, list)):
+        return "axes that are no sequence"
+    places = [axis % call.image.ndim if isinstance(axis, int) else -1 for axis in axes]
+    return None if places == sorted(places) else "axes in another order"
 
 
 def narrow(call: Call) -> str | None:
@@ -314,7 +320,7 @@ ROWS: Final[list[Row]] = [
     # Squares of integers wrap around, and roots of what is negative warn.
     *rows(*_NDIMAGE, "gaussian_gradient_magnitude", floats, several_axes, finite, bounds=_SUMS),
     *rows(*_NDIMAGE, "gaussian_filter1d", summed, positive, finite, bounds=_SUMS),
-    *rows(*_NDIMAGE, "correlate correlate1d convolve convolve1d sobel prewitt laplace", summed, finite, bounds=_SUMS),
+    *rows(*_NDIMAGE, "correlate correlate1d convolve convolve1d sobel prewitt laplace", summed, several_axes, finite, bounds=_SUMS),
     *rows(
         *_NDIMAGE,
         "minimum_filter maximum_filter minimum_filter1d maximum_filter1d grey_erosion grey_dilation grey_opening grey_closing",
@@ -322,7 +328,7 @@ ROWS: Final[list[Row]] = [
     ),
     *rows(*_NDIMAGE, "median_filter percentile_filter rank_filter", ranked, *_ORDERS),
     *rows(*_NDIMAGE, "morphological_gradient white_tophat black_tophat", *_ORDERS, narrow),
-    *rows(*_NDIMAGE, "binary_erosion binary_dilation binary_opening binary_closing binary_propagation binary_fill_holes binary_hit_or_miss", truths),
+    *rows(*_NDIMAGE, "binary_erosion binary_dilation binary_opening binary_closing binary_propagation binary_fill_holes binary_hit_or_miss", truths, several_axes),
     *rows(*_NDIMAGE, "zoom", floats, interpolated, zoomed, finite, bounds=_POSITIONS),
     *rows(*_NDIMAGE, "rotate", floats, interpolated, rotated, finite, bounds=_POSITIONS),
     *rows(*_NDIMAGE, "shift", floats, interpolated, shifted, finite, bounds=_POSITIONS),
