@@ -142,7 +142,7 @@ impl<T: Pixel> Image<T> {
             }
             _ => {
                 let call = Call::of("luminance");
-                let one = Audience::now().told("`channel(0)`", "`channel 0`");
+                let one = Audience::now().told("`channel(0)`", "`channel 0`", "`channel(0)`");
                 let known =
                     if alpha(self).is_some() { "the last of them alpha" } else { "none of them known to be alpha" };
                 let message =
