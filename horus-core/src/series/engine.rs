@@ -78,12 +78,13 @@ struct Kind {
     /// Names of channels.
     names: Vec<String>,
     alpha: Option<Alpha>,
+    profile: Option<Arc<[u8]>>,
     name: OsString,
 }
 
 impl Kind {
     fn of(picture: &Picture, name: OsString) -> Kind {
-        let Metadata { reference, pixel, names, alpha } = picture.metadata();
+        let Metadata { reference, pixel, names, alpha, profile } = picture.metadata();
         let bits = f64::to_bits;
         Kind {
             shape: picture.shape(),
@@ -94,6 +95,7 @@ impl Kind {
             colours: reference.as_ref().map(Georeference::colours).unwrap_or_default().to_vec(),
             names: names.clone(),
             alpha: *alpha,
+            profile: profile.clone(),
             name,
         }
     }

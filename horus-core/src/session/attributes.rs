@@ -7,6 +7,7 @@
 //! | nodata: the value of missing pixels | that of the first that has one, of the type of the result before others | kept | of masks; of samples of another type than the file that gave it |
 //! | colours: the table of indices | kept if all that have one agree | kept | values are computed, not picked |
 //! | alpha: what the last channel is | that of those with as many channels; of channels together that of the last | kept | a colour is multiplied by it; channels are new ones |
+//! | profile: the colours that channels stand for (ICC) | kept if all that have one agree | kept | channels are others; of masks |
 //! | names of channels | kept if all that have them agree; joined where channels are | kept | names differ; channels are new ones |
 //!
 //! Images without an attribute contradict none; one that has lost it makes others lose it, but for the value of missing
@@ -37,6 +38,7 @@ pub(crate) struct Attributes {
     levels: Fact<f64>,
     nodata: Fact<Nodata>,
     colours: Fact<Arc<Colours>>,
+    profile: Fact<Arc<Profile>>,
     /// Names of channels; as many as channels, or none that are right.
     names: Fact<Arc<[String]>>,
     /// What the last channel is as alpha, or the only one of those of a picture.
@@ -103,6 +105,13 @@ struct Nodata {
 struct Colours {
     colours: Vec<u16>,
     /// The type of the indices.
+    dtype: DType,
+}
+
+#[derive(Debug, PartialEq)]
+struct Profile {
+    icc: Arc<[u8]>,
+    /// The type of the file.
     dtype: DType,
 }
 
@@ -189,8 +198,9 @@ struct Applied<'a> {
 impl Attributes {
     /// Those of a picture; `None` if nothing is known of it.
     pub(crate) fn of(said: Metadata, dtype: DType) -> Option<Arc<Attributes>> {
-        let Metadata { reference, pixel, names, alpha } = said;
-        if reference.is_none() && pixel.is_none() && names.is_empty() && alpha.is_none() {
+        let Metadata { reference, pixel, names, alpha, profile } = said;
+        let none = reference.is_none() && pixel.is_none() && names.is_empty() && alpha.is_none() && profile.is_none();
+        if none {
             return None;
         }
         let place = reference.as_ref().and_then(Georeference::place);
@@ -200,6 +210,7 @@ impl Attributes {
             grid: Fact::of(place.map(|of| OnGrid { of: Arc::new(of), placed: Placed::default() })),
             nodata: Fact::of(words.map(|value| Nodata { value: value.into(), dtype, other: None })),
             colours: Fact::of(colours.map(|colours| Arc::new(Colours { colours: colours.to_vec(), dtype }))),
+            profile: Fact::of(profile.map(|icc| Arc::new(Profile { icc, dtype }))),
             names: Fact::of(if names.is_empty() { None } else { Some(names.into()) }),
             alpha,
             ..Attributes::default()
@@ -291,6 +302,7 @@ impl Attributes {
         Some(Arc::new(Attributes {
             nodata: own.nodata.or(said.nodata),
             colours: own.colours.or(said.colours),
+            profile: own.profile.or(said.profile),
             names: own.names.or(said.names),
             alpha: own.alpha,
             ..said
@@ -330,6 +342,7 @@ impl Attributes {
             draft.pixel = all.pixel();
             draft.names = Attributes::names(Some(all)).to_vec();
             draft.alpha = all.alpha;
+            draft.profile = all.profile(draft, &mut untold);
             let place = all.place(draft, &mut untold);
             all.lost(draft.stored().0.depth, &mut untold);
             lacking = draft.locate(&place);
@@ -353,6 +366,7 @@ impl Attributes {
             (Lacking::Georeference, self.grid.known().is_some()),
             (Lacking::Nodata, self.nodata.known().is_some()),
             (Lacking::Colours, self.colours.known().is_some()),
+            (Lacking::Profile, self.profile.known().is_some()),
         ];
         let lacking = known.into_iter().filter_map(|(what, known)| known.then_some(what)).collect();
         Attributes::warnings(untold, lacking, path).collect()
@@ -372,6 +386,7 @@ impl Attributes {
                 Lacking::PixelSize => "size of pixels is",
                 Lacking::Levels => "distance of levels is",
                 Lacking::Names => "names of channels are",
+                Lacking::Profile => "colour profile is",
             };
             format!("{}: its {what} not stored: {why}", path.display())
         })
@@ -399,6 +414,16 @@ impl Attributes {
         place.unwrap_or_default().with_values(nodata, colours)
     }
 
+    /// The colour profile of stored values; and why a file of such samples does not have it.
+    fn profile(&self, draft: &Draft, untold: &mut Vec<(Lacking, String)>) -> Option<Arc<[u8]>> {
+        let profile = self.profile.known()?;
+        if draft.keeps_black_and_white(profile.dtype) {
+            return Some(Arc::clone(&profile.icc));
+        }
+        untold.push((Lacking::Profile, "its values are no integers, or are scaled otherwise".into()));
+        None
+    }
+
     /// The reasons of losses.
     fn lost(&self, depth: usize, untold: &mut Vec<(Lacking, String)>) {
         if self.spacing.known().is_some_and(|spacing| spacing.seen().is_none()) {
@@ -424,6 +449,9 @@ impl Attributes {
         if depth > 1 && self.spacing.known().is_some() {
             tell(Lacking::Levels, self.levels.lost(), "with levels of different distances", pixels);
         }
+        // Other channels have, of course, other colours.
+        let differ = self.profile.lost().filter(|lost| matches!(lost.why, Why::Differ));
+        tell(Lacking::Profile, differ, "with different colour profiles", "");
         tell(Lacking::Names, self.names.lost(), "with channels of different names", "its channels are new ones");
     }
 }
@@ -491,6 +519,10 @@ impl Applied<'_> {
                 .nodata
                 .then(lost(Why::Mask), |nodata| (self.dtype != DType::Bool).then_some(Fact::Known(nodata))),
             colours: of.colours.then(others, |colours| self.op.is_some_and(picks).then_some(Fact::Known(colours))),
+            profile: of.profile.then(others, |profile| {
+                let same = from.channels == self.shape.channels && self.dtype != DType::Bool;
+                same.then_some(Fact::Known(profile))
+            }),
             names,
             alpha: None,
             compared: of.compared,
@@ -520,6 +552,7 @@ impl Applied<'_> {
                 (a, b) => a.or(b),
             },
             colours: all.colours.with(one.colours, by, |a, b| a == b),
+            profile: all.profile.with(one.profile, by, |a, b| a == b),
             names: all.names.with(one.names, by, |a, b| a == b),
             alpha: None,
             compared,

@@ -426,3 +426,55 @@ fn arrays_of_numpy_are_pictures() -> Result<()> {
 
 /// Work done in less time than this has computed nothing large.
 pub(crate) const AT_ONCE: Duration = Duration::from_secs(2);
+
+/// The colour profile of a file, as the crate `image` reads it.
+fn profile(path: &std::path::Path) -> Option<Vec<u8>> {
+    use image::ImageDecoder;
+    image::ImageReader::open(path).unwrap().into_decoder().unwrap().icc_profile().unwrap()
+}
+
+#[test]
+fn colour_profiles_are_kept_where_they_are_true() -> Result<()> {
+    use image::ImageEncoder;
+    let (s, folder) = (session(), Folder::new());
+    // Colours that a profile is for are named in its header.
+    let icc = |colours: &[u8; 4], length: usize| -> Vec<u8> {
+        (0..length).map(|i| if (16..20).contains(&i) { colours[i - 16] } else { (i * 7 % 251) as u8 }).collect()
+    };
+    // Longer than a segment of a JPEG file.
+    let rgb = icc(b"RGB ", 70_000);
+    let pixels: Vec<u8> = (0..20 * 30 * 3).map(|i| (i * 11 % 256) as u8).collect();
+    let mut files = [Vec::new(), Vec::new()];
+    let [png, jpg] = &mut files;
+    let mut encoder = image::codecs::png::PngEncoder::new(png);
+    encoder.set_icc_profile(rgb.clone()).unwrap();
+    encoder.write_image(&pixels, 30, 20, image::ExtendedColorType::Rgb8).unwrap();
+    let mut encoder = image::codecs::jpeg::JpegEncoder::new(jpg);
+    encoder.set_icc_profile(rgb.clone()).unwrap();
+    encoder.write_image(&pixels, 30, 20, image::ExtendedColorType::Rgb8).unwrap();
+    let sources = [folder.put("a.png", &files[0]), folder.put("a.jpg", &files[1]), folder.at("a.tif")];
+    s.open(&sources[0])?.convert::<u8>().save(&sources[2])?;
+    let eight = SaveOptions { depth: Depth::Eight, ..SaveOptions::default() };
+    for source in &sources {
+        let (bytes, unit) = (s.open(source)?.convert::<u8>(), s.open(source)?.to_unit());
+        for kind in ["png", "jpg", "tif"] {
+            let kept = folder.at(&format!("kept.{kind}"));
+            bytes.save(&kept)?;
+            assert!(profile(&kept) == Some(rgb.clone()), "{kind} of {}", source.display());
+            // The means of pixels have the same colours.
+            unit.gauss(1.0).save_with(&kept, &eight)?;
+            assert!(profile(&kept) == Some(rgb.clone()), "{kind} of {}", source.display());
+            // Grey has others, and so have values that are stretched.
+            let lost = folder.at(&format!("lost.{kind}"));
+            unit.luminance().save_with(&lost, &eight)?;
+            assert_eq!(profile(&lost), None, "{kind}");
+            bytes.save_with(&lost, &SaveOptions { scaling: Scaling::Range, ..eight })?;
+            assert_eq!(profile(&lost), None, "{kind}");
+        }
+        // All channels, but not of the picture.
+        let others = folder.at("others.png");
+        Image::stack(&s, [2, 1, 0].map(|c| bytes.channel(c)), Axis::Channels).save(&others)?;
+        assert_eq!(profile(&others), None);
+    }
+    Ok(())
+}

@@ -152,7 +152,7 @@ pub(super) fn native(samples: &mut [u8]) {
 }
 
 /// A PNG file from its pixels on. Samples of less than a byte and palettes become bytes.
-fn png_reader<R: BufRead + Seek>(from: R) -> Result<png::Reader<R>, String> {
+pub(super) fn png_reader<R: BufRead + Seek>(from: R) -> Result<png::Reader<R>, String> {
     let most = usize::try_from(MEMORY_LIMIT).unwrap_or(usize::MAX);
     let mut decoder = png::Decoder::new_with_limits(from, Limits { bytes: most });
     decoder.set_transformations(Transformations::EXPAND);

@@ -41,6 +41,8 @@ pub struct Draft {
     pub names: Vec<String>,
     /// The last channel is alpha.
     pub alpha: Option<Alpha>,
+    /// The colour profile of its samples.
+    pub profile: Option<Arc<[u8]>>,
 }
 
 /// The smallest and the largest value that a file holds.
@@ -78,6 +80,8 @@ pub enum Lacking {
     Levels,
     /// Names of channels.
     Names,
+    /// A colour profile.
+    Profile,
 }
 
 impl Lacking {
@@ -88,6 +92,7 @@ impl Lacking {
             Lacking::Colours => "only TIFF files, and PNG files of 8 bits, have one",
             Lacking::PixelSize | Lacking::Levels => "only TIFF, PNG and OME files have one",
             Lacking::Names => "only OME files have them",
+            Lacking::Profile => "only JPEG, PNG and TIFF files have one",
         }
     }
 }
@@ -112,8 +117,23 @@ impl Draft {
         let parts = Parts::of(format, stored, shape, options)?;
         let clipping = options.clipping;
         let (scale, counted, beside, pixel) = (StoredScale::Not, None, Beside::default(), None);
-        let (sizes, names, alpha) = (options.sizes, Vec::new(), None);
-        Ok(Draft { format, shape, dtype, stored, parts, scale, counted, clipping, beside, sizes, pixel, names, alpha })
+        let (sizes, names, alpha, profile) = (options.sizes, Vec::new(), None, None);
+        Ok(Draft {
+            format,
+            shape,
+            dtype,
+            stored,
+            parts,
+            scale,
+            counted,
+            clipping,
+            beside,
+            sizes,
+            pixel,
+            names,
+            alpha,
+            profile,
+        })
     }
 
     /// Stores where the picture lies and what its values stand for. Returns what the format does not have.
@@ -153,6 +173,12 @@ impl Draft {
     pub fn describe(&mut self, path: &Path) -> Vec<Lacking> {
         let pixel = self.pixel;
         let mut lacking = Vec::new();
+        match (self.profile.take(), self.format) {
+            (None, _) => {}
+            (Some(profile), Format::Tiff) => self.add(vec![Entry::bytes_of(Tag::IccProfile.to_u16(), &profile)]),
+            (profile, Format::Png | Format::Jpeg) => self.beside.chunks.profile = profile,
+            _ => lacking.push(Lacking::Profile),
+        }
         let has_names = !self.names.is_empty();
         if self.format == Format::Png {
             self.beside.chunks.pixel = pixel.map(|size| [size.rows, size.columns]);
@@ -191,6 +217,17 @@ impl Draft {
             self.add(vec![alpha.entry()]);
         }
         lacking
+    }
+
+    /// True if black and white of the samples are those of a file with samples of type `of`, and both files have integers.
+    pub fn keeps_black_and_white(&self, of: DType) -> bool {
+        let integers = |dtype| matches!(dtype, DType::U8 | DType::U16);
+        let scaled = match self.scale {
+            StoredScale::Not => self.stored == of,
+            StoredScale::By(Scale { low, high, .. }) => low == 0.0 && (high == 1.0 || !self.dtype.is_float()),
+            StoredScale::Range(_) => false,
+        };
+        integers(of) && integers(self.stored) && self.dtype != DType::Bool && scaled
     }
 
     fn add(&mut self, entries: Vec<Entry>) {

@@ -28,15 +28,15 @@ const DRI: [u8; 2] = [0xff, 0xdd];
 const EOI: [u8; 2] = [0xff, 0xd9];
 const RST0: u8 = 0xd0;
 
-/// Writes interleaved samples of one or three channels.
+/// Writes interleaved samples of one or three channels, with a colour profile or not.
 pub(super) fn write(
     to: &mut dyn Sink,
     samples: &[u8],
     shape: Shape,
-    quality: Option<u8>,
+    (quality, profile): (Option<u8>, Option<&[u8]>),
     workers: &Workers,
 ) -> Result<(), String> {
-    let picture = Picture { samples, shape, quality: quality.unwrap_or(QUALITY) };
+    let picture = Picture { samples, shape, quality: quality.unwrap_or(QUALITY), profile };
     to.write_all(&picture.encoded(BAND, workers)?).map_err(cause)
 }
 
@@ -44,6 +44,7 @@ struct Picture<'a> {
     samples: &'a [u8],
     shape: Shape,
     quality: u8,
+    profile: Option<&'a [u8]>,
 }
 
 impl Picture<'_> {
@@ -100,6 +101,10 @@ impl Picture<'_> {
         let colour = if self.shape.channels == 1 { ColorType::Luma } else { ColorType::Rgb };
         let mut encoder = Encoder::new(&mut *to, self.quality);
         encoder.set_sampling_factor(if self.unit() == 8 { SamplingFactor::F_1_1 } else { SamplingFactor::F_2_2 });
+        // Of the header, that of the first band is kept.
+        if let (0, Some(profile)) = (rows.start, self.profile) {
+            encoder.add_icc_profile(profile)?;
+        }
         // `Format::stored` has checked the format's limit.
         let (width, height) = (self.shape.width as u16, rows.len() as u16);
         encoder.encode(&self.samples[rows.start * row..rows.end * row], width, height, colour)
@@ -141,7 +146,7 @@ mod tests {
                 let shape = Shape::new(height, width, channels);
                 let wave = |i: usize| (128.0 + 100.0 * ((i * i % 9973) as f64 / 700.0).sin()) as u8;
                 let samples: Vec<u8> = (0..shape.len()).map(wave).collect();
-                let picture = Picture { samples: &samples, shape, quality };
+                let picture = Picture { samples: &samples, shape, quality, profile: None };
                 let decoded = |band: usize, threads: usize| {
                     let file = picture.encoded(band, &Workers::new(Some(threads)).unwrap()).unwrap();
                     let pixels = image::load_from_memory_with_format(&file, image::ImageFormat::Jpeg).unwrap();

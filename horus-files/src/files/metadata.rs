@@ -198,11 +198,10 @@ pub(super) enum Said {
     Resolution,
     Description,
     Exif,
-    Profile,
 }
 
 impl Said {
-    const ALL: [Said; 5] = [Said::Georeference, Said::Resolution, Said::Description, Said::Exif, Said::Profile];
+    const ALL: [Said; 4] = [Said::Georeference, Said::Resolution, Said::Description, Said::Exif];
 
     fn name(self) -> &'static str {
         match self {
@@ -210,7 +209,6 @@ impl Said {
             Said::Resolution => "resolution",
             Said::Description => "description",
             Said::Exif => "EXIF",
-            Said::Profile => "colour profile",
         }
     }
 
@@ -221,7 +219,6 @@ impl Said {
             Said::Resolution => &[Tag::ResolutionUnit],
             Said::Description => &[Tag::ImageDescription],
             Said::Exif => &[Tag::ExifDirectory],
-            Said::Profile => &[Tag::IccProfile],
         }
     }
 }
@@ -261,7 +258,6 @@ fn png_says(bytes: &[u8]) -> Vec<Said> {
         }
         b"tEXt" | b"zTXt" | b"iTXt" => Some(Said::Description),
         b"eXIf" => chunk.body(&source).is_some_and(|exif| is_more_than_turned(&exif)).then_some(Said::Exif),
-        b"iCCP" => Some(Said::Profile),
         _ => None,
     };
     chunks(&source).filter_map(says).collect()
@@ -315,7 +311,6 @@ fn jpeg_says(bytes: &[u8]) -> Vec<Said> {
         APP0 if body.starts_with(b"JFIF\0") && unit(body) => Some(Said::Resolution),
         APP1 if body.strip_prefix(EXIF).is_some_and(is_more_than_turned) => Some(Said::Exif),
         APP1 if body.starts_with(b"http://ns.adobe.com/xap/") => Some(Said::Description),
-        APP2 if body.starts_with(PROFILE) => Some(Said::Profile),
         COMMENT => Some(Said::Description),
         _ => None,
     });
@@ -466,7 +461,6 @@ mod tests {
         assert_eq!(chunk(b"pHYs", &metres), [Said::Resolution]);
         assert!(chunk(b"pHYs", &[0, 0, 0, 1, 0, 0, 0, 1, 0]).is_empty(), "the shape of a pixel");
         assert_eq!(chunk(b"tEXt", b"Author\0somebody"), [Said::Description]);
-        assert_eq!(chunk(b"iCCP", b"sRGB\0\0"), [Said::Profile]);
         assert_eq!((chunk(b"eXIf", &camera), chunk(b"eXIf", &exif(6))), (vec![Said::Exif], vec![]));
         let segment = |marker: u8, body: &[u8]| {
             let bytes = stored(ImageFormat::Jpeg, 8);
@@ -478,7 +472,6 @@ mod tests {
         assert!(segment(0xe0, &density(0)).is_empty(), "the shape of a pixel");
         assert_eq!(segment(0xe1, &[&b"Exif\0\0"[..], &camera].concat()), [Said::Exif]);
         assert!(segment(0xe1, &[&b"Exif\0\0"[..], &exif(6)].concat()).is_empty());
-        assert_eq!(segment(0xe2, b"ICC_PROFILE\0\x01\x01"), [Said::Profile]);
         assert_eq!(segment(0xfe, b"by hand"), [Said::Description]);
         for cut in 0..60 {
             let (png, jpeg) = (png(&camera), jpeg(&camera));

@@ -7,8 +7,8 @@ use tiff::tags::Tag as TiffTag;
 
 use super::load::{Kind, Source};
 use super::metadata::{Said, Turned};
-use super::stack::{self, By, MOST_PLANES, Stack, here};
 use super::png_chunks::{chunks, exif};
+use super::stack::{self, By, MOST_PLANES, Stack, here};
 use super::tiff_directory::Entry;
 use super::tiff_source::{Reader, decoder_at};
 use super::{OpenOptions, decode, metadata, read_tiff};

@@ -1,9 +1,10 @@
 //! Decoded pictures independent of a session.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::load::{Means, Source};
-use super::{Alpha, Georeference, OpenOptions, decode, ome, region_of, stack};
+use super::{Alpha, Georeference, OpenOptions, decode, ome, profile, region_of, stack};
 use horus_base::dtype::DType;
 use horus_base::error::{DeviceError, Error, Result};
 use horus_base::lengths::PixelSize;
@@ -53,6 +54,8 @@ pub struct Metadata {
     pub names: Vec<String>,
     /// Its last channel is alpha.
     pub alpha: Option<Alpha>,
+    /// Its colour profile (ICC), unchanged.
+    pub profile: Option<Arc<[u8]>>,
 }
 
 impl Metadata {
@@ -63,6 +66,7 @@ impl Metadata {
             pixel: ome::pixel_size(source, options),
             names: stack::names(source, options),
             alpha: Alpha::of(source, options, channels),
+            profile: profile::of(source, options, channels),
         }
     }
 }

@@ -10,9 +10,11 @@ mod deflate;
 #[cfg(test)]
 mod tests;
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::ops::Range;
+use std::sync::Arc;
 
+use flate2::bufread::ZlibEncoder;
 use rayon::prelude::*;
 
 use horus_base::shape::Shape;
@@ -42,6 +44,8 @@ pub(super) struct Beside {
     pub(super) pixel: Option<[f64; 2]>,
     /// Red, green and blue of each value of 8 bits, of one channel of indices.
     pub(super) colours: Vec<u8>,
+    /// The colour profile.
+    pub(super) profile: Option<Arc<[u8]>>,
 }
 
 impl Beside {
@@ -159,6 +163,15 @@ impl<'a> Picture<'a> {
         let indices = !beside.colours.is_empty() && self.step == 1;
         let kind = [bits, if indices { INDICES } else { COLOURS[self.shape.channels - 1] }, 0, 0, 0];
         chunk(b"IHDR", &[&side(self.shape.width)[..], &side(self.shape.height), &kind].concat(), &mut head);
+        if let Some(profile) = &beside.profile {
+            // Its name, and the only compression.
+            let mut body = b"ICC profile\0\0".to_vec();
+            let mut zlib = ZlibEncoder::new(&profile[..], flate2::Compression::default());
+            // Memory is read without errors.
+            if zlib.read_to_end(&mut body).is_ok() {
+                chunk(b"iCCP", &body, &mut head);
+            }
+        }
         if let Some([rows, columns]) = beside.density() {
             chunk(b"pHYs", &[&columns.to_be_bytes()[..], &rows.to_be_bytes(), &[METRE]].concat(), &mut head);
         }

@@ -406,7 +406,7 @@ fn noted(decoder: &mut Decoder<Reader<'_>>) -> Turned {
     if let Ok(Some(profile)) = decoder.find_tag(Tag::IccProfile).map(|v| v.and_then(|v| v.into_u8_vec().ok())) {
         metadata::tell_profile(profile.len());
     }
-    metadata::note_dropped(decoder, &[Said::Description, Said::Exif, Said::Profile]);
+    metadata::note_dropped(decoder, &[Said::Description, Said::Exif]);
     let orientation = decoder.find_tag_unsigned::<u16>(Tag::Orientation).ok().flatten();
     orientation.and_then(Turned::numbered).unwrap_or_default()
 }

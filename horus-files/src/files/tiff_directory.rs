@@ -13,6 +13,8 @@ enum Kind {
     /// In large files only.
     Long8,
     Ascii,
+    /// Bytes without a meaning of their own.
+    Undefined,
     /// Numerator and denominator, in the lower and the upper half of a value.
     Rational,
     Double,
@@ -26,6 +28,7 @@ impl Kind {
             Kind::Short => 3,
             Kind::Long => 4,
             Kind::Rational => 5,
+            Kind::Undefined => 7,
             Kind::Double => 12,
             Kind::Long8 => 16,
         }
@@ -59,6 +62,11 @@ impl Entry {
         Entry { tag, kind: Kind::Ascii, values: text.bytes().chain([0]).map(u64::from).collect() }
     }
 
+    /// Bytes that are those of another format.
+    pub(super) fn bytes_of(tag: u16, bytes: &[u8]) -> Entry {
+        Entry { tag, kind: Kind::Undefined, values: bytes.iter().copied().map(u64::from).collect() }
+    }
+
     pub(super) fn double(tag: u16, values: &[f64]) -> Entry {
         Entry { tag, kind: Kind::Double, values: values.iter().map(|value| value.to_bits()).collect() }
     }
@@ -79,7 +87,7 @@ impl Entry {
 
     /// True if it tells how pixels of any size are understood, so that smaller copies of a page have it too.
     pub(super) fn is_of_samples(&self) -> bool {
-        self.is_colours() || self.is_alpha() || self.tag == NODATA
+        self.is_colours() || self.is_alpha() || [NODATA, Tag::IccProfile.to_u16()].contains(&self.tag)
     }
 
     /// True if it tells what the last sample is.
@@ -99,7 +107,7 @@ impl Entry {
 
     fn bytes(&self) -> Vec<u8> {
         let value = |v: &u64| match self.kind {
-            Kind::Ascii => vec![*v as u8],
+            Kind::Ascii | Kind::Undefined => vec![*v as u8],
             Kind::Short => (*v as u16).to_ne_bytes().to_vec(),
             Kind::Long => (*v as u32).to_ne_bytes().to_vec(),
             Kind::Rational => [(*v as u32).to_ne_bytes(), ((*v >> 32) as u32).to_ne_bytes()].concat(),
