@@ -132,24 +132,23 @@ fn files_are_the_same_on_any_number_of_ranks_dealt_or_in_strips() {
 
 #[test]
 fn with_one_ahead_the_result_of_a_frame_is_yielded_before_the_next_is_taken() {
+    fn camera(taken: &Cell<usize>) -> impl Iterator<Item = Vec<u8>> {
+        taken.set(0);
+        (0..6).map(move |_| {
+            taken.set(taken.get() + 1);
+            b"P5\n3 2\n255\n\x00\x10\x20\x30\x40\x50".to_vec()
+        })
+    }
     let out = tempfile::tempdir().unwrap();
-    let frame = b"P5\n3 2\n255\n\x00\x10\x20\x30\x40\x50".to_vec();
     for ranks in 1..=3 {
         ThreadComm::run(ranks, |comm| {
             let session = session(comm);
             let taken = Cell::new(0);
-            let camera = || {
-                taken.set(0);
-                (0..6).map(|_| {
-                    taken.set(taken.get() + 1);
-                    frame.clone()
-                })
-            };
-            for (number, item) in session.series(camera(), operation).ahead(1).into_iter().enumerate() {
+            for (number, item) in session.series(camera(&taken), operation).ahead(1).into_iter().enumerate() {
                 item.result.unwrap();
                 assert_eq!(taken.get(), number + 1, "{ranks} ranks");
             }
-            let saved = session.series(camera(), operation).ahead(1).save(named(out.path()), &range());
+            let saved = session.series(camera(&taken), operation).ahead(1).save(named(out.path()), &range());
             for (number, item) in saved.enumerate() {
                 assert!(item.result.unwrap().path.exists());
                 assert_eq!(taken.get(), number + 1, "{ranks} ranks, saved");

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use horus_core::image::Image;
+use horus_core::io::Downsampling;
 use horus_core::prelude::{Filter, Resampling};
 use horus_core::session::Session;
 use horus_core::shape::Axis;
@@ -18,6 +19,7 @@ fn options(shard: bool) -> ZarrSaveOptions {
         chunk: [1, 64, 64],
         shard: shard.then_some([1, 128, 128]),
         sizes: 2,
+        resampling: shard.then_some(Downsampling::Mode),
         ..ZarrSaveOptions::default()
     }
 }
