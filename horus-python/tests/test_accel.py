@@ -275,6 +275,19 @@ def test_an_output_that_is_the_image_or_read_only_is_the_original_s() -> None:
     assert not _profile._functions["scipy.ndimage.median_filter"].served
 
 
+def test_channels_and_axes_that_the_library_counts_otherwise_are_its_own() -> None:
+    colours = photo(np.float64, (30, 40, 3))
+    skimage.filters.unsharp_mask(colours, channel_axis=-1)
+    counts = _profile._functions["skimage.filters.unsharp_mask"]
+    assert not counts.served and list(counts.reasons) == ["a negative channel_axis"]
+    skimage.filters.unsharp_mask(colours, channel_axis=2)
+    assert counts.served == 1
+    image = photo(np.float64)
+    for axes, served in (((1, 0), 0), ((0, 1), 1), ((-2, -1), 2)):
+        scipy.ndimage.median_filter(image, (1, 5), axes=axes)
+        assert _profile._functions["scipy.ndimage.median_filter"].served == served
+
+
 def test_a_hook_that_fails_says_so_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     served = scipy.ndimage.median_filter.__horus__
 

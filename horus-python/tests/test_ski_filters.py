@@ -373,3 +373,55 @@ def test_images_give_lazy_images_with_the_same_bits() -> None:
         else:
             assert isinstance(of_image, hi.Image) and of_image.shape == image.shape
             np.testing.assert_array_equal(of_image.compute(), of_array)
+
+
+@pytest.mark.parametrize("shape", [(40,), (30, 41), (9, 12, 14)])
+@pytest.mark.parametrize("name", ["sobel", "scharr", "prewitt"])
+def test_gradients(name: str, shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(1)
+    ours, theirs = getattr(filters, name), getattr(skimage.filters, name)
+    mask = rng.random(shape) > 0.05
+    for dtype in (np.uint8, np.int16, np.float32, np.float64, np.bool_):
+        image = rng.random(shape) > 0.5 if dtype is np.bool_ else (rng.random(shape) * (1 if np.dtype(dtype).kind == "f" else 120)).astype(dtype)
+        ways: list[dict[str, Any]] = [{}, {"mask": mask}, {"axis": 0}, {"axis": tuple(range(len(shape)))}, {"mode": "constant", "cval": 0.7}]
+        for given in [*ways, *({"mode": mode} for mode in MODES)]:
+            agree(ours(image, **given), theirs(image, **given))
+        np.testing.assert_array_equal(ours(image, axis=-1), ours(image, axis=len(shape) - 1))
+        np.testing.assert_array_equal(ours(hi.asarray(image), mask), ours(image, mask))
+        for end in ("_h", "_v"):
+            if len(shape) == 2:
+                agree(getattr(filters, name + end)(image, mask), getattr(skimage.filters, name + end)(image, mask))
+            else:
+                with pytest.raises(ValueError, match="the filter is of 2"):
+                    getattr(filters, name + end)(image)
+
+
+def test_gaussian() -> None:
+    for dtype in (np.uint8, np.int16, np.float32, np.float64, np.bool_):
+        image = picture(seed=4) > 0.4 if dtype is np.bool_ else picture(dtype)
+        ways: list[dict[str, Any]] = [{}, {"sigma": (2.3, 0.7), "truncate": 2.0}, {"preserve_range": True, "sigma": 0}, {"mode": "constant", "cval": 0.3}]
+        for given in [*ways, *({"mode": mode, "preserve_range": True} for mode in MODES)]:
+            agree(filters.gaussian(image, **given), skimage.filters.gaussian(image, **given))
+    colours = np.stack([picture(seed=seed) for seed in range(3)])
+    for axis in (0, 1, -1):
+        given = {"channel_axis": axis, "sigma": (1.0, 2.0)}
+        moved = np.moveaxis(colours, 0, axis)
+        agree(filters.gaussian(moved, **given), skimage.filters.gaussian(moved, **given))
+    agree(filters.gaussian(colours, 1.5), skimage.filters.gaussian(colours, 1.5))
+    out = np.zeros(colours.shape, np.float32)
+    assert filters.gaussian(colours, 1.5, out=out) is out
+    agree(out, skimage.filters.gaussian(colours, 1.5, out=np.zeros_like(out)))
+    for wrong in ({"sigma": -1.0}, {"out": np.zeros(colours.shape, int)}, {"sigma": (1.0, 2.0)}):
+        with pytest.raises(ValueError):
+            filters.gaussian(colours, **wrong)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.uint8, np.bool_])
+def test_canny_differs_at_ties_only(dtype: Any) -> None:
+    y, x = np.mgrid[:64, :64]
+    for shape in ((abs(y - 32) < 15) & (abs(x - 30) < 14), (y - 32) ** 2 + (x - 30) ** 2 < 300, x > 31):
+        image = (shape * (255 if dtype is np.uint8 else 1)).astype(dtype)
+        ours, theirs = filters.canny(image), skimage.feature.canny(image)
+        # Of two pixels beside each other that are equal but for a rounding, either one.
+        for one, other in ((ours, theirs), (theirs, ours)):
+            assert not (one & ~scipy.ndimage.binary_dilation(other, np.ones((3, 3)))).any()

@@ -1,8 +1,10 @@
-"""Canny's edges and thresholds with hysteresis, with the rules of scikit-image 0.26."""
+"""Gradients, Canny's edges and thresholds with hysteresis, with the rules of scikit-image 0.26."""
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any, Final
 
 import numpy as np
 
@@ -10,8 +12,12 @@ from . import _horus
 from ._binary import _Step, binary_erosion
 from ._floats import Given, applied, gaussian, zeros_like
 from ._image import Image, asarray, made, maximum, minimum, where
-from ._linear import sobel
-from ._values import enter
+from ._linear import correlate1d
+from ._linear import sobel as differences
+from ._values import axis_of, enter
+
+_EDGES: Final = {"sobel": (0.25, 0.5, 0.25), "scharr": (3 / 16, 10 / 16, 3 / 16), "prewitt": (1 / 3, 1 / 3, 1 / 3)}
+"""Weights across the differences of each filter."""
 
 
 def _grown(seed: Image, within: Image, structure: Any) -> Image:
@@ -41,6 +47,82 @@ def apply_hysteresis_threshold(image: Any, low: Any, high: Any) -> Any:
         low = np.minimum(low, high)
     low, high = (t if isinstance(t, Image) or np.ndim(t) else float(t) for t in (low, high))
     return given.back(_grown(pixels > high, pixels > low, None))
+
+
+def _mask(mask: Any, like: Image) -> Image:
+    """A mask as a lazy image, of the shape of an image."""
+    within = mask if isinstance(mask, Image) else asarray(np.asarray(mask).astype(bool), session=like.session)
+    if within.shape != like.shape:
+        raise ValueError(f"a mask of shape {within.shape} for an image of shape {like.shape}")
+    return within if within.dtype.kind == "b" else within.astype(bool)
+
+
+def _gradient(name: str, image: Any, mask: Any, axis: Any, mode: str, cval: float, axes: tuple[int, ...]) -> Any:
+    given = Given(name, image, axes)
+    pixels, count = given.unit(), given.value.ndim
+    along = range(count) if axis is None else axis if isinstance(axis, Iterable) else [axis]
+    along = [axis_of(one, count) for one in along]
+
+    def differences_along(axis: int) -> Image:
+        found = pixels
+        # Smoothed first: beyond the edges a constant stays itself.
+        for other in reversed([other for other in range(count) if other != axis]):
+            found = correlate1d(found, _EDGES[name], other, mode=mode, cval=cval)
+        return correlate1d(found, (-1.0, 0.0, 1.0), axis, mode=mode, cval=cval)
+
+    parts = [differences_along(axis) for axis in along]
+    if len(parts) > 1:
+        found = applied("sqrt", functools.reduce(Image.__add__, [part * part for part in parts])) * (1.0 / count**0.5)
+    else:
+        found = parts[0] if parts else pixels * 0.0
+    if mask is not None:
+        found = where(binary_erosion(_mask(mask, pixels), np.ones((3,) * count, bool), border_value=0), found, 0.0)
+    return given.back(found)
+
+
+def _gradients(name: str, what: str) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
+    """A filter, and those of its differences that find horizontal and vertical edges."""
+
+    def both(image: Any, mask: Any = None, *, axis: Any = None, mode: str = "reflect", cval: float = 0.0) -> Any:
+        return _gradient(name, image, mask, axis, mode, cval, (1, 2, 3))
+
+    def horizontal(image: Any, mask: Any = None) -> Any:
+        return _gradient(name, image, mask, 0, "reflect", 0.0, (2,))
+
+    def vertical(image: Any, mask: Any = None) -> Any:
+        return _gradient(name, image, mask, 1, "reflect", 0.0, (2,))
+
+    both.__doc__ = f"""{what} differences along an axis, or the length of the gradient, divided by the root of the number of axes
+    (``skimage.filters.{name}``).
+
+    Parameters
+    ----------
+    image : array_like or Image
+        Integers become floats from 0 to 1, or -1 to 1.
+    mask : array_like or Image of bool, optional
+        Pixels outside, and those that touch them, are 0.
+    axis : int or sequence of int, optional
+        Along which differences are taken; of several, the length of these. All by default. A negative one counts from the last;
+        scikit-image 0.26 then also smooths along it, which makes the result smaller.
+    mode, cval : optional
+        Border mode, as in `horus_image.ndimage`.
+
+    Returns
+    -------
+    ndarray or Image
+        Of ``float32`` if the input is, else of ``float64``.
+    """
+    horizontal.__doc__ = f"""{what} differences down the rows, which are large at horizontal edges (``skimage.filters.{name}_h``)."""
+    vertical.__doc__ = f"""{what} differences along the columns, which are large at vertical edges (``skimage.filters.{name}_v``)."""
+    for function, end in ((both, ""), (horizontal, "_h"), (vertical, "_v")):
+        function.__name__ = function.__qualname__ = name + end
+        function.__module__ = "horus_image.filters"
+    return both, horizontal, vertical
+
+
+sobel, sobel_h, sobel_v = _gradients("sobel", "Sobel's")
+scharr, scharr_h, scharr_v = _gradients("scharr", "Scharr's")
+prewitt, prewitt_h, prewitt_v = _gradients("prewitt", "Prewitt's")
 
 
 def canny(
@@ -93,10 +175,7 @@ def canny(
     pixels = given.unit()
     inside, within = _inside(pixels), None
     if mask is not None:
-        within = mask if isinstance(mask, Image) else asarray(np.asarray(mask).astype(bool), session=pixels.session)
-        within = within if within.dtype.kind == "b" else within.astype(bool)
-        if within.shape != pixels.shape:
-            raise ValueError(f"a mask of shape {within.shape} for an image of shape {pixels.shape}")
+        within = _mask(mask, pixels)
         pixels = where(within, pixels, 0.0)
         inside = binary_erosion(within, np.ones((3, 3), bool), border_value=0)
 
@@ -105,7 +184,7 @@ def canny(
         # The share of each smoothed pixel that lies inside.
         share = zeros_like(pixels) + 1.0 if within is None else within.astype(pixels.dtype)
         smooth = smooth / (gaussian(share, sigma, 0, mode, cval) + float(np.finfo(pixels.dtype).eps))
-    down, right = sobel(smooth, axis=0), sobel(smooth, axis=1)
+    down, right = differences(smooth, axis=0), differences(smooth, axis=1)
     magnitude = applied("sqrt", down * down + right * right)
     if use_quantiles:
         low, high = np.percentile(magnitude.compute(), [100.0 * low, 100.0 * high]).tolist()

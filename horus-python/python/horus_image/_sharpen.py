@@ -2,12 +2,69 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from ._floats import Given, extreme, gaussian
+from ._floats import Given, extreme
+from ._floats import gaussian as smoothed
 from ._image import Image, maximum, minimum, where
+
+
+def gaussian(
+    image: Any,
+    sigma: Any = 1.0,
+    *,
+    mode: str = "nearest",
+    cval: float = 0,
+    preserve_range: bool = False,
+    truncate: float = 4.0,
+    channel_axis: int | None = None,
+    out: Any = None,
+) -> Any:
+    """The image smoothed by a Gaussian (``skimage.filters.gaussian``).
+
+    Parameters
+    ----------
+    image : array_like or Image
+        Integers become floats from 0 to 1, or -1 to 1, unless `preserve_range` is set.
+    sigma : float or sequence of float, optional
+        The standard deviation, or one for each axis.
+    mode, cval : optional
+        Border mode, as in `horus_image.ndimage`.
+    preserve_range : bool, optional
+        Take the pixels as they are.
+    truncate : float, optional
+        Cut the Gaussian at so many standard deviations.
+    channel_axis : int, optional
+        The axis of an array that is that of channels. A lazy image knows its own.
+    out : ndarray, optional
+        An array for the result, of floats.
+
+    Returns
+    -------
+    ndarray or Image
+        Of ``float32`` if the input is, else of ``float64``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from horus_image.filters import gaussian
+    >>> gaussian(np.array([[0, 0, 255, 0, 0]], np.uint8), sigma=1).round(2)
+    array([[0.05, 0.24, 0.4 , 0.24, 0.05]])
+    """
+    given = Given("gaussian", image, (1, 2, 3), channel_axis)
+    if any(scale < 0 for scale in (sigma if isinstance(sigma, Iterable) else [sigma])):
+        raise ValueError("Sigma values less than zero are not valid")
+    if out is not None and (given.array is None or out.dtype.kind != "f" or out.shape != given.array.shape):
+        raise ValueError("gaussian: out is an array of floats, for the result of an array of its shape")
+    pixels = given.floats() if preserve_range else given.unit()
+    found = given.back(smoothed(pixels, sigma, 0, mode, cval, truncate))
+    if out is None:
+        return found
+    out[...] = found
+    return out
 
 
 def unsharp_mask(
@@ -44,7 +101,7 @@ def unsharp_mask(
     """
     given = Given("unsharp_mask", image, (1, 2, 3), channel_axis)
     pixels = given.floats() if preserve_range else given.unit()
-    result = pixels + (pixels - gaussian(pixels, radius, mode="reflect")) * float(amount)
+    result = pixels + (pixels - smoothed(pixels, radius, mode="reflect")) * float(amount)
     if not preserve_range:
         result = minimum(result, 1.0)
         if given.dtype.kind in "ub":
@@ -93,5 +150,5 @@ def difference_of_gaussians(
     if (high < low).any():
         raise ValueError("high_sigma must be equal to or larger than low_sigma for all axes")
     pixels = given.unit()
-    smooth = [gaussian(pixels, sigmas.tolist(), 0, mode, cval, truncate) for sigmas in (low, high)]
+    smooth = [smoothed(pixels, sigmas.tolist(), 0, mode, cval, truncate) for sigmas in (low, high)]
     return given.back(smooth[0] - smooth[1])
