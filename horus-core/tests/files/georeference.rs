@@ -26,7 +26,7 @@ const NODATA: Tag = Tag::Unknown(42113);
 const KEYS: [u16; 8] = [1, 1, 0, 1, 1025, 0, 1, 1];
 
 /// A picture of 64x48 pixels of 10 by 20 metres from (500 + east, 4000) on; those of 255 are missing.
-fn geotiff(path: &Path, east: f64) {
+pub(super) fn geotiff(path: &Path, east: f64) {
     geotiff_of(path, east, "255");
 }
 
@@ -45,15 +45,15 @@ fn geotiff_of(path: &Path, east: f64, nodata: &str) {
 
 /// Scale, tie point and transformation of a file, its keys, and the value of missing pixels.
 #[derive(Debug, Default, PartialEq)]
-struct Told {
-    scale: Vec<f64>,
-    tie: Vec<f64>,
-    matrix: Vec<f64>,
+pub(super) struct Told {
+    pub(super) scale: Vec<f64>,
+    pub(super) tie: Vec<f64>,
+    pub(super) matrix: Vec<f64>,
     keys: Vec<u16>,
-    nodata: Option<String>,
+    pub(super) nodata: Option<String>,
 }
 
-fn told(path: &Path) -> Told {
+pub(super) fn told(path: &Path) -> Told {
     let mut file = Decoder::new(File::open(path).unwrap()).unwrap();
     let mut doubles = |tag| file.find_tag(tag).unwrap().map(|v| v.into_f64_vec().unwrap()).unwrap_or_default();
     let (scale, tie) = (doubles(Tag::ModelPixelScaleTag), doubles(Tag::ModelTiepointTag));

@@ -1,6 +1,7 @@
 //! Files in and out: properties that formats keep and refuse, special files, and malicious files.
 
 mod alpha;
+mod attributes;
 mod exr;
 mod formats;
 mod fuzz;

@@ -311,7 +311,7 @@ fn volumes_go_to_files_and_come_back() {
     assert_eq!(AnyImage::open_volume(&s, &npy).unwrap().shape(), Shape::new(2, 2, 1));
     for name in ["v.png", "v.pgm", "v.jpg", "v.bmp"] {
         let told = Image::from_volume_array(&s, one.view()).save(folder.path().join(name)).unwrap_err().to_string();
-        assert!(told.contains("cannot hold 5 levels of 3x4 pixels") && told.contains("save as tif, npy"), "{told}");
+        assert!(told.contains("cannot hold 5 levels of 4x3 pixels") && told.contains("save as tif, npy"), "{told}");
     }
 }
 

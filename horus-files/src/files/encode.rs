@@ -172,7 +172,7 @@ impl Format {
         // Every format but npy has a depth that holds it.
         if types.contains(&stored) {
             let levels = if depth == 1 { String::new() } else { format!("{depth} levels of ") };
-            let size = format!("{levels}{width}x{height} pixels of {channels} channels");
+            let size = format!("{levels}{height}x{width} pixels of {channels} channels");
             return Err(format!("a {name} file cannot hold {size} and {what}; {others}"));
         }
         let option = if options.depth == Depth::Auto {
@@ -358,6 +358,6 @@ mod tests {
         let e = refused(Format::Png, DType::U8, five, Depth::Auto);
         assert_eq!(e, "a png file cannot hold 2x2 pixels of 5 channels and 8 bits per sample; save as tif, npy");
         let e = refused(Format::Jpeg, DType::U8, Shape::new(1, 70_000, 1), Depth::Auto);
-        assert!(e.contains("70000x1 pixels") && e.contains("save as png, tif, pgm, npy"), "{e}");
+        assert!(e.contains("1x70000 pixels") && e.contains("save as png, tif, pgm, npy"), "{e}");
     }
 }
