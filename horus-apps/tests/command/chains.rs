@@ -39,7 +39,7 @@ fn chains_compute_what_the_library_computes() {
         let from = image.to_array::<horus::ndarray::Ix2>().unwrap();
         Image::from_fn(image.session(), image.width(), image.height(), |y, x| from[[x, from.dim().1 - 1 - y]])
     });
-    writes(dir, "grey.png", "rotate -90 rotate 450", |p| bytes(p));
+    writes(dir, "grey.png", "rotate -90 rotate 450", bytes);
     writes(dir, "grey.png", "median 4", |p| bytes(p).with_border(mirrored).median((4, 4)));
     writes(dir, "grey.png", "add 10 median 5 absdiff @dark.png", |p| {
         let dark = bytes(p.luminance_of("dark.png", dir));
