@@ -13,6 +13,7 @@ pub(crate) fn chunk_of_another_name(array: &Path, key: &str) -> Option<String> {
         let entries = fs::read_dir(array.join(&below)).into_iter().flatten().flatten();
         let mut paths: Vec<PathBuf> = entries.take(MOST).map(|entry| entry.path()).collect();
         paths.sort();
+        let mut inside = Vec::new();
         for path in paths {
             let name = path.file_name().and_then(|name| name.to_str()).map(|name| format!("{below}{name}"));
             let Some(name) = name.filter(|name| is_of_chunk(name)) else { continue };
@@ -21,13 +22,14 @@ pub(crate) fn chunk_of_another_name(array: &Path, key: &str) -> Option<String> {
                 return None;
             }
             if path.is_dir() {
-                folders.push(name + "/");
+                inside.push(name + "/");
             } else if form(&name) == form(key) {
                 return None;
             } else {
                 astray.get_or_insert(name);
             }
         }
+        folders.extend(inside.into_iter().rev());
     }
     astray
 }
