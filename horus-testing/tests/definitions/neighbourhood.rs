@@ -127,7 +127,7 @@ fn truncated_filters_round_as_scipy_does() {
         Truncated { window: Filter::sparse(offsets, taps), pairing }
     };
     for (taps, pixel, paired, single) in [
-        (&[0.1, 0.2, 0.4, 0.2, 0.1][..], 27, 27, 27),
+        (&[0.1, 0.2, 0.4, 0.2, 0.1][..], 27u8, 27u8, 27u8),
         (&[0.1, 0.2, 0.4, 0.2, 0.1], 43, 43, 42),
         (&[0.1, 0.2, 0.4, 0.2, 0.1], 81, 81, 80),
         (&[0.15, 0.7, 0.15], 3, 2, 3),
@@ -135,8 +135,8 @@ fn truncated_filters_round_as_scipy_does() {
     ] {
         let picture = image(1, 1, &[pixel]);
         let of = |pairing| order(&picture, &filter(taps, pairing).into(), Border::Replicate);
-        assert_eq!(of(Pairing::Sum), image(1, 1, &[paired as u8]), "{taps:?} of {pixel}");
-        assert_eq!(of(Pairing::Single), image(1, 1, &[single as u8]), "{taps:?} of {pixel}");
+        assert_eq!(of(Pairing::Sum), image(1, 1, &[paired]), "{taps:?} of {pixel}");
+        assert_eq!(of(Pairing::Single), image(1, 1, &[single]), "{taps:?} of {pixel}");
     }
     // -0.5 * (1 - 9) is 4 and -0.5 * (9 - 1) is -4: what is negative wraps around.
     let slope = filter(&[-0.5, 0.0, 0.5], Pairing::Difference);
