@@ -64,11 +64,12 @@ def _gradient(name: str, image: Any, mask: Any, axis: Any, mode: str, cval: floa
     along = [axis_of(one, count) for one in along]
 
     def differences_along(axis: int) -> Image:
-        found = pixels
+        found: Image = pixels
         # Smoothed first: beyond the edges a constant stays itself.
         for other in reversed([other for other in range(count) if other != axis]):
             found = correlate1d(found, _EDGES[name], other, mode=mode, cval=cval)
-        return correlate1d(found, (-1.0, 0.0, 1.0), axis, mode=mode, cval=cval)
+        found = correlate1d(found, (-1.0, 0.0, 1.0), axis, mode=mode, cval=cval)
+        return found
 
     parts = [differences_along(axis) for axis in along]
     if len(parts) > 1:

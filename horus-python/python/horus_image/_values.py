@@ -133,10 +133,11 @@ def _on_device(array: DeviceArray, name: str) -> tuple[Value, Any]:
 
 def output_type(output: Any, dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The type of the result that `output` asks for: an array, a type, the name of one, or nothing, which is the input's type."""
+    result = dtype
     if output is None:
-        return dtype.newbyteorder("=")
-    if isinstance(output, np.ndarray):
-        result: np.dtype[Any] = output.dtype
+        pass
+    elif isinstance(output, np.ndarray):
+        result = output.dtype
     elif isinstance(output, str):
         result = np.dtype(output)
         if not issubclass(result.type, np.number):
@@ -145,10 +146,12 @@ def output_type(output: Any, dtype: np.dtype[Any]) -> np.dtype[Any]:
         result = np.dtype(output)
     else:
         raise TypeError(f"output is an array or a type, not {type(output).__name__}")
-    if result.kind == "c":
-        raise UnsupportedTypeError("Complex output type not supported")
-    stored(result)
-    return result.newbyteorder("=")
+    if output is not None:
+        if result.kind == "c":
+            raise UnsupportedTypeError("Complex output type not supported")
+        stored(result)
+    native: np.dtype[Any] = result.newbyteorder("=")
+    return native
 
 
 def leave(value: Value, output: Any, given: Any) -> Any:

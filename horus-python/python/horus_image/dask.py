@@ -264,7 +264,8 @@ class _Chunk:
         found = [self._computed(at, blocks) for at in np.ndindex(self.pictures)]
         if not self.pictures:
             return found[0]
-        return np.stack(found).reshape(self.pictures + found[0].shape)
+        every: Array = np.stack(found).reshape(self.pictures + found[0].shape)
+        return every
 
     def _computed(self, at: tuple[int, ...], blocks: Sequence[Any]) -> Array:
         every = iter(blocks)
