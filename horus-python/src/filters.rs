@@ -2,17 +2,18 @@
 
 use horus::core::ops::edge::{Along, Inside};
 use horus::core::ops::neighbourhood::{Layout, Pairing, Truncated};
+use horus::core::placed::Relation;
 use horus::prelude::{
     Axis, Border, Combine, Filter as Weights, Footprint, Generalized, Image as Typed, Interpolation, MovingWindow,
     Pixel, Rank, Reduce, Resampling, Shape, Taps,
 };
-use horus::types::{Axes, Resizing};
+use horus::types::{Axes, LoopState as _, Resizing};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::any::{Any, Held, each, numbers};
 use crate::errors::{caught, exception};
-use crate::image::Image;
+use crate::image::{Image, interned};
 use crate::reductions;
 use crate::session::Session;
 
@@ -240,6 +241,25 @@ pub(crate) fn affine(
         along.map(|[down, right, y, x, offset, last]| Along { before: [down, right], per: [y, x], offset, last });
     let inside = Inside { origin: [0, 0], along, value: cval };
     numbers!(&a.any, "affine", image => a.recorded(|| image.affine_inside(map, size, how, inside)))
+}
+
+/// The image as the result of a function of several operations, with what files say of the function's images: its pixels
+/// lie at the positions of a map (matrix and offset) from its levels, rows and columns to theirs, or at the same. Images
+/// of other rows and columns than the first are numbers, rows and columns.
+#[pyfunction]
+pub(crate) fn related(
+    a: &Image,
+    function: &str,
+    images: Vec<PyRef<'_, Image>>,
+    map: Option<([[f64; 3]; 3], [f64; 3])>,
+) -> PyResult<Image> {
+    let plane = |image: &Image| (image.any.shape().height, image.any.shape().width);
+    let relation = map.map_or_else(Relation::same, |(matrix, offset)| Relation::by_map(matrix, offset));
+    let mut handles = Vec::new();
+    let images = images.iter().filter(|image| plane(image) == plane(&images[0]));
+    images.for_each(|image| each!(&image.any, image => image.handles(&mut handles)));
+    let inputs: Vec<_> = handles.into_iter().map(|handle| (handle, relation)).collect();
+    each!(&a.any, image => a.recorded(|| image.related(interned(function), &inputs)))
 }
 
 fn interpolated(name: &str) -> Option<Interpolation> {

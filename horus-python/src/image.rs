@@ -55,8 +55,8 @@ impl Image {
     }
 }
 
-/// The name of a program's file, kept for ever: there are few.
-fn interned(file: &str) -> &'static str {
+/// The name of a program's file, or of a function, kept for ever: there are few.
+pub(crate) fn interned(file: &str) -> &'static str {
     static FILES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = files.get(file) {

@@ -46,7 +46,7 @@ mod _horus {
     #[pymodule_export]
     use crate::filters::{
         Filter, affine, box_mean, channel, correlate, correlate_depth, crop, equal, extreme, flip, index, median, pad,
-        rank, resize, shift, stack, step, transpose, truncated,
+        rank, related, resize, shift, stack, step, transpose, truncated,
     };
     #[pymodule_export]
     use crate::foreign::{GpuArray, Tensor};

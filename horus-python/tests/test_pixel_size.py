@@ -120,7 +120,8 @@ def test_stores_and_resolutions_have_it_and_operations_keep_it(tmp_path: Path) -
     assert ndimage.sobel(read)[5:25, 3:40].pixel_size == (0.5, 0.25)
     assert read.resize((20, 30)).pixel_size == (1.0, 0.5)
     assert (read.astype("float32") * 2 + read).pixel_size == (0.5, 0.25)
-    assert (read[:20, :30] + read[20:, 30:]).pixel_size is None
+    assert (read[:20, :30] + read[20:, 30:]).pixel_size == (0.5, 0.25)
+    assert (read + read.with_pixel_size(0.5)).pixel_size is None
     assert hi.asarray(np.zeros((4, 4))).pixel_size is None
     deep = hi.asarray(volume((6, 8, 9))).with_pixel_size((2, 1, 1))
     assert deep[1:4].pixel_size == (2, 1, 1)

@@ -217,7 +217,7 @@ def _steps(
     value = value.cast(_BOOL)
     for step in steps:
         value = step.repeat(value, count)
-    return leave(value if into is None else value.cast(output_type(into, _BOOL)), into, given)
+    return leave(value if into is None else value.cast(output_type(into, _BOOL)), into, given, name, mask)
 
 
 @kept

@@ -47,7 +47,7 @@ def distance_transform_edt(
             found = np.zeros(np.shape(given)) if distances is None else distances
         else:
             core = _horus.distances(value.core, "euclidean", size)
-            found = leave(value.like(core, np.dtype(np.float64)), distances, given)
+            found = leave(value.like(core, np.dtype(np.float64)), distances, given, "distance_transform_edt")
         if distances is None:
             results.append(found)
     if return_indices:
@@ -57,7 +57,7 @@ def distance_transform_edt(
         if value is not None:
             axes = _horus.nearest(value.core, size)[2 - given.ndim :]
             for axis, core in enumerate(axes):
-                into[axis] = leave(value.like(core, np.dtype(np.int32)), None, given)
+                into[axis] = leave(value.like(core, np.dtype(np.int32)), None, given, "distance_transform_edt")
         if indices is None:
             results.append(into)
     if not results:
@@ -96,7 +96,7 @@ def distance_transform_cdt(
     if value is None:
         return np.zeros(np.shape(given), np.int32) if distances is None else None
     core = _horus.distances(value.core, steps, (1.0, 1.0))
-    found = leave(value.like(core, np.dtype(np.int32)), distances, given)
+    found = leave(value.like(core, np.dtype(np.int32)), distances, given, "distance_transform_cdt")
     return found if distances is None else None
 
 

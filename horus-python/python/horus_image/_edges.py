@@ -46,7 +46,7 @@ def apply_hysteresis_threshold(image: Any, low: Any, high: Any) -> Any:
     else:
         low = np.minimum(low, high)
     low, high = (t if isinstance(t, Image) or np.ndim(t) else float(t) for t in (low, high))
-    return given.back(_grown(pixels > high, pixels > low, None))
+    return given.back(_grown(pixels > high, pixels > low, None), low, high)
 
 
 def _mask(mask: Any, like: Image) -> Image:
@@ -192,7 +192,7 @@ def canny(
     # As there, the lower threshold is a float of 32 bits, and larger than 0.
     low = float(np.float32(low)) or float(np.float32(1e-14))
     thin = inside & (magnitude >= low) & _largest(down, right, magnitude)
-    return given.back(_grown(thin & (magnitude >= high), thin, np.ones((3, 3), bool)))
+    return given.back(_grown(thin & (magnitude >= high), thin, np.ones((3, 3), bool)), mask)
 
 
 def _thresholds(dtype: np.dtype[Any], low: float | None, high: float | None, quantiles: bool) -> tuple[float, float]:

@@ -13,7 +13,7 @@ from ._dtype import NATIVE
 from ._gaussian import smoothed
 from ._foreign import DeviceArray, read
 from ._image import Array, Image, made, maximum
-from ._values import Value, axis_of, enter, leave
+from ._values import Value, axis_of, enter, leave, related
 
 DType = np.dtype[Any]
 _SINGLE: Final = (np.dtype(np.float32), np.dtype(np.float16))
@@ -82,13 +82,14 @@ class Given:
         scaled = floats * (1.0 / float(np.iinfo(self.dtype).max))
         return scaled if self.dtype.kind == "u" else maximum(scaled, -1.0)
 
-    def back(self, result: Image) -> Any:
+    def back(self, result: Image, *others: Any) -> Any:
         """The lazy image where one was given, else its pixels, with channels where they were; of an array on a GPU an image that is computed
-        there, as it may change when this returns."""
+        there, as it may change when this returns. `others` are further images of the function."""
         if self.array is None:
             if self.on_gpu:
                 result._on_gpu()
-            return result
+                return result
+            return result._with(related(result._core, self.name, (self.image, *others)))
         pixels = result.compute()
         return pixels if self.axis is None else np.moveaxis(pixels, -1, self.axis)
 
@@ -125,7 +126,7 @@ def gaussian(
     most = _REACH[value.core.dtype]
     radii = [min(int(truncate * s + 0.5), math.ceil(most * s)) for s in scales]
     found = smoothed(value, scales, order, value.dtype, mode, float(cval), radius=radii)
-    result: Image = leave(found, None, image)
+    result: Image = leave(found, None, image, "gaussian")
     return result
 
 

@@ -21,7 +21,7 @@ from ._image import Image
 from ._kept import kept, refuse
 from ._sampling import interpolated_singly, is_held, mapped, sampled
 from ._splines import coefficients, prefiltered, spline_mode, spline_order, weights
-from ._values import Value, correlated, edge, filtered, for_each, number
+from ._values import Value, correlated, edge, filtered, for_each, number, place
 
 DType = np.dtype[Any]
 _TIE: Final = 2.0**-20
@@ -81,7 +81,9 @@ def shift(
         core = moved.core
         if mode == "constant":
             core = _inside(value, core, [(axis, step) for axis, step in enumerate(by)], fill)
-        return value.like(rounded(core, dtype), dtype)
+        result = value.like(rounded(core, dtype), dtype)
+        result.place = place(unit, offset)
+        return result
 
     return filtered("shift", input, output, record)
 
@@ -136,6 +138,15 @@ def _inside(value: Value, core: _horus.Image, moves: list[tuple[int, float]], fi
 
 
 def affine(
+    name: str, value: Value, matrix: np.ndarray[Any, Any], offset: np.ndarray[Any, Any], *rest: Any, **more: Any
+) -> Value:
+    """The affine map from positions of the result to those of the input; see `_affine`."""
+    result = _affine(name, value, matrix, offset, *rest, **more)
+    result.place = place(matrix, offset)
+    return result
+
+
+def _affine(
     name: str,
     value: Value,
     matrix: np.ndarray[Any, Any],

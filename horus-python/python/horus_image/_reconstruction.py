@@ -96,4 +96,4 @@ def reconstruction(
     start, limit = _in_one_type(given, within)
     core = _horus.reconstruct(start._core, limit._core, neighbours, method == "erosion")
     found = made(core, within.value.session, within.value.ndim).astype(float_type(within.dtype))
-    return (within if within.array is None else given).back(found)
+    return (within if within.array is None else given).back(found, seed, mask)

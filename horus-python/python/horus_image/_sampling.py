@@ -17,7 +17,7 @@ from ._jit import jit
 from ._kept import of_session
 from ._session import Session
 from ._splines import prefiltered, spline_order
-from ._values import Value, edge, enter, leave, number, output_type
+from ._values import ANYWHERE, Value, edge, enter, leave, number, output_type
 
 DType = np.dtype[Any]
 
@@ -114,7 +114,7 @@ def mapped(
         raise NotImplementedError(f"{name}: an input without pixels")
     if 0 in extents and not isinstance(given, Image):
         return output if isinstance(output, np.ndarray) else np.zeros(extents, dtype)
-    return leave(record(value, dtype, extents), output, given)
+    return leave(record(value, dtype, extents), output, given, name)
 
 
 @by_parts
@@ -174,6 +174,7 @@ def map_coordinates(
             core, pad = prefiltered(value.like(core, NATIVE["f64"]), degree, tuple(range(value.ndim)), mode, number(cval))
         found = sampled(value, core, at, degree, mode, number(cval), pad)
         result = Value(rounded(found, dtype), dtype, extents, value.session, value.channels)
+        result.place = ANYWHERE
         if isinstance(input, Image) and len(extents) > 3:
             raise NotImplementedError(f"map_coordinates: a lazy result of {len(extents)} axes; images have up to three")
         return result

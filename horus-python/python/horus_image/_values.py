@@ -36,10 +36,32 @@ class UnsupportedTypeError(TypeError, RuntimeError):
     """An array of a type that there is no filter for; SciPy raises one or the other."""
 
 
+Place = tuple[list[list[float]], list[float]]
+"""The map from levels, rows and columns of a result to those of the input: matrix and offset."""
+
+ANYWHERE: Final[Place] = ([], [])
+"""The place of pixels that no map tells."""
+
+
+def place(matrix: np.ndarray[Any, Any], offset: np.ndarray[Any, Any]) -> Place:
+    """The map of an image's axes, as one of levels, rows and columns; one of other axes than the input's tells no place."""
+    if matrix.shape[0] != matrix.shape[1]:
+        return ANYWHERE
+    whole, moved = np.eye(3), np.zeros(3)
+    whole[3 - len(matrix) :, 3 - len(matrix) :], moved[3 - len(offset) :] = matrix, offset
+    return whole.tolist(), moved.tolist()
+
+
+def related(core: _horus.Image, name: str, images: Iterable[Any], where: Place | None = None) -> _horus.Image:
+    """A result of a function, with what files say of the lazy images that it is computed from: its pixels lie where theirs do, or there."""
+    cores = [image._core for image in images if isinstance(image, Image)]
+    return core if where is ANYWHERE or not cores else _horus.related(core, name, cores, where)
+
+
 class Value:
     """A recorded image of one to three axes (or a single pixel, of none), with the type that its pixels stand for."""
 
-    __slots__ = ("channels", "core", "dtype", "session", "shape")
+    __slots__ = ("channels", "core", "dtype", "place", "session", "shape")
 
     def __init__(
         self,
@@ -54,6 +76,7 @@ class Value:
         self.shape = shape
         self.session = session
         self.channels = channels
+        self.place: Place | None = None
 
     @property
     def ndim(self) -> int:
@@ -154,15 +177,16 @@ def output_type(output: Any, dtype: np.dtype[Any]) -> np.dtype[Any]:
     return native
 
 
-def leave(value: Value, output: Any, given: Any) -> Any:
-    """The result for the caller, stored in `output` if that is an array."""
+def leave(value: Value, output: Any, given: Any, name: str, *others: Any) -> Any:
+    """The result for the caller, stored in `output` if that is an array; of the function of a name, of an image and `others` of its shape."""
     dtype = value.dtype
     if isinstance(given, (Image, DeviceArray)):
         if isinstance(output, np.ndarray):
             raise TypeError("a lazy image is not written into an array; compute it, or give an array")
         if not is_native(dtype):
             raise TypeError(f"images have no pixels of type {dtype}")
-        image = made(value.core, value.session, max(value.ndim, 1), value.channels)
+        core = related(value.core, name, (given, *others), value.place)
+        image = made(core, value.session, max(value.ndim, 1), value.channels)
         if isinstance(given, DeviceArray):
             took = taking()
             if took is not None:
@@ -217,7 +241,7 @@ def filtered(
         _check_shape(output, given.shape)
     if value is None:
         return output if isinstance(output, np.ndarray) else np.zeros(given.shape, dtype)
-    return leave(record(value, dtype), output, given)
+    return leave(record(value, dtype), output, given, name)
 
 
 def edge(mode: Any) -> str:

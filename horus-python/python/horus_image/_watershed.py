@@ -73,7 +73,7 @@ def watershed(
     seeds, dtype = _labels(markers)
     within = None if mask is None else _beside(given, mask, "bool")
     core = _horus.watershed(given.value.numbers(), _beside(given, seeds, "i32"), neighbours, within)
-    found = given.back(made(core, given.value.session, given.value.ndim))
+    found = given.back(made(core, given.value.session, given.value.ndim), markers, mask)
     return found.astype(dtype) if isinstance(found, np.ndarray) or is_native(dtype) else found
 
 
