@@ -249,6 +249,18 @@ def test_notebooks_and_pickles() -> None:
     assert "Image 4x5 float64, 0.01 to 0.2" in shown and "data:image/png;base64," in shown and "<details>" not in shown
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(image)), image.compute())
     assert repr(image) == "<horus_image.Image 4x5 float64>"
+    assert repr(image[0]) == "<horus_image.Image 5 float64>"
+    array = np.zeros((64, 60, 3), np.float32)
+    assert repr(hi.asarray(array)) == "<horus_image.Image 64 levels of 60x3 pixels, float32>"
+    assert repr(hi.asarray(array, channels=True)) == "<horus_image.Image 64x60 pixels of 3 channels, float32>"
+
+
+def test_the_last_axis_of_an_array_is_saved_as_channels(tmp_path: Path) -> None:
+    array = ramp((4, 5, 3), np.uint8)
+    hi.save(tmp_path / "colours.png", array, channels=True)
+    np.testing.assert_array_equal(hi.open(tmp_path / "colours.png").compute(), array)
+    with pytest.raises(OSError, match="cannot hold 4 levels of 5x3 pixels of 1 channels"):
+        hi.save(tmp_path / "volume.png", array)
 
 
 def test_the_default_session_is_opened_once() -> None:

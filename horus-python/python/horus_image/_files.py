@@ -83,6 +83,7 @@ def save(
     scaling: str = "auto",
     clipping: str = "warn",
     quality: int | None = None,
+    channels: bool = False,
 ) -> None:
     """Write an image, or an array, to a file in the format of its extension, or to a Zarr store (``.zarr``).
 
@@ -119,6 +120,8 @@ def save(
         What happens where values lie outside that range.
     quality : int, optional
         Quality of a JPEG file, 1 to 100; 95 by default.
+    channels : bool, optional
+        The last of three axes of an array is that of channels, as of `asarray`; by default an array of three axes is a volume.
 
     Raises
     ------
@@ -140,7 +143,7 @@ def save(
     >>> metadata["attributes"]["ome"]["multiscales"][0]["datasets"][2]["coordinateTransformations"]
     [{'type': 'scale', 'scale': [1.0, 1.0]}, {'type': 'translation', 'translation': [0.375, 0.375]}]
     """
-    asarray(image).save(
+    asarray(image, channels=channels).save(
         path,
         compression=compression,
         tile=tile,

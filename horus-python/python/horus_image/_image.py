@@ -370,7 +370,13 @@ class Image(Operators):
         return float(self.compute().reshape(()))
 
     def __repr__(self) -> str:
-        return f"<horus_image.Image {'x'.join(map(str, self.shape))} {self.dtype.name}>"
+        spatial = self.shape[:-1] if self._channels else self.shape
+        pixels = "x".join(map(str, spatial[-2:]))
+        if self._ndim < 3 and not self._channels:
+            return f"<horus_image.Image {pixels} {self.dtype.name}>"
+        levels = f"{spatial[0]} levels of " if self._ndim == 3 else ""
+        channels = f" of {self.shape[-1]} channels" if self._channels else ""
+        return f"<horus_image.Image {levels}{pixels} pixels{channels}, {self.dtype.name}>"
 
     def _repr_html_(self) -> str:
         """The HTML that notebooks show: a picture, shape and type, and the plans of a session that keeps them."""
@@ -432,7 +438,7 @@ def asarray(array: Any, *, channels: bool = False, session: Session | None = Non
     >>> import numpy as np
     >>> import horus_image as hi
     >>> hi.asarray(np.zeros((480, 640, 3), np.uint8), channels=True)
-    <horus_image.Image 480x640x3 uint8>
+    <horus_image.Image 480x640 pixels of 3 channels, uint8>
     >>> hi.asarray([[1.5, 2.5]]).dtype
     dtype('float64')
     """
