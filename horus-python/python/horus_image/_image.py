@@ -508,7 +508,7 @@ def stack(images: Sequence[Image], axis: int = 0) -> Image:
     >>> import horus_image as hi
     >>> red, green, blue = (hi.asarray(np.full((4, 6), v, np.uint8)) for v in (200, 100, 0))
     >>> hi.stack([red, green, blue], axis=-1)
-    <horus_image.Image 4x6x3 uint8>
+    <horus_image.Image 4x6 pixels of 3 channels, uint8>
     """
     images = list(images)
     if not images or not all(isinstance(image, Image) for image in images):
