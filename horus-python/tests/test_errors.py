@@ -9,10 +9,12 @@ import sys
 import textwrap
 import threading
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.ndimage
 
 import horus_image as hi
 from horus_image import filters, ndimage
@@ -437,3 +439,29 @@ def test_arrays_are_used_at_the_end_of_the_interpreter() -> None:
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["done"] * 4, "")
+
+
+@pytest.mark.parametrize("number", ["3", 3.5, 2.0])
+def test_numbers_that_are_not_whole_are_refused_where_scipy_refuses_them(number: Any) -> None:
+    image = np.random.default_rng(0).random((9, 8))
+    calls: list[Callable[[Any], Any]] = [
+        lambda m: m.median_filter(image, number),
+        lambda m: m.median_filter(image, (3, number)),
+        lambda m: m.percentile_filter(image, 50, number),
+        lambda m: m.rank_filter(image, 0, number),
+        lambda m: m.uniform_filter1d(image, number),
+        lambda m: m.minimum_filter1d(image, number),
+        lambda m: m.maximum_filter1d(image, number),
+        lambda m: m.zoom(image, 2, order=number),
+        lambda m: m.shift(image, 0.5, order=number),
+        lambda m: m.rotate(image, 30, order=number),
+        lambda m: m.affine_transform(image, np.eye(2) * 0.9, order=number),
+        lambda m: m.map_coordinates(image, np.ones((2, 3)), order=number),
+        lambda m: m.spline_filter(image, order=number),
+        lambda m: m.gaussian_filter(image, 1, order=number),
+        lambda m: m.gaussian_filter1d(image, 1, order=number),
+    ]
+    for call in calls:
+        for module in (scipy.ndimage, ndimage):
+            with pytest.raises((TypeError, RuntimeError)):
+                call(module)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import numbers
+import operator
 from typing import Any, Final
 
 import numpy as np
@@ -74,6 +75,7 @@ def _gaussian_along(
     scale = float(in_pixels(value, sigma, axis))
     if not (scale >= 0.0 and math.isfinite(scale)):
         raise ValueError(f"sigma is {scale}; it must be finite and not negative")
+    order = operator.index(order)
     if order < 0:
         raise ValueError("order must be non-negative")
     reach = int(truncate * scale + 0.5) if radius is None else radius
@@ -84,7 +86,7 @@ def _gaussian_along(
         raise ValueError(f"order is {order}; the highest derivative is {_HIGHEST}")
     if scale == 0.0:
         return value.cast(dtype)
-    return along(value, gaussian_taps(scale, int(order), int(reach)), axis, dtype, mode, cval)
+    return along(value, gaussian_taps(scale, order, int(reach)), axis, dtype, mode, cval)
 
 
 @kept

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -378,11 +379,12 @@ def uniform_filter1d(
     >>> uniform_filter1d([2, 8, 0, 4, 1, 9, 9, 0], size=3)
     array([4, 3, 4, 1, 4, 6, 6, 3])
     """
-    if size < 1:
+    extent = operator.index(size)
+    if extent < 1:
         raise RuntimeError("incorrect filter size")
 
     def record(value: Value, dtype: DType) -> Value:
-        return _mean_along(value, int(size), axis_of(axis, value.ndim), dtype, mode, number(cval), origin)
+        return _mean_along(value, extent, axis_of(axis, value.ndim), dtype, mode, number(cval), origin)
 
     return filtered("uniform_filter1d", input, output, record)
 

@@ -268,10 +268,10 @@ def _extreme_1d(
     name: str, input: Any, size: int, axis: int, output: Any, mode: Any, cval: Any, origin: Any, which: str
 ) -> Any:
     def record(value: Value, dtype: DType) -> Value:
-        at = axis_of(axis, value.ndim)
-        if size < 1:
+        at, extent = axis_of(axis, value.ndim), operator.index(size)
+        if extent < 1:
             raise RuntimeError("incorrect filter size")
-        return extreme_along(value, int(size), at, mode, number(cval), origin, which).stored(dtype)
+        return extreme_along(value, extent, at, mode, number(cval), origin, which).stored(dtype)
 
     return filtered(name, input, output, record)
 
@@ -324,7 +324,7 @@ def _ranked(
             raise RuntimeError("no footprint or filter size provided")
         at = axes_of(axes, value.ndim)
         if footprint is None:
-            extents = [int(one) for one in placed(size, at, value.ndim, 1)]
+            extents = [operator.index(one) for one in placed(size, at, value.ndim, 1)]
             check_pixels(extents)
             under = np.ones([extents[axis] for axis in sorted(at)], dtype=bool)
         else:

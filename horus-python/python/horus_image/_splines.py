@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -21,9 +22,10 @@ PAD: Final = 12
 
 
 def spline_order(order: Any, least: int = 0) -> int:
-    if not least <= order <= 5:
+    degree = operator.index(order)
+    if not least <= degree <= 5:
         raise RuntimeError("spline order not supported")
-    return int(order)
+    return degree
 
 
 def spline_mode(mode: Any) -> str:
