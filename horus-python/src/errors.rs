@@ -28,9 +28,7 @@ pub(crate) fn exception(error: &Error) -> PyErr {
         }
         Error::Config(message) => PyValueError::new_err(message.clone()),
         Error::Forked { .. } => PyRuntimeError::new_err(error.to_string()),
-        Error::File { action: "read", path, .. } if !path.exists() => {
-            PyFileNotFoundError::new_err(error.to_string())
-        }
+        Error::File { action: "read", path, .. } if !path.exists() => PyFileNotFoundError::new_err(error.to_string()),
         Error::File { action: "write", path, .. } if folder_of(path).is_some_and(|folder| !folder.exists()) => {
             PyFileNotFoundError::new_err(error.to_string())
         }

@@ -112,7 +112,10 @@ impl Written {
             return image.save_with(path, &options).map(drop);
         }
         if self.samples != SaveOptions::default() {
-            return Err(Error::write(path, "a store keeps values as they are: depth, scaling, clipping and quality are of files"));
+            return Err(Error::write(
+                path,
+                "a store keeps values as they are: depth, scaling, clipping and quality are of files",
+            ));
         }
         let mut options = ZarrSaveOptions::default();
         options.sizes = self.sizes.unwrap_or(options.sizes);

@@ -141,7 +141,9 @@ pub(crate) fn convert_colour(a: &Image, source: &str, target: &str) -> PyResult<
         "hsv" => Ok(Colour::Hsv),
         "lab" => Ok(Colour::Lab),
         "ycbcr" => Ok(Colour::YCbCr),
-        _ => Err(PyValueError::new_err(format!("no colour space is called {name:?}; there are rgb, hsv, lab and ycbcr"))),
+        _ => {
+            Err(PyValueError::new_err(format!("no colour space is called {name:?}; there are rgb, hsv, lab and ycbcr")))
+        }
     };
     let (from, to) = (space(source)?, space(target)?);
     match &a.any {

@@ -364,7 +364,6 @@ impl AnyImage {
     }
 
     /// The image with a last channel that is alpha, or with none that is known. TIFF files say so again.
-    #[must_use]
     pub fn with_alpha(&self, alpha: Option<Alpha>) -> AnyImage {
         let mut handle = self.handle().clone();
         handle.attributes = Attributes::with_alpha(handle.attributes.as_ref(), alpha);

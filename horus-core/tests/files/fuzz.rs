@@ -110,7 +110,7 @@ fn attack(name: &str, seeds: &[Vec<u8>], mend: impl Fn(Vec<u8>) -> Vec<u8>) {
     let seed = number("HORUS_FUZZ_SEED").map_or(0x5eed, |s| s as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let (s, folder) = (session(), Folder::new());
     for whole in seeds {
-        s.open(folder.put(name, whole)).unwrap_or_else(|e| panic!("the file is whole, but: {e}"));
+        let _ = s.open(folder.put(name, whole)).unwrap_or_else(|e| panic!("the file is whole, but: {e}"));
     }
     let mut random = Random(seed);
     let (started, mut tried) = (Instant::now(), 0u64);

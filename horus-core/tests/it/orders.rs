@@ -88,7 +88,8 @@ fn orders_put_nan_last<T: Float>() {
                 offsets.iter().map(pixel).collect::<Vec<T>>()
             };
             let rows = (0..shape.depth).flat_map(|z| (0..shape.height).map(move |y| (z, y)));
-            let want: Vec<T> = rows.flat_map(|(z, y)| (0..shape.width).map(move |x| of(read([z, y, x])))).collect();
+            let places = rows.flat_map(|(z, y)| (0..shape.width).map(move |x| [z, y, x]));
+            let want: Vec<T> = places.map(|place| of(read(place))).collect();
             let got = f(&image).to_vec().unwrap();
             let what = format!("{name} of {} {shape}, one in {every}, {border}", T::DTYPE);
             assert_same(&got, &want, &what);

@@ -360,7 +360,7 @@ mod tests {
         use crate::files::png::{Beside, Samples, write};
         use horus_host::host::workers::Workers;
         let read = |pixel| {
-            let (beside, mut bytes) = (Beside { pixel: Some(pixel), colours: Vec::new() }, Vec::new());
+            let (beside, mut bytes) = (Beside { pixel: Some(pixel), ..Beside::default() }, Vec::new());
             let shape = Shape::new(1, 2, 1);
             write(&mut bytes, Samples::Eight(&[1, 2]), shape, &beside, &Workers::alone()).unwrap();
             // A profile that is longer than the first bytes that are read.

@@ -3,7 +3,9 @@
 use horus_base::dtype::{Float, Pixel};
 use horus_base::shape::{Border, Shape};
 use horus_plan::ops::geometric::Flip;
-use horus_plan::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, OrderFilter, Pairing, Reduce, Truncated};
+use horus_plan::ops::neighbourhood::{
+    Combine, Filter, Generalized, MedianSize, OrderFilter, Pairing, Reduce, Truncated,
+};
 use horus_plan::ops::windowed::{Ranked, Sliding, Windowed};
 use horus_testing::cases::covering;
 use horus_testing::pixels::{assert_same, borders, with_nan};

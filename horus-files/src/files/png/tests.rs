@@ -162,7 +162,7 @@ fn files_are_at_most_a_tenth_larger_than_those_of_the_image_crate() {
 #[test]
 fn pixels_have_a_size_and_indices_their_colours() {
     let colours: Vec<u8> = (0..768).map(|i| (i * 7) as u8).collect();
-    let beside = Beside { pixel: Some([250.0, 0.5]), colours: colours.clone() };
+    let beside = Beside { pixel: Some([250.0, 0.5]), colours: colours.clone(), ..Beside::default() };
     let mut bytes = Vec::new();
     write(&mut bytes, Samples::Eight(&[0, 9, 255, 3]), Shape::new(2, 2, 1), &beside, &Workers::alone()).unwrap();
     let reader = png::Decoder::new(Cursor::new(&bytes)).read_info().unwrap();
