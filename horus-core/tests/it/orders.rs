@@ -87,6 +87,7 @@ fn orders_put_nan_last<T: Float>() {
                 };
                 offsets.iter().map(pixel).collect::<Vec<T>>()
             };
+            let (read, of) = (&read, &of);
             let rows = (0..shape.depth).flat_map(|z| (0..shape.height).map(move |y| (z, y)));
             let places = rows.flat_map(|(z, y)| (0..shape.width).map(move |x| [z, y, x]));
             let want: Vec<T> = places.map(|place| of(read(place))).collect();
