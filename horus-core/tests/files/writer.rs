@@ -77,7 +77,7 @@ fn decoded(path: &Path, shape: Shape) -> Vec<f64> {
 fn tiles_and_strips_are_read_by_others() -> Result<()> {
     fn check<T: Pixel>(folder: &Folder, compression: Compression, workers: &Workers) -> Result<()> {
         let path = folder.at("a.tif");
-        for (depth, channels) in [(1, 1), (1, 3), (1, 4), (3, 1)] {
+        for (depth, channels) in [(1, 1), (1, 3), (1, 4), (1, 5), (3, 1)] {
             let shape = Shape::volume(depth, HEIGHT, WIDTH, channels);
             for (tile, each) in [
                 (Some((16, 32)), (16, 32)),
@@ -92,7 +92,8 @@ fn tiles_and_strips_are_read_by_others() -> Result<()> {
                 let want = planes::<T>(shape, Region::whole(shape));
                 // The crate reads too little of a tile of LZW that is cut at the right edge.
                 let cut = tile.is_some_and(|(_, columns)| !WIDTH.is_multiple_of(columns));
-                if compression != Compression::Lzw || !cut {
+                // It also loses a sample beyond colours that is not said to be alpha.
+                if (compression != Compression::Lzw || !cut) && channels != 4 {
                     let read = decoded(&path, shape);
                     assert!(read.iter().zip(&want).all(|(read, want)| *read == want.to_f64()), "{what}");
                 }
