@@ -213,9 +213,10 @@ fn cut<T: Pixel>(sums: &[f64; LANES], within: Within, out: &mut [T]) {
                 bits[i] = low[i] as $t;
             }
             let out: &mut [$t] = bytemuck::cast_slice_mut(out);
-            match out.as_mut_array::<LANES>() {
-                Some(out) => *out = bits,
-                None => out.copy_from_slice(&bits[..out.len()]),
+            // Of a known length, a copy is a few instructions.
+            match out.len() {
+                LANES => out.copy_from_slice(&bits),
+                n => out.copy_from_slice(&bits[..n]),
             }
         }};
     }
