@@ -218,7 +218,7 @@ def test_images_are_shown_without_a_display(tmp_path: Path, monkeypatch: pytest.
     png, told = picture(volume)
     assert told == "level 1, 0 to 41"
     assert decoded(png, tmp_path).ravel().tolist() == np.rint(np.arange(42) * 255 / 41).tolist()
-    assert "Image 3x6x7 float64, pixels of 2 x 0.5 x 1 µm, level 1, 0 to 41" in volume._repr_html_()
+    assert "Image 3 levels of 6x7 pixels, float64, pixels of 2 x 0.5 x 1 µm, level 1, 0 to 41" in volume._repr_html_()
     large = hi.asarray(np.arange(2000 * 1000, dtype=np.uint32).reshape(2000, 1000) // 8000)
     png, told = picture(large)
     assert told.startswith("512x256 pixels of it, ")
