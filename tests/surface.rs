@@ -101,7 +101,7 @@ fn a_program_of_mistakes() -> Result<()> {
     drop(Image::worms(&session, 8, 8).gauss(-1.0));
     (Image::worms(&session, 8, 8) * 9.0).save(folder.join("bright.png"))?;
     Image::from_volume_fn(&session, 3, 4, 5, |z, y, x| (z + y + x) as u8).save(folder.join("pages.tif"))?;
-    session.open(folder.join("pages.tif"))?;
+    let _ = session.open(folder.join("pages.tif"))?;
     // EXIF data before the picture of a JPEG file: a directory of no entries.
     let noted = folder.join("noted.jpg");
     Image::worms(&session, 8, 8).save(&noted)?;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use horus::error::{Error, Result};
-use horus::prelude::{AnyImage, Clipping, Compression, Depth, Downsampling, Image, OpenOptions, SaveOptions, Scaling};
+use horus::prelude::{AnyImage, Clipping, Compression, Depth, Image, OpenOptions, SaveOptions, Scaling};
 use horus::types::Element;
 use horus_zarr::{ZarrCodec, ZarrOptions, ZarrSaveOptions};
 use pyo3::exceptions::PyValueError;
@@ -22,7 +22,7 @@ pub(crate) fn open(
     let usual = OpenOptions::default();
     let max_pixels = max_pixels.unwrap_or(usual.max_pixels);
     if path.is_dir() {
-        let options = ZarrOptions { level: size, time: page, volume, max_pixels, ..ZarrOptions::default() };
+        let options = ZarrOptions { level: size, time: page, volume, max_pixels };
         return horus_zarr::open(session, path, &options);
     }
     AnyImage::open_with(session, path, &OpenOptions { page, volume, level: size, max_pixels, ..usual })
@@ -40,13 +40,11 @@ pub(crate) struct Written {
     tile: Option<(usize, usize)>,
     /// Number of sizes.
     sizes: Option<usize>,
-    /// Pixels of smaller sizes.
-    resampling: Option<Downsampling>,
-    /// Depth, scaling, clipping and quality of files.
+    /// Depth, scaling, clipping and quality of files, and pixels of smaller sizes.
     samples: SaveOptions,
 }
 
-/// Depth, scaling and clipping by name, and quality: how values become those of a file.
+/// Depth, scaling, clipping and resampling by name, and quality: how values become those of a file.
 #[derive(FromPyObject)]
 pub(crate) struct Samples {
     #[pyo3(item)]
@@ -57,6 +55,16 @@ pub(crate) struct Samples {
     clipping: Option<String>,
     #[pyo3(item)]
     quality: Option<u8>,
+    #[pyo3(item)]
+    resampling: Option<String>,
+}
+
+/// The value of a name.
+fn parsed<T: FromStr<Err = String>>(what: &str, name: Option<&str>) -> PyResult<Option<T>> {
+    let parsed = |name: &str| {
+        name.parse().map_err(|known| PyValueError::new_err(format!("no {what} is called {name}: {known}")))
+    };
+    name.map(parsed).transpose()
 }
 
 impl Samples {
@@ -77,6 +85,7 @@ impl Samples {
             scaling: chosen("scaling", &self.scaling, &scalings)?,
             clipping: chosen("clipping", &self.clipping, &clippings)?,
             quality: self.quality,
+            resampling: parsed("resampling", self.resampling.as_deref())?,
             ..SaveOptions::default()
         })
     }
@@ -89,29 +98,20 @@ impl Written {
         compression: Option<&str>,
         tile: Option<(usize, usize)>,
         sizes: Option<usize>,
-        resampling: Option<&str>,
         samples: Option<Samples>,
     ) -> PyResult<Written> {
-        fn parsed<T: FromStr<Err = String>>(what: &str, name: Option<&str>) -> PyResult<Option<T>> {
-            let parsed = |name: &str| {
-                name.parse().map_err(|known| PyValueError::new_err(format!("no {what} is called {name}: {known}")))
-            };
-            name.map(parsed).transpose()
-        }
         let samples = samples.map_or(Ok(SaveOptions::default()), |samples| samples.options())?;
-        let compression = parsed("compression", compression)?;
-        Ok(Written { compression, tile, sizes, resampling: parsed("resampling", resampling)?, samples })
+        Ok(Written { compression: parsed("compression", compression)?, tile, sizes, samples })
     }
 
     /// Evaluates an image and writes it to a file, or to a store if the name is that of one.
     pub(crate) fn save<T: Element>(&self, image: &Image<T>, path: &Path) -> Result<()> {
         if !path.extension().is_some_and(|e| e.eq_ignore_ascii_case("zarr")) {
             let (compression, sizes) = (self.compression.unwrap_or_default(), self.sizes.unwrap_or(1));
-            let Written { tile, resampling, samples, .. } = *self;
-            let options = SaveOptions { tile, compression, sizes, resampling, ..samples };
+            let options = SaveOptions { tile: self.tile, compression, sizes, ..self.samples };
             return image.save_with(path, &options).map(drop);
         }
-        if self.samples != SaveOptions::default() {
+        if (SaveOptions { resampling: None, ..self.samples }) != SaveOptions::default() {
             return Err(Error::write(
                 path,
                 "a store keeps values as they are: depth, scaling, clipping and quality are of files",
@@ -119,7 +119,7 @@ impl Written {
         }
         let mut options = ZarrSaveOptions::default();
         options.sizes = self.sizes.unwrap_or(options.sizes);
-        options.resampling = self.resampling;
+        options.resampling = self.samples.resampling;
         if let Some((rows, columns)) = self.tile {
             options.chunk = [1, rows, columns];
         }

@@ -245,7 +245,7 @@ impl Image {
     }
 
     /// Evaluates the image and writes it to a file or a store, depending on the name.
-    #[pyo3(signature = (path, compression=None, tile=None, sizes=None, resampling=None, samples=None))]
+    #[pyo3(signature = (path, compression=None, tile=None, sizes=None, samples=None))]
     fn save(
         &self,
         py: Python<'_>,
@@ -253,10 +253,9 @@ impl Image {
         compression: Option<&str>,
         tile: Option<(usize, usize)>,
         sizes: Option<usize>,
-        resampling: Option<&str>,
         samples: Option<Samples>,
     ) -> PyResult<()> {
-        let how = Written::named(compression, tile, sizes, resampling, samples)?;
+        let how = Written::named(compression, tile, sizes, samples)?;
         each!(&self.any, image => self.looked(py, || how.save(image, &path)))
     }
 

@@ -48,7 +48,7 @@ impl Log for Speaker {
 pub fn begin(level: LevelFilter) {
     let logger = env_logger::Builder::new()
         .filter_level(level)
-        .format(|to, record| written(to, record))
+        .format(written)
         .parse_default_env()
         .build();
     let most = logger.filter();

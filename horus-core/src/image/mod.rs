@@ -196,7 +196,6 @@ impl<T: Element> Image<T> {
     /// The image as the result of a function of several operations, or computed on the host, whose pixels are related
     /// so to those of the function's inputs: what files say of these follows from that.
     #[doc(hidden)]
-    #[must_use]
     pub fn related(&self, function: &'static str, inputs: &[(&Handle, Relation)]) -> Image<T> {
         let mut handle = self.handle.clone();
         handle.attributes = Attributes::of_function(function, &handle, inputs);

@@ -139,7 +139,7 @@ fn results_have_the_alpha_of_their_channels() {
         ("a filter", image.median(3), true),
         ("a part", image.crop(1, 1, 2, 3).flip(Axis::Rows).transpose(), true),
         ("with a number", &image + 3, true),
-        ("with itself", image.absdiff(&image.median(3)), true),
+        ("with itself", image.absdiff(image.median(3)), true),
         ("with one channel", &image * &alpha, true),
         (
             "with the mean of a channel",

@@ -623,7 +623,7 @@ fn channels_of_ome_tiff_are_pages_with_names() {
     let page = AnyImage::open_page(&s, &path, 1).unwrap();
     assert_eq!((page.shape(), page.channel_names().len()), (Shape::new(3, 5, 1), 0));
     // Five are never colours.
-    save(&AnyImage::U16(Image::from_slice(&s, Shape::new(4, 5, 5), &[7u16; 100])));
+    let _ = save(&AnyImage::U16(Image::from_slice(&s, Shape::new(4, 5, 5), &[7u16; 100])));
     assert_eq!(pages(&path).len(), 5);
     // Parts are put region by region.
     let small = Session::on(Box::new(CpuDevice::new(Some(1)).unwrap())).host_memory(16 << 20).build().unwrap();

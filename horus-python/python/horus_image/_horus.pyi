@@ -143,7 +143,6 @@ class Image:
         compression: str | None = None,
         tile: tuple[int, int] | None = None,
         sizes: int | None = None,
-        resampling: str | None = None,
         samples: Mapping[str, Any] | None = None,
     ) -> None: ...
     def pixel_size(self) -> tuple[float | None, float, float] | None: ...

@@ -87,11 +87,17 @@ class Image(Operators):
         """Evaluate the image and write a file or a store of it; see `horus_image.save`."""
         if isinstance(tile, int):
             tile = (tile, tile)
-        samples = {"depth": str(depth), "scaling": scaling, "clipping": clipping, "quality": quality}
+        samples = {
+            "depth": str(depth),
+            "scaling": scaling,
+            "clipping": clipping,
+            "quality": quality,
+            "resampling": resampling,
+        }
         if pixel_size is not None and not os.fspath(path).lower().endswith((".zarr", ".tif", ".tiff", ".png")):
             raise ValueError("pixel_size: only Zarr stores, TIFF and PNG files have one")
         image = self if pixel_size is None else self.with_pixel_size(pixel_size)
-        image._core.save(os.fspath(path), compression, tile, sizes, resampling, samples)
+        image._core.save(os.fspath(path), compression, tile, sizes, samples)
 
     @property
     def pixel_size(self) -> tuple[float, ...] | None:
