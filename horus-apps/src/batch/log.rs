@@ -46,11 +46,7 @@ impl Log for Speaker {
 
 /// Logs to stderr from this level on, or as `RUST_LOG` specifies.
 pub fn begin(level: LevelFilter) {
-    let logger = env_logger::Builder::new()
-        .filter_level(level)
-        .format(written)
-        .parse_default_env()
-        .build();
+    let logger = env_logger::Builder::new().filter_level(level).format(written).parse_default_env().build();
     let most = logger.filter();
     // A process that runs a second job already has a logger.
     if log::set_boxed_logger(Box::new(Speaker(logger))).is_ok() {

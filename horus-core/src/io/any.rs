@@ -224,7 +224,7 @@ impl AnyImage {
             let (room, reserve) = (|bytes| session.room(bytes), |bytes| session.reserve(bytes));
             match open(Means { workers: session.workers(), room: &room, reserve: Some(&reserve) })? {
                 Opened::Later(found, metadata) => {
-                    said = metadata;
+                    said = *metadata;
                     later::known(reader.insert(*found))
                 }
                 Opened::Now(picture) => {

@@ -62,9 +62,7 @@ fn decoded(path: &Path, shape: Shape) -> Vec<f64> {
             DecodingResult::F64(v) => v,
             other => panic!("{other:?}"),
         };
-        // The crate leaves out a sample beyond colours that is not said to be alpha.
-        let channels = if shape.channels == 4 { 3 } else { shape.channels };
-        all.extend((0..channels).flat_map(|c| samples.iter().skip(c).step_by(channels).copied()));
+        all.extend((0..shape.channels).flat_map(|c| samples.iter().skip(c).step_by(shape.channels).copied()));
         assert_eq!(decoder.more_images(), page + 1 < shape.depth);
         if decoder.more_images() {
             decoder.next_image().expect("a page");

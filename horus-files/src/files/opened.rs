@@ -23,7 +23,7 @@ pub enum Opened {
     /// Decoded.
     Now(Picture),
     /// Large, or requested as such: its regions are read when they are needed.
-    Later(Box<PictureReader>, Metadata),
+    Later(Box<PictureReader>, Box<Metadata>),
 }
 
 impl Opened {
@@ -108,5 +108,5 @@ fn reader_of(source: Source<'static>, path: &Path, options: &OpenOptions, limit:
     let allowed = (shape.depth as u64).saturating_mul(shape.area() as u64) <= options.max_pixels;
     let reader = ((large || forced) && allowed).then_some(reader)?;
     reader.tell_unread();
-    Some(Opened::Later(Box::new(reader), Metadata::of(&source, options, shape.channels)))
+    Some(Opened::Later(Box::new(reader), Box::new(Metadata::of(&source, options, shape.channels))))
 }
