@@ -199,8 +199,8 @@ pub use horus_core::error::{Error, Result};
 pub use horus_core::image::Image;
 #[doc(inline)]
 pub use horus_core::io::AnyImage;
-/// The crate ndarray, whose types appear in signatures
-/// ([`Image::to_array`](prelude::Image::to_array)), in the version that Horus uses.
+/// The crate ndarray, version 0.17, whose types appear in signatures
+/// ([`Image::to_array`](prelude::Image::to_array)): use it from here, as arrays of other versions are other types.
 pub use horus_core::ndarray;
 pub use ranks::ranks;
 pub use session::{Builder, Session};

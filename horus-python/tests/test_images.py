@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import horus_image as hi
-from horus_image import ndimage
+from horus_image import filters, ndimage
 from horus_image._show import picture
 
 TYPES = [np.uint8, np.int8, np.uint16, np.int16, np.uint32, np.int32, np.float32, np.float64]
@@ -450,6 +450,8 @@ def test_messages_name_what_python_can_write(tmp_path: Path, caplog: pytest.LogC
         hi.open(tmp_path / "missing.png")
     with pytest.raises(FileNotFoundError, match="folder"):
         hi.asarray(np.zeros((2, 2), np.uint8)).save(tmp_path / "folder" / "a.png")
+    with pytest.raises(ValueError, match="threshold_otsu: all pixels are NaN"):
+        filters.threshold_otsu(np.full((4, 4), np.nan))
     image = hi.asarray(np.zeros((2, 2), np.uint8))
     with pytest.raises(IndexError, match=r"use hi\.where\(mask, image, 0\)"):
         image[image > 1]

@@ -17,14 +17,7 @@ use crate::batch::{Options, RunFiles, STANDARD};
     name = "horus",
     version,
     override_usage = "horus [OPTIONS] INPUT... (OUTPUT | --out-dir DIR) [OPERATION [ARGUMENT...]]...\n       \
-                      horus [OPTIONS] INPUT... [OPERATION [ARGUMENT...]]... (min | max | mean | stats | ...)\n       \
-                      horus help [OPERATION | border | footprint | types | ...]\n       \
-                      horus info FILE...\n       \
-                      horus compare A B\n       \
-                      horus montage OUTPUT PICTURE...\n       \
-                      horus profile INPUT OUTPUT [OPERATION [ARGUMENT...]]...\n       \
-                      horus manual\n       \
-                      horus completions bash|zsh|fish"
+                      horus help | info | compare | montage | profile | manual | completions [ARGUMENT...]"
 )]
 pub(super) struct Args {
     /// Pictures to read (PNG, JPEG, TIFF, PNM, BMP, OpenEXR or npy; - is stdin; a Zarr store, if built with

@@ -45,6 +45,8 @@ def histogram(given: Given, nbins: int) -> Histogram:
             raise NotImplementedError(f"{given.name} of integers from {int(low)} to {int(high)}: a histogram of {bins} bins; convert to floats")
         counts = _horus.histogram(core, bins, low - 0.5, high + 0.5)
         return counts, np.arange(int(low), int(high) + 1)
+    if low > high:
+        raise ValueError(f"{given.name}: all pixels are NaN")
     if not (np.isfinite(low) and np.isfinite(high)):
         raise ValueError(f"{given.name}: pixels from {low} to {high}; they must be finite")
     if low == high:
