@@ -158,7 +158,7 @@ fn a_dry_run_tells_what_ranks_would_exchange_and_writes_nothing() {
     let out = run("convrot", &[&[SMALL, out_file.to_str().unwrap()], &machine[..]].concat());
     let said = text(&out.stdout);
     assert!(said.starts_with("on 512 ranks, 8 on each host, at 5 us per message and 45 GB/s between hosts"), "{said}");
-    assert!(said.contains("between racks: ") && said.contains("between ranks of a host: "), "{said}");
+    assert!(said.contains("between racks: ") && said.contains("between devices of a host: "), "{said}");
     assert!(said.contains("profile of NVIDIA H200"), "{said}");
     let out = run("convrot", &[SMALL, "o.png", "--dry-run-ranks", "2", "--machine", "a100"]);
     assert!(!out.status.success() && text(&out.stderr).contains("the device must be"), "{}", text(&out.stderr));

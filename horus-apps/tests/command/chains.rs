@@ -40,7 +40,7 @@ fn chains_compute_what_the_library_computes() {
         Image::from_fn(image.session(), image.width(), image.height(), |y, x| from[[x, from.dim().1 - 1 - y]])
     });
     writes(dir, "grey.png", "rotate -90 rotate 450", bytes);
-    writes(dir, "grey.png", "median 4", |p| bytes(p).with_border(mirrored).median((4, 4)));
+    writes(dir, "grey.png", "median 9", |p| bytes(p).with_border(mirrored).median((9, 9)));
     writes(dir, "grey.png", "add 10 median 5 absdiff @dark.png", |p| {
         let dark = bytes(p.luminance_of("dark.png", dir));
         (bytes(p) + 10).with_border(mirrored).median(5).absdiff(dark)

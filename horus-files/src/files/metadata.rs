@@ -330,9 +330,11 @@ fn is_more_than_turned(exif: &[u8]) -> bool {
 /// Warns, when a picture is saved, of what those that were read said beside their pixels: once.
 pub(super) fn tell_dropped() {
     let read = READ.load(Ordering::Relaxed);
-    let news = read & !TOLD.fetch_or(read, Ordering::Relaxed);
     // Programs write descriptions of their own into most files: one alone is not worth a warning.
-    let news = if news == 1 << Said::Description as u8 { 0 } else { news };
+    if read & !TOLD.load(Ordering::Relaxed) == 1 << Said::Description as u8 {
+        return;
+    }
+    let news = read & !TOLD.fetch_or(read, Ordering::Relaxed);
     let names: Vec<&str> = Said::ALL.into_iter().filter(|s| news >> *s as u8 & 1 == 1).map(Said::name).collect();
     if !names.is_empty() {
         let names = names.join(", ");
