@@ -220,8 +220,8 @@ pub mod io {
     pub use horus_core::io::DynamicImage;
     #[doc(inline)]
     pub use horus_core::io::{
-        Alpha, Encoder, Format, Georeference, Metadata, Orientation, Picture, Saving, Sink, Target, save_all_to,
-        save_to, sizes_of,
+        Alpha, Downsampling, Encoder, Format, Georeference, Metadata, Orientation, Picture, Saving, Sink, Target,
+        save_all_to, save_to, sizes_of,
     };
     #[doc(inline)]
     pub use horus_core::io::{FileInfo, FileTraffic, PictureReader, PictureWriter, RegionSink, RegionSource};

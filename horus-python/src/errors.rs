@@ -2,7 +2,6 @@
 
 use std::any::Any as Payload;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 
 use horus::error::{DeviceError, Error, Result};
 use pyo3::create_exception;
@@ -12,6 +11,9 @@ use pyo3::prelude::*;
 use crate::ending;
 
 create_exception!(horus_image, HorusError, PyException, "What Horus met that no exception of Python's own names.");
+
+/// How the operating system says that there is no such file or folder.
+const NOT_FOUND: &str = "(os error 2)";
 
 /// The exception for an error. Python's traceback shows the call of Horus, so places in Rust are
 /// omitted. Errors of evaluations name the line that recorded the operation, where it is known: for
@@ -28,10 +30,8 @@ pub(crate) fn exception(error: &Error) -> PyErr {
         }
         Error::Config(message) => PyValueError::new_err(message.clone()),
         Error::Forked { .. } => PyRuntimeError::new_err(error.to_string()),
-        Error::File { action: "read", path, .. } if !path.exists() => PyFileNotFoundError::new_err(error.to_string()),
-        Error::File { action: "write", path, .. } if folder_of(path).is_some_and(|folder| !folder.exists()) => {
-            PyFileNotFoundError::new_err(error.to_string())
-        }
+        // The cause is that of the rank that touches files, the same on all.
+        Error::File { cause, .. } if cause.contains(NOT_FOUND) => PyFileNotFoundError::new_err(error.to_string()),
         Error::File { .. } => PyOSError::new_err(error.to_string()),
         Error::Device { source: DeviceError::OutOfMemory { .. }, .. } => {
             PyMemoryError::new_err(without_place(&error.to_string()))
@@ -42,11 +42,6 @@ pub(crate) fn exception(error: &Error) -> PyErr {
         }
         other => HorusError::new_err(without_place(&other.to_string())),
     }
-}
-
-/// The folder that a file is to be written to, unless that is the current one.
-fn folder_of(path: &Path) -> Option<&Path> {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty())
 }
 
 /// A message without Rust source lines of recorded operations; those of the user's program stay.

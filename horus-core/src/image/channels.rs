@@ -7,10 +7,9 @@ use std::panic::Location;
 use super::{Image, carry, check_shape, record};
 use crate::dtype::{Element, Pixel};
 use crate::error::{Audience, Call, Error, Result, Site};
-use crate::io::alpha;
 use crate::ir::graph::Op;
 use crate::ops::planes::PlaneMap;
-use crate::session::Session;
+use crate::session::{Attributes, Session};
 use crate::shape::{Axis, Shape};
 
 /// Red, green and blue in the luminance of ITU-R BT.601.
@@ -134,7 +133,8 @@ impl<T: Pixel> Image<T> {
     #[track_caller]
     pub fn luminance(&self) -> Image<f32> {
         let all = self.channels();
-        let grey = match all - usize::from(alpha(self).is_some()) {
+        let has_alpha = all > 1 && Attributes::alpha(self.handle().attributes.as_ref()).is_some();
+        let grey = match all - usize::from(has_alpha) {
             1 => self.channel(0).convert(),
             3 => {
                 let weighted = |i: usize| self.channel(i).convert::<f32>() * LUMINANCE[i];
@@ -143,8 +143,7 @@ impl<T: Pixel> Image<T> {
             _ => {
                 let call = Call::of("luminance");
                 let one = Audience::now().told("`channel(0)`", "`channel 0`", "`channel(0)`");
-                let known =
-                    if alpha(self).is_some() { "the last of them alpha" } else { "none of them known to be alpha" };
+                let known = if has_alpha { "the last of them alpha" } else { "none of them known to be alpha" };
                 let message =
                     format!("an image of {all} channels, {known}, has no luminance: take one of them ({one})");
                 let shape = Shape { channels: 1, ..self.shape() };

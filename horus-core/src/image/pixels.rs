@@ -10,7 +10,6 @@ use super::check_shape;
 use crate::dtype::Element;
 use crate::error::{Call, DeviceError, Result};
 use crate::host::buffer::HostBuffer;
-use crate::io::Picture;
 use crate::session::{Session, Undecided};
 use crate::shape::Shape;
 
@@ -58,7 +57,7 @@ impl<T: Element> Pixels<T> {
         Pixels { shape, buffer, undecided: None, pixel: PhantomData }
     }
 
-    pub(super) fn into_buffer(self) -> HostBuffer {
+    pub(crate) fn into_buffer(self) -> HostBuffer {
         self.buffer
     }
 
@@ -180,31 +179,6 @@ impl<T: Element> Pixels<T> {
     /// If they are those of a volume.
     pub fn to_array(&self) -> Array3<T> {
         self.view().as_standard_layout().into_owned()
-    }
-}
-
-/// A picture of these pixels, an input of a [series](crate::session::Session::series) or for [`save_to`](crate::io::save_to); a clone
-/// shares their memory.
-///
-/// ```
-/// # use horus_core::{self as horus, cpu::device::CpuDevice, io::Picture, prelude::*};
-/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// let mut frames = Vec::new();
-/// for i in 0..3u8 {
-///     let mut frame = session.pixels::<u8>(2, 2, 1)?;
-///     frame.fill(i); // as a camera would
-///     frames.push(Picture::from(frame));
-/// }
-/// let mut means = Vec::new();
-/// for item in session.series(frames, |picture| picture.convert::<f32>().mean()).values() {
-///     means.push(item.result?);
-/// }
-/// assert_eq!(means, [0.0, 1.0, 2.0]);
-/// # Ok::<(), horus_core::error::Error>(())
-/// ```
-impl<T: Element> From<Pixels<T>> for Picture {
-    fn from(pixels: Pixels<T>) -> Picture {
-        Picture::from_pixels(pixels.shape, T::TAG, pixels.buffer)
     }
 }
 

@@ -8,15 +8,41 @@ use tempfile::spooled_tempfile;
 
 use super::save::{encoded, pack, unpack};
 use super::{
-    AnyImage, Encoder, Format, IN_MEMORY, Means, OpenOptions, Opened, SPOOLED, SaveOptions, Saving, Scale, cause,
+    AnyImage, Encoder, Format, IN_MEMORY, Means, OpenOptions, Opened, Picture, SPOOLED, SaveOptions, Saving, Scale,
+    cause,
 };
 use crate::dtype::{Element, Pixel};
 use crate::error::{Call, Error, Result};
-use crate::image::Image;
+use crate::image::{Image, Pixels};
 use crate::session::Session;
 
 fn unreadable(cause: String) -> Error {
     Error::read(Path::new(IN_MEMORY), cause)
+}
+
+/// A picture of these pixels, an input of a [series](crate::session::Session::series) or for [`save_to`](crate::io::save_to); a clone
+/// shares their memory.
+///
+/// ```
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, io::Picture, prelude::*};
+/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+/// let mut frames = Vec::new();
+/// for i in 0..3u8 {
+///     let mut frame = session.pixels::<u8>(2, 2, 1)?;
+///     frame.fill(i); // as a camera would
+///     frames.push(Picture::from(frame));
+/// }
+/// let mut means = Vec::new();
+/// for item in session.series(frames, |picture| picture.convert::<f32>().mean()).values() {
+///     means.push(item.result?);
+/// }
+/// assert_eq!(means, [0.0, 1.0, 2.0]);
+/// # Ok::<(), horus_core::error::Error>(())
+/// ```
+impl<T: Element> From<Pixels<T>> for Picture {
+    fn from(pixels: Pixels<T>) -> Picture {
+        Picture::from_pixels(pixels.shape(), T::TAG, pixels.into_buffer())
+    }
 }
 
 /// Pictures in memory. With several ranks the bytes of rank 0 are used, and all ranks get the picture.

@@ -11,7 +11,7 @@ use super::samples::{Recorded, smaller, unscaled};
 use super::{Clipping, Downsampling, Draft, Format, IN_MEMORY, SaveOptions, StoredScale, on_root};
 use crate::dispatch;
 use crate::dtype::{DType, Element};
-use crate::error::{Error, Result};
+use crate::error::{Call, Error, Result};
 use crate::image::Image;
 use crate::session::{Attributes, Handle, Reduced, Session};
 
@@ -116,9 +116,13 @@ pub fn tell_untold<T: Element>(image: &Image<T>, path: &Path) {
 /// ```
 ///
 /// # Errors
-/// The error that the image carries; if the ranks cannot communicate.
+/// For no size, and more than 32; the error that the image carries; if the ranks cannot communicate.
 #[track_caller]
 pub fn sizes_of<T: Element>(image: &Image<T>, sizes: usize, resampling: Option<Downsampling>) -> Result<Vec<Image<T>>> {
+    const MOST: usize = 32;
+    if !(1..=MOST).contains(&sizes) {
+        return Err(Error::parameter(Call::of("sizes_of"), format!("{sizes} sizes; the range is 1 to {MOST}")));
+    }
     image.look()?;
     let mut handles = vec![image.handle().clone()];
     add_sizes(&mut handles, sizes, || reduced(image.handle(), T::TAG, false, resampling))?;

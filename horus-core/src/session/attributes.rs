@@ -29,7 +29,7 @@ use horus_base::placed::{Placed, Relation};
 use horus_files::files::{Alpha, Draft, Georeference, Lacking, Metadata, StoredScale};
 
 /// All attributes of an image. Georeferences and what follows from them, and names, are known on the rank that read the
-/// files only, which writes files; sizes of pixels on all.
+/// files only, which writes files; sizes of pixels and alpha on all, as programs depend on them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Attributes {
     grid: Fact<OnGrid>,
@@ -553,7 +553,16 @@ impl Applied<'_> {
             },
             colours: all.colours.with(one.colours, by, |a, b| a == b),
             profile: all.profile.with(one.profile, by, |a, b| a == b),
-            names: all.names.with(one.names, by, |a, b| a == b),
+            names: match (all.names, one.names) {
+                // Channels without names contradict none.
+                (Fact::Known(a), Fact::Known(b)) if a.len() == b.len() && b.iter().all(String::is_empty) => {
+                    Fact::Known(a)
+                }
+                (Fact::Known(a), Fact::Known(b)) if a.len() == b.len() && a.iter().all(String::is_empty) => {
+                    Fact::Known(b)
+                }
+                (a, b) => a.with(b, by, |a, b| a == b),
+            },
             alpha: None,
             compared,
         }

@@ -32,14 +32,14 @@ pub(super) fn with_constants(kernel: &MapKernel, inputs: &[Input<'_>]) -> Option
 fn constant(leaf: &LeafOp, inputs: &[Input<'_>]) -> Option<Scalar> {
     let LeafOp::Warp(i, map, Interpolation::Nearest, edge) = leaf else { return None };
     let Input { memory, geometry, rows } = inputs.get(*i)?;
-    let one = (geometry.shape.height, geometry.shape.width) == (1, 1) && !rows.is_empty();
+    let one = (geometry.shape.height, geometry.shape.width) == (1, 1) && rows.contains(&0);
     let still = (map.xx, map.xy, map.x0, map.yx, map.yy, map.y0) == (0, 0, 0, 0, 0, 0);
     if !one || !still || edge.constant().is_some() {
         return None;
     }
     dispatch!(geometry.dtype, T => {
         let pixels = memory.host()?.as_slice::<T>();
-        let plane = |c: usize| pixels.get(geometry.row(c, rows.start)).map(|v| v.scalar());
+        let plane = |c: usize| pixels.get(geometry.row(c, 0)).map(|v| v.scalar());
         let first = plane(0)?;
         (1..geometry.shape.planes()).all(|c| plane(c) == Some(first)).then_some(first)
     })

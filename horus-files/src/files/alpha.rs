@@ -28,14 +28,16 @@ impl Alpha {
             Kind::Png | Kind::Bmp => even.then_some(Alpha::Unassociated),
             Kind::Exr => even.then_some(Alpha::Associated),
             Kind::Pnm => netpbm::has_alpha(source.head()).then_some(Alpha::Unassociated),
-            Kind::Tiff if channels > 1 => decode::guarded(|| Alpha::of_page(source, options)).ok().flatten(),
+            Kind::Tiff if channels > 1 => decode::guarded(|| Alpha::of_page(source, options, channels)).ok().flatten(),
             Kind::Tiff | Kind::Jpeg | Kind::Npy => None,
         }
     }
 
-    fn of_page(source: &Source<'_>, options: &OpenOptions) -> Result<Option<Alpha>, String> {
+    fn of_page(source: &Source<'_>, options: &OpenOptions, channels: usize) -> Result<Option<Alpha>, String> {
         // Channels of several pages are no colours.
-        if stack::together(source, options)?.is_some_and(|stack| stack.channels > 1) {
+        if stack::together(source, options)?
+            .is_some_and(|stack| stack.channels > 1 && stack.channels * stack.samples == channels)
+        {
             return Ok(None);
         }
         let page = read_tiff::directory_page(source, options);

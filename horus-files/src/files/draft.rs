@@ -171,15 +171,18 @@ impl Draft {
     /// size of its pixels and a page for each channel, unless three or four without names are colours; other TIFF files and
     /// PNG files have the size as their resolution. Returns what the file does not have. The last change of a draft.
     pub fn describe(&mut self, path: &Path) -> Vec<Lacking> {
+        /// Segments of a JPEG file hold so much of a profile, and are numbered by a byte.
+        const LONGEST_OF_JPEG: usize = 254 * 65519;
         let pixel = self.pixel;
         let mut lacking = Vec::new();
         match (self.profile.take(), self.format) {
             (None, _) => {}
             (Some(profile), Format::Tiff) => self.add(vec![Entry::bytes_of(Tag::IccProfile.to_u16(), &profile)]),
+            (Some(profile), Format::Jpeg) if profile.len() > LONGEST_OF_JPEG => lacking.push(Lacking::Profile),
             (profile, Format::Png | Format::Jpeg) => self.beside.chunks.profile = profile,
             _ => lacking.push(Lacking::Profile),
         }
-        let has_names = !self.names.is_empty();
+        let has_names = self.names.iter().any(|name| !name.is_empty());
         if self.format == Format::Png {
             self.beside.chunks.pixel = pixel.map(|size| [size.rows, size.columns]);
         }

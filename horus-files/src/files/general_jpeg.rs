@@ -106,8 +106,10 @@ impl<'a> GeneralJpeg<'a> {
         }
         let model = match (&components[..], adobe) {
             ([_], _) => Model::Plain,
-            ([a, b, c], _) if [a.id, b.id, c.id] == *b"RGB" => Model::Plain,
-            ([_, _, _], Some(0)) if !jfif => Model::Plain,
+            // As libjpeg: JFIF, Adobe's transform, identifiers.
+            ([_, _, _], _) if jfif => Model::Luma,
+            ([_, _, _], Some(0)) => Model::Plain,
+            ([a, b, c], None) if [a.id, b.id, c.id] == *b"RGB" => Model::Plain,
             ([_, _, _], _) => Model::Luma,
             (_, Some(2)) => Model::LumaInks,
             _ => Model::Inks,
@@ -234,6 +236,8 @@ impl<'a> Scans<'a> {
         const RESTART: u8 = 0xdd;
         /// More than the bits of all coefficients need: each takes time, however short it is.
         const MOST_SCANS: usize = 200;
+        /// Files that were compressed most pass over 8 blocks in a byte, of 3 components, in some ten scans.
+        const BLOCKS_OF_A_BYTE: usize = 512;
         let (across, down) = file.largest();
         let units = (file.width.div_ceil(SIDE * across), file.height.div_ceil(SIDE * down));
         let blocks = |component: &Component| {
@@ -249,7 +253,7 @@ impl<'a> Scans<'a> {
         let blocks = file.components.iter().map(blocks).collect::<Result<_, _>>()?;
         let none = || [const { None }; 4];
         let mut all = Scans { file, units, blocks, steps: [None; 4], means: none(), others: none(), restart: 0 };
-        let mut scans = 0;
+        let (mut scans, mut passed) = (0, 0);
         for (marker, rest) in markers(file.bytes) {
             // The length, of two bytes, comes before.
             let body = || {
@@ -271,6 +275,10 @@ impl<'a> Scans<'a> {
                     }
                     let (head, coded) = body()?;
                     let scan = all.head(head)?;
+                    passed += scan.components.iter().map(|(i, ..)| all.blocks[*i].coefficients.len()).sum::<usize>();
+                    if passed > BLOCKS_OF_A_BYTE * file.bytes.len() {
+                        return Err("its scans say too little of too many pixels".into());
+                    }
                     all.scan(&scan, coded)?;
                 }
                 END => break,

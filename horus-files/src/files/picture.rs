@@ -64,7 +64,7 @@ impl Metadata {
         Metadata {
             reference: Georeference::of(source, options),
             pixel: ome::pixel_size(source, options),
-            names: stack::names(source, options),
+            names: stack::names(source, options, channels),
             alpha: Alpha::of(source, options, channels),
             profile: profile::of(source, options, channels),
         }

@@ -98,7 +98,20 @@ pub(super) fn is_writable(path: &Path) -> io::Result<bool> {
 /// Writes the contents of a file in place of those of the file at a path.
 fn overwrite(from: &mut File, path: &Path) -> io::Result<()> {
     from.rewind()?;
-    let mut to = File::options().write(true).truncate(true).open(path)?;
+    let mut options = File::options();
+    options.write(true);
+    // Others may have put a link or a pipe in the place of the file since its path was resolved.
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        use std::os::unix::fs::OpenOptionsExt;
+        options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
+    }
+    let mut to = options.open(path)?;
+    if !to.metadata()?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    to.set_len(0)?;
     io::copy(from, &mut to).map(drop)
 }
 

@@ -187,13 +187,17 @@ pub(super) fn together(source: &Source<'_>, options: &OpenOptions) -> Result<Opt
     Ok(found.and_then(Result::ok).filter(is_flat))
 }
 
-/// Names of the channels of an open file that are planes of their own, empty ones for those without.
-pub(super) fn names(source: &Source<'_>, options: &OpenOptions) -> Vec<String> {
+/// Names of the channels of an open file, read as so many, that are planes of their own; empty ones for those without.
+pub(super) fn names(source: &Source<'_>, options: &OpenOptions, read: usize) -> Vec<String> {
     if source.kind() != Kind::Tiff {
         return Vec::new();
     }
     let found = decode::guarded(|| together(source, options)).ok().flatten();
     let Some(Stack { samples: 1, channels, mut names, .. }) = found else { return Vec::new() };
+    if channels != read {
+        // The page was read without its description.
+        return Vec::new();
+    }
     names.resize(channels, String::new());
     if channels == 1 && names[0].is_empty() { Vec::new() } else { names }
 }

@@ -64,6 +64,8 @@ impl<'a> Header<'a> {
         let (little, large) = (is_little(&self.header), is_large(&self.header));
         let (counted, entry) = if large { (8, 20) } else { (2, 12) };
         let longest = LONGEST.min(self.source.size());
+        // Only the directory that was named last is read.
+        self.hidden.clear();
         let mut bytes = [0; 8];
         let count = &mut bytes[..counted];
         if self.source.read_at(directory.0, count).is_err() {

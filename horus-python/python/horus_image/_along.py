@@ -48,10 +48,10 @@ def along(image: Image, name: str, axis: Axes, keepdims: bool) -> Image:
         core = _horus.convert(mean, kind)
     else:
         core = _horus.reduce_along(pixels, name, numbers)
-        if image._core.dtype == "bool" and name != "sum":
-            core = _horus.convert(core, "bool")
-    kept = _made(type(image), core, image._session, image._ndim, image._channels)
-    return kept if keepdims else without(kept, numbers, name)
+    found = _made(type(image), core, image._session, image._ndim, image._channels)
+    found = found if keepdims else without(found, numbers, name)
+    truths = image._core.dtype == "bool" and name in ("min", "max")
+    return found._with(_horus.convert(found._core, "bool")) if truths else found
 
 
 def without(image: Image, gone: list[int], name: str) -> Image:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import math
+import operator
 import os
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -85,8 +86,8 @@ class Image(Operators):
         quality: int | None = None,
     ) -> None:
         """Evaluate the image and write a file or a store of it; see `horus_image.save`."""
-        if isinstance(tile, int):
-            tile = (tile, tile)
+        if hasattr(tile, "__index__"):
+            tile = (operator.index(tile), operator.index(tile))
         samples = {
             "depth": str(depth),
             "scaling": scaling,
@@ -222,10 +223,10 @@ class Image(Operators):
     ) -> Any:
         """The variance of all pixels, in ``float64``, over their number less `ddof`; along axes, an image of the variances."""
         count = self.size if axis is None else math.prod(self._core.shape[n] for n in numbers_of(self, axis, "var"))
-        found = self._reduced("var" if axis is not None else "variance", axis, keepdims, dtype, out)
-        if ddof == 0:
-            return found
-        return found * (count / (count - ddof)) if count > ddof else found * math.nan
+        found = self._reduced("variance" if axis is None and not keepdims else "var", axis, keepdims, None, out)
+        if ddof != 0:
+            found = found * (count / (count - ddof) if count > ddof else math.inf)
+        return found if dtype is None else _in_type(found, dtype)
 
     def std(
         self,
@@ -237,10 +238,11 @@ class Image(Operators):
         keepdims: bool = False,
     ) -> Any:
         """The standard deviation, the root of `var`."""
-        found = self.var(axis, dtype, out, ddof, keepdims=keepdims)
-        return np.sqrt(found) if isinstance(found, Image) else float(np.sqrt(found))
+        found = self.var(axis, None, out, ddof, keepdims=keepdims)
+        found = np.sqrt(found) if isinstance(found, Image) else math.sqrt(found)
+        return found if dtype is None else _in_type(found, dtype)
 
-    def cumsum(self, axis: int, dtype: npt.DTypeLike | None = None, out: None = None) -> Image:
+    def cumsum(self, axis: int | None, dtype: npt.DTypeLike | None = None, out: None = None) -> Image:
         """The running sums along an axis, in ``float64``: of each pixel and all before it.
 
         Examples
@@ -250,9 +252,11 @@ class Image(Operators):
         array([[1., 3., 6.]])
         """
         if out is not None:
-            raise TypeError("cumsum: the result is an image; out must be None")
-        found = cumulative(self, axis)
-        return found if dtype is None else found.astype(dtype)
+            raise ValueError("cumsum: the result is an image; out must be None")
+        if axis is None:
+            raise ValueError("cumsum: images have running sums along an axis")
+        found = cumulative(self, operator.index(axis))
+        return found if dtype is None else _in_type(found, dtype)
 
     def lookup(self, table: npt.ArrayLike) -> Image:
         """The entry of a table for each pixel, an integer of 8 or 16 bits: ``table[image]``, in the type of the table.
@@ -297,10 +301,10 @@ class Image(Operators):
         if axis is None:
             number = _horus.reduce(self._numbers(), name)
             if dtype is not None:
-                return np.dtype(dtype).type(number)
+                return _in_type(number, dtype)
             return self.dtype.type(number) if name in ("min", "max") else number
         found = along(self, name, axis, keepdims)
-        return found if dtype is None else found.astype(dtype)
+        return found if dtype is None else _in_type(found, dtype)
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
         if copy is False:
@@ -472,6 +476,14 @@ def _check_in_place(pixels: Array, channels: bool) -> None:
         raise ValueError("the array cannot be read where it lies: images are contiguous, in C order, aligned, a plane for each channel")
 
 
+def _in_type(found: Any, dtype: npt.DTypeLike) -> Any:
+    """A number, or an image, in a type, cut as NumPy cuts."""
+    if not isinstance(found, Image):
+        return np.dtype(dtype).type(found)
+    target = native(np.dtype(dtype))
+    return found._with((_horus.cast if target not in ("f32", "f64", "bool") else _horus.convert)(found._core, target))
+
+
 def minimum(a: Any, b: Any) -> Image:
     """The smaller of both, pixel by pixel; a NaN is ignored. One of both is an image."""
     return _binary("min", a, b)
@@ -519,7 +531,7 @@ def stack(images: Sequence[Image], axis: int = 0) -> Image:
     images = list(images)
     if not images or not all(isinstance(image, Image) for image in images):
         raise TypeError("stack: expected one or more horus_image.Image")
-    if any(image.ndim != 2 for image in images) or axis not in (0, 2, -1):
+    if any(image._ndim != 2 or image._channels for image in images) or axis not in (0, 2, -1):
         raise ValueError("stack: images of two axes become levels (axis=0) or channels (axis=-1)")
     channels = axis != 0
     core = _horus.stack([image._core for image in images], channels)

@@ -212,7 +212,13 @@ def _operand(value: Any, beside: Operators) -> Any:
     if isinstance(value, (np.int64, np.uint64)):
         # Images have no integers of 64 bits: such a number is as one of Python's.
         return int(value)
-    if isinstance(value, (Operators, bool, int, float, np.generic)):
+    if isinstance(value, Operators):
+        # As of arrays, the last axis of both is that of channels.
+        if beside._channels and not value._channels and value.shape == beside.shape[-1:]:
+            core = _horus.stack([_horus.crop(value._core, (0, 0, k), (1, 1, 1)) for k in range(value.size)], True)
+            return _made(type(beside), core, beside._session, 2, True)
+        return value
+    if isinstance(value, (bool, int, float, np.generic)):
         return value
     from ._foreign import DeviceArray, read
     from ._image import asarray
@@ -233,6 +239,8 @@ def _operand(value: Any, beside: Operators) -> Any:
 def _in_type_of(array: np.ndarray[Any, Any], beside: Operators) -> np.ndarray[Any, Any]:
     """Numbers of Python in the type that each of them would have beside the image."""
     dtype = np.result_type(beside.dtype, array.dtype.type(0).item())
+    if dtype == np.int64:
+        dtype = np.dtype(np.int32)  # beside a mask
     if array.dtype.kind == "i" and dtype.kind in "iu" and ((array < np.iinfo(dtype).min) | (array > np.iinfo(dtype).max)).any():
         raise OverflowError(f"numbers from {array.min()} to {array.max()} are out of the range of {dtype}")
     return array.astype(dtype)

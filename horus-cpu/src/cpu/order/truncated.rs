@@ -51,10 +51,10 @@ impl Within {
     fn of<T: Pixel>(filter: &Truncated) -> Within {
         let most = f64::max(T::HIGHEST.to_f64(), -T::LOWEST.to_f64());
         let sum = filter.window.taps().iter().map(|tap| tap.abs()).sum::<f64>() * most;
-        // The bounds leave room for roundings.
+        // The bounds leave room for roundings, and for pairs that count their first tap twice.
         match sum {
-            sum if sum < f64::from(1 << 30) => Within::Int,
-            sum if sum < (1i64 << 62) as f64 => Within::Long,
+            sum if sum < f64::from(1 << 29) => Within::Int,
+            sum if sum < (1i64 << 61) as f64 => Within::Long,
             _ => Within::Any,
         }
     }
