@@ -404,7 +404,7 @@ def test_colours_tables_and_stacks() -> None:
     np.testing.assert_allclose(image.convert_colour("rgb", "lab"), color.rgb2lab(array), atol=2e-3)
     back = image.convert_colour("rgb", "lab").convert_colour("lab", "rgb")
     np.testing.assert_allclose(back, array / 255.0, atol=1e-4)
-    with pytest.raises(ValueError, match="no colour space is called 'luv'"):
+    with pytest.raises(ValueError, match='no colour space is called "luv"'):
         image.convert_colour("rgb", "luv")
     table = np.arange(256)[::-1].astype(np.uint8)
     np.testing.assert_array_equal(image.lookup(table), table[array])
@@ -436,7 +436,7 @@ def test_files_are_saved_as_asked(tmp_path: Path) -> None:
     assert os.path.getsize(tmp_path / "30.jpg") < os.path.getsize(tmp_path / "95.jpg") / 2
     hi.save(tmp_path / "tiled.tif", noise, tile=16)
     np.testing.assert_array_equal(hi.open(tmp_path / "tiled.tif"), noise)
-    with pytest.raises(ValueError, match="scaling is 'stretch'; it may be auto, none, unit, range"):
+    with pytest.raises(ValueError, match='scaling is "stretch"; it may be auto, none, unit, range'):
         image.save(tmp_path / "a.png", scaling="stretch")
     with pytest.raises(OSError, match="a store keeps values as they are"):
         image.save(tmp_path / "a.zarr", depth=8)

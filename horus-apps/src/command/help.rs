@@ -181,7 +181,7 @@ its first pixel. By default masks, images of 32-bit integers, as labels are, and
 `--compression deflate` and `--tile 512`: `horus in.tif out.tif --sizes 5 --tile 512 --compression deflate`.
 
 **Size of pixels.** Zarr stores, OME-TIFF and ImageJ files (`--volume` reads their levels and channels, `--page` a time), TIFF files with a resolution per centimetre and PNG files with one per metre give it,
-results keep it, and stores, `.ome.tif`, `.tif` and `.png` have it again; other formats have none, which is told once. `gauss 2.5um` is a Gaussian of that width, also where
+results keep it, and stores, `.ome.tif`, `.tif` and `.png` have it again; other formats have none, which is told for each file. `gauss 2.5um` is a Gaussian of that width, also where
 pixels are not square. Channels keep their names between stores and OME-TIFF files, which have a page for each.
 
 **Arguments.** The first word that is the name of an operation begins the chain; the words before it are files. With `--out-dir`

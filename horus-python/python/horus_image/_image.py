@@ -104,7 +104,7 @@ class Image(Operators):
     def pixel_size(self) -> tuple[float, ...] | None:
         """The side of a pixel along each axis but channels in micrometres, or None if it is not known.
 
-        It is read from OME-Zarr stores, OME-TIFF files, TIFF files with a resolution in centimetres and PNG files with one in metres, follows
+        It is read from OME-Zarr stores, OME-TIFF files, stacks of ImageJ, TIFF files with a resolution in centimetres and PNG files with one in metres, follows
         what is cut out, turned or resized, and is written by `save`.
 
         Examples

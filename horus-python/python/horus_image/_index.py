@@ -55,8 +55,8 @@ def _expanded(key: Any, ndim: int) -> list[Any]:
     keys = list(key) if isinstance(key, tuple) else [key]
     if sum(part is Ellipsis for part in keys) > 1:
         raise IndexError("an index has one ellipsis at most")
-    if Ellipsis in keys:
-        at = keys.index(Ellipsis)
+    at = next((i for i, part in enumerate(keys) if part is Ellipsis), None)
+    if at is not None:
         keys[at : at + 1] = [slice(None)] * (ndim - len(keys) + 1)
     if len(keys) > ndim:
         raise IndexError(f"{len(keys)} indices for an image of {ndim} axes")

@@ -226,7 +226,8 @@ def _operand(value: Any, beside: Operators) -> Any:
     array = read(value)
     if not isinstance(array, DeviceArray):
         if array.ndim == 0:
-            return _operand(array[()], beside)
+            number = array[()]
+            return int(number) if isinstance(number, (np.int64, np.uint64)) else number
         if isinstance(value, (list, tuple)) and array.dtype.kind in "if":
             array = _in_type_of(array, beside)
         if beside._channels and array.ndim == 1 and array.shape[0] in (1, beside.shape[-1]):
