@@ -64,6 +64,8 @@ fn the_table_of_operations_is_that_of_the_code() {
         "session",
         "order_digit",
         "recip",
+        "related",
+        "truncated",
         "unary",
         "worms",
     ];

@@ -41,7 +41,7 @@ mod sealed {
     message = "`{Self}` is no operand of an image of `{T}`",
     label = "not an operand of an image of `{T}`",
     note = "operands have the type of the image's pixels: images, scalars (`1.0` for floats, `1` for integers), values, and arrays of a value per channel",
-    note = "`convert::<{T}>()` makes an image of `{T}` of another image or of a picture (`AnyImage`); `to_unit()` scales integers to 0..=1",
+    note = "`convert::<{T}>()` makes an image of `{T}` of another image or of a picture (`AnyImage`), `to_unit()` scales integers to 0..=1; scalars by `as {T}`",
     note = "to compute with fractions, convert the image: `image.convert::<f32>() * 0.5`"
 )]
 pub trait Argument<T: Pixel>: sealed::Sealed<T> {
