@@ -21,7 +21,7 @@ CHANNELS = 3
 
 def numbers_of(image: Image, axis: Axes, name: str) -> list[int]:
     """The axes as the core numbers them: levels, rows, columns, channels."""
-    asked = [axis] if hasattr(axis, "__index__") else list(axis)  # type: ignore[arg-type]
+    asked = [axis] if hasattr(axis, "__index__") else list(axis)
     numbers = []
     for one in asked:
         at = operator.index(one)

@@ -31,6 +31,7 @@ __all__ = [
     "clamp",
     "compare",
     "convert",
+    "convert_colour",
     "correlate",
     "correlate_depth",
     "crop",
@@ -65,7 +66,9 @@ __all__ = [
     "rank",
     "reconstruct",
     "reduce",
+    "reduce_along",
     "reduced",
+    "related",
     "remap",
     "resize",
     "rotate",
@@ -75,6 +78,7 @@ __all__ = [
     "stack",
     "step",
     "transpose",
+    "truncated",
     "unary",
     "watershed",
 ]
@@ -146,6 +150,7 @@ class Image:
         samples: Mapping[str, Any] | None = None,
     ) -> None: ...
     def pixel_size(self) -> tuple[float | None, float, float] | None: ...
+    def is_colour(self) -> bool: ...
     def with_pixel_size(self, levels: float | None, rows: float, columns: float) -> Image: ...
     def encode(self, format: str) -> bytes: ...
     def luminance(self) -> Image: ...

@@ -86,7 +86,7 @@ class Image(Operators):
         quality: int | None = None,
     ) -> None:
         """Evaluate the image and write a file or a store of it; see `horus_image.save`."""
-        if hasattr(tile, "__index__"):
+        if tile is not None and not isinstance(tile, (tuple, list)):
             tile = (operator.index(tile), operator.index(tile))
         samples = {
             "depth": str(depth),
