@@ -12,8 +12,8 @@ use crate::ending;
 
 create_exception!(horus_image, HorusError, PyException, "What Horus met that no exception of Python's own names.");
 
-/// How the operating system says that there is no such file or folder.
-const NOT_FOUND: &str = "(os error 2)";
+/// How the operating system, and Rust, say that there is no such file or folder.
+const NOT_FOUND: [&str; 2] = ["(os error 2)", "entity not found"];
 
 /// The exception for an error. Python's traceback shows the call of Horus, so places in Rust are
 /// omitted. Errors of evaluations name the line that recorded the operation, where it is known: for
@@ -31,7 +31,9 @@ pub(crate) fn exception(error: &Error) -> PyErr {
         Error::Config(message) => PyValueError::new_err(message.clone()),
         Error::Forked { .. } => PyRuntimeError::new_err(error.to_string()),
         // The cause is that of the rank that touches files, the same on all.
-        Error::File { cause, .. } if cause.contains(NOT_FOUND) => PyFileNotFoundError::new_err(error.to_string()),
+        Error::File { cause, .. } if NOT_FOUND.iter().any(|told| cause.contains(told)) => {
+            PyFileNotFoundError::new_err(error.to_string())
+        }
         Error::File { .. } => PyOSError::new_err(error.to_string()),
         Error::Device { source: DeviceError::OutOfMemory { .. }, .. } => {
             PyMemoryError::new_err(without_place(&error.to_string()))

@@ -176,10 +176,17 @@ fn bytes_of(s: Scalar) -> Vec<u8> {
 
 /// Evaluates a launch.
 pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, rows: Window) {
-    let readable = |(i, image): (usize, &HostImage)| {
+    let is_hidden = |(i, image): (usize, &HostImage)| {
         let Geometry { shape, window, .. } = image.geometry;
-        let beyond = !Window::whole(shape.height).covers(window);
-        if beyond && !kernel.reads_copies(i) { image.covering(window.clipped(shape.height)) } else { image.clone() }
+        !Window::whole(shape.height).covers(window) && !kernel.reads_copies(i)
+    };
+    // Images as they are, where that is possible, as reads are recorded by image.
+    if !inputs.iter().enumerate().any(is_hidden) {
+        return evaluate_readable(kernel, inputs, output, rows);
+    }
+    let readable = |(i, image): (usize, &HostImage)| match is_hidden((i, image)) {
+        true => image.covering(image.geometry.window.clipped(image.geometry.shape.height)),
+        false => image.clone(),
     };
     let inputs: Vec<HostImage> = inputs.iter().enumerate().map(readable).collect();
     evaluate_readable(kernel, &inputs, output, rows);
