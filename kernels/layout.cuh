@@ -1,4 +1,4 @@
-// Kernels that only move pixels: tables and transposition.
+// Kernels that only move pixels: tables, orders of samples and transposition.
 
 // out[i] = table[in[i] - smallest] for `count` pixels, of which a block of THREADS threads takes
 // THREADS * EACH.
@@ -22,6 +22,26 @@ HS_FN void hs_transpose(const T* in, int in_start, int in_width, T* tile, T* out
     __syncthreads();
     for (int i = b; i < SIDE; i += DOWN)
         if (x0 + a < width && y0 + i < row1) out[(i64)(y0 + i - out_start) * width + x0 + a] = tile[a * PITCH + i];
+}
+
+// Planes of C channels from interleaved samples, and back, of `count` pixels of each level. A thread takes one pixel, a row
+// of blocks a level.
+template <int THREADS, int C, class T> HS_FN void hs_deinterleave(const T* in, i64 in_plane, T* out, i64 out_plane, i64 count) {
+    const i64 i = (i64)blockIdx.x * THREADS + threadIdx.x;
+    if (i >= count) return;
+    in += blockIdx.y * in_plane + i * C;
+    out += blockIdx.y * C * out_plane + i;
+#pragma unroll 4
+    for (int c = 0; c < C; ++c) out[c * out_plane] = in[c];
+}
+
+template <int THREADS, int C, class T> HS_FN void hs_interleave(const T* in, i64 in_plane, T* out, i64 out_plane, i64 count) {
+    const i64 i = (i64)blockIdx.x * THREADS + threadIdx.x;
+    if (i >= count) return;
+    in += blockIdx.y * C * in_plane + i;
+    out += blockIdx.y * out_plane + i * C;
+#pragma unroll 4
+    for (int c = 0; c < C; ++c) out[c] = in[c * in_plane];
 }
 
 // Running sums along the depth: a thread takes one pixel of a channel, level by level.

@@ -260,7 +260,7 @@ impl fmt::Display for Summary<'_> {
 
 /// A picture's size and type, in words.
 pub(crate) fn held(shape: Shape, dtype: DType) -> String {
-    let Shape { depth, height, width, channels } = shape;
+    let Shape { depth, height, width, channels, .. } = shape;
     let levels = if depth == 1 { String::new() } else { format!(" x {depth}") };
     format!("{width} x {height}{levels} pixels, {}, {dtype}", count(channels, "channel"))
 }

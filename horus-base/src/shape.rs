@@ -5,6 +5,8 @@ use std::hash::{Hash, Hasher};
 use std::mem::discriminant;
 use std::ops::Range;
 
+use crate::dtype::DType;
+
 /// The extent of an image or a volume: levels, rows, columns and channels. In memory it consists of
 /// [planes](Shape::planes) of rows: the channels of level 0, then those of level 1, and so on.
 ///
@@ -18,8 +20,11 @@ pub struct Shape {
     pub height: usize,
     /// Number of columns.
     pub width: usize,
-    /// Number of channels of each level.
+    /// Number of channels of each level, each in a plane of its own.
     pub channels: usize,
+    /// Number of samples of each pixel of a plane, which lie beside each other: 1, or of an image whose channels are
+    /// interleaved, which has one plane in each level, their number.
+    pub samples: usize,
 }
 
 /// A rectangle of an image's pixels, the same in all levels and channels.
@@ -141,12 +146,47 @@ impl Shape {
 
     /// The shape of an image, which has one level.
     pub const fn new(height: usize, width: usize, channels: usize) -> Shape {
-        Shape { depth: 1, height, width, channels }
+        Shape { depth: 1, height, width, channels, samples: 1 }
     }
 
     /// The shape of a volume.
     pub const fn volume(depth: usize, height: usize, width: usize, channels: usize) -> Shape {
-        Shape { depth, height, width, channels }
+        Shape { depth, height, width, channels, samples: 1 }
+    }
+
+    /// The shape of the same image with its channels interleaved.
+    ///
+    /// ```
+    /// # use horus_core::shape::Shape;
+    /// let samples = Shape::new(480, 640, 3).interleaved();
+    /// assert_eq!((samples.planes(), samples.line(), samples.len()), (1, 1920, 480 * 640 * 3));
+    /// assert_eq!(samples.deinterleaved(), Shape::new(480, 640, 3));
+    /// ```
+    #[must_use]
+    pub const fn interleaved(self) -> Shape {
+        Shape { channels: 1, samples: self.channels, ..self }
+    }
+
+    /// The shape of the same image with a plane for each channel.
+    #[must_use]
+    pub const fn deinterleaved(self) -> Shape {
+        Shape { channels: self.samples, samples: 1, ..self }
+    }
+
+    /// The shape of the same elements as pixels of one sample.
+    #[must_use]
+    pub const fn flat(self) -> Shape {
+        Shape { width: self.line(), samples: 1, ..self }
+    }
+
+    /// Number of elements of a row of a plane.
+    pub const fn line(self) -> usize {
+        self.width * self.samples
+    }
+
+    /// Bytes of a pixel of a plane.
+    pub const fn pixel_bytes(self, dtype: DType) -> usize {
+        self.samples * dtype.size()
     }
 
     /// Number of planes: a plane holds the rows of one channel of one level. Plane `z * channels +
@@ -167,7 +207,8 @@ impl Shape {
         let meet = |a: usize, b: usize| if a == b || b == 1 { Some(a) } else { (a == 1).then_some(b) };
         let (height, width) = (meet(self.height, other.height)?, meet(self.width, other.width)?);
         let (depth, channels) = (meet(self.depth, other.depth)?, meet(self.channels, other.channels)?);
-        Some(Shape { depth, height, width, channels })
+        let samples = meet(self.samples, other.samples)?;
+        Some(Shape { depth, height, width, channels, samples })
     }
 
     /// Number of pixels of one plane.
@@ -177,12 +218,12 @@ impl Shape {
 
     /// Number of elements of all planes.
     pub const fn len(self) -> usize {
-        self.area() * self.planes()
+        self.area() * self.planes() * self.samples
     }
 
     /// Returns `true` if any extent is zero.
     pub const fn is_empty(self) -> bool {
-        self.height == 0 || self.width == 0 || self.depth == 0 || self.channels == 0
+        self.height == 0 || self.width == 0 || self.depth == 0 || self.channels == 0 || self.samples == 0
     }
 }
 
@@ -194,6 +235,9 @@ impl fmt::Display for Shape {
         write!(f, "{}x{}", self.height, self.width)?;
         if self.channels != 1 {
             write!(f, "x{}", self.channels)?;
+        }
+        if self.samples != 1 {
+            write!(f, " of {} samples", self.samples)?;
         }
         Ok(())
     }

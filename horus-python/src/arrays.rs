@@ -32,10 +32,7 @@ pub(crate) fn taken<T: Held + Element>(
 ) -> PyResult<Image> {
     let array: Bound<'_, PyArrayDyn<T>> = array.extract()?;
     let shape = shape_of(array.shape(), channels)?;
-    if !copy
-        && shape.channels == 1
-        && let Some(pixels) = lent(&array)
-    {
+    if !copy && let Some(pixels) = lent(&array) {
         return finished(py, session, move || Typed::<T>::from_external(&session.open, shape, pixels));
     }
     let array: PyReadonlyArrayDyn<'_, T> = array.try_readonly()?;
@@ -58,7 +55,6 @@ pub(crate) fn taken_mask(
     let view = bytes.as_array();
     let truths = beside(py, view.len(), || view.as_slice().is_some_and(are_truths));
     if !copy
-        && shape.channels == 1
         && truths
         && let Some(pixels) = lent(&array)
     {

@@ -95,11 +95,11 @@ impl Image {
         py: Python<'_>,
         session: &Session,
         array: &GpuArray,
-        shape: [usize; 3],
+        shape: [usize; 4],
         copy: bool,
     ) -> PyResult<Image> {
-        let [depth, height, width] = shape;
-        let shape = Shape::volume(depth, height, width, 1);
+        let [depth, height, width, channels] = shape;
+        let shape = Shape::volume(depth, height, width, channels);
         let none = || PyTypeError::new_err("an image is made of contiguous elements of a type of pixels");
         let pixels = array.pixels(py, shape).ok_or_else(none)?;
         let any = detached(py, || pixels.image(&session.open, copy))?;

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use horus::core::host::buffer::HostBuffer;
 use horus::core::host::external::DeviceArray;
-use horus::prelude::{DType, Error, Image as Typed, Result};
+use horus::prelude::{DType, Error, Image as Typed, Result, Shape};
 use horus::types::LoopState as _;
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
@@ -175,7 +175,10 @@ pub(crate) fn on_gpu<T: Held>(
         if !copied {
             return Ok(lent);
         }
-        Typed::<T>::from_device_array(image.session(), image.shape(), &lent, true)?.to_device_array(stream)
+        // Planes of channels are copied as levels.
+        let shape = image.shape();
+        let planes = Shape::volume(shape.planes(), shape.height, shape.width, 1);
+        Typed::<T>::from_device_array(image.session(), planes, &lent, true)?.to_device_array(stream)
     })?;
     let gpu = image.session().gpu().unwrap_or(0);
     Ok(DeviceMemory { array, gpu, dtype: image.dtype(), layout, copied })

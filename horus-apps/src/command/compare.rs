@@ -127,7 +127,7 @@ fn printed(args: &Args, text: String, object: serde_json::Value) -> String {
 
 /// Extents and type, for JSON.
 pub(super) fn extents(shape: Shape, dtype: DType) -> serde_json::Value {
-    let Shape { depth, height, width, channels } = shape;
+    let Shape { depth, height, width, channels, .. } = shape;
     json!({ "width": width, "height": height, "levels": depth, "channels": channels, "type": dtype.name() })
 }
 

@@ -108,7 +108,7 @@ fn made(args: &Args) -> Result<()> {
     let mut tiles = Vec::new();
     for path in &args.pictures {
         let picture = open(&session, path, &options)?.colours();
-        let Shape { depth, height, width, channels } = picture.shape();
+        let Shape { depth, height, width, channels, .. } = picture.shape();
         if depth > 1 || !matches!(channels, 1 | 3) {
             let why = format!("{}: a montage has pictures of one level, grey or of three colours", path.display());
             return Err(Error::Config(why));

@@ -68,7 +68,7 @@ pub(crate) fn routes(
 fn runs(needs: &[Need], size: RowSize, geometry: Geometry, row: impl Fn(&Need) -> isize) -> Vec<Runs> {
     let stride = size.width * size.pixel;
     let of = |need: &Need, c| {
-        let at = geometry.row(c, row(need)) * size.pixel + need.left * size.pixel;
+        let at = geometry.row(c, row(need)) * geometry.dtype.size() + need.left * size.pixel;
         Runs { at, bytes: need.width() * size.pixel, rows: need.rows.len(), stride }
     };
     let some = needs.iter().filter(|n| n.area() > 0);
@@ -85,7 +85,7 @@ pub(crate) fn rows(given: Geometry, wanted: Geometry) -> (Vec<Runs>, Vec<Runs>) 
 /// beyond its edges are taken periodically.
 pub(crate) fn some_rows(given: Geometry, wanted: Geometry, window: Window) -> (Vec<Runs>, Vec<Runs>) {
     let Geometry { shape, dtype, .. } = wanted;
-    let size = RowSize { width: shape.width, pixel: dtype.size(), planes: shape.planes() };
+    let size = RowSize { width: shape.width, pixel: shape.pixel_bytes(dtype), planes: shape.planes() };
     let needs = needs_of(window, shape.height, shape.width);
     (runs(&needs, size, given, |n| n.rows.start), runs(&needs, size, wanted, |n| n.at))
 }

@@ -1,11 +1,12 @@
 //! Images as arrays of ndarray.
 
-use ndarray::{Array, Array3, Array4, ArrayView4, Axis, Dimension, Ix2, Ix3, Ix4, IxDyn};
+use ndarray::{Array, Array3, Array4, Axis, Dimension, Ix2, Ix3, Ix4, IxDyn};
 
-use super::Image;
-use super::read::{elements, everyone};
+use super::{Image, record};
 use crate::dtype::Element;
 use crate::error::{Call, Error, Result};
+use crate::ir::graph::Op;
+use crate::ops::Interleave;
 use crate::shape::Shape;
 
 /// Numbers of axes that [`Image::to_array`] has: `Ix2`, `Ix3`, `Ix4` and `IxDyn` of ndarray.
@@ -125,17 +126,18 @@ impl<T: Element> Image<T> {
     }
 
     fn array4(&self, call: Call) -> Result<Array4<T>> {
-        let Shape { depth, height, width, channels } = self.shape();
-        if channels == 1 {
-            let pixels = self.vec(call)?;
-            let array = Array4::from_shape_vec((depth, height, width, 1), pixels);
-            return Ok(array.expect("a fetched image fills its shape"));
-        }
-        let session = self.session();
-        let pixels = everyone(session.read_back(self.handle(), false, call, |coming| coming.brought(session)))?;
-        let planes = ArrayView4::from_shape((depth, channels, height, width), elements(&pixels));
-        let planes = planes.expect("a fetched image fills its shape");
-        Ok(planes.permuted_axes([0, 2, 3, 1]).as_standard_layout().into_owned())
+        let Shape { depth, height, width, channels, .. } = self.shape();
+        let pixels = match channels {
+            1 => self.vec(call)?,
+            _ => {
+                let interleaved = self.shape().interleaved();
+                let samples: Image<T> =
+                    record(self.session(), Op::from(Interleave), &[self.handle()], interleaved, call.site);
+                samples.vec(call)?
+            }
+        };
+        let array = Array4::from_shape_vec((depth, height, width, channels), pixels);
+        Ok(array.expect("a fetched image fills its shape"))
     }
 
     /// Fails if this is a volume, for which the result of `op` has no place.

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use super::create::in_planes;
 use super::{Image, carry, check_shape};
 use crate::device::Label;
 use crate::dtype::{DType, Element, are_truths};
@@ -13,8 +14,8 @@ use crate::shape::Shape;
 /// Memory of other libraries, or for them.
 impl<T: Element> Image<T> {
     /// An image of external pixels, without a copy on the host: the CPU reads them in place, and a
-    /// GPU uploads them from there. Contiguous planes, row-major; for a mask, bytes 0 and 1. They
-    /// are released when nothing reads them any more.
+    /// GPU uploads them from there. Contiguous, level by level and row by row, the channels of a pixel beside each other; for a
+    /// mask, bytes 0 and 1. They are released when nothing reads them any more.
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, prelude::*};
@@ -52,7 +53,8 @@ impl<T: Element> Image<T> {
         if session.device().is_none() {
             session.settle_device()?;
         }
-        Ok(Image::from_handle(session.source_of_device(shape, T::TAG, pixels, copied, call)?))
+        let samples = session.source_of_device(shape.interleaved(), T::TAG, pixels, copied, call)?;
+        Ok(in_planes(Image::from_handle(samples), shape, call))
     }
 
     /// Evaluates the image and exports its pixels on the session's GPU to another library: work that
@@ -88,10 +90,12 @@ fn external<T: Element>(session: &Session, shape: Shape, pixels: External, call:
         return Err(Error::parameter(call, "truth values are bytes 0 and 1"));
     }
     let (start, label) = (Instant::now(), Label::new());
-    let planes: Vec<&[u8]> = bytes.chunks(shape.area() * size_of::<T>()).collect();
+    let samples = shape.interleaved();
+    let planes: Vec<&[u8]> = bytes.chunks(samples.height * samples.line() * size_of::<T>()).collect();
     let taken = session.taken(&planes, shape.height, label).map_err(|source| session.at_host(call, source))?;
-    if !taken.is_empty() {
-        return Ok(Image::from_handle(session.source_on_device(shape, T::TAG, taken, (start, label, call.site))));
-    }
-    Ok(Image::from_handle(session.source(shape, T::TAG, session.external(pixels), call.site)))
+    let source = match taken.is_empty() {
+        false => session.source_on_device(samples, T::TAG, taken, (start, label, call.site)),
+        true => session.source(samples, T::TAG, session.external(pixels), call.site),
+    };
+    Ok(in_planes(Image::from_handle(source), shape, call))
 }

@@ -350,5 +350,6 @@ pub(crate) fn is_addressable(shape: Shape, dtype: DType) -> bool {
         .filter(|n| *n <= MOST_BYTES);
     // A launch has a row of blocks for each plane.
     const MOST_PLANES: usize = 65_535;
-    bytes.is_some() && shape.planes() <= MOST_PLANES && shape.height.max(shape.width) <= LONGEST
+    // Rows may be interleaved.
+    bytes.is_some() && shape.planes() <= MOST_PLANES && shape.height.max(shape.interleaved().line()) <= LONGEST
 }

@@ -161,14 +161,14 @@ impl<T: Element> Pixels<T> {
 
     /// The pixels as an array of shape `(depth, height, width, channels)`.
     pub fn view4(&self) -> ArrayView4<'_, T> {
-        let Shape { depth, height, width, channels } = self.shape;
+        let Shape { depth, height, width, channels, .. } = self.shape;
         let planes = ArrayView4::from_shape((depth, channels, height, width), &self[..]);
         planes.expect("pixels fill their shape").permuted_axes([0, 2, 3, 1])
     }
 
     /// The pixels as a mutable array of shape `(depth, height, width, channels)`.
     pub fn view4_mut(&mut self) -> ArrayViewMut4<'_, T> {
-        let Shape { depth, height, width, channels } = self.shape;
+        let Shape { depth, height, width, channels, .. } = self.shape;
         let planes = ArrayViewMut4::from_shape((depth, channels, height, width), self);
         planes.expect("pixels fill their shape").permuted_axes([0, 2, 3, 1])
     }

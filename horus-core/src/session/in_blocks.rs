@@ -223,9 +223,9 @@ impl Session {
             let differ = old.bytes().iter().zip(new.bytes()).position(|(a, b)| a != b);
             if let (Some(at), NONE, true) = (differ, first, map.divides(shape)) {
                 let at = at / dtype.size();
-                let (row, rows) = (at / shape.width, window.len());
+                let (row, rows) = (at / shape.line(), window.len());
                 let row = row / rows * shape.height + row % rows + window.start.unsigned_abs();
-                first = (pixels + row * shape.width + at % shape.width) as u64;
+                first = (pixels + row * shape.line() + at % shape.line()) as u64;
             }
             pixels += shape.len();
         }
@@ -392,7 +392,7 @@ impl<'a> Steps<'a> {
         let (first, rest): (Vec<usize>, Vec<usize>) = (0..self.locals.len()).partition(is_first);
         let bytes = |n: usize, rect: Rect| {
             let Input { shape, dtype, .. } = self.inputs[n % self.inputs.len()];
-            Some(rect.area() * shape.planes() * dtype.size())
+            Some(rect.area() * shape.planes() * shape.pixel_bytes(dtype))
         };
         // Relaxed, messages are awaited `age` exchanges later, so the last ones are not sent.
         let (every, age) = self.map.age().map_or((1, 0), |age| (self.map.steps(), age));
@@ -611,7 +611,7 @@ impl<'a> Steps<'a> {
         let (computed, needed) = (self.computed(), self.needed(|input| input.slot));
         let bytes = |(h, rect): (usize, Rect)| {
             let (shape, dtype) = self.kinds[h % self.kinds.len()];
-            rect.area() * shape.planes() * dtype.size()
+            rect.area() * shape.planes() * shape.pixel_bytes(dtype)
         };
         let messages =
             (0..self.session.ranks()).flat_map(|rank| Routes::of(rank, &computed, &needed).sent.into_values());

@@ -79,10 +79,10 @@ impl RegionSource for Lent {
         to: &mut [u8],
         workers: &Workers,
     ) -> Result<(), String> {
-        let level = self.shape.area() * self.shape.channels * self.dtype.size();
+        let level = self.shape.area() * self.shape.channels * self.shape.pixel_bytes(self.dtype);
         let of = Shape { depth: levels.len(), ..self.shape };
         let Region { top, left, height, width } = region;
-        let pieces = pieces(of, Rect::at(top, left, height, width), self.dtype.size());
+        let pieces = pieces(of, Rect::at(top, left, height, width), self.shape.pixel_bytes(self.dtype));
         workers.copy_pieces(&self.pixels.bytes()[level * levels.start..level * levels.end], to, &pieces);
         Ok(())
     }
@@ -185,7 +185,7 @@ impl Part {
             Some(strips) => {
                 let new = strips.missing(name, later, region);
                 if !new.is_empty() {
-                    let bytes = new.area() * later.shape.planes() * later.dtype.size();
+                    let bytes = new.area() * later.shape.planes() * later.shape.pixel_bytes(later.dtype);
                     let mut strip = session.room_ahead(bytes).map_err(|e| unread(e.to_string()))?;
                     fill(new, &mut strip).map_err(unread)?;
                     strips.0.entry(name).or_default().push((new, strip));
@@ -222,7 +222,7 @@ impl Strips {
     fn serve(session: &Session, later: &Later, region: Rect) -> bool {
         let (Shape { height, width, .. }, rows) = (later.shape, later.chunk.0);
         let covering = Strips::covering(later, region);
-        let bytes = covering.area().saturating_mul(later.shape.planes() * later.dtype.size());
+        let bytes = covering.area().saturating_mul(later.shape.planes() * later.shape.pixel_bytes(later.dtype));
         rows > 1
             && rows < height
             && region.columns.len() == width
@@ -259,7 +259,7 @@ impl Strips {
 
     /// Copies a region from the strips that hold it.
     fn copy(&self, session: &Session, name: ValueId, later: &Later, region: Rect, to: &mut HostBuffer) {
-        let row = later.shape.width * later.dtype.size();
+        let row = later.shape.line() * later.dtype.size();
         for (strip, pixels) in self.0.get(&name).into_iter().flatten() {
             let [start, end] = [strip.rows.start.max(region.rows.start), strip.rows.end.min(region.rows.end)];
             if start >= end {

@@ -105,7 +105,7 @@ impl Session {
                         join_rows(*how, (result, node.shape), (part, shape), (first, node.dtype));
                     }
                     (_, (Some(first), shape)) => {
-                        let (of, rows) = ((node.shape, node.dtype.size()), rows_from(first, shape));
+                        let (of, rows) = ((node.shape, node.shape.pixel_bytes(node.dtype)), rows_from(first, shape));
                         self.put_levels(result.bytes_mut(), of, 0..node.shape.depth, rows, part.bytes());
                     }
                     (_, (None, _)) => add(result, part),

@@ -23,7 +23,7 @@ pub(super) struct Part {
 
 impl Part {
     pub(super) fn new(device: &dyn Device, rect: Rect, (shape, dtype): (Shape, DType)) -> Result<Part, DeviceError> {
-        let extent = Extent { rect, planes: shape.planes(), element: dtype.size() };
+        let extent = Extent { rect, planes: shape.planes(), element: shape.pixel_bytes(dtype) };
         Ok(Part { memory: device.allocate(extent.bytes_of(rect))?, extent })
     }
 
@@ -57,7 +57,11 @@ impl Part {
 
     fn extent(image: &Stored) -> Extent {
         let Geometry { shape, dtype, window } = image.geometry;
-        Extent { rect: Rect { rows: window, ..Rect::whole(shape) }, planes: shape.planes(), element: dtype.size() }
+        Extent {
+            rect: Rect { rows: window, ..Rect::whole(shape) },
+            planes: shape.planes(),
+            element: shape.pixel_bytes(dtype),
+        }
     }
 
     /// An image of these pixels.

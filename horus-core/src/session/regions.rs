@@ -98,7 +98,7 @@ pub(super) fn bytes<O>(graph: &Graph<O>, n: NodeId) -> usize {
     node.shape.len().saturating_mul(node.dtype.size())
 }
 
-/// Copies of a region of an image of shape `of`, with elements of `element` bytes, to memory of its
+/// Copies of a region of an image of shape `of`, with pixels of `element` bytes, to memory of its
 /// size: plane by plane, rows without gaps.
 pub(super) fn pieces(of: Shape, region: Rect, element: usize) -> Vec<Piece> {
     let [top, left] = region.corner().map(isize::unsigned_abs);
@@ -125,7 +125,7 @@ struct Counting<'a> {
 impl Supply for Counting<'_> {
     fn source(&mut self, value: ValueId, region: Rect) -> Option<ValueId> {
         let Later { shape, dtype, chunk, .. } = self.state.images.later.get(&value)?;
-        let planes = shape.planes() * dtype.size();
+        let planes = shape.planes() * shape.pixel_bytes(*dtype);
         let whole = |w: Window, chunk: usize, n: usize| {
             let (start, end) = (w.start.unsigned_abs(), w.end.unsigned_abs());
             end.next_multiple_of(chunk.max(1)).min(n) - start / chunk.max(1) * chunk.max(1)
@@ -604,7 +604,7 @@ impl Session {
         let decoder = |later: &Later| {
             let Later { shape, dtype, chunk, .. } = later;
             let chunks = shape.height.div_ceil(chunk.0.max(1)) * shape.width.div_ceil(chunk.1.max(1));
-            let one = chunk.0.saturating_mul(chunk.1).saturating_mul(shape.channels * dtype.size());
+            let one = chunk.0.saturating_mul(chunk.1).saturating_mul(shape.channels * shape.pixel_bytes(*dtype));
             one.saturating_mul(chunks.min(self.workers().threads()))
         };
         let decoders = unread(state, graph).map(|(_, later)| decoder(later)).max().unwrap_or(0);

@@ -61,7 +61,7 @@ struct Taken {
     number: usize,
     nodes: Vec<NodeId>,
     delivered: HashMap<NodeId, Delivered>,
-    /// Shape and bytes of an element of each.
+    /// Shape and bytes of a pixel of each.
     extents: Vec<(Shape, usize)>,
     cuts: Vec<(Rect, Rect)>,
 }
@@ -189,7 +189,8 @@ impl Session {
     ) -> Result<Taken, Unevaluated> {
         let Job { graph, parts, cuts } = job;
         let own: Vec<_> = parts.iter().map(|p| p.value).collect();
-        let extents = graph.roots.iter().map(|n| graph.node(*n)).map(|n| (n.shape, n.dtype.size())).collect();
+        let extents =
+            graph.roots.iter().map(|n| graph.node(*n)).map(|n| (n.shape, n.shape.pixel_bytes(n.dtype))).collect();
         // The host of one lane is that of all.
         let want = if engine.lanes() > 1 { Want::Handed } else { want };
         let wants = vec![want; graph.roots.len()];

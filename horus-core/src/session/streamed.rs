@@ -17,7 +17,7 @@ use crate::dtype::DType;
 use crate::error::{Call, DeviceError, Error, Result};
 use crate::host::Piece;
 use crate::host::buffer::HostBuffer;
-use crate::ir::graph::{Graph, NodeId, Op, ValueId};
+use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::plan::Want;
 use crate::plan::state::Placement;
 use crate::record::{Extract, RecordId};
@@ -262,7 +262,7 @@ impl Session {
             Some(Held::File(file)) => file.put(levels, region.inside(), pixels),
             Some(Held::Memory(to)) => {
                 let (shape, dtype) = kinds[of];
-                self.put_levels(to.bytes_mut(), (shape, dtype.size()), levels, region, pixels);
+                self.put_levels(to.bytes_mut(), (shape, shape.pixel_bytes(dtype)), levels, region, pixels);
                 Ok(())
             }
             None => {
@@ -290,7 +290,7 @@ impl Session {
         Ok((places.into_iter().zip(&kinds).map(&mut named).collect(), numbers))
     }
 
-    /// Copies a region of some levels to its place in an image, of elements of so many bytes, by all workers.
+    /// Copies a region of some levels to its place in an image, of pixels of so many bytes, by all workers.
     pub(super) fn put_levels(
         &self,
         to: &mut [u8],
@@ -337,8 +337,8 @@ impl Session {
         let mut division = divided(state)?;
         // On rank 0, chunks of small results wait until they are complete.
         let waits = |(root, grain): (&NodeId, &Grain)| {
-            let Shape { width, .. } = first.node(*root).shape;
-            grain.chunk.0.saturating_mul(width * first.node(*root).shape.planes() * first.node(*root).dtype.size())
+            let Node { shape, dtype, .. } = first.node(*root);
+            grain.chunk.0.saturating_mul(shape.line() * shape.planes() * dtype.size())
         };
         let waiting = first.roots.iter().zip(grains).skip(1).map(waits).sum();
         let waits = division.count() > 1 && self.rank() == 0;

@@ -8,7 +8,8 @@ use horus_core::error::Error;
 use horus_core::host::external::{DeviceArray, External};
 use horus_core::image::Image;
 use horus_core::session::Session;
-use horus_core::shape::Shape;
+use horus_core::shape::{Axis, Shape};
+use ndarray::{ArrayView4, Ix4, s};
 
 use super::{DEVICES, cpu, simulated};
 
@@ -59,6 +60,24 @@ fn memory_of_somebody_else_is_read_in_place_kept_and_never_written() {
                 }
             });
         }
+    }
+}
+
+#[test]
+fn channels_lie_beside_each_other_in_memory_of_somebody_else() {
+    for device in DEVICES {
+        let session = Session::on(device()).build().unwrap();
+        let shape = Shape::volume(2, 5, 4, 3);
+        let values: Vec<f32> = (0..shape.len()).map(|i| i as f32).collect();
+        let array = ArrayView4::from_shape((2, 5, 4, 3), &values).unwrap();
+        let image = Image::<f32>::from_external(&session, shape, External::of(values.clone()));
+        assert_eq!(image.to_array::<Ix4>().unwrap(), array);
+        assert_eq!((&image * 2.0).to_array::<Ix4>().unwrap(), &array * 2.0);
+        assert_eq!(image.pixel((1, 4, 3, 2)).unwrap(), array[[1, 4, 3, 2]]);
+        let turned = image.flip(Axis::Columns).to_array::<Ix4>().unwrap();
+        assert_eq!(turned, array.slice(s![.., .., ..;-1, ..]));
+        let same = Image::from_volume_array(&session, array);
+        assert_eq!(same.to_vec().unwrap(), image.to_vec().unwrap());
     }
 }
 

@@ -25,8 +25,8 @@ use horus_core::ops::sampling::Sampling;
 use horus_core::ops::tiles::{Grid, TileReduce};
 use horus_core::ops::windowed::{BoxMean, Ranked, Windowed};
 use horus_core::ops::{
-    Components, Fourier, Histogram, MatrixProduct, Merge, Remap, Resize, Running, RunningDepth, Sliding, Tiled,
-    Transpose, Whole,
+    Components, Deinterleave, Fourier, Histogram, Interleave, MatrixProduct, Merge, Remap, Resize, Running,
+    RunningDepth, Sliding, Tiled, Transpose, Whole,
 };
 use horus_core::shape::{Border, Shape, Window};
 
@@ -156,6 +156,8 @@ fn cases() -> Vec<Case> {
         Case::new(one(LeafOp::LoadPlane(0, PlaneMap::one(1))), &[image], plane),
         Case::new(Kernel::from(Merge), &[plane; 2], image),
         Case::new(Kernel::from(Transpose), &[image], (Shape::new(9, 8, 2), F32)),
+        Case::new(Kernel::from(Deinterleave), &[(shape.interleaved(), F32)], image),
+        Case::new(Kernel::from(Interleave), &[image], (shape.interleaved(), F32)),
         Case::new(Kernel::from(MatrixProduct), &[image, (Shape::new(9, 5, 2), F32)], (Shape::new(8, 5, 2), F32)),
         Case::new(
             Kernel::from(Sliding { how: mean(Reach { up: 1, down: 2, left: 9, right: 0 }), border: Border::Wrap }),

@@ -64,7 +64,7 @@ fn double(v: f64) -> String {
 }
 
 fn shape(of: Shape) -> String {
-    let Shape { depth, height, width, channels } = of;
+    let Shape { depth, height, width, channels, .. } = of;
     match depth {
         1 => format!("Shape::new({height}, {width}, {channels})"),
         _ => format!("Shape::volume({depth}, {height}, {width}, {channels})"),
@@ -158,6 +158,8 @@ fn whole_image(of: &Whole) -> String {
     match of {
         Whole::Merge(unit) => format!("{unit:?}"),
         Whole::Transpose(unit) => format!("{unit:?}"),
+        Whole::Deinterleave(unit) => format!("{unit:?}"),
+        Whole::Interleave(unit) => format!("{unit:?}"),
         Whole::MatrixProduct(unit) => format!("{unit:?}"),
         Whole::Lookup(unit) => format!("{unit:?}"),
         Whole::Running(unit) => format!("{unit:?}"),

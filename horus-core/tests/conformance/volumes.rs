@@ -7,7 +7,7 @@ use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;
 use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reduce::RowReduce;
-use horus_core::ops::{Merge, RunningDepth};
+use horus_core::ops::{Deinterleave, Interleave, Merge, RunningDepth};
 use horus_core::shape::{Axis, Border, Shape};
 use horus_testing::cases::covering;
 
@@ -71,6 +71,33 @@ fn channels_slices_and_stacks() {
             roots.push(p.op(Op::from(RunningDepth), &[a], shape, DType::F64));
             conforms(&p.wanted(&roots), &Place::some(), &format!("stacks {dtype} {shape}"));
         }
+    }
+}
+
+#[test]
+fn samples_in_both_orders() {
+    for [dtype, shape, channels] in covering([DType::ALL.len(), VOLUMES.len(), 5]) {
+        let (dtype, channels) = (DType::ALL[dtype], channels + 1);
+        let shape = Shape { channels, ..VOLUMES[shape] };
+        let mut p = Program::default();
+        let (samples, planes) = (p.source(image(shape.interleaved(), dtype, 7)), p.source(image(shape, dtype, 8)));
+        let split = p.op(Op::from(Deinterleave), &[samples], shape, dtype);
+        let join = p.op(Op::from(Interleave), &[planes], shape.interleaved(), dtype);
+        // Read by other operations, and computed before.
+        let sum = p.pixel(PixelOp::Add, &[split, planes]);
+        let turned = p.like(Op::Flip(Flip::Both), sum);
+        let back = p.op(Op::from(Interleave), &[turned], shape.interleaved(), dtype);
+        let rows = p.like(Op::Flip(Flip::Vertical), join);
+        let both = p.pixel(PixelOp::Max, &[back, rows]);
+        // Computed on interleaved pixels from end to end.
+        let other = p.source(image(shape.interleaved(), dtype, 9));
+        let other = p.op(Op::from(Deinterleave), &[other], shape, dtype);
+        let scaled = p.pixel_const(PixelOp::Mul, other, &[3.0]);
+        let split_again = p.op(Op::from(Deinterleave), &[samples], shape, dtype);
+        let larger = p.pixel(PixelOp::Max, &[scaled, split_again]);
+        let wide = p.convert(larger, DType::F64);
+        let end = p.op(Op::from(Interleave), &[wide], shape.interleaved(), DType::F64);
+        conforms(&p.wanted(&[split, join, both, end]), &Place::some(), &format!("orders {dtype} {shape}"));
     }
 }
 

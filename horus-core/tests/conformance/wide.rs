@@ -19,7 +19,8 @@ use horus_core::ops::resize::{Lines, Resampling};
 use horus_core::ops::tiles::{Grid, TileReduce};
 use horus_core::ops::windowed::{BoxMean, Ranked, Windowed};
 use horus_core::ops::{
-    Components, Histogram, Lookup, MatrixProduct, Merge, Resize, Running, Sliding, Tiled, Transpose,
+    Components, Deinterleave, Histogram, Interleave, Lookup, MatrixProduct, Merge, Resize, Running, Sliding, Tiled,
+    Transpose,
 };
 use horus_core::plan::partition::Partition;
 use horus_core::shape::{Axis, Border, Shape};
@@ -297,7 +298,13 @@ impl Builder {
         let plane = Shape { channels: 1, ..shape };
         let first = Op::Planes(PlaneMap::one(d.below(shape.channels)));
         let one = if shape.channels == 1 { a } else { self.p.op(first.clone(), &[a], plane, dtype) };
-        let kind = d.below(5);
+        let kind = d.below(6);
+        if kind == 5 {
+            let samples = self.p.op(Op::from(Interleave), &[a], shape.interleaved(), dtype);
+            let other = self.p.pixel_const(PixelOp::Mul, samples, &[3.0]);
+            let filtered = self.p.op(Op::from(Deinterleave), &[other], shape, dtype);
+            return self.p.pixel(PixelOp::Max, &[filtered, a]);
+        }
         if kind == 4 {
             let levels = Shape { depth: shape.channels, channels: 1, ..shape }; // its planes as levels
             let map = PlaneMap::levels(levels, 1, d.below(4) as i32 - 1, d.below(7) as i32 - 3, d.border());

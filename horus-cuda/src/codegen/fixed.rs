@@ -118,6 +118,32 @@ pub(super) fn running_depth(shapes: &Shapes<'_>) -> Result<Generated, DeviceErro
     Ok(program(&[PRELUDE, LAYOUT], &body, p, grid, THREADS, 0))
 }
 
+pub(super) fn deinterleave(shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
+    reordered("hs_deinterleave", shapes.output.shape.channels, shapes)
+}
+
+pub(super) fn interleave(shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
+    reordered("hs_interleave", shapes.output.shape.samples, shapes)
+}
+
+/// Samples of so many channels in the other order: each thread takes one pixel.
+fn reordered(template: &str, channels: usize, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
+    let (input, out) = (shapes.inputs[0], shapes.output);
+    let count = shapes.rows.len() * out.shape.width;
+    let t = out.dtype.name();
+    let mut p = KernelParams::default();
+    let offset = |g: &Geometry| g.row(0, shapes.rows.start) * g.dtype.size();
+    p.pointer(t, "out", Pointer::Output { offset: offset(&out) });
+    p.pointer(&format!("const {t}"), "in", Pointer::Input { index: 0, offset: offset(&input) });
+    p.long("in_plane", input.plane() as i64);
+    p.long("out_plane", out.plane() as i64);
+    p.long("count", count as i64);
+    let args = args!["p.in", "p.in_plane", "p.out", "p.out_plane", "p.count"];
+    let body = [Call::new(template, template![THREADS, channels], args).into()];
+    let grid = [blocks(count.div_ceil(THREADS), "pixels")?, blocks(out.shape.depth, "levels")?];
+    Ok(program(&[PRELUDE, LAYOUT], &body, p, grid, THREADS, 0))
+}
+
 pub(super) fn transpose(shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
     /// Rows and columns of the square that a block transposes, and rows of it that its threads take
     /// at once.

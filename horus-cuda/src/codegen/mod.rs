@@ -216,6 +216,12 @@ fn generate_with(
     limits: Limits,
     repeats: Repeats,
 ) -> Result<Generated, DeviceError> {
+    // To all other kernels, samples are pixels.
+    if shapes.output.shape.samples > 1 && !matches!(kernel, Kernel::Whole(_)) {
+        let inputs: Vec<Geometry> = shapes.inputs.iter().map(|input| input.flat()).collect();
+        let flat = Shapes { inputs: &inputs, output: shapes.output.flat(), ..*shapes };
+        return generate_with(kernel, &flat, tuning, limits, repeats);
+    }
     check_extents(shapes)?;
     match kernel {
         Kernel::Map(m) if pointwise::serves(m) => pointwise::generate(m, shapes, tuning),
@@ -234,6 +240,8 @@ fn unsupported(shapes: &Shapes<'_>, kernel: String) -> DeviceError {
 fn generate_whole(operation: &Whole, shapes: &Shapes<'_>, limits: Limits) -> Result<Generated, DeviceError> {
     match operation {
         Whole::Transpose(_) => fixed::transpose(shapes),
+        Whole::Deinterleave(_) => fixed::deinterleave(shapes),
+        Whole::Interleave(_) => fixed::interleave(shapes),
         Whole::MatrixProduct(_) => product::product(shapes),
         Whole::Lookup(_) => fixed::lookup(shapes),
         Whole::Remap(Remap { sampling: how, border, outside }) => components::remap(*how, *border, *outside, shapes),

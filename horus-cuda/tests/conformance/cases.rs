@@ -19,7 +19,9 @@ use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reduce::{Fold, RowReduce};
 use horus_core::ops::tiles::{Grid, TileReduce};
 use horus_core::ops::windowed::{BoxMean, Ranked, Windowed, summed};
-use horus_core::ops::{Histogram, ImageOperation as _, Lookup, Running, Sliding, Tiled, Transpose, Whole};
+use horus_core::ops::{
+    Deinterleave, Histogram, ImageOperation as _, Interleave, Lookup, Running, Sliding, Tiled, Transpose, Whole,
+};
 use horus_core::shape::{Axis, Border, Shape, Window};
 
 use horus_cuda::workloads::{
@@ -851,6 +853,12 @@ fn others() -> Vec<Case> {
             add(name, kernel, SMALL, SMALL, out);
         }
         add("transpose".into(), Kernel::from(Transpose), SMALL, Shape::new(61, 37, 2), dtype);
+        for channels in [1, 2, 3, 4, 7] {
+            let planes = Shape { channels, depth: 2, ..SMALL };
+            let samples = planes.interleaved();
+            add(format!("deinterleave {channels}"), Kernel::from(Deinterleave), samples, planes, dtype);
+            add(format!("interleave {channels}"), Kernel::from(Interleave), planes, samples, dtype);
+        }
         let indices = [(DType::U8, 1 << 8), (DType::U16, 1 << 16), (DType::I8, 1 << 8), (DType::I16, 1 << 16)];
         for (of, entries) in indices.into_iter().filter(|(of, _)| !few(*of) || matches!(dtype, DType::U8 | DType::I16))
         {

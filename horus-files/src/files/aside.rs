@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn what_is_put_part_by_part_is_read_in_any_parts() {
-        let shape = Shape { depth: 3, height: 5, width: 7, channels: 2 };
+        let shape = Shape::volume(3, 5, 7, 2);
         let value = |z: usize, c: usize, y: usize, x: usize| (((z * 2 + c) * 5 + y) * 7 + x) as u8;
         let part = |levels: Range<usize>, at: Region| -> Vec<u8> {
             let planes = levels.flat_map(|z| [(z, 0), (z, 1)]);

@@ -168,7 +168,7 @@ impl Format {
         };
         let others: Vec<&str> = Format::ALL.iter().filter(|f| f.can(stored, shape)).map(|f| f.holds().0).collect();
         let others = format!("save as {}", others.join(", "));
-        let Shape { depth, height, width, channels } = shape;
+        let Shape { depth, height, width, channels, .. } = shape;
         // Every format but npy has a depth that holds it.
         if types.contains(&stored) {
             let levels = if depth == 1 { String::new() } else { format!("{depth} levels of ") };

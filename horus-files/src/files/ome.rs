@@ -195,7 +195,7 @@ pub(super) fn description(
     pixel: Option<PixelSize>,
     names: Option<&[String]>,
 ) -> String {
-    let Shape { depth, height, width, channels } = shape;
+    let Shape { depth, height, width, channels, .. } = shape;
     let kind = match dtype.stored().name().split_at(1) {
         ("u", bits) => format!("uint{bits}"),
         ("i", bits) => format!("int{bits}"),

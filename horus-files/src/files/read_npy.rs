@@ -90,7 +90,7 @@ pub(super) fn raster(source: &Source<'_>, options: &OpenOptions) -> Result<(Rast
 /// Transposes pictures stored by columns.
 fn transposed(columns: &Picture, shape: Shape, means: Means<'_>) -> Result<Picture, String> {
     fn turn<const N: usize>(from: &[u8], to: &mut [u8], shape: Shape) {
-        let Shape { depth, height, width, channels } = shape;
+        let Shape { depth, height, width, channels, .. } = shape;
         let from = from.as_chunks::<N>().0;
         for (plane, to) in to.as_chunks_mut::<N>().0.chunks_mut(shape.area()).enumerate() {
             let (z, c) = (plane / channels, plane % channels);

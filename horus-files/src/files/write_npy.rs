@@ -34,7 +34,7 @@ pub(super) fn header(dtype: DType, shape: Shape) -> Vec<u8> {
         _ => '>',
     };
     let descr = format!("{order}{}", dtype.numpy());
-    let Shape { depth, height, width, channels } = shape;
+    let Shape { depth, height, width, channels, .. } = shape;
     let axes = [(depth != 1, depth), (true, height), (true, width), (channels != 1, channels)];
     let axes: Vec<String> = axes.iter().filter(|(there, _)| *there).map(|(_, n)| n.to_string()).collect();
     let shape = format!("({})", axes.join(", "));

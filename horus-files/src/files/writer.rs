@@ -352,7 +352,7 @@ impl Rows {
         pixels: &[u8],
         workers: &Workers,
     ) -> std::result::Result<(), String> {
-        let Shape { depth, height, width, channels } = self.shape;
+        let Shape { depth, height, width, channels, .. } = self.shape;
         let pixel = channels * self.size;
         let together = if region.width == width { (Rows::AT_ONCE / (width * pixel)).max(1) } else { 1 };
         let parts = |z| (0..region.height).step_by(together).map(move |y| (z, y));

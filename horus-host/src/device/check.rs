@@ -144,16 +144,19 @@ fn near(window: Window) -> Result<(), ()> {
 /// Fails unless a buffer of `bytes` bytes can hold its geometry.
 fn holds(bytes: usize, geometry: &Geometry) -> Result<(), String> {
     let Geometry { shape, dtype, window } = *geometry;
-    let extents = [shape.depth, shape.height, shape.width, shape.channels];
+    let extents = [shape.depth, shape.height, shape.width, shape.channels, shape.samples];
     // Checks the whole image as well as the part: both sizes are computed later.
     let size = |rows: usize| {
-        let planes = [shape.width.max(1), shape.depth.max(1), shape.channels.max(1), dtype.size()];
-        planes.iter().try_fold(rows, |n, m| n.checked_mul(*m)).filter(|n| isize::try_from(*n).is_ok())
+        let rest = [shape.width, shape.samples, shape.depth, shape.channels].map(|n| n.max(1));
+        rest.iter()
+            .chain(&[dtype.size()])
+            .try_fold(rows, |n, m| n.checked_mul(*m))
+            .filter(|n| isize::try_from(*n).is_ok())
     };
     if extents.iter().any(|n| *n > FAR) || near(window).is_err() || size(shape.height.max(1)).is_none() {
         return Err(format!("invalid image: {shape} {dtype} with rows {window}"));
     }
-    let empty = shape.width == 0 || shape.depth == 0 || shape.channels == 0;
+    let empty = Shape { height: 1, ..shape }.is_empty();
     match size(window.len()) {
         Some(n) if (n <= bytes || empty) && bytes.is_multiple_of(dtype.size()) => Ok(()),
         _ => Err(format!("rows {window} of {shape} {dtype} do not fit into {bytes} bytes")),

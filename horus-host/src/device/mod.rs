@@ -111,7 +111,13 @@ impl Geometry {
     /// Elements of one plane of the buffer.
     #[inline]
     pub fn plane(&self) -> usize {
-        self.window.len() * self.shape.width
+        self.window.len() * self.shape.line()
+    }
+
+    /// The geometry of the same elements as pixels of one sample.
+    #[must_use]
+    pub const fn flat(self) -> Geometry {
+        Geometry { shape: self.shape.flat(), ..self }
     }
 
     /// Size of the buffer in bytes.
@@ -123,7 +129,7 @@ impl Geometry {
     #[inline]
     pub fn row(&self, c: usize, y: isize) -> usize {
         debug_assert!(self.window.contains(y), "row {y} is not in {}", self.window);
-        c * self.plane() + (y - self.window.start).cast_unsigned() * self.shape.width
+        c * self.plane() + (y - self.window.start).cast_unsigned() * self.shape.line()
     }
 
     /// Byte range of rows `rows` (which must be held) of plane `c`.
@@ -132,7 +138,7 @@ impl Geometry {
             return 0..0;
         }
         let at = self.row(c, rows.start) * self.dtype.size();
-        at..at + rows.len() * self.shape.width * self.dtype.size()
+        at..at + rows.len() * self.shape.line() * self.dtype.size()
     }
 }
 

@@ -15,6 +15,7 @@ pub mod fourier;
 pub(crate) mod gaussian;
 pub mod geometric;
 pub mod histogram;
+pub mod interleave;
 pub mod labels;
 pub mod lookup;
 pub mod neighbourhood;
@@ -37,6 +38,7 @@ pub use components::Components;
 pub use distance::{NearestPixel, NearestRow};
 pub use fourier::Fourier;
 pub use histogram::Histogram;
+pub use interleave::{Deinterleave, Interleave};
 pub use labels::LabelReduce;
 pub use lookup::Lookup;
 pub use operation::ImageOperation;
@@ -81,6 +83,10 @@ macro_rules! whole {
 whole! {
     /// The inputs concatenated along the channels or the depth.
     Merge(Merge),
+    /// A plane for each sample of interleaved pixels.
+    Deinterleave(Deinterleave),
+    /// Pixels that have the samples of all channels.
+    Interleave(Interleave),
     /// Rows and columns exchanged, per plane.
     Transpose(Transpose),
     /// The matrix product of two images.

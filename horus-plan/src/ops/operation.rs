@@ -109,7 +109,7 @@ pub struct Effort {
 impl Effort {
     /// `rows` rows of an image of shape `of`.
     pub const fn of_rows(family: Family, of: Shape, rows: usize, steps: f64) -> Effort {
-        Effort { family, pixels: rows * of.width * of.planes(), steps, reach: 0 }
+        Effort { family, pixels: rows * of.line() * of.planes(), steps, reach: 0 }
     }
 }
 

@@ -183,7 +183,7 @@ impl StepChain<'_> {
         let strip = height.div_ceil(aim.ranks.max(1));
         let above = (height - strip) / 2;
         let rows = Window::new(above.cast_signed(), (above + strip).cast_signed());
-        let row = node.shape.width * node.shape.planes() * node.dtype.size();
+        let row = node.shape.line() * node.shape.planes() * node.dtype.size();
         let link = aim.machine.link(aim.direct);
         let launch = |steps: usize| -> Option<f64> {
             let kernel = match repeat(self.body, self.state, steps) {

@@ -24,6 +24,7 @@ pub mod blocks;
 pub mod check;
 pub mod cse;
 pub mod fuse;
+pub mod interleaved;
 pub mod lower;
 pub mod prologue;
 pub mod reductions;
@@ -99,6 +100,7 @@ pub const PASSES: &[Pass] = &[
     Pass { name: "reductions together", fusing: true, run: Run::Recorded(together::reduce) },
     Pass { name: "transforms together", fusing: true, run: Run::Recorded(transforms::share) },
     Pass { name: "dead code", fusing: false, run: Run::Recorded(Graph::without_dead) },
+    Pass { name: "pixels stay interleaved", fusing: true, run: Run::Recorded(interleaved::keep) },
     Pass { name: "lower", fusing: false, run: Run::Lower(lower::lower) },
     Pass { name: "copies", fusing: true, run: Run::Kernels(cse::without_copies) },
     Pass { name: "samples of narrow integers", fusing: true, run: Run::Kernels(cse::without_widening) },

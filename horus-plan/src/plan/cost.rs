@@ -110,7 +110,7 @@ impl Draft<'_> {
         }
         if let Action::Exchange { node, halo, .. } = sent {
             let n = self.graph.node(node);
-            return 2 * (halo.up + halo.down) * n.shape.width * n.shape.planes() * n.dtype.size();
+            return 2 * (halo.up + halo.down) * n.shape.line() * n.shape.planes() * n.dtype.size();
         }
         let traffic = self.traffic(sent, self.state(source).placement == Placement::Root);
         let packs = matches!(sent, Action::Fetch { .. }) || self.graph.node(source).shape.planes() > 1;

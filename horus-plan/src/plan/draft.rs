@@ -165,7 +165,7 @@ impl<'a> Draft<'a> {
             let computed = super::movement::rows_of(self.graph, partition, temp.consumer, rank, rows);
             consumer.op.footprint(temp.input, computed, consumer.shape, shape).len()
         });
-        held.max().unwrap_or_default() * shape.width * shape.planes() * self.graph.node(node).dtype.size()
+        held.max().unwrap_or_default() * shape.line() * shape.planes() * self.graph.node(node).dtype.size()
     }
 
     /// The rows beyond its strip that a launch reads of an input, on the rank that reads most.

@@ -62,14 +62,14 @@ impl<'a> Follower<'a> {
     /// Bytes of rank 0's part of an image.
     fn bytes(&self, n: NodeId) -> usize {
         let node = self.plan.graph.node(n);
-        self.rows[n.0] * node.shape.width * node.shape.planes() * node.dtype.size()
+        self.rows[n.0] * node.shape.line() * node.shape.planes() * node.dtype.size()
     }
 
     /// Bytes of a band of `rows` rows of an image.
     fn bytes_of(&self, n: NodeId, band: Band, rows: usize) -> usize {
         let node = self.plan.graph.node(n);
         let rows = band.of(Window::whole(rows)).len();
-        rows * node.shape.width * node.shape.planes() * node.dtype.size()
+        rows * node.shape.line() * node.shape.planes() * node.dtype.size()
     }
 
     /// Bytes of an image on the device.
@@ -172,7 +172,7 @@ impl<'a> Follower<'a> {
                 let (reader, source) = (graph.node(temp.consumer), graph.node(node));
                 let computed = rows.window(&self.plan.setting.partition, 0, reader.shape.height);
                 let read = reader.op.footprint(temp.input, computed, reader.shape, source.shape).len();
-                let row = source.shape.width * source.shape.planes() * source.dtype.size();
+                let row = source.shape.line() * source.shape.planes() * source.dtype.size();
                 self.copies.push((temp.consumer, read * row));
                 self.sent(action, node)
             }

@@ -95,7 +95,7 @@ impl Draft<'_> {
                 strip.unwrap_or(0) + up + down
             }
         };
-        height * node.shape.width * node.shape.planes() * node.dtype.size()
+        height * node.shape.line() * node.shape.planes() * node.dtype.size()
     }
 
     /// Evicts images until `id` fits. The inputs of `reader` stay.
@@ -143,7 +143,7 @@ impl Draft<'_> {
                 (0..self.ranks()).map(|r| partition.strip(r, node.shape.height).len()).min().unwrap_or(0)
             }
         };
-        height * node.shape.width * node.shape.planes() * node.dtype.size()
+        height * node.shape.line() * node.shape.planes() * node.dtype.size()
     }
 
     /// Updates the bytes of `id` for its new placement.

@@ -224,7 +224,7 @@ pub fn over_bus(
         bus.read += (1.0 + again) * kernel.bytes_read(i, rows, graph.node(results[0]).shape, extent) as f64;
     }
     for node in results.iter().filter(|n| mapped(**n)).map(|n| graph.node(*n)) {
-        let written = rows.clipped(node.shape.height).len() * node.shape.width * node.shape.planes();
+        let written = rows.clipped(node.shape.height).len() * node.shape.line() * node.shape.planes();
         bus.written += (written * node.dtype.size()) as f64;
     }
     bus
@@ -286,7 +286,7 @@ pub fn movement(
     };
     let ranks = 0..partition.ranks();
     Some(Movement {
-        size: RowSize { width, pixel: n.dtype.size(), planes: n.shape.planes() },
+        size: RowSize { width, pixel: n.shape.pixel_bytes(n.dtype), planes: n.shape.planes() },
         have: ranks.clone().map(have).collect(),
         needs: ranks.map(needs).collect(),
     })

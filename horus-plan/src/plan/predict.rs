@@ -315,7 +315,7 @@ impl<'a> Clock<'a> {
             _ => 0,
         };
         let node = graph.node(action.node());
-        rows * node.shape.width * node.shape.planes() * node.dtype.size()
+        rows * node.shape.line() * node.shape.planes() * node.dtype.size()
     }
 
     /// Puts a step into its queue. A launch that stores to the host's memory and uploads take turns.

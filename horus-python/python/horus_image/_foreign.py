@@ -154,23 +154,11 @@ def image_core(array: DeviceArray, session: Session, channels: bool, copy: bool)
         raise ValueError(f"an array of shape {extents} on a GPU is no image")
     if not array.contiguous:
         raise ValueError("an array on a GPU must be contiguous, in C order, to become an image; make a contiguous copy")
-
-    def at(shape: tuple[int, int, int]) -> _horus.Image:
-        return _horus.Image.of_device(session._core, array, shape, copy)
-
     if channels:
         height, width, count = extents
-        rows = at((1, height, width * count))
-        if count == 1:
-            return rows
-        # Pixels of a channel are so many columns apart.
-        planes = [
-            _horus.step(_horus.crop(rows, (0, 0, c), (1, height, width * count - c)), (1, 1, count))
-            for c in range(count)
-        ]
-        return _horus.stack(planes, True)
+        return _horus.Image.of_device(session._core, array, (1, height, width, count), copy)
     depth, height, width = (1,) * (3 - len(extents)) + extents
-    return at((depth, height, width))
+    return _horus.Image.of_device(session._core, array, (depth, height, width, 1), copy)
 
 
 def layout(image: Any) -> tuple[list[int], list[int]]:

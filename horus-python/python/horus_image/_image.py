@@ -440,8 +440,8 @@ def asarray(array: Any, *, channels: bool = False, session: Session | None = Non
         For types that images do not have: other than integers of up to 32 bits, ``float32``, ``float64`` and ``bool``.
     ValueError
         For an array without pixels, or of more axes; with ``copy=False``, for one that cannot be read where it lies: whose pixels do not
-        lie one after the other, in C order, aligned and in this machine's byte order, or that has several channels; for one on a GPU
-        that is not the session's, or is not contiguous.
+        lie one after the other, in C order, aligned and in this machine's byte order; for one on a GPU that is not the session's, or is
+        not contiguous.
 
     Examples
     --------
@@ -465,15 +465,14 @@ def asarray(array: Any, *, channels: bool = False, session: Session | None = Non
     else:
         session = session or current()
         if not copy:
-            _check_in_place(pixels, channels)
+            _check_in_place(pixels)
         core = _horus.Image.of_array(session._core, ready(pixels), code, channels, copy)
     return made(core, session, 2 if channels else pixels.ndim, channels)
 
 
-def _check_in_place(pixels: Array, channels: bool) -> None:
-    several = channels and pixels.shape[-1] != 1
-    if several or not (pixels.flags.c_contiguous and pixels.flags.aligned and pixels.dtype.isnative):
-        raise ValueError("the array cannot be read where it lies: images are contiguous, in C order, aligned, a plane for each channel")
+def _check_in_place(pixels: Array) -> None:
+    if not (pixels.flags.c_contiguous and pixels.flags.aligned and pixels.dtype.isnative):
+        raise ValueError("the array cannot be read where it lies: images are contiguous, in C order and aligned")
 
 
 def _in_type(found: Any, dtype: npt.DTypeLike) -> Any:

@@ -33,7 +33,7 @@ impl Image {
         Image { shape, dtype: T::DTYPE, words }
     }
 
-    /// An image whose pixel in plane `c`, row `y` and column `x` is `f(c, y, x)`.
+    /// An image whose pixel in plane `c`, row `y` and column `x` is `f(c, y, x)`; of interleaved samples, `x` counts these.
     pub fn from_fn<T: Pixel>(shape: Shape, mut f: impl FnMut(usize, usize, usize) -> T) -> Image {
         Image::computed(shape, &mut f)
     }
@@ -42,7 +42,7 @@ impl Image {
         let mut pixels = Vec::with_capacity(shape.len());
         for c in 0..shape.planes() {
             for y in 0..shape.height {
-                for x in 0..shape.width {
+                for x in 0..shape.line() {
                     pixels.push(f(c, y, x));
                 }
             }
@@ -74,9 +74,9 @@ impl Image {
     /// # Panics
     /// If it lies outside, or is not of type `T`.
     pub fn at<T: Pixel>(&self, c: usize, y: usize, x: usize) -> T {
-        let Shape { height, width, .. } = self.shape;
-        assert!(y < height && x < width, "({y}, {x}) is outside {}", self.shape);
-        self.as_slice()[(c * height + y) * width + x]
+        let (height, line) = (self.shape.height, self.shape.line());
+        assert!(y < height && x < line, "({y}, {x}) is outside {}", self.shape);
+        self.as_slice()[(c * height + y) * line + x]
     }
 
     /// The pixel in plane `c`, row `y` and column `x` as a number, which all types are exactly.

@@ -101,7 +101,7 @@ impl HostImage {
             for y in window.start..window.end {
                 let from = if held.contains(y) { y } else { y.rem_euclid(shape.height.cast_signed()) };
                 if held.contains(from) {
-                    let (to, bytes) = (out.at(c, y, 0), self.at(c, from, 0)..self.at(c, from, shape.width));
+                    let (to, bytes) = (out.at(c, y, 0), self.at(c, from, 0)..self.at(c, from, shape.line()));
                     out.bytes[to..to + bytes.len()].copy_from_slice(&self.bytes[bytes]);
                 }
             }
@@ -115,7 +115,7 @@ impl HostImage {
 
     /// The pixel of row `y`, which is held, and column `x` of plane `c`.
     pub fn get<T: Pixel>(&self, c: usize, y: isize, x: usize) -> T {
-        reads::read(self, [y, x.cast_signed()]);
+        reads::read(self, [y, (x / self.geometry.shape.samples).cast_signed()]);
         let at = self.at(c, y, x);
         bytemuck::pod_read_unaligned(&self.bytes[at..at + size_of::<T>()])
     }
@@ -204,7 +204,7 @@ fn evaluate_readable(kernel: &Kernel, inputs: &[HostImage], output: &mut HostIma
             let map = Map::of(m);
             for c in 0..out.shape.planes() {
                 for y in rows.start..rows.end {
-                    for x in 0..out.shape.width {
+                    for x in 0..out.shape.line() {
                         let v = map.pixel(inputs, out, (c, y, x));
                         dispatch!(out.dtype, T => output.put::<T>(c, y, x, T::from_scalar(v)));
                     }
@@ -223,7 +223,7 @@ fn evaluate_readable(kernel: &Kernel, inputs: &[HostImage], output: &mut HostIma
             let last = &inputs[repeat.state];
             for c in 0..out.shape.planes() {
                 for y in rows.start..rows.end {
-                    let (to, from) = (output.at(c, y, 0), last.at(c, y, 0)..last.at(c, y, out.shape.width));
+                    let (to, from) = (output.at(c, y, 0), last.at(c, y, 0)..last.at(c, y, out.shape.line()));
                     output.bytes[to..to + from.len()].copy_from_slice(&last.bytes[from]);
                 }
             }
@@ -344,6 +344,28 @@ fn evaluate_whole(operation: &Whole, inputs: &[HostImage], output: &mut HostImag
                 for y in rows.start..rows.end {
                     for x in 0..out.shape.width {
                         output.put::<T>(c, y, x, inputs[0].get(c, x.cast_signed(), y.cast_unsigned()));
+                    }
+                }
+            }
+        }),
+        Whole::Deinterleave(_) => dispatch!(out.dtype, T => {
+            let channels = out.shape.channels;
+            for plane in 0..out.shape.planes() {
+                for y in rows.start..rows.end {
+                    for x in 0..out.shape.width {
+                        let sample = inputs[0].get(plane / channels, y, x * channels + plane % channels);
+                        output.put::<T>(plane, y, x, sample);
+                    }
+                }
+            }
+        }),
+        Whole::Interleave(_) => dispatch!(out.dtype, T => {
+            let channels = out.shape.samples;
+            for level in 0..out.shape.depth {
+                for y in rows.start..rows.end {
+                    for x in 0..out.shape.line() {
+                        let sample = inputs[0].get(level * channels + x % channels, y, x / channels);
+                        output.put::<T>(level, y, x, sample);
                     }
                 }
             }

@@ -92,6 +92,8 @@ fn apply_whole(operation: &Whole, node: &Node<Op>, inputs: &[&Image]) -> Image {
         Whole::Fourier(how) => neighbourhood::fourier(inputs[0], how),
         Whole::Windowed(how) => windowed::windowed(inputs[0], how, node.dtype.stored()),
         Whole::Transpose(_) => geometric::transpose(inputs[0]),
+        Whole::Deinterleave(_) => deinterleaved(inputs[0]),
+        Whole::Interleave(_) => interleaved(inputs[0]),
         Whole::MatrixProduct(_) => product(inputs[0], inputs[1], node.shape),
         Whole::RowReduce(how) => reduce::rows(inputs[0], *how, inputs.get(1).copied()),
         Whole::Running(_) => reduce::running(inputs[0]),
@@ -105,6 +107,22 @@ fn apply_whole(operation: &Whole, node: &Node<Op>, inputs: &[&Image]) -> Image {
         Whole::Tiles(Tiled { grid, reduce: how }) => reduce::tiles(inputs[0], *grid, *how, node.shape),
         Whole::Histogram(how) => reduce::histogram(inputs[0], how.bins, how.lo(), how.hi()),
     }
+}
+
+/// Sample `c` of each pixel as the pixel of channel `c`.
+fn deinterleaved(image: &Image) -> Image {
+    let channels = image.shape.samples;
+    horus_base::dispatch!(image.dtype(), T => Image::from_fn(image.shape.deinterleaved(), |plane, y, x| {
+        image.at::<T>(plane / channels, y, x * channels + plane % channels)
+    }))
+}
+
+/// The pixel of channel `c` as sample `c` of each pixel.
+fn interleaved(image: &Image) -> Image {
+    let channels = image.shape.channels;
+    horus_base::dispatch!(image.dtype(), T => Image::from_fn(image.shape.interleaved(), |level, y, x| {
+        image.at::<T>(level * channels + x % channels, y, x / channels)
+    }))
 }
 
 /// A matrix product.

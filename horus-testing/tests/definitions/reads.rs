@@ -19,8 +19,8 @@ use horus_plan::ops::sampling::Sampling;
 use horus_plan::ops::tiles::{Grid, TileReduce};
 use horus_plan::ops::windowed::{BoxMean, Ranked, Windowed};
 use horus_plan::ops::{
-    Components, Fold, Fourier, Histogram, Lookup, MatrixProduct, Merge, NearestPixel, NearestRow, Reconstruction,
-    Remap, Resize, RowReduce, Running, RunningDepth, Sliding, Tiled, Transpose, Whole,
+    Components, Deinterleave, Fold, Fourier, Histogram, Interleave, Lookup, MatrixProduct, Merge, NearestPixel,
+    NearestRow, Reconstruction, Remap, Resize, RowReduce, Running, RunningDepth, Sliding, Tiled, Transpose, Whole,
 };
 use horus_plan::optimize::lower::lower;
 use horus_plan::region::{Rect, needs};
@@ -66,6 +66,8 @@ fn cases(height: usize, width: usize, border: Border) -> Vec<Case> {
     let whole = [
         Whole::from(Merge),
         Transpose.into(),
+        Deinterleave.into(),
+        Interleave.into(),
         MatrixProduct.into(),
         Lookup.into(),
         Remap { sampling: Sampling::Cubic, border, outside: None }.into(),
@@ -99,6 +101,8 @@ fn cases(height: usize, width: usize, border: Border) -> Vec<Case> {
         all.push(match &operation {
             Whole::Merge(_) => of(&[image, image], (Shape { channels: 4, ..shape }, DType::F32)),
             Whole::Transpose(_) => of(&[image], (Shape { height: width, width: height, ..shape }, DType::F32)),
+            Whole::Deinterleave(_) => of(&[(shape.interleaved(), DType::F32)], image),
+            Whole::Interleave(_) => of(&[image], (shape.interleaved(), DType::F32)),
             Whole::MatrixProduct(_) => {
                 let other = (Shape { height: width, width: 3, ..shape }, DType::F32);
                 of(&[image, other], (with(3), DType::F32))

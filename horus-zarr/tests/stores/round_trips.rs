@@ -19,7 +19,7 @@ fn samples<T: Pixel>(shape: Shape) -> Vec<T> {
 }
 
 fn image<T: Pixel>(session: &Session, shape: Shape) -> Image<T> {
-    let Shape { depth, height, width, channels } = shape;
+    let Shape { depth, height, width, channels, .. } = shape;
     let values = samples::<T>(shape);
     let at = |z, y, x, c| (((z * height) + y) * width + x) * channels + c;
     let array = horus_core::ndarray::Array4::from_shape_fn((depth, height, width, channels), |(z, y, x, c)| {

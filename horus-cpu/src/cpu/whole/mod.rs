@@ -9,6 +9,7 @@ mod distance;
 mod fourier;
 pub(crate) mod fused;
 mod histogram;
+mod interleave;
 mod labels;
 mod layout;
 mod product;
@@ -72,6 +73,14 @@ pub(crate) fn launch(launch: Launch<'_>, operation: &Whole, isa: Isa, threads: u
         }
         Whole::Transpose(_) => {
             moved!(dtype, T => layout::transpose(view::<T>(inputs, 0)?, out(output)?, &geometry, rows, threads))
+        }
+        Whole::Deinterleave(_) => {
+            let how = interleave::How { isa, threads };
+            moved!(dtype, T => interleave::deinterleave(view::<T>(inputs, 0)?, out(output)?, &geometry, rows, &how));
+        }
+        Whole::Interleave(_) => {
+            let how = interleave::How { isa, threads };
+            moved!(dtype, T => interleave::interleave(view::<T>(inputs, 0)?, out(output)?, &geometry, rows, &how));
         }
         Whole::MatrixProduct(_) => {
             let to = sampling::To { geometry, rows, threads, isa };

@@ -241,7 +241,7 @@ fn samples_of<T: Pixel, const N: usize>(
     out: &mut [T],
 ) {
     let (geometry, data) = (&from.image.geometry, from.image.data);
-    let Shape { depth, height, width, channels } = geometry.shape;
+    let Shape { depth, height, width, channels, .. } = geometry.shape;
     let first = |plane: usize| geometry.row(plane, 0);
     if z.is_none() && size_of_val(data) > CACHED {
         // All at once: one after the other they would be waited for.
@@ -368,7 +368,7 @@ fn at_edge<T: Pixel, const N: usize>(
         return T::from_f64(f64::NAN);
     }
     let (geometry, data, border) = (&from.image.geometry, from.image.data, from.border);
-    let Shape { depth, height, width, channels } = geometry.shape;
+    let Shape { depth, height, width, channels, .. } = geometry.shape;
     let constant = border.constant().map_or(T::ZERO, T::from_f64);
     let (rows, columns) = (y.at(i, border, height), x.at(i, border, width));
     // Closures that compute are inlined only where they are called once, and elsewhere lack the features

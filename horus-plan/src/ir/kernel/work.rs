@@ -81,7 +81,7 @@ impl Kernel {
         }
         let over_input = self.goes_over_input();
         let first = inputs.first().map_or(out, |(shape, _)| *shape);
-        let wide = |shape: Shape| shape.width * shape.planes();
+        let wide = |shape: Shape| shape.line() * shape.planes();
         let read: usize = inputs.iter().enumerate().map(|(i, &input)| self.bytes_read(i, rows, out, input)).sum();
         let more: Vec<DType> = match self {
             Kernel::Map(m) => m.more.iter().map(|v| m.type_of(*v)).collect(),

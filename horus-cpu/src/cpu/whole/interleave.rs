@@ -1,0 +1,120 @@
+//! Samples of several channels from one order to the other: planes, and interleaved.
+
+use rayon::prelude::*;
+
+use super::{GRAIN, View};
+use crate::cpu::simd::Isa;
+use crate::cpu::versions::for_each_isa;
+use horus_base::dtype::Pixel;
+use horus_base::shape::Window;
+use horus_host::device::Geometry;
+
+/// How launches run.
+pub(super) struct How {
+    pub(super) isa: Isa,
+    pub(super) threads: usize,
+}
+
+impl How {
+    /// Runs tasks, on several threads if there are any.
+    fn run<Task: Send>(&self, tasks: Vec<Task>, run: impl Fn(Task) + Sync + Send) {
+        if self.threads <= 1 || tasks.len() == 1 {
+            tasks.into_iter().for_each(run);
+        } else {
+            tasks.into_par_iter().for_each(run);
+        }
+    }
+}
+
+/// Rows `rows` of planes from interleaved samples.
+pub(super) fn deinterleave<T: Pixel>(input: View<'_, T>, out: &mut [T], geometry: &Geometry, rows: Window, how: &How) {
+    let (channels, n) = (geometry.shape.channels, rows.len() * geometry.shape.width);
+    if n == 0 {
+        return;
+    }
+    let first = geometry.row(0, rows.start);
+    let mut planes = out.chunks_mut(geometry.plane()).map(|plane| plane[first..first + n].chunks_mut(GRAIN));
+    let mut tasks = Vec::new();
+    for level in 0..geometry.shape.depth {
+        let from = &input.data[input.geometry.row(level, rows.start)..][..n * channels];
+        let mut planes: Vec<_> = planes.by_ref().take(channels).collect();
+        for from in from.chunks(GRAIN * channels) {
+            let to: Vec<&mut [T]> = planes.iter_mut().filter_map(Iterator::next).collect();
+            tasks.push((from, to));
+        }
+    }
+    how.run(tasks, |(from, mut to)| split(how.isa, from, &mut to));
+}
+
+/// Rows `rows` of interleaved samples from planes.
+pub(super) fn interleave<T: Pixel>(input: View<'_, T>, out: &mut [T], geometry: &Geometry, rows: Window, how: &How) {
+    let (channels, n) = (geometry.shape.samples, rows.len() * geometry.shape.width);
+    if n == 0 {
+        return;
+    }
+    let first = geometry.row(0, rows.start);
+    let mut tasks = Vec::new();
+    for (level, to) in out.chunks_mut(geometry.plane()).enumerate().take(geometry.shape.depth) {
+        for (k, to) in to[first..first + n * channels].chunks_mut(GRAIN * channels).enumerate() {
+            let at = |c: usize| input.geometry.row(level * channels + c, rows.start) + k * GRAIN;
+            let from: Vec<&[T]> = (0..channels).map(|c| &input.data[at(c)..][..to.len() / channels]).collect();
+            tasks.push((from, to));
+        }
+    }
+    how.run(tasks, |(from, to)| join(how.isa, &from, to));
+}
+
+for_each_isa! { fn split[T: Pixel][T](from: &[T], to: &mut [&mut [T]]) as split_any }
+for_each_isa! { fn join[T: Pixel][T](from: &[&[T]], to: &mut [T]) as join_any }
+
+#[inline(always)]
+fn split_any<T: Pixel>(_: Isa, from: &[T], to: &mut [&mut [T]]) {
+    match to {
+        [a, b] => split_known([a, b], from),
+        [a, b, c] => split_known([a, b, c], from),
+        [a, b, c, d] => split_known([a, b, c, d], from),
+        planes => {
+            let channels = planes.len();
+            for (c, plane) in planes.iter_mut().enumerate() {
+                plane.iter_mut().zip(from[c..].iter().step_by(channels)).for_each(|(to, from)| *to = *from);
+            }
+        }
+    }
+}
+
+/// Compiled for a constant number of channels, for which the compiler finds shuffles.
+#[inline(always)]
+fn split_known<T: Pixel, const C: usize>(mut planes: [&mut [T]; C], from: &[T]) {
+    let pixels = from.as_chunks::<C>().0;
+    planes.iter_mut().for_each(|plane| *plane = &mut std::mem::take(plane)[..pixels.len()]);
+    for (i, pixel) in pixels.iter().enumerate() {
+        for (plane, sample) in planes.iter_mut().zip(pixel) {
+            plane[i] = *sample;
+        }
+    }
+}
+
+#[inline(always)]
+fn join_any<T: Pixel>(_: Isa, from: &[&[T]], to: &mut [T]) {
+    match *from {
+        [a, b] => join_known([a, b], to),
+        [a, b, c] => join_known([a, b, c], to),
+        [a, b, c, d] => join_known([a, b, c, d], to),
+        _ => {
+            for (c, plane) in from.iter().enumerate() {
+                to[c..].iter_mut().step_by(from.len()).zip(*plane).for_each(|(to, from)| *to = *from);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn join_known<T: Pixel, const C: usize>(planes: [&[T]; C], to: &mut [T]) {
+    let pixels = to.as_chunks_mut::<C>().0;
+    let planes = planes.map(|plane| &plane[..pixels.len()]);
+    for (i, pixel) in pixels.iter_mut().enumerate() {
+        for (sample, plane) in pixel.iter_mut().zip(&planes) {
+            *sample = plane[i];
+        }
+    }
+}
