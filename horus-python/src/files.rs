@@ -44,7 +44,7 @@ pub(crate) struct Written {
     samples: SaveOptions,
 }
 
-/// Depth, scaling, clipping and resampling by name, and quality: how values become those of a file.
+/// Depth, scaling, clipping and resampling by name, quality, and the value of missing pixels: how values become those of a file.
 #[derive(FromPyObject)]
 pub(crate) struct Samples {
     #[pyo3(item)]
@@ -57,6 +57,8 @@ pub(crate) struct Samples {
     quality: Option<u8>,
     #[pyo3(item)]
     resampling: Option<String>,
+    #[pyo3(item)]
+    nodata: Option<f64>,
 }
 
 /// The value of a name.
@@ -86,6 +88,7 @@ impl Samples {
             clipping: chosen("clipping", &self.clipping, &clippings)?,
             quality: self.quality,
             resampling: parsed("resampling", self.resampling.as_deref())?,
+            nodata: self.nodata,
             ..SaveOptions::default()
         })
     }
@@ -114,7 +117,7 @@ impl Written {
         if (SaveOptions { resampling: None, ..self.samples }) != SaveOptions::default() {
             return Err(Error::write(
                 path,
-                "a store keeps values as they are: depth, scaling, clipping and quality are of files",
+                "a store keeps values as they are: depth, scaling, clipping, quality and nodata are of files",
             ));
         }
         let mut options = ZarrSaveOptions::default();

@@ -327,3 +327,79 @@ def test_images_of_one_grid_keep_it_together(tmp_path: Path, caplog: pytest.LogC
         assert told(tmp_path / name) == (None, "255")
         why = f"{tmp_path / name}: its georeference is not stored: images on different grids were combined (add)"
         assert [record.getMessage() for record in caplog.records] == [why]
+
+
+def sizes_of(path: Path) -> list[np.ndarray[Any, Any]]:
+    with tifffile.TiffFile(path) as file:
+        return [page.asarray() for page in file.pages]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "nodata", "words"),
+    [
+        ("u1", 255, "255"),
+        ("u1", 0, "0"),
+        ("i2", -9999, "-9999"),
+        ("u4", 2**32 - 1, "4294967295"),
+        ("f4", -9999.0, "-9999"),
+        ("f4", np.nan, "nan"),
+        ("f8", 1e30, "1e30"),
+        ("f4", 0.1, "0.10000000149011612"),
+        ("f4", -1e38, "-9.999999680285692e37"),
+        ("f8", -np.inf, "-inf"),
+    ],
+)
+def test_the_value_of_missing_pixels_is_written(tmp_path: Path, dtype: str, nodata: float, words: str) -> None:
+    array = np.arange(64).reshape(8, 8).astype(dtype)
+    array[:3, :3] = nodata
+    # As of tiles that are compressed, and of a cloud optimized GeoTIFF.
+    for k, more in enumerate(({}, {"tile": 16, "compression": "deflate"}, {"sizes": 2})):
+        path = tmp_path / f"{k}.tif"
+        hi.save(path, array, nodata=nodata, **more)
+        assert told(path)[1] == words
+        pages = sizes_of(path)
+        np.testing.assert_array_equal(pages[0], array)
+        with tifffile.TiffFile(path) as file:
+            assert file.pages[0].nodata == pytest.approx(nodata, nan_ok=True)
+        # It is read again, and belongs to what is computed without a change of type.
+        hi.open(path)[1:].save(tmp_path / "again.tif")
+        assert told(tmp_path / "again.tif")[1] == words
+    if dtype == "u4":
+        return  # labels have modes
+    known = np.ma.masked_array(array, np.isnan(array) if np.isnan(nodata) else array == array.dtype.type(nodata))
+    blocks = known.astype("f8").reshape(4, 2, 4, 2)
+    want = blocks.mean((1, 3))
+    # A value stays where more than half of a block is missing.
+    want[np.ma.getmaskarray(blocks).sum((1, 3)) > 2] = np.ma.masked
+    want = (want if dtype[0] == "f" else np.ma.round(want)).filled(nodata).astype(dtype)
+    np.testing.assert_allclose(pages[1], want, rtol=1e-6)
+
+
+def test_the_value_of_missing_pixels_comes_before_that_of_the_picture(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    array = (np.arange(600) * 37 % 251).astype(np.uint8).reshape(20, 30)
+    geotiff(tmp_path / "in.tif", array)
+    given = hi.open(tmp_path / "in.tif")
+    with caplog.at_level(logging.WARNING):
+        given.save(tmp_path / "out.tif", nodata=7)
+        found, missing = told(tmp_path / "out.tif")
+        assert found is not None and np.array_equal(found, WHOLE) and missing == "7"
+        # The other type would lose 255, and nobody asks for it; a scaled sample is one of the file.
+        given.astype("f4").save(tmp_path / "floats.tif", nodata=-1)
+        assert told(tmp_path / "floats.tif")[1] == "-1"
+        hi.save(tmp_path / "scaled.tif", np.array([[0.0, 1.0]]), depth=8, nodata=255)
+        assert told(tmp_path / "scaled.tif")[1] == "255"
+    assert not caplog.records
+
+
+def test_what_cannot_hold_a_value_of_missing_pixels_says_so(tmp_path: Path) -> None:
+    array = np.zeros((4, 4), np.uint8)
+    for name in ("a.png", "a.jpg", "a.npy", "a.pgm", "a.bmp"):
+        with pytest.raises(OSError, match="no value of missing pixels .*save as tif"):
+            hi.save(tmp_path / name, array, nodata=0)
+        assert not (tmp_path / name).exists()
+    with pytest.raises(OSError, match="nodata"):
+        hi.save(tmp_path / "a.zarr", array, nodata=0)
+    for dtype, nodata in (("u1", -1), ("u1", 256), ("i2", 0.5), ("u2", np.nan), ("i4", np.inf), ("f4", 1e300)):
+        with pytest.raises(OSError, match=f"nodata.* samples of .* do not hold it"):
+            hi.save(tmp_path / "a.tif", array.astype(dtype), nodata=nodata)
+        assert not (tmp_path / "a.tif").exists()

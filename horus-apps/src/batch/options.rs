@@ -191,6 +191,7 @@ impl Options {
             clipping: self.clipping,
             sizes: self.sizes.map_or(1, NonZeroUsize::get),
             resampling: self.resampling,
+            nodata: None,
         }
     }
 

@@ -76,7 +76,7 @@ impl Saving {
         draft.counted = outside.as_ref().map(|outside| outside.held);
         let mut handles = vec![pixels];
         let of_scale = scale != StoredScale::Not;
-        add_sizes(&mut handles, options.sizes, || reduced(image.handle(), stored, of_scale, options.resampling))?;
+        add_sizes(&mut handles, options.sizes, || reduced(image.handle(), stored, of_scale, options.into()))?;
         handles.extend(range.into_iter().flatten().chain(outside.map(|outside| outside.count)));
         Ok(Ok(Saving { draft, handles, attributes: image.handle().attributes.clone() }))
     }
@@ -125,7 +125,7 @@ pub fn sizes_of<T: Element>(image: &Image<T>, sizes: usize, resampling: Option<D
     }
     image.look()?;
     let mut handles = vec![image.handle().clone()];
-    add_sizes(&mut handles, sizes, || reduced(image.handle(), T::TAG, false, resampling))?;
+    add_sizes(&mut handles, sizes, || reduced(image.handle(), T::TAG, false, Wanted { resampling, nodata: None }))?;
     Ok(handles.into_iter().map(Image::from_handle).collect())
 }
 
@@ -141,29 +141,43 @@ fn add_sizes(samples: &mut Vec<Handle>, sizes: usize, how: impl FnOnce() -> Resu
     Ok(())
 }
 
+/// What the program says of the pixels of smaller sizes.
+struct Wanted {
+    resampling: Option<Downsampling>,
+    /// The value of missing pixels.
+    nodata: Option<f64>,
+}
+
+impl From<&SaveOptions> for Wanted {
+    fn from(options: &SaveOptions) -> Wanted {
+        Wanted { resampling: options.resampling, nodata: options.nodata }
+    }
+}
+
 /// The pixels of smaller sizes of an image, of which samples of type `stored` are saved, `scaled` or not: rank 0 knows
 /// the file that the image is from.
-fn reduced(image: &Handle, stored: DType, scaled: bool, wanted: Option<Downsampling>) -> Result<Reduced> {
-    match wanted {
+fn reduced(image: &Handle, stored: DType, scaled: bool, wanted: Wanted) -> Result<Reduced> {
+    let means = wanted.nodata.map_or(Reduced::Means, Reduced::MeansBut);
+    match wanted.resampling {
         Some(Downsampling::Mode) => return Ok(Reduced::Mode),
         Some(Downsampling::Nearest) => return Ok(Reduced::Nearest),
         None if image.dtype == DType::Bool => return Ok(Reduced::Mode),
         // Scaled values stand for nothing that the file says, nor for labels.
-        _ if scaled => return Ok(Reduced::Means),
+        _ if scaled => return Ok(means),
         None if matches!(image.dtype, DType::I32 | DType::U32) => return Ok(Reduced::Mode),
         _ => {}
     }
     let told = on_root(&image.session, "choosing the pixels of smaller sizes", || {
         Ok(match image.attributes.as_ref().map_or(Reduced::Means, |all| all.reduced(stored)) {
             Reduced::MeansBut(missing) => missing.to_le_bytes().to_vec(),
-            Reduced::Mode if wanted.is_none() => vec![1],
+            Reduced::Mode if wanted.resampling.is_none() => vec![1],
             _ => Vec::new(),
         })
     });
     let told = told?.map_err(Error::Lost)?;
     Ok(match (told.first_chunk(), &told[..]) {
-        (Some(missing), _) => Reduced::MeansBut(f64::from_le_bytes(*missing)),
-        (None, []) => Reduced::Means,
+        (Some(missing), _) => Reduced::MeansBut(wanted.nodata.unwrap_or(f64::from_le_bytes(*missing))),
+        (None, []) => means,
         _ => Reduced::Mode,
     })
 }

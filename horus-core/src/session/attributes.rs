@@ -336,19 +336,22 @@ impl Attributes {
     /// Lets the file at a path say what is known of an image beside its pixels, as far as it can: on the rank that
     /// writes it, and last. Returns warnings of what it does not say, and the images that it was computed from did.
     pub(crate) fn describe(all: Option<&Arc<Attributes>>, draft: &mut Draft, path: &Path) -> Vec<String> {
-        let (mut untold, mut lacking) = (Vec::new(), Vec::new());
-        let mut missing = String::new();
+        let (mut untold, mut place) = (Vec::new(), Georeference::default());
         if let Some(all) = all {
             draft.pixel = all.pixel();
             draft.names = Attributes::names(Some(all)).to_vec();
             draft.alpha = all.alpha;
             draft.profile = all.profile(draft, &mut untold);
-            let place = all.place(draft, &mut untold);
+            place = all.place(draft, &mut untold);
             all.lost(draft.stored().0.depth, &mut untold);
-            lacking = draft.locate(&place);
-            place.nodata().clone_into(&mut missing);
         }
+        if draft.has_nodata() {
+            // The program says which pixels are missing.
+            untold.retain(|(what, _)| *what != Lacking::Nodata);
+        }
+        let mut lacking = draft.locate(&place);
         lacking.extend(draft.describe(path));
+        let missing = if draft.has_nodata() { "" } else { place.nodata() };
         let other = all.and_then(|all| all.nodata.known()?.other.as_ref());
         let other = other.filter(|_| !missing.is_empty() && !lacking.contains(&Lacking::Nodata));
         let unmarked = other.map(|other| {

@@ -446,6 +446,38 @@ fn smaller_sizes_are_means_of_the_pixels_that_are_not_missing() {
 }
 
 #[test]
+fn options_say_which_pixels_are_missing() {
+    let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let (s, folder) = (session(), Folder::new());
+    let (input, output) = (folder.at("in.tif"), folder.at("out.tif"));
+    geotiff(&input, 0.0);
+    let image = AnyImage::open(&s, &input).unwrap().convert::<u8>();
+    let missing = |nodata: f64| SaveOptions { nodata: Some(nodata), ..sizes(2, Compression::Deflate) };
+    // Before the value of the picture, of 255, and in other types, whose samples 255 does not stand for.
+    let told_of = warnings(&output, || {
+        image.save_with(&output, &missing(7.0)).unwrap();
+        assert_eq!(told(&output), Told { nodata: Some("7".into()), ..told(&input) });
+        image.convert::<f32>().save_with(&output, &missing(f64::NAN)).unwrap();
+        assert_eq!(told(&output), Told { nodata: Some("nan".into()), ..told(&input) });
+    });
+    assert_eq!(told_of, Vec::<String>::new());
+    // Of an image that no file is known of.
+    let plain = Image::from_slice(&s, (2, 3), &[9u8, 1, 9, 3, 8, 9]);
+    plain.save_with(&output, &missing(9.0)).unwrap();
+    assert_eq!(told(&output), Told { nodata: Some("9".into()), ..Told::default() });
+    assert_eq!(size(&s, &output, 1), [4, 9], "means of 1, 3 and 8, and none of both");
+    let refused = |name: &str, nodata| {
+        let options = SaveOptions { nodata: Some(nodata), ..SaveOptions::default() };
+        plain.save_with(folder.at(name), &options).unwrap_err().to_string()
+    };
+    assert!(refused("out.npy", 9.0).contains("no value of missing pixels (nodata); save as tif"));
+    for nodata in [-1.0, 256.0, 0.5, f64::NAN] {
+        assert!(refused("other.tif", nodata).contains("samples of u8 do not hold it"));
+    }
+    assert!(!folder.at("other.tif").exists());
+}
+
+#[test]
 fn smaller_sizes_of_indices_are_indices() {
     let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
     let (s, folder) = (session(), Folder::new());

@@ -35,6 +35,8 @@ pub struct Draft {
     beside: Beside,
     /// Number of sizes, each half as high and wide as the one before.
     sizes: usize,
+    /// The value of missing pixels that the options ask for, in the words of a file.
+    nodata: Option<String>,
     /// The size of its pixels, if it is known.
     pub pixel: Option<PixelSize>,
     /// Names of its channels, if these are no colours of one pixel.
@@ -115,6 +117,7 @@ impl Draft {
         let format = format.with_channels(shape.channels);
         let stored = format.stored(dtype, shape, options)?;
         let parts = Parts::of(format, stored, shape, options)?;
+        let nodata = options.nodata.map(|value| nodata(value, format, stored)).transpose()?;
         let clipping = options.clipping;
         let (scale, counted, beside, pixel) = (StoredScale::Not, None, Beside::default(), None);
         let (sizes, names, alpha, profile) = (options.sizes, Vec::new(), None, None);
@@ -129,6 +132,7 @@ impl Draft {
             clipping,
             beside,
             sizes,
+            nodata,
             pixel,
             names,
             alpha,
@@ -136,10 +140,12 @@ impl Draft {
         })
     }
 
-    /// Stores where the picture lies and what its values stand for. Returns what the format does not have.
+    /// Stores where the picture lies and what its values stand for; a value of missing pixels that the options ask for comes
+    /// before that of the picture. Returns what the format does not have.
     pub fn locate(&mut self, at: &Georeference) -> Vec<Lacking> {
         if self.format == Format::Tiff {
-            self.add(at.entries());
+            let nodata = self.nodata.clone().unwrap_or_else(|| at.nodata().to_owned());
+            self.add(at.clone().with_values(nodata, at.colours().to_vec()).entries());
             return Vec::new();
         }
         let mut lacking = Vec::new();
@@ -160,6 +166,11 @@ impl Draft {
             }
         }
         lacking
+    }
+
+    /// True if the options ask for a value of missing pixels.
+    pub fn has_nodata(&self) -> bool {
+        self.nodata.is_some()
     }
 
     /// Shapes of the samples of all sizes, the largest first.
@@ -328,6 +339,24 @@ impl Draft {
             Clipping::Allow => Clipped::default(),
         }
     }
+}
+
+/// The words of a file for the value that stands for missing pixels, among samples of type `stored`.
+fn nodata(value: f64, format: Format, stored: DType) -> Result<String, String> {
+    if format != Format::Tiff {
+        return Err(format!("a {} file has no value of missing pixels (nodata); save as tif", format.name()));
+    }
+    let held = dispatch!(stored, T => T::from_f64(value).to_f64());
+    let fits = if stored.is_float() { held.is_finite() == value.is_finite() } else { held == value };
+    if !fits {
+        return Err(format!("{value} stands for missing pixels (nodata), and samples of {stored} do not hold it"));
+    }
+    let whole = held.fract() == 0.0 && held.abs() < 1e15;
+    Ok(match held {
+        nan if nan.is_nan() => "nan".to_owned(),
+        held if whole => held.to_string(),
+        held => format!("{held:?}"),
+    })
 }
 
 /// The range of an image's values, of which none may be finite.

@@ -26,7 +26,7 @@
 //! | smaller copies (TIFF) | [`OpenOptions::level`] | [`SaveOptions::sizes`], [`SaveOptions::resampling`] |
 //! | axes of pages (OME-XML; descriptions of ImageJ, tifffile, MetaMorph and Zeiss), names of channels (OME-XML) | with [`OpenOptions::volume`]: levels, channels, and the time that the page selects; channels also without, of one level and time | in OME-XML |
 //! | other resolutions (JPEG, TIFF), description, EXIF | dropped, with a warning when a picture is saved, except for a description alone | none |
-//! | georeference (TIFF) | an attribute of the image | kept |
+//! | georeference, and the value of missing pixels (TIFF) | an attribute of the image | kept; [`SaveOptions::nodata`] names another value |
 //!
 //! PNG and JPEG files are written by all threads in bands of rows, with bytes that depend only on
 //! the picture.

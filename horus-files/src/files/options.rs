@@ -132,7 +132,7 @@ impl FromStr for Downsampling {
 }
 
 /// Options for saving an image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SaveOptions {
     /// Type of the stored samples.
     pub depth: Depth,
@@ -155,6 +155,9 @@ pub struct SaveOptions {
     /// The pixels of smaller sizes; by default [`Downsampling::Mode`] of masks, of images of `i32` and `u32`, as labels
     /// are, and of indices of a colour table, and [`Downsampling::Average`] of others.
     pub resampling: Option<Downsampling>,
+    /// The sample of a TIFF file that stands for missing pixels (GDAL's nodata tag); by default that of the picture that the
+    /// image was computed from. It is one of the file's samples: of scaled values, a scaled one. Smaller sizes leave such pixels out.
+    pub nodata: Option<f64>,
 }
 
 impl Default for SaveOptions {
@@ -168,6 +171,7 @@ impl Default for SaveOptions {
             clipping: Clipping::default(),
             sizes: 1,
             resampling: None,
+            nodata: None,
         }
     }
 }

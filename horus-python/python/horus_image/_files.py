@@ -83,6 +83,7 @@ def save(
     scaling: str = "auto",
     clipping: str = "warn",
     quality: int | None = None,
+    nodata: float | None = None,
     channels: bool = False,
 ) -> None:
     """Write an image, or an array, to a file in the format of its extension, or to a Zarr store (``.zarr``).
@@ -120,13 +121,16 @@ def save(
         What happens where values lie outside that range.
     quality : int, optional
         Quality of a JPEG file, 1 to 100; 95 by default.
+    nodata : float, optional
+        The sample of a TIFF file that stands for missing pixels, in GDAL's tag; by default that of the file that the image was computed
+        from. Of values that are scaled, it is a scaled one. Smaller sizes leave such pixels out.
     channels : bool, optional
         The last of three axes of an array is that of channels, as of `asarray`; by default an array of three axes is a volume.
 
     Raises
     ------
     OSError
-        If the file cannot be written, or its format cannot hold the image.
+        If the file cannot be written, or its format cannot hold the image, or has no value of missing pixels, or its samples cannot hold that.
     ValueError
         If no compression or resampling has that name, or there is not a `pixel_size` for each axis.
 
@@ -154,4 +158,5 @@ def save(
         scaling=scaling,
         clipping=clipping,
         quality=quality,
+        nodata=nodata,
     )

@@ -84,6 +84,7 @@ class Image(Operators):
         scaling: str = "auto",
         clipping: str = "warn",
         quality: int | None = None,
+        nodata: float | None = None,
     ) -> None:
         """Evaluate the image and write a file or a store of it; see `horus_image.save`."""
         if tile is not None and not isinstance(tile, (tuple, list)):
@@ -94,6 +95,7 @@ class Image(Operators):
             "clipping": clipping,
             "quality": quality,
             "resampling": resampling,
+            "nodata": nodata,
         }
         if pixel_size is not None and not os.fspath(path).lower().endswith((".zarr", ".tif", ".tiff", ".png")):
             raise ValueError("pixel_size: only Zarr stores, TIFF and PNG files have one")
