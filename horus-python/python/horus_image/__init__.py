@@ -17,7 +17,7 @@ transform. `horus_image.accel` puts them in the place of SciPy's and scikit-imag
 
 from typing import TYPE_CHECKING, Any
 
-from . import filters, measure, ndimage, segmentation, transform
+from . import filters, measure, ndimage, segmentation, transform, typing
 from ._files import open, save
 from ._horus import HorusError, __version__
 from ._image import Image, asarray, maximum, minimum, stack, where
@@ -54,6 +54,7 @@ __all__ = [
     "show",
     "stack",
     "transform",
+    "typing",
     "where",
     "within",
 ]

@@ -19,6 +19,7 @@ from ._kept import kept
 from ._order import extreme_under
 from ._splines import padded
 from ._values import Value, axes_of, enter, filtered, for_each, leave, offsets_of, output_type, placed, widened
+from .typing import ArrayLike, Ints, Output, Pixels
 
 DType = np.dtype[Any]
 _BOOL: Final = NATIVE["bool"]
@@ -51,18 +52,18 @@ def generate_binary_structure(rank: int, connectivity: int) -> Array:
     return np.asarray(away <= max(connectivity, 1))
 
 
-def iterate_structure(structure: npt.ArrayLike, iterations: int, origin: Any = None) -> Any:
+def iterate_structure(structure: npt.ArrayLike, iterations: int, origin: Ints | None = None) -> Array | tuple[Array, list[int]]:
     """A structure dilated by itself (``scipy.ndimage.iterate_structure``)."""
     element = np.asarray(structure)
     if iterations < 2:
-        return element.copy()
+        return np.array(element)
     more = iterations - 1
     grown = np.zeros([size + more * (size - 1) for size in element.shape], bool)
     grown[tuple(slice(more * (size // 2), more * (size // 2) + size) for size in element.shape)] = element != 0
-    grown = binary_dilation(grown, element, iterations=more)
+    dilated = np.asarray(binary_dilation(grown, element, iterations=more))
     if origin is None:
-        return grown
-    return grown, [iterations * at for at in for_each(origin, element.ndim)]
+        return dilated
+    return dilated, [iterations * at for at in for_each(origin, element.ndim)]
 
 
 @functools.cache
@@ -198,7 +199,7 @@ def _steps(
     origin: Any,
     dilations: tuple[bool, ...],
     axes: Any,
-) -> Any:
+) -> Pixels:
     try:
         count = operator.index(iterations)
     except TypeError as error:
@@ -222,17 +223,17 @@ def _steps(
 
 @kept
 def binary_erosion(
-    input: Any,
+    input: ArrayLike,
     structure: npt.ArrayLike | None = None,
     iterations: int = 1,
-    mask: Any = None,
-    output: Any = None,
+    mask: ArrayLike | None = None,
+    output: Output = None,
     border_value: int = 0,
-    origin: Any = 0,
+    origin: Ints = 0,
     brute_force: bool = False,
     *,
-    axes: Any = None,
-) -> Any:
+    axes: Ints | None = None,
+) -> Pixels:
     """True where a mask is true under all of an element (``scipy.ndimage.binary_erosion``).
 
     Examples
@@ -249,66 +250,66 @@ def binary_erosion(
 
 @kept
 def binary_dilation(
-    input: Any,
+    input: ArrayLike,
     structure: npt.ArrayLike | None = None,
     iterations: int = 1,
-    mask: Any = None,
-    output: Any = None,
+    mask: ArrayLike | None = None,
+    output: Output = None,
     border_value: int = 0,
-    origin: Any = 0,
+    origin: Ints = 0,
     brute_force: bool = False,
     *,
-    axes: Any = None,
-) -> Any:
+    axes: Ints | None = None,
+) -> Pixels:
     """True where a mask is true somewhere under an element (``scipy.ndimage.binary_dilation``)."""
     return _steps("binary_dilation", input, structure, iterations, mask, output, border_value, origin, (True,), axes)
 
 
 @kept
 def binary_opening(
-    input: Any,
+    input: ArrayLike,
     structure: npt.ArrayLike | None = None,
     iterations: int = 1,
-    output: Any = None,
-    origin: Any = 0,
-    mask: Any = None,
+    output: Output = None,
+    origin: Ints = 0,
+    mask: ArrayLike | None = None,
     border_value: int = 0,
     brute_force: bool = False,
     *,
-    axes: Any = None,
-) -> Any:
+    axes: Ints | None = None,
+) -> Pixels:
     """Erosions, then dilations (``scipy.ndimage.binary_opening``)."""
     return _steps("binary_opening", input, structure, iterations, mask, output, border_value, origin, (False, True), axes)
 
 
 @kept
 def binary_closing(
-    input: Any,
+    input: ArrayLike,
     structure: npt.ArrayLike | None = None,
     iterations: int = 1,
-    output: Any = None,
-    origin: Any = 0,
-    mask: Any = None,
+    output: Output = None,
+    origin: Ints = 0,
+    mask: ArrayLike | None = None,
     border_value: int = 0,
     brute_force: bool = False,
     *,
-    axes: Any = None,
-) -> Any:
+    axes: Ints | None = None,
+) -> Pixels:
     """Dilations, then erosions (``scipy.ndimage.binary_closing``)."""
     return _steps("binary_closing", input, structure, iterations, mask, output, border_value, origin, (True, False), axes)
 
 
 @kept
 def binary_propagation(
-    input: Any,
+    input: ArrayLike,
     structure: npt.ArrayLike | None = None,
-    mask: Any = None,
-    output: Any = None,
+    mask: ArrayLike | None = None,
+    output: Output = None,
     border_value: int = 0,
-    origin: Any = 0,
+    origin: Ints = 0,
     *,
-    axes: Any = None,
-) -> Any:
+    axes: Ints | None = None,
+) -> Pixels:
     """Dilations within a mask until nothing changes (``scipy.ndimage.binary_propagation``): one operation where the structure has its centre,
     is symmetric and has no pixels further away than its neighbours.
 
@@ -323,8 +324,8 @@ def binary_propagation(
 
 @kept
 def binary_fill_holes(
-    input: Any, structure: npt.ArrayLike | None = None, output: Any = None, origin: Any = 0, *, axes: Any = None
-) -> Any:
+    input: ArrayLike, structure: npt.ArrayLike | None = None, output: Output = None, origin: Ints = 0, *, axes: Ints | None = None
+) -> Pixels:
     """A mask without its holes (``scipy.ndimage.binary_fill_holes``): what is connected with the outside stays. With a structure
     that does not join what shares a face, or has pixels further away, what lies outside is dilated from the edges until nothing changes.
 
@@ -375,15 +376,15 @@ def _outside(background: Value, around: list[bool]) -> _horus.Image:
 
 @kept
 def binary_hit_or_miss(
-    input: Any,
+    input: ArrayLike,
     structure1: npt.ArrayLike | None = None,
     structure2: npt.ArrayLike | None = None,
-    output: Any = None,
-    origin1: Any = 0,
-    origin2: Any = None,
+    output: Output = None,
+    origin1: Ints = 0,
+    origin2: Ints | None = None,
     *,
-    axes: Any = None,
-) -> Any:
+    axes: Ints | None = None,
+) -> Pixels:
     """True where one element fits into a mask and another into its complement (``scipy.ndimage.binary_hit_or_miss``)."""
 
     def record(value: Value, _dtype: DType) -> Value:

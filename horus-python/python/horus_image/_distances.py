@@ -11,19 +11,20 @@ from . import _horus
 from ._dtype import truth
 from ._foreign import DeviceArray, read
 from ._image import Array, Image
-from ._values import Value, enter, leave
+from ._values import Value, enter, leave, shape_of
+from .typing import ArrayLike, Distances, Pixels
 
 _STEPS = {"taxicab": "taxicab", "cityblock": "taxicab", "manhattan": "taxicab", "chessboard": "chessboard"}
 
 
 def distance_transform_edt(
-    input: Any,
+    input: ArrayLike,
     sampling: float | npt.ArrayLike | None = None,
     return_distances: bool = True,
     return_indices: bool = False,
     distances: Array | None = None,
     indices: Array | None = None,
-) -> Any:
+) -> Distances:
     """The length of the straight line from each nonzero pixel to the nearest zero (``scipy.ndimage.distance_transform_edt``): exact.
 
     Of images of one or two axes. Without any zero distances are infinite and indices -1, where SciPy measures to a pixel outside.
@@ -44,7 +45,7 @@ def distance_transform_edt(
     results: list[Any] = []
     if return_distances:
         if value is None:
-            found = np.zeros(np.shape(given)) if distances is None else distances
+            found: Pixels = np.zeros(np.shape(given)) if distances is None else distances
         else:
             core = _horus.distances(value.core, "euclidean", size)
             found = leave(value.like(core, np.dtype(np.float64)), distances, given, "distance_transform_edt")
@@ -66,13 +67,13 @@ def distance_transform_edt(
 
 
 def distance_transform_cdt(
-    input: Any,
+    input: ArrayLike,
     metric: str = "chessboard",
     return_distances: bool = True,
     return_indices: bool = False,
     distances: Array | None = None,
     indices: Array | None = None,
-) -> Any:
+) -> Distances:
     """The fewest steps from each nonzero pixel to a zero (``scipy.ndimage.distance_transform_cdt``); -1 without any.
 
     Of images of one or two axes, by ``"chessboard"`` steps, diagonal ones among them, or ``"taxicab"`` ones; without indices.
@@ -89,7 +90,7 @@ def distance_transform_cdt(
     if not return_distances:
         raise RuntimeError("distance_transform_cdt: no distances are asked for")
     value, given = _background(input, "distance_transform_cdt")
-    if not isinstance(input, Image) and np.ndim(input) == 0:
+    if not shape_of(input):
         raise TypeError("distance_transform_cdt: a number has no axes")
     steps = _steps(metric)
     _check_array("distances", distances, True, np.shape(given), np.int32, ValueError)

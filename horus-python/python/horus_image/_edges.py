@@ -10,11 +10,12 @@ import numpy as np
 
 from . import _horus
 from ._binary import _Step, binary_erosion
-from ._floats import Given, applied, gaussian, zeros_like
+from ._floats import Given, applied, gaussian, image_of, zeros_like
 from ._image import Image, asarray, made, maximum, minimum, where
 from ._linear import correlate1d
 from ._linear import sobel as differences
 from ._values import axis_of, enter
+from .typing import ArrayLike, Border, Floats, Ints, Pixels
 
 _EDGES: Final = {"sobel": (0.25, 0.5, 0.25), "scharr": (3 / 16, 10 / 16, 3 / 16), "prewitt": (1 / 3, 1 / 3, 1 / 3)}
 """Weights across the differences of each filter."""
@@ -28,7 +29,7 @@ def _grown(seed: Image, within: Image, structure: Any) -> Image:
     return seed._with(found.core)
 
 
-def apply_hysteresis_threshold(image: Any, low: Any, high: Any) -> Any:
+def apply_hysteresis_threshold(image: ArrayLike, low: ArrayLike, high: ArrayLike) -> Pixels:
     """The pixels above `low` that are connected, by sides of pixels, to one above `high` (``skimage.filters.apply_hysteresis_threshold``).
 
     Examples
@@ -41,12 +42,11 @@ def apply_hysteresis_threshold(image: Any, low: Any, high: Any) -> Any:
     """
     given = Given("apply_hysteresis_threshold", image, (1, 2, 3))
     pixels = given.image if given.dtype.kind != "b" else given.image.astype(np.uint8)
-    if isinstance(low, Image) or isinstance(high, Image):
-        low = minimum(low, high)
-    else:
-        low = np.minimum(low, high)
-    low, high = (t if isinstance(t, Image) or np.ndim(t) else float(t) for t in (low, high))
-    return given.back(_grown(pixels > high, pixels > low, None), low, high)
+    lower: Any = low
+    upper: Any = high
+    lower = minimum(low, high) if isinstance(low, Image) or isinstance(high, Image) else np.minimum(lower, upper)
+    lower, upper = (t if isinstance(t, Image) or np.ndim(t) else float(t) for t in (lower, upper))
+    return given.back(_grown(pixels > upper, pixels > lower, None), lower, upper)
 
 
 def _mask(mask: Any, like: Image) -> Image:
@@ -57,7 +57,7 @@ def _mask(mask: Any, like: Image) -> Image:
     return within if within.dtype.kind == "b" else within.astype(bool)
 
 
-def _gradient(name: str, image: Any, mask: Any, axis: Any, mode: str, cval: float, axes: tuple[int, ...]) -> Any:
+def _gradient(name: str, image: Any, mask: Any, axis: Any, mode: Border, cval: float, axes: tuple[int, ...]) -> Pixels:
     given = Given(name, image, axes)
     pixels, count = given.unit(), given.value.ndim
     along = range(count) if axis is None else axis if isinstance(axis, Iterable) else [axis]
@@ -67,9 +67,8 @@ def _gradient(name: str, image: Any, mask: Any, axis: Any, mode: str, cval: floa
         found: Image = pixels
         # Smoothed first: beyond the edges a constant stays itself.
         for other in reversed([other for other in range(count) if other != axis]):
-            found = correlate1d(found, _EDGES[name], other, mode=mode, cval=cval)
-        found = correlate1d(found, (-1.0, 0.0, 1.0), axis, mode=mode, cval=cval)
-        return found
+            found = image_of(correlate1d(found, _EDGES[name], other, mode=mode, cval=cval))
+        return image_of(correlate1d(found, (-1.0, 0.0, 1.0), axis, mode=mode, cval=cval))
 
     parts = [differences_along(axis) for axis in along]
     if len(parts) > 1:
@@ -84,13 +83,13 @@ def _gradient(name: str, image: Any, mask: Any, axis: Any, mode: str, cval: floa
 def _gradients(name: str, what: str) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
     """A filter, and those of its differences that find horizontal and vertical edges."""
 
-    def both(image: Any, mask: Any = None, *, axis: Any = None, mode: str = "reflect", cval: float = 0.0) -> Any:
+    def both(image: ArrayLike, mask: ArrayLike | None = None, *, axis: Ints | None = None, mode: Border = "reflect", cval: float = 0.0) -> Pixels:
         return _gradient(name, image, mask, axis, mode, cval, (1, 2, 3))
 
-    def horizontal(image: Any, mask: Any = None) -> Any:
+    def horizontal(image: ArrayLike, mask: ArrayLike | None = None) -> Pixels:
         return _gradient(name, image, mask, 0, "reflect", 0.0, (2,))
 
-    def vertical(image: Any, mask: Any = None) -> Any:
+    def vertical(image: ArrayLike, mask: ArrayLike | None = None) -> Pixels:
         return _gradient(name, image, mask, 1, "reflect", 0.0, (2,))
 
     both.__doc__ = f"""{what} differences along an axis, or the length of the gradient, divided by the root of the number of axes
@@ -127,16 +126,16 @@ prewitt, prewitt_h, prewitt_v = _gradients("prewitt", "Prewitt's")
 
 
 def canny(
-    image: Any,
-    sigma: Any = 1.0,
+    image: ArrayLike,
+    sigma: Floats = 1.0,
     low_threshold: float | None = None,
     high_threshold: float | None = None,
-    mask: Any = None,
+    mask: ArrayLike | None = None,
     use_quantiles: bool = False,
     *,
-    mode: str = "constant",
+    mode: Border = "constant",
     cval: float = 0.0,
-) -> Any:
+) -> Pixels:
     """Edges one pixel wide, weak ones kept where they go on from strong ones (``skimage.feature.canny``).
 
     Parameters
@@ -178,14 +177,14 @@ def canny(
     if mask is not None:
         within = _mask(mask, pixels)
         pixels = where(within, pixels, 0.0)
-        inside = binary_erosion(within, np.ones((3, 3), bool), border_value=0)
+        inside = image_of(binary_erosion(within, np.ones((3, 3), bool), border_value=0))
 
     smooth = gaussian(pixels, sigma, 0, mode, cval)
     if mode == "constant" or within is not None:
         # The share of each smoothed pixel that lies inside.
         share = zeros_like(pixels) + 1.0 if within is None else within.astype(pixels.dtype)
         smooth = smooth / (gaussian(share, sigma, 0, mode, cval) + float(np.finfo(pixels.dtype).eps))
-    down, right = differences(smooth, axis=0), differences(smooth, axis=1)
+    down, right = (image_of(differences(smooth, axis=axis)) for axis in (0, 1))
     magnitude = applied("sqrt", down * down + right * right)
     if use_quantiles:
         low, high = np.percentile(magnitude.compute(), [100.0 * low, 100.0 * high]).tolist()

@@ -12,6 +12,7 @@ from . import _horus
 from ._floats import Given, extreme, float_type
 from ._image import Array, Image, asarray, where
 from ._thresholds import histogram
+from .typing import ArrayLike, Ints, Pixels
 
 _LEVELS: Final = 1 << 14
 """Grey levels of adaptive equalisation."""
@@ -31,7 +32,7 @@ def _all_values(dtype: np.dtype[Any]) -> Array:
     return np.arange(np.iinfo(dtype).min, np.iinfo(dtype).max + 1)
 
 
-def equalize_hist(image: Any, nbins: int = 256, mask: Any = None) -> Any:
+def equalize_hist(image: ArrayLike, nbins: int = 256, mask: ArrayLike | None = None) -> Pixels:
     """Each pixel becomes the share of pixels that are not brighter (``skimage.exposure.equalize_hist``).
 
     Parameters
@@ -82,7 +83,7 @@ def _interpolated(given: Given, row: Array, columns: Image) -> Image:
     return stacked if kind == np.float64 else stacked.astype(kind)
 
 
-def equalize_adapthist(image: Any, kernel_size: Any = None, clip_limit: float = 0.01, nbins: int = 256) -> Any:
+def equalize_adapthist(image: ArrayLike, kernel_size: Ints | None = None, clip_limit: float = 0.01, nbins: int = 256) -> Pixels:
     """Histograms of tiles equalised, with limited contrast (``skimage.exposure.equalize_adapthist``, CLAHE).
 
     Parameters
@@ -222,7 +223,7 @@ def _between_tiles(bins: Image, levels: Array, size: list[int]) -> Image:
     return bins._with(_horus.unary("floor", total._core))
 
 
-def match_histograms(image: Any, reference: Any, *, channel_axis: Any = None) -> Any:
+def match_histograms(image: ArrayLike, reference: ArrayLike, *, channel_axis: int | None = None) -> Pixels:
     """Pixels changed so that their histogram is that of another image (``skimage.exposure.match_histograms``).
 
     Parameters

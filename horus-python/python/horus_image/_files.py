@@ -7,6 +7,7 @@ from typing import Any
 
 from ._image import Image, asarray, made
 from ._session import Session, current
+from .typing import ArrayLike
 
 
 def open(
@@ -72,7 +73,7 @@ def open(
 
 def save(
     path: str | os.PathLike[str],
-    image: Any,
+    image: ArrayLike,
     *,
     compression: str | None = None,
     tile: int | tuple[int, int] | None = None,

@@ -14,6 +14,7 @@ from ._gaussian import smoothed
 from ._foreign import DeviceArray, read
 from ._image import Array, Image, made, maximum
 from ._values import Value, axis_of, enter, leave, related
+from .typing import Pixels
 
 DType = np.dtype[Any]
 _SINGLE: Final = (np.dtype(np.float32), np.dtype(np.float16))
@@ -82,7 +83,7 @@ class Given:
         scaled = floats * (1.0 / float(np.iinfo(self.dtype).max))
         return scaled if self.dtype.kind == "u" else maximum(scaled, -1.0)
 
-    def back(self, result: Image, *others: Any) -> Any:
+    def back(self, result: Image, *others: Any) -> Pixels:
         """The lazy image where one was given, else its pixels, with channels where they were; of an array on a GPU an image that is computed
         there, as it may change when this returns. `others` are further images of the function."""
         if self.array is None:
@@ -126,8 +127,13 @@ def gaussian(
     most = _REACH[value.core.dtype]
     radii = [min(int(truncate * s + 0.5), math.ceil(most * s)) for s in scales]
     found = smoothed(value, scales, order, value.dtype, mode, float(cval), radius=radii)
-    result: Image = leave(found, None, image, "gaussian")
-    return result
+    return image_of(leave(found, None, image, "gaussian"))
+
+
+def image_of(pixels: Pixels) -> Image:
+    """The result of a function of a lazy image."""
+    assert isinstance(pixels, Image), "a function of an image returns one"
+    return pixels
 
 
 def applied(name: str, image: Image) -> Image:

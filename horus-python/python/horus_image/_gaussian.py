@@ -29,6 +29,7 @@ from ._values import (
     number,
     placed,
 )
+from .typing import ArrayLike, Border, Borders, Float, Ints, Output, Pixels, Scales
 
 DType = np.dtype[Any]
 _HIGHEST: Final = 100
@@ -92,17 +93,17 @@ def _gaussian_along(
 @kept
 @by_parts
 def gaussian_filter1d(
-    input: Any,
-    sigma: float | str,
+    input: ArrayLike,
+    sigma: Float | str,
     axis: int = -1,
     order: int = 0,
-    output: Any = None,
-    mode: str = "reflect",
+    output: Output = None,
+    mode: Border = "reflect",
     cval: float = 0.0,
     truncate: float = 4.0,
     *,
     radius: int | None = None,
-) -> Any:
+) -> Pixels:
     """Smooth along an axis, or take a derivative of what is smooth (``scipy.ndimage.gaussian_filter1d``).
 
     Examples
@@ -144,17 +145,17 @@ def smoothed(
 @kept
 @by_parts
 def gaussian_filter(
-    input: Any,
-    sigma: Any,
-    order: Any = 0,
-    output: Any = None,
-    mode: Any = "reflect",
+    input: ArrayLike,
+    sigma: Scales,
+    order: Ints = 0,
+    output: Output = None,
+    mode: Borders = "reflect",
     cval: float = 0.0,
     truncate: float = 4.0,
     *,
-    radius: Any = None,
-    axes: Any = None,
-) -> Any:
+    radius: Ints | None = None,
+    axes: Ints | None = None,
+) -> Pixels:
     """Smooth, or take derivatives of what is smooth (``scipy.ndimage.gaussian_filter``).
 
     Of a lazy image with a `pixel_size`, sigmas may be lengths with a unit, here and in the other Gaussian filters of this module.
@@ -209,7 +210,7 @@ def _squared(value: Value) -> Value:
 
 @kept
 @by_parts
-def laplace(input: Any, output: Any = None, mode: Any = "reflect", cval: float = 0.0, *, axes: Any = None) -> Any:
+def laplace(input: ArrayLike, output: Output = None, mode: Borders = "reflect", cval: float = 0.0, *, axes: Ints | None = None) -> Pixels:
     """The sum of second differences (``scipy.ndimage.laplace``).
 
     Examples
@@ -244,8 +245,8 @@ def laplace(input: Any, output: Any = None, mode: Any = "reflect", cval: float =
 @kept
 @by_parts
 def gaussian_laplace(
-    input: Any, sigma: Any, output: Any = None, mode: Any = "reflect", cval: float = 0.0, *, axes: Any = None, **kwargs: Any
-) -> Any:
+    input: ArrayLike, sigma: Scales, output: Output = None, mode: Borders = "reflect", cval: float = 0.0, *, axes: Ints | None = None, **kwargs: Any
+) -> Pixels:
     """The sum of second derivatives of what is smooth (``scipy.ndimage.gaussian_laplace``); along some axes, of what is smooth along these."""
 
     def record(value: Value, dtype: DType) -> Value:
@@ -258,8 +259,8 @@ def gaussian_laplace(
 
 @kept
 def gaussian_gradient_magnitude(
-    input: Any, sigma: Any, output: Any = None, mode: Any = "reflect", cval: float = 0.0, *, axes: Any = None, **kwargs: Any
-) -> Any:
+    input: ArrayLike, sigma: Scales, output: Output = None, mode: Borders = "reflect", cval: float = 0.0, *, axes: Ints | None = None, **kwargs: Any
+) -> Pixels:
     """The length of the gradient of what is smooth (``scipy.ndimage.gaussian_gradient_magnitude``); along some axes, of what is smooth along
     all, as in SciPy 1.17."""
 

@@ -13,6 +13,7 @@ from . import _horus
 from ._kept import kept
 from ._order import _both, extents_on, extremes
 from ._values import Value, axes_of, combined, filtered, for_each, number
+from .typing import ArrayLike, Borders, Ints, Output, Pixels
 
 DType = np.dtype[Any]
 
@@ -57,17 +58,17 @@ def _grey(name: str, doc: str, record: _Record, typed: bool = True) -> Callable[
     """A function of an element; unless it is `typed`, an `output` that is no array is not heeded, as in SciPy."""
 
     def function(
-        input: Any,
-        size: Any = None,
+        input: ArrayLike,
+        size: Ints | None = None,
         footprint: npt.ArrayLike | None = None,
         structure: npt.ArrayLike | None = None,
-        output: Any = None,
-        mode: Any = "reflect",
+        output: Output = None,
+        mode: Borders = "reflect",
         cval: float = 0.0,
-        origin: Any = 0,
+        origin: Ints = 0,
         *,
-        axes: Any = None,
-    ) -> Any:
+        axes: Ints | None = None,
+    ) -> Pixels:
         _both(size, footprint)
         element = _Element(size, footprint, structure, mode, cval, origin, axes)
         heeded = output if typed or isinstance(output, np.ndarray) else None

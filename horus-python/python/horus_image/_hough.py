@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
-
 import numpy as np
 
 from . import _horus
 from ._dtype import truth
 from ._image import Array
-from ._values import enter
+from ._values import enter, shape_of
+from .typing import ArrayLike
 
 
-def hough_line(image: Any, theta: Any = None) -> tuple[Array, Array, Array]:
+def hough_line(image: ArrayLike, theta: ArrayLike | None = None) -> tuple[Array, Array, Array]:
     """The number of pixels on each straight line (``skimage.transform.hough_line``), which the host counts.
 
     Parameters
@@ -41,7 +40,7 @@ def hough_line(image: Any, theta: Any = None) -> tuple[Array, Array, Array]:
     >>> int(hspace[line]), float(np.degrees(angles[line[1]])), float(distances[line[0]])
     (200, -45.0, 0.0)
     """
-    shape = np.shape(image)
+    shape = shape_of(image)
     if len(shape) != 2:
         raise ValueError("The input image `image` must be 2D.")
     angles = np.linspace(-np.pi / 2, np.pi / 2, 180, endpoint=False) if theta is None else np.asarray(theta, dtype=np.float64)

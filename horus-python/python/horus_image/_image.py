@@ -7,7 +7,7 @@ import math
 import operator
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,9 @@ from ._foreign import DEFAULT_STREAM, DeviceArray, export, image_core, layout, r
 from ._operators import Operators, _binary, _core, _like, _made, _met, _operand
 from ._session import Session, current
 from ._show import page
+
+if TYPE_CHECKING:
+    from .typing import ArrayLike, Index
 
 Array = np.ndarray[Any, Any]
 
@@ -180,13 +183,43 @@ class Image(Operators):
         image._channels = False
         return image
 
+    @overload
+    def min(self, axis: None = None, out: None = None, *, keepdims: Literal[False] = False) -> Any: ...
+
+    @overload
+    def min(self, axis: Axes, out: None = None, *, keepdims: bool = False) -> Image: ...
+
+    @overload
+    def min(self, axis: None = None, out: None = None, *, keepdims: Literal[True]) -> Image: ...
+
     def min(self, axis: Axes | None = None, out: None = None, *, keepdims: bool = False) -> Any:
         """The smallest pixel, ignoring NaN; along axes, an image of them."""
         return self._reduced("min", axis, keepdims, None, out)
 
+    @overload
+    def max(self, axis: None = None, out: None = None, *, keepdims: Literal[False] = False) -> Any: ...
+
+    @overload
+    def max(self, axis: Axes, out: None = None, *, keepdims: bool = False) -> Image: ...
+
+    @overload
+    def max(self, axis: None = None, out: None = None, *, keepdims: Literal[True]) -> Image: ...
+
     def max(self, axis: Axes | None = None, out: None = None, *, keepdims: bool = False) -> Any:
         """The largest pixel, ignoring NaN; along axes, an image of them."""
         return self._reduced("max", axis, keepdims, None, out)
+
+    @overload
+    def sum(self, axis: None = None, dtype: None = None, out: None = None, *, keepdims: Literal[False] = False) -> float: ...
+
+    @overload
+    def sum(self, axis: None = None, dtype: npt.DTypeLike | None = None, out: None = None, *, keepdims: Literal[False] = False) -> Any: ...
+
+    @overload
+    def sum(self, axis: Axes, dtype: npt.DTypeLike | None = None, out: None = None, *, keepdims: bool = False) -> Image: ...
+
+    @overload
+    def sum(self, axis: None = None, dtype: npt.DTypeLike | None = None, out: None = None, *, keepdims: Literal[True]) -> Image: ...
 
     def sum(
         self, axis: Axes | None = None, dtype: npt.DTypeLike | None = None, out: None = None, *, keepdims: bool = False
@@ -208,11 +241,39 @@ class Image(Operators):
         """
         return self._reduced("sum", axis, keepdims, dtype, out)
 
+    @overload
+    def mean(self, axis: None = None, dtype: None = None, out: None = None, *, keepdims: Literal[False] = False) -> float: ...
+
+    @overload
+    def mean(self, axis: None = None, dtype: npt.DTypeLike | None = None, out: None = None, *, keepdims: Literal[False] = False) -> Any: ...
+
+    @overload
+    def mean(self, axis: Axes, dtype: npt.DTypeLike | None = None, out: None = None, *, keepdims: bool = False) -> Image: ...
+
+    @overload
+    def mean(self, axis: None = None, dtype: npt.DTypeLike | None = None, out: None = None, *, keepdims: Literal[True]) -> Image: ...
+
     def mean(
         self, axis: Axes | None = None, dtype: npt.DTypeLike | None = None, out: None = None, *, keepdims: bool = False
     ) -> Any:
         """The mean of all pixels, in ``float64``; along axes, an image of the means, in NumPy's type."""
         return self._reduced("mean", axis, keepdims, dtype, out)
+
+    @overload
+    def var(self, axis: None = None, dtype: None = None, out: None = None, ddof: int = 0, *, keepdims: Literal[False] = False) -> float: ...
+
+    @overload
+    def var(
+        self, axis: None = None, dtype: npt.DTypeLike | None = None, out: None = None, ddof: int = 0, *, keepdims: Literal[False] = False
+    ) -> Any: ...
+
+    @overload
+    def var(self, axis: Axes, dtype: npt.DTypeLike | None = None, out: None = None, ddof: int = 0, *, keepdims: bool = False) -> Image: ...
+
+    @overload
+    def var(
+        self, axis: None = None, dtype: npt.DTypeLike | None = None, out: None = None, ddof: int = 0, *, keepdims: Literal[True]
+    ) -> Image: ...
 
     def var(
         self,
@@ -224,11 +285,24 @@ class Image(Operators):
         keepdims: bool = False,
     ) -> Any:
         """The variance of all pixels, in ``float64``, over their number less `ddof`; along axes, an image of the variances."""
-        count = self.size if axis is None else math.prod(self._core.shape[n] for n in numbers_of(self, axis, "var"))
-        found = self._reduced("variance" if axis is None and not keepdims else "var", axis, keepdims, None, out)
-        if ddof != 0:
-            found = found * (count / (count - ddof) if count > ddof else math.inf)
+        found = self._variance(axis, ddof, keepdims, out)
         return found if dtype is None else _in_type(found, dtype)
+
+    @overload
+    def std(self, axis: None = None, dtype: None = None, out: None = None, ddof: int = 0, *, keepdims: Literal[False] = False) -> float: ...
+
+    @overload
+    def std(
+        self, axis: None = None, dtype: npt.DTypeLike | None = None, out: None = None, ddof: int = 0, *, keepdims: Literal[False] = False
+    ) -> Any: ...
+
+    @overload
+    def std(self, axis: Axes, dtype: npt.DTypeLike | None = None, out: None = None, ddof: int = 0, *, keepdims: bool = False) -> Image: ...
+
+    @overload
+    def std(
+        self, axis: None = None, dtype: npt.DTypeLike | None = None, out: None = None, ddof: int = 0, *, keepdims: Literal[True]
+    ) -> Image: ...
 
     def std(
         self,
@@ -240,7 +314,7 @@ class Image(Operators):
         keepdims: bool = False,
     ) -> Any:
         """The standard deviation, the root of `var`."""
-        found = self.var(axis, None, out, ddof, keepdims=keepdims)
+        found = self._variance(axis, ddof, keepdims, out)
         found = np.sqrt(found) if isinstance(found, Image) else math.sqrt(found)
         return found if dtype is None else _in_type(found, dtype)
 
@@ -294,6 +368,11 @@ class Image(Operators):
         if self.dtype.kind in "iu":
             core = _horus.binary("div", _horus.convert(core, "f32"), float(np.iinfo(self.dtype).max))
         return self._with(_horus.convert_colour(_horus.convert(core, "f32"), source, target))
+
+    def _variance(self, axis: Axes | None, ddof: int, keepdims: bool, out: None) -> Any:
+        count = self.size if axis is None else math.prod(self._core.shape[n] for n in numbers_of(self, axis, "var"))
+        found = self._reduced("variance" if axis is None and not keepdims else "var", axis, keepdims, None, out)
+        return found * (count / (count - ddof) if count > ddof else math.inf) if ddof != 0 else found
 
     def _reduced(self, name: str, axis: Axes | None, keepdims: bool, dtype: npt.DTypeLike | None, out: None) -> Any:
         if out is not None:
@@ -362,7 +441,7 @@ class Image(Operators):
             lent = self._lent = self._core.on_gpu(*layout(self), False, DEFAULT_STREAM)
         return lent
 
-    def __getitem__(self, key: Any) -> Image:
+    def __getitem__(self, key: Index) -> Image:
         """A part: slices, and whole numbers; an axis of a whole number goes."""
         from ._index import indexed
 
@@ -413,7 +492,7 @@ def made(core: _horus.Image, session: Session, ndim: int, channels: bool = False
     return _made(Image, core, session, ndim, channels, has_line)
 
 
-def asarray(array: Any, *, channels: bool = False, session: Session | None = None, copy: bool = True) -> Image:
+def asarray(array: ArrayLike | DeviceArray, *, channels: bool = False, session: Session | None = None, copy: bool = True) -> Image:
     """An image of the pixels of an array: of NumPy, of a library that speaks DLPack, or on a GPU.
 
     Parameters
@@ -485,17 +564,17 @@ def _in_type(found: Any, dtype: npt.DTypeLike) -> Any:
     return found._with((_horus.cast if target not in ("f32", "f64", "bool") else _horus.convert)(found._core, target))
 
 
-def minimum(a: Any, b: Any) -> Image:
+def minimum(a: ArrayLike, b: ArrayLike) -> Image:
     """The smaller of both, pixel by pixel; a NaN is ignored. One of both is an image."""
     return _binary("min", a, b)
 
 
-def maximum(a: Any, b: Any) -> Image:
+def maximum(a: ArrayLike, b: ArrayLike) -> Image:
     """The larger of both, pixel by pixel; a NaN is ignored. One of both is an image."""
     return _binary("max", a, b)
 
 
-def where(mask: Any, a: Any, b: Any) -> Image:
+def where(mask: ArrayLike, a: ArrayLike, b: ArrayLike) -> Image:
     """The pixels of `a` where the mask holds, else those of `b`; one of the three is an image.
 
     Examples

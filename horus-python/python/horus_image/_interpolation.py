@@ -9,6 +9,7 @@ from __future__ import annotations
 import bisect
 import math
 import warnings
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -21,7 +22,8 @@ from ._image import Image
 from ._kept import kept, refuse
 from ._sampling import interpolated_singly, is_held, mapped, sampled
 from ._splines import coefficients, prefiltered, spline_mode, spline_order, weights
-from ._values import Value, correlated, edge, filtered, for_each, number, place
+from ._values import Value, correlated, edge, filtered, for_each, number, place, shape_of
+from .typing import ArrayLike, Border, Floats, Output, Pixels
 
 DType = np.dtype[Any]
 _TIE: Final = 2.0**-20
@@ -33,14 +35,14 @@ _FARTHEST: Final = 1 << 20
 @kept
 @by_parts
 def shift(
-    input: Any,
-    shift: Any,
-    output: Any = None,
+    input: ArrayLike,
+    shift: Floats,
+    output: Output = None,
     order: int = 3,
-    mode: str = "constant",
+    mode: Border = "constant",
     cval: float = 0.0,
     prefilter: bool = True,
-) -> Any:
+) -> Pixels:
     """Shift by any number of pixels, by splines of order 0 to 5 (``scipy.ndimage.shift``).
 
     Examples
@@ -266,16 +268,16 @@ def _along(
 @kept
 @by_parts
 def affine_transform(
-    input: Any,
+    input: ArrayLike,
     matrix: npt.ArrayLike,
-    offset: Any = 0.0,
-    output_shape: Any = None,
-    output: Any = None,
+    offset: Floats = 0.0,
+    output_shape: Sequence[int] | None = None,
+    output: Output = None,
     order: int = 3,
-    mode: str = "constant",
+    mode: Border = "constant",
     cval: float = 0.0,
     prefilter: bool = True,
-) -> Any:
+) -> Pixels:
     """Sample an affine map (``scipy.ndimage.affine_transform``)."""
     degree = spline_order(order)
     if output_shape is None and isinstance(output, np.ndarray):
@@ -314,16 +316,16 @@ def affine_transform(
 @kept
 @by_parts
 def zoom(
-    input: Any,
-    zoom: Any,
-    output: Any = None,
+    input: ArrayLike,
+    zoom: Floats,
+    output: Output = None,
     order: int = 3,
-    mode: str = "constant",
+    mode: Border = "constant",
     cval: float = 0.0,
     prefilter: bool = True,
     *,
     grid_mode: bool = False,
-) -> Any:
+) -> Pixels:
     """Sample more or less closely (``scipy.ndimage.zoom``).
 
     Examples
@@ -333,7 +335,7 @@ def zoom(
     array([1. , 1.5, 2. , 2.5, 3. ])
     """
     degree = spline_order(order)
-    spatial = input.shape[:-1] if isinstance(input, Image) and input.channels else np.shape(input)
+    spatial = input.shape[:-1] if isinstance(input, Image) and input.channels else shape_of(input)
     factors = for_each(zoom, len(spatial))
     shape = tuple(round(extent * float(factor)) for extent, factor in zip(spatial, factors, strict=True))
 
@@ -361,19 +363,19 @@ def zoom(
 @kept
 @by_parts
 def rotate(
-    input: Any,
+    input: ArrayLike,
     angle: float,
-    axes: Any = (1, 0),
+    axes: tuple[int, int] = (1, 0),
     reshape: bool = True,
-    output: Any = None,
+    output: Output = None,
     order: int = 3,
-    mode: str = "constant",
+    mode: Border = "constant",
     cval: float = 0.0,
     prefilter: bool = True,
-) -> Any:
+) -> Pixels:
     """Rotate in the plane of rows and columns (``scipy.ndimage.rotate``)."""
     degree = spline_order(order)
-    spatial = input.shape[:-1] if isinstance(input, Image) and input.channels else np.shape(input)
+    spatial = input.shape[:-1] if isinstance(input, Image) and input.channels else shape_of(input)
     ndim = len(spatial)
     if ndim < 2:
         raise ValueError("input array should be at least 2D")
@@ -390,7 +392,7 @@ def rotate(
         apart = 3 - plane[0] - plane[1]
         turned = np.moveaxis(np.asarray(input), apart, 0)
         within = np.moveaxis(output, apart, 0) if isinstance(output, np.ndarray) else output
-        found = np.moveaxis(rotate(turned, angle, (2, 1), reshape, within, order, mode, cval, prefilter), 0, apart)
+        found = np.moveaxis(np.asarray(rotate(turned, angle, (2, 1), reshape, within, order, mode, cval, prefilter)), 0, apart)
         return output if isinstance(output, np.ndarray) else found
     turn = math.radians(angle % 360.0)
     exact = {0.0: (1.0, 0.0), 90.0: (0.0, 1.0), 180.0: (-1.0, 0.0), 270.0: (0.0, -1.0)}

@@ -35,6 +35,7 @@ from ._values import (
     precision,
     widened,
 )
+from .typing import ArrayLike, Border, Borders, Ints, Output, Pixels
 
 DType = np.dtype[Any]
 _INVALID_ORIGIN: Final = (
@@ -103,14 +104,14 @@ def _real(weights: npt.ArrayLike, name: str) -> np.ndarray[Any, Any]:
 @kept
 @by_parts
 def correlate1d(
-    input: Any,
+    input: ArrayLike,
     weights: npt.ArrayLike,
     axis: int = -1,
-    output: Any = None,
-    mode: str = "reflect",
+    output: Output = None,
+    mode: Border = "reflect",
     cval: float = 0.0,
     origin: int = 0,
-) -> Any:
+) -> Pixels:
     """Correlate along an axis (``scipy.ndimage.correlate1d``).
 
     Examples
@@ -124,7 +125,7 @@ def correlate1d(
 
 def _correlated(
     name: str, input: Any, weights: npt.ArrayLike, axis: int, output: Any, mode: Any, cval: Any, origin: int
-) -> Any:
+) -> Pixels:
     taps = _real(weights, name)
     if taps.ndim != 1 or taps.shape[0] < 1:
         raise RuntimeError("no filter weights given")
@@ -140,14 +141,14 @@ def _correlated(
 @kept
 @by_parts
 def convolve1d(
-    input: Any,
+    input: ArrayLike,
     weights: npt.ArrayLike,
     axis: int = -1,
-    output: Any = None,
-    mode: str = "reflect",
+    output: Output = None,
+    mode: Border = "reflect",
     cval: float = 0.0,
     origin: int = 0,
-) -> Any:
+) -> Pixels:
     """Convolve along an axis (``scipy.ndimage.convolve1d``).
 
     Examples
@@ -167,15 +168,15 @@ def convolve1d(
 @kept
 @by_parts
 def correlate(
-    input: Any,
+    input: ArrayLike,
     weights: npt.ArrayLike,
-    output: Any = None,
-    mode: str = "reflect",
+    output: Output = None,
+    mode: Border = "reflect",
     cval: float = 0.0,
-    origin: Any = 0,
+    origin: Ints = 0,
     *,
-    axes: Any = None,
-) -> Any:
+    axes: Ints | None = None,
+) -> Pixels:
     """Correlate with weights of as many axes as the input, or `axes`, has (``scipy.ndimage.correlate``).
 
     Examples
@@ -193,15 +194,15 @@ def correlate(
 @kept
 @by_parts
 def convolve(
-    input: Any,
+    input: ArrayLike,
     weights: npt.ArrayLike,
-    output: Any = None,
-    mode: str = "reflect",
+    output: Output = None,
+    mode: Border = "reflect",
     cval: float = 0.0,
-    origin: Any = 0,
+    origin: Ints = 0,
     *,
-    axes: Any = None,
-) -> Any:
+    axes: Ints | None = None,
+) -> Pixels:
     """Convolve with weights of as many axes as the input, or `axes`, has (``scipy.ndimage.convolve``).
 
     Examples
@@ -218,7 +219,7 @@ def convolve(
 
 def _weighted(
     name: str, input: Any, weights: npt.ArrayLike, output: Any, mode: Any, cval: Any, origin: Any, axes: Any, turned: bool
-) -> Any:
+) -> Pixels:
     given = _real(weights, name)
 
     def record(value: Value, dtype: DType) -> Value:
@@ -273,7 +274,7 @@ def _dense(
 
 def _edges(
     name: str, input: Any, axis: int, output: Any, mode: Any, cval: Any, across: tuple[float, ...]
-) -> Any:
+) -> Pixels:
     def record(value: Value, dtype: DType) -> Value:
         at = axis_of(axis, value.ndim)
         modes, constant = for_each(mode, value.ndim), number(cval)
@@ -287,14 +288,14 @@ def _edges(
 
 @kept
 @by_parts
-def sobel(input: Any, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: float = 0.0) -> Any:
+def sobel(input: ArrayLike, axis: int = -1, output: Output = None, mode: Borders = "reflect", cval: float = 0.0) -> Pixels:
     """Sobel's differences along an axis (``scipy.ndimage.sobel``)."""
     return _edges("sobel", input, axis, output, mode, cval, (1.0, 2.0, 1.0))
 
 
 @kept
 @by_parts
-def prewitt(input: Any, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: float = 0.0) -> Any:
+def prewitt(input: ArrayLike, axis: int = -1, output: Output = None, mode: Borders = "reflect", cval: float = 0.0) -> Pixels:
     """Prewitt's differences along an axis (``scipy.ndimage.prewitt``)."""
     return _edges("prewitt", input, axis, output, mode, cval, (1.0, 1.0, 1.0))
 
@@ -363,14 +364,14 @@ def _quotient(value: Value, total: _horus.Image, size: int, whole: str | None, m
 @kept
 @by_parts
 def uniform_filter1d(
-    input: Any,
+    input: ArrayLike,
     size: int,
     axis: int = -1,
-    output: Any = None,
-    mode: str = "reflect",
+    output: Output = None,
+    mode: Border = "reflect",
     cval: float = 0.0,
     origin: int = 0,
-) -> Any:
+) -> Pixels:
     """The mean of some pixels along an axis (``scipy.ndimage.uniform_filter1d``).
 
     Examples
@@ -392,15 +393,15 @@ def uniform_filter1d(
 @kept
 @by_parts
 def uniform_filter(
-    input: Any,
-    size: Any = 3,
-    output: Any = None,
-    mode: Any = "reflect",
+    input: ArrayLike,
+    size: Ints = 3,
+    output: Output = None,
+    mode: Borders = "reflect",
     cval: float = 0.0,
-    origin: Any = 0,
+    origin: Ints = 0,
     *,
-    axes: Any = None,
-) -> Any:
+    axes: Ints | None = None,
+) -> Pixels:
     """The mean of a rectangle of pixels (``scipy.ndimage.uniform_filter``)."""
 
     def record(value: Value, dtype: DType) -> Value:

@@ -12,6 +12,7 @@ from ._dtype import NATIVE
 from ._floats import Given
 from ._image import Image
 from ._tolerance import tolerance
+from .typing import ArrayLike, Pixels
 
 _DARK: Final = 1e-3
 """Brightness of the smoothed image below which no contrast is measured."""
@@ -55,7 +56,7 @@ def _largest(zero: _horus.Image, found: Iterator[_horus.Image]) -> _horus.Image:
 
 def _turning_filters(
     name: str, how: str, image: Any, theta_step: float, sigma_u: Sequence[float], sigma_v: Sequence[float]
-) -> Any:
+) -> Pixels:
     given, core = _entered(name, image)
     angles = _orientations(float(theta_step))
     found = (_contrast(core, how, theta, su, sv) for theta in angles for su in sigma_u for sv in sigma_v)
@@ -67,17 +68,17 @@ def _zeros(given: Given, core: _horus.Image) -> _horus.Image:
     return _horus.Image.filled(given.value.session._core, core.dtype, (depth, height, width), 0.0)
 
 
-def _finished(given: Given, core: _horus.Image) -> Any:
+def _finished(given: Given, core: _horus.Image) -> Pixels:
     result: Image = given.image._with(core)
     return given.back(result)
 
 
 def convrot(
-    image: Any,
+    image: ArrayLike,
     theta_step: float = 15.0,
     sigma_u: Sequence[float] = (3.0, 5.0, 7.0),
     sigma_v: Sequence[float] = (1.0, 2.0, 3.0),
-) -> Any:
+) -> Pixels:
     """Lines of all directions and several widths: the image is turned, filtered along its axes, and the response turned back.
 
     Parameters
@@ -123,21 +124,21 @@ def convrot(
 
 
 def conv2d(
-    image: Any,
+    image: ArrayLike,
     theta_step: float = 15.0,
     sigma_u: Sequence[float] = (3.0, 5.0, 7.0),
     sigma_v: Sequence[float] = (1.0, 2.0, 3.0),
-) -> Any:
+) -> Pixels:
     """Lines of all directions and several widths, by turned two-dimensional kernels. Arguments and result are those of `convrot`."""
     return _turning_filters("conv2d", "2d", image, theta_step, sigma_u, sigma_v)
 
 
 def convuv(
-    image: Any,
+    image: ArrayLike,
     theta_step: float = 15.0,
     sigma_u: Sequence[float] = (3.0, 5.0, 7.0),
     sigma_v: Sequence[float] = (1.0, 2.0, 3.0),
-) -> Any:
+) -> Pixels:
     """Lines of all directions and several widths, by filters along and across the line that sample between pixels. Arguments and
     result are those of `convrot`."""
     return _turning_filters("convuv", "uv", image, theta_step, sigma_u, sigma_v)

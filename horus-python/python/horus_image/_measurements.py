@@ -19,6 +19,7 @@ from ._jit import Jitted, jit
 from ._kept import kept, of_session
 from ._session import of_parts
 from ._values import Value, enter, read_out
+from .typing import ArrayLike, Centres, Labelled, Measured, Output
 
 _LABELS: Final = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.int32))
 FEW_LABELS: Final = 1 << 18
@@ -149,12 +150,13 @@ class Groups:
     def _picked(self, values: Array) -> Array:
         return np.where(self.places >= 0, values[self.places], np.nan)
 
-    def shaped(self, values: Array) -> Any:
+    def shaped(self, values: Array) -> Measured:
         """One number, or one per requested label."""
-        return values.reshape(-1)[0] if self.single else values.reshape(self.shape)
+        found: Measured = values.reshape(-1)[0] if self.single else values.reshape(self.shape)
+        return found
 
 
-def sum_labels(input: Any, labels: Any = None, index: Any = None) -> Any:
+def sum_labels(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None) -> Measured:
     """The sum of the pixels of each label (``scipy.ndimage.sum_labels``); exact before it is rounded once.
 
     Examples
@@ -165,7 +167,8 @@ def sum_labels(input: Any, labels: Any = None, index: Any = None) -> Any:
     """
     groups = Groups("sum", input, labels, index)
     if groups.empty:
-        return groups.given.dtype.type(0).sum() if groups.single else np.zeros(groups.shape)
+        none: np.generic = groups.given.dtype.type(0).sum()
+        return none if groups.single else np.zeros(groups.shape)
     sums = groups.of("sum")
     if groups.labels is not None and np.isnan(sums).any():
         sums = np.where(groups.counts() > 0, sums, 0.0)
@@ -174,40 +177,43 @@ def sum_labels(input: Any, labels: Any = None, index: Any = None) -> Any:
         total = float(sums[0])
         if abs(total) > LARGEST:
             raise ValueError("sum: integers are summed in float64, and the sum is above 2^53")
-        return np.uint64(total) if kind == "u" else np.int64(total)
+        whole: np.generic = np.uint64(total) if kind == "u" else np.int64(total)
+        return whole
     if groups.single:
-        return groups.given.dtype.type(sums[0])
+        only: np.generic = groups.given.dtype.type(sums[0])
+        return only
     return groups.shaped(sums)
 
 
-def sum(input: Any, labels: Any = None, index: Any = None) -> Any:
+def sum(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None) -> Measured:
     """The sum of the pixels of each label (``scipy.ndimage.sum``)."""
     return sum_labels(input, labels, index)
 
 
-def mean(input: Any, labels: Any = None, index: Any = None) -> Any:
+def mean(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None) -> Measured:
     """The mean of the pixels of each label (``scipy.ndimage.mean``); NaN without pixels."""
     return _moment("mean", input, labels, index)
 
 
-def variance(input: Any, labels: Any = None, index: Any = None) -> Any:
+def variance(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None) -> Measured:
     """The population variance of the pixels of each label (``scipy.ndimage.variance``); NaN without pixels."""
     return _moment("variance", input, labels, index)
 
 
-def standard_deviation(input: Any, labels: Any = None, index: Any = None) -> Any:
+def standard_deviation(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None) -> Measured:
     """The population standard deviation of the pixels of each label (``scipy.ndimage.standard_deviation``)."""
-    return np.sqrt(variance(input, labels, index))
+    found: Measured = np.sqrt(variance(input, labels, index))
+    return found
 
 
-def _moment(name: str, input: Any, labels: Any, index: Any) -> Any:
+def _moment(name: str, input: Any, labels: Any, index: Any) -> Measured:
     groups = Groups(name, input, labels, index)
     if groups.empty:
         return groups.shaped(np.full(max(1, len(groups.places)), np.nan)) if groups.single else np.full(groups.shape, np.nan)
     return groups.shaped(groups.of(name))
 
 
-def median(input: Any, labels: Any = None, index: Any = None) -> Any:
+def median(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None) -> Measured:
     """The median of the pixels of each label (``scipy.ndimage.median``); NaN without pixels.
 
     Of an even number of pixels it is half the sum of the two in the middle. The host orders the pixels, on all its threads.
@@ -218,12 +224,14 @@ def median(input: Any, labels: Any = None, index: Any = None) -> Any:
     >>> median([1.0, 2.0, 7.0, 4.0], labels=[1, 1, 1, 2], index=[1, 2])
     array([2., 4.])
     """
-    if labels is None or index is None or np.ndim(index) == 0:
+    wanted: Any = index
+    if labels is None or index is None or np.ndim(wanted) == 0:
         pixels = on_host(input, "median")
         if labels is not None:
             pixels, marked = np.broadcast_arrays(pixels, on_host(labels, "median"))
-            pixels = pixels[marked > 0 if index is None else marked == index]
-        return np.median(pixels)
+            pixels = pixels[marked > 0 if index is None else marked == wanted]
+        middle: np.generic = np.median(pixels)
+        return middle
     groups = Groups("median", input, labels, index)
     if groups.empty:
         return np.full(groups.shape, np.nan)
@@ -239,7 +247,7 @@ def median(input: Any, labels: Any = None, index: Any = None) -> Any:
     return groups.shaped(medians.astype(groups.pixels.dtype))
 
 
-def center_of_mass(input: Any, labels: Any = None, index: Any = None) -> Any:
+def center_of_mass(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None) -> Centres:
     """The mean position of the pixels of each label, weighted by their values (``scipy.ndimage.center_of_mass``).
 
     Examples
@@ -261,7 +269,7 @@ def center_of_mass(input: Any, labels: Any = None, index: Any = None) -> Any:
     return [tuple(v) for v in np.array([centre.reshape(groups.shape) for centre in centres]).T]
 
 
-def minimum(input: Any, labels: Any = None, index: Any = None) -> Any:
+def minimum(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None) -> Measured:
     """The smallest pixel of each label (``scipy.ndimage.minimum``); 0 of a label that no pixel has.
 
     Examples
@@ -273,12 +281,12 @@ def minimum(input: Any, labels: Any = None, index: Any = None) -> Any:
     return _extreme("min", input, labels, index)
 
 
-def maximum(input: Any, labels: Any = None, index: Any = None) -> Any:
+def maximum(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None) -> Measured:
     """The largest pixel of each label (``scipy.ndimage.maximum``); 0 of a label that no pixel has."""
     return _extreme("max", input, labels, index)
 
 
-def _extreme(name: str, input: Any, labels: Any, index: Any) -> Any:
+def _extreme(name: str, input: Any, labels: Any, index: Any) -> Measured:
     groups = Groups(name, input, labels, index)
     empty = groups.empty or (groups.single and groups.labels is not None and groups.counts()[0] == 0)
     if empty:
@@ -290,8 +298,8 @@ def _extreme(name: str, input: Any, labels: Any, index: Any) -> Any:
 
 
 def histogram(
-    input: Any, min: float, max: float, bins: int, labels: Any = None, index: Any = None
-) -> Any:
+    input: ArrayLike, min: float, max: float, bins: int, labels: ArrayLike | None = None, index: ArrayLike | None = None
+) -> Array | Any:
     """The number of pixels of each label in equal parts of a range (``scipy.ndimage.histogram``).
 
     Examples
@@ -320,7 +328,7 @@ def histogram(
     return found.reshape(groups.shape)
 
 
-def find_objects(input: Any, max_label: int = 0) -> list[tuple[slice, ...] | None]:
+def find_objects(input: ArrayLike, max_label: int = 0) -> list[tuple[slice, ...] | None]:
     """The rectangle, or box, around each label from 1 on (``scipy.ndimage.find_objects``).
 
     Examples
@@ -369,7 +377,7 @@ def _boxes(value: Value, most: int) -> list[tuple[slice, ...] | None]:
     return boxes
 
 
-def label(input: Any, structure: npt.ArrayLike | None = None, output: Any = None) -> Any:
+def label(input: ArrayLike, structure: npt.ArrayLike | None = None, output: Output = None) -> Labelled:
     """The connected components of nonzero pixels (``scipy.ndimage.label``): their labels, and their number.
 
     Labels of an image, or of an array on a GPU, are an image of ``int32``; to count them evaluates it. In a program of

@@ -15,6 +15,7 @@ from ._dtype import CODES, LARGEST, NATIVE, STORED
 if TYPE_CHECKING:
     from ._image import Image
     from ._session import Session
+    from .typing import ArrayLike
 
 
 class Operators:
@@ -87,52 +88,52 @@ class Operators:
     def __invert__(self) -> Image:
         return self._with(_horus.invert(self._core))
 
-    def __add__(self, other: Any) -> Image:
+    def __add__(self, other: ArrayLike) -> Image:
         return _binary("add", self, other)
 
-    def __radd__(self, other: Any) -> Image:
+    def __radd__(self, other: ArrayLike) -> Image:
         return _binary("add", other, self)
 
-    def __sub__(self, other: Any) -> Image:
+    def __sub__(self, other: ArrayLike) -> Image:
         return _binary("sub", self, other)
 
-    def __rsub__(self, other: Any) -> Image:
+    def __rsub__(self, other: ArrayLike) -> Image:
         return _binary("sub", other, self)
 
-    def __mul__(self, other: Any) -> Image:
+    def __mul__(self, other: ArrayLike) -> Image:
         return _binary("mul", self, other)
 
-    def __rmul__(self, other: Any) -> Image:
+    def __rmul__(self, other: ArrayLike) -> Image:
         return _binary("mul", other, self)
 
-    def __truediv__(self, other: Any) -> Image:
+    def __truediv__(self, other: ArrayLike) -> Image:
         return _binary("div", self, other)
 
-    def __rtruediv__(self, other: Any) -> Image:
+    def __rtruediv__(self, other: ArrayLike) -> Image:
         return _binary("div", other, self)
 
-    def __pow__(self, other: Any) -> Image:
+    def __pow__(self, other: ArrayLike) -> Image:
         return _binary("pow", self, other)
 
-    def __rpow__(self, other: Any) -> Image:
+    def __rpow__(self, other: ArrayLike) -> Image:
         return _binary("pow", other, self)
 
-    def __matmul__(self, other: Any) -> Image:
+    def __matmul__(self, other: ArrayLike) -> Image:
         return _product(self, other)
 
-    def __rmatmul__(self, other: Any) -> Image:
+    def __rmatmul__(self, other: ArrayLike) -> Image:
         return _product(other, self)
 
-    def __lt__(self, other: Any) -> Image:
+    def __lt__(self, other: ArrayLike) -> Image:
         return _compared("lt", self, other)
 
-    def __le__(self, other: Any) -> Image:
+    def __le__(self, other: ArrayLike) -> Image:
         return _compared("le", self, other)
 
-    def __gt__(self, other: Any) -> Image:
+    def __gt__(self, other: ArrayLike) -> Image:
         return _compared("gt", self, other)
 
-    def __ge__(self, other: Any) -> Image:
+    def __ge__(self, other: ArrayLike) -> Image:
         return _compared("ge", self, other)
 
     def __eq__(self, other: object) -> Image:  # type: ignore[override]
@@ -141,22 +142,22 @@ class Operators:
     def __ne__(self, other: object) -> Image:  # type: ignore[override]
         return _compared("ne", self, other)
 
-    def __and__(self, other: Any) -> Image:
+    def __and__(self, other: ArrayLike) -> Image:
         return _logic("and", self, other)
 
-    def __rand__(self, other: Any) -> Image:
+    def __rand__(self, other: ArrayLike) -> Image:
         return _logic("and", self, other)
 
-    def __or__(self, other: Any) -> Image:
+    def __or__(self, other: ArrayLike) -> Image:
         return _logic("or", self, other)
 
-    def __ror__(self, other: Any) -> Image:
+    def __ror__(self, other: ArrayLike) -> Image:
         return _logic("or", self, other)
 
-    def __xor__(self, other: Any) -> Image:
+    def __xor__(self, other: ArrayLike) -> Image:
         return _logic("xor", self, other)
 
-    def __rxor__(self, other: Any) -> Image:
+    def __rxor__(self, other: ArrayLike) -> Image:
         return _logic("xor", self, other)
 
     def _with(self, core: _horus.Image) -> Image:

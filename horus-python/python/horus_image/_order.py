@@ -34,6 +34,7 @@ from ._values import (
     plane_window,
     widened,
 )
+from .typing import ArrayLike, Border, Borders, Ints, Output, Pixels
 
 DType = np.dtype[Any]
 MOST_BESIDE: Final = 16
@@ -211,7 +212,7 @@ def _extreme_filter(
     origin: Any,
     which: str,
     axes: Any = None,
-) -> Any:
+) -> Pixels:
     _both(size, footprint)
     if size is None and footprint is None and structure is None:
         raise RuntimeError("no footprint provided")
@@ -227,16 +228,16 @@ def _extreme_filter(
 
 @kept
 def minimum_filter(
-    input: Any,
-    size: Any = None,
+    input: ArrayLike,
+    size: Ints | None = None,
     footprint: npt.ArrayLike | None = None,
-    output: Any = None,
-    mode: Any = "reflect",
+    output: Output = None,
+    mode: Borders = "reflect",
     cval: float = 0.0,
-    origin: Any = 0,
+    origin: Ints = 0,
     *,
-    axes: Any = None,
-) -> Any:
+    axes: Ints | None = None,
+) -> Pixels:
     """The smallest pixel under a footprint (``scipy.ndimage.minimum_filter``).
 
     Examples
@@ -250,23 +251,23 @@ def minimum_filter(
 
 @kept
 def maximum_filter(
-    input: Any,
-    size: Any = None,
+    input: ArrayLike,
+    size: Ints | None = None,
     footprint: npt.ArrayLike | None = None,
-    output: Any = None,
-    mode: Any = "reflect",
+    output: Output = None,
+    mode: Borders = "reflect",
     cval: float = 0.0,
-    origin: Any = 0,
+    origin: Ints = 0,
     *,
-    axes: Any = None,
-) -> Any:
+    axes: Ints | None = None,
+) -> Pixels:
     """The largest pixel under a footprint (``scipy.ndimage.maximum_filter``)."""
     return _extreme_filter("maximum_filter", input, size, footprint, None, output, mode, cval, origin, "max", axes)
 
 
 def _extreme_1d(
     name: str, input: Any, size: int, axis: int, output: Any, mode: Any, cval: Any, origin: Any, which: str
-) -> Any:
+) -> Pixels:
     def record(value: Value, dtype: DType) -> Value:
         at, extent = axis_of(axis, value.ndim), operator.index(size)
         if extent < 1:
@@ -278,28 +279,28 @@ def _extreme_1d(
 
 @kept
 def minimum_filter1d(
-    input: Any,
+    input: ArrayLike,
     size: int,
     axis: int = -1,
-    output: Any = None,
-    mode: str = "reflect",
+    output: Output = None,
+    mode: Border = "reflect",
     cval: float = 0.0,
     origin: int = 0,
-) -> Any:
+) -> Pixels:
     """The smallest of some pixels along an axis (``scipy.ndimage.minimum_filter1d``)."""
     return _extreme_1d("minimum_filter1d", input, size, axis, output, mode, cval, origin, "min")
 
 
 @kept
 def maximum_filter1d(
-    input: Any,
+    input: ArrayLike,
     size: int,
     axis: int = -1,
-    output: Any = None,
-    mode: str = "reflect",
+    output: Output = None,
+    mode: Border = "reflect",
     cval: float = 0.0,
     origin: int = 0,
-) -> Any:
+) -> Pixels:
     """The largest of some pixels along an axis (``scipy.ndimage.maximum_filter1d``)."""
     return _extreme_1d("maximum_filter1d", input, size, axis, output, mode, cval, origin, "max")
 
@@ -315,7 +316,7 @@ def _ranked(
     cval: Any,
     origin: Any,
     axes: Any,
-) -> Any:
+) -> Pixels:
     """A rank filter; `rank` tells the place in the order from the number of pixels under the footprint."""
     _both(size, footprint)
 
@@ -364,17 +365,17 @@ def _ranked(
 
 @kept
 def rank_filter(
-    input: Any,
+    input: ArrayLike,
     rank: int,
-    size: Any = None,
+    size: Ints | None = None,
     footprint: npt.ArrayLike | None = None,
-    output: Any = None,
-    mode: Any = "reflect",
+    output: Output = None,
+    mode: Borders = "reflect",
     cval: float = 0.0,
-    origin: Any = 0,
+    origin: Ints = 0,
     *,
-    axes: Any = None,
-) -> Any:
+    axes: Ints | None = None,
+) -> Pixels:
     """The pixel in a place of the order under a footprint (``scipy.ndimage.rank_filter``); of several levels, of up to 49 pixels.
 
     Examples
@@ -391,33 +392,33 @@ def rank_filter(
 
 @kept
 def median_filter(
-    input: Any,
-    size: Any = None,
+    input: ArrayLike,
+    size: Ints | None = None,
     footprint: npt.ArrayLike | None = None,
-    output: Any = None,
-    mode: Any = "reflect",
+    output: Output = None,
+    mode: Borders = "reflect",
     cval: float = 0.0,
-    origin: Any = 0,
+    origin: Ints = 0,
     *,
-    axes: Any = None,
-) -> Any:
+    axes: Ints | None = None,
+) -> Pixels:
     """The median under a footprint (``scipy.ndimage.median_filter``); of several levels, of up to 49 pixels."""
     return _ranked("median_filter", input, lambda n: n // 2, size, footprint, output, mode, cval, origin, axes)
 
 
 @kept
 def percentile_filter(
-    input: Any,
+    input: ArrayLike,
     percentile: float,
-    size: Any = None,
+    size: Ints | None = None,
     footprint: npt.ArrayLike | None = None,
-    output: Any = None,
-    mode: Any = "reflect",
+    output: Output = None,
+    mode: Borders = "reflect",
     cval: float = 0.0,
-    origin: Any = 0,
+    origin: Ints = 0,
     *,
-    axes: Any = None,
-) -> Any:
+    axes: Ints | None = None,
+) -> Pixels:
     """A percentile under a footprint (``scipy.ndimage.percentile_filter``); of several levels, of up to 49 pixels."""
     share = percentile + 100.0 if percentile < 0.0 else percentile
     if not 0.0 <= share <= 100.0:

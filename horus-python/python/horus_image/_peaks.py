@@ -5,19 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ._image import Array, Image
 from ._order import maximum_filter
+from .typing import ArrayLike
 
 
 def peak_local_max(
-    image: Any,
+    image: ArrayLike,
     min_distance: int = 1,
     threshold_abs: float | None = None,
     threshold_rel: float | None = None,
     exclude_border: bool | int | tuple[int, ...] = True,
     num_peaks: float = np.inf,
-    footprint: Any = None,
+    footprint: npt.ArrayLike | None = None,
 ) -> Array:
     """The positions of local maxima, the highest first (``skimage.feature.peak_local_max``).
 

@@ -6,20 +6,23 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, overload
 
 from . import _horus
 from ._files import open as opened
 from ._image import Image, asarray, made
 from ._session import Session, current
+from .typing import Array, ArrayLike
 
 _R = TypeVar("_R")
+_Input = TypeVar("_Input", bound=str | os.PathLike[str] | ArrayLike)
+_Path = TypeVar("_Path", bound=str | os.PathLike[str])
 
 
 class Iterated(NamedTuple):
     """The outcome of a loop; see `iterate`."""
 
-    state: Any
+    state: Image | Any
     """The state after the last step: an image, or a tuple of images, as it was given."""
     steps: int
     """Number of steps made."""
@@ -31,7 +34,7 @@ class Iterated(NamedTuple):
 
 def iterate(
     step: Callable[..., Any],
-    state: Any,
+    state: ArrayLike | Sequence[ArrayLike],
     steps: int,
     *,
     below: float | None = None,
@@ -84,7 +87,8 @@ def iterate(
     True
     """
     several = isinstance(state, (tuple, list))
-    first = [asarray(part) for part in (state if several else (state,))]
+    parts: Sequence[ArrayLike] = state if isinstance(state, (tuple, list)) else (state,)
+    first = [asarray(part) for part in parts]
     if not first:
         raise ValueError("iterate: the state has no image")
     session = first[0]._session
@@ -113,6 +117,42 @@ def iterate(
     last = images(cores)
     kind = list if isinstance(state, list) else tuple
     return Iterated(kind(last) if several else last[0], made_steps, change, ending)
+
+
+@overload
+def series(
+    inputs: Iterable[str | os.PathLike[str] | ArrayLike],
+    function: Callable[[Image], Image],
+    *,
+    save: None = None,
+    ahead: int = 3,
+    threads: int = 2,
+    session: Session | None = None,
+) -> Iterator[Array]: ...
+
+
+@overload
+def series(
+    inputs: Iterable[_Input],
+    function: Callable[[Image], Image],
+    *,
+    save: Callable[[_Input], _Path],
+    ahead: int = 3,
+    threads: int = 2,
+    session: Session | None = None,
+) -> Iterator[_Path]: ...
+
+
+@overload
+def series(
+    inputs: Iterable[_Input],
+    function: Callable[[Image], Any],
+    *,
+    save: Callable[[_Input], str | os.PathLike[str]] | None = None,
+    ahead: int = 3,
+    threads: int = 2,
+    session: Session | None = None,
+) -> Iterator[Any]: ...
 
 
 def series(

@@ -11,6 +11,7 @@ from . import _horus
 from ._binary import neighbours_of
 from ._floats import Given, float_type
 from ._image import Image, made
+from .typing import ArrayLike, Ints, Pixels
 
 
 def around(name: str, ndim: int, footprint: Any, offset: Any) -> list[bool]:
@@ -48,8 +49,8 @@ def _in_one_type(seed: Given, mask: Given) -> tuple[Image, Image]:
 
 
 def reconstruction(
-    seed: Any, mask: Any, method: str = "dilation", footprint: npt.ArrayLike | None = None, offset: Any = None
-) -> Any:
+    seed: ArrayLike, mask: ArrayLike, method: str = "dilation", footprint: npt.ArrayLike | None = None, offset: Ints | None = None
+) -> Pixels:
     """A seed that grows within a mask, from neighbour to neighbour, until nothing changes (``skimage.morphology.reconstruction``).
 
     Parameters

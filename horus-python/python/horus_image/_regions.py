@@ -10,13 +10,14 @@ import numpy as np
 from . import _horus
 from ._image import Array
 from ._measurements import FEW_LABELS, Groups, on_host
+from .typing import ArrayLike
 
 _FLAT: Final = ("axis_major_length", "axis_minor_length", "eccentricity", "orientation")
 _INTENSITIES: Final = {"intensity_mean": "mean", "intensity_min": "min", "intensity_max": "max", "intensity_std": "variance"}
 
 
 def regionprops_table(
-    label_image: Any, intensity_image: Any = None, properties: Iterable[str] = ("label", "bbox"), *, separator: str = "-"
+    label_image: ArrayLike, intensity_image: ArrayLike | None = None, properties: Iterable[str] = ("label", "bbox"), *, separator: str = "-"
 ) -> dict[str, Array]:
     """Measures of each label but 0, a column each (``skimage.measure.regionprops_table``).
 

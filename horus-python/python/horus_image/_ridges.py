@@ -9,6 +9,7 @@ from typing import Any, Final
 from ._eigen import by_magnitude, eigenvalues, of_largest_magnitude, total
 from ._floats import Given, applied, extreme, zeros_like
 from ._image import Image, maximum, where
+from .typing import ArrayLike, Border, Pixels
 
 
 def _entered(name: str, image: Any, black_ridges: bool) -> tuple[Given, Image]:
@@ -38,17 +39,17 @@ def _scales(sigmas: Iterable[float]) -> list[float]:
 
 
 def frangi(
-    image: Any,
+    image: ArrayLike,
     sigmas: Iterable[float] = range(1, 10, 2),
-    scale_range: Any = None,
-    scale_step: Any = None,
+    scale_range: object = None,
+    scale_step: object = None,
     alpha: float = 0.5,
     beta: float = 0.5,
     gamma: float | None = None,
     black_ridges: bool = True,
-    mode: str = "reflect",
+    mode: Border = "reflect",
     cval: float = 0,
-) -> Any:
+) -> Pixels:
     """The vesselness of each pixel (``skimage.filters.frangi``).
 
     Parameters
@@ -113,8 +114,8 @@ def frangi(
 
 
 def sato(
-    image: Any, sigmas: Iterable[float] = range(1, 10, 2), black_ridges: bool = True, mode: str = "reflect", cval: float = 0
-) -> Any:
+    image: ArrayLike, sigmas: Iterable[float] = range(1, 10, 2), black_ridges: bool = True, mode: Border = "reflect", cval: float = 0
+) -> Pixels:
     """The tubeness of each pixel (``skimage.filters.sato``): the larger eigenvalue of the Hessian times
     ``sigma**2`` where it is positive (of volumes, the root of the product of the two larger), the largest of all scales. Arguments are those of `frangi`.
 
@@ -137,13 +138,13 @@ def sato(
 
 
 def meijering(
-    image: Any,
+    image: ArrayLike,
     sigmas: Iterable[float] = range(1, 10, 2),
     alpha: float | None = None,
     black_ridges: bool = True,
-    mode: str = "reflect",
+    mode: Border = "reflect",
     cval: float = 0,
-) -> Any:
+) -> Pixels:
     """The neuriteness of each pixel (``skimage.filters.meijering``): the eigenvalues of the Hessian mixed by `alpha`
     (by default 1/3, of volumes 1/4), divided by the largest response at each scale. Other arguments are those of `frangi`.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +18,7 @@ from ._kept import of_session
 from ._session import Session
 from ._splines import prefiltered, spline_order
 from ._values import ANYWHERE, Value, edge, enter, leave, number, output_type
+from .typing import ArrayLike, Border, Output, Pixels
 
 DType = np.dtype[Any]
 
@@ -98,7 +99,7 @@ def _wrapped(place: _horus.Image, extent: int) -> _horus.Image:
 
 def mapped(
     name: str, input: Any, output: Any, shape: Any, record: Callable[[Value, DType, tuple[int, ...]], Value]
-) -> Any:
+) -> Pixels:
     """Enters, records what has a shape of its own, and leaves."""
     value, given = enter(input, name)
     dtype = output_type(output, given.dtype)
@@ -119,14 +120,14 @@ def mapped(
 
 @by_parts
 def map_coordinates(
-    input: Any,
-    coordinates: Any,
-    output: Any = None,
+    input: ArrayLike,
+    coordinates: ArrayLike | Sequence[ArrayLike],
+    output: Output = None,
     order: int = 3,
-    mode: str = "constant",
+    mode: Border = "constant",
     cval: float = 0.0,
     prefilter: bool = True,
-) -> Any:
+) -> Pixels:
     """Sample at coordinates, by splines of order 0 to 5 (``scipy.ndimage.map_coordinates``).
 
     Coordinates are an array, on the host or where `input` is, or as many images as `input` has axes. A coordinate that is no number yields none, or 0 of integers, but with
@@ -140,34 +141,33 @@ def map_coordinates(
     """
     degree = spline_order(order)
     images = isinstance(coordinates, (list, tuple)) and any(isinstance(axis, Image) for axis in coordinates)
-    if not images:
-        coordinates = read(coordinates)
-        if np.iscomplexobj(coordinates):
-            raise TypeError("Complex type not supported")
-    if not isinstance(input, Image):
-        input = read(input)
-    if isinstance(input, DeviceArray) and isinstance(coordinates, DeviceArray) and output is None:
-        axes = 1 < coordinates.ndim <= 4 and coordinates.size > 0 and len(coordinates) == input.ndim
-        if axes and isinstance(mode, str) and is_native(input.dtype) and is_native(coordinates.dtype):
+    places: Any = coordinates if images else read(coordinates)
+    if not images and np.iscomplexobj(places):
+        raise TypeError("Complex type not supported")
+    pixels = input if isinstance(input, Image) else read(input)
+    if isinstance(pixels, DeviceArray) and isinstance(places, DeviceArray) and output is None:
+        axes = 1 < places.ndim <= 4 and places.size > 0 and len(places) == pixels.ndim
+        if axes and isinstance(mode, str) and is_native(pixels.dtype) and is_native(places.dtype):
             beyond = number(cval)
 
             def of_images(image: Image, *at: Image) -> Any:
                 return map_coordinates(image, at, None, degree, mode, beyond, prefilter)
 
             key = "map_coordinates", degree, mode, beyond.hex(), bool(prefilter)
-            return of_session(session_of(input, None), key, lambda: jit(of_images))(input, *_parts(coordinates))
-    spatial = input.shape[:-1] if isinstance(input, Image) and input.channels else input.shape
-    shape = tuple(next(axis.shape for axis in coordinates if isinstance(axis, Image)) if images else coordinates.shape[1:])
+            found: Image = of_session(session_of(pixels, None), key, lambda: jit(of_images))(pixels, *_parts(places))
+            return found
+    spatial = pixels.shape[:-1] if isinstance(pixels, Image) and pixels.channels else pixels.shape
+    shape = tuple(next(axis.shape for axis in places if isinstance(axis, Image)) if images else places.shape[1:])
     if len(spatial) < 1 or len(shape) < 1:
         raise RuntimeError("input and output rank must be > 0")
-    if len(coordinates) != len(spatial):
+    if len(places) != len(spatial):
         raise RuntimeError("invalid shape for coordinate array")
 
     def record(value: Value, dtype: DType, extents: tuple[int, ...]) -> Value:
         # Positions with more axes than an image are sampled as rows.
         flat = extents if len(extents) <= 3 else (math.prod(extents[:-1]), extents[-1])
-        keeps = not isinstance(input, np.ndarray)
-        at = [_positions(axis, flat, value.session, keeps) for axis in _parts(coordinates)]
+        keeps = not isinstance(pixels, np.ndarray)
+        at = [_positions(axis, flat, value.session, keeps) for axis in _parts(places)]
         single = interpolated_singly(value, degree, dtype, number(cval))
         core, pad = value.floats("f32" if single else "f64"), 0
         if degree > 1 and prefilter:
@@ -175,11 +175,11 @@ def map_coordinates(
         found = sampled(value, core, at, degree, mode, number(cval), pad)
         result = Value(rounded(found, dtype), dtype, extents, value.session, value.channels)
         result.place = ANYWHERE
-        if isinstance(input, Image) and len(extents) > 3:
+        if isinstance(pixels, Image) and len(extents) > 3:
             raise NotImplementedError(f"map_coordinates: a lazy result of {len(extents)} axes; images have up to three")
         return result
 
-    return mapped("map_coordinates", input, output, shape, record)
+    return mapped("map_coordinates", pixels, output, shape, record)
 
 
 def _parts(coordinates: Any) -> list[Any]:

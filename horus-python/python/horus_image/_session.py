@@ -17,6 +17,7 @@ from . import _horus, _nvrtc, _ranks
 
 if TYPE_CHECKING:
     from ._image import Image
+    from .typing import ArrayLike
 
 
 _logger = logging.getLogger("horus_image")
@@ -138,7 +139,7 @@ class Session:
         """The number of ranks that compute together."""
         return self._core.ranks()[1]
 
-    def asarray(self, array: Any, *, channels: bool = False, copy: bool = True) -> Image:
+    def asarray(self, array: ArrayLike, *, channels: bool = False, copy: bool = True) -> Image:
         """An image of this session; see `horus_image.asarray`."""
         from ._image import asarray
 

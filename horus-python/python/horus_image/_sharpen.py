@@ -10,19 +10,20 @@ import numpy as np
 from ._floats import Given, extreme
 from ._floats import gaussian as smoothed
 from ._image import Image, maximum, minimum, where
+from .typing import Array, ArrayLike, Border, Floats, Pixels
 
 
 def gaussian(
-    image: Any,
-    sigma: Any = 1.0,
+    image: ArrayLike,
+    sigma: Floats = 1.0,
     *,
-    mode: str = "nearest",
+    mode: Border = "nearest",
     cval: float = 0,
     preserve_range: bool = False,
     truncate: float = 4.0,
     channel_axis: int | None = None,
-    out: Any = None,
-) -> Any:
+    out: Array | None = None,
+) -> Pixels:
     """The image smoothed by a Gaussian (``skimage.filters.gaussian``).
 
     Parameters
@@ -68,8 +69,8 @@ def gaussian(
 
 
 def unsharp_mask(
-    image: Any, radius: Any = 1.0, amount: float = 1.0, preserve_range: bool = False, *, channel_axis: int | None = None
-) -> Any:
+    image: ArrayLike, radius: Floats = 1.0, amount: float = 1.0, preserve_range: bool = False, *, channel_axis: int | None = None
+) -> Pixels:
     """A picture sharpened by its difference from its Gaussian (``skimage.filters.unsharp_mask``).
 
     Parameters
@@ -118,15 +119,15 @@ def _lowest(pixels: Image) -> Image:
 
 
 def difference_of_gaussians(
-    image: Any,
-    low_sigma: Any,
-    high_sigma: Any = None,
+    image: ArrayLike,
+    low_sigma: Floats,
+    high_sigma: Floats | None = None,
     *,
-    mode: str = "nearest",
+    mode: Border = "nearest",
     cval: float = 0,
     channel_axis: int | None = None,
     truncate: float = 4.0,
-) -> Any:
+) -> Pixels:
     """Features of a size between two sigmas (``skimage.filters.difference_of_gaussians``): the image smoothed by the smaller less the image
     smoothed by the larger, 1.6 times the smaller by default. Integers become floats from 0 to 1, or -1 to 1.
 

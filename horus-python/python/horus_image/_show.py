@@ -8,12 +8,13 @@ import os
 import pathlib
 import tempfile
 import webbrowser
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 if TYPE_CHECKING:
     from ._image import Image
+    from .typing import ArrayLike
 
 _SIDE: Final = 512
 """Rows and columns of a picture at most: a larger image is averaged."""
@@ -71,7 +72,7 @@ def page(image: Image) -> str:
     return f'<figure style="margin: 0"><img alt="{caption}" src="data:image/png;base64,{data}"><figcaption>{caption}</figcaption>{plans}</figure>'
 
 
-def show(image: Any) -> None:
+def show(image: ArrayLike) -> None:
     """Evaluate an image, or an array, and show a picture of it: in a notebook below the cell, else by the system's viewer.
 
     Of a volume the middle level is shown, of large images an average of some pixels. Masks and ``uint8`` are shown as they are,

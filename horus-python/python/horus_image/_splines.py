@@ -14,6 +14,7 @@ from ._complex import by_parts
 from ._dtype import NATIVE, cast
 from ._kept import kept
 from ._values import MODES, Value, axis_of, core_axis, edge, filtered
+from .typing import ArrayLike, Border, Output, Pixels
 
 DType = np.dtype[Any]
 
@@ -45,8 +46,8 @@ def coefficients(value: Value, order: int, axes: tuple[int, ...], mode: str) -> 
 @kept
 @by_parts
 def spline_filter1d(
-    input: Any, order: int = 3, axis: int = -1, output: Any = np.float64, mode: str = "mirror"
-) -> Any:
+    input: ArrayLike, order: int = 3, axis: int = -1, output: Output = np.float64, mode: Border = "mirror"
+) -> Pixels:
     """The coefficients of splines along an axis (``scipy.ndimage.spline_filter1d``): a filter of finite length, below 2^-60 of its peak
     beyond."""
     degree = spline_order(order)
@@ -63,7 +64,7 @@ def spline_filter1d(
 
 @kept
 @by_parts
-def spline_filter(input: Any, order: int = 3, output: Any = np.float64, mode: str = "mirror") -> Any:
+def spline_filter(input: ArrayLike, order: int = 3, output: Output = np.float64, mode: Border = "mirror") -> Pixels:
     """The coefficients of the spline through the pixels (``scipy.ndimage.spline_filter``).
 
     Examples

@@ -9,14 +9,16 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from . import _horus
-from ._floats import Given, applied, float_type, gaussian
+from ._floats import Given, applied, float_type, gaussian, image_of
 from ._image import Array, Image
 from ._linear import uniform_filter
 from ._order import median_filter
 from ._splines import padded
 from ._values import check_reach, core_axis, enter
+from .typing import ArrayLike, Border, Float, Ints, Pixels
 
 _MOST_BINS: Final = 1 << 20
 """Bins of a histogram: one for each whole number between the smallest and the largest pixel, or as many as are asked for."""
@@ -73,7 +75,7 @@ def _counted(name: str, image: Any, nbins: int, hist: Any) -> Histogram:
     return counts.astype(np.float32), centres
 
 
-def threshold_otsu(image: Any = None, nbins: int = 256, *, hist: Any = None) -> float:
+def threshold_otsu(image: ArrayLike | None = None, nbins: int = 256, *, hist: npt.ArrayLike | tuple[npt.ArrayLike, npt.ArrayLike] | None = None) -> float:
     """The threshold that parts the pixels into two classes that differ most (``skimage.filters.threshold_otsu``).
 
     Parameters
@@ -107,7 +109,7 @@ def threshold_otsu(image: Any = None, nbins: int = 256, *, hist: Any = None) -> 
     return float(centres[np.argmax(between)])
 
 
-def threshold_yen(image: Any = None, nbins: int = 256, *, hist: Any = None) -> float:
+def threshold_yen(image: ArrayLike | None = None, nbins: int = 256, *, hist: npt.ArrayLike | tuple[npt.ArrayLike, npt.ArrayLike] | None = None) -> float:
     """The threshold of the greatest correlation of both classes (``skimage.filters.threshold_yen``). Arguments and result are those of
     `threshold_otsu`.
 
@@ -129,7 +131,7 @@ def threshold_yen(image: Any = None, nbins: int = 256, *, hist: Any = None) -> f
 
 
 def threshold_li(
-    image: Any,
+    image: ArrayLike,
     *,
     tolerance: float | None = None,
     initial_guess: float | Callable[[Array], float] | None = None,
@@ -304,7 +306,7 @@ def _moments(given: Given, window: Any) -> tuple[Image, Image]:
     return centre, centre * 0.0 if apart is None else applied("sqrt", around(apart) * (1.0 / count))
 
 
-def threshold_niblack(image: Any, window_size: Any = 15, k: float = 0.2) -> Any:
+def threshold_niblack(image: ArrayLike, window_size: Ints = 15, k: float = 0.2) -> Pixels:
     """The local mean minus `k` times the local deviation (``skimage.filters.threshold_niblack``).
 
     Parameters
@@ -331,7 +333,7 @@ def threshold_niblack(image: Any, window_size: Any = 15, k: float = 0.2) -> Any:
     return given.back((mean - deviation * float(k)).astype(float_type(given.dtype)))
 
 
-def threshold_sauvola(image: Any, window_size: Any = 15, k: float = 0.2, r: float | None = None) -> Any:
+def threshold_sauvola(image: ArrayLike, window_size: Ints = 15, k: float = 0.2, r: float | None = None) -> Pixels:
     """The local mean, lowered where the deviation is small (``skimage.filters.threshold_sauvola``).
 
     Arguments and result are those of `threshold_niblack`; `r` is the largest deviation, by default half the range of the image's type
@@ -340,6 +342,7 @@ def threshold_sauvola(image: Any, window_size: Any = 15, k: float = 0.2, r: floa
     Examples
     --------
     >>> import numpy as np
+import numpy.typing as npt
     >>> from horus_image.filters import threshold_sauvola
     >>> float(threshold_sauvola(np.full((3, 3), 0.5), window_size=3)[1, 1])
     0.4
@@ -359,14 +362,14 @@ def threshold_sauvola(image: Any, window_size: Any = 15, k: float = 0.2, r: floa
 
 
 def threshold_local(
-    image: Any,
-    block_size: Any = 3,
+    image: ArrayLike,
+    block_size: Ints = 3,
     method: str = "gaussian",
     offset: float = 0,
-    mode: str = "reflect",
-    param: Any = None,
+    mode: Border = "reflect",
+    param: Float | None = None,
     cval: float = 0,
-) -> Any:
+) -> Pixels:
     """A local mean or median, minus `offset` (``skimage.filters.threshold_local``).
 
     Parameters
@@ -401,9 +404,9 @@ def threshold_local(
         sigma = [(size - 1) / 6.0 for size in sizes] if param is None else param
         found = gaussian(pixels, sigma, 0, mode, cval)
     elif method == "mean":
-        found = uniform_filter(pixels, sizes, mode=mode, cval=cval)
+        found = image_of(uniform_filter(pixels, sizes, mode=mode, cval=cval))
     elif method == "median":
-        found = median_filter(pixels, tuple(sizes), mode=mode, cval=cval)
+        found = image_of(median_filter(pixels, tuple(sizes), mode=mode, cval=cval))
     elif method == "generic":
         raise NotImplementedError("threshold_local: 'generic' calls a function of Python for each pixel")
     else:

@@ -9,7 +9,7 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from ._foreign import DeviceArray, image_core, read, session_of
 from ._image import SHARED, Array, Image, in_memory, made
 from ._kept import taking
 from ._session import Session, current
+
+if TYPE_CHECKING:
+    from .typing import Pixels
 
 MODES: Final = {
     "reflect": "reflect",
@@ -177,7 +180,7 @@ def output_type(output: Any, dtype: np.dtype[Any]) -> np.dtype[Any]:
     return native
 
 
-def leave(value: Value, output: Any, given: Any, name: str, *others: Any) -> Any:
+def leave(value: Value, output: Any, given: Any, name: str, *others: Any) -> Pixels:
     """The result for the caller, stored in `output` if that is an array; of the function of a name, of an image and `others` of its shape."""
     dtype = value.dtype
     if isinstance(given, (Image, DeviceArray)):
@@ -233,7 +236,7 @@ def _check_shape(output: Array, shape: tuple[int, ...]) -> None:
 
 def filtered(
     name: str, input: Any, output: Any, record: Callable[[Value, np.dtype[Any]], Value]
-) -> Any:
+) -> Pixels:
     """Enters, records with the type of the result, and leaves; the result has the input's shape."""
     value, given = enter(input, name)
     dtype = output_type(output, given.dtype)
@@ -242,6 +245,11 @@ def filtered(
     if value is None:
         return output if isinstance(output, np.ndarray) else np.zeros(given.shape, dtype)
     return leave(record(value, dtype), output, given, name)
+
+
+def shape_of(given: Any) -> tuple[int, ...]:
+    """The shape of an array, or of an image, whatever its type."""
+    return np.shape(given)
 
 
 def edge(mode: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from . import _horus
 from ._binary import generate_binary_structure
@@ -13,17 +14,19 @@ from ._floats import Given
 from ._image import Array, Image, made
 from ._measurements import on_host
 from ._reconstruction import around
+from ._values import shape_of
+from .typing import ArrayLike, Ints, Pixels
 
 
 def watershed(
-    image: Any,
-    markers: Any = None,
-    connectivity: Any = 1,
-    offset: Any = None,
-    mask: Any = None,
+    image: ArrayLike,
+    markers: ArrayLike | None = None,
+    connectivity: npt.ArrayLike = 1,
+    offset: Ints | None = None,
+    mask: ArrayLike | None = None,
     compactness: float = 0,
     watershed_line: bool = False,
-) -> Any:
+) -> Pixels:
     """Divides an image among markers by flooding it from them, the lowest pixels first (``skimage.segmentation.watershed``).
 
     The result is scikit-image's, also on plateaus. The flood is sequential, and computed on the host.
@@ -58,23 +61,25 @@ def watershed(
     """
     if compactness != 0 or watershed_line:
         raise NotImplementedError("watershed: compact watersheds and lines between them")
-    if markers is None or (not isinstance(markers, Image) and np.ndim(markers) == 0):
+    if markers is None or not shape_of(markers):
         raise NotImplementedError("watershed: markers are an array or an image of labels")
-    shape = np.shape(image)
-    _same("markers", np.shape(markers), shape)
+    shape = shape_of(image)
+    _same("markers", shape_of(markers), shape)
     if mask is not None:
-        _same("mask", np.shape(mask), shape)
+        _same("mask", shape_of(mask), shape)
     if 0 in shape:
-        return np.array(markers)
+        return np.array(on_host(markers, "watershed"))
     given = Given("watershed", image, (1, 2, 3))
     given.gray()
-    footprint = connectivity if np.ndim(connectivity) else generate_binary_structure(len(shape), int(connectivity))
+    footprint = connectivity if np.ndim(connectivity) else generate_binary_structure(len(shape), int(np.asarray(connectivity)))
     neighbours = around("watershed", len(shape), footprint, offset)
     seeds, dtype = _labels(markers)
     within = None if mask is None else _beside(given, mask, "bool")
     core = _horus.watershed(given.value.numbers(), _beside(given, seeds, "i32"), neighbours, within)
     found = given.back(made(core, given.value.session, given.value.ndim), markers, mask)
-    return found.astype(dtype) if isinstance(found, np.ndarray) or is_native(dtype) else found
+    if isinstance(found, np.ndarray):
+        return np.asarray(found, dtype)
+    return found.astype(dtype) if is_native(dtype) else found
 
 
 def _same(what: str, shape: tuple[int, ...], of: tuple[int, ...]) -> None:

@@ -63,7 +63,7 @@ def map_overlap(
     volume: bool = False,
     channels: bool = False,
     **kwargs: Any,
-) -> Any:
+) -> da.Array:
     """Apply a program of images to arrays of Dask, chunk by chunk, with the bytes of the whole.
 
     The program is recorded once, on images of the full size, and what a chunk of the result reads follows from the record: filters read

@@ -1,0 +1,181 @@
+"""Types of public functions: what editors show, and what checkers infer of a program."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import horus_image as hi
+import mypy.api
+import pytest
+import stubs
+from horus_image import accel, exposure, filters, measure, ndimage, segmentation, transform
+
+dask = pytest.importorskip("horus_image.dask")
+
+MODULES = {
+    "accel": accel,
+    "dask": dask,
+    "exposure": exposure,
+    "filters": filters,
+    "hi": hi,
+    "measure": measure,
+    "ndimage": ndimage,
+    "segmentation": segmentation,
+    "transform": transform,
+}
+CLASSES = {"Image": hi.Image, "Session": hi.Session}
+
+ANY_RESULTS = {
+    # Numbers in the type of the pixels, or in one that is asked for, as of NumPy; overloads tell images and floats.
+    *(f"Image.{name}" for name in ("min", "max", "sum", "mean", "var", "std")),
+}
+"""Functions whose result is `Any`."""
+
+ANY_ARGUMENTS = {
+    # Passed on.
+    "dask.map_overlap(kwargs)",
+    "ndimage.gaussian_gradient_magnitude(kwargs)",
+    "ndimage.gaussian_laplace(kwargs)",
+    # Stores with a shape, a type and slices, and whatever Dask takes as chunks: Dask's own types differ by version.
+    "dask.map_overlap(arrays)",
+    "dask.map_overlap(chunks)",
+}
+"""Arguments that are `Any`."""
+
+
+def public() -> dict[str, Callable[..., Any]]:
+    """All public functions, and methods and properties of classes."""
+    found = {f"{name}.{each}": getattr(module, each) for name, module in MODULES.items() for each in module.__all__}
+    found |= {f"{name}.{each}": method for name, kind in CLASSES.items() for each, method in inspect.getmembers(kind) if each[0] != "_"}
+    found = {name: each.fget if isinstance(each, property) else each for name, each in found.items()}
+    return {name: each for name, each in found.items() if inspect.isfunction(each)}
+
+
+def test_every_result_and_argument_has_a_type() -> None:
+    results, arguments, missing = set(), set(), set()
+    functions = public()
+    assert len(functions) > 120
+    for name, function in functions.items():
+        signature = inspect.signature(function)
+        if signature.return_annotation is signature.empty:
+            missing.add(name)
+        if signature.return_annotation == "Any":
+            results.add(name)
+        for parameter in signature.parameters.values():
+            if parameter.annotation is parameter.empty and parameter.name not in ("self", "cls"):
+                missing.add(f"{name}({parameter.name})")
+            if parameter.annotation == "Any":
+                arguments.add(f"{name}({parameter.name})")
+    assert not missing
+    assert results == ANY_RESULTS
+    assert arguments == ANY_ARGUMENTS
+
+
+def test_types_are_there_at_run_time() -> None:
+    for name in ("gaussian_filter", "label", "distance_transform_edt", "sum", "grey_erosion", "map_coordinates", "rotate"):
+        hints = get_type_hints(getattr(ndimage, name))
+        assert hints["return"] is not Any and hints["input"] is not Any
+
+
+@pytest.mark.parametrize("module", stubs.MODULES)
+def test_stubs_have_the_signatures_of_the_sources(module: str) -> None:
+    there = Path(hi.__file__).with_name(f"{module}.pyi").read_text()
+    assert there == stubs.stub(module), "run python horus-python/tests/stubs.py"
+    # A number has the type of the pixels, or another: no checker knows it.
+    names = re.findall(r"^def (\w+)\((?:[^()]|\([^()]*\))*\) -> Any: \.\.\.$", there, re.MULTILINE)
+    measures = {"maximum", "mean", "median", "minimum", "standard_deviation", "sum", "sum_labels", "variance"}
+    assert {*names} == (measures if module == "ndimage" else set())
+
+PROGRAM = '''
+import numpy as np
+import numpy.typing as npt
+import horus_image as hi
+from horus_image import exposure, filters, ndimage, segmentation
+from horus_image.typing import ArrayLike, Border
+
+image = hi.asarray(np.zeros((8, 8), np.float32))
+array = np.zeros((8, 8))
+
+
+class Tensor:
+    def __dlpack__(self, *, stream: int | None = None) -> object: ...
+
+
+def smooth(picture: ArrayLike, mode: Border = "mirror") -> hi.Image:
+    return ndimage.gaussian_filter(hi.asarray(picture), (1.0, "2um"), mode=mode)
+
+
+def double(picture: hi.Image) -> hi.Image:
+    return 2 * picture
+
+
+def renamed(name: str) -> str:
+    return name + "f"
+
+
+reveal_type(ndimage.gaussian_filter(image, 2.0))  # Image
+reveal_type(ndimage.gaussian_filter(input=image, sigma=[1, 2]))  # Image
+reveal_type(ndimage.gaussian_filter(array, np.float32(2)))  # ndarray
+reveal_type(ndimage.median_filter([[1, 2], [3, 4]], size=np.int64(3)))  # ndarray
+reveal_type(ndimage.median_filter(array, 3, output=array))  # ndarray
+reveal_type(ndimage.gaussian_filter(Tensor(), 2.0))  # Image | Any
+reveal_type(ndimage.grey_erosion(image, 3))  # Image
+reveal_type(ndimage.binary_opening(image > 1))  # Image
+reveal_type(ndimage.zoom(image, 2, order=1, mode="nearest"))  # Image
+reveal_type(ndimage.map_coordinates(image, [image, image]))  # Image
+reveal_type(ndimage.label(image))  # tuple[Image, int]
+reveal_type(ndimage.label(array))  # tuple[ndarray, int]
+reveal_type(ndimage.label(array, output=array))  # tuple[Image | Any, int] | Any
+reveal_type(ndimage.label(array, output=np.int16))  # tuple[ndarray, int]
+reveal_type(ndimage.distance_transform_edt(image))  # Image
+reveal_type(ndimage.mean(array, array, index=[1, 2]))  # ndarray
+reveal_type(filters.sobel(image))  # Image
+reveal_type(filters.frangi(array, sigmas=range(1, 3)))  # ndarray
+reveal_type(filters.gaussian(array, 1.0, out=array))  # ndarray
+reveal_type(filters.threshold_otsu(image))  # float
+reveal_type(exposure.equalize_hist(image))  # Image
+reveal_type(segmentation.watershed(image, array))  # Image
+reveal_type(image + 1)  # Image
+reveal_type(2.5 * image)  # Image
+reveal_type(image[1:, ..., ::-1])  # Image
+reveal_type(hi.where(image > image.max() / 2, 1.0, image))  # Image
+reveal_type(image.mean())  # float
+reveal_type(image.mean(axis=0))  # Image
+reveal_type(image.max(axis=(0, 1), keepdims=True))  # Image
+reveal_type(image.sum(keepdims=True))  # Image
+reveal_type(hi.series([array], double))  # Iterator[ndarray]
+reveal_type(hi.series(["a.tif"], double, save=renamed))  # Iterator[str]
+
+ndimage.gaussian_filter(image, 2.0, mode="mirrored")  # error: Literal
+ndimage.gaussian_filter(image, object())  # error: call-overload
+image.gaussian(2.0)  # error: attr-defined
+image[1.5]  # error: index
+'''
+
+
+def test_a_checker_infers_images_and_arrays(tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM)
+    out, err, _ = mypy.api.run(["--strict", "--python-version", "3.10", "--cache-dir", str(tmp_path / "cache"), str(path)])
+    assert not err
+    said: dict[int, list[str]] = {}
+    for line in out.splitlines():
+        found = re.match(r"[^:]*program\.py:(\d+): (error|note): (.*)", line)
+        if found:
+            said.setdefault(int(found[1]), []).append(f"{found[2]}: {found[3]}")
+    for number, line in enumerate(PROGRAM.splitlines(), 1):
+        told, (_, _, want) = said.pop(number, []), line.partition("  # ")
+        if want.startswith("error: "):
+            assert any(text.startswith("error: ") for text in told) and want.removeprefix("error: ") in " ".join(told), (line, told)
+        elif want:
+            (text,) = told
+            # Without modules, and without what arrays hold.
+            kind = re.sub(r"ndarray\[(tuple\[.*?\], dtype\[.*?\]|Any, Any)\]", "ndarray", re.sub(r"\w+\.", "", text.replace("builtins.", "")))
+            assert kind == f'note: Revealed type is "{want}"', line
+        else:
+            assert not told, (line, told)
+    assert not said, out
