@@ -342,7 +342,6 @@ def threshold_sauvola(image: ArrayLike, window_size: Ints = 15, k: float = 0.2, 
     Examples
     --------
     >>> import numpy as np
-import numpy.typing as npt
     >>> from horus_image.filters import threshold_sauvola
     >>> float(threshold_sauvola(np.full((3, 3), 0.5), window_size=3)[1, 1])
     0.4
