@@ -8,7 +8,7 @@ use horus::prelude::{
     Pixel, Rank, Reduce, Resampling, Shape, Taps,
 };
 use horus::types::{Axes, LoopState as _, Resizing};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::any::{Any, Held, each, numbers};
@@ -347,6 +347,19 @@ pub(crate) fn stack(images: Vec<PyRef<'_, Image>>, channels: bool) -> PyResult<I
         return Err(PyValueError::new_err("stack: no images"));
     };
     each!(&first.any, image => of_type(&images, image, channels))
+}
+
+/// `b` over `a`, its first pixel in row `top` and column `left`; both have one type.
+#[pyfunction]
+pub(crate) fn paste(a: &Image, b: &Image, top: isize, left: isize) -> PyResult<Image> {
+    fn like<'a, T: Held>(b: &'a Image, a: &Typed<T>) -> PyResult<&'a Typed<T>> {
+        let (over, under) = (b.any.dtype(), a.dtype());
+        T::of(&b.any).ok_or_else(|| PyTypeError::new_err(format!("paste: pixels of {over} over those of {under}")))
+    }
+    each!(&a.any, image => {
+        let b = like(b, image)?;
+        a.recorded(|| image.paste(b, top, left))
+    })
 }
 
 /// One channel.

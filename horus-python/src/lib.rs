@@ -46,7 +46,7 @@ mod _horus {
     #[pymodule_export]
     use crate::filters::{
         Filter, affine, box_mean, channel, correlate, correlate_depth, crop, equal, extreme, flip, index, median, pad,
-        rank, related, resize, shift, stack, step, transpose, truncated,
+        paste, rank, related, resize, shift, stack, step, transpose, truncated,
     };
     #[pymodule_export]
     use crate::foreign::{GpuArray, Tensor};
@@ -61,13 +61,13 @@ mod _horus {
         binary, binary_of_number, cast, clamp, compare, convert, convert_colour, invert, logic, select, unary,
     };
     #[pymodule_export]
-    use crate::program::{ImageProgram, Program, Recording, iterate};
+    use crate::program::{ImageProgram, Program, Recording, get_all, iterate};
     #[pymodule_export]
     use crate::ranks::leave_ranks;
     #[pymodule_export]
     use crate::reductions::{
         by_label, histogram, histogram_by_label, hough_line, label_boxes, label_counts, label_shapes, min_max, reduce,
-        reduce_along, reduced,
+        reduce_along, reduced, tiled,
     };
     #[pymodule_export]
     use crate::sampling::{

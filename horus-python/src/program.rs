@@ -171,6 +171,20 @@ impl Program {
     }
 }
 
+/// The pixels of several images of a session, evaluated together, with these extents and strides (in pixels).
+#[pyfunction]
+pub(crate) fn get_all(
+    py: Python<'_>,
+    session: &Session,
+    images: Vec<PyRef<'_, Image>>,
+    layouts: Vec<Layout>,
+) -> PyResult<Vec<Memory>> {
+    let kinds: Vec<_> = images.iter().map(|image| image.any.dtype()).zip(layouts).collect();
+    let wanted = handles(&images);
+    let read = || memories(session.open.begin_all(&wanted, Want::Everyone)?, &kinds);
+    session.watch.after(detached(py, read))
+}
+
 /// A program and its plan, ready to run on images of the recorded types, shapes and places.
 #[pyclass(frozen, module = "horus_image._horus")]
 pub(crate) struct ImageProgram {

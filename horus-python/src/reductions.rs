@@ -71,6 +71,20 @@ pub(crate) fn reduce_along(a: &Image, name: &str, axes: Vec<usize>) -> PyResult<
     })
 }
 
+/// The `sum`, `mean`, `variance`, `min` or `max` of each tile of so many rows and columns: `min` and `max` in the type of `a`, else
+/// `f64`.
+#[pyfunction]
+pub(crate) fn tiled(a: &Image, name: &str, height: usize, width: usize) -> PyResult<Image> {
+    numbers!(&a.any, name, image => match name {
+        "sum" => a.recorded(|| image.tiles(height, width).sum()),
+        "mean" => a.recorded(|| image.tiles(height, width).mean()),
+        "variance" => a.recorded(|| image.tiles(height, width).variance()),
+        "min" => a.recorded(|| image.tiles(height, width).min()),
+        "max" => a.recorded(|| image.tiles(height, width).max()),
+        _ => Err(PyValueError::new_err(unknown(name).to_string())),
+    })
+}
+
 /// The axis of a number.
 pub(crate) fn axis(number: usize) -> PyResult<Axis> {
     let axes = [Axis::Depth, Axis::Rows, Axis::Columns, Axis::Channels];

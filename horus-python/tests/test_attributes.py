@@ -44,6 +44,10 @@ def zoomed(given: hi.Image, sides: Sides) -> Sides:
     return tuple(side * (n - 1) / (round(n / 2) - 1) for side, n in zip(sides, given.shape, strict=True))
 
 
+def tiled(_: hi.Image, sides: Sides) -> Sides:
+    return (*sides[:-2], 2 * sides[-2], 3 * sides[-1])
+
+
 def unknown(_: hi.Image, _sides: Sides) -> None:
     """Dropped."""
 
@@ -151,6 +155,8 @@ CASES: dict[str, tuple[Call, tuple[int, ...], Callable[[hi.Image, Sides], Sides 
     "Image.luminance": (plainly, BOTH, kept),
     "Image.channel": (lambda f, i: f(i, 0), BOTH, kept),
     "Image.resize": (lambda f, i: f(i, (18, 6)), PLANES, lambda _, sides: (sides[0] / 2, sides[1] * 2)),
+    "Image.paste": (lambda f, i: f(i, i[..., 2:4, 3:5], 2, 3), BOTH, kept),
+    **{f"Tiles.{name}": (lambda f, i: f(i.tiles(2, 3)), BOTH, tiled) for name in ("max", "mean", "min", "std", "sum", "var")},
     "Image.with_pixel_size": (lambda f, i: f(i, 3.0), BOTH, lambda i, _: (3.0,) * i.ndim),
 }
 """A call of each function that returns images, and the sides of the result's pixels."""
@@ -163,9 +169,9 @@ NO_IMAGES = {
     "measure.regionprops_table",
     "transform.hough_line",
     # Files are read and written, and classes.
-    *(f"hi.{name}" for name in ("HorusError", "Image", "Iterated", "MemoryInUse", "MemoryUse", "Session", "open", "save", "series")),
-    *(f"hi.{name}" for name in ("session", "show", "within")),
-    *(f"Image.{name}" for name in ("compute", "start", "save", "min", "max", "sum", "mean", "var", "std")),
+    *(f"hi.{name}" for name in ("HorusError", "Image", "Iterated", "MemoryInUse", "MemoryUse", "Session", "Tiles", "get_all", "open", "save")),
+    *(f"hi.{name}" for name in ("series", "session", "show", "within")),
+    *(f"Image.{name}" for name in ("compute", "start", "tiles", "save", "min", "max", "sum", "mean", "var", "std")),
 }
 
 
@@ -174,7 +180,8 @@ def public() -> dict[str, Any]:
     modules = {"ndimage": ndimage, "filters": filters, "exposure": exposure, "segmentation": segmentation}
     modules |= {"measure": measure, "transform": transform, "hi": hi}
     found = {f"{name}.{each}": getattr(module, each) for name, module in modules.items() for each in module.__all__}
-    found |= {f"Image.{name}": method for name, method in inspect.getmembers(hi.Image, inspect.isfunction) if name[0] != "_"}
+    for kind in (hi.Image, hi.Tiles):
+        found |= {f"{kind.__name__}.{name}": method for name, method in inspect.getmembers(kind, inspect.isfunction) if name[0] != "_"}
     return {name: each for name, each in found.items() if callable(each)}
 
 

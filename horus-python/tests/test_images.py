@@ -5,6 +5,8 @@ from __future__ import annotations
 import operator
 import os
 import pickle
+import re
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -416,6 +418,117 @@ def test_colours_tables_and_stacks() -> None:
     for wrong in (lambda: hi.stack(parts, axis=1), lambda: hi.stack([image[0], image[1]])):
         with pytest.raises(ValueError, match="levels"):
             wrong()
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i4", "f4", "f8", "?"])
+@pytest.mark.parametrize("shape", [(11,), (9, 11), (3, 9, 11)])
+def test_tiles_are_reduced_as_numpy_reduces_each(shape: tuple[int, ...], dtype: str) -> None:
+    array = np.random.default_rng(3).normal(50, 30, shape).astype(dtype)
+    if dtype[0] == "f":
+        array.flat[[0, 5]] = np.nan
+    ignoring = {"sum": np.sum, "mean": np.mean, "var": np.var, "std": np.std, "min": np.nanmin, "max": np.nanmax}
+    for height, width in ((1, 1), (2, 3), (4, 4), (20, 5), (9, 11), (100, 100)):
+        rows, columns = range(0, (1, *shape)[-2], height), range(0, shape[-1], width)
+        tiles = hi.asarray(array).tiles(height, width)
+        for name, of in ignoring.items():
+            found = getattr(tiles, name)().compute()
+            assert found.dtype == (array.dtype if name in ("min", "max") else np.float64)
+            whole = array if len(shape) > 1 else array[None]
+            numbers = whole if name in ("min", "max") else whole.astype("f8")
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)
+                cut = [[of(numbers[..., y : y + height, x : x + width], axis=(-2, -1)) for x in columns] for y in rows]
+            want = np.moveaxis(np.array(cut), (0, 1), (-2, -1)).reshape(found.shape)
+            if name in ("min", "max") and dtype[0] == "f":
+                want = np.where(np.isnan(want), np.inf if name == "min" else -np.inf, want)
+            np.testing.assert_allclose(found, want, rtol=1e-12, atol=1e-12, err_msg=f"{name} {height}x{width}")
+
+
+def test_tiles_of_channels_and_errors_of_tiles() -> None:
+    from skimage.measure import block_reduce
+
+    colours = np.random.default_rng(4).integers(0, 255, (8, 6, 3), np.uint8)
+    tiles = hi.asarray(colours, channels=True).tiles(2, np.int64(3))
+    np.testing.assert_allclose(tiles.mean(), block_reduce(colours, (2, 3, 1), np.mean))
+    np.testing.assert_array_equal(tiles.max(), block_reduce(colours, (2, 3, 1), np.max))
+    assert repr(tiles) == "<horus_image.Tiles of 2x3 pixels of <horus_image.Image 8x6 pixels of 3 channels, uint8>>"
+    for height, width in ((0, 2), (2, 0), (-1, 2)):
+        with pytest.raises(ValueError, match="pixels make no tiles"):
+            hi.asarray(colours[..., 0]).tiles(height, width)
+    with pytest.raises(TypeError):
+        hi.asarray(colours[..., 0]).tiles(2.0, 2)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i2", "f4", "f8", "?"])
+def test_paste_is_assignment_to_a_part(dtype: str) -> None:
+    rng = np.random.default_rng(5)
+    plane, stamp = (rng.integers(0, 2 if dtype == "?" else 100, shape).astype(dtype) for shape in ((7, 9), (3, 4)))
+    volume = np.stack([plane, plane[::-1], plane])
+    colours = np.moveaxis(volume, 0, -1).copy()
+
+    def pasted(array: Any, part: Any, top: int, left: int) -> Any:
+        """By pixels; the part has the axes of the array."""
+        found = array.copy()
+        for y, x in np.ndindex(stamp.shape):
+            if 0 <= y + top < plane.shape[0] and 0 <= x + left < plane.shape[1]:
+                found[y + top, x + left] = part[y, x]
+        return found
+
+    stamps = np.stack([stamp, stamp[::-1], stamp[:, ::-1]], axis=-1)
+    for top, left in ((0, 0), (2, 3), (-1, -2), (6, 8), (5, -3), (7, 0), (0, -4), (1000, 1000)):
+        want = pasted(plane, stamp, top, left)
+        for part in (stamp, hi.asarray(stamp)):
+            found = hi.asarray(plane).paste(part, top, left)
+            assert found.dtype == plane.dtype
+            np.testing.assert_array_equal(found, want)
+        everywhere = pasted(colours, stamp[..., None], top, left)
+        np.testing.assert_array_equal(hi.asarray(colours, channels=True).paste(stamp, top, left), everywhere)
+        np.testing.assert_array_equal(hi.asarray(volume).paste(stamp, top, left), np.moveaxis(everywhere, -1, 0))
+        each = pasted(colours, stamps, top, left)
+        np.testing.assert_array_equal(hi.asarray(colours, channels=True).paste(stamps, top, left), each)
+        np.testing.assert_array_equal(hi.asarray(volume).paste(np.moveaxis(stamps, -1, 0), top, left), np.moveaxis(each, -1, 0))
+
+
+def test_paste_refuses_what_does_not_fit() -> None:
+    plane = hi.asarray(np.zeros((4, 5), np.uint8))
+    with pytest.raises(TypeError, match="paste: pixels of float64 over those of uint8; astype converts them"):
+        plane.paste(np.ones((2, 2)), 0, 0)
+    for other in (np.zeros((2, 2, 2), np.uint8), hi.asarray(np.zeros((2, 2, 3), np.uint8), channels=True)):
+        with pytest.raises(ValueError, match="paste"):
+            plane.paste(other, 0, 0)
+    with hi.session(device="cpu"):
+        foreign = hi.asarray(np.zeros((2, 2), np.uint8))
+    with pytest.raises(ValueError, match="session"):
+        plane.paste(foreign, 0, 0)
+    with pytest.raises(TypeError):
+        plane.paste(np.zeros((2, 2), np.uint8), 0.5, 0)  # type: ignore[arg-type]
+
+
+def test_several_images_are_evaluated_together() -> None:
+    array = np.random.default_rng(6).normal(size=(40, 50)).astype(np.float32)
+    colours = np.random.default_rng(7).integers(0, 255, (6, 7, 3), np.uint8)
+    with hi.session(device="cpu", explain=True) as session:
+        image = hi.asarray(array)
+        smooth = ndimage.gaussian_filter(image, 2.0)
+        mask, large = smooth > 0, hi.asarray(np.arange(90000).reshape(300, 300).astype(np.int32)) + 1
+        several = [smooth, mask, smooth, image[3], hi.asarray(array.reshape(4, 10, 50)), hi.asarray(colours, channels=True), large]
+        several.append(smooth.max(keepdims=True))
+        found = hi.get_all(*several)
+        evaluations = re.findall(r"evaluations: (\d+)", session._core.stats())
+        assert evaluations == ["1"]
+        # A mask is one of bytes, and large memory is Horus's own: they are arrays as those of each alone, to be written to.
+        for one, image in zip(found, several, strict=True):
+            want = image.compute()
+            assert type(one) is np.ndarray and one.dtype == want.dtype and one.shape == want.shape
+            assert one.flags.c_contiguous and one.flags.writeable
+            np.testing.assert_array_equal(one, want)
+            one[...] = 0
+        np.testing.assert_array_equal(hi.get_all(smooth)[0], smooth.compute())
+    assert hi.get_all() == ()
+    with pytest.raises(TypeError, match="get_all: expected horus_image.Image, not ndarray"):
+        hi.get_all(smooth, array)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="get_all: the images belong to several sessions"):
+        hi.get_all(smooth, hi.asarray(array))
 
 
 def test_files_are_saved_as_asked(tmp_path: Path) -> None:

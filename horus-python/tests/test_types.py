@@ -27,7 +27,7 @@ MODULES = {
     "segmentation": segmentation,
     "transform": transform,
 }
-CLASSES = {"Image": hi.Image, "Session": hi.Session}
+CLASSES = {"Image": hi.Image, "Session": hi.Session, "Tiles": hi.Tiles}
 
 ANY_RESULTS = {
     # Numbers in the type of the pixels, or in one that is asked for, as of NumPy; overloads tell images and floats.
@@ -144,6 +144,9 @@ reveal_type(2.5 * image)  # Image
 reveal_type(image[1:, ..., ::-1])  # Image
 reveal_type(hi.where(image > image.max() / 2, 1.0, image))  # Image
 reveal_type(image.mean())  # float
+reveal_type(image.tiles(2, 2).mean())  # Image
+reveal_type(image.paste(array, 0, 0))  # Image
+reveal_type(hi.get_all(image, image))  # tuple[ndarray, ...]
 reveal_type(image.mean(axis=0))  # Image
 reveal_type(image.max(axis=(0, 1), keepdims=True))  # Image
 reveal_type(image.sum(keepdims=True))  # Image

@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, Any
 from . import filters, measure, ndimage, segmentation, transform, typing
 from ._files import open, save
 from ._horus import HorusError, __version__
-from ._image import Image, asarray, maximum, minimum, stack, where
+from ._image import Image, asarray, get_all, maximum, minimum, stack, where
 from ._jit import jit
 from ._programs import Iterated, iterate, series
 from ._session import MemoryInUse, MemoryUse, Session, session
 from ._show import show
+from ._tiles import Tiles
 from ._tolerance import within
 
 if TYPE_CHECKING:
@@ -37,9 +38,11 @@ __all__ = [
     "MemoryInUse",
     "MemoryUse",
     "Session",
+    "Tiles",
     "__version__",
     "asarray",
     "filters",
+    "get_all",
     "iterate",
     "jit",
     "maximum",

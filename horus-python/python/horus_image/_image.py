@@ -19,6 +19,7 @@ from ._foreign import DEFAULT_STREAM, DeviceArray, export, image_core, layout, r
 from ._operators import Operators, _binary, _core, _like, _made, _met, _operand
 from ._session import Session, current
 from ._show import page
+from ._tiles import Tiles
 
 if TYPE_CHECKING:
     from .typing import ArrayLike, Index
@@ -352,6 +353,80 @@ class Image(Operators):
             raise ValueError(f"lookup: the table has {entries.ndim} axes; it has one")
         return self._with(_horus.lookup(self._numeric("lookup"), entries.astype(np.float64), native(entries.dtype)))
 
+    def tiles(self, height: int, width: int) -> Tiles:
+        """The image in tiles of so many rows and columns side by side, from the first pixel on, to be reduced separately
+        (``skimage.measure.block_reduce``, without padding).
+
+        Tiles at the last rows and columns have the pixels that there are; tiles larger than the image are the image.
+
+        Parameters
+        ----------
+        height, width : int
+            Rows and columns of a tile.
+
+        Returns
+        -------
+        Tiles
+            With methods `sum`, `mean`, `var`, `std`, `min` and `max`: an image each, with a pixel for each tile.
+
+        Raises
+        ------
+        ValueError
+            For tiles without pixels.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import horus_image as hi
+        >>> image = hi.asarray(np.array([[1, 3, 5, 7, 20], [2, 4, 6, 8, 22]], np.uint8))
+        >>> image.tiles(2, 2).mean().compute()
+        array([[ 2.5,  6.5, 21. ]])
+        >>> image.tiles(2, 2).max().compute()
+        array([[ 4,  8, 22]], dtype=uint8)
+        """
+        rows, columns = operator.index(height), operator.index(width)
+        if rows < 1 or columns < 1:
+            raise ValueError(f"tiles: {rows}x{columns} pixels make no tiles")
+        return Tiles(self, rows, columns)
+
+    def paste(self, other: ArrayLike, top: int, left: int) -> Image:
+        """The image with another over it, whose first pixel is in this row and this column; parts beyond the edges are cut off.
+
+        Parameters
+        ----------
+        other : Image or array_like
+            Of the same type, and as many levels and channels as the image, or one, which is pasted on each.
+        top, left : int
+            The row and the column of its first pixel, which may lie outside: negative ones are not counted from the end.
+
+        Returns
+        -------
+        Image
+            Of the image's shape and type.
+
+        Raises
+        ------
+        TypeError
+            If `other` has pixels of another type: `astype` converts them.
+        ValueError
+            If it has another number of levels or channels, above one, or belongs to another session.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import horus_image as hi
+        >>> canvas = hi.asarray(np.zeros((2, 4), np.uint8))
+        >>> canvas.paste(np.array([[7, 8]], np.uint8), 1, -1).compute()
+        array([[0, 0, 0, 0],
+               [8, 0, 0, 0]], dtype=uint8)
+        """
+        if not isinstance(other, Image):
+            pixels = read(other)
+            other = asarray(pixels, channels=self._channels and pixels.ndim == 3, session=self._session)
+        if other.dtype != self.dtype:
+            raise TypeError(f"paste: pixels of {other.dtype} over those of {self.dtype}; astype converts them")
+        return self._with(_horus.paste(self._core, other._core, operator.index(top), operator.index(left)))
+
     def convert_colour(self, source: str, target: str) -> Image:
         """Three channels of ``float32`` from one colour space to another: ``rgb`` (sRGB, 0 to 1), ``hsv`` (0 to 1), ``lab`` (CIE L*a*b* under D65,
         L from 0 to 100) and ``ycbcr`` (JPEG's, 0 to 1). Integers are scaled to 0 to 1 first.
@@ -616,6 +691,47 @@ def stack(images: Sequence[Image], axis: int = 0) -> Image:
     channels = axis != 0
     core = _horus.stack([image._core for image in images], channels)
     return made(core, images[0]._session, 2 if channels else 3, channels)
+
+
+def get_all(*images: Image) -> tuple[Array, ...]:
+    """Several images as new arrays, evaluated together: what they have in common is computed once.
+
+    Parameters
+    ----------
+    *images : Image
+        Of one session. Reductions with ``keepdims=True`` are images, too.
+
+    Returns
+    -------
+    tuple of ndarray
+        An array for each, in order, as `Image.compute` returns it.
+
+    Raises
+    ------
+    TypeError
+        For anything but an `Image`.
+    ValueError
+        If the images belong to several sessions.
+
+    Examples
+    --------
+    >>> import horus_image as hi
+    >>> from horus_image import ndimage
+    >>> smooth = ndimage.gaussian_filter(hi.asarray([[1.0, 2.0, 9.0]]), 1.0)
+    >>> pixels, largest = hi.get_all(smooth, smooth.max(keepdims=True))
+    >>> bool(pixels.max() == largest)
+    True
+    """
+    for image in images:
+        if not isinstance(image, Image):
+            raise TypeError(f"get_all: expected horus_image.Image, not {type(image).__name__}")
+    if not images:
+        return ()
+    session = images[0]._session
+    if any(image._session is not session for image in images):
+        raise ValueError("get_all: the images belong to several sessions")
+    memories = _horus.get_all(session._core, [image._core for image in images], [layout(image) for image in images])
+    return tuple(np.ascontiguousarray(memory) for memory in memories)
 
 
 def _filled(mask: Image, a: Any, b: Any) -> Any:
