@@ -148,8 +148,21 @@ def test_functions_of_numpy_treat_nan_infinities_and_zeros_as_numpy_does(dtype: 
                     agree(function, function(hi.asarray(a), number).compute(), wanted)
                     agree(function, function(number, hi.asarray(a)).compute(), function(number, a))
         agree(np.matmul, np.matmul(hi.asarray(a), hi.asarray(b)).compute(), np.matmul(a, b))
-        for low, high in ((-1.0, 2.0), (-np.inf, 0.0), (0.0, np.inf)):
-            np.testing.assert_array_equal(np.clip(hi.asarray(a), low, high), np.clip(a, low, high))
+        for low, high in ((-1.0, 2.0), (-np.inf, 0.0), (0.0, np.inf), (None, 0.0), (0.0, None), (2.0, -1.0), (np.nan, 1.0), (0.0, np.nan)):
+            for clipped in (np.clip(hi.asarray(a), low, high), hi.asarray(a).clip(low, high)):
+                assert isinstance(clipped, hi.Image)
+                np.testing.assert_array_equal(clipped, np.clip(a, low, high))
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i2", "i4"])
+def test_integers_are_clipped_as_numpy_clips_them(dtype: str) -> None:
+    array = np.array([[0, 3, 5, 100]]).astype(dtype)
+    for low, high in ((3, 50), (None, 4), (4, None), (50, 3)):
+        clipped = np.clip(hi.asarray(array), low, high)
+        assert isinstance(clipped, hi.Image) and clipped.dtype == array.dtype
+        np.testing.assert_array_equal(clipped, np.clip(array, low, high))
+    with pytest.raises(ValueError, match="out must be None"):
+        hi.asarray(array).clip(1, 2, array)  # type: ignore[arg-type]
 
 
 def test_extremes_of_two_keep_nan_as_numpy_does() -> None:

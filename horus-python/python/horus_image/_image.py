@@ -144,9 +144,21 @@ class Image(Operators):
         """The image in another type: exact where that can hold a value, else rounded to nearest (to even) and saturated."""
         return self._with(_horus.convert(self._core, native(np.dtype(dtype))))
 
-    def clip(self, low: float, high: float) -> Image:
-        """Pixels below `low` become that, and those above `high` become that; NaN stays."""
-        return self._with(_horus.clamp(self._numeric("clip"), float(low), float(high)))
+    def clip(self, low: float | None, high: float | None, out: None = None) -> Image:
+        """Pixels below `low` become that, and those above `high` become that; NaN stays. `None` is no limit.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import horus_image as hi
+        >>> np.clip(hi.asarray([[1.0, np.nan, 9.0]]), 2, 3).compute()
+        array([[ 2., nan,  3.]])
+        """
+        if out is not None:
+            raise ValueError("clip: the result is an image; out must be None")
+        core = self._numeric("clip")
+        core = core if low is None else _horus.binary("maximum", core, float(low))
+        return self._with(core if high is None else _horus.binary("minimum", core, float(high)))
 
     def resize(self, size: tuple[int, int], how: str = "triangle") -> Image:
         """The image in another size, of the same type; levels and channels are resized alike.
