@@ -24,10 +24,7 @@ impl<'a> Input<'a> {
     pub(super) fn all(kernel: &MapKernel, inputs: &[LaunchInput<'a>]) -> Vec<Input<'a>> {
         let of = |(i, input): (usize, &LaunchInput<'a>)| {
             let LaunchInput { memory, geometry } = *input;
-            let Geometry { shape, window, .. } = geometry;
-            let beyond = !Window::whole(shape.height).covers(window);
-            let rows = if beyond && !kernel.reads_copies(i) { window.clipped(shape.height) } else { window };
-            Input { memory, geometry, rows }
+            Input { memory, geometry, rows: kernel.readable(i, geometry.window, geometry.shape.height) }
         };
         inputs.iter().enumerate().map(of).collect()
     }

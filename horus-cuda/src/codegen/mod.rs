@@ -358,12 +358,6 @@ fn blocks(n: usize, kernel: &str) -> Result<u32, DeviceError> {
         .map_err(|_| DeviceError::Limit(format!("{kernel} needs {n} blocks, more than a launch may have")))
 }
 
-/// The rows of an input that a launch of `kernel` may read: all in memory, or those of the image.
-fn readable(kernel: &MapKernel, input: usize, g: &Geometry) -> Window {
-    let beyond = !Window::whole(g.shape.height).covers(g.window);
-    if beyond && !kernel.reads_copies(input) { g.window.clipped(g.shape.height) } else { g.window }
-}
-
 /// The address of the first of some rows of an input.
 fn first_row(input: usize, g: &Geometry, rows: Window) -> Pointer {
     let offset = if rows.is_empty() { 0 } else { g.row(0, rows.start) * g.dtype.size() };

@@ -14,7 +14,7 @@ use super::params::KernelParams;
 use super::planes::PlaneRead;
 use super::schedule::LEVELS;
 use super::{Generated, POINTWISE, PRELUDE, Pointer, Shapes};
-use super::{assemble, blocks, defect, entry, first_row, outputs, readable};
+use super::{assemble, blocks, defect, entry, first_row, outputs};
 use crate::tuning::Tuning;
 
 /// Bytes of an image that a thread reads at most, unless one vector has more; and operations whose values take as many registers as
@@ -113,7 +113,7 @@ pub(super) fn generate(kernel: &MapKernel, shapes: &Shapes<'_>, tuning: &Tuning)
             &format!("const {}", g.dtype.name()),
             &format!("in{i}"),
             if shared(i) {
-                first_row(i, g, readable(kernel, i, g))
+                first_row(i, g, kernel.readable(i, g.window, g.shape.height))
             } else {
                 Pointer::Input { index: i, offset: offset(g) }
             },

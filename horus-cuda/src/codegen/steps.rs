@@ -26,7 +26,7 @@ use super::params::KernelParams;
 use super::{
     GATHER, Generated, Limits, NEAR, PRELUDE, Pointer, STEPS, Shapes, assemble, blocks, border_name, defect, entry,
 };
-use super::{first_row, readable, rows_aligned};
+use super::{first_row, rows_aligned};
 use crate::tuning::{Tuning, steps};
 
 /// Most blocks of a launch in its second dimension.
@@ -139,8 +139,12 @@ impl Generator<'_> {
         ];
         p.pointer(output.dtype.name(), "out", Pointer::Output { offset: 0 });
         p.long("out_plane", output.plane() as i64);
-        let rows: Vec<Window> =
-            shapes.inputs.iter().enumerate().map(|(i, g)| readable(&self.repeat.body, i, g)).collect();
+        let rows: Vec<Window> = shapes
+            .inputs
+            .iter()
+            .enumerate()
+            .map(|(i, g)| self.repeat.body.readable(i, g.window, g.shape.height))
+            .collect();
         for (i, (g, rows)) in shapes.inputs.iter().zip(&rows).enumerate() {
             p.pointer(&format!("const {}", g.dtype.name()), &format!("in{i}"), first_row(i, g, *rows));
             p.long(&format!("plane{i}"), g.plane() as i64);

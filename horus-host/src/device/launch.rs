@@ -18,8 +18,8 @@ pub struct LaunchInput<'a> {
 /// One kernel launch: computes `rows` of the output from the inputs.
 ///
 /// Every row that the kernel reads for these rows is held by the inputs' windows after the border
-/// mode is applied. A kernel that [reads copies](Kernel::reads_copies) of rows beyond the image
-/// prefers those that are held; any other reads the rows of the image alone.
+/// mode is applied, and [readable](Kernel::readable). A kernel that reads copies of rows beyond the
+/// image prefers those that are held.
 #[derive(Debug)]
 pub struct Launch<'a> {
     /// The kernel.

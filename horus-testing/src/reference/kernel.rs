@@ -176,19 +176,14 @@ fn bytes_of(s: Scalar) -> Vec<u8> {
 
 /// Evaluates a launch.
 pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, rows: Window) {
-    let is_hidden = |(i, image): (usize, &HostImage)| {
-        let Geometry { shape, window, .. } = image.geometry;
-        !Window::whole(shape.height).covers(window) && !kernel.reads_copies(i)
-    };
+    let readable: Vec<Window> = (inputs.iter().enumerate())
+        .map(|(i, image)| kernel.readable(i, image.geometry.window, image.geometry.shape.height))
+        .collect();
     // Images as they are, where that is possible, as reads are recorded by image.
-    if !inputs.iter().enumerate().any(is_hidden) {
+    if inputs.iter().zip(&readable).all(|(image, rows)| image.geometry.window == *rows) {
         return evaluate_readable(kernel, inputs, output, rows);
     }
-    let readable = |(i, image): (usize, &HostImage)| match is_hidden((i, image)) {
-        true => image.covering(image.geometry.window.clipped(image.geometry.shape.height)),
-        false => image.clone(),
-    };
-    let inputs: Vec<HostImage> = inputs.iter().enumerate().map(readable).collect();
+    let inputs: Vec<HostImage> = inputs.iter().zip(readable).map(|(image, rows)| image.covering(rows)).collect();
     evaluate_readable(kernel, &inputs, output, rows);
 }
 

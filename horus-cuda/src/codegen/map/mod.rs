@@ -24,7 +24,7 @@ use super::params::{ConstantTable, KernelParams};
 use super::schedule::{LeafGroup, Method, REGION, Schedule, ThreadBlock, schedule};
 use super::similar::{Loop, loops};
 use super::{BYTES, DENSE, GATHER, Generated, Limits, NEAR, PRELUDE, Pointer, Repeats, SEPARABLE, Shapes, TILE};
-use super::{assemble, blocks, cost, defect, entry, first_row, outputs, parts, readable, rows_aligned};
+use super::{assemble, blocks, cost, defect, entry, first_row, outputs, parts, rows_aligned};
 use crate::tuning::Tuning;
 pub(super) use accumulate::Helpers;
 use chains::constant_bytes;
@@ -185,7 +185,8 @@ impl MapGenerator<'_> {
         }
         p.pointer("const unsigned char", "table", Pointer::Table);
         p.long("out_plane", output.plane() as i64);
-        let rows: Vec<Window> = shapes.inputs.iter().enumerate().map(|(i, g)| readable(self.kernel, i, g)).collect();
+        let inputs = shapes.inputs.iter().enumerate();
+        let rows: Vec<Window> = inputs.map(|(i, g)| self.kernel.readable(i, g.window, g.shape.height)).collect();
         for (i, (g, rows)) in shapes.inputs.iter().zip(&rows).enumerate() {
             p.pointer(&format!("const {}", g.dtype.name()), &format!("in{i}"), first_row(i, g, *rows));
             p.long(&format!("plane{i}"), g.plane() as i64);

@@ -38,6 +38,12 @@ fn shifted([y, x]: [isize; 2]) -> Reach {
     Reach { up: ahead(-y), down: ahead(y), left: ahead(-x), right: ahead(x) }
 }
 
+/// See [`Kernel::readable`].
+fn readable(access: Access, window: Window, height: usize) -> Window {
+    let copies = !Window::whole(height).covers(window);
+    if copies && !matches!(access, Access::Rows { wrap: true, .. }) { window.clipped(height) } else { window }
+}
+
 impl MapKernel {
     /// Access to input `i`.
     pub fn access(&self, i: usize) -> Access {
@@ -57,9 +63,9 @@ impl MapKernel {
         Access::Rows { reach: rows.0, wrap: rows.1 }
     }
 
-    /// See [`Kernel::reads_copies`].
-    pub fn reads_copies(&self, i: usize) -> bool {
-        matches!(self.access(i), Access::Rows { wrap: true, .. })
+    /// See [`Kernel::readable`].
+    pub fn readable(&self, i: usize, window: Window, height: usize) -> Window {
+        readable(self.access(i), window, height)
     }
 
     pub(super) fn footprint(&self, i: usize, rows: Window, out: Shape, input: Shape) -> Window {
@@ -129,11 +135,12 @@ impl Kernel {
         }
     }
 
-    /// Returns `true` if a launch reads rows beyond the image as copies where the memory of input `i`
-    /// has room for them. Another launch reads rows of the image alone, by its
-    /// [footprint](Kernel::footprint): copies in the same memory may be out of date.
-    pub fn reads_copies(&self, i: usize) -> bool {
-        matches!(self.access(i), Access::Rows { wrap: true, .. })
+    /// The rows of input `i`, of `height` rows of which memory holds those of `window`, that a launch may
+    /// read. Rows beyond the image are copies, for kernels that read them as such. Other kernels read
+    /// rows of the image alone, by their [footprint](Kernel::footprint): copies in the same memory may
+    /// be out of date.
+    pub fn readable(&self, i: usize, window: Window, height: usize) -> Window {
+        readable(self.access(i), window, height)
     }
 
     /// Returns `true` if devices take input `i` as memory from the first row of the image to its last.
