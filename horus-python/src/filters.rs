@@ -1,7 +1,7 @@
 //! Filters, geometry, channels and levels.
 
 use horus::core::ops::edge::{Along, Inside};
-use horus::core::ops::neighbourhood::{Layout, Pairing, Truncated};
+use horus::core::ops::neighbourhood::{Layout, Pairing};
 use horus::core::placed::Relation;
 use horus::prelude::{
     Axis, Border, Combine, Filter as Weights, Footprint, Generalized, Image as Typed, Interpolation, MovingWindow,
@@ -67,17 +67,25 @@ pub(crate) fn correlate(a: &Image, filter: &Filter, mode: &str, cval: f64, withi
 
 /// Correlation in the image's own type, rounded as SciPy rounds it: the window's offsets and taps are
 /// in the order of the sum, and with a `sign` those after the first belong together by two, whose
-/// pixels are added (1) or subtracted (-1).
+/// pixels are added (1) or subtracted (-1). Each tap reads so many levels from that of the pixel.
 #[pyfunction]
-pub(crate) fn truncated(a: &Image, window: &Filter, sign: i32, mode: &str, cval: f64) -> PyResult<Image> {
+pub(crate) fn truncated(
+    a: &Image,
+    window: &Filter,
+    levels: Vec<i32>,
+    sign: i32,
+    mode: &str,
+    cval: f64,
+) -> PyResult<Image> {
     let border = border(mode, cval)?;
     let pairing = match sign {
         0 => Pairing::Single,
         1.. => Pairing::Sum,
         _ => Pairing::Difference,
     };
-    let filter = Truncated { window: window.0.clone(), pairing };
-    numbers!(&a.any, "truncated", image => a.recorded(|| image.with_border(border).truncated(&filter)))
+    numbers!(&a.any, "truncated", image => {
+        a.recorded(|| image.with_border(border).truncated(&window.0, &levels, pairing))
+    })
 }
 
 /// The image whose next linear filter is within a tolerance, if there is one.

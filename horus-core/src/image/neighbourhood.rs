@@ -7,7 +7,7 @@ use crate::error::{Call, Error, Result, Site};
 use crate::filters::tolerance::{self, Algorithm};
 use crate::filters::{self, MAX_RADIUS};
 use crate::ir::graph::Op;
-use crate::ops::neighbourhood::{Filter, Generalized, Layout, Truncated};
+use crate::ops::neighbourhood::{Filter, Generalized, Layout, Levels, Pairing, Truncated};
 use crate::ops::pixel::PixelOp;
 use crate::shape::{Axis, Border, Shape};
 
@@ -153,17 +153,31 @@ impl<T: Pixel> Image<T> {
         })
     }
 
-    /// A linear filter in the image's own type, rounded as SciPy rounds it; for the Python package.
+    /// A linear filter in the image's own type, rounded as SciPy rounds it, whose taps read so many levels from that of
+    /// the pixel; for the Python package.
     #[doc(hidden)]
     #[track_caller]
-    pub fn truncated(&self, filter: &Truncated) -> Image<T> {
+    pub fn truncated(&self, window: &Filter, levels: &[i32], pairing: Pairing) -> Image<T> {
         let call @ Call { site, .. } = Call::of("truncated");
         self.attempt(self.shape(), || {
-            check_filter(call, &filter.window)?;
+            check_filter(call, window)?;
+            let (depth, channels) = (self.depth(), self.channels());
+            let across = levels.iter().any(|by| *by != 0);
+            let levels = across.then(|| Levels { by: levels.into(), depth, channels });
+            let filter = Truncated { window: window.clone(), pairing, levels };
             if !filter.is_paired() {
                 return Err(Error::parameter(call, "a pixel lacks the other one of its pair"));
             }
-            Ok(self.node(Op::Order(filter.clone().into(), self.border()), site))
+            if !filter.fits(depth * channels) {
+                let message = format!("levels of {} taps", window.taps().len());
+                return Err(Error::parameter(call, message));
+            }
+            let reach = filter.levels().iter().map(|by| by.unsigned_abs()).max().unwrap_or(0) as usize;
+            if reach > MAX_RADIUS {
+                let message = format!("the filter reaches {reach} levels; the limit is {MAX_RADIUS}");
+                return Err(Error::parameter(call, message));
+            }
+            Ok(self.node(Op::Order(filter.into(), self.border()), site))
         })
     }
 

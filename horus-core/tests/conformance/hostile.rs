@@ -127,7 +127,11 @@ fn cases() -> Vec<Case> {
         Kernel::Map(MapKernel { chains: vec![square(loads.clone())], ..of(vec![leaf(chained)]) }),
         one(LeafOp::Shift(Source::Input(0), [1, -2], border)),
         one(LeafOp::Order(0, generalized.into(), border)),
-        one(LeafOp::Order(0, Truncated { window: filter.clone(), pairing: Pairing::Difference }.into(), border)),
+        one(LeafOp::Order(
+            0,
+            Truncated { window: filter.clone(), pairing: Pairing::Difference, levels: None }.into(),
+            border,
+        )),
         one(LeafOp::Order(0, MedianSize::Three.into(), border)),
         one(LeafOp::Warp(0, Affine::IDENTITY, Interpolation::Bilinear, border.into())),
         one(LeafOp::Flip(0, Flip::Both)),
@@ -426,7 +430,7 @@ fn wrongs(good: &Case) -> Vec<(String, Case)> {
             }),
         );
         if matches!(m.leaves[0].op, LeafOp::Order(_, OrderFilter::Truncated(_), _)) {
-            let lone = Truncated { window: Filter::row([0.5, 0.5]), pairing: Pairing::Sum };
+            let lone = Truncated { window: Filter::row([0.5, 0.5]), pairing: Pairing::Sum, levels: None };
             add("a pixel without its pair", good.map(|m| m.leaves[0].op = LeafOp::Order(0, lone.into(), Border::Wrap)));
         }
         add("no such plane", good.map(|m| m.leaves[0].op = LeafOp::LoadPlane(0, PlaneMap::one(2))));

@@ -8,7 +8,7 @@ use horus_core::ops::distance::{Metric, NearestPixel, NearestRow, Sought, Spacin
 use horus_core::ops::edge::{Edge, Inside};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_core::ops::neighbourhood::{
-    Combine, Filter, Generalized, MedianSize, OrderFilter, Pairing, Reach, Reduce, Truncated,
+    Combine, Filter, Generalized, Levels, MedianSize, OrderFilter, Pairing, Reach, Reduce, Truncated,
 };
 use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
 use horus_core::ops::planes::PlaneMap;
@@ -193,7 +193,7 @@ fn truncated_filters() {
     let filter = |down: bool, pairing| {
         let place = |k: i32| if down { (k, 0) } else { (0, k) };
         let offsets: Vec<(i32, i32)> = [0, -3, 3, -2, 2, -1, 1].map(place).to_vec();
-        Truncated { window: Filter::sparse(offsets, vec![0.2, 0.1, 0.1, 0.1, 0.1, 0.2, 0.2]), pairing }
+        Truncated { window: Filter::sparse(offsets, vec![0.2, 0.1, 0.1, 0.1, 0.1, 0.2, 0.2]), pairing, levels: None }
     };
     let lengths = [DType::ALL.len(), Pairing::ALL.len(), borders().len(), SHAPES.len()];
     for [dtype, pairing, border, shape] in covering(lengths) {
@@ -203,6 +203,25 @@ fn truncated_filters() {
         let down = p.like(Op::Order(filter(true, Pairing::ALL[pairing]).into(), border), a);
         let both = p.like(Op::Order(filter(false, Pairing::ALL[pairing]).into(), border), down);
         conforms(&p.wanted(&[both]), &Place::some(), &format!("truncated {pairing} {dtype} {border} {shape}"));
+    }
+}
+
+/// Across levels and channels, in one part and in slabs of levels that depend on each other.
+#[test]
+fn truncated_filters_across_levels() {
+    let at = [(0, 0, 0), (-1, 0, 0), (1, 0, 0), (-2, 1, -3), (2, -1, 3), (0, 2, 0), (3, -2, 0)];
+    let shapes = [Shape::volume(5, 17, 23, 1), Shape::volume(2, 9, 70, 3), Shape::volume(1, 12, 5, 2)];
+    let lengths = [DType::ALL.len(), Pairing::ALL.len(), borders().len(), shapes.len()];
+    for [dtype, pairing, border, shape] in covering(lengths) {
+        let (dtype, border, shape) = (DType::ALL[dtype], borders()[border], shapes[shape]);
+        let levels = Levels { by: at.map(|(z, _, _)| z).into(), depth: shape.depth, channels: shape.channels };
+        let window = Filter::sparse(at.map(|(_, y, x)| (y, x)), vec![0.2, 0.1, 0.1, 0.1, 0.1, 0.2, 0.2]);
+        let filter = Truncated { window, pairing: Pairing::ALL[pairing], levels: Some(levels) };
+        let mut p = Program::default();
+        let a = p.source(image(shape, dtype, 10));
+        let once = p.like(Op::Order(filter.clone().into(), border), a);
+        let twice = p.like(Op::Order(filter.into(), border), once);
+        conforms(&p.wanted(&[twice]), &Place::some(), &format!("truncated {pairing} {dtype} {border} {shape}"));
     }
 }
 

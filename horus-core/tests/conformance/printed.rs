@@ -6,7 +6,7 @@ use horus_core::ir::graph::{Op, Operand};
 use horus_core::ops::components::Connectivity;
 use horus_core::ops::distance::{Metric, NearestPixel};
 use horus_core::ops::edge::Edge;
-use horus_core::ops::neighbourhood::{Filter, Generalized, Layout, OrderFilter, Truncated};
+use horus_core::ops::neighbourhood::{Filter, Generalized, Layout, Levels, OrderFilter, Truncated};
 use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::windowed::{Ranked, Windowed};
 use horus_core::ops::{Components, LabelReduce, Reconstruction, Remap, Resize, Sliding, Tiled, Whole};
@@ -138,8 +138,11 @@ fn operation(of: &Op) -> String {
             let how = format!("combine: Combine::{combine:?}, reduce: Reduce::{reduce:?}");
             format!("Op::Order(Generalized {{ window: {}, {how} }}.into(), {})", filter(window), border(*edge))
         }
-        Op::Order(OrderFilter::Truncated(Truncated { window, pairing }), edge) => {
-            let how = format!("window: {}, pairing: Pairing::{pairing:?}", filter(window));
+        Op::Order(OrderFilter::Truncated(Truncated { window, pairing, levels }), edge) => {
+            let levels = levels.as_ref().map_or("None".to_string(), |Levels { by, depth, channels }| {
+                format!("Some(Levels {{ by: vec!{by:?}.into(), depth: {depth}, channels: {channels} }})")
+            });
+            let how = format!("window: {}, pairing: Pairing::{pairing:?}, levels: {levels}", filter(window));
             format!("Op::Order(Truncated {{ {how} }}.into(), {})", border(*edge))
         }
         Op::Warp(map, how, edge) => {

@@ -76,7 +76,7 @@ fn step(p: &mut Program, values: &[NodeId], c: &Choice, shape: Shape) -> NodeId 
             let away = n as i32;
             let window = Filter::sparse([(0, 0), (-away, 1), (away, -1)], [0.6, 0.2, 0.2]);
             let pairing = Pairing::ALL[usize::from(param / 5) % 3];
-            p.like(Op::Order(Truncated { window, pairing }.into(), border(param)), a)
+            p.like(Op::Order(Truncated { window, pairing, levels: None }.into(), border(param)), a)
         }
         13 => {
             let window = Filter::dense(n, 3, vec![1.0; 3 * n]);

@@ -187,7 +187,7 @@ impl Builder {
         if d.below(4) == 0 {
             let odd = !window.taps().len().is_multiple_of(2);
             let pairing = if odd { d.one(&Pairing::ALL) } else { Pairing::Single };
-            return self.p.like(Op::Order(Truncated { window, pairing }.into(), border), a);
+            return self.p.like(Op::Order(Truncated { window, pairing, levels: None }.into(), border), a);
         }
         let combine = d.one(&Combine::ALL);
         let reduce = d.one(&Reduce::ALL);

@@ -416,7 +416,9 @@ impl Job<'_> {
         dispatch!(leaf.dtype, T => {
             let mut tile = self.place::<T>(target, at);
             match &leaf.op {
-                LeafOp::Order(i, filter, b) => order::filter(&self.plane(*i, at.channel), filter, *b, &mut tile, isa),
+                LeafOp::Order(i, filter, b) => {
+                    order::filter(|plane| self.plane(*i, plane), at.channel, filter, *b, &mut tile, isa);
+                }
                 LeafOp::Warp(i, map, how, edge) => {
                     warp::warp(&self.plane(*i, at.channel), map, *how, edge, &mut tile, isa);
                 }

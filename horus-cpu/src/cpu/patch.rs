@@ -11,7 +11,7 @@ use horus_plan::ops::neighbourhood::Reach;
 
 /// Rows of a block. A kernel computes [`BLOCK_ROWS`] x [`BLOCK_COLS`] pixels at a time so that few
 /// blocks touch a border.
-const BLOCK_ROWS: usize = 64;
+pub(super) const BLOCK_ROWS: usize = 64;
 /// Columns of a block.
 pub(super) const BLOCK_COLS: usize = 512;
 
@@ -88,17 +88,27 @@ pub(super) fn for_each_block<T: Pixel>(
     mut compute: impl FnMut(&Patch<'_, T>, &mut Tile<'_, T>),
 ) {
     COPY.with_borrow_mut(|scratch| {
-        for y in (tile.rows.start..tile.rows.end).step_by(BLOCK_ROWS) {
-            let rows = Window::new(y, tile.rows.end.min(y + BLOCK_ROWS.cast_signed()));
-            for x in tile.cols.clone().step_by(BLOCK_COLS) {
-                let cols = x..tile.cols.end.min(x + BLOCK_COLS);
-                let at = (y - tile.rows.start).cast_unsigned() * tile.stride + (x - tile.cols.start);
-                let mut block = Tile { out: &mut tile.out[at..], stride: tile.stride, rows, cols: cols.clone() };
-                let patch = Patch::around(plane, rows, &cols, reach, border, scratch);
-                compute(&patch, &mut block);
-            }
-        }
+        for_each_part(tile, (BLOCK_ROWS, BLOCK_COLS), |block| {
+            let patch = Patch::around(plane, block.rows, &block.cols, reach, border, scratch);
+            compute(&patch, block);
+        });
     });
+}
+
+/// Calls `f` with each part of a tile of at most so many rows and columns.
+pub(super) fn for_each_part<T: Pixel>(
+    tile: &mut Tile<'_, T>,
+    (rows, columns): (usize, usize),
+    mut f: impl FnMut(&mut Tile<'_, T>),
+) {
+    for y in (tile.rows.start..tile.rows.end).step_by(rows) {
+        let rows = Window::new(y, tile.rows.end.min(y + rows.cast_signed()));
+        for x in tile.cols.clone().step_by(columns) {
+            let cols = x..tile.cols.end.min(x + columns);
+            let at = (y - tile.rows.start).cast_unsigned() * tile.stride + (x - tile.cols.start);
+            f(&mut Tile { out: &mut tile.out[at..], stride: tile.stride, rows, cols });
+        }
+    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,9 @@ use horus_core::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, So
 use horus_core::ops::edge::{Edge, Inside};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_core::ops::labels::LabelReduce;
-use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Pairing, Reach, Reduce, Truncated};
+use horus_core::ops::neighbourhood::{
+    Combine, Filter, Generalized, Levels, MedianSize, Pairing, Reach, Reduce, Truncated,
+};
 use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
 use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reduce::{Fold, RowReduce};
@@ -808,8 +810,13 @@ fn others() -> Vec<Case> {
         for (pairing, border) in Pairing::ALL.into_iter().zip([Border::Reflect, Border::Constant(3.0), Border::Wrap]) {
             let at = [(0, 0), (-2, 0), (2, 0), (-1, -40), (1, 40)];
             let window = Filter::sparse(at.to_vec(), vec![0.4, 0.1, 0.1, 0.2, 0.2]);
-            let kernel = single(LeafOp::Order(0, Truncated { window, pairing }.into(), border), dtype);
+            let kernel = single(LeafOp::Order(0, Truncated { window, pairing, levels: None }.into(), border), dtype);
             add(format!("truncated {pairing:?}"), kernel, SMALL, SMALL, dtype);
+            let volume = Shape { depth: 4, channels: 2, ..SMALL };
+            let window = Filter::sparse(at.to_vec(), vec![0.4, 0.1, 0.1, 0.2, 0.2]);
+            let levels = Some(Levels { by: [0, -1, 1, 0, 2].into(), depth: 4, channels: 2 });
+            let kernel = single(LeafOp::Order(0, Truncated { window, pairing, levels }.into(), border), dtype);
+            add(format!("truncated {pairing:?} across levels"), kernel, volume, volume, dtype);
         }
         for size in [MedianSize::Three, MedianSize::Five] {
             add(

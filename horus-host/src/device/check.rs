@@ -267,7 +267,11 @@ fn filter(k: &MapKernel, leaf: &Leaf) -> Result<(), String> {
         _ => true,
     };
     let reach = filter.reach();
-    let far = [reach.up, reach.down, reach.left, reach.right].into_iter().any(|r| r > REACH);
+    let levels = match &leaf.op {
+        LeafOp::Order(_, OrderFilter::Truncated(t), _) => t.levels().iter().map(|by| by.unsigned_abs() as usize).max(),
+        _ => None,
+    };
+    let far = [reach.up, reach.down, reach.left, reach.right].into_iter().chain(levels).any(|r| r > REACH);
     if !shaped || far || (linear && !leaf.dtype.is_float()) || filter.taps().is_empty() {
         return Err(format!("filter {filter} cannot be applied to {}", leaf.dtype));
     }
@@ -320,6 +324,7 @@ fn extents(k: &MapKernel, inputs: &[LaunchInput<'_>], output: &Geometry) -> Resu
                 map.fits(shape.planes(), output.shape.planes())?;
                 same
             }
+            Some(LeafOp::Order(_, OrderFilter::Truncated(t), _)) => t.fits(shape.planes()) && shape == output.shape,
             Some(LeafOp::Warp(_, map, ..)) => {
                 in_range(map, output.shape)?;
                 (shape.depth, shape.channels) == (output.shape.depth, output.shape.channels) && !shape.is_empty()

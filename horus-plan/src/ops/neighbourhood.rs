@@ -365,12 +365,14 @@ impl Pairing {
 /// pixels of equal taps before it multiplies. There the taps after the first belong together by two:
 /// the tap of the first multiplies the sum of both pixels, or the first less the second.
 ///
+/// Taps of a volume may read other levels, which continue by the border mode as rows and columns do.
+///
 /// ```
 /// use horus_plan::ops::neighbourhood::{Filter, Pairing, Truncated};
 ///
 /// // The tap in the middle first, then those around it.
 /// let window = Filter::sparse([(0, 0), (0, -1), (0, 1)], [0.5, 0.25, 0.25]);
-/// assert!(Truncated { window, pairing: Pairing::Sum }.is_paired());
+/// assert!(Truncated { window, pairing: Pairing::Sum, levels: None }.is_paired());
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Truncated {
@@ -378,6 +380,8 @@ pub struct Truncated {
     pub window: Filter,
     /// What a tap multiplies.
     pub pairing: Pairing,
+    /// The levels that taps read; `None` for those of their pixels.
+    pub levels: Option<Levels>,
 }
 
 impl Truncated {
@@ -385,6 +389,48 @@ impl Truncated {
     pub fn is_paired(&self) -> bool {
         self.pairing == Pairing::Single || !self.window.taps().len().is_multiple_of(2)
     }
+
+    /// The levels, from those of the pixels, that taps read, in order.
+    pub fn levels(&self) -> Vec<i32> {
+        let mut all = self.levels.as_ref().map_or(vec![0], |levels| levels.by.to_vec());
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// Levels from that of the pixel to the one that tap `k` reads.
+    pub fn level(&self, k: usize) -> i32 {
+        self.levels.as_ref().map_or(0, |levels| levels.by[k])
+    }
+
+    /// The plane `by` levels from plane `plane`; `None` where the border's constant is read.
+    pub fn plane(&self, plane: usize, by: i32, border: Border) -> Option<usize> {
+        match &self.levels {
+            Some(levels) if by != 0 => {
+                let (z, c) = (plane / levels.channels, plane % levels.channels);
+                Some(border.map(z.cast_signed() + by as isize, levels.depth)? * levels.channels + c)
+            }
+            _ => Some(plane),
+        }
+    }
+
+    /// Returns `true` if levels can be read of an image of `planes` planes.
+    pub fn fits(&self, planes: usize) -> bool {
+        self.levels.as_ref().is_none_or(|Levels { by, depth, channels }| {
+            *channels > 0 && depth.checked_mul(*channels) == Some(planes) && by.len() == self.window.taps().len()
+        })
+    }
+}
+
+/// Levels of a volume that the taps of a filter read.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Levels {
+    /// For each tap, levels from that of the pixel to the one that it reads.
+    pub by: Arc<[i32]>,
+    /// Levels of the volume.
+    pub depth: usize,
+    /// Its channels.
+    pub channels: usize,
 }
 
 /// A filter of the pixels around each one in the image's own type.
@@ -438,6 +484,11 @@ impl OrderFilter {
         }
     }
 
+    /// Returns `true` if it reads levels other than that of the pixel.
+    pub fn crosses_levels(&self) -> bool {
+        matches!(self, OrderFilter::Truncated(Truncated { levels: Some(_), .. }))
+    }
+
     /// The window with its weights; `None` for a median, which has none.
     pub fn window(&self) -> Option<&Filter> {
         match self {
@@ -462,7 +513,10 @@ impl std::fmt::Display for OrderFilter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             OrderFilter::Fold(g) => f.write_str(&format!("{:?}/{:?} {}", g.combine, g.reduce, g.window).to_lowercase()),
-            OrderFilter::Truncated(t) => write!(f, "truncated {}", t.window),
+            OrderFilter::Truncated(t) => match t.levels().len() {
+                1 => write!(f, "truncated {}", t.window),
+                levels => write!(f, "truncated {} of {levels} levels", t.window),
+            },
             OrderFilter::Median(size) => write!(f, "median {0}x{0}", 2 * size.radius() + 1),
         }
     }

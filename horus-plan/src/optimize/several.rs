@@ -408,7 +408,11 @@ fn is_sound(m: &MapKernel) -> bool {
 
 /// Returns `true` if a node reads a pixel of another level.
 fn reads_levels(node: &Node<Kernel>) -> bool {
-    let other = |l: &Leaf| matches!(&l.op, LeafOp::LoadPlane(_, map) if map.step != 0);
+    let other = |l: &Leaf| match &l.op {
+        LeafOp::LoadPlane(_, map) => map.step != 0,
+        LeafOp::Order(_, filter, _) => filter.crosses_levels(),
+        _ => false,
+    };
     map(node).is_some_and(|m| m.leaves.iter().any(other))
 }
 

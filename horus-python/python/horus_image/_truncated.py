@@ -95,32 +95,9 @@ def _as(core: _horus.Image, code: str) -> _horus.Image:
 def summed(value: Value, total: Sum, dtype: np.dtype[Any], border: str, cval: float) -> Value:
     """The sum around each pixel, cut to the type of the result, which is one of integers or truth values."""
     core = value.numbers()
-    if any(z != 0 for z, _, _ in total.places):
-        found = _across_levels(core if _has(core.dtype, border, cval) else _as(core, "f64"), total, border, cval)
-    else:
-        code = _own_type(core.dtype, dtype, border, cval)
-        found = _horus.truncated(_as(core, code), _window(total), total.sign, border, cval)
+    code = _own_type(core.dtype, dtype, border, cval)
+    levels = [z for z, _, _ in total.places]
+    found = _horus.truncated(_as(core, code), _window(total), levels, total.sign, border, cval)
     if found.dtype == "f64":
         return value.like(cast(found, NATIVE["f64"], dtype), dtype)
     return value.like(_as(found, "bool") if dtype.kind == "b" else found, dtype)
-
-
-def _across_levels(core: _horus.Image, total: Sum, border: str, cval: float) -> _horus.Image:
-    """The sum in `f64`, pixel by pixel: filters read one level."""
-
-    def read(place: Place) -> _horus.Image:
-        z, y, x = place
-        # Moved in their own type, pixels are fewer bytes.
-        return _as(_horus.shift(core, (-z, -y, -x), border, cval) if place != (0, 0, 0) else core, "f64")
-
-    found = None
-    rest = list(zip(total.taps, total.places, strict=True))
-    while rest:
-        tap, place = rest.pop(0)
-        pixel = read(place)
-        if total.sign and found is not None:
-            pixel = _horus.binary("add" if total.sign > 0 else "sub", pixel, read(rest.pop(0)[1]))
-        product = _horus.binary("mul", pixel, tap)
-        found = product if found is None else _horus.binary("add", found, product)
-    assert found is not None
-    return found

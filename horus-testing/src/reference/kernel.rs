@@ -640,7 +640,9 @@ impl<'a> Map<'a> {
                 let at = |dy, dx| self.read::<T>(*source, inputs, out, (c, y + dy, x + dx), *b).to_linear();
                 T::from_f64(correlate_at::<T::Linear>(f, at).to_f64())
             }
-            LeafOp::Order(i, filter, b) => order_at(filter, |dy, dx| inputs[*i].sample(c, y + dy, x + dx, *b)),
+            LeafOp::Order(i, filter, b) => {
+                order_at(filter, c, *b, |c, dy, dx| inputs[*i].sample(c, y + dy, x + dx, *b))
+            }
             LeafOp::Warp(i, map, how, edge) => {
                 let (py, px) = map.at(y as i64, x as i64);
                 let read = |y, x| inputs[*i].converted::<T>(c, y, x, edge.border());

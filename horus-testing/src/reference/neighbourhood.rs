@@ -149,9 +149,12 @@ fn generalized_at<T: Pixel>(g: &Generalized, read: impl Fn(isize, isize) -> T) -
 
 /// The sum of products of the values of `read` and taps, in the order of the window's offsets, each product and each sum rounded to
 /// `f64`; then cut to the type.
-fn truncated_at<T: Pixel>(t: &Truncated, read: impl Fn(isize, isize) -> T) -> T {
+fn truncated_at<T: Pixel>(t: &Truncated, plane: usize, border: Border, read: impl Fn(usize, isize, isize) -> T) -> T {
     let (taps, offsets) = (t.window.taps(), t.window.offsets());
-    let pixel = |k: usize| read(offsets[k].0, offsets[k].1).to_f64();
+    let pixel = |k: usize| match t.plane(plane, t.level(k), border) {
+        Some(plane) => read(plane, offsets[k].0, offsets[k].1).to_f64(),
+        None => border.constant().map_or(T::ZERO, T::from_f64).to_f64(),
+    };
     let (mut sum, mut k) = (0.0, 0);
     while k < taps.len() {
         let (value, pixels) = match t.pairing {
@@ -169,16 +172,21 @@ fn truncated_at<T: Pixel>(t: &Truncated, read: impl Fn(isize, isize) -> T) -> T 
 /// A generalized convolution, a truncated filter or a median.
 pub fn order(image: &Image, filter: &OrderFilter, border: Border) -> Image {
     horus_base::dispatch!(image.dtype(), T => Image::from_fn(image.shape, |c, y, x| {
-        order_at::<T>(filter, |dy, dx| neighbour(image, c, y, x, (dy, dx), border))
+        order_at::<T>(filter, c, border, |c, dy, dx| neighbour(image, c, y, x, (dy, dx), border))
     }))
 }
 
-/// An order filter of the values of `read` at its offsets.
-pub(super) fn order_at<T: Pixel>(filter: &OrderFilter, read: impl Fn(isize, isize) -> T) -> T {
+/// An order filter in plane `c` of the values of `read` at planes and offsets.
+pub(super) fn order_at<T: Pixel>(
+    filter: &OrderFilter,
+    c: usize,
+    border: Border,
+    read: impl Fn(usize, isize, isize) -> T,
+) -> T {
     match filter {
-        OrderFilter::Fold(g) => generalized_at(g, read),
-        OrderFilter::Truncated(t) => truncated_at(t, read),
-        OrderFilter::Median(size) => median_at(*size, read),
+        OrderFilter::Fold(g) => generalized_at(g, |dy, dx| read(c, dy, dx)),
+        OrderFilter::Truncated(t) => truncated_at(t, c, border, read),
+        OrderFilter::Median(size) => median_at(*size, |dy, dx| read(c, dy, dx)),
     }
 }
 

@@ -126,7 +126,7 @@ fn truncated_filters_round_as_scipy_does() {
             _ => std::iter::once((0, 0)).chain(pairs).collect(),
         };
         let taps: Vec<f64> = offsets.iter().map(|(_, x)| taps[(n + x) as usize]).collect();
-        Truncated { window: Filter::sparse(offsets, taps), pairing }
+        Truncated { window: Filter::sparse(offsets, taps), pairing, levels: None }
     };
     for (taps, pixel, paired, single) in [
         (&[0.1, 0.2, 0.4, 0.2, 0.1][..], 27u8, 27u8, 27u8),

@@ -151,7 +151,7 @@ fn cases(height: usize, width: usize, border: Border) -> Vec<Case> {
     all.push(around(Op::Separable { row, column, border }));
     all.push(around(Op::Order(MedianSize::Five.into(), border)));
     let window = Filter::sparse([(0, 0), (-2, 0), (2, 1), (-1, 0), (1, 0)], [0.5, 0.1, 0.1, 0.2, 0.2]);
-    all.push(around(Op::Order(Truncated { window, pairing: Pairing::Sum }.into(), border)).at_most());
+    all.push(around(Op::Order(Truncated { window, pairing: Pairing::Sum, levels: None }.into(), border)).at_most());
     all.push(around(Op::Flip(Flip::Vertical)));
     all.push(around(Op::Planes(PlaneMap::one(1))));
     for how in Interpolation::ALL {

@@ -17,18 +17,19 @@ use horus_base::shape::Border;
 use horus_plan::ops::geometric::Flip;
 use horus_plan::ops::neighbourhood::OrderFilter;
 
-/// Writes the filtered pixels of `tile`.
-pub(crate) fn filter<T: Pixel>(
-    plane: &Plane<'_, T>,
+/// Writes the filtered pixels of `tile`, of plane `channel` of the `planes` of an image.
+pub(crate) fn filter<'a, T: Pixel>(
+    planes: impl Fn(usize) -> Plane<'a, T>,
+    channel: usize,
     filter: &OrderFilter,
     border: Border,
     tile: &mut Tile<'_, T>,
     isa: Isa,
 ) {
     match filter {
-        OrderFilter::Fold(g) => generalized(plane, g, border, tile, isa),
-        OrderFilter::Truncated(t) => truncated(plane, t, border, tile, isa),
-        OrderFilter::Median(size) => median(plane, *size, border, tile, isa),
+        OrderFilter::Fold(g) => generalized(&planes(channel), g, border, tile, isa),
+        OrderFilter::Truncated(t) => truncated(planes, channel, t, border, tile, isa),
+        OrderFilter::Median(size) => median(&planes(channel), *size, border, tile, isa),
     }
 }
 

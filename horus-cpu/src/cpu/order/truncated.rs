@@ -5,7 +5,7 @@
 
 use std::cell::RefCell;
 
-use crate::cpu::patch::{BLOCK_COLS, Patch, for_each_block};
+use crate::cpu::patch::{BLOCK_COLS, BLOCK_ROWS, Patch, for_each_part};
 use crate::cpu::plane::{Plane, Tile};
 use crate::cpu::simd::Isa;
 use crate::cpu::versions::for_each_isa;
@@ -15,26 +15,46 @@ use horus_plan::ops::neighbourhood::{Pairing, Reach, Truncated};
 
 /// Sums computed together.
 const LANES: usize = 32;
-/// Columns converted at a time if rows above or below are read: these stay in a cache.
+/// Columns converted at a time if pixels of other rows or levels are read: these stay in a cache.
 const COLUMNS: usize = 64;
+/// Rows converted at a time if none are read above or below.
+const ROWS: usize = 8;
 
 thread_local! {
-    /// Pixels in `f64`, reused by later tiles.
-    static PIXELS: RefCell<Vec<f64>> = const { RefCell::new(Vec::new()) };
+    /// Pixels in `f64`, and copies of pixels around parts of a tile, reused by later tiles.
+    static SCRATCH: RefCell<(Vec<f64>, Vec<u64>)> = const { RefCell::new((Vec::new(), Vec::new())) };
 }
 
-/// Computes a truncated filter.
-pub(crate) fn truncated<T: Pixel>(
-    plane: &Plane<'_, T>,
+/// Computes a truncated filter in plane `channel` of the `planes` of an image.
+pub(crate) fn truncated<'a, T: Pixel>(
+    planes: impl Fn(usize) -> Plane<'a, T>,
+    channel: usize,
     filter: &Truncated,
     border: Border,
     tile: &mut Tile<'_, T>,
     isa: Isa,
 ) {
-    let (reach, within) = (filter.window.reach(), Within::of::<T>(filter));
-    PIXELS.with_borrow_mut(|pixels| {
-        for_each_block(plane, reach, border, tile, |patch, block| {
-            sums(isa, patch, (filter, reach, within), pixels, block);
+    let (reach, within, levels) = (filter.window.reach(), Within::of::<T>(filter), filter.levels());
+    let Reach { up, down, left, right } = reach;
+    let extent = if up + down == 0 && levels.len() == 1 { (ROWS, BLOCK_COLS) } else { (BLOCK_ROWS, COLUMNS) };
+    SCRATCH.with_borrow_mut(|(pixels, copy)| {
+        for_each_part(tile, extent, |part| {
+            let stride = part.cols.len().next_multiple_of(LANES) + left + right;
+            let level = (part.rows.len() + up + down) * stride;
+            let all = level * levels.len();
+            if pixels.len() < all {
+                pixels.resize(all, 0.0);
+            }
+            for (&by, to) in levels.iter().zip(pixels[..all].chunks_exact_mut(level)) {
+                match filter.plane(channel, by, border) {
+                    Some(plane) => {
+                        let patch = Patch::around(&planes(plane), part.rows, &part.cols, reach, border, copy);
+                        widen(isa, &patch, part, reach, stride, to);
+                    }
+                    None => to.fill(border.constant().map_or(T::ZERO, T::from_f64).to_f64()),
+                }
+            }
+            sums(isa, &pixels[..all], stride, &terms(filter, &levels, reach, (level, stride)), (filter, within), part);
         });
     });
 }
@@ -68,12 +88,15 @@ struct Term {
     other: usize,
 }
 
-/// The terms over rows of `stride` pixels.
-fn terms(filter: &Truncated, reach: Reach, stride: usize) -> Vec<Term> {
+/// The terms over levels of so many pixels, rows of which are `stride` pixels apart.
+fn terms(filter: &Truncated, levels: &[i32], reach: Reach, (level, stride): (usize, usize)) -> Vec<Term> {
     let (up, left) = (reach.up.cast_signed(), reach.left.cast_signed());
-    let place = |(y, x): (isize, isize)| (y + up).cast_unsigned() * stride + (x + left).cast_unsigned();
-    let all: Vec<(f64, usize)> =
-        filter.window.taps().iter().copied().zip(filter.window.offsets().into_iter().map(place)).collect();
+    let place = |(k, (y, x)): (usize, (isize, isize))| {
+        let of = levels.partition_point(|by| *by < filter.level(k));
+        of * level + (y + up).cast_unsigned() * stride + (x + left).cast_unsigned()
+    };
+    let places = filter.window.offsets().into_iter().enumerate().map(place);
+    let all: Vec<(f64, usize)> = filter.window.taps().iter().copied().zip(places).collect();
     match (filter.pairing, all.split_first()) {
         (Pairing::Sum | Pairing::Difference, Some((&(tap, at), rest))) => {
             let pairs = rest.as_chunks().0.iter().map(|&[(tap, at), (_, other)]| Term { tap, at, other });
@@ -84,60 +107,63 @@ fn terms(filter: &Truncated, reach: Reach, stride: usize) -> Vec<Term> {
 }
 
 for_each_isa! {
+    /// The pixels around a part of a tile in `f64`, rows of which are `stride` pixels apart.
+    fn widen[T: Pixel][T](
+        patch: &Patch<'_, T>, part: &Tile<'_, T>, reach: Reach, stride: usize, to: &mut [f64]
+    ) as widen_rows
+}
+
+#[inline(always)]
+fn widen_rows<T: Pixel>(
+    _: Isa,
+    patch: &Patch<'_, T>,
+    part: &Tile<'_, T>,
+    Reach { up, left, right, .. }: Reach,
+    stride: usize,
+    to: &mut [f64],
+) {
+    let (top, first) = (part.rows.start - up.cast_signed(), part.cols.start.cast_signed() - left.cast_signed());
+    for (y, to) in (top..).zip(to.chunks_exact_mut(stride)) {
+        let from = patch.line(y, first, part.cols.len() + left + right);
+        let (to, beyond) = to.split_at_mut(from.len());
+        for (to, from) in to.iter_mut().zip(from) {
+            *to = from.to_f64();
+        }
+        beyond.fill(0.0);
+    }
+}
+
+for_each_isa! {
+    /// The sums of a part of a tile, cut to its type.
     fn sums[T: Pixel][T](
-        patch: &Patch<'_, T>, how: (&Truncated, Reach, Within), pixels: &mut Vec<f64>, block: &mut Tile<'_, T>
+        pixels: &[f64], stride: usize, terms: &[Term], how: (&Truncated, Within), part: &mut Tile<'_, T>
     ) as sums_of
 }
 
 #[inline(always)]
 fn sums_of<T: Pixel>(
     _: Isa,
-    patch: &Patch<'_, T>,
-    (filter, reach, within): (&Truncated, Reach, Within),
-    pixels: &mut Vec<f64>,
-    block: &mut Tile<'_, T>,
+    pixels: &[f64],
+    stride: usize,
+    terms: &[Term],
+    (filter, within): (&Truncated, Within),
+    part: &mut Tile<'_, T>,
 ) {
-    let Reach { up, down, left, right } = reach;
-    let (rows, columns) = if up + down == 0 { (1, BLOCK_COLS) } else { (block.rows.len(), COLUMNS) };
-    let columns = columns.min(block.cols.len());
-    let stride = columns.next_multiple_of(LANES) + left + right;
-    let terms = terms(filter, reach, stride);
-    if pixels.len() < (rows + up + down) * stride {
-        pixels.resize((rows + up + down) * stride, 0.0);
-    }
-    for y in (block.rows.start..block.rows.end).step_by(rows) {
-        let end = block.rows.end.min(y + rows.cast_signed());
-        for x in block.cols.clone().step_by(columns) {
-            let n = columns.min(block.cols.end - x);
-            let read = (end - y).cast_unsigned() + up + down;
-            for (i, to) in pixels.chunks_exact_mut(stride).take(read).enumerate() {
-                let (from_y, from_x) = (y + i.cast_signed() - up.cast_signed(), x.cast_signed() - left.cast_signed());
-                let from = patch.line(from_y, from_x, n + left + right);
-                let (to, beyond) = to.split_at_mut(from.len());
-                for (to, from) in to.iter_mut().zip(from) {
-                    *to = from.to_f64();
+    // The last place that a term reads from the first pixel on.
+    let last = terms.iter().map(|term| term.at.max(term.other)).max().unwrap_or(0);
+    for (row, at) in (part.rows.start..part.rows.end).zip((0..).step_by(stride)) {
+        for (i, out) in part.row_mut(row).chunks_mut(LANES).enumerate() {
+            let from = &pixels[at + i * LANES..];
+            assert!(from.len() >= last + LANES, "the pixels around are converted");
+            // SAFETY: just asserted.
+            let sums = unsafe {
+                match filter.pairing {
+                    Pairing::Single => sum::<0>(from, terms),
+                    Pairing::Sum => sum::<1>(from, terms),
+                    Pairing::Difference => sum::<-1>(from, terms),
                 }
-                beyond.fill(0.0);
-            }
-            for row in y..end {
-                let at = (row - y).cast_unsigned() * stride;
-                let first = x - block.cols.start;
-                let out = &mut block.row_mut(row)[first..first + n];
-                for (i, out) in out.chunks_mut(LANES).enumerate() {
-                    let from = &pixels[at + i * LANES..];
-                    // The last place that a term reads from here.
-                    assert!(from.len() >= (up + down) * stride + left + right + LANES, "rows around are converted");
-                    // SAFETY: just asserted: places are within the reach.
-                    let sums = unsafe {
-                        match filter.pairing {
-                            Pairing::Single => sum::<0>(from, &terms),
-                            Pairing::Sum => sum::<1>(from, &terms),
-                            Pairing::Difference => sum::<-1>(from, &terms),
-                        }
-                    };
-                    cut(&sums, within, out);
-                }
-            }
+            };
+            cut(&sums, within, out);
         }
     }
 }

@@ -11,7 +11,7 @@ use horus_plan::ir::kernel::{Kernel, Leaf, LeafOp, MapKernel, Val};
 use horus_plan::ops::edge::{Edge, Inside};
 use horus_plan::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_plan::ops::neighbourhood::{
-    Combine, Filter, Generalized, MedianSize, OrderFilter, Pairing, Reduce, Truncated,
+    Combine, Filter, Generalized, Levels, MedianSize, OrderFilter, Pairing, Reduce, Truncated,
 };
 use horus_testing::cases::covering;
 use horus_testing::pixels::{SIZES, assert_same, borders, noise, with_nan};
@@ -86,8 +86,26 @@ fn truncated_filters_are_cut_sums_in_order() {
     let lengths = [DType::ALL.len(), sizes.len(), windows.len(), Pairing::ALL.len(), borders.len()];
     for [dtype, number, window, pairing, border] in covering(lengths) {
         let image = image(sizes[number], DType::ALL[dtype], number as u64, number % 2 == 0);
-        let filter = Truncated { window: windows[window].clone(), pairing: Pairing::ALL[pairing] };
+        let filter = Truncated { window: windows[window].clone(), pairing: Pairing::ALL[pairing], levels: None };
         assert!(filter.is_paired(), "{filter:?}");
+        filters_follow(filter, borders[border], &image, &picture(&image));
+    }
+}
+
+/// Levels beyond the first and the last are those of the border mode; taps of one level follow those of another.
+#[test]
+fn truncated_filters_read_levels() {
+    let at = [(0, 0, 0), (2, -1, 4), (-2, 1, -4), (1, 0, 0), (-1, 0, 0), (0, 0, 1), (0, 0, -1), (-4, 0, 0), (4, 2, 0)];
+    let taps: Vec<f64> = [5, 1, 1, 2, 2, 3, 3, 1, 1].map(|tap| 0.1 * f64::from(tap)).into();
+    let window = Filter::sparse(at.map(|(_, y, x)| (y, x)), taps);
+    let (sizes, borders) = ([SIZES.as_slice(), &[(70, 130)]].concat(), borders());
+    let lengths = [DType::ALL.len(), sizes.len(), Pairing::ALL.len(), borders.len(), 2];
+    for [dtype, number, pairing, border, deep] in covering(lengths) {
+        let ((height, width), (depth, channels)) = (sizes[number], [(1, 2), (3, 1)][deep]);
+        let (shape, n) = (Shape::volume(depth, height, width, channels), depth * height * width * channels);
+        let levels = Levels { by: at.map(|(z, ..)| z).into(), depth, channels };
+        let filter = Truncated { window: window.clone(), pairing: Pairing::ALL[pairing], levels: Some(levels) };
+        let image = dispatch!(DType::ALL[dtype], T => Image::new(shape, noise::<T>(n, number as u64, false)));
         filters_follow(filter, borders[border], &image, &picture(&image));
     }
 }
@@ -258,7 +276,7 @@ fn parts_equal_the_whole() {
     let given = |size, dtype, special| [picture(&image(size, dtype, 5, special))];
     let medians = [Border::Reflect, Border::Wrap].map(|border| LeafOp::Order(0, MedianSize::Five.into(), border));
     let window = Filter::sparse([(0, 0), (-3, 0), (3, 0), (-1, 5), (1, -5)], [0.4, 0.1, 0.1, 0.2, 0.2]);
-    let cut = LeafOp::Order(0, Truncated { window, pairing: Pairing::Sum }.into(), Border::Wrap);
+    let cut = LeafOp::Order(0, Truncated { window, pairing: Pairing::Sum, levels: None }.into(), Border::Wrap);
     for op in medians
         .into_iter()
         .chain([cut])

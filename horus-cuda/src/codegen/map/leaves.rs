@@ -21,15 +21,24 @@ const READ: usize = 6;
 /// A filter that is cut to the type of its pixels, of which taps after the first multiply the sum of
 /// two (`SIGN` 1) or their difference (-1).
 const TRUNCATED: &str = "\
-template <int SIGN, int BORDER, class IMAGE, class T>
-HS_FN T hs_truncated(const IMAGE& in, int y, int x, const hs_far_tap<f64>* taps, int count, T v) {
+struct hs_level_tap { f64 weight; int dy, dx, dz; };
+template <int SIGN, int BORDER, class T>
+HS_FN T hs_truncated(const hs_plane<T>& in, i64 size, int plane, const int (&levels)[5], int y, int x,
+                     const hs_level_tap* taps, int count, T v) {
+    const auto pixel = [&](const hs_level_tap& tap) {
+        if (tap.dz == 0) return (f64)hs_pixel<BORDER, BORDER>(in, y + tap.dy, x + tap.dx, v);
+        const int from = hs_plane_read<BORDER>(plane, levels, tap.dz);
+        if (from < 0) return (f64)v;
+        const hs_plane<T> level = {in.data + (from - plane) * size, in.height, in.width, in.start, in.end};
+        return (f64)hs_pixel<BORDER, BORDER>(level, y + tap.dy, x + tap.dx, v);
+    };
     f64 sum = 0.0;
     for (int k = 0; k < count; ++k) {
-        const hs_far_tap<f64> tap = taps[k];
-        f64 value = (f64)hs_pixel<BORDER, BORDER>(in, y + tap.dy, x + tap.dx, v);
+        const hs_level_tap tap = taps[k];
+        f64 value = pixel(tap);
         if (SIGN != 0 && k > 0) {
             ++k;
-            const f64 other = (f64)hs_pixel<BORDER, BORDER>(in, y + taps[k].dy, x + taps[k].dx, v);
+            const f64 other = pixel(taps[k]);
             value = SIGN > 0 ? value + other : value - other;
         }
         const f64 product = tap.weight * value;
@@ -324,11 +333,14 @@ impl MapGenerator<'_> {
         };
         self.helpers.define("hs_truncated", || TRUNCATED.into());
         let value = self.border_value(border, self.kernel.leaves[l].dtype);
-        let offsets = window.offsets().into_iter().map(|(y, x)| [y as i32, x as i32]);
+        let offsets = window.offsets().into_iter().enumerate().map(|(k, (y, x))| [y as i32, x as i32, filter.level(k)]);
         let at = self.table.offsets(DType::F64, window.taps(), offsets);
-        let [taps, count] = self.taps_at(l, at, window.taps().len(), "hs_far_tap<f64>".into());
+        let [taps, count] = self.taps_at(l, at, window.taps().len(), "hs_level_tap".into());
         let image = source_name(Source::Input(input))?;
-        let args = args![image, here("y", "r"), here("x", "c"), taps, count, value];
+        let [depth, channels] = filter.levels.as_ref().map_or([1, 1], |l| [l.depth as i32, l.channels as i32]);
+        let levels = self.params.shared_ints("levels", [channels, depth, channels, -1, 1]);
+        let size = name(format_args!("p.plane{input}"));
+        let args = args![image, size, "plane", levels, here("y", "r"), here("x", "c"), taps, count, value];
         let call = Call::new("hs_truncated", template![sign, border_name(border)], args);
         out.push(Stmt::each_pixel((self.block.rows, self.block.cols), where_it_exists(array, call)));
         Ok(())
