@@ -1,10 +1,29 @@
-// Means of rectangles and ranks under footprints; see horus_core::ops::windowed.
+// Means and variances of rectangles and ranks under footprints; see horus_core::ops::windowed.
+
+// The moments of some pixels, as horus_core::ops::windowed::Moments: added, those of both.
+struct hs_moments {
+    f64 sum, apart, count;
+    HS_FN_MEMBER hs_moments() {}
+    HS_FN_MEMBER explicit hs_moments(int) : sum(0.0), apart(0.0), count(0.0) {}
+    HS_FN_MEMBER hs_moments(f64 sum, f64 apart, f64 count) : sum(sum), apart(apart), count(count) {}
+    HS_FN_MEMBER hs_moments operator+(const hs_moments& other) const {
+        const f64 n = count, k = other.count, between = other.sum * n - sum * k;
+        const f64 share = 1.0 / (n * k * (n + k));
+        return hs_moments(sum + other.sum, (apart + other.apart) + between * between * share, n + k);
+    }
+};
 
 // A pixel as an accumulator; and the mean, or the sum where the count is 0.
-template <class A, class T> HS_FN A hs_total(T v) { return hs_to<A>(v); }
+template <class A> struct hs_adds { static constexpr bool moments = false; };
+template <> struct hs_adds<hs_moments> { static constexpr bool moments = true; };
+template <class A, class T> HS_FN A hs_total(T v) {
+    if constexpr (hs_adds<A>::moments) return A((f64)v, 0.0, 1.0);
+    else return hs_to<A>(v);
+}
 template <class R> HS_FN R hs_over(f32 sum, i64 count) { return hs_to<R>(count == 0 ? sum : sum / (f32)count); }
 template <class R> HS_FN R hs_over(f64 sum, i64 count) { return hs_to<R>(count == 0 ? sum : sum / (f64)count); }
 template <class R> HS_FN R hs_over(i32 sum, i64 count) { return hs_over<R>((f64)sum, count); }
+template <class R> HS_FN R hs_over(const hs_moments& of, i64 count) { return hs_over<R>(of.apart, count); }
 
 // Sums of `k` values of each of `lines` lines, which are `apart` from each other, for `n` results
 // per line: by doubling, in `from` and `other`, lines of `pitch`, which are overwritten. Each
@@ -99,8 +118,8 @@ template <class A, class F> HS_FN A hs_line_sum(int k, const F& value) {
     return total;
 }
 
-// The same mean where shared memory cannot hold a line: a thread adds up all pixels of its
-// rectangle.
+// The same mean where shared memory cannot hold a line, and variances: a thread adds up all pixels of
+// its rectangle.
 template <class A, int BORDER, int THREADS, class T, class R>
 HS_FN void hs_box_alone(hs_plane<T> in, const hs_around_rows& p, int up, int tall, int left, int wide, T constant, i64 count,
                         R* out) {

@@ -138,6 +138,7 @@ fn the_table_of_names_is_complete() {
         "cast",
         "channels",
         "affine_inside",
+        "box_variance",
         "check",
         "compare",
         "depth",

@@ -57,6 +57,7 @@ fn the_table_of_operations_is_that_of_the_code() {
         "dtype",
         "forecast",
         "forecast_memory",
+        "box_variance",
         "get",
         "height",
         "width",

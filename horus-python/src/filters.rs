@@ -148,6 +148,19 @@ pub(crate) fn box_mean(
     numbers!(&a.any, "box_mean", image => a.recorded(|| image.with_border(border).box_mean(MovingWindow::at(size, anchor))))
 }
 
+/// The variance over such a rectangle, in `f64`.
+#[pyfunction]
+pub(crate) fn box_variance(
+    a: &Image,
+    size: (usize, usize),
+    anchor: (usize, usize),
+    mode: &str,
+    cval: f64,
+) -> PyResult<Image> {
+    let border = border(mode, cval)?;
+    numbers!(&a.any, "box_variance", image => a.recorded(|| image.with_border(border).box_variance(MovingWindow::at(size, anchor))))
+}
+
 /// Offsets in a plane as a footprint around the pixel; `None` for several levels, or if there are
 /// so few that comparisons are faster.
 fn in_plane(offsets: &[(isize, isize, isize)]) -> Option<Footprint> {

@@ -45,8 +45,8 @@ mod _horus {
     use crate::files::length;
     #[pymodule_export]
     use crate::filters::{
-        Filter, affine, box_mean, channel, correlate, correlate_depth, crop, equal, extreme, flip, index, median, pad,
-        paste, rank, related, resize, shift, stack, step, transpose, truncated,
+        Filter, affine, box_mean, box_variance, channel, correlate, correlate_depth, crop, equal, extreme, flip, index,
+        median, pad, paste, rank, related, resize, shift, stack, step, transpose, truncated,
     };
     #[pymodule_export]
     use crate::foreign::{GpuArray, Tensor};

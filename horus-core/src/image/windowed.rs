@@ -47,14 +47,28 @@ impl<T: Pixel> Image<T> {
     pub fn box_mean(&self, window: impl Into<MovingWindow>) -> Image<T::Linear> {
         let (call, window) = (Call::of("box_mean"), window.into());
         let ([levels, height, width], anchor) = window.of(self.depth());
-        let plane = self.mean_under(call, [levels, height, width], anchor);
+        let plane = self.over_rectangle(call, [levels, height, width], anchor, Windowed::Mean);
         match levels {
             1 => plane,
             _ => plane.along_depth(call, &filters::box_filter(levels).1, self.border(), false),
         }
     }
 
-    fn mean_under(&self, call: Call, [levels, height, width]: [usize; 3], [y, x]: [usize; 2]) -> Image<T::Linear> {
+    /// The variance over a window of rows and columns, by its own mean; for the Python package.
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn box_variance(&self, window: impl Into<MovingWindow>) -> Image<f64> {
+        let (size, anchor) = window.into().of(1);
+        self.over_rectangle(Call::of("box_variance"), size, anchor, Windowed::Variance)
+    }
+
+    fn over_rectangle<R: Pixel>(
+        &self,
+        call: Call,
+        [levels, height, width]: [usize; 3],
+        [y, x]: [usize; 2],
+        of: fn(BoxMean) -> Windowed,
+    ) -> Image<R> {
         self.attempt(self.shape(), || {
             check_size(call, levels, levels)?;
             check_size(call, height, width)?;
@@ -64,10 +78,7 @@ impl<T: Pixel> Image<T> {
                 return Err(Error::parameter(call, message));
             }
             let reach = Reach { up: y, down: height - 1 - y, left: x, right: width - 1 - x };
-            Ok(self.node(
-                Op::from(Sliding { how: Windowed::Mean(BoxMean::over(reach)), border: self.border() }),
-                call.site,
-            ))
+            Ok(self.node(Op::from(Sliding { how: of(BoxMean::over(reach)), border: self.border() }), call.site))
         })
     }
 }

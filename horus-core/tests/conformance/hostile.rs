@@ -303,7 +303,7 @@ fn wrongs(good: &Case) -> Vec<(String, Case)> {
                 )) | Kernel::Whole(Whole::Tiles(Tiled { reduce: TileReduce::Sum, .. }))
                     | Kernel::Whole(Whole::Histogram(_))
                     | Kernel::Whole(Whole::Components(_) | Whole::NearestRow(_))
-                    | Kernel::Whole(Whole::Windowed(Sliding { how: Windowed::Mean(_), .. }))
+                    | Kernel::Whole(Whole::Windowed(Sliding { how: Windowed::Mean(_) | Windowed::Variance(_), .. }))
             );
         // Labels have one of several types, and labelled images any.
         if (typed || i > 0) && !matches!(good.kernel, Kernel::Whole(Whole::Labels(_))) {

@@ -248,6 +248,7 @@ fn erosions_dilations_and_medians() {
 /// are added by two kernels.
 fn windows() -> Vec<Windowed> {
     let mean = |up, down, left, right| Windowed::Mean(BoxMean::over(Reach { up, down, left, right }));
+    let variance = |up, down, left, right| Windowed::Variance(BoxMean::over(Reach { up, down, left, right }));
     let rectangle = |h: i32, w: i32, place| {
         let all: Vec<_> = (-h..=h).flat_map(|y| (-w..=w).map(move |x| (y, x))).collect();
         Windowed::Rank(Ranked::new(&all, place))
@@ -258,6 +259,8 @@ fn windows() -> Vec<Windowed> {
         mean(0, 0, 6, 4),
         mean(2, 9, 0, 3),
         mean(70, 60, 1, 0),
+        variance(1, 2, 4, 0),
+        variance(70, 60, 1, 0),
         rectangle(1, 1, 4),
         rectangle(4, 3, 40),
         Windowed::Rank(Ranked::new(&apart, 2)),
@@ -274,7 +277,11 @@ fn means_and_ranks() {
         let roots: Vec<_> = windows()
             .into_iter()
             .map(|how| {
-                let out = if matches!(how, Windowed::Mean(_)) { dtype.linear() } else { dtype };
+                let out = match how {
+                    Windowed::Mean(_) => dtype.linear(),
+                    Windowed::Variance(_) => DType::F64,
+                    Windowed::Rank(_) => dtype,
+                };
                 p.op(Op::from(Sliding { how, border }), &[a], shape, out)
             })
             .collect();

@@ -185,6 +185,7 @@ fn whole_image(of: &Whole) -> String {
         Whole::Windowed(Sliding { how, border: edge }) => {
             let how = match how {
                 Windowed::Mean(mean) => format!("Windowed::Mean({mean:?})"),
+                Windowed::Variance(mean) => format!("Windowed::Variance({mean:?})"),
                 Windowed::Rank(Ranked { spans, place }) => {
                     format!("Windowed::Rank(Ranked {{ spans: {spans:?}.into(), place: {place} }})")
                 }

@@ -199,13 +199,14 @@ impl Builder {
         let most = d.one(&[2, 7, 70]);
         let mut side = || d.below(most);
         let reach = Reach { up: side(), down: side(), left: side(), right: side() };
-        if d.below(2) == 0 {
-            return self.p.op(
-                Op::from(Sliding { how: Windowed::Mean(BoxMean::over(reach)), border }),
-                &[a],
-                shape,
-                dtype.linear(),
-            );
+        let mean = BoxMean::over(reach);
+        let of_rectangle = match d.below(4) {
+            0 => Some((Windowed::Mean(mean), dtype.linear())),
+            1 => Some((Windowed::Variance(mean), DType::F64)),
+            _ => None,
+        };
+        if let Some((how, result)) = of_rectangle {
+            return self.p.op(Op::from(Sliding { how, border }), &[a], shape, result);
         }
         let (h, w) = ((reach.up % 5) as i32, (reach.left % 5) as i32);
         let all: Vec<_> = (-h..=h).flat_map(|y| (-w..=w).map(move |x| (y, x))).collect();

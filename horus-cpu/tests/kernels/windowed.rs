@@ -75,6 +75,11 @@ fn means_follow_the_definition_for_every_type() {
     follow_the_definition(&means, |dtype| if dtype == DType::F64 { DType::F64 } else { DType::F32 });
 }
 
+#[test]
+fn variances_follow_the_definition_for_every_type() {
+    follow_the_definition(&REACHES.map(|reach| Windowed::Variance(BoxMean::over(reach))), |_| DType::F64);
+}
+
 fn rectangle(up: i32, down: i32, left: i32, right: i32, place: usize) -> Ranked {
     let all: Vec<_> = (-up..=down).flat_map(|y| (-left..=right).map(move |x| (y, x))).collect();
     Ranked::new(&all, place)

@@ -1,4 +1,4 @@
-//! Means of rectangles and ranks under footprints; see `kernels/windowed.cuh`.
+//! Means and variances of rectangles and ranks under footprints; see `kernels/windowed.cuh`.
 
 use horus_core::device::Geometry;
 use horus_core::dtype::{DType, Scalar};
@@ -25,7 +25,13 @@ pub(super) fn generate(
     limits: Limits,
 ) -> Result<Generated, DeviceError> {
     match how {
-        Windowed::Mean(mean) => means(mean, *border, shapes, limits),
+        Windowed::Mean(mean) => {
+            let sum = total(shapes.inputs[0].dtype, mean.height().saturating_mul(mean.width()));
+            let image = (shapes.rows.len(), shapes.output.shape.width);
+            let tile = Tile::of((mean.height(), mean.width()), image, sum.size(), SHARED.min(limits.shared));
+            rectangles(mean, sum.name(), tile.map(|tile| (tile, sum.size())), *border, shapes)
+        }
+        Windowed::Variance(mean) => rectangles(mean, "hs_moments", None, *border, shapes),
         Windowed::Rank(rank) => ranks(rank, *border, shapes, limits),
     }
 }
@@ -80,10 +86,17 @@ fn total(dtype: DType, area: usize) -> DType {
     if area.saturating_mul(most) < 1 << 31 { DType::I32 } else { summed(dtype) }
 }
 
-fn means(mean: &BoxMean, border: Border, shapes: &Shapes<'_>, limits: Limits) -> Result<Generated, DeviceError> {
+/// Means, or variances, of pixels that are added up in type `sum`: in tiles, whose sums have so many bytes, or by each thread
+/// alone.
+fn rectangles(
+    mean: &BoxMean,
+    sum: &str,
+    tile: Option<(Tile, usize)>,
+    border: Border,
+    shapes: &Shapes<'_>,
+) -> Result<Generated, DeviceError> {
     let out = shapes.output;
     let (tall, wide) = (mean.height(), mean.width());
-    let sum = total(shapes.inputs[0].dtype, tall.saturating_mul(wide));
     let (mut p, mut body, constant) = params(border, shapes);
     for (member, v) in [("up", mean.reach.up), ("tall", tall), ("left", mean.reach.left), ("wide", wide)] {
         p.int(member, v.cast_signed());
@@ -92,19 +105,19 @@ fn means(mean: &BoxMean, border: Border, shapes: &Shapes<'_>, limits: Limits) ->
     let planes = blocks(out.shape.planes(), "planes")?;
     let (height, width) = (shapes.rows.len(), out.shape.width);
     let mut arguments = args!["in", "at", "p.up", "p.tall", "p.left", "p.wide", constant, "p.count"];
-    let Some(tile) = Tile::of((tall, wide), (height, width), sum.size(), SHARED.min(limits.shared)) else {
+    let Some((tile, size)) = tile else {
         arguments.push("out".into());
-        body.push(Call::new("hs_box_alone", template![sum.name(), border_name(border), THREADS], arguments).into());
+        body.push(Call::new("hs_box_alone", template![sum, border_name(border), THREADS], arguments).into());
         let grid = [blocks((height * width).div_ceil(THREADS), "a mean")?, planes];
         return Ok(program(&[PRELUDE, WINDOWED], &body, p, grid, THREADS, 0));
     };
     let across = width.div_ceil(tile.wide);
     p.int("across", across.cast_signed());
     arguments.extend(args!["p.across", "out"]);
-    let template = template![sum.name(), border_name(border), THREADS, tile.tall, tile.wide, tile.flight];
+    let template = template![sum, border_name(border), THREADS, tile.tall, tile.wide, tile.flight];
     body.push(Call::new("hs_box", template, arguments).into());
     let grid = [blocks(across * height.div_ceil(tile.tall), "a mean")?, planes];
-    Ok(program(&[PRELUDE, WINDOWED], &body, p, grid, THREADS, tile.bytes((tall, wide), sum.size())))
+    Ok(program(&[PRELUDE, WINDOWED], &body, p, grid, THREADS, tile.bytes((tall, wide), size)))
 }
 
 /// The tile that a block computes.

@@ -773,6 +773,7 @@ fn windows() -> Vec<(Windowed, Border)> {
         (mean(2, 1, 3, 5), Border::Reflect101),
         (mean(0, 0, 40, 9), Border::Wrap),
         (mean(50, 20, 0, 0), Border::Constant(2.0)),
+        (Windowed::Variance(BoxMean::over(Reach { up: 2, down: 1, left: 3, right: 5 })), Border::Reflect),
         (Windowed::Rank(Ranked::new(&square, 17)), Border::Reflect),
         (Windowed::Mean(BoxMean { reach: Reach { left: 4, ..Reach::NONE }, count: 0 }), Border::Replicate),
         (Windowed::Rank(Ranked::new(&apart, 3)), Border::Constant(1.0)),
@@ -850,6 +851,7 @@ fn others() -> Vec<Case> {
             let out = match how {
                 Windowed::Mean(BoxMean { count: 0, .. }) => summed(dtype),
                 Windowed::Mean(_) => dtype.linear(),
+                Windowed::Variance(_) => DType::F64,
                 Windowed::Rank(_) => dtype,
             };
             let any = matches!(how, Windowed::Rank(_)) && dtype == DType::F32;

@@ -1,5 +1,5 @@
-//! Windowed operations whose cost hardly depends on the window size: means of rectangles and ranks
-//! under footprints.
+//! Windowed operations whose cost hardly depends on the window size: means and variances of
+//! rectangles and ranks under footprints.
 
 use std::sync::Arc;
 
@@ -15,6 +15,8 @@ use horus_base::shape::{Border, Shape};
 pub enum Windowed {
     /// The mean over a rectangle, or partial sums of one.
     Mean(BoxMean),
+    /// The mean of squared deviations from that mean, in `f64`: see [`Moments`].
+    Variance(BoxMean),
     /// The pixel of a given rank under a footprint.
     Rank(Ranked),
 }
@@ -25,6 +27,7 @@ impl Windowed {
         match self {
             Windowed::Mean(BoxMean { count: 0, .. }) => "box_sum",
             Windowed::Mean(_) => "box_mean",
+            Windowed::Variance(_) => "box_variance",
             Windowed::Rank(_) => "rank",
         }
     }
@@ -35,7 +38,7 @@ impl Windowed {
         let size = |before: usize, after: usize| before.saturating_add(after).saturating_add(1);
         let extent = format!("{} {}x{}", self.kind(), size(up, down), size(left, right));
         match self {
-            Windowed::Mean(_) => extent,
+            Windowed::Mean(_) | Windowed::Variance(_) => extent,
             Windowed::Rank(r) => format!("{extent} {} of {}", r.place, r.count()),
         }
     }
@@ -43,7 +46,7 @@ impl Windowed {
     /// Distances that it reads.
     pub fn reach(&self) -> Reach {
         match self {
-            Windowed::Mean(mean) => mean.reach,
+            Windowed::Mean(mean) | Windowed::Variance(mean) => mean.reach,
             Windowed::Rank(rank) => rank.reach(),
         }
     }
@@ -54,6 +57,7 @@ impl Windowed {
             Windowed::Mean(mean) if mean.count == 0 => output == summed(input),
             // Partial sums of integers are f64.
             Windowed::Mean(_) => output == input.linear() || (input, output) == (DType::F64, DType::F32),
+            Windowed::Variance(_) => output == DType::F64,
             Windowed::Rank(_) => output == input,
         }
     }
@@ -62,10 +66,9 @@ impl Windowed {
     /// (`benches/results/2026-11-26-model.md`).
     pub fn steps(&self) -> f64 {
         match self {
-            Windowed::Mean(BoxMean { reach: r, .. }) => {
-                let ladder = |n: usize| f64::from(n.ilog2() + n.count_ones());
-                9.0 * (ladder(r.up + r.down + 1) + ladder(r.left + r.right + 1))
-            }
+            Windowed::Mean(mean) => 9.0 * mean.ladder(),
+            // Two numbers, and as many multiplications.
+            Windowed::Variance(mean) => 40.0 * mean.ladder(),
             // Pixels that enter and leave the window, and the order of all pixels.
             Windowed::Rank(rank) => 40.0 + 4.0 * rank.spans.len() as f64,
         }
@@ -110,21 +113,67 @@ impl BoxMean {
     pub const fn width(&self) -> usize {
         self.reach.left + self.reach.right + 1
     }
+
+    /// Additions per pixel, of rows and of columns.
+    fn ladder(&self) -> f64 {
+        let ladder = |n: usize| f64::from(n.ilog2() + n.count_ones());
+        ladder(self.height()) + ladder(self.width())
+    }
 }
 
 /// The sum of `n` values, at least one, in the order of [`BoxMean`].
 pub fn line_sum<A: Float>(n: usize, value: &impl Fn(usize) -> A) -> A {
-    fn power<A: Float>(n: usize, at: usize, value: &impl Fn(usize) -> A) -> A {
-        if n == 1 { value(at) } else { power(n / 2, at, value).add(power(n / 2, at + n / 2, value)) }
+    joined(n, value, &A::add).unwrap_or(A::ZERO)
+}
+
+/// `n` values joined in the order of [`BoxMean`]; `None` of none.
+pub fn joined<A: Copy>(n: usize, value: &impl Fn(usize) -> A, join: &impl Fn(A, A) -> A) -> Option<A> {
+    fn power<A: Copy>(n: usize, at: usize, value: &impl Fn(usize) -> A, join: &impl Fn(A, A) -> A) -> A {
+        if n == 1 { value(at) } else { join(power(n / 2, at, value, join), power(n / 2, at + n / 2, value, join)) }
     }
     let mut total: Option<A> = None;
     let mut at = 0;
     for bit in (0..usize::BITS).filter(|bit| n >> bit & 1 == 1) {
-        let next = power(1 << bit, at, value);
-        total = Some(total.map_or(next, |sum| sum.add(next)));
+        let next = power(1 << bit, at, value, join);
+        total = Some(total.map_or(next, |all| join(all, next)));
         at += 1 << bit;
     }
-    total.unwrap_or(A::ZERO)
+    total
+}
+
+/// The moments of some pixels, joined in the order of [`BoxMean`] (T. F. Chan, G. H. Golub and R. J. LeVeque,
+/// *Updating formulae and a pairwise algorithm for computing sample variances*, 1979). Nothing cancels, as the mean of squares
+/// less the square of the mean does where the mean is large.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Moments {
+    /// Their sum.
+    pub sum: f64,
+    /// The sum of squared deviations from their mean.
+    pub apart: f64,
+    /// Their number.
+    pub count: f64,
+}
+
+impl Moments {
+    /// Those of a pixel.
+    pub const fn of(pixel: f64) -> Moments {
+        Moments { sum: pixel, apart: 0.0, count: 1.0 }
+    }
+
+    /// Those of both.
+    #[must_use]
+    pub fn and(self, other: Moments) -> Moments {
+        let (n, k) = (self.count, other.count);
+        let between = other.sum * n - self.sum * k;
+        let apart = (self.apart + other.apart) + between * between * Moments::share(n, k);
+        Moments { sum: self.sum + other.sum, apart, count: n + k }
+    }
+
+    /// The share of the squared difference between sums of `n` and of `k` pixels, each times the number of the others.
+    #[inline(always)]
+    pub fn share(n: f64, k: f64) -> f64 {
+        1.0 / (n * k * (n + k))
+    }
 }
 
 /// Adjacent pixels of a footprint: columns `from..to` of row `y`, relative to the centre.
@@ -216,7 +265,7 @@ pub fn ordered(pixel: Scalar) -> u64 {
 }
 
 /// A windowed operation with its border: ranks in the image's own type, means in that of linear
-/// filters.
+/// filters, variances in `f64`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Sliding {
     /// The window operation.
@@ -273,7 +322,7 @@ impl ImageOperation for Sliding {
 
     fn shared_bytes(&self) -> usize {
         match &self.how {
-            Windowed::Mean(_) => 0,
+            Windowed::Mean(_) | Windowed::Variance(_) => 0,
             Windowed::Rank(rank) => size_of_val(&rank.spans[..]),
         }
     }
@@ -284,7 +333,7 @@ impl ImageOperation for Sliding {
 
     fn effort(&self, _: &[Extent], output: Extent, rows: usize) -> Effort {
         let family = match self.how {
-            Windowed::Mean(_) => Family::Separable,
+            Windowed::Mean(_) | Windowed::Variance(_) => Family::Separable,
             Windowed::Rank(_) => Family::Rank,
         };
         let Reach { up, down, .. } = self.how.reach();

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import functools
-import math
 import numbers as numbers_of
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import numpy as np
@@ -16,8 +15,7 @@ from ._floats import Given, applied, float_type, gaussian, image_of
 from ._image import Array, Image
 from ._linear import uniform_filter
 from ._order import median_filter
-from ._splines import padded
-from ._values import check_reach, core_axis, enter
+from ._values import check_reach, enter
 from .typing import ArrayLike, Border, Float, Ints, Pixels
 
 _MOST_BINS: Final = 1 << 20
@@ -235,55 +233,24 @@ def _sizes(given: Given, size: Any, what: str) -> list[int]:
     return [int(one) for one in sizes]
 
 
-_Moments = tuple[_horus.Image, _horus.Image | None, int]
-"""Mean, sum of squared deviations from it (none of single pixels), and number of the pixels of each window."""
-
-_FEW: Final = 32
-"""Windows side by side that are joined at once."""
-
-
-def _plus(a: _horus.Image | None, b: _horus.Image | None) -> _horus.Image | None:
-    return b if a is None else a if b is None else _horus.binary("add", a, b)
+def _plane_moments(core: _horus.Image, height: int, width: int) -> tuple[_horus.Image, _horus.Image]:
+    """Mean and variance of the rectangle around each pixel, by its own mean: nothing cancels where pixels are large."""
+    window = ((height, width), (height // 2, width // 2), "mirror", 0.0)
+    return _horus.box_mean(core, *window), _horus.box_variance(core, *window)
 
 
-def _summed(core: _horus.Image, axis: int, offsets: Sequence[int]) -> _horus.Image:
-    """The sum of the pixels at so many steps along the levels (0), the rows (1) or the columns (2)."""
-    if axis > 0:
-        # Read as a filter, which is fused with what follows.
-        places = [(offset, 0) if axis == 1 else (0, offset) for offset in offsets]
-        return _horus.correlate(core, _horus.Filter([1.0] * len(places), 0, 0, places), "nearest", 0.0, None)
-    levels = [_horus.shift(core, (-offset, 0, 0), "nearest", 0.0) for offset in offsets]
-    return functools.reduce(functools.partial(_horus.binary, "add"), levels)
-
-
-def _side_by_side(moments: _Moments, axis: int, count: int, step: int = 1) -> _Moments:
-    """The moments of so many windows together, whose first pixels are `step` apart. Nothing cancels, as the mean of squares minus the square
-    of the mean does where the mean is large."""
-    mean, apart, n = moments
-    if count == 1:
-        return moments
-    if count > _FEW:
-        block = math.isqrt(count)
-        several = count // block
-        found = _side_by_side(_side_by_side(moments, axis, block, step), axis, several, step * block)
-        rest = count - several * block
-        return _both(found, _side_by_side(moments, axis, rest, step), axis, step * several * block) if rest else found
+def _across_levels(count: int, moments: tuple[_horus.Image, _horus.Image]) -> tuple[_horus.Image, _horus.Image]:
+    """Mean and variance over `count` levels, of those of each level."""
     add = functools.partial(_horus.binary, "add")
-    offsets = [i * step for i in range(count)]
-    common = _horus.binary("mul", _summed(mean, axis, offsets), 1.0 / count)
-    squares = [_horus.unary("square", _horus.binary("sub", _summed(mean, axis, [offset]), common)) for offset in offsets]
-    between = _horus.binary("mul", functools.reduce(add, squares), float(n))
-    return common, _plus(between, None if apart is None else _summed(apart, axis, offsets)), n * count
+    share = functools.partial(_horus.binary, "mul")
 
+    def levels(of: _horus.Image) -> list[_horus.Image]:
+        return [_horus.shift(of, (-by, 0, 0), "mirror", 0.0) if by else of for by in range(-(count // 2), count // 2 + 1)]
 
-def _both(a: _Moments, b: _Moments, axis: int, offset: int) -> _Moments:
-    """The moments of two windows together, the second of which begins so far from the first."""
-    (mean, apart, n), m = a, b[2]
-    other, more = (None if core is None else _summed(core, axis, [offset]) for core in b[:2])
-    assert other is not None
-    between = _horus.binary("sub", other, mean)
-    common = _horus.binary("add", mean, _horus.binary("mul", between, m / (n + m)))
-    return common, _plus(_horus.binary("mul", _horus.unary("square", between), n * m / (n + m)), _plus(apart, more)), n + m
+    means, within = (levels(of) for of in moments)
+    mean = share(functools.reduce(add, means), 1.0 / count)
+    between = (_horus.unary("square", _horus.binary("sub", one, mean)) for one in means)
+    return mean, share(functools.reduce(add, map(add, between, within)), 1.0 / count)
 
 
 def _moments(given: Given, window: Any) -> tuple[Image, Image]:
@@ -291,19 +258,12 @@ def _moments(given: Given, window: Any) -> tuple[Image, Image]:
     sizes = _sizes(given, window, "window_size")
     value, _ = enter(given.image.astype(np.float64), given.name)
     assert value is not None
-    wide = padded(value, [size // 2 for size in sizes], "mirror", 0.0)
-    moments: _Moments = wide.core, None, 1
-    for axis, size in reversed(list(enumerate(sizes))):
-        moments = _side_by_side(moments, core_axis(axis, value.ndim), size)
-    mean, apart, count = moments
-    depth, height, width, _ = value.core.shape
-
-    def around(core: _horus.Image) -> Image:
-        # Windows are where their first pixels are.
-        return given.image._with(_horus.crop(core, (0, 0, 0), (depth, height, width)))
-
-    centre = around(mean)
-    return centre, centre * 0.0 if apart is None else applied("sqrt", around(apart) * (1.0 / count))
+    depth, height, width = [1] * (3 - value.ndim) + sizes
+    moments = _plane_moments(value.core, height, width)
+    if depth > 1:
+        moments = _across_levels(depth, moments)
+    mean, variance = (given.image._with(core) for core in moments)
+    return mean, applied("sqrt", variance)
 
 
 def threshold_niblack(image: ArrayLike, window_size: Ints = 15, k: float = 0.2) -> Pixels:

@@ -1,11 +1,11 @@
-//! Means over rectangles and ranks under footprints.
+//! Means and variances over rectangles and ranks under footprints.
 
 use std::cmp::Ordering;
 
 use super::Image;
 use horus_base::dtype::{DType, Float, Pixel};
 use horus_plan::ops::neighbourhood::Reach;
-use horus_plan::ops::windowed::{BoxMean, Ranked, Sliding, Windowed, line_sum, summed};
+use horus_plan::ops::windowed::{BoxMean, Moments, Ranked, Sliding, Windowed, joined, line_sum, summed};
 
 /// A windowed operation, as an image of type `dtype`.
 pub fn windowed(image: &Image, how: &Sliding, dtype: DType) -> Image {
@@ -22,6 +22,7 @@ pub(super) fn windowed_at(how: &Sliding, dtype: DType, read: &dyn Fn(isize, isiz
             DType::F32 => mean_of::<f32>(mean, read).into(),
             _ => mean_of::<f64>(mean, read),
         },
+        Windowed::Variance(mean) => variance_of(mean, read),
         Windowed::Rank(rank) => ranked(rank, read),
     }
 }
@@ -32,6 +33,15 @@ fn mean_of<A: Float>(mean: &BoxMean, read: &dyn Fn(isize, isize) -> f64) -> A {
     let row = |y: usize| line_sum(mean.width(), &|x| A::from_f64(read(at(y, up), at(x, left))));
     let sum = line_sum(mean.height(), &row);
     if mean.count == 0 { sum } else { sum.div(A::from_f64(mean.count as f64)) }
+}
+
+fn variance_of(mean: &BoxMean, read: &dyn Fn(isize, isize) -> f64) -> f64 {
+    let Reach { up, left, .. } = mean.reach;
+    let at = |i: usize, before: usize| i.cast_signed() - before.cast_signed();
+    let join = |pixels: usize, of: &dyn Fn(usize) -> Moments| joined(pixels, &of, &Moments::and).expect("some pixels");
+    let row = |y: usize| join(mean.width(), &|x| Moments::of(read(at(y, up), at(x, left))));
+    let apart = join(mean.height(), &row).apart;
+    if mean.count == 0 { apart } else { apart / mean.count as f64 }
 }
 
 /// The pixel of the given rank among the values of `read` under the footprint.

@@ -43,6 +43,22 @@ fn means_of_integers_are_of_exact_sums() {
     assert_eq!([out.at::<f64>(0, 0, 0), out.at::<f64>(0, 0, 1)], [400.0, 455.0]);
 }
 
+/// The expected numbers are exact: `numpy.var` of the same windows without their pedestal.
+#[test]
+fn variances_are_those_about_the_mean_of_the_window() {
+    let line = [1.0, 4.0, 2.0, 8.0, 5.0, 7.0, 0.0f64];
+    let want = [2.0 / 9.0 * 7.0, 56.0 / 9.0, 6.0, 14.0 / 9.0];
+    for pedestal in [0.0, 1e8, -3e12] {
+        let picture = image(1, 7, &line.map(|v| v + pedestal));
+        let how = Windowed::Variance(BoxMean::over(Reach { left: 1, right: 1, ..Reach::NONE }));
+        let out = applied(&picture, how, Border::Reflect101, DType::F64);
+        for (x, want) in (1..5).zip(want) {
+            let found = out.at::<f64>(0, 0, x);
+            assert!((found - want).abs() < 1e-14, "{found} is not {want} on {pedestal}");
+        }
+    }
+}
+
 #[test]
 fn ranks_order_zeros_by_sign_and_put_nan_last() {
     let line = image(1, 5, &[0.0f32, f32::NAN, -0.0, 2.0, f32::NEG_INFINITY]);

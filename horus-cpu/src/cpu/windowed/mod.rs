@@ -1,8 +1,9 @@
-//! Operations over windows of any size: means of rectangles and ranks under footprints.
+//! Operations over windows of any size: means and variances of rectangles and ranks under footprints.
 //!
 //! A launch is cut into blocks of rows for the threads; the cut does not affect the result.
 
 mod columns;
+mod moments;
 mod ranks;
 mod sums;
 
@@ -47,6 +48,13 @@ pub(crate) fn launch(
                     means(isa, &input.plane(c), (mean, border), rows, out);
                 }),
             }
+        }),
+        Windowed::Variance(mean) => dispatch!(dtype, S => {
+            let input = view::<S>(inputs, 0)?;
+            let to = To { geometry, rows, threads, reach: mean.height() };
+            to.each(out::<f64>(output)?, &|c, rows, out| {
+                moments::variances(isa, &input.plane(c), mean, border, rows, out);
+            });
         }),
         Windowed::Rank(rank) => dispatch!(dtype, T => {
             let input = view::<T>(inputs, 0)?;

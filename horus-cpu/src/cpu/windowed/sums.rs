@@ -12,11 +12,11 @@ use horus_base::shape::{Border, Window};
 use horus_plan::ops::windowed::BoxMean;
 
 /// Columns added up side by side.
-const STRIP: usize = 16;
+pub(super) const STRIP: usize = 16;
 /// Bytes of row sums kept per block: they stay in a core's cache.
-const KEPT: usize = 1 << 20;
+pub(super) const KEPT: usize = 1 << 20;
 /// Minimum rows of a block; a column is added up over these results and the window.
-const ROWS: usize = 128;
+pub(super) const ROWS: usize = 128;
 
 /// Accumulator type of a sum.
 pub(super) trait Total: Copy + Default {
@@ -144,7 +144,7 @@ fn means_of<S: Pixel, A: Total, R: Pixel>(
 
 /// Fills a line with the pixels of row `y` from column `x` on, continued by the border.
 #[inline(always)]
-fn extend<S: Pixel, A: Total>(plane: &Plane<'_, S>, (y, x): (isize, isize), border: Border, line: &mut [A]) {
+pub(super) fn extend<S: Pixel, A: Total>(plane: &Plane<'_, S>, (y, x): (isize, isize), border: Border, line: &mut [A]) {
     let constant = A::of(border.constant().map_or(S::ZERO, S::from_f64));
     let Some(row) = plane.resolve(y, border).map(|y| plane.row(y)) else {
         line.fill(constant);
