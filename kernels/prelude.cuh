@@ -194,6 +194,40 @@ struct hs_division {
     }
 };
 
+// Keys in the order of numbers: by value, -0 before +0, NaNs last; and the pixel of a key.
+HS_FN u32 hs_key(u8 v) { return v; }
+HS_FN u32 hs_key(u16 v) { return v; }
+HS_FN u32 hs_key(u32 v) { return v; }
+HS_FN u32 hs_key(i8 v) { return (u8)v ^ 0x80u; }
+HS_FN u32 hs_key(i16 v) { return (u16)v ^ 0x8000u; }
+HS_FN u32 hs_key(i32 v) { return (u32)v ^ 0x80000000u; }
+HS_FN u32 hs_key(f32 v) {
+    const u32 bits = hs_bits(v);
+    return v != v ? ~0u : bits >> 31 ? ~bits : bits | 0x80000000u;
+}
+HS_FN u64 hs_key(f64 v) {
+    u64 bits;
+    memcpy(&bits, &v, 8);
+    return v != v ? ~0ull : bits >> 63 ? ~bits : bits | 1ull << 63;
+}
+template <class T, class K> HS_FN T hs_of_key(K key) { return (T)(key ^ (hs_limits<T>::lo < 0 ? (K)1 << (8 * sizeof(T) - 1) : (K)0)); }
+template <> __device__ __forceinline__ f32 hs_of_key<f32, u32>(u32 key) {
+    const u32 bits = key >> 31 ? key & 0x7fffffffu : ~key;
+    f32 v;
+    memcpy(&v, &bits, 4);
+    return v;
+}
+template <> __device__ __forceinline__ f64 hs_of_key<f64, u64>(u64 key) {
+    const u64 bits = key >> 63 ? key & ~(1ull << 63) : ~key;
+    f64 v;
+    memcpy(&v, &bits, 8);
+    return v;
+}
+
+// The first and the last of two in this order.
+template <class T> HS_FN T hs_lower(T a, T b) { return hs_key(b) < hs_key(a) ? b : a; }
+template <class T> HS_FN T hs_upper(T a, T b) { return hs_key(a) < hs_key(b) ? b : a; }
+
 // As horus_core::dtype::Arithmetic::order_digit.
 template <class T> HS_FN T hs_order_digit(T a, T level) { return level == (T)0 ? a : (T)0; }
 HS_FN u32 hs_order_digit(u32 a, u32 level) { return level == 0 ? a >> 16 : level == 1 ? a & 0xffffu : 0u; }

@@ -148,6 +148,7 @@ fn the_table_of_names_is_complete() {
         "get",
         "get_all",
         "height",
+        "in_place",
         "order_digit",
         "related",
         "session",

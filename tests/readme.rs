@@ -60,14 +60,17 @@ fn the_table_of_operations_is_that_of_the_code() {
         "box_variance",
         "get",
         "height",
+        "in_place",
         "width",
         "shape",
         "session",
+        "lower",
         "order_digit",
         "recip",
         "related",
         "truncated",
         "unary",
+        "upper",
         "worms",
     ];
     for name in pixel.iter().chain(&images).filter(|n| !others.contains(&n.as_str())) {

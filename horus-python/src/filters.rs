@@ -180,8 +180,7 @@ fn in_plane(offsets: &[(isize, isize, isize)]) -> Option<Footprint> {
 }
 
 /// Of the pixels at some offsets (level, row, column), the one of rank `rank`, 0 being the
-/// smallest. NaN sorts last. Pixels of several levels, and few pixels, are compared pairwise by the part of
-/// Batcher's sorting network that this rank depends on.
+/// smallest: by value, -0 before +0, NaN last. Pixels of several levels, and few pixels, are compared pairwise.
 #[pyfunction]
 pub(crate) fn rank(
     a: &Image,
@@ -198,42 +197,9 @@ pub(crate) fn rank(
         return numbers!(&a.any, "rank", image => a.recorded(|| image.with_border(border).rank(&footprint, Rank::Place(rank))));
     }
     numbers!(&a.any, "rank", image => a.recorded(|| {
-        let mut sorted: Vec<_> = offsets.iter().map(|&(z, y, x)| image.with_border(border).shift(-z, -y, -x)).collect();
-        for (i, j) in network(offsets.len(), rank) {
-            let (low, high) = (sorted[i].min(&sorted[j]), sorted[j].maximum(&sorted[i]));
-            (sorted[i], sorted[j]) = (low, high);
-        }
-        sorted.swap_remove(rank)
+        let around = offsets.iter().map(|&(z, y, x)| image.with_border(border).shift(-z, -y, -x));
+        Typed::of_all(image.session(), around).in_place(rank)
     }))
-}
-
-/// The comparisons of Batcher's odd-even merge sort of `n` values that place `rank` depends on, in
-/// order; the smaller value comes first, NaN last.
-fn network(n: usize, rank: usize) -> Vec<(usize, usize)> {
-    let mut pairs = Vec::new();
-    let mut p = 1;
-    while p < n {
-        let mut k = p;
-        while k > 0 {
-            for j in (k % p..n.saturating_sub(k)).step_by(2 * k) {
-                let together = |i: &usize| (i + j) / (2 * p) == (i + j + k) / (2 * p);
-                pairs.extend((0..k.min(n - j - k)).filter(together).map(|i| (i + j, i + j + k)));
-            }
-            k /= 2;
-        }
-        p *= 2;
-    }
-    let mut needed = vec![false; n];
-    needed[rank] = true;
-    pairs.reverse();
-    pairs.retain(|&(i, j)| {
-        let keep = needed[i] || needed[j];
-        needed[i] |= keep;
-        needed[j] |= keep;
-        keep
-    });
-    pairs.reverse();
-    pairs
 }
 
 /// The affine map from positions (column, row, 1) of the result to those of the image:

@@ -127,6 +127,7 @@ def labelled():
 
 
 binary = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "min": np.minimum, "max": np.maximum, "minimum": np.minimum, "maximum": np.maximum,
+          "lower": np.minimum, "upper": np.maximum,
           "absdiff": lambda a, b: abs(a - b), "pow": np.power, "atan2": np.arctan2, "hypot": np.hypot,
           "div": np.floor_divide}
 unary = {"neg": np.negative, "abs": np.abs, "sqrt": np.sqrt, "exp": np.exp, "square": np.square, "sign": np.sign,

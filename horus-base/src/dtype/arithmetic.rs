@@ -76,6 +76,10 @@ pub trait Arithmetic: Sealed + Copy + PartialOrd + Default {
     fn maximum(self, b: Self) -> Self {
         if b > self || b.is_nan() { b } else { self }
     }
+    /// The one that comes first in the order of numbers: by value, -0 before +0, NaN last.
+    fn lower(self, b: Self) -> Self;
+    /// The one that comes last in the order of [`Arithmetic::lower`].
+    fn upper(self, b: Self) -> Self;
     /// `|a - b|`; integers saturate.
     #[inline(always)]
     fn absdiff(self, b: Self) -> Self {
@@ -207,6 +211,14 @@ macro_rules! integer {
             #[inline(always)]
             fn hypot(self, b: Self) -> Self {
                 Self::from_f64(called::hypot(self as f64, b as f64))
+            }
+            #[inline(always)]
+            fn lower(self, b: Self) -> Self {
+                if b < self { b } else { self }
+            }
+            #[inline(always)]
+            fn upper(self, b: Self) -> Self {
+                if b > self { b } else { self }
             }
             #[inline(always)]
             fn order_digit(self, level: Self) -> Self {
@@ -358,6 +370,14 @@ macro_rules! float {
             #[inline(always)]
             fn hypot(self, b: Self) -> Self {
                 $functions::hypot(self, b)
+            }
+            #[inline(always)]
+            fn lower(self, b: Self) -> Self {
+                if b < self || self.is_nan() || (b == self && b.is_sign_negative()) { b } else { self }
+            }
+            #[inline(always)]
+            fn upper(self, b: Self) -> Self {
+                if b > self || b.is_nan() || (b == self && self.is_sign_negative()) { b } else { self }
             }
             #[inline(always)]
             fn order_digit(self, level: Self) -> Self {

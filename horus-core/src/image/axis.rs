@@ -359,6 +359,14 @@ impl<T: Pixel> Several<T> {
         })
     }
 
+    /// The pixel in a place of the order of the images, 0 being the smallest; for the Python package.
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn in_place(&self, place: usize) -> Image<T> {
+        let site = Location::caller();
+        self.reduced(site, |images| sorted(images, site).swap_remove(place.min(images.len() - 1)))
+    }
+
     /// The result of `make` on the images; an error if there are none.
     fn reduced<R: Pixel>(&self, site: Site, make: impl FnOnce(&[Image<T>]) -> Image<R>) -> Image<R> {
         let op = "of_all";
@@ -372,7 +380,7 @@ impl<T: Pixel> Several<T> {
     }
 }
 
-/// The images sorted pixel by pixel, the smallest first and NaN last.
+/// The images sorted pixel by pixel, the smallest first: -0 before +0, and NaN last.
 pub(super) fn sorted<T: Element>(images: &[Image<T>], site: Site) -> Vec<Image<T>> {
     compared(images, network(1, images.len()), site)
 }
@@ -386,7 +394,7 @@ fn compared<T: Element>(images: &[Image<T>], pairs: Vec<(usize, usize)>, site: S
     let mut sorted = images.to_vec();
     let op = |op, a: &Image<T>, b: &Image<T>| pixel::<T>(op, vec![Term::image(a), Term::image(b)], site);
     for (i, j) in pairs {
-        let (low, high) = (op(PixelOp::Min, &sorted[i], &sorted[j]), op(PixelOp::Maximum, &sorted[i], &sorted[j]));
+        let (low, high) = (op(PixelOp::Lower, &sorted[i], &sorted[j]), op(PixelOp::Upper, &sorted[i], &sorted[j]));
         (sorted[i], sorted[j]) = (low, high);
     }
     sorted

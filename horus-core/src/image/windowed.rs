@@ -117,7 +117,7 @@ impl<T: Element> Image<T> {
 
     /// The median: the pixel in place `n / 2` of the order of `n`. Of 3x3 and 5x5 pixels, `3` and
     /// `5`, it is fused with its neighbours. Across the levels of a volume it covers 3x3x3 pixels:
-    /// `3`, or `(3, 3, 3)`. These three do not order zeros by their signs.
+    /// `3`, or `(3, 3, 3)`.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -160,8 +160,8 @@ impl<T: Element> Image<T> {
         }
         let [low, middle, high] = [low, middle, high].map(|nine| sorted(&nine, site));
         let ends = merged(&[&low[5..], &high[..4]].concat(), site);
-        let largest = (0..5).map(|i| op(PixelOp::Maximum, &middle[2 + i], &ends[5 - i]));
-        let median = largest.fold(ends[6].clone(), |least, one| op(PixelOp::Min, &least, &one));
+        let largest = (0..5).map(|i| op(PixelOp::Upper, &middle[2 + i], &ends[5 - i]));
+        let median = largest.fold(ends[6].clone(), |least, one| op(PixelOp::Lower, &least, &one));
         Ok(median.related("median", &[(self.handle(), Relation::same())]))
     }
 

@@ -1,4 +1,4 @@
-//! Filters that order pixels put NaN last, and those of extremes ignore it, wherever it lies.
+//! Filters that order pixels put NaN last and -0 before +0, and those of extremes ignore NaN, wherever it lies.
 
 use horus_core::cpu::device::CpuDevice;
 use horus_core::dtype::Float;
@@ -14,10 +14,10 @@ type Offset = [isize; 3];
 /// A filter, its window, and its result of the pixels in this.
 type Filter<T> = (String, Box<dyn Fn(&Image<T>) -> Image<T>>, Vec<Offset>, Box<dyn Fn(Vec<T>) -> T>);
 
-/// The value in a place of the order, NaN being last.
+/// The value in a place of the order: -0 before +0, NaN last.
 fn in_place<T: Float>(values: Vec<T>, place: usize) -> T {
     let mut numbers: Vec<T> = values.into_iter().filter(|v| !v.is_nan()).collect();
-    numbers.sort_by(|a, b| a.partial_cmp(b).unwrap());
+    numbers.sort_by(|a, b| a.to_f64().total_cmp(&b.to_f64()));
     numbers.get(place).copied().unwrap_or(T::from_f64(f64::NAN))
 }
 
@@ -64,16 +64,18 @@ fn filters<T: Float>(border: Border) -> Vec<Filter<T>> {
     all
 }
 
-fn orders_put_nan_last<T: Float>() {
+/// Checks filters, of a name that begins so, of `pixels(n, every)`.
+fn follow_the_order<T: Float>(begins: &str, pixels: impl Fn(usize, u8) -> Vec<T>) {
     let session = Session::on(Box::new(CpuDevice::new(Some(1)).unwrap())).build().unwrap();
     let shapes = [Shape::volume(4, 7, 9, 1), Shape::volume(3, 3, 3, 1), Shape::volume(3, 2, 150, 1)];
     let borders = [Border::all(f64::NAN).as_slice(), &[Border::Constant(-1.0)]].concat();
     for [shape, border, every] in covering([shapes.len(), borders.len(), 3]) {
         let (shape, border, every) = (shapes[shape], borders[border], [1, 2, 5][every]);
-        let pixels = with_nan::<T>(shape.len(), 3, every);
+        let pixels = pixels(shape.len(), every);
         let image = Image::from_slice(&session, shape, &pixels);
         let extents = [shape.depth, shape.height, shape.width];
-        for (name, f, offsets, of) in filters::<T>(border) {
+        let filters = filters::<T>(border).into_iter().filter(|(name, ..)| name.starts_with(begins));
+        for (name, f, offsets, of) in filters {
             let read = |from: [usize; 3]| {
                 let pixel = |offset: &Offset| {
                     let mut at = [0; 3];
@@ -104,8 +106,33 @@ fn orders_put_nan_last<T: Float>() {
 
 #[test]
 fn filters_put_nan_last_and_extremes_ignore_it() {
-    orders_put_nan_last::<f32>();
-    orders_put_nan_last::<f64>();
+    follow_the_order("", |n, every| with_nan::<f32>(n, 3, every));
+    follow_the_order("", |n, every| with_nan::<f64>(n, 3, every));
+}
+
+/// Whichever algorithm orders them, by its size: zeros of both signs, some numbers, and NaN.
+#[test]
+fn ranks_and_medians_order_zeros_by_sign() {
+    fn zeros<T: Float>(n: usize, every: u8) -> Vec<T> {
+        let numbers = [1.0, -2.0, f64::NAN];
+        let pixel = |i: usize| match i * i * 7919 % 31 {
+            k if k % 5 < 2 => -0.0,
+            k if every > 1 && k > 20 && k % (usize::from(every) + 1) == 0 => numbers[k % 3],
+            _ => 0.0,
+        };
+        (0..n).map(|i| T::from_f64(pixel(i))).collect()
+    }
+    for kind in ["median", "rank"] {
+        follow_the_order(kind, zeros::<f32>);
+        follow_the_order(kind, zeros::<f64>);
+    }
+    let session = Session::on(Box::new(CpuDevice::new(Some(1)).unwrap())).build().unwrap();
+    for signs in 0..8u32 {
+        let zeros = [0, 1, 2].map(|i| if signs >> i & 1 == 1 { -0.0f32 } else { 0.0 });
+        let images = zeros.map(|zero| Image::from_slice(&session, (1, 1), &[zero]));
+        let found = Image::of_all(&session, images).median().to_vec().unwrap()[0];
+        assert_eq!(found.is_sign_negative(), signs.count_ones() > 1, "{zeros:?}");
+    }
 }
 
 #[test]

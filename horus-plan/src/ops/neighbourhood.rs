@@ -566,11 +566,9 @@ impl MedianSize {
     /// The compare-exchange sequence `(i, j)`, after which the middle one of the values is the
     /// median.
     ///
-    /// A compare-exchange replaces `(v[i], v[j])` by `(v[i].min(v[j]), v[j].maximum(v[i]))` in the
-    /// arithmetic of [`Arithmetic`](horus_base::dtype::Arithmetic) (second form on the *old*
-    /// values): it exchanges them if the second is smaller or the first is NaN. So NaN sorts last,
-    /// as it does for [`Ranked`](super::windowed::Ranked), and equal numbers, zeros of either sign,
-    /// stay where they are.
+    /// A compare-exchange replaces `(v[i], v[j])` by `(v[i].lower(v[j]), v[i].upper(v[j]))` in the
+    /// arithmetic of [`Arithmetic`](horus_base::dtype::Arithmetic): the order of
+    /// [`Ranked`](super::windowed::Ranked).
     pub const fn network(self) -> &'static [(usize, usize)] {
         match self {
             MedianSize::Three => &THREE,

@@ -40,6 +40,8 @@ macro_rules! pixel_ops {
                 Max "max" |a, b| a.max(b), "hs_max(a, b)", "the larger, ignoring NaN";
                 Minimum "minimum" |a, b| a.minimum(b), "hs_minimum(a, b)", "the smaller, NaN if either is NaN";
                 Maximum "maximum" |a, b| a.maximum(b), "hs_maximum(a, b)", "the larger, NaN if either is NaN";
+                Lower "lower" |a, b| a.lower(b), "hs_lower(a, b)", "the first in the order of numbers: -0 before 0, NaN last";
+                Upper "upper" |a, b| a.upper(b), "hs_upper(a, b)", "the last in the order of numbers: -0 before 0, NaN last";
                 AbsDiff "absdiff" |a, b| a.absdiff(b), "hs_absdiff(a, b)", "`|a - b|`";
                 Pow "pow" |a, b| a.pow(b), "hs_pow(a, b)", "`a` to the power `b`";
                 Atan2 "atan2" |a, b| a.atan2(b), "hs_atan2(a, b)", "angle of the point with ordinate `a` and abscissa `b`, in radians";

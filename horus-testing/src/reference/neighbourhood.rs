@@ -196,7 +196,7 @@ fn median_at<T: Pixel>(size: MedianSize, read: impl Fn(isize, isize) -> T) -> T 
     let r = size.radius().cast_signed();
     let mut v: Vec<T> = (-r..=r).flat_map(|dy| (-r..=r).map(move |dx| (dy, dx))).map(|(dy, dx)| read(dy, dx)).collect();
     for &(i, j) in size.network() {
-        (v[i], v[j]) = (v[i].min(v[j]), v[j].maximum(v[i]));
+        (v[i], v[j]) = (v[i].lower(v[j]), v[i].upper(v[j]));
     }
     v[v.len() / 2]
 }

@@ -485,7 +485,7 @@ unsafe fn halves<V: Vector, C: Choice>(job: Columns<'_>, tall: usize) {
             for (y, row) in upper.iter().enumerate().rev() {
                 for (k, found) in found.iter_mut().enumerate() {
                     let pixels = V::load(row.add(at + x + k * V::BYTES));
-                    *found = C::of(if V::NAN { C::of(last, pixels) } else { pixels }, *found);
+                    *found = C::of(if V::FLOAT { C::of(last, pixels) } else { pixels }, *found);
                     if y < rows {
                         found.store(suffixes.at.add((y * TOGETHER + k) * V::BYTES));
                     }

@@ -5,8 +5,9 @@
 //! [`MedianSize::network`] keeps its values in memory, as registers cannot be indexed, and waits
 //! for every store. Unrolled, most values stay in registers.)
 //!
-//! The processor's minimum and maximum of a number and a NaN are whichever comes second: that would
-//! lose one of them. Where pixels are NaNs they are exchanged by comparisons that put NaNs last.
+//! The processor's minimum and maximum of a number and a NaN, or of zeros, are whichever comes second:
+//! that would lose one of them. Where pixels are NaNs or -0, comparisons exchange them in the order of
+//! numbers.
 
 use super::around::{Around, Scratch, rows_at};
 use super::vector::*;
@@ -49,7 +50,8 @@ const TOGETHER_ROWS: usize = 8;
 fn by_columns<T: Pixel>(plane: &Plane<'_, T>, border: Border, tile: &mut Tile<'_, T>, isa: Isa, scratch: &mut Scratch) {
     let size = size_of::<T>();
     let constant = scratch.rows(3, 1, plane.width * size);
-    let beyond_is_nan = T::DTYPE.is_float() && border.constant().is_some_and(f64::is_nan);
+    let is_special = |v: f64| v.is_nan() || (v == 0.0 && v.is_sign_negative());
+    let beyond_is_special = T::DTYPE.is_float() && border.constant().is_some_and(is_special);
     let all = View::of(tile);
     let mut sources = Vec::new();
     for x in tile.cols.clone().step_by(BLOCK_BYTES / size) {
@@ -60,26 +62,27 @@ fn by_columns<T: Pixel>(plane: &Plane<'_, T>, border: Border, tile: &mut Tile<'_
             let rows = TOGETHER_ROWS.min((tile.rows.end - y).cast_unsigned());
             rows_at(plane, Window::new(y - 1, y + 1 + rows.cast_signed()), border, constant, &mut sources);
             let out = all.from((y - tile.rows.start).cast_unsigned(), (x - tile.cols.start) * size);
-            let compute = |nan_last: bool| {
-                let mut nan = false;
+            let compute = |ordered: bool| {
+                let mut special = false;
                 for (columns, place) in &around.columns {
                     let lines = lines.map(|lines| lines.from(0, place * size));
                     let (at, bytes) = (columns.start * size, columns.len() * size);
                     // SAFETY: the image has these columns in the rows that are read, and lines have
                     // room for them.
-                    nan |= unsafe { sort(isa, T::DTYPE, nan_last, Sort { sources: &sources, at, bytes, lines, rows }) };
+                    special |=
+                        unsafe { sort(isa, T::DTYPE, ordered, Sort { sources: &sources, at, bytes, lines, rows }) };
                 }
-                if nan && !nan_last {
+                if special && !ordered {
                     return false;
                 }
                 // SAFETY: lines have room for all places, and the tile for its rows.
                 unsafe {
                     lines.iter().for_each(|lines| around.complete::<T>(*lines, rows, border));
-                    merge(isa, T::DTYPE, nan_last, Merge { lines, out, rows, bytes: n * size, pixel: size });
+                    merge(isa, T::DTYPE, ordered, Merge { lines, out, rows, bytes: n * size, pixel: size });
                 }
                 true
             };
-            if beyond_is_nan || !compute(false) {
+            if beyond_is_special || !compute(false) {
                 compute(true);
             }
         }
@@ -113,7 +116,7 @@ macro_rules! dispatched {
         /// # Safety
         /// Sources and results have these rows, of pixels of type `dtype`; results are apart from
         /// the sources. The machine has the instruction set.
-        unsafe fn $name(isa: Isa, dtype: DType, nan_last: bool, job: $job) -> $result {
+        unsafe fn $name(isa: Isa, dtype: DType, ordered: bool, job: $job) -> $result {
             macro_rules! run {
                 (avx512, $v:ty, $t:ident) => {
                     run!($avx512 $v, $t)
@@ -126,7 +129,7 @@ macro_rules! dispatched {
                 };
                 ($compiled:ident $v:ty, $t:ident) => {
                     // SAFETY: the caller's.
-                    unsafe { $compiled::<$v, Single<$t>>(nan_last, job) }
+                    unsafe { $compiled::<$v, Single<$t>>(ordered, job) }
                 };
             }
             with_vectors!(isa, dtype, run)
@@ -142,14 +145,14 @@ macro_rules! dispatched {
         /// # Safety
         /// As above; the vectors are of this instruction set.
         $(#[$how])*
-        unsafe fn $name<V: Vector, P: Vector>(nan_last: bool, job: $job) -> $result {
+        unsafe fn $name<V: Vector, P: Vector>(ordered: bool, job: $job) -> $result {
             // SAFETY: the caller's.
             unsafe {
-                match (job.bytes < V::BYTES, V::NAN && nan_last) {
+                match (job.bytes < V::BYTES, V::FLOAT && ordered) {
                     (false, false) => $body::<V>(job),
-                    (false, true) => $body::<NanLast<V>>(job),
+                    (false, true) => $body::<Ordered<V>>(job),
                     (true, false) => $body::<P>(job),
-                    (true, true) => $body::<NanLast<P>>(job),
+                    (true, true) => $body::<Ordered<P>>(job),
                 }
             }
         }
@@ -158,13 +161,13 @@ macro_rules! dispatched {
 dispatched!(sort, Sort<'_>, bool, sorted, sort_avx512 sort_avx2 sort_portable);
 dispatched!(merge, Merge, (), merged, merge_avx512 merge_avx2 merge_portable);
 
-/// Returns `true` if there is a NaN.
+/// Returns `true` if there is a NaN or -0.
 ///
 /// # Safety
 /// As for [`sort`]; rows are no shorter than a vector.
 #[inline(always)]
 unsafe fn sorted<V: Vector>(Sort { sources, at, bytes, lines, rows }: Sort<'_>) -> bool {
-    let mut nan = false;
+    let mut special = false;
     for y in 0..rows {
         let [low, middle, high] = [lines[0].from(y, 0).at, lines[1].from(y, 0).at, lines[2].from(y, 0).at];
         let [upper, own, lower] = [sources[y], sources[y + 1], sources[y + 2]].map(|row| row.wrapping_add(at));
@@ -174,7 +177,7 @@ unsafe fn sorted<V: Vector>(Sort { sources, at, bytes, lines, rows }: Sort<'_>) 
             // SAFETY: the caller's; vectors end within the row.
             unsafe {
                 let [a, b, c] = [V::load(upper.add(x)), V::load(own.add(x)), V::load(lower.add(x))];
-                nan |= V::any_nan(a, b) | V::any_nan(c, c);
+                special |= V::any_special(a, b) | V::any_special(c, c);
                 let [a, b, c] = three(a, b, c);
                 a.store(low.add(x));
                 b.store(middle.add(x));
@@ -182,7 +185,7 @@ unsafe fn sorted<V: Vector>(Sort { sources, at, bytes, lines, rows }: Sort<'_>) 
             }
         }
     }
-    nan
+    special
 }
 
 /// # Safety
@@ -323,12 +326,12 @@ unsafe fn all_rows<V: Vector, P: Vector>(job: Medians) {
                 // The last vector overlaps the one before.
                 let x = x.min(bytes - V::BYTES);
                 let wires = window::<V, P>(image.from(0, x));
-                let mut nan = V::any_nan(wires[24], wires[24]);
+                let mut special = V::any_special(wires[24], wires[24]);
                 for i in (1..25).step_by(2) {
-                    nan |= V::any_nan(wires[i - 1], wires[i]);
+                    special |= V::any_special(wires[i - 1], wires[i]);
                 }
-                if nan {
-                    five(window::<NanLast<V>, P>(image.from(0, x))).store(out.at.add(x));
+                if special {
+                    five(window::<Ordered<V>, P>(image.from(0, x))).store(out.at.add(x));
                 } else {
                     five(wires).store(out.at.add(x));
                 }
@@ -356,7 +359,7 @@ unsafe fn window<V: Vector, P: Vector>(image: View) -> [V; 25] {
 unsafe fn singles<P: Vector>(image: View, out: View, bytes: usize) {
     for x in (0..bytes).step_by(P::BYTES) {
         // SAFETY: the caller's.
-        unsafe { five(window::<NanLast<P>, P>(image.from(0, x))).store(out.at.add(x)) }
+        unsafe { five(window::<Ordered<P>, P>(image.from(0, x))).store(out.at.add(x)) }
     }
 }
 

@@ -21,12 +21,22 @@ pub(super) trait Vector: Copy {
     unsafe fn min(a: Self, b: Self) -> Self;
     /// The larger of numbers, the first on a tie, lane by lane; `a` if `b` is a NaN.
     unsafe fn max(a: Self, b: Self) -> Self;
-    /// Lanes may be NaNs.
-    const NAN: bool;
-    /// `a`, or `b` where `of` is a NaN.
-    unsafe fn unless_nan(of: Self, a: Self, b: Self) -> Self;
-    /// Returns `true` if a lane of either is a NaN.
-    unsafe fn any_nan(a: Self, b: Self) -> bool;
+    /// Lanes may be [special](Vector::any_special).
+    const FLOAT: bool;
+    /// The first in the order of numbers, -0 before +0 and NaN last, lane by lane.
+    #[inline(always)]
+    unsafe fn lower(a: Self, b: Self) -> Self {
+        // SAFETY: the caller's.
+        unsafe { Self::min(a, b) }
+    }
+    /// The last in this order, lane by lane.
+    #[inline(always)]
+    unsafe fn upper(a: Self, b: Self) -> Self {
+        // SAFETY: the caller's.
+        unsafe { Self::max(a, b) }
+    }
+    /// Returns `true` if a lane of either is a NaN or -0, which minimum and maximum do not order.
+    unsafe fn any_special(a: Self, b: Self) -> bool;
 }
 
 /// An array that the compiler vectorises, for any machine.
@@ -37,7 +47,7 @@ pub(super) struct Lanes<T, const N: usize>([T; N]);
 pub(super) type Single<T> = Lanes<T, 1>;
 
 impl<T: Pixel, const N: usize> Vector for Lanes<T, N> {
-    const NAN: bool = T::DTYPE.is_float();
+    const FLOAT: bool = T::DTYPE.is_float();
     #[inline(always)]
     unsafe fn load(from: *const u8) -> Self {
         // SAFETY: the caller has pixels for all lanes.
@@ -57,26 +67,30 @@ impl<T: Pixel, const N: usize> Vector for Lanes<T, N> {
         Lanes(std::array::from_fn(|i| if b.0[i] > a.0[i] { b.0[i] } else { a.0[i] }))
     }
     #[inline(always)]
-    unsafe fn unless_nan(of: Self, a: Self, b: Self) -> Self {
-        Lanes(std::array::from_fn(|i| if of.0[i].is_nan() { b.0[i] } else { a.0[i] }))
+    unsafe fn lower(a: Self, b: Self) -> Self {
+        Lanes(std::array::from_fn(|i| a.0[i].lower(b.0[i])))
     }
     #[inline(always)]
-    unsafe fn any_nan(a: Self, b: Self) -> bool {
-        (a.0.iter().zip(&b.0)).fold(false, |nan, (a, b)| nan | a.is_nan() | b.is_nan())
+    unsafe fn upper(a: Self, b: Self) -> Self {
+        Lanes(std::array::from_fn(|i| a.0[i].upper(b.0[i])))
+    }
+    #[inline(always)]
+    unsafe fn any_special(a: Self, b: Self) -> bool {
+        let special = |v: &T| v.is_nan() | (*v == T::ZERO && v.scalar().bits() != 0);
+        (a.0.iter().zip(&b.0)).fold(false, |any, (a, b)| any | special(a) | special(b))
     }
 }
 
-/// A vector whose minimum and maximum exchange two pixels in order, NaN last: of a number and a NaN
-/// the minimum is the number, the maximum the NaN.
+/// A vector whose minimum and maximum are those in the order of numbers.
 #[derive(Clone, Copy)]
-pub(super) struct NanLast<V>(V);
+pub(super) struct Ordered<V>(V);
 
-impl<V: Vector> Vector for NanLast<V> {
-    const NAN: bool = V::NAN;
+impl<V: Vector> Vector for Ordered<V> {
+    const FLOAT: bool = V::FLOAT;
     #[inline(always)]
     unsafe fn load(from: *const u8) -> Self {
         // SAFETY: the caller's.
-        NanLast(unsafe { V::load(from) })
+        Ordered(unsafe { V::load(from) })
     }
     #[inline(always)]
     unsafe fn store(self, to: *mut u8) {
@@ -86,22 +100,17 @@ impl<V: Vector> Vector for NanLast<V> {
     #[inline(always)]
     unsafe fn min(a: Self, b: Self) -> Self {
         // SAFETY: the caller's.
-        NanLast(unsafe { V::unless_nan(a.0, V::min(a.0, b.0), b.0) })
+        Ordered(unsafe { V::lower(a.0, b.0) })
     }
     #[inline(always)]
     unsafe fn max(a: Self, b: Self) -> Self {
         // SAFETY: the caller's.
-        NanLast(unsafe { V::unless_nan(b.0, V::max(a.0, b.0), b.0) })
+        Ordered(unsafe { V::upper(a.0, b.0) })
     }
     #[inline(always)]
-    unsafe fn unless_nan(of: Self, a: Self, b: Self) -> Self {
+    unsafe fn any_special(a: Self, b: Self) -> bool {
         // SAFETY: the caller's.
-        NanLast(unsafe { V::unless_nan(of.0, a.0, b.0) })
-    }
-    #[inline(always)]
-    unsafe fn any_nan(a: Self, b: Self) -> bool {
-        // SAFETY: the caller's.
-        unsafe { V::any_nan(a.0, b.0) }
+        unsafe { V::any_special(a.0, b.0) }
     }
 }
 
@@ -164,7 +173,7 @@ impl Limit {
 #[cfg(target_arch = "x86_64")]
 macro_rules! vectors {
     ($($name:ident($reg:ty, $raw:ty): $load:ident $store:ident $min:ident $max:ident $(,
-       |$a:ident, $b:ident, $of:ident| $nan:expr, $unless:expr)?;)*) => {$(
+       |$a:ident, $b:ident| $special:expr, $lower:expr, $upper:expr)?;)*) => {$(
         #[derive(Clone, Copy)]
         pub(in crate::cpu::order) struct $name($reg);
 
@@ -191,33 +200,35 @@ macro_rules! vectors {
                 // SAFETY: the caller has the instruction set.
                 $name(unsafe { $max(b.0, a.0) })
             }
-            vectors!(nan $name $(|$a, $b, $of| $nan, $unless)?);
+            vectors!(order $name $(|$a, $b| $special, $lower, $upper)?);
         }
     )*};
-    (nan $name:ident) => {
-        const NAN: bool = false;
+    (order $name:ident) => {
+        const FLOAT: bool = false;
         #[inline(always)]
-        unsafe fn unless_nan(_: Self, a: Self, _: Self) -> Self {
-            a
-        }
-        #[inline(always)]
-        unsafe fn any_nan(_: Self, _: Self) -> bool {
+        unsafe fn any_special(_: Self, _: Self) -> bool {
             false
         }
     };
-    (nan $name:ident |$a:ident, $b:ident, $of:ident| $nan:expr, $unless:expr) => {
-        const NAN: bool = true;
+    (order $name:ident |$a:ident, $b:ident| $special:expr, $lower:expr, $upper:expr) => {
+        const FLOAT: bool = true;
         #[inline(always)]
-        unsafe fn unless_nan(of: Self, a: Self, b: Self) -> Self {
-            let ($a, $b, $of) = (a.0, b.0, of.0);
-            // SAFETY: the caller has the instruction set.
-            $name(unsafe { $unless })
-        }
-        #[inline(always)]
-        unsafe fn any_nan(a: Self, b: Self) -> bool {
+        unsafe fn lower(a: Self, b: Self) -> Self {
             let ($a, $b) = (a.0, b.0);
             // SAFETY: the caller has the instruction set.
-            unsafe { $nan }
+            $name(unsafe { $lower })
+        }
+        #[inline(always)]
+        unsafe fn upper(a: Self, b: Self) -> Self {
+            let ($a, $b) = (a.0, b.0);
+            // SAFETY: the caller has the instruction set.
+            $name(unsafe { $upper })
+        }
+        #[inline(always)]
+        unsafe fn any_special(a: Self, b: Self) -> bool {
+            let ($a, $b) = (a.0, b.0);
+            // SAFETY: the caller has the instruction set.
+            unsafe { $special }
         }
     };
 }
@@ -229,6 +240,9 @@ mod x86 {
 
     use super::Vector;
 
+    /// A NaN, quiet or signalling, or -0.
+    const SPECIAL: i32 = 0x01 | 0x80 | 0x04;
+
     vectors! {
         U8x64(__m512i, __m512i): _mm512_loadu_si512 _mm512_storeu_si512 _mm512_min_epu8 _mm512_max_epu8;
         I8x64(__m512i, __m512i): _mm512_loadu_si512 _mm512_storeu_si512 _mm512_min_epi8 _mm512_max_epi8;
@@ -237,11 +251,17 @@ mod x86 {
         U32x16(__m512i, __m512i): _mm512_loadu_si512 _mm512_storeu_si512 _mm512_min_epu32 _mm512_max_epu32;
         I32x16(__m512i, __m512i): _mm512_loadu_si512 _mm512_storeu_si512 _mm512_min_epi32 _mm512_max_epi32;
         F32x16(__m512, f32): _mm512_loadu_ps _mm512_storeu_ps _mm512_min_ps _mm512_max_ps,
-            |a, b, of| _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(a, b) != 0,
-            _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_UNORD_Q>(of, of), a, b);
+            |a, b| (_mm512_fpclass_ps_mask::<SPECIAL>(a) | _mm512_fpclass_ps_mask::<SPECIAL>(b)) != 0,
+            _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(b, a) | _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(a, a)
+                | (_mm512_cmp_ps_mask::<_CMP_EQ_OQ>(a, b) & _mm512_movepi32_mask(_mm512_castps_si512(b))), a, b),
+            _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_GT_OQ>(b, a) | _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(b, b)
+                | (_mm512_cmp_ps_mask::<_CMP_EQ_OQ>(a, b) & _mm512_movepi32_mask(_mm512_castps_si512(a))), a, b);
         F64x8(__m512d, f64): _mm512_loadu_pd _mm512_storeu_pd _mm512_min_pd _mm512_max_pd,
-            |a, b, of| _mm512_cmp_pd_mask::<_CMP_UNORD_Q>(a, b) != 0,
-            _mm512_mask_blend_pd(_mm512_cmp_pd_mask::<_CMP_UNORD_Q>(of, of), a, b);
+            |a, b| (_mm512_fpclass_pd_mask::<SPECIAL>(a) | _mm512_fpclass_pd_mask::<SPECIAL>(b)) != 0,
+            _mm512_mask_blend_pd(_mm512_cmp_pd_mask::<_CMP_LT_OQ>(b, a) | _mm512_cmp_pd_mask::<_CMP_UNORD_Q>(a, a)
+                | (_mm512_cmp_pd_mask::<_CMP_EQ_OQ>(a, b) & _mm512_movepi64_mask(_mm512_castpd_si512(b))), a, b),
+            _mm512_mask_blend_pd(_mm512_cmp_pd_mask::<_CMP_GT_OQ>(b, a) | _mm512_cmp_pd_mask::<_CMP_UNORD_Q>(b, b)
+                | (_mm512_cmp_pd_mask::<_CMP_EQ_OQ>(a, b) & _mm512_movepi64_mask(_mm512_castpd_si512(a))), a, b);
         U8x32(__m256i, __m256i): _mm256_loadu_si256 _mm256_storeu_si256 _mm256_min_epu8 _mm256_max_epu8;
         I8x32(__m256i, __m256i): _mm256_loadu_si256 _mm256_storeu_si256 _mm256_min_epi8 _mm256_max_epi8;
         U16x16(__m256i, __m256i): _mm256_loadu_si256 _mm256_storeu_si256 _mm256_min_epu16 _mm256_max_epu16;
@@ -249,11 +269,19 @@ mod x86 {
         U32x8(__m256i, __m256i): _mm256_loadu_si256 _mm256_storeu_si256 _mm256_min_epu32 _mm256_max_epu32;
         I32x8(__m256i, __m256i): _mm256_loadu_si256 _mm256_storeu_si256 _mm256_min_epi32 _mm256_max_epi32;
         F32x8(__m256, f32): _mm256_loadu_ps _mm256_storeu_ps _mm256_min_ps _mm256_max_ps,
-            |a, b, of| _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_UNORD_Q>(a, b)) != 0,
-            _mm256_blendv_ps(a, b, _mm256_cmp_ps::<_CMP_UNORD_Q>(of, of));
+            |a, b| _mm256_movemask_ps(_mm256_or_ps(_mm256_cmp_ps::<_CMP_UNORD_Q>(a, b),
+                _mm256_castsi256_ps(_mm256_or_si256(_mm256_cmpeq_epi32(_mm256_castps_si256(a), _mm256_set1_epi32(i32::MIN)), _mm256_cmpeq_epi32(_mm256_castps_si256(b), _mm256_set1_epi32(i32::MIN)))))) != 0,
+            _mm256_blendv_ps(a, b, _mm256_or_ps(_mm256_and_ps(_mm256_cmp_ps::<_CMP_EQ_OQ>(a, b), b),
+                _mm256_or_ps(_mm256_cmp_ps::<_CMP_LT_OQ>(b, a), _mm256_cmp_ps::<_CMP_UNORD_Q>(a, a)))),
+            _mm256_blendv_ps(a, b, _mm256_or_ps(_mm256_and_ps(_mm256_cmp_ps::<_CMP_EQ_OQ>(a, b), a),
+                _mm256_or_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(b, a), _mm256_cmp_ps::<_CMP_UNORD_Q>(b, b))));
         F64x4(__m256d, f64): _mm256_loadu_pd _mm256_storeu_pd _mm256_min_pd _mm256_max_pd,
-            |a, b, of| _mm256_movemask_pd(_mm256_cmp_pd::<_CMP_UNORD_Q>(a, b)) != 0,
-            _mm256_blendv_pd(a, b, _mm256_cmp_pd::<_CMP_UNORD_Q>(of, of));
+            |a, b| _mm256_movemask_pd(_mm256_or_pd(_mm256_cmp_pd::<_CMP_UNORD_Q>(a, b),
+                _mm256_castsi256_pd(_mm256_or_si256(_mm256_cmpeq_epi64(_mm256_castpd_si256(a), _mm256_set1_epi64x(i64::MIN)), _mm256_cmpeq_epi64(_mm256_castpd_si256(b), _mm256_set1_epi64x(i64::MIN)))))) != 0,
+            _mm256_blendv_pd(a, b, _mm256_or_pd(_mm256_and_pd(_mm256_cmp_pd::<_CMP_EQ_OQ>(a, b), b),
+                _mm256_or_pd(_mm256_cmp_pd::<_CMP_LT_OQ>(b, a), _mm256_cmp_pd::<_CMP_UNORD_Q>(a, a)))),
+            _mm256_blendv_pd(a, b, _mm256_or_pd(_mm256_and_pd(_mm256_cmp_pd::<_CMP_EQ_OQ>(a, b), a),
+                _mm256_or_pd(_mm256_cmp_pd::<_CMP_GT_OQ>(b, a), _mm256_cmp_pd::<_CMP_UNORD_Q>(b, b))));
     }
 }
 #[cfg(target_arch = "x86_64")]

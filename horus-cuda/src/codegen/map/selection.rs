@@ -35,21 +35,22 @@ impl MapGenerator<'_> {
     }
 }
 
-/// A median by a network of comparisons, which sorts NaN last, emitted as a list without a loop.
+/// A median by a network of comparisons of keys, emitted as a list without a loop.
 fn median(name: &str, size: MedianSize) -> String {
     let side = 2 * size.radius() + 1;
     let n = side * side;
     let mut s = format!(
         "template <class T, int R, int C, int PITCH> HS_FN void {name}(const T* tile, T (&out)[R][C]) {{\n\
          #pragma unroll\n    for (int r = 0; r < R; ++r)\n#pragma unroll\n        for (int c = 0; c < C; ++c) {{\n            \
-         T v[{n}];\n#pragma unroll\n            for (int i = 0; i < {n}; ++i) v[i] = tile[(r + i / {side}) * PITCH + c + i % {side}];\n"
+         using K = decltype(hs_key(T()));\n            K v[{n}];\n#pragma unroll\n            \
+         for (int i = 0; i < {n}; ++i) v[i] = hs_key(tile[(r + i / {side}) * PITCH + c + i % {side}]);\n"
     );
     for (i, j) in size.network() {
         let _ = writeln!(
             s,
-            "            {{ const T a = v[{i}], b = v[{j}]; v[{i}] = hs_min(a, b); v[{j}] = hs_maximum(b, a); }}"
+            "            {{ const K a = v[{i}], b = v[{j}]; v[{i}] = a < b ? a : b; v[{j}] = a < b ? b : a; }}"
         );
     }
-    let _ = writeln!(s, "            out[r][c] = v[{}];\n        }}\n}}", n / 2);
+    let _ = writeln!(s, "            out[r][c] = hs_of_key<T>(v[{}]);\n        }}\n}}", n / 2);
     s
 }
