@@ -94,7 +94,9 @@ HS_FN f64 hs_fma(f64 a, f64 b, f64 c) { return fma(a, b, c); }
     HS_FN T hs_min(T a, T b) { return b < a ? b : a; }                                                                \
     HS_FN T hs_max(T a, T b) { return b > a ? b : a; }                                                                \
     HS_FN T hs_minimum(T a, T b) { return hs_min(a, b); }                                                             \
-    HS_FN T hs_maximum(T a, T b) { return hs_max(a, b); }
+    HS_FN T hs_maximum(T a, T b) { return hs_max(a, b); }                                                             \
+    HS_FN T hs_lower(T a, T b) { return hs_min(a, b); }                                                               \
+    HS_FN T hs_upper(T a, T b) { return hs_max(a, b); }
 HS_INTEGER(u8, i64) HS_INTEGER(u16, i64) HS_INTEGER(u32, u64)
 HS_INTEGER(i8, i64) HS_INTEGER(i16, i64) HS_INTEGER(i32, i64)
 #undef HS_INTEGER
@@ -224,9 +226,11 @@ template <> __device__ __forceinline__ f64 hs_of_key<f64, u64>(u64 key) {
     return v;
 }
 
-// The first and the last of two in this order.
-template <class T> HS_FN T hs_lower(T a, T b) { return hs_key(b) < hs_key(a) ? b : a; }
-template <class T> HS_FN T hs_upper(T a, T b) { return hs_key(a) < hs_key(b) ? b : a; }
+// The first and the last of two floats in this order.
+HS_FN f32 hs_lower(f32 a, f32 b) { return hs_key(b) < hs_key(a) ? b : a; }
+HS_FN f32 hs_upper(f32 a, f32 b) { return hs_key(a) < hs_key(b) ? b : a; }
+HS_FN f64 hs_lower(f64 a, f64 b) { return hs_key(b) < hs_key(a) ? b : a; }
+HS_FN f64 hs_upper(f64 a, f64 b) { return hs_key(a) < hs_key(b) ? b : a; }
 
 // As horus_core::dtype::Arithmetic::order_digit.
 template <class T> HS_FN T hs_order_digit(T a, T level) { return level == (T)0 ? a : (T)0; }

@@ -129,9 +129,9 @@ HS_CALLED void hs_load_tile_called(T* s, const IMAGE in, int y0, int x0, bool al
 }
 
 #ifdef HS_EMULATE
-HS_FN u32 hs_upper(u32 a, u32 b) { return (u32)(((u64)a * b) >> 32); }
+HS_FN u32 hs_high_product(u32 a, u32 b) { return (u32)(((u64)a * b) >> 32); }
 #else
-HS_FN u32 hs_upper(u32 a, u32 b) { return __umulhi(a, b); }
+HS_FN u32 hs_high_product(u32 a, u32 b) { return __umulhi(a, b); }
 #endif
 
 // As hs_load_tile, with a run-time size: filters of different reach share a binary.
@@ -146,7 +146,7 @@ HS_FN void hs_load_loose_tile(T* s, const hs_plane<T>& in, int y0, int x0, int r
     const u32 factor = 0xffffffffu / (u32)across + 1;
 #pragma unroll 1
     for (int i = threadIdx.x; i < rows * across; i += THREADS) {
-        const int r = across == 1 ? i : (int)hs_upper(i, factor), c = i - r * across;
+        const int r = across == 1 ? i : (int)hs_high_product(i, factor), c = i - r * across;
         if (inside && aligned)
             hs_copy_async<16>(s + r * PITCH + c * V, in.row(y0 + r) + (x0 + c * V));
         else if (inside)
