@@ -149,6 +149,7 @@ fn the_table_of_names_is_complete() {
         "get_all",
         "height",
         "in_place",
+        "lower",
         "order_digit",
         "related",
         "session",
@@ -156,6 +157,7 @@ fn the_table_of_names_is_complete() {
         "to_image",
         "truncated",
         "unary",
+        "upper",
         "width",
         "worms",
     ];
