@@ -70,8 +70,12 @@ struct Kind {
     dtype: DType,
     /// Bits of the size of pixels, if it is known.
     numbers: Option<([u64; 2], Option<u64>)>,
-    /// It has a place on the earth.
+    /// That in a print or a scan.
+    printed: Option<[u64; 2]>,
+    /// It has a place on the earth, EXIF data, texts: its own, which differ from picture to picture.
     placed: bool,
+    noted: bool,
+    told: bool,
     /// The value of missing pixels, and the colour table.
     nodata: String,
     colours: Vec<u16>,
@@ -84,12 +88,15 @@ struct Kind {
 
 impl Kind {
     fn of(picture: &Picture, name: OsString) -> Kind {
-        let Metadata { reference, pixel, names, alpha, profile } = picture.metadata();
+        let Metadata { reference, pixel, names, alpha, profile, printed, exif, texts } = picture.metadata();
         let bits = f64::to_bits;
         Kind {
             shape: picture.shape(),
             dtype: picture.dtype(),
             numbers: pixel.map(|size| ([size.rows, size.columns].map(bits), size.levels.map(bits))),
+            printed: printed.map(|size| [size.rows, size.columns].map(bits)),
+            noted: exif.is_some(),
+            told: texts.is_some(),
             placed: reference.as_ref().and_then(Georeference::place).is_some(),
             nodata: reference.as_ref().map(Georeference::nodata).unwrap_or_default().to_owned(),
             colours: reference.as_ref().map(Georeference::colours).unwrap_or_default().to_vec(),
@@ -114,6 +121,34 @@ enum Known<T> {
     Looks,
 }
 
+/// The recordings for the kinds of pictures that were used last. A picture of a forgotten kind is recorded again.
+struct Recorded<T> {
+    /// With the number of their last use.
+    all: HashMap<Kind, (Known<T>, u64)>,
+    uses: u64,
+}
+
+impl<T> Recorded<T> {
+    /// Kinds that are remembered: a recording may hold kernels and tables.
+    const MOST: usize = 64;
+
+    fn get_mut(&mut self, kind: &Kind) -> Option<&mut Known<T>> {
+        self.uses += 1;
+        let (known, used) = self.all.get_mut(kind)?;
+        *used = self.uses;
+        Some(known)
+    }
+
+    fn insert(&mut self, kind: Kind, known: Known<T>) {
+        if self.all.len() >= Recorded::<T>::MOST && !self.all.contains_key(&kind) {
+            let oldest = self.all.iter().min_by_key(|(_, (_, used))| *used).map(|(kind, _)| kind.clone());
+            oldest.map(|kind| self.all.remove(&kind));
+        }
+        self.uses += 1;
+        self.all.insert(kind, (known, self.uses));
+    }
+}
+
 /// A series in progress.
 pub(super) struct Pipeline<I, M, R, T> {
     session: Session,
@@ -129,7 +164,7 @@ pub(super) struct Pipeline<I, M, R, T> {
     events: (Sender<Event<R>>, Receiver<Event<R>>),
     queue: Queue<R>,
     /// Programs that need not be recorded again.
-    recorded: HashMap<Kind, Known<T>>,
+    recorded: Recorded<T>,
     /// Set after an error that makes the session unusable.
     ended: bool,
 }
@@ -153,7 +188,7 @@ where
             hands: None,
             events: mpsc::channel(),
             queue: Queue::new(bounds, M::HELD),
-            recorded: HashMap::new(),
+            recorded: Recorded { all: HashMap::new(), uses: 0 },
             ended: false,
         }
     }
@@ -325,8 +360,8 @@ where
         match self.session.repeat(replay, vec![picture.into_pixels()]) {
             Ok(pending) => {
                 let mut ready = ready.clone();
-                if let (Some(all), Some(reference)) = (M::attributes(&mut ready), said.reference) {
-                    *all = Arc::new(all.of_another(&reference));
+                if let Some(all) = M::attributes(&mut ready) {
+                    *all = Arc::new(all.of_another(said));
                 }
                 Ok((pending, ready))
             }

@@ -4,16 +4,19 @@
 //! | --- | --- | --- | --- |
 //! | grid: the place of each pixel on the earth | kept if all that have one agree: the same system of coordinates, the same places up to a thousandth of a pixel | moves with them, by any affine map | grids differ; pixels are new ones, as those of a reduction; a map has no inverse |
 //! | spacing: the size of a pixel | kept if all that have one agree up to a millionth, wherever their pixels lie | grows and turns with them; that of levels with the distance of levels | spacings differ; pixels are new ones; a map makes pixels with oblique sides; levels are stacked |
+//! | printed: the size of a pixel in a print or a scan | as spacing | as spacing | as spacing |
 //! | nodata: the value of missing pixels | that of the first that has one, of the type of the result before others | kept | of masks; of samples of another type than the file that gave it |
 //! | colours: the table of indices | kept if all that have one agree | kept | values are computed, not picked |
 //! | alpha: what the last channel is | that of those with as many channels; of channels together that of the last | kept | a colour is multiplied by it; channels are new ones |
 //! | profile: the colours that channels stand for (ICC) | kept if all that have one agree | kept | channels are others; of masks |
+//! | EXIF data | kept if all that have them agree | kept, but for what they say of positions of pixels, and an orientation that was not applied if rows and columns turn | they differ; pixels are new ones |
+//! | texts of people: title, author, description | kept if all that have them agree | kept | they differ; pixels are new ones |
 //! | names of channels | kept if all that have them agree; joined where channels are | kept | names differ; channels are new ones |
 //!
 //! Images without an attribute contradict none; one that has lost it makes others lose it, but for the value of missing
 //! pixels. Numbers, rows, columns and tables beside an image do not count. An operation says in [`Op::relation`] where
 //! the pixels of its result lie, and a function of several operations with [`Attributes::of_function`]. What is lost has
-//! its reason, which a warning gives for each file that is written.
+//! its reason, which a warning gives for each file that is written; not for a profile that other channels or masks lost.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +29,7 @@ use crate::ops::geometric::Interpolation;
 use crate::shape::Shape;
 use horus_base::lengths::PixelSize;
 use horus_base::placed::{Placed, Relation};
-use horus_files::files::{Alpha, Draft, Georeference, Lacking, Metadata, StoredScale};
+use horus_files::files::{Alpha, Draft, Exif, Georeference, Lacking, Metadata, StoredScale};
 
 /// All attributes of an image. Georeferences and what follows from them, and names, are known on the rank that read the
 /// files only, which writes files; sizes of pixels and alpha on all, as programs depend on them.
@@ -39,11 +42,14 @@ pub(crate) struct Attributes {
     nodata: Fact<Nodata>,
     colours: Fact<Arc<Colours>>,
     profile: Fact<Arc<Profile>>,
+    printed: Fact<Spaced>,
+    exif: Fact<Noted>,
+    texts: Fact<Arc<[(String, String)]>>,
     /// Names of channels; as many as channels, or none that are right.
     names: Fact<Arc<[String]>>,
     /// What the last channel is as alpha, or the only one of those of a picture.
     alpha: Option<Alpha>,
-    /// Grids of several pictures were compared.
+    /// Grids of several pictures were compared, or EXIF data or texts that are equal in these.
     compared: bool,
 }
 
@@ -89,6 +95,16 @@ struct OnGrid {
 struct Spaced {
     of: PixelSize,
     placed: Placed,
+}
+
+/// Pixels of a picture of which EXIF data were noted.
+#[derive(Clone, Debug)]
+struct Noted {
+    of: Arc<Exif>,
+    /// Pixels are elsewhere than in that picture.
+    moved: bool,
+    /// Rows are its rows, in their order, and columns its columns.
+    upright: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -182,6 +198,18 @@ impl Spaced {
     }
 }
 
+impl Noted {
+    /// That of pixels which lie in those at a place, if that is known.
+    fn seen(self, placed: Option<Placed>) -> Noted {
+        let is_here = placed.is_some_and(|placed| placed.is_here());
+        let is_upright = |placed: Placed| {
+            let [[xx, xy, _], [yx, yy, _]] = placed.rows();
+            xx > 0.0 && yy > 0.0 && xy == 0.0 && yx == 0.0
+        };
+        Noted { moved: self.moved || !is_here, upright: self.upright && placed.is_some_and(is_upright), ..self }
+    }
+}
+
 /// Files round lengths.
 fn close(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-6 * a.abs().max(b.abs())
@@ -198,11 +226,10 @@ struct Applied<'a> {
 impl Attributes {
     /// Those of a picture; `None` if nothing is known of it.
     pub(crate) fn of(said: Metadata, dtype: DType) -> Option<Arc<Attributes>> {
-        let Metadata { reference, pixel, names, alpha, profile } = said;
-        let none = reference.is_none() && pixel.is_none() && names.is_empty() && alpha.is_none() && profile.is_none();
-        if none {
+        if said == Metadata::default() {
             return None;
         }
+        let Metadata { reference, pixel, names, alpha, profile, printed, exif, texts } = said;
         let place = reference.as_ref().and_then(Georeference::place);
         let words = reference.as_ref().map(Georeference::nodata).filter(|words| !words.is_empty());
         let colours = reference.as_ref().map(Georeference::colours).filter(|colours| !colours.is_empty());
@@ -211,6 +238,9 @@ impl Attributes {
             nodata: Fact::of(words.map(|value| Nodata { value: value.into(), dtype, other: None })),
             colours: Fact::of(colours.map(|colours| Arc::new(Colours { colours: colours.to_vec(), dtype }))),
             profile: Fact::of(profile.map(|icc| Arc::new(Profile { icc, dtype }))),
+            printed: Fact::of(printed.map(|of| Spaced { of, placed: Placed::default() })),
+            exif: Fact::of(exif.map(|of| Noted { of, moved: false, upright: true })),
+            texts: Fact::of(texts),
             names: Fact::of(if names.is_empty() { None } else { Some(names.into()) }),
             alpha,
             ..Attributes::default()
@@ -258,19 +288,33 @@ impl Attributes {
         Some(PixelSize { levels: self.levels.known().copied(), ..size })
     }
 
-    /// True if all that these, of a result, know of a place on the earth is what is known of `picture`.
+    /// True if all that these, of a result, know of a place on the earth, as EXIF data or as texts is what is known of
+    /// `picture`.
     pub(crate) fn follow(&self, picture: &Attributes) -> bool {
-        let one = |a: &OnGrid| picture.grid.known().is_none_or(|b| Arc::ptr_eq(&a.of, &b.of));
-        !self.compared && self.grid.known().is_none_or(one)
+        fn one<T>(own: Option<&T>, of: Option<&T>, same: impl Fn(&T, &T) -> bool) -> bool {
+            own.zip(of).is_none_or(|(own, of)| same(own, of))
+        }
+        !self.compared
+            && one(self.grid.known(), picture.grid.known(), |a, b| Arc::ptr_eq(&a.of, &b.of))
+            && one(self.exif.known(), picture.exif.known(), |a, b| Arc::ptr_eq(&a.of, &b.of))
+            && one(self.texts.known(), picture.texts.known(), Arc::ptr_eq)
     }
 
-    /// Those of the same result of another picture, which has this georeference.
-    pub(crate) fn of_another(&self, reference: &Georeference) -> Attributes {
-        let grid = match (self.grid.clone(), reference.place()) {
+    /// Those of the same result of another picture, of which this is known.
+    pub(crate) fn of_another(&self, said: Metadata) -> Attributes {
+        let grid = match (self.grid.clone(), said.reference.as_ref().and_then(Georeference::place)) {
             (Fact::Known(grid), Some(of)) => Fact::Known(OnGrid { of: Arc::new(of), ..grid }),
             (grid, _) => grid,
         };
-        Attributes { grid, ..self.clone() }
+        let exif = match (self.exif.clone(), said.exif) {
+            (Fact::Known(exif), Some(of)) => Fact::Known(Noted { of, ..exif }),
+            (exif, _) => exif,
+        };
+        let texts = match (self.texts.clone(), said.texts) {
+            (Fact::Known(_), Some(of)) => Fact::Known(of),
+            (texts, _) => texts,
+        };
+        Attributes { grid, exif, texts, ..self.clone() }
     }
 
     /// Those of the result of an operation.
@@ -342,6 +386,9 @@ impl Attributes {
             draft.names = Attributes::names(Some(all)).to_vec();
             draft.alpha = all.alpha;
             draft.profile = all.profile(draft, &mut untold);
+            draft.printed = all.printed.known().and_then(Spaced::seen);
+            draft.exif = all.exif.known().map(|exif| exif.of.seen(exif.moved, exif.upright));
+            draft.texts = all.texts.known().cloned();
             place = all.place(draft, &mut untold);
             all.lost(draft.stored().0.depth, &mut untold);
         }
@@ -370,6 +417,9 @@ impl Attributes {
             (Lacking::Nodata, self.nodata.known().is_some()),
             (Lacking::Colours, self.colours.known().is_some()),
             (Lacking::Profile, self.profile.known().is_some()),
+            (Lacking::Printed, self.printed.known().is_some()),
+            (Lacking::Exif, self.exif.known().is_some()),
+            (Lacking::Texts, self.texts.known().is_some()),
         ];
         let lacking = known.into_iter().filter_map(|(what, known)| known.then_some(what)).collect();
         Attributes::warnings(untold, lacking, path).collect()
@@ -390,6 +440,9 @@ impl Attributes {
                 Lacking::Levels => "distance of levels is",
                 Lacking::Names => "names of channels are",
                 Lacking::Profile => "colour profile is",
+                Lacking::Printed => "resolution is",
+                Lacking::Exif => "EXIF data are",
+                Lacking::Texts => "texts are",
             };
             format!("{}: its {what} not stored: {why}", path.display())
         })
@@ -432,6 +485,9 @@ impl Attributes {
         if self.spacing.known().is_some_and(|spacing| spacing.seen().is_none()) {
             untold.push((Lacking::PixelSize, "a map made pixels with oblique sides".into()));
         }
+        if self.printed.known().is_some_and(|printed| printed.seen().is_none()) {
+            untold.push((Lacking::Printed, "a map made pixels with oblique sides".into()));
+        }
         let mut tell = |what: Lacking, lost: Option<Lost>, differ: &str, others: &str| {
             let Some(Lost { by, why }) = lost else { return };
             untold.push((
@@ -455,6 +511,9 @@ impl Attributes {
         // Other channels have, of course, other colours.
         let differ = self.profile.lost().filter(|lost| matches!(lost.why, Why::Differ));
         tell(Lacking::Profile, differ, "with different colour profiles", "");
+        tell(Lacking::Printed, self.printed.lost(), "of different resolutions", pixels);
+        tell(Lacking::Exif, self.exif.lost(), "with different EXIF data", pixels);
+        tell(Lacking::Texts, self.texts.lost(), "with different texts", pixels);
         tell(Lacking::Names, self.names.lost(), "with channels of different names", "its channels are new ones");
     }
 }
@@ -507,6 +566,7 @@ impl Applied<'_> {
             }
             _ => of.names.then(others, |names| (from.channels == self.shape.channels).then_some(Fact::Known(names))),
         };
+        let is_of_pixels = !matches!(relation, Relation::Elsewhere | Relation::Aside);
         let all = Attributes {
             grid: of.grid.then(others, |OnGrid { of, placed: before }| {
                 Some(Fact::Known(OnGrid { of, placed: before.then(&placed?) }))
@@ -526,6 +586,11 @@ impl Applied<'_> {
                 let same = from.channels == self.shape.channels && self.dtype != DType::Bool;
                 same.then_some(Fact::Known(profile))
             }),
+            printed: of.printed.then(others, |Spaced { of, placed: before }| {
+                Some(Fact::Known(Spaced { of, placed: before.then(&placed?) }))
+            }),
+            exif: of.exif.then(others, |noted| is_of_pixels.then(|| Fact::Known(noted.seen(placed)))),
+            texts: of.texts.then(others, |texts| is_of_pixels.then_some(Fact::Known(texts))),
             names,
             alpha: None,
             compared: of.compared,
@@ -545,6 +610,17 @@ impl Applied<'_> {
         let by = self.by;
         let pictures = all.grid.known().zip(one.grid.known());
         let compared = all.compared || one.compared || pictures.is_some_and(|(a, b)| !Arc::ptr_eq(&a.of, &b.of));
+        // Those of other pictures differ too, if these do.
+        let noted = all.exif.known().zip(one.exif.known());
+        let compared = compared || noted.is_some_and(|(a, b)| !Arc::ptr_eq(&a.of, &b.of) && a.of == b.of);
+        let texts = all.texts.known().zip(one.texts.known());
+        let compared = compared || texts.is_some_and(|(a, b)| !Arc::ptr_eq(a, b) && a == b);
+        let exif = match (all.exif, one.exif) {
+            (Fact::Known(a), Fact::Known(b)) if a.of == b.of => {
+                Fact::Known(Noted { moved: a.moved || b.moved, upright: a.upright && b.upright, ..a })
+            }
+            (a, b) => a.with(b, by, |_, _| false),
+        };
         Attributes {
             grid: all.grid.with(one.grid, by, OnGrid::agrees),
             spacing: all.spacing.with(one.spacing, by, Spaced::agrees),
@@ -556,6 +632,9 @@ impl Applied<'_> {
             },
             colours: all.colours.with(one.colours, by, |a, b| a == b),
             profile: all.profile.with(one.profile, by, |a, b| a == b),
+            printed: all.printed.with(one.printed, by, Spaced::agrees),
+            exif,
+            texts: all.texts.with(one.texts, by, |a, b| a == b),
             names: match (all.names, one.names) {
                 // Channels without names contradict none.
                 (Fact::Known(a), Fact::Known(b)) if a.len() == b.len() && b.iter().all(String::is_empty) => {

@@ -3,7 +3,6 @@
 //! a default.
 
 use std::path::Path;
-use std::sync::PoisonError;
 
 use horus_core::dtype::Element;
 use horus_core::image::Image;
@@ -18,7 +17,7 @@ use horus_core::session::Session;
 use horus_core::shape::{Axis, Shape};
 
 use super::georeference::{geotiff, told};
-use super::{Folder, NOTED, session};
+use super::{Folder, session};
 
 /// A GeoTIFF whose pixels are 2 high and 1 wide.
 fn open(s: &Session, path: &Path) -> AnyImage {
@@ -48,7 +47,6 @@ fn said<T: Element>(image: &Image<T>, input: &Path, output: &Path) -> String {
 
 #[test]
 fn every_operation_keeps_moves_or_drops_what_files_say() {
-    let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
     let (s, folder) = (session(), Folder::new());
     let (input, output) = (folder.at("in.tif"), folder.at("out.ome.tif"));
     geotiff(&input, 0.0);

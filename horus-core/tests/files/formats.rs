@@ -150,29 +150,6 @@ fn one_rule_scales_pictures_that_become_floats() -> Result<()> {
 }
 
 #[test]
-fn metadata_that_is_not_kept_is_told_once() -> Result<()> {
-    let _noted = super::NOTED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let (s, folder) = (session(), Folder::new());
-    // A model's pixel scale, inches, and a text of four letters.
-    let tags = vec![(33550, vec![30, 30, 0]), (296, vec![2]), (270, vec![u32::from_be_bytes(*b"dem\0")])];
-    let path = folder.put("dem.tif", &tiffs::file(&[Page { tags, ..Page::grey(2, 1, &[1, 2]) }], false));
-    let mut told = Vec::new();
-    for again in ["a.png", "b.tif"] {
-        let text = "files that were read have metadata";
-        told = warnings(std::path::Path::new(text), || {
-            s.open(&path).and_then(|a| a.convert::<u8>().save(folder.at(again))).map(drop).unwrap()
-        });
-    }
-    // A file that another test has broken may have had one of the others, and told of it.
-    let placed: Vec<_> = told.iter().filter(|text| text.contains(": georeference (GeoTIFF)")).collect();
-    assert_eq!(placed.len(), 1, "{told:?}");
-    for kind in ["resolution", "description"] {
-        assert_eq!(told.iter().filter(|text| text.contains(kind)).count(), 1, "{kind}: {told:?}");
-    }
-    Ok(())
-}
-
-#[test]
 fn pages_are_read_one_by_one_and_told() -> Result<()> {
     let (s, folder) = (session(), Folder::new());
     let pages: Vec<Page> = (0..3u8).map(|page| Page::grey(2, 1, &[page, 10 * page])).collect();

@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::fs::File;
 use std::path::Path;
-use std::sync::PoisonError;
 
 use horus_core::cpu::device::CpuDevice;
 use horus_core::image::Image;
@@ -19,7 +18,7 @@ use tiff::decoder::{Decoder, DecodingResult};
 use tiff::encoder::{TiffEncoder, colortype};
 use tiff::tags::Tag;
 
-use super::{Folder, NOTED, session, warnings};
+use super::{Folder, session, warnings};
 
 const NODATA: Tag = Tag::Unknown(42113);
 /// Version, one key: coordinates are those of a pixel's area.
@@ -65,7 +64,6 @@ pub(super) fn told(path: &Path) -> Told {
 
 #[test]
 fn saved_files_lie_where_their_pixels_lay() {
-    let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
     let (s, folder) = (session(), Folder::new());
     let (input, output) = (folder.at("in.tif"), folder.at("out.tif"));
     geotiff(&input, 0.0);
@@ -108,7 +106,6 @@ fn saved_files_lie_where_their_pixels_lay() {
 
 #[test]
 fn tags_are_written_with_tiles_and_of_other_types() {
-    let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
     let (s, folder) = (session(), Folder::new());
     let (input, output) = (folder.at("in.tif"), folder.at("out.tif"));
     geotiff(&input, 0.0);
@@ -124,7 +121,6 @@ fn tags_are_written_with_tiles_and_of_other_types() {
 
 #[test]
 fn what_is_no_part_of_the_picture_has_no_place() {
-    let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
     let (s, folder) = (session(), Folder::new());
     let (input, output) = (folder.at("in.tif"), folder.at("out.tif"));
     geotiff(&input, 0.0);
@@ -157,7 +153,6 @@ fn saved(image: &Image<u8>, path: &Path) -> (Told, Vec<String>) {
 
 #[test]
 fn images_of_one_grid_keep_it_whatever_their_values_stand_for() {
-    let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
     let (s, folder) = (session(), Folder::new());
     let at = |name: &str| folder.at(name);
     geotiff_of(&at("a.tif"), 0.0, "255");
@@ -191,7 +186,6 @@ fn images_of_one_grid_keep_it_whatever_their_values_stand_for() {
 
 #[test]
 fn every_file_that_loses_something_is_told_of_with_the_reason() {
-    let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
     let (s, folder) = (session(), Folder::new());
     let at = |name: &str| folder.at(name);
     geotiff(&at("a.tif"), 0.0);
@@ -245,7 +239,6 @@ fn every_file_that_loses_something_is_told_of_with_the_reason() {
 
 #[test]
 fn functions_of_several_operations_say_where_their_pixels_lie() {
-    let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
     let (s, folder) = (session(), Folder::new());
     let (input, output) = (folder.at("in.tif"), folder.at("out.tif"));
     geotiff(&input, 0.0);
@@ -286,7 +279,6 @@ fn functions_of_several_operations_say_where_their_pixels_lie() {
 
 #[test]
 fn each_picture_of_a_series_has_its_own_grid() {
-    let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
     let (s, folder) = (session(), Folder::new());
     let at = |name: &str| folder.at(name);
     for (name, east) in [("a.tif", 0.0), ("b.tif", 10.0), ("c.tif", 0.0)] {
@@ -361,7 +353,6 @@ fn indexed(path: &Path, bits: u16, table: &[u16]) -> Vec<u8> {
 
 #[test]
 fn indices_keep_their_colours_while_they_are_picked() {
-    let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
     let (s, folder) = (session(), Folder::new());
     let (input, output) = (folder.at("in.tif"), folder.at("out.tif"));
     for bits in [2u16, 4, 8] {
@@ -412,7 +403,6 @@ fn size(s: &Session, path: &Path, level: usize) -> Vec<u8> {
 
 #[test]
 fn smaller_sizes_are_means_of_the_pixels_that_are_not_missing() {
-    let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
     let (s, folder) = (session(), Folder::new());
     let (input, output) = (folder.at("in.tif"), folder.at("out.tif"));
     geotiff(&input, 0.0);
@@ -479,7 +469,6 @@ fn options_say_which_pixels_are_missing() {
 
 #[test]
 fn smaller_sizes_of_indices_are_indices() {
-    let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
     let (s, folder) = (session(), Folder::new());
     let (input, output) = (folder.at("in.tif"), folder.at("out.tif"));
     let indices = indexed(&input, 8, &(0..768).collect::<Vec<u16>>());
@@ -505,7 +494,6 @@ fn smaller_sizes_of_indices_are_indices() {
 
 #[test]
 fn sizes_are_computed_region_by_region_with_the_same_pixels() {
-    let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = Folder::new();
     let (input, whole, parts) = (folder.at("in.tif"), folder.at("whole.tif"), folder.at("parts.tif"));
     let s = session();
@@ -526,7 +514,6 @@ fn sizes_are_computed_region_by_region_with_the_same_pixels() {
 
 #[test]
 fn pictures_of_a_series_lie_where_they_do_alone() {
-    let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
     let (s, folder) = (session(), Folder::new());
     let names = ["a.tif", "b.tif", "c.tif", "none.tif", "table.tif"];
     for (k, name) in names.iter().take(3).enumerate() {
@@ -579,7 +566,6 @@ fn pictures_of_a_series_lie_where_they_do_alone() {
 
 #[test]
 fn colours_are_as_many_as_values() {
-    let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
     let (s, folder) = (session(), Folder::new());
     let path = folder.at("table.tif");
     for (bits, numbers) in [(8u16, 48usize), (8, 767), (8, 3 << 16), (4, 768), (2, 9), (1, 3)] {

@@ -9,6 +9,7 @@ mod georeference;
 mod hostile;
 mod jpeg;
 mod later;
+mod noted;
 mod raw;
 mod regions;
 #[cfg(unix)]
@@ -30,9 +31,6 @@ fn session() -> Session {
     let device = CpuDevice::new(Some(1)).expect("a CPU");
     Session::on(Box::new(device)).build().expect("a session on the CPU")
 }
-
-/// Held by tests that open files with a georeference: what files say is noted once per process.
-static NOTED: Mutex<()> = Mutex::new(());
 
 /// A folder for one test.
 struct Folder(TempDir);

@@ -210,7 +210,7 @@ fn jpeg(bytes: &[u8]) -> Result<(Header, Decoder<'_>), String> {
 pub(super) fn jpeg_as_stored(bytes: &[u8]) -> Result<(Vec<u8>, Shape), String> {
     if let Some(general) = GeneralJpeg::of(bytes) {
         let shape = Shape::new(general.height, general.width, general.stored_channels());
-        let mut pixels = vec![0; shape.len()];
+        let mut pixels = zeros(shape.len())?;
         general.read_as_stored(&mut pixels)?;
         return Ok((pixels, shape));
     }
@@ -227,6 +227,14 @@ pub(super) fn jpeg_as_stored(bytes: &[u8]) -> Result<(Vec<u8>, Shape), String> {
 
 fn options() -> DecoderOptions {
     DecoderOptions::default().set_strict_mode(false).set_max_width(usize::MAX).set_max_height(usize::MAX)
+}
+
+/// So many zeros, of a size that a file gives.
+pub(super) fn zeros<T: Clone + Default>(count: usize) -> Result<Vec<T>, String> {
+    let mut all = Vec::new();
+    all.try_reserve_exact(count).map_err(|e| e.to_string())?;
+    all.resize(count, T::default());
+    Ok(all)
 }
 
 /// Bytes that are read from the front, little-endian.

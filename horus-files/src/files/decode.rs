@@ -88,17 +88,23 @@ pub(super) fn no_page(page: usize, pages: usize) -> String {
     format!("page {page} requested, but it has {pages} (pages start at 0)")
 }
 
+/// The result of a decoder, of which a panic is an error.
+///
 /// Third-party decoders panic on some corrupt files (an index, an assertion). That is an error of
 /// the file, not of the program: only the result outlives the decoder, and the text of the panic is in
 /// the error, not on the standard error stream. (A program built with `panic = "abort"` still ends.)
 ///
 /// The decoder runs on this thread: work that it passes to others is guarded there.
-pub(super) fn guarded<R>(decode: impl FnOnce() -> Result<R, String>) -> Result<R, String> {
+///
+/// # Errors
+/// Those of the decoder, and a message for a panic.
+pub fn guarded<R>(decode: impl FnOnce() -> Result<R, String>) -> Result<R, String> {
     thread_local! {
         /// Panics of this thread are errors of a file.
         static GUARDED: Cell<bool> = const { Cell::new(false) };
     }
-    // The hook, of which a process has one, leaves all other panics to the one before.
+    // A process has one hook. This leaves all other panics to the one before; one that a program sets later replaces it,
+    // and then prints these panics too.
     static HOOK: Once = Once::new();
     if !std::thread::panicking() {
         HOOK.call_once(|| {
@@ -151,7 +157,6 @@ fn whole(kind: Kind, bytes: &[u8], options: &OpenOptions, means: Means<'_>) -> R
     if let Some(bytes) = header.profile {
         metadata::tell_profile(bytes);
     }
-    metadata::note_file(kind, bytes);
     options.orientation.of(planar(header, decoder, means)?, header.noted, means)
 }
 

@@ -9,7 +9,7 @@ use super::encode::{Beside, Parts, write};
 use super::ome;
 use super::tiff_directory::Entry;
 use super::tiff_file;
-use super::{Alpha, Clipping, Compression, Format, Georeference, SaveOptions, Scale, Sink};
+use super::{Alpha, Clipping, Compression, Exif, Format, Georeference, SaveOptions, Scale, Sink, exif, texts};
 use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel};
 use horus_base::error::Audience;
@@ -39,12 +39,18 @@ pub struct Draft {
     nodata: Option<String>,
     /// The size of its pixels, if it is known.
     pub pixel: Option<PixelSize>,
+    /// Their size in a print or a scan.
+    pub printed: Option<PixelSize>,
     /// Names of its channels, if these are no colours of one pixel.
     pub names: Vec<String>,
     /// The last channel is alpha.
     pub alpha: Option<Alpha>,
     /// The colour profile of its samples.
     pub profile: Option<Arc<[u8]>>,
+    /// EXIF data of its pixels.
+    pub exif: Option<Exif>,
+    /// Texts of people.
+    pub texts: Option<Arc<[(String, String)]>>,
 }
 
 /// The smallest and the largest value that a file holds.
@@ -84,6 +90,12 @@ pub enum Lacking {
     Names,
     /// A colour profile.
     Profile,
+    /// The size of pixels in a print or a scan.
+    Printed,
+    /// EXIF data.
+    Exif,
+    /// Texts of people.
+    Texts,
 }
 
 impl Lacking {
@@ -94,7 +106,11 @@ impl Lacking {
             Lacking::Colours => "only TIFF files, and PNG files of 8 bits, have one",
             Lacking::PixelSize | Lacking::Levels => "only TIFF, PNG and OME files have one",
             Lacking::Names => "only OME files have them",
-            Lacking::Profile => "only JPEG, PNG and TIFF files have one",
+            Lacking::Profile | Lacking::Printed => "only JPEG, PNG and TIFF files have one",
+            Lacking::Exif => "only JPEG, PNG and TIFF files have them",
+            Lacking::Texts => {
+                "only PNG files have all; TIFF and JPEG files have titles, authors, descriptions and copyrights"
+            }
         }
     }
 }
@@ -119,8 +135,7 @@ impl Draft {
         let parts = Parts::of(format, stored, shape, options)?;
         let nodata = options.nodata.map(|value| nodata(value, format, stored)).transpose()?;
         let clipping = options.clipping;
-        let (scale, counted, beside, pixel) = (StoredScale::Not, None, Beside::default(), None);
-        let (sizes, names, alpha, profile) = (options.sizes, Vec::new(), None, None);
+        let (scale, counted, beside) = (StoredScale::Not, None, Beside::default());
         Ok(Draft {
             format,
             shape,
@@ -131,12 +146,15 @@ impl Draft {
             counted,
             clipping,
             beside,
-            sizes,
+            sizes: options.sizes,
             nodata,
-            pixel,
-            names,
-            alpha,
-            profile,
+            pixel: None,
+            printed: None,
+            names: Vec::new(),
+            alpha: None,
+            profile: None,
+            exif: None,
+            texts: None,
         })
     }
 
@@ -180,7 +198,8 @@ impl Draft {
 
     /// Describes the picture as OME-TIFF, if that is what the file's path is called (`.ome.tif`), with the
     /// size of its pixels and a page for each channel, unless three or four without names are colours; other TIFF files and
-    /// PNG files have the size as their resolution. Returns what the file does not have. The last change of a draft.
+    /// PNG files have the size as their resolution. Colour profiles, resolutions of prints, EXIF data and texts are stored
+    /// where files have them. Returns what the file does not have. The last change of a draft.
     pub fn describe(&mut self, path: &Path) -> Vec<Lacking> {
         /// Segments of a JPEG file hold so much of a profile, and are numbered by a byte.
         const LONGEST_OF_JPEG: usize = 254 * 65519;
@@ -193,12 +212,26 @@ impl Draft {
             (profile, Format::Png | Format::Jpeg) => self.beside.chunks.profile = profile,
             _ => lacking.push(Lacking::Profile),
         }
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let lower = name.to_ascii_lowercase();
+        let ome = [".ome.tif", ".ome.tiff"].iter().find_map(|end| lower.strip_suffix(end));
+        let ome = if self.format == Format::Tiff { ome } else { None };
+        self.note(ome.is_some(), &mut lacking);
         let has_names = self.names.iter().any(|name| !name.is_empty());
         if self.format == Format::Png {
             self.beside.chunks.pixel = pixel.map(|size| [size.rows, size.columns]);
         }
+        let is_sized = self.format == Format::Png && self.beside.chunks.density().is_some();
+        if let Some(printed) = self.printed.filter(|_| !is_sized && (self.format != Format::Tiff || pixel.is_none())) {
+            let dots = ome::dots(printed);
+            match self.format {
+                Format::Tiff => self.add(ome::resolution(printed, true)),
+                Format::Png | Format::Jpeg if dots.is_some() => self.beside.chunks.dots = dots,
+                _ => lacking.push(Lacking::Printed),
+            }
+        }
         if self.format != Format::Tiff {
-            if pixel.is_some() && self.beside.chunks.density().is_none() {
+            if pixel.is_some() && !is_sized {
                 lacking.push(Lacking::PixelSize);
             }
             if has_names {
@@ -206,9 +239,6 @@ impl Draft {
             }
             return lacking;
         }
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let lower = name.to_ascii_lowercase();
-        let ome = [".ome.tif", ".ome.tiff"].iter().find_map(|end| lower.strip_suffix(end));
         let name = ome.and_then(|ome| name.get(..ome.len()));
         if let Some(name) = name {
             let Shape { depth, channels, .. } = self.shape;
@@ -225,12 +255,64 @@ impl Draft {
             lacking.push(Lacking::Names);
         }
         if let Some(pixel) = pixel {
-            self.add(ome::resolution(pixel));
+            self.add(ome::resolution(pixel, false));
         }
         if let Some(alpha) = self.alpha.filter(|_| self.shape.channels > 1) {
             self.add(vec![alpha.entry()]);
         }
         lacking
+    }
+
+    /// Stores EXIF data and texts; the description of an OME file is another.
+    fn note(&mut self, is_ome: bool, lacking: &mut Vec<Lacking>) {
+        /// Bytes of a segment of a JPEG file, without its length.
+        const LONGEST: usize = 65533;
+        let said = self.texts.take();
+        let said = said.as_deref().unwrap_or_default();
+        let (mut fields, others) = texts::entries(said);
+        let mut missed = others.iter().any(|keyword| *keyword != texts::COMMENT);
+        if is_ome {
+            let all = fields.len();
+            fields.retain(|entry| !entry.is_of_file());
+            missed |= fields.len() < all;
+        }
+        let exif = self.exif.take().map(|exif| exif.entries(self.shape));
+        match self.format {
+            Format::Tiff => {
+                fields.extend(exif.unwrap_or_default());
+                self.add(fields);
+            }
+            Format::Png => {
+                self.beside.chunks.texts = said.to_vec();
+                self.beside.chunks.exif = exif.map(exif::bytes_of);
+                missed = false;
+            }
+            Format::Jpeg => {
+                let comment = said.iter().find(|(keyword, _)| keyword == texts::COMMENT);
+                self.beside.chunks.texts = comment.cloned().into_iter().collect();
+                if comment.is_some() {
+                    let others: Vec<_> =
+                        said.iter().filter(|(keyword, _)| keyword != texts::COMMENT).cloned().collect();
+                    fields = texts::entries(&others).0;
+                }
+                let both = [exif.clone().unwrap_or_default(), fields.clone()].concat();
+                let fits = |entries: Vec<Entry>| {
+                    Some(exif::bytes_of(entries)).filter(|bytes| bytes.len() + exif::IN_JPEG.len() <= LONGEST)
+                };
+                self.beside.chunks.exif = if both.is_empty() { None } else { fits(both) };
+                if self.beside.chunks.exif.is_none() {
+                    missed |= !fields.is_empty();
+                    exif.is_some().then(|| lacking.push(Lacking::Exif));
+                }
+            }
+            _ => {
+                missed |= !fields.is_empty() && said.iter().any(|(keyword, _)| keyword != texts::COMMENT);
+                exif.is_some().then(|| lacking.push(Lacking::Exif));
+            }
+        }
+        if missed {
+            lacking.push(Lacking::Texts);
+        }
     }
 
     /// True if black and white of the samples are those of a file with samples of type `of`, and both files have integers.

@@ -211,7 +211,7 @@ pub(super) enum Parts {
 pub(super) struct Beside {
     /// Tags of a TIFF file.
     pub(super) entries: Vec<Entry>,
-    /// Chunks of a PNG file; a JPEG file has the colour profile of them.
+    /// Chunks of a PNG file; a JPEG file has segments of the same contents.
     pub(super) chunks: png::Beside,
 }
 
@@ -270,7 +270,7 @@ pub(super) fn write(
     let mut encode = |samples: &HostBuffer| match (format, dtype) {
         (Format::Jpeg, DType::U8) if matches!(shape.channels, 1 | 3) => {
             let quality = if let Parts::Jpeg(quality) = parts { Some(quality) } else { None };
-            jpeg::write(to, samples.as_slice(), shape, (quality, beside.chunks.profile.as_deref()), workers)
+            jpeg::write(to, samples.as_slice(), shape, (quality, &beside.chunks), workers)
         }
         (Format::Jpeg, _) => Err(unheld(format)),
         _ => encode(to, format, &beside.chunks, samples, dtype, shape, workers),

@@ -7,6 +7,7 @@
 use std::f32::consts::PI;
 
 use super::bounds::markers;
+use super::codec::zeros;
 use super::interleave::join;
 use super::tiff_samples::{colour, invert, light};
 use horus_base::dtype::DType;
@@ -166,7 +167,7 @@ impl<'a> GeneralJpeg<'a> {
     /// Decodes the pixels row by row: `convert` changes the rows of all components, of which the first `channels` are kept.
     fn rows(&self, to: &mut [u8], channels: usize, convert: impl Fn(&mut [Vec<u8>])) -> Result<(), String> {
         let planes = Scans::of(self)?.planes()?;
-        let mut rows = vec![vec![0; self.width]; planes.len()];
+        let mut rows = (0..planes.len()).map(|_| zeros(self.width)).collect::<Result<Vec<Vec<u8>>, _>>()?;
         for (y, to) in to.chunks_exact_mut(self.width * channels).take(self.height).enumerate() {
             planes.iter().zip(&mut rows).for_each(|(plane, row)| plane.row(y, row));
             convert(&mut rows);
@@ -396,7 +397,7 @@ impl<'a> Scans<'a> {
         let waves: [[f32; SIDE]; SIDE] = std::array::from_fn(|u| std::array::from_fn(|x| wave(x, u)));
         let plane = |blocks: Blocks| {
             let row = blocks.columns * SIDE;
-            let mut samples = vec![0; blocks.coefficients.len() * BLOCK];
+            let mut samples = zeros(blocks.coefficients.len() * BLOCK)?;
             let steps = blocks.steps.ok_or("it lacks a component, or its table of quantisation")?;
             let of_row = blocks.coefficients.chunks_exact(blocks.columns).zip(samples.chunks_exact_mut(row * SIDE));
             for (blocks, to) in of_row {

@@ -6,10 +6,9 @@ use tiff::decoder::ifd::Value;
 use tiff::tags::{PhotometricInterpretation, Tag};
 
 use super::load::{Kind, Source};
-use super::metadata::{Said, note_dropped};
 use super::tiff_directory::{Entry, NODATA};
 use super::tiff_source::{Reader, are_indices, decoder_at};
-use super::{OpenOptions, decode, read_tiff};
+use super::{OpenOptions, decode, ome, read_tiff};
 use horus_base::placed::Placed;
 
 /// The key that tells if coordinates are those of a pixel's corner or of its centre, and the latter.
@@ -34,29 +33,26 @@ pub struct Georeference {
 }
 
 impl Georeference {
-    /// That of a page of an open TIFF file, as the options read it; `None` if it has none, or
-    /// if the picture is turned for viewing. Unreadable tags count as absent.
+    /// That of a page of an open TIFF file, as the options read it; `None` if it has none. Unreadable tags count as absent.
     pub(super) fn of(source: &Source<'_>, options: &OpenOptions) -> Option<Georeference> {
         if source.kind() != Kind::Tiff {
             return None;
         }
         let read = || -> Result<Option<Georeference>, String> {
             let page = read_tiff::directory_page(source, options);
-            let directory = read_tiff::directory_of_page(source, page, options.level)?;
-            let mut decoder = decoder_at(source, directory)?;
-            let turned = decoder.find_tag_unsigned::<u16>(Tag::Orientation).ok().flatten().is_some_and(|o| o > 1);
+            let at = |level| decoder_at(source, read_tiff::directory_of_page(source, page, level)?);
+            let mut decoder = at(options.level)?;
             let mut found = Georeference::of_page(&mut decoder);
+            let nodata = std::mem::take(&mut found.nodata);
             if options.level > 0 {
-                // A smaller copy covers the same area by other pixels; what they stand for is the same.
-                found = Georeference { nodata: found.nodata, ..Georeference::default() };
+                // A smaller copy covers the same area by other pixels.
+                found = Georeference { nodata: String::new(), ..Georeference::of_page(&mut at(0)?) };
             }
-            if are_indices(&mut decoder) || is_coloured(&mut decoder) {
-                found.colours = colours(&mut decoder);
-            }
-            if turned || !found.is_placed() {
-                note_dropped(&mut decoder, &[Said::Georeference]);
-            }
-            Ok((!turned).then_some(found))
+            let placed = ome::placed_in_page(source, page, options)?;
+            let found = found.seen(&placed).unwrap_or_default();
+            let indices = are_indices(&mut decoder) || is_coloured(&mut decoder);
+            let colours = if indices { colours(&mut decoder) } else { Vec::new() };
+            Ok(Some(found.with_values(nodata, colours)))
         };
         let mut found = decode::guarded(read).ok().flatten().filter(|found| *found != Georeference::default())?;
         if let Some(region) = options.region {

@@ -7,8 +7,11 @@
 use std::mem::take;
 use std::ops::Range;
 
-use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
+use jpeg_encoder::{ColorType, Encoder, PixelDensity, PixelDensityUnit, SamplingFactor};
 
+use super::bounds::markers;
+use super::exif;
+use super::png::Beside;
 use super::target::{Sink, cause};
 use horus_base::shape::Shape;
 use horus_host::host::workers::Workers;
@@ -22,21 +25,22 @@ const FINE: u8 = 90;
 /// Approximate number of pixels of a band.
 const BAND: usize = 1 << 17;
 
-const SOF: [u8; 2] = [0xff, 0xc0];
-const SOS: [u8; 2] = [0xff, 0xda];
+const SOF: u8 = 0xc0;
+const SOS: u8 = 0xda;
+const COM: [u8; 2] = [0xff, 0xfe];
 const DRI: [u8; 2] = [0xff, 0xdd];
 const EOI: [u8; 2] = [0xff, 0xd9];
 const RST0: u8 = 0xd0;
 
-/// Writes interleaved samples of one or three channels, with a colour profile or not.
+/// Writes interleaved samples of one or three channels, and what the file says beside them.
 pub(super) fn write(
     to: &mut dyn Sink,
     samples: &[u8],
     shape: Shape,
-    (quality, profile): (Option<u8>, Option<&[u8]>),
+    (quality, beside): (Option<u8>, &Beside),
     workers: &Workers,
 ) -> Result<(), String> {
-    let picture = Picture { samples, shape, quality: quality.unwrap_or(QUALITY), profile };
+    let picture = Picture { samples, shape, quality: quality.unwrap_or(QUALITY), beside };
     to.write_all(&picture.encoded(BAND, workers)?).map_err(cause)
 }
 
@@ -44,7 +48,7 @@ struct Picture<'a> {
     samples: &'a [u8],
     shape: Shape,
     quality: u8,
-    profile: Option<&'a [u8]>,
+    beside: &'a Beside,
 }
 
 impl Picture<'_> {
@@ -60,6 +64,17 @@ impl Picture<'_> {
             self.band(rows, file).map_err(|e| e.to_string())
         })?;
         let [first, others @ ..] = &mut files[..] else { return Err("the picture has no pixels".into()) };
+        let comments = self.beside.texts.iter().filter_map(|(_, text)| {
+            let length = u16::try_from(text.len() + 2).ok()?;
+            Some([&COM[..], &length.to_be_bytes(), text.as_bytes()].concat())
+        });
+        let comments: Vec<u8> = comments.flatten().collect();
+        if !comments.is_empty() {
+            // Before the tables, behind segments of applications, of which that of JFIF is the first.
+            let table = markers(first).find(|(marker, _)| !(0xe0..=0xef).contains(marker));
+            let at = table.map_or(2, |(_, body)| first.len() - body.len() - 4);
+            first.splice(at..at, comments);
+        }
         if others.is_empty() {
             return Ok(take(first));
         }
@@ -102,8 +117,17 @@ impl Picture<'_> {
         let mut encoder = Encoder::new(&mut *to, self.quality);
         encoder.set_sampling_factor(if self.unit() == 8 { SamplingFactor::F_1_1 } else { SamplingFactor::F_2_2 });
         // Of the header, that of the first band is kept.
-        if let (0, Some(profile)) = (rows.start, self.profile) {
-            encoder.add_icc_profile(profile)?;
+        if rows.start == 0 {
+            let Beside { profile, dots, exif, .. } = self.beside;
+            if let Some([columns, rows]) = *dots {
+                encoder.set_density(PixelDensity { density: (columns, rows), unit: PixelDensityUnit::Inches });
+            }
+            if let Some(exif) = exif {
+                encoder.add_app_segment(1, [exif::IN_JPEG, exif].concat())?;
+            }
+            if let Some(profile) = profile {
+                encoder.add_icc_profile(profile)?;
+            }
         }
         // `Format::stored` has checked the format's limit.
         let (width, height) = (self.shape.width as u16, rows.len() as u16);
@@ -119,19 +143,20 @@ struct Header {
 
 /// The header of a file, and its only scan.
 fn parts(file: &[u8]) -> Option<(Header, Range<usize>)> {
-    let (mut at, mut frame) = (2, None);
-    loop {
-        let marker = file.get(at..at + 2)?;
-        let length = usize::from(u16::from_be_bytes(file.get(at + 2..at + 4)?.try_into().ok()?));
+    let at = |body: &[u8]| file.len().checked_sub(body.len() + 4);
+    let mut frame = None;
+    for (marker, body) in markers(file) {
         if marker == SOF {
-            frame = Some(at);
+            frame = at(body);
         }
         if marker == SOS {
-            let scan = at + 2 + length..file.len().checked_sub(EOI.len())?;
-            return (scan.start <= scan.end).then_some((Header { frame: frame?, scan: at }, scan));
+            let header = at(body)?;
+            let length = usize::from(u16::from_be_bytes(*file.get(header + 2..)?.first_chunk()?));
+            let scan = header + 2 + length..file.len().checked_sub(EOI.len())?;
+            return (scan.start <= scan.end).then_some((Header { frame: frame?, scan: header }, scan));
         }
-        at += 2 + length;
     }
+    None
 }
 
 #[cfg(test)]
@@ -146,7 +171,7 @@ mod tests {
                 let shape = Shape::new(height, width, channels);
                 let wave = |i: usize| (128.0 + 100.0 * ((i * i % 9973) as f64 / 700.0).sin()) as u8;
                 let samples: Vec<u8> = (0..shape.len()).map(wave).collect();
-                let picture = Picture { samples: &samples, shape, quality, profile: None };
+                let picture = Picture { samples: &samples, shape, quality, beside: &Beside::default() };
                 let decoded = |band: usize, threads: usize| {
                     let file = picture.encoded(band, &Workers::new(Some(threads)).unwrap()).unwrap();
                     let pixels = image::load_from_memory_with_format(&file, image::ImageFormat::Jpeg).unwrap();

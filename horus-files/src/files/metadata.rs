@@ -1,16 +1,13 @@
 //! Metadata of picture files.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-
-use tiff::decoder::Decoder;
-use tiff::tags::Tag;
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::bounds::markers;
 use super::load::{Kind, Means, Source};
-use super::png_chunks::{Chunk, chunks};
-use super::tiff_source::Reader;
-use super::{Allocate, Picture, notices, ome};
+use super::{Allocate, Picture, codec, exif, png_chunks};
 use horus_base::dtype::Pixel;
+use horus_base::placed::Placed;
 use horus_base::shape::{Region, Shape};
 use horus_host::host::buffer::HostBuffer;
 
@@ -47,36 +44,19 @@ impl Turned {
         all.get(usize::from(number).checked_sub(1)?).copied()
     }
 
-    /// As EXIF data say, which are the directory of a TIFF file.
-    pub(super) fn of_exif(exif: &[u8]) -> Option<Turned> {
-        const ENTRY: usize = 12;
-        let little = match exif.first_chunk()? {
-            b"II*\0" => true,
-            b"MM\0*" => false,
-            _ => return None,
-        };
-        let short = |at: usize| {
-            let two = *exif.get(at..)?.first_chunk()?;
-            Some(if little { u16::from_le_bytes(two) } else { u16::from_be_bytes(two) })
-        };
-        let long = |at: usize| {
-            let four = *exif.get(at..)?.first_chunk()?;
-            Some(if little { u32::from_le_bytes(four) } else { u32::from_be_bytes(four) })
-        };
-        let first = long(4)? as usize;
-        for entry in 0..usize::from(short(first)?) {
-            let at = first.checked_add(2 + ENTRY * entry)?;
-            // Tag, one number of 16 bits, the number.
-            if (short(at)?, short(at + 2)?, long(at + 4)?) == (ORIENTATION, 3, 1) {
-                return Turned::numbered(short(at + 8)?);
-            }
-        }
-        None
+    /// As EXIF data say.
+    pub(super) fn of_exif(data: &[u8]) -> Option<Turned> {
+        exif::orientation(data).and_then(Turned::numbered)
+    }
+
+    /// The place in the stored picture of each pixel of the turned one.
+    fn placed(self, stored: Shape) -> Placed {
+        let (up, leftwards) = backwards(self);
+        let along = |backwards: bool, side: usize| if backwards { (-1.0, (side - 1) as f64) } else { (1.0, 0.0) };
+        let ((y, y0), (x, x0)) = (along(up, stored.height), along(leftwards, stored.width));
+        Placed::of(if is_across(self) { [[0.0, x, x0], [y, 0.0, y0]] } else { [[x, 0.0, x0], [0.0, y, y0]] })
     }
 }
-
-/// The tag of the orientation.
-const ORIENTATION: u16 = 0x112;
 
 impl Orientation {
     /// Returns `true` if a picture with this stored orientation is turned.
@@ -89,6 +69,11 @@ impl Orientation {
         let across = self.turns(noted) && is_across(noted);
         let (height, width) = if across { (stored.width, stored.height) } else { (stored.height, stored.width) };
         Shape { height, width, ..stored }
+    }
+
+    /// The place in the stored picture of each pixel of the picture in the requested orientation; `noted` is the file's.
+    pub(super) fn placed(self, stored: Shape, noted: Turned) -> Placed {
+        if self.turns(noted) { noted.placed(stored) } else { Placed::default() }
     }
 
     /// The part of the stored picture that becomes a region of the picture.
@@ -191,90 +176,17 @@ pub(super) fn tell_profile(bytes: usize) {
     log::log!(level, "a colour profile of {bytes} bytes is not applied; samples are used as stored");
 }
 
-/// What files say beside their pixels, that no file which is saved says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Said {
-    Georeference,
-    Resolution,
-    Description,
-    Exif,
-}
-
-impl Said {
-    const ALL: [Said; 4] = [Said::Georeference, Said::Resolution, Said::Description, Said::Exif];
-
-    fn name(self) -> &'static str {
-        match self {
-            Said::Georeference => "georeference (GeoTIFF)",
-            Said::Resolution => "resolution",
-            Said::Description => "description",
-            Said::Exif => "EXIF",
-        }
-    }
-
-    /// The tags of a TIFF page that say it.
-    fn tags(self) -> &'static [Tag] {
-        match self {
-            Said::Georeference => &[Tag::GeoKeyDirectoryTag, Tag::ModelPixelScaleTag, Tag::ModelTransformationTag],
-            Said::Resolution => &[Tag::ResolutionUnit],
-            Said::Description => &[Tag::ImageDescription],
-            Said::Exif => &[Tag::ExifDirectory],
-        }
-    }
-}
-
-/// A bit for each of [`Said`] that was read, and for each that was told of.
-static READ: AtomicU8 = AtomicU8::new(0);
-static TOLD: AtomicU8 = AtomicU8::new(0);
-
-/// Notes which of `these` a TIFF page says; images keep none of it.
-pub(super) fn note_dropped(page: &mut Decoder<Reader<'_>>, these: &[Said]) {
-    // A tag that is no number counts as 0; a resolution without a unit is the pixel's aspect ratio, mostly 1:1.
-    let mut value = |tag: Tag| page.find_tag(tag).ok().flatten().map(|value| value.into_u16().unwrap_or(0));
-    let mut says = |tag: &Tag| value(*tag).is_some_and(|v| *tag != Tag::ResolutionUnit || v > 1);
-    let known = READ.load(Ordering::Relaxed);
-    for said in these.iter().filter(|said| known >> **said as u8 & 1 == 0) {
-        READ.fetch_or(u8::from(said.tags().iter().any(&mut says)) << *said as u8, Ordering::Relaxed);
-    }
-}
-
-/// Notes what a file of another format says of itself.
-pub(super) fn note_file(kind: Kind, bytes: &[u8]) {
-    let said = match kind {
-        Kind::Png => png_says(bytes),
-        Kind::Jpeg => jpeg_says(bytes),
-        _ => Vec::new(),
-    };
-    READ.fetch_or(said.into_iter().fold(0, |bits, said| bits | 1 << said as u8), Ordering::Relaxed);
-}
-
-/// Metadata that the chunks of a PNG file hold.
-fn png_says(bytes: &[u8]) -> Vec<Said> {
-    let Ok(source) = Source::of(bytes) else { return Vec::new() };
-    let says = |chunk: Chunk| match &chunk.name {
-        b"pHYs" => {
-            let body = chunk.body(&source).unwrap_or_default();
-            (body.last() == Some(&1) && ome::of_density(&body).is_none()).then_some(Said::Resolution)
-        }
-        b"tEXt" | b"zTXt" | b"iTXt" => Some(Said::Description),
-        b"eXIf" => chunk.body(&source).is_some_and(|exif| is_more_than_turned(&exif)).then_some(Said::Exif),
-        _ => None,
-    };
-    chunks(&source).filter_map(says).collect()
-}
-
 const APP0: u8 = 0xe0;
 const APP1: u8 = 0xe1;
 const APP2: u8 = 0xe2;
 const COMMENT: u8 = 0xfe;
-/// EXIF data in a JPEG file begins with this.
-const EXIF: &[u8] = b"Exif\0\0";
+const SCAN: u8 = 0xda;
+const JFIF: &[u8] = b"JFIF\0";
 /// A part of a colour profile in a JPEG file begins with this; its number and the number of parts follow.
 const PROFILE: &[u8] = b"ICC_PROFILE\0";
 
 /// The segments of a JPEG file before its pixels: their markers and bodies.
 fn segments(bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
-    const SCAN: u8 = 0xda;
     let bounded = |(marker, body): (u8, _)| {
         let rest: &[u8] = body;
         // The length, which counts itself, comes before.
@@ -284,10 +196,53 @@ fn segments(bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     markers(bytes).take_while(|(marker, _)| *marker != SCAN).map(bounded)
 }
 
+/// The segments of an open JPEG file before its pixels, or of the whole file if it has none.
+pub(super) fn jpeg_head<'a>(source: &'a Source<'_>) -> Option<Cow<'a, [u8]>> {
+    let mut head = Cow::Borrowed(source.head());
+    // A part of the file that begins it, each twice as long as the one before.
+    while !markers(&head).any(|(marker, _)| marker == SCAN) && (head.len() as u64) < source.size() {
+        let length = usize::try_from(source.size().min(2 * head.len() as u64)).ok()?;
+        let mut longer = codec::zeros(length).ok()?;
+        source.read_at(0, &mut longer).ok()?;
+        head = longer.into();
+    }
+    Some(head)
+}
+
+/// A PNG or JPEG file with what it says before and behind its pixels, without these; `None` for other files.
+pub(super) fn without_pixels(source: &Source<'_>) -> Option<Vec<u8>> {
+    const NAMES: [&[u8; 4]; 7] = [b"PLTE", b"iCCP", b"pHYs", b"eXIf", b"tEXt", b"zTXt", b"iTXt"];
+    match source.kind() {
+        Kind::Png => Some(png_chunks::without_pixels(source, &NAMES)),
+        Kind::Jpeg => jpeg_head(source).map(Cow::into_owned),
+        _ => None,
+    }
+}
+
+/// The EXIF data of a JPEG file.
+pub(super) fn jpeg_exif(bytes: &[u8]) -> Option<&[u8]> {
+    segments(bytes).find_map(|(marker, body)| body.strip_prefix(exif::IN_JPEG).filter(|_| marker == APP1))
+}
+
 /// How a JPEG file is turned.
 pub(super) fn jpeg_turned(bytes: &[u8]) -> Turned {
-    let exif = segments(bytes).find_map(|(marker, body)| body.strip_prefix(EXIF).filter(|_| marker == APP1));
-    exif.and_then(Turned::of_exif).unwrap_or_default()
+    jpeg_exif(bytes).and_then(Turned::of_exif).unwrap_or_default()
+}
+
+/// The comments of a JPEG file.
+pub(super) fn jpeg_comments(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    segments(bytes).filter(|(marker, _)| *marker == COMMENT).map(|(_, body)| body)
+}
+
+/// Pixels per unit, columns and rows, of a JPEG file, and the number of the unit in TIFF files.
+pub(super) fn jpeg_density(bytes: &[u8]) -> Option<([f64; 2], u16)> {
+    let told = |(marker, body): (u8, &[u8])| {
+        // Behind the version.
+        let [unit, a, b, c, d] = *body.strip_prefix(JFIF).filter(|_| marker == APP0)?.get(2..)?.first_chunk()?;
+        let unit = [2, 3].get(usize::from(unit).checked_sub(1)?)?;
+        Some(([[a, b], [c, d]].map(|n| f64::from(u16::from_be_bytes(n))), *unit))
+    };
+    segments(bytes).find_map(told)
 }
 
 /// The colour profile of a JPEG file, if none of its parts is missing.
@@ -301,47 +256,6 @@ pub(super) fn jpeg_profile(bytes: &[u8]) -> Option<Vec<u8>> {
     let count = parts.len();
     let whole = parts.iter().enumerate().all(|(i, (head, _))| head.map(usize::from) == [i + 1, count]);
     (count > 0 && whole).then(|| parts.into_iter().flat_map(|(_, part)| part).collect())
-}
-
-/// What the segments of a JPEG file say.
-fn jpeg_says(bytes: &[u8]) -> Vec<Said> {
-    // The unit of JFIF's density follows its version; without a unit it is the shape of a pixel.
-    let unit = |body: &[u8]| body.get(7).is_some_and(|unit| *unit > 0);
-    let said = segments(bytes).filter_map(|(marker, body)| match marker {
-        APP0 if body.starts_with(b"JFIF\0") && unit(body) => Some(Said::Resolution),
-        APP1 if body.strip_prefix(EXIF).is_some_and(is_more_than_turned) => Some(Said::Exif),
-        APP1 if body.starts_with(b"http://ns.adobe.com/xap/") => Some(Said::Description),
-        COMMENT => Some(Said::Description),
-        _ => None,
-    });
-    said.collect()
-}
-
-/// Whether EXIF data says more than how the camera was held, which is applied.
-fn is_more_than_turned(exif: &[u8]) -> bool {
-    const FIRST: usize = 8;
-    let number = |at: usize| {
-        let two = *exif.get(at..)?.first_chunk()?;
-        Some(if exif.starts_with(b"II") { u16::from_le_bytes(two) } else { u16::from_be_bytes(two) })
-    };
-    number(FIRST) != Some(1) || number(FIRST + 2) != Some(ORIENTATION)
-}
-
-/// Warns, when a picture is saved, of what those that were read said beside their pixels: once.
-pub(super) fn tell_dropped() {
-    let read = READ.load(Ordering::Relaxed);
-    // Programs write descriptions of their own into most files: one alone is not worth a warning.
-    if read & !TOLD.load(Ordering::Relaxed) == 1 << Said::Description as u8 {
-        return;
-    }
-    let news = read & !TOLD.fetch_or(read, Ordering::Relaxed);
-    let names: Vec<&str> = Said::ALL.into_iter().filter(|s| news >> *s as u8 & 1 == 1).map(Said::name).collect();
-    if !names.is_empty() {
-        let names = names.join(", ");
-        notices::tell_once(&names, || {
-            format!("files that were read have metadata that files saved from them do not have: {names}")
-        });
-    }
 }
 
 #[cfg(test)]
@@ -455,32 +369,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn what_files_say_beside_their_pixels_is_found() {
-        let chunk = |name: &[u8; 4], body: &[u8]| png_says(&with_chunk(name, body, name == b"tEXt"));
-        let camera = [&b"II*\0\x08\0\0\0\x01\0\x0f\x01"[..], &[2, 0, 4, 0, 0, 0], b"Ours\0\0\0\0"].concat();
-        let metres = [&[0, 0, 11, 19, 0, 0, 11, 19][..], &[1]].concat();
-        assert_eq!(chunk(b"pHYs", &metres), [Said::Resolution]);
-        assert!(chunk(b"pHYs", &[0, 0, 0, 1, 0, 0, 0, 1, 0]).is_empty(), "the shape of a pixel");
-        assert_eq!(chunk(b"tEXt", b"Author\0somebody"), [Said::Description]);
-        assert_eq!((chunk(b"eXIf", &camera), chunk(b"eXIf", &exif(6))), (vec![Said::Exif], vec![]));
-        let segment = |marker: u8, body: &[u8]| {
-            let bytes = stored(ImageFormat::Jpeg, 8);
-            let length = (body.len() as u16 + 2).to_be_bytes();
-            jpeg_says(&[&bytes[..2], &[0xff, marker], &length, body, &bytes[2..]].concat())
-        };
-        let density = |unit| [&b"JFIF\0\x01\x02"[..], &[unit, 0, 72, 0, 72, 0, 0][..]].concat();
-        assert_eq!(segment(0xe0, &density(1)), [Said::Resolution]);
-        assert!(segment(0xe0, &density(0)).is_empty(), "the shape of a pixel");
-        assert_eq!(segment(0xe1, &[&b"Exif\0\0"[..], &camera].concat()), [Said::Exif]);
-        assert!(segment(0xe1, &[&b"Exif\0\0"[..], &exif(6)].concat()).is_empty());
-        assert_eq!(segment(0xfe, b"by hand"), [Said::Description]);
-        for cut in 0..60 {
-            let (png, jpeg) = (png(&camera), jpeg(&camera));
-            let _ends = (png_says(&png[..cut]), jpeg_says(&jpeg[..cut]));
-        }
-    }
-
     /// The EXIF data and the texts of a PNG file may be anywhere; its density, only before the pixels.
     #[test]
     fn chunks_behind_the_pixels_are_found_before_the_pixels_are_read() {
@@ -500,7 +388,8 @@ mod tests {
         let exif = with_chunk(b"eXIf", &exif(6), true);
         let whole = stored(ImageFormat::Png, 1).len();
         turned.splice(turned.len() - 12.., exif[whole - 12..].iter().copied());
-        assert_eq!(size(&turned), None);
+        let sides = size(&turned).map(|size| [size.rows, size.columns]);
+        assert_eq!(sides, size(&with_chunk(b"pHYs", &metres, false)).map(|size| [size.columns, size.rows]));
     }
 
     #[test]
@@ -528,6 +417,7 @@ mod tests {
             for number in 1..=8 {
                 let how = Turned::numbered(number).unwrap();
                 let (to, turned) = turned::<T>(&from, shape, how, &HostBuffer::try_zeroed).unwrap();
+                let placed = how.placed(shape);
                 for c in 0..2 {
                     for y in 0..turned.height {
                         for x in 0..turned.width {
@@ -544,6 +434,7 @@ mod tests {
                             };
                             let got = to.as_slice::<T>()[(c * turned.height + y) * turned.width + x];
                             assert!(got == pixels[(c * 70 + sy) * 45 + sx], "{number}: {c} {y} {x}");
+                            assert_eq!(placed.at(y as f64, x as f64), (sy as f64, sx as f64), "{number}");
                         }
                     }
                 }

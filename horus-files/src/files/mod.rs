@@ -16,16 +16,18 @@
 //!
 //! | | read | written |
 //! | --- | --- | --- |
-//! | orientation (EXIF in JPEG and PNG, there also behind the pixels, TIFF) | applied, or kept with [`Orientation::Keep`] | none: rows stay as they are |
-//! | alpha | the last channel, where the file says so (`AnyImage::alpha`): `ExtraSamples` of TIFF, the type of PNG and PAM, a mask of BMP, `A` of OpenEXR; premultiplied colours, as OpenEXR files have and TIFF files may declare, are taken unchanged, of TIFF with a warning | TIFF: an image's alpha is declared, other channels beyond colours are unspecified; PNG, BMP: the last of 2 or 4 channels |
+//! | orientation (EXIF in JPEG and PNG, there also behind the pixels, TIFF) | applied, or kept with [`Orientation::Keep`] | with EXIF: none to apply, or the one that was kept, of rows that stayed as they are |
+//! | alpha | the last channel, where the file says so (`AnyImage::alpha`): `ExtraSamples` of TIFF, the type of PNG and PAM, a mask of BMP, `A` of OpenEXR; premultiplied colours, as OpenEXR files have and TIFF files may declare, are taken unchanged, of TIFF with a warning | TIFF: an image's alpha is declared, other channels beyond colours are unspecified; PNG, BMP: the last of 2 or 4 channels, of which colours that are known to be premultiplied are divided by it |
 //! | colour profile (ICC; JPEG, PNG, TIFF) | not applied: samples are taken as stored, which is logged; an attribute of the image | in JPEG, PNG and TIFF files of 8 or 16 bits, as long as channels and their scale are those of the file that was read |
 //! | gamma, primaries (PNG) | not applied | none |
 //! | fewer bits than a type has (PNG, TIFF, PNM, BMP) | scaled to the range of the type: white stays white | none |
 //! | size of a pixel (OME-XML, ImageJ, or a resolution per centimetre, of TIFF; a resolution per metre of PNG) | an attribute of the image ([`Metadata::pixel`]) | in OME-XML (`.ome.tif`), and as the resolution of TIFF and PNG files |
+//! | other resolutions: of prints and scans (JPEG; per inch, TIFF; of whole dots per inch up to 1200, PNG; EXIF) | an attribute of the image ([`Metadata::printed`]) | as the resolution of JPEG files, and of TIFF and PNG files without a size of a pixel |
+//! | EXIF (JPEG, PNG, TIFF) | an attribute of the image ([`Metadata::exif`]), without thumbnails, notes of makers, orientation that is applied, and what is untrue of pixels that moved | in JPEG, PNG and TIFF files |
+//! | texts of people: title, author, description, copyright (TIFF, EXIF), others (PNG), comments (JPEG) | an attribute of the image ([`Metadata::texts`]) | in PNG files; in TIFF and JPEG files those that they have tags for; comments in JPEG files |
 //! | colour table | of PNG and BMP resolved, colours that are missing black; of TIFF, where it has a colour for each value, an attribute of the image, whose pixels are indices | in TIFF and PNG files of indices that were only picked |
 //! | smaller copies (TIFF) | [`OpenOptions::level`] | [`SaveOptions::sizes`], [`SaveOptions::resampling`] |
 //! | axes of pages (OME-XML; descriptions of ImageJ, tifffile, MetaMorph and Zeiss), names of channels (OME-XML) | with [`OpenOptions::volume`]: levels, channels, and the time that the page selects; channels also without, of one level and time | in OME-XML |
-//! | other resolutions (JPEG, TIFF), description, EXIF | dropped, with a warning when a picture is saved, except for a description alone | none |
 //! | georeference, and the value of missing pixels (TIFF) | an attribute of the image | kept; [`SaveOptions::nodata`] names another value |
 //!
 //! PNG and JPEG files are written by all threads in bands of rows, with bytes that depend only on
@@ -52,6 +54,7 @@ mod count;
 mod decode;
 mod draft;
 mod encode;
+mod exif;
 mod exr;
 mod general_jpeg;
 mod georeference;
@@ -78,6 +81,7 @@ mod reader;
 mod replace;
 mod stack;
 mod target;
+mod texts;
 mod tiff_chunks;
 mod tiff_coding;
 mod tiff_directory;
@@ -93,8 +97,10 @@ pub use alpha::Alpha;
 pub use aside::Aside;
 pub use compression::Compression;
 pub use count::FileTraffic;
+pub use decode::guarded;
 pub use draft::{Clipped, Draft, Encoder, Lacking, StoredRange, StoredScale};
 pub use encode::Format;
+pub use exif::Exif;
 pub use georeference::Georeference;
 pub use info::FileInfo;
 pub use load::{Means, Reserve};

@@ -6,14 +6,15 @@ use tiff::decoder::ifd::Value;
 use tiff::tags::Tag as TiffTag;
 
 use super::load::{Kind, Source};
-use super::metadata::{Said, Turned};
-use super::png_chunks::{chunks, exif};
+use super::metadata::Turned;
+use super::png_chunks::{self, chunks};
 use super::stack::{self, By, MOST_PLANES, Stack, here};
 use super::tiff_directory::Entry;
 use super::tiff_source::{Reader, decoder_at};
-use super::{OpenOptions, decode, metadata, read_tiff};
+use super::{OpenOptions, decode, exif, metadata, read_tiff};
 use horus_base::dtype::DType;
 use horus_base::lengths::{PixelSize, micrometres};
+use horus_base::placed::Placed;
 use horus_base::shape::Shape;
 
 /// Times that each plane may be named, on average: once, in files that are right.
@@ -98,36 +99,86 @@ fn of_pixels(root: &Tag<'_>, tags: &[Tag<'_>]) -> Result<Stack, String> {
     Ok(Stack { by: By::Ome, times, levels, channels: all / samples, samples, names, pixel, pages })
 }
 
+/// Micrometres of an inch and of a centimetre.
+const INCH: f64 = 25_400.0;
+const CENTIMETRE: f64 = 10_000.0;
+
 /// The size of pixels that an open file gives: a TIFF file in OME-XML or as ImageJ does, or as a resolution in pixels per
-/// centimetre (one in pixels per inch is for print), a PNG file in pixels per metre. `None` if it gives
-/// none, or the picture is turned for viewing. Unreadable tags count as absent.
-pub(super) fn pixel_size(source: &Source<'_>, options: &OpenOptions) -> Option<PixelSize> {
-    match source.kind() {
-        Kind::Tiff => {}
-        Kind::Png => return of_png(source),
-        _ => return None,
-    }
-    let read = || -> Result<Option<PixelSize>, String> {
-        let page = read_tiff::directory_page(source, options);
-        let directory = read_tiff::directory_of_page(source, page, 0)?;
-        let mut decoder = decoder_at(source, directory)?;
-        let turned = decoder.find_tag_unsigned::<u16>(TiffTag::Orientation).ok().flatten().is_some_and(|o| o > 1);
-        let found = match stack::described(source) {
-            Some(Ok(Stack { by: By::Tifffile | By::MetaMorph, .. })) | None => of_resolution(&mut decoder),
-            Some(stack) => stack?.pixel,
-        };
-        if found.is_none() || turned {
-            metadata::note_dropped(&mut decoder, &[Said::Resolution]);
+/// centimetre, a PNG file in pixels per metre; and that of a print or a scan: another resolution. `None` if it gives none.
+/// Unreadable tags count as absent.
+pub(super) fn sides(source: &Source<'_>, options: &OpenOptions) -> (Option<PixelSize>, Option<PixelSize>) {
+    let read = || match source.kind() {
+        Kind::Tiff => of_page(source, options),
+        Kind::Png => {
+            let turned = png_chunks::exif(source).and_then(|exif| Turned::of_exif(&exif)).unwrap_or_default();
+            let (pixel, printed) = of_png(source);
+            // Only sides change.
+            let placed = options.orientation.placed(Shape::new(1, 1, 1), turned);
+            let printed = printed.or_else(|| of_exif(source, options).filter(|_| pixel.is_none()));
+            Ok([pixel, printed].map(|size| size?.seen(&placed)))
         }
-        let levels = read_tiff::levels_of_page(source, page)?;
-        let both = levels.first().copied().zip(levels.get(options.level).copied());
-        let (Some(size), Some(((height, width), (rows, columns)))) = (found.filter(|_| !turned), both) else {
-            return Ok(None);
-        };
-        let [down, across] = apart([height, width], [rows, columns]);
-        Ok(PixelSize::of([size.levels, Some(size.rows * down), Some(size.columns * across)]))
+        Kind::Jpeg => {
+            let head = metadata::jpeg_head(source).unwrap_or_default();
+            let placed = options.orientation.placed(Shape::new(1, 1, 1), metadata::jpeg_turned(&head));
+            let told = metadata::jpeg_density(&head).and_then(|(sides, unit)| in_print(sides.map(|n| [n, 1.0]), unit));
+            Ok([None, told.or_else(|| of_exif(source, options)).and_then(|size| size.seen(&placed))])
+        }
+        _ => Ok([None, None]),
     };
-    decode::guarded(read).ok().flatten()
+    decode::guarded(read).unwrap_or_default().into()
+}
+
+/// Those of the page of a TIFF file.
+fn of_page(source: &Source<'_>, options: &OpenOptions) -> Result<[Option<PixelSize>; 2], String> {
+    let page = read_tiff::directory_page(source, options);
+    let mut decoder = decoder_at(source, read_tiff::directory_of_page(source, page, 0)?)?;
+    let (by_centimetre, printed) = match of_resolution(&mut decoder) {
+        Some((size, true)) => (Some(size), None),
+        other => (None, other.map(|(size, _)| size)),
+    };
+    let found = match stack::described(source) {
+        Some(Ok(Stack { by: By::Tifffile | By::MetaMorph, .. })) | None => by_centimetre,
+        Some(stack) => stack?.pixel,
+    };
+    let placed = placed_in_page(source, page, options)?;
+    Ok([found, printed].map(|size| size?.seen(&placed)))
+}
+
+/// The place in a page of each pixel of its smaller copy, or of itself, in the requested orientation.
+pub(super) fn placed_in_page(source: &Source<'_>, page: usize, options: &OpenOptions) -> Result<Placed, String> {
+    let mut copy = decoder_at(source, read_tiff::directory_of_page(source, page, options.level)?)?;
+    let turned = copy.find_tag_unsigned::<u16>(TiffTag::Orientation).ok().flatten().and_then(Turned::numbered);
+    let levels = read_tiff::levels_of_page(source, page)?;
+    let both = levels.first().copied().zip(levels.get(options.level).copied());
+    let ((height, width), (rows, columns)) = both.ok_or("its sizes are unknown")?;
+    let [down, across] = apart([height, width], [rows, columns]);
+    let first = |step: f64| (step - 1.0) / 2.0;
+    let placed = Placed::of([[across, 0.0, first(across)], [0.0, down, first(down)]]);
+    Ok(placed.then(&options.orientation.placed(Shape::new(rows, columns, 1), turned.unwrap_or_default())))
+}
+
+/// The size of pixels in a print or a scan of which so many columns and rows fill so many units: inches or centimetres, by
+/// their number in TIFF files.
+fn in_print([columns, rows]: [[f64; 2]; 2], unit: u16) -> Option<PixelSize> {
+    let unit = match unit {
+        2 => INCH,
+        3 => CENTIMETRE,
+        _ => return None,
+    };
+    let side = |[pixels, units]: [f64; 2]| Some(units * unit / pixels);
+    PixelSize::of([None, side(rows), side(columns)])
+}
+
+/// The size of pixels in a print or a scan by the resolution in EXIF data.
+fn of_exif(source: &Source<'_>, options: &OpenOptions) -> Option<PixelSize> {
+    /// That of pictures of unknown resolution.
+    const UNKNOWN: ([f64; 2], u64) = ([72.0, 72.0], 2);
+    let tags = [TiffTag::XResolution, TiffTag::YResolution, TiffTag::ResolutionUnit].map(|tag| tag.to_u16());
+    let fields = exif::of_picture(source, options, &tags);
+    let [columns, rows] = [tags[0], tags[1]].map(|tag| exif::find(&fields, tag).and_then(Entry::quotient));
+    let unit = exif::find(&fields, tags[2]).and_then(Entry::integer).unwrap_or(2);
+    let told = ([columns?, rows?], unit);
+    if told == UNKNOWN { None } else { in_print(told.0.map(|n| [n, 1.0]), unit.try_into().ok()?) }
 }
 
 /// Pixels of a page from a pixel of its smaller copy to the next, along axes of these extents: a power of two, if those are
@@ -142,48 +193,59 @@ fn apart(page: [usize; 2], copy: [usize; 2]) -> [f64; 2] {
     }
 }
 
-/// The size of pixels that the chunks of a PNG file tell which come before its pixels.
-fn of_png(source: &Source<'_>) -> Option<PixelSize> {
+/// The size of pixels that the chunks of a PNG file tell which come before its pixels; or that of a print.
+fn of_png(source: &Source<'_>) -> (Option<PixelSize>, Option<PixelSize>) {
     let mut before = chunks(source).take_while(|chunk| &chunk.name != b"IDAT");
-    let size = before.find(|chunk| &chunk.name == b"pHYs").and_then(|chunk| of_density(&chunk.body(source)?));
-    let turned = || exif(source).and_then(|exif| Turned::of_exif(&exif)).is_some_and(|turned| turned != Turned::No);
-    size.filter(|_| !turned())
+    let body = before.find(|chunk| &chunk.name == b"pHYs").and_then(|chunk| chunk.body(source));
+    body.and_then(|body| of_density(&body)).unwrap_or_default()
 }
 
-/// The size of pixels by the density of a PNG file, in pixels per metre. Whole dots per inch are for print, unless
+/// The size of pixels by the density of a PNG file, in pixels per metre; or that of a print: by whole dots per inch, unless
 /// they are many.
-pub(super) fn of_density(body: &[u8]) -> Option<PixelSize> {
+fn of_density(body: &[u8]) -> Option<(Option<PixelSize>, Option<PixelSize>)> {
     const METRE: u8 = 1;
-    const INCH: f64 = 0.0254;
+    const DOTS: f64 = INCH / 1e6;
     const MOST_IN_PRINT: f64 = 1200.0;
     let in_print = |density: &[u8; 4]| {
-        let (density, dots) = (u32::from_be_bytes(*density), (f64::from(u32::from_be_bytes(*density)) * INCH).round());
-        dots <= MOST_IN_PRINT && [(dots / INCH).floor(), (dots / INCH).ceil()].contains(&f64::from(density))
+        let (density, dots) = (u32::from_be_bytes(*density), (f64::from(u32::from_be_bytes(*density)) * DOTS).round());
+        let near = dots <= MOST_IN_PRINT && [(dots / DOTS).floor(), (dots / DOTS).ceil()].contains(&f64::from(density));
+        near.then_some(INCH / dots)
     };
     let ([columns, rows], [METRE]) = body.as_chunks::<4>() else { return None };
     let side = |density: &[u8; 4]| Some(1e6 / f64::from(u32::from_be_bytes(*density)));
-    PixelSize::of([None, side(rows), side(columns)]).filter(|_| !in_print(columns) || !in_print(rows))
+    Some(match (in_print(rows), in_print(columns)) {
+        (Some(rows), Some(columns)) => (None, PixelSize::of([None, Some(rows), Some(columns)])),
+        _ => (PixelSize::of([None, side(rows), side(columns)]), None),
+    })
 }
 
-fn of_resolution(decoder: &mut Decoder<Reader<'_>>) -> Option<PixelSize> {
-    const CENTIMETRE: u16 = 3;
+/// The size of pixels by the resolution of a TIFF page, and whether that is per centimetre.
+fn of_resolution(decoder: &mut Decoder<Reader<'_>>) -> Option<(PixelSize, bool)> {
+    const PER_CENTIMETRE: u16 = 3;
     let unit = decoder.find_tag_unsigned::<u16>(TiffTag::ResolutionUnit).ok()??;
     let mut side = |tag| match decoder.find_tag(tag) {
-        Ok(Some(Value::Rational(pixels, centimetres))) => Some(f64::from(centimetres) * 1e4 / f64::from(pixels)),
+        Ok(Some(Value::Rational(pixels, units))) => Some([f64::from(pixels), f64::from(units)]),
         _ => None,
     };
-    let sides = [None, side(TiffTag::YResolution), side(TiffTag::XResolution)];
-    PixelSize::of(sides).filter(|_| unit == CENTIMETRE)
+    let sides = [side(TiffTag::XResolution)?, side(TiffTag::YResolution)?];
+    Some((in_print(sides, unit)?, unit == PER_CENTIMETRE))
 }
 
-/// The tags of a resolution in pixels per centimetre.
-pub(super) fn resolution(pixel: PixelSize) -> Vec<Entry> {
-    let side = |tag: TiffTag, side: f64| Entry::rational(tag.to_u16(), 1e4 / side);
+/// The tags of a resolution in pixels per centimetre, or of one of a print in pixels per inch.
+pub(super) fn resolution(pixel: PixelSize, printed: bool) -> Vec<Entry> {
+    let (unit, number) = if printed { (INCH, 2) } else { (CENTIMETRE, 3) };
+    let side = |tag: TiffTag, side: f64| Entry::rational(tag.to_u16(), unit / side);
     vec![
         side(TiffTag::XResolution, pixel.columns),
         side(TiffTag::YResolution, pixel.rows),
-        Entry::short(TiffTag::ResolutionUnit.to_u16(), [3]),
+        Entry::short(TiffTag::ResolutionUnit.to_u16(), [number]),
     ]
+}
+
+/// Whole dots per inch of a print, columns and rows, if files can tell them: others would be sizes of pixels.
+pub(super) fn dots(printed: PixelSize) -> Option<[u16; 2]> {
+    let dots = [printed.columns, printed.rows].map(|side| (INCH / side).round());
+    dots.iter().all(|n| (1.0..=f64::from(u16::MAX)).contains(n)).then(|| dots.map(|n| n as u16))
 }
 
 /// The description of a file with a page for each level, whose pixels are interleaved samples; or, with names of
@@ -366,7 +428,7 @@ mod tests {
             // A profile that is longer than the first bytes that are read.
             let profile = [&5000u32.to_be_bytes()[..], b"iCCP", &[7; 5004]].concat();
             bytes.splice(33..33, profile);
-            of_png(&Source::of(&bytes).unwrap()).map(|size| [size.rows, size.columns])
+            of_png(&Source::of(&bytes).unwrap()).0.map(|size| [size.rows, size.columns])
         };
         for dots in [1.0, 72.0, 96.0, 300.0, 1200.0] {
             assert_eq!(read([25_400.0 / dots; 2]), None, "{dots} dots per inch");

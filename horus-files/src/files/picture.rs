@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::load::{Means, Source};
-use super::{Alpha, Georeference, OpenOptions, decode, ome, profile, region_of, stack};
+use super::{Alpha, Exif, Georeference, OpenOptions, decode, metadata, ome, profile, region_of, stack, texts};
 use horus_base::dtype::DType;
 use horus_base::error::{DeviceError, Error, Result};
 use horus_base::lengths::PixelSize;
@@ -50,23 +50,37 @@ pub struct Metadata {
     pub reference: Option<Georeference>,
     /// The size of its pixels.
     pub pixel: Option<PixelSize>,
+    /// The size of its pixels in a print or a scan, by a resolution that does not tell what they show.
+    pub printed: Option<PixelSize>,
     /// Names of channels that are no colours of one pixel, each its own plane; empty ones for those without.
     pub names: Vec<String>,
     /// Its last channel is alpha.
     pub alpha: Option<Alpha>,
     /// Its colour profile (ICC), unchanged.
     pub profile: Option<Arc<[u8]>>,
+    /// Its EXIF data.
+    pub exif: Option<Arc<Exif>>,
+    /// Texts of people, by the keywords of PNG.
+    pub texts: Option<Arc<[(String, String)]>>,
 }
 
 impl Metadata {
     /// That of the picture in an open file, of so many channels. What cannot be read counts as absent.
     pub(super) fn of(source: &Source<'_>, options: &OpenOptions, channels: usize) -> Metadata {
+        // Files without their pixels are found once.
+        let small = metadata::without_pixels(source);
+        let small = small.as_deref().and_then(|bytes| Source::of(bytes).ok());
+        let source = small.as_ref().unwrap_or(source);
+        let (pixel, printed) = ome::sides(source, options);
         Metadata {
             reference: Georeference::of(source, options),
-            pixel: ome::pixel_size(source, options),
+            pixel,
+            printed,
             names: stack::names(source, options, channels),
             alpha: Alpha::of(source, options, channels),
             profile: profile::of(source, options, channels),
+            exif: decode::guarded(|| Ok(Exif::of(source, options))).ok().flatten().map(Arc::new),
+            texts: decode::guarded(|| Ok(texts::of(source, options))).ok().flatten(),
         }
     }
 }

@@ -46,6 +46,12 @@ pub(super) struct Beside {
     pub(super) colours: Vec<u8>,
     /// The colour profile.
     pub(super) profile: Option<Arc<[u8]>>,
+    /// Dots per inch of a print, columns and rows.
+    pub(super) dots: Option<[u16; 2]>,
+    /// EXIF data.
+    pub(super) exif: Option<Vec<u8>>,
+    /// Texts by their keywords.
+    pub(super) texts: Vec<(String, String)>,
 }
 
 impl Beside {
@@ -107,6 +113,22 @@ pub(super) fn chunk(kind: &[u8; 4], data: &[u8], to: &mut Vec<u8>) {
     to.extend_from_slice(kind);
     to.extend_from_slice(data);
     to.extend_from_slice(&crc32fast::hash(&to[start..]).to_be_bytes());
+}
+
+/// Appends a text, as Latin-1 if it is, else as UTF-8, of which a language and a translated keyword are empty.
+fn text_chunk(keyword: &str, text: &str, to: &mut Vec<u8>) {
+    let latin = |text: &str| -> Option<Vec<u8>> {
+        let known = |c: char| u8::try_from(c).ok().filter(|byte| *byte == b'\n' || !byte.is_ascii_control());
+        text.chars().map(known).collect()
+    };
+    let text = text.replace("\r\n", "\n");
+    let name = latin(keyword).filter(|name| (1..80).contains(&name.len()));
+    match (name, latin(&text)) {
+        (Some(name), Some(text)) => chunk(b"tEXt", &[&name[..], &[0], &text].concat(), to),
+        (Some(name), None) => chunk(b"iTXt", &[&name[..], &[0; 5], text.as_bytes()].concat(), to),
+        // Files have no such keyword.
+        (None, _) => {}
+    }
 }
 
 /// Buffers that a thread reuses for each band.
@@ -172,12 +194,18 @@ impl<'a> Picture<'a> {
                 chunk(b"iCCP", &body, &mut head);
             }
         }
-        if let Some([rows, columns]) = beside.density() {
+        let printed =
+            beside.dots.map(|[columns, rows]| [rows, columns].map(|dots| (f64::from(dots) / 0.0254).round() as u32));
+        if let Some([rows, columns]) = beside.density().or(printed) {
             chunk(b"pHYs", &[&columns.to_be_bytes()[..], &rows.to_be_bytes(), &[METRE]].concat(), &mut head);
         }
         if indices {
             chunk(b"PLTE", &beside.colours, &mut head);
         }
+        if let Some(exif) = &beside.exif {
+            chunk(b"eXIf", exif, &mut head);
+        }
+        beside.texts.iter().for_each(|(keyword, text)| text_chunk(keyword, text, &mut head));
         head
     }
 

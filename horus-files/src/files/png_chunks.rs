@@ -69,8 +69,15 @@ pub(super) fn exif(source: &Source<'_>) -> Option<Vec<u8>> {
 pub(super) fn without_pixels(source: &Source<'_>, names: &[&[u8; 4]]) -> Vec<u8> {
     /// Most bytes of all chunks.
     const MOST: usize = 64 << 20;
+    /// These say nothing behind pixels.
+    const BEFORE: [&[u8; 4]; 3] = [b"PLTE", b"iCCP", b"pHYs"];
     let mut file = source.head()[..source.head().len().min(SIGNATURE as usize)].to_vec();
+    let mut behind = false;
     for chunk in chunks(source) {
+        behind |= &chunk.name == b"IDAT";
+        if behind && BEFORE.contains(&&chunk.name) {
+            continue;
+        }
         if &chunk.name != b"IHDR" && !names.contains(&&chunk.name) {
             continue;
         }

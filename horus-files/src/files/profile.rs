@@ -14,7 +14,7 @@ use super::{OpenOptions, codec, decode, metadata, png_chunks, read_tiff};
 pub(super) fn of(source: &Source<'_>, options: &OpenOptions, channels: usize) -> Option<Arc<[u8]>> {
     let read = || -> Result<Option<Vec<u8>>, String> {
         match source.kind() {
-            Kind::Jpeg => Ok(jpeg_head(source).as_deref().and_then(metadata::jpeg_profile)),
+            Kind::Jpeg => Ok(metadata::jpeg_head(source).as_deref().and_then(metadata::jpeg_profile)),
             Kind::Png => {
                 let file = png_chunks::without_pixels(source, &[b"PLTE", b"iCCP"]);
                 let reader = codec::png_reader(Cursor::new(&file))?;
@@ -30,25 +30,6 @@ pub(super) fn of(source: &Source<'_>, options: &OpenOptions, channels: usize) ->
         }
     };
     decode::guarded(read).ok().flatten().filter(|profile| fits(profile, channels)).map(Arc::from)
-}
-
-/// The segments of a JPEG file before its pixels.
-fn jpeg_head(source: &Source<'_>) -> Option<Vec<u8>> {
-    const SCAN: u8 = 0xda;
-    let mut at = 2;
-    loop {
-        let mut head = [0; 4];
-        source.read_at(at, &mut head).ok()?;
-        match head {
-            // A marker may be preceded by any number of these bytes.
-            [0xff, 0xff, ..] => at += 1,
-            [0xff, SCAN, ..] => break,
-            [0xff, _, a, b] => at += 2 + u64::from(u16::from_be_bytes([a, b])),
-            _ => return None,
-        }
-    }
-    let mut all = vec![0; usize::try_from(at).ok()?];
-    source.read_at(0, &mut all).ok().map(|()| all)
 }
 
 /// True if a profile is for pixels of so many channels, grey or red, green and blue, of which one more may be alpha.

@@ -12,7 +12,7 @@ use tiff::tags::{CompressionMethod, IfdPointer, PhotometricInterpretation, Plana
 use super::bounds::{self, check_capacity, check_size};
 use super::count::{Count, FileTraffic};
 use super::load::{Means, Source};
-use super::metadata::{Said, Turned};
+use super::metadata::Turned;
 use super::stack::{self, By, Stack};
 use super::tiff_chunks::{Chunks, Places, Stored};
 use super::tiff_coding::Coding;
@@ -395,7 +395,7 @@ fn written(value: &Value) -> String {
     }
 }
 
-/// The orientation stored in a page; warns of other metadata that is ignored. Unreadable metadata
+/// The orientation stored in a page; warns of what is not applied. Unreadable metadata
 /// counts as absent.
 fn noted(decoder: &mut Decoder<Reader<'_>>) -> Turned {
     const MULTIPLIED: u16 = 1;
@@ -406,7 +406,6 @@ fn noted(decoder: &mut Decoder<Reader<'_>>) -> Turned {
     if let Ok(Some(profile)) = decoder.find_tag(Tag::IccProfile).map(|v| v.and_then(|v| v.into_u8_vec().ok())) {
         metadata::tell_profile(profile.len());
     }
-    metadata::note_dropped(decoder, &[Said::Description, Said::Exif]);
     let orientation = decoder.find_tag_unsigned::<u16>(Tag::Orientation).ok().flatten();
     orientation.and_then(Turned::numbered).unwrap_or_default()
 }

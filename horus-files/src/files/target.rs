@@ -119,7 +119,6 @@ impl Target {
         if kind == Kind::Standard(Standard::Output) && stdout_was_closed() {
             return Err("it is closed".into());
         }
-        super::metadata::tell_dropped();
         if kind == Kind::Regular {
             is_writable(&path).map_err(cause)?;
             // Removed at once.

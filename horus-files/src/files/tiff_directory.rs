@@ -8,29 +8,56 @@ pub(super) const NODATA: u16 = 42113;
 /// A type of values, with its number and size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
+    Byte,
+    Ascii,
     Short,
     Long,
-    /// In large files only.
-    Long8,
-    Ascii,
-    /// Bytes without a meaning of their own.
-    Undefined,
     /// Numerator and denominator, in the lower and the upper half of a value.
     Rational,
+    SignedByte,
+    /// Bytes without a meaning of their own.
+    Undefined,
+    SignedShort,
+    SignedLong,
+    SignedRational,
+    Float,
     Double,
+    /// In large files only.
+    Long8,
+    /// A text of EXIF.
+    Utf8,
 }
 
 impl Kind {
-    /// Its number in files.
+    /// Their numbers in files.
+    const NUMBERS: [(u16, Kind); 14] = [
+        (1, Kind::Byte),
+        (2, Kind::Ascii),
+        (3, Kind::Short),
+        (4, Kind::Long),
+        (5, Kind::Rational),
+        (6, Kind::SignedByte),
+        (7, Kind::Undefined),
+        (8, Kind::SignedShort),
+        (9, Kind::SignedLong),
+        (10, Kind::SignedRational),
+        (11, Kind::Float),
+        (12, Kind::Double),
+        (16, Kind::Long8),
+        (129, Kind::Utf8),
+    ];
+
     fn number(self) -> u64 {
+        Kind::NUMBERS.into_iter().find(|(_, kind)| *kind == self).map_or(0, |(number, _)| number.into())
+    }
+
+    /// Bytes of a value.
+    fn size(self) -> usize {
         match self {
-            Kind::Ascii => 2,
-            Kind::Short => 3,
-            Kind::Long => 4,
-            Kind::Rational => 5,
-            Kind::Undefined => 7,
-            Kind::Double => 12,
-            Kind::Long8 => 16,
+            Kind::Byte | Kind::Ascii | Kind::SignedByte | Kind::Undefined | Kind::Utf8 => 1,
+            Kind::Short | Kind::SignedShort => 2,
+            Kind::Long | Kind::SignedLong | Kind::Float => 4,
+            Kind::Rational | Kind::SignedRational | Kind::Double | Kind::Long8 => 8,
         }
     }
 }
@@ -41,34 +68,93 @@ pub(super) struct Entry {
     tag: u16,
     kind: Kind,
     values: Vec<u64>,
+    /// The directory that its only value places.
+    inside: Vec<Entry>,
 }
 
 impl Entry {
+    fn new(tag: u16, kind: Kind, values: Vec<u64>) -> Entry {
+        Entry { tag, kind, values, inside: Vec::new() }
+    }
+
+    /// The bytes of so many values of a kind; `None` if there is no such kind.
+    pub(super) fn length(kind: u16, count: u64) -> Option<u64> {
+        let (_, kind) = Kind::NUMBERS.into_iter().find(|(number, _)| *number == kind)?;
+        count.checked_mul(kind.size() as u64)
+    }
+
+    /// Values of a file, of a known kind, in its order of bytes.
+    pub(super) fn read(tag: u16, kind: u16, bytes: &[u8], little: bool) -> Option<Entry> {
+        let (_, kind) = Kind::NUMBERS.into_iter().find(|(number, _)| *number == kind)?;
+        let number = |bytes: &[u8]| {
+            let more = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
+            if little { bytes.iter().rev().fold(0, more) } else { bytes.iter().fold(0, more) }
+        };
+        let value = |bytes: &[u8]| match kind {
+            Kind::Rational | Kind::SignedRational => number(&bytes[..4]) | number(&bytes[4..]) << 32,
+            _ => number(bytes),
+        };
+        Some(Entry::new(tag, kind, bytes.chunks_exact(kind.size()).map(value).collect()))
+    }
+
+    /// A directory of its own.
+    pub(super) fn directory(tag: u16, inside: Vec<Entry>) -> Entry {
+        Entry { inside, ..Entry::new(tag, Kind::Long, Vec::new()) }
+    }
+
+    pub(super) fn tag(&self) -> u16 {
+        self.tag
+    }
+
+    /// True if its values are of the kind with this number.
+    pub(super) fn is_of(&self, kind: u16) -> bool {
+        Kind::NUMBERS.contains(&(kind, self.kind))
+    }
+
+    /// Its only value, if that is an unsigned integer.
+    pub(super) fn integer(&self) -> Option<u64> {
+        let known = matches!(self.kind, Kind::Byte | Kind::Short | Kind::Long | Kind::Long8);
+        if let ([value], true) = (&self.values[..], known) { Some(*value) } else { None }
+    }
+
+    /// Its only value, if that is a quotient of positive integers.
+    pub(super) fn quotient(&self) -> Option<f64> {
+        let ([value], Kind::Rational) = (&self.values[..], self.kind) else { return None };
+        let quotient = f64::from(*value as u32) / f64::from((*value >> 32) as u32);
+        (quotient > 0.0 && quotient.is_finite()).then_some(quotient)
+    }
+
+    /// Its bytes up to the first zero, if it is a text.
+    pub(super) fn text(&self) -> Option<Vec<u8>> {
+        let is_text = matches!(self.kind, Kind::Ascii | Kind::Utf8);
+        is_text.then(|| self.values.iter().map(|byte| *byte as u8).take_while(|byte| *byte > 0).collect())
+    }
+
     pub(super) fn short(tag: u16, values: impl IntoIterator<Item = u16>) -> Entry {
-        Entry { tag, kind: Kind::Short, values: values.into_iter().map(u64::from).collect() }
+        Entry::new(tag, Kind::Short, values.into_iter().map(u64::from).collect())
     }
 
     pub(super) fn long(tag: u16, value: u32) -> Entry {
-        Entry { tag, kind: Kind::Long, values: vec![u64::from(value)] }
+        Entry::new(tag, Kind::Long, vec![u64::from(value)])
     }
 
     /// Offsets in the file, or byte counts.
     pub(super) fn places(tag: u16, values: Vec<u64>, big: bool) -> Entry {
-        Entry { tag, kind: if big { Kind::Long8 } else { Kind::Long }, values }
+        Entry::new(tag, if big { Kind::Long8 } else { Kind::Long }, values)
     }
 
     /// A text, which ends with a zero.
     pub(super) fn ascii(tag: u16, text: &str) -> Entry {
-        Entry { tag, kind: Kind::Ascii, values: text.bytes().chain([0]).map(u64::from).collect() }
+        Entry::new(tag, Kind::Ascii, text.bytes().filter(|byte| *byte > 0).chain([0]).map(u64::from).collect())
     }
 
     /// Bytes that are those of another format.
     pub(super) fn bytes_of(tag: u16, bytes: &[u8]) -> Entry {
-        Entry { tag, kind: Kind::Undefined, values: bytes.iter().copied().map(u64::from).collect() }
+        Entry::new(tag, Kind::Undefined, bytes.iter().copied().map(u64::from).collect())
     }
 
     pub(super) fn double(tag: u16, values: &[f64]) -> Entry {
-        Entry { tag, kind: Kind::Double, values: values.iter().map(|value| value.to_bits()).collect() }
+        Entry::new(tag, Kind::Double, values.iter().map(|value| value.to_bits()).collect())
     }
 
     /// A positive number as a quotient of integers, as exactly as they can hold it up to 2^31.
@@ -77,12 +163,19 @@ impl Entry {
         let denominator = (0..10).map(|n| 10f64.powi(n)).take_while(|d| *d <= MOST && value * d <= MOST).last();
         let denominator = denominator.unwrap_or(1.0);
         let (above, below) = ((value * denominator).round().clamp(1.0, MOST) as u64, denominator as u64);
-        Entry { tag, kind: Kind::Rational, values: vec![above | below << 32] }
+        Entry::new(tag, Kind::Rational, vec![above | below << 32])
     }
 
-    /// True if only the first page has it: the description of the whole file.
+    /// True if only the first page has it: descriptions of the whole file.
     pub(super) fn is_of_file(&self) -> bool {
-        self.tag == Tag::ImageDescription.to_u16()
+        self.tag == Tag::ImageDescription.to_u16() || !self.inside.is_empty()
+    }
+
+    /// True if it describes the pages of the file as OME-XML.
+    pub(super) fn is_ome(&self) -> bool {
+        const ROOT: &[u8] = b"<OME ";
+        let text = || self.text().unwrap_or_default();
+        self.tag == Tag::ImageDescription.to_u16() && text().windows(ROOT.len()).any(|part| part == ROOT)
     }
 
     /// True if it tells how pixels of any size are understood, so that smaller copies of a page have it too.
@@ -106,12 +199,14 @@ impl Entry {
     }
 
     fn bytes(&self) -> Vec<u8> {
-        let value = |v: &u64| match self.kind {
-            Kind::Ascii | Kind::Undefined => vec![*v as u8],
-            Kind::Short => (*v as u16).to_ne_bytes().to_vec(),
-            Kind::Long => (*v as u32).to_ne_bytes().to_vec(),
-            Kind::Rational => [(*v as u32).to_ne_bytes(), ((*v >> 32) as u32).to_ne_bytes()].concat(),
-            Kind::Long8 | Kind::Double => v.to_ne_bytes().to_vec(),
+        let value = |v: &u64| match (self.kind, self.kind.size()) {
+            (Kind::Rational | Kind::SignedRational, _) => {
+                [(*v as u32).to_ne_bytes(), ((*v >> 32) as u32).to_ne_bytes()].concat()
+            }
+            (_, 1) => vec![*v as u8],
+            (_, 2) => (*v as u16).to_ne_bytes().to_vec(),
+            (_, 4) => (*v as u32).to_ne_bytes().to_vec(),
+            _ => v.to_ne_bytes().to_vec(),
         };
         self.values.iter().flat_map(value).collect()
     }
@@ -136,19 +231,47 @@ pub(super) struct Directory {
     pub(super) own: usize,
 }
 
+/// A directory, and the tags that refer to directories behind it, each to so many.
+struct Referring {
+    entries: Vec<Entry>,
+    own: Vec<(u16, usize)>,
+}
+
+impl Referring {
+    /// A directory, followed by those inside its entries.
+    fn all(Directory { entries, own }: Directory, big: bool) -> Vec<Referring> {
+        let (mut first, mut others, mut refers) = (Vec::new(), Vec::new(), Vec::new());
+        for mut entry in entries {
+            if !entry.inside.is_empty() {
+                refers.push((entry.tag, 1));
+                others.push(Referring { entries: std::mem::take(&mut entry.inside), own: Vec::new() });
+            } else {
+                first.push(entry);
+            }
+        }
+        if own > 0 {
+            refers.push((Tag::SubIfd.to_u16(), own));
+        }
+        first.extend(refers.iter().map(|(tag, count)| Entry::places(*tag, vec![0; *count], big)));
+        others.insert(0, Referring { entries: first, own: refers });
+        others
+    }
+
+    /// Directories behind it that are its own.
+    fn owned(&self) -> usize {
+        self.own.iter().map(|(_, count)| count).sum()
+    }
+}
+
 /// The bytes of directories from `at` on, each before the values that do not fit into it; and the offset of
 /// the first. Their length does not depend on the values.
-pub(super) fn directories(mut all: Vec<Directory>, big: bool, at: u64) -> (Vec<u8>, u64) {
+pub(super) fn directories(all: Vec<Directory>, big: bool, at: u64) -> (Vec<u8>, u64) {
     // Sizes of the number of entries, of an entry, and of its value or offset.
     let (counted, entry, inside) = if big { (8, 20, 8) } else { (2, 12, 4) };
     let first = at.next_multiple_of(8);
-    for directory in all.iter_mut() {
-        if directory.own > 0 {
-            directory.entries.push(Entry::places(Tag::SubIfd.to_u16(), vec![0; directory.own], big));
-        }
-        directory.entries.sort_by_key(|e| e.tag);
-    }
-    let fixed = |directory: &Directory| counted + entry * directory.entries.len() + inside;
+    let mut all: Vec<Referring> = all.into_iter().flat_map(|directory| Referring::all(directory, big)).collect();
+    all.iter_mut().for_each(|directory| directory.entries.sort_by_key(|e| e.tag));
+    let fixed = |directory: &Referring| counted + entry * directory.entries.len() + inside;
     let mut places = vec![first];
     for directory in &all {
         let long = directory.entries.iter().map(|e| e.bytes().len()).filter(|bytes| *bytes > inside);
@@ -163,9 +286,11 @@ pub(super) fn directories(mut all: Vec<Directory>, big: bool, at: u64) -> (Vec<u
     let mut out = vec![0; (first - at) as usize];
     let mut owned = 0;
     for (k, directory) in all.iter_mut().enumerate() {
-        let own = places[k + 1..][..directory.own].to_vec();
-        for e in directory.entries.iter_mut().filter(|e| e.tag == Tag::SubIfd.to_u16()) {
-            e.values.clone_from(&own);
+        let mut own = &places[k + 1..];
+        for (tag, count) in &directory.own {
+            let (these, others) = own.split_at(*count);
+            directory.entries.iter_mut().filter(|e| e.tag == *tag).for_each(|e| these.clone_into(&mut e.values));
+            own = others;
         }
         let values = places[k] + fixed(directory) as u64;
         let mut long = Vec::new();
@@ -184,9 +309,9 @@ pub(super) fn directories(mut all: Vec<Directory>, big: bool, at: u64) -> (Vec<u
                 long.resize(long.len().next_multiple_of(8), 0);
             }
         }
-        let next = k + 1 + directory.own;
+        let next = k + 1 + directory.owned();
         let is_owned = owned > 0;
-        owned = if is_owned { owned - 1 } else { directory.own };
+        owned = if is_owned { owned - 1 } else { directory.owned() };
         out.extend(number(if is_owned || next + 1 >= places.len() { 0 } else { places[next] }, inside));
         out.extend(long);
         out.resize((places[k + 1] - at) as usize, 0);

@@ -207,7 +207,7 @@ impl TiffFile {
     fn directories(&self, by: &[u64]) -> Vec<u8> {
         const REDUCED: u32 = 1;
         // Smaller copies of described pages are theirs (OME-TIFF), others follow them (GeoTIFF).
-        let own = if self.entries.iter().any(Entry::is_of_file) { self.sizes.len() - 1 } else { 0 };
+        let own = if self.entries.iter().any(Entry::is_ome) { self.sizes.len() - 1 } else { 0 };
         let mut all = Vec::new();
         for level in 0..self.sizes[0].shape.depth {
             for (k, size) in self.sizes.iter().enumerate() {

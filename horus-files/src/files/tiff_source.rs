@@ -92,16 +92,16 @@ impl<'a> Header<'a> {
     }
 }
 
-fn is_little(header: &[u8]) -> bool {
+pub(super) fn is_little(header: &[u8]) -> bool {
     header.starts_with(b"II")
 }
 
-fn is_large(header: &[u8]) -> bool {
+pub(super) fn is_large(header: &[u8]) -> bool {
     header.get(2..4).is_some_and(|version| version.contains(&43))
 }
 
 /// A number of up to eight bytes.
-fn number(bytes: &[u8], little: bool) -> u64 {
+pub(super) fn number(bytes: &[u8], little: bool) -> u64 {
     let more = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
     if little { bytes.iter().rev().fold(0, more) } else { bytes.iter().fold(0, more) }
 }

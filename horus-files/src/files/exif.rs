@@ -1,0 +1,206 @@
+//! EXIF data (CIPA DC-008) of JPEG, PNG and TIFF files: what a camera or a scanner noted of a picture.
+//!
+//! Fields that are untrue of other pixels are not kept: thumbnails, sides, orientation (unless rows and columns are those of
+//! the file), and notes of makers, whose offsets are those of the file. Resolutions (`density.rs`) and texts (`texts.rs`)
+//! are attributes of their own.
+
+use super::load::{Kind, Source};
+use super::tiff_directory::{Directory, Entry, directories, header};
+use super::tiff_source::{is_large, is_little, number};
+use super::{OpenOptions, Orientation, metadata, png_chunks, read_tiff};
+use horus_base::shape::Shape;
+
+/// The tags of the directories of exposures and of places.
+const EXPOSURE: u16 = 0x8769;
+const PLACE: u16 = 0x8825;
+/// EXIF data in a JPEG file begins with this.
+pub(super) const IN_JPEG: &[u8] = b"Exif\0\0";
+const WIDTH: u16 = 0xa002;
+const HEIGHT: u16 = 0xa003;
+const ORIENTATION: u16 = 0x112;
+/// The camera, its program, the time; ratings, and texts of Windows.
+const OF_PICTURE: [u16; 11] = [0x10f, 0x110, 0x131, 0x132, 0x13c, 0x4746, 0x4749, 0x9c9b, 0x9c9c, 0x9c9d, 0x9c9e];
+/// How the file codes pixels, its sides, other files and directories, its identity, notes of makers, padding.
+const OF_FILE: [u16; 10] = [0x9101, 0x9102, 0x927c, WIDTH, HEIGHT, 0xa004, 0xa005, 0xa420, 0xea1c, 0xea1d];
+/// Positions of pixels, and distances of pixels on the sensor.
+const OF_PIXELS: [u16; 5] = [0x9214, 0xa20e, 0xa20f, 0xa210, 0xa214];
+/// What programs write of every picture: program, time, computer; versions, colours.
+const OF_PROGRAMS: [u16; 6] = [0x131, 0x132, 0x13c, 0x9000, 0xa000, 0xa001];
+
+/// The EXIF data of a picture, as far as they are true of its pixels in any file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Exif {
+    /// Of the picture.
+    picture: Vec<Entry>,
+    exposure: Vec<Entry>,
+    place: Vec<Entry>,
+}
+
+impl Exif {
+    /// Those of an open file, without its pixels; `None` if they say nothing of the picture. What cannot be read counts as
+    /// absent.
+    pub(super) fn of(source: &Source<'_>, options: &OpenOptions) -> Option<Exif> {
+        in_directory(source, options, |fields, at| {
+            let kept = |tag| OF_PICTURE.contains(&tag) || [ORIENTATION, EXPOSURE, PLACE].contains(&tag);
+            let mut picture = fields.directory(at, kept);
+            let [exposure, place] = [EXPOSURE, PLACE].map(|tag| find(&picture, tag).and_then(Entry::integer));
+            let exposure = exposure.map(|at| fields.directory(at, |tag| !OF_FILE.contains(&tag))).unwrap_or_default();
+            let place = place.map(|at| fields.directory(at, |_| true)).unwrap_or_default();
+            let turned = options.orientation == Orientation::Keep;
+            picture.retain(|entry| match entry.tag() {
+                ORIENTATION => turned && entry.integer().is_some_and(|number| (2..=8).contains(&number)),
+                tag => OF_PICTURE.contains(&tag),
+            });
+            let tells = |entry: &Entry| !OF_PROGRAMS.contains(&entry.tag());
+            let any = !place.is_empty() || picture.iter().chain(&exposure).any(tells);
+            any.then_some(Exif { picture, exposure, place })
+        })?
+    }
+
+    /// Those of other pixels: `moved`, or rows and columns of which are no longer `upright` in the first ones.
+    #[must_use]
+    pub fn seen(&self, moved: bool, upright: bool) -> Exif {
+        let mut seen = self.clone();
+        if moved {
+            seen.exposure.retain(|entry| !OF_PIXELS.contains(&entry.tag()));
+        }
+        if !upright {
+            seen.picture.retain(|entry| entry.tag() != ORIENTATION);
+        }
+        seen
+    }
+
+    /// The entries of the first directory of a file with pixels of a shape.
+    pub(super) fn entries(&self, shape: Shape) -> Vec<Entry> {
+        let mut all = self.picture.clone();
+        if !all.iter().any(|entry| entry.tag() == ORIENTATION) {
+            all.push(Entry::short(ORIENTATION, [1]));
+        }
+        let sides = [(WIDTH, shape.width), (HEIGHT, shape.height)];
+        let sides = sides.into_iter().filter_map(|(tag, side)| Some(Entry::long(tag, u32::try_from(side).ok()?)));
+        all.push(Entry::directory(EXPOSURE, self.exposure.iter().cloned().chain(sides).collect()));
+        if !self.place.is_empty() {
+            all.push(Entry::directory(PLACE, self.place.clone()));
+        }
+        all
+    }
+}
+
+/// The bytes of these entries as EXIF data of a JPEG or PNG file.
+pub(super) fn bytes_of(entries: Vec<Entry>) -> Vec<u8> {
+    let at = header(false, 0).len() as u64;
+    let (bytes, first) = directories(vec![Directory { entries, own: 0 }], false, at);
+    [header(false, first), bytes].concat()
+}
+
+/// The fields with these tags of the page of a TIFF file, or of the EXIF data of a JPEG or PNG file.
+pub(super) fn of_picture(source: &Source<'_>, options: &OpenOptions, tags: &[u16]) -> Vec<Entry> {
+    in_directory(source, options, |fields, at| fields.directory(at, |tag| tags.contains(&tag))).unwrap_or_default()
+}
+
+/// The orientation that EXIF data say.
+pub(super) fn orientation(blob: &[u8]) -> Option<u16> {
+    const SHORT: u16 = 3;
+    let source = Source::of(blob).ok()?;
+    let mut fields = Fields::of(&source)?;
+    let found = fields.directory(fields.first()?, |tag| tag == ORIENTATION);
+    find(&found, ORIENTATION).filter(|entry| entry.is_of(SHORT))?.integer()?.try_into().ok()
+}
+
+/// The entry of a tag.
+pub(super) fn find(entries: &[Entry], tag: u16) -> Option<&Entry> {
+    entries.iter().find(|entry| entry.tag() == tag)
+}
+
+/// Reads the directory of the page of a TIFF file, or the first of the EXIF data of a JPEG or PNG file.
+fn in_directory<R>(
+    source: &Source<'_>,
+    options: &OpenOptions,
+    read: impl FnOnce(&mut Fields<'_>, u64) -> R,
+) -> Option<R> {
+    if source.kind() == Kind::Tiff {
+        let page = read_tiff::directory_page(source, options);
+        let at = read_tiff::directory_of_page(source, page, 0).ok()?.0;
+        return Some(read(&mut Fields::of(source)?, at));
+    }
+    let blob = blob(source)?;
+    let source = Source::of(&blob).ok()?;
+    let mut fields = Fields::of(&source)?;
+    let at = fields.first()?;
+    Some(read(&mut fields, at))
+}
+
+/// The EXIF data of a JPEG or PNG file.
+fn blob(source: &Source<'_>) -> Option<Vec<u8>> {
+    match source.kind() {
+        Kind::Jpeg => metadata::jpeg_exif(&metadata::jpeg_head(source)?).map(<[u8]>::to_vec),
+        Kind::Png => png_chunks::exif(source),
+        _ => None,
+    }
+}
+
+/// The fields of directories, up to a limit of all their bytes.
+struct Fields<'a> {
+    source: &'a Source<'a>,
+    little: bool,
+    large: bool,
+    left: u64,
+}
+
+impl<'a> Fields<'a> {
+    /// With their directories, they fit in a segment of a JPEG file.
+    const MOST: u64 = 48 << 10;
+    const MOST_ENTRIES: u64 = 400;
+
+    fn of(source: &'a Source<'a>) -> Option<Fields<'a>> {
+        let head = source.head();
+        (source.kind() == Kind::Tiff).then(|| Fields {
+            source,
+            little: is_little(head),
+            large: is_large(head),
+            left: Fields::MOST,
+        })
+    }
+
+    /// The place of the first directory.
+    fn first(&self) -> Option<u64> {
+        Some(number(self.source.head().get(if self.large { 8..16 } else { 4..8 })?, self.little))
+    }
+
+    /// The wanted fields of a directory; none of unknown kinds or beyond the end, and the first of each tag.
+    fn directory(&mut self, at: u64, wanted: impl Fn(u16) -> bool) -> Vec<Entry> {
+        let (counted, entry, inside) = if self.large { (8, 20, 8) } else { (2, 12, 4) };
+        let mut all: Vec<Entry> = Vec::new();
+        let mut bytes = [0; 20];
+        let head = &mut bytes[..counted];
+        if self.source.read_at(at, head).is_err() {
+            return all;
+        }
+        let count = number(head, self.little).min(Fields::MOST_ENTRIES);
+        for k in 0..count {
+            let here = at.saturating_add(counted as u64).saturating_add(k * entry);
+            let told = &mut bytes[..entry as usize];
+            if self.source.read_at(here, told).is_err() {
+                break;
+            }
+            let short = |at: usize| number(&told[at..at + 2], self.little) as u16;
+            let (tag, kind, count) = (short(0), short(2), number(&told[4..4 + inside], self.little));
+            let length = Entry::length(kind, count).filter(|n| wanted(tag) && (1..=self.left).contains(n));
+            let Some(length) = length else { continue };
+            let place = &told[4 + inside..];
+            let mut value = vec![0; length as usize];
+            match place.get(..value.len()) {
+                Some(here) => value.copy_from_slice(here),
+                None if self.source.read_at(number(place, self.little), &mut value).is_err() => continue,
+                None => {}
+            }
+            if let Some(entry) = Entry::read(tag, kind, &value, self.little)
+                && all.iter().all(|other| other.tag() != tag)
+            {
+                self.left -= length;
+                all.push(entry);
+            }
+        }
+        all
+    }
+}

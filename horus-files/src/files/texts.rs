@@ -1,0 +1,89 @@
+//! Texts of people about a picture: its title, author, description and others, by the keywords of PNG.
+//!
+//! TIFF files have tags for some of them, EXIF data of JPEG files the same ones, and JPEG files a comment. Texts that
+//! programs write for programs, which describe the file, are not among them.
+
+use std::sync::Arc;
+
+use super::load::{Kind, Source};
+use super::tiff_directory::Entry;
+use super::{OpenOptions, codec, exif, metadata, stack};
+
+/// Texts by their keywords.
+pub(super) type Texts = Arc<[(String, String)]>;
+
+pub(super) const COMMENT: &str = "Comment";
+const DESCRIPTION: &str = "Description";
+/// Texts that TIFF files have tags for.
+const TAGS: [(&str, u16); 4] = [(DESCRIPTION, 270), ("Title", 269), ("Author", 315), ("Copyright", 33432)];
+
+/// Most bytes of all texts of a file.
+const MOST: usize = 32 << 10;
+
+/// The texts of an open file, without its pixels. What cannot be read counts as absent.
+pub(super) fn of(source: &Source<'_>, options: &OpenOptions) -> Option<Texts> {
+    let found = match source.kind() {
+        Kind::Png => [codec::texts(source).unwrap_or_default(), of_fields(source, options)].concat(),
+        Kind::Jpeg | Kind::Tiff => of_fields(source, options),
+        _ => Vec::new(),
+    };
+    let mut all: Vec<(String, String)> = Vec::new();
+    let mut left = MOST;
+    for (keyword, text) in found {
+        let text = text.trim_matches(|c: char| c == '\0' || c.is_whitespace());
+        let new = all.iter().all(|(known, _)| *known != keyword);
+        if is_of_people(&keyword, text) && new && keyword.len() + text.len() <= left {
+            left -= keyword.len() + text.len();
+            all.push((keyword, text.to_owned()));
+        }
+    }
+    (!all.is_empty()).then(|| all.into())
+}
+
+/// True for texts that people write, and that other files may have.
+fn is_of_people(keyword: &str, text: &str) -> bool {
+    // Of a program that wrote the file; of ImageMagick, about the file; other metadata as texts.
+    let of_file = keyword == "Software" || keyword.contains(':') || keyword.starts_with("Raw profile");
+    // XML, JSON, values by names.
+    let coded = |text: &str| {
+        let name = text.split_once('=').map_or("", |(name, _)| name);
+        let named = !name.is_empty() && name.bytes().all(|c| c.is_ascii_alphanumeric() || b"._[]".contains(&c));
+        text.starts_with(['<', '{', '[']) || text.starts_with("Aperio ") || named
+    };
+    !of_file && !keyword.is_empty() && !text.is_empty() && !coded(text)
+}
+
+/// Bytes as UTF-8, or Latin-1.
+fn decoded(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap_or_else(|_| bytes.iter().map(|byte| char::from(*byte)).collect())
+}
+
+/// The texts of the page of a TIFF file, or of EXIF data, and the comments of a JPEG file.
+fn of_fields(source: &Source<'_>, options: &OpenOptions) -> Vec<(String, String)> {
+    let fields = exif::of_picture(source, options, &TAGS.map(|(_, tag)| tag));
+    let field = |(keyword, tag): (&str, u16)| Some((keyword.to_owned(), decoded(&exif::find(&fields, tag)?.text()?)));
+    let mut all: Vec<(String, String)> = TAGS.into_iter().filter_map(field).collect();
+    if source.kind() == Kind::Jpeg {
+        let head = metadata::jpeg_head(source).unwrap_or_default();
+        all.extend(metadata::jpeg_comments(&head).map(|comment| (COMMENT.to_owned(), decoded(comment))));
+    } else if stack::described(source).is_some() {
+        // That of its pages is no text of people.
+        all.retain(|(keyword, _)| keyword != DESCRIPTION);
+    }
+    all
+}
+
+/// The tags of a TIFF file, or of EXIF data, that hold texts; and the keywords of those that none holds. A comment is the
+/// description of a file that has no other, and is not missed.
+pub(super) fn entries(texts: &[(String, String)]) -> (Vec<Entry>, Vec<&str>) {
+    let (mut all, mut others) = (Vec::new(), Vec::new());
+    let has_description = texts.iter().any(|(keyword, _)| keyword == DESCRIPTION);
+    for (keyword, text) in texts {
+        let name = if keyword == COMMENT && !has_description { DESCRIPTION } else { keyword };
+        match TAGS.into_iter().find(|(known, _)| *known == name) {
+            Some((_, tag)) => all.push(Entry::ascii(tag, text)),
+            None => others.push(&keyword[..]),
+        }
+    }
+    (all, others)
+}
