@@ -1,10 +1,8 @@
 //! Arrays read chunk by chunk.
 
-use std::any::Any;
 use std::collections::HashMap;
 use std::fs;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,8 +10,7 @@ use std::time::SystemTime;
 
 use horus_core::dtype::DType;
 use horus_core::host::workers::Workers;
-use horus_core::io::FileTraffic;
-use horus_core::io::RegionSource;
+use horus_core::io::{FileTraffic, RegionSource, decoded_quietly as guarded};
 use horus_core::shape::{Region, Shape};
 use rayon::prelude::*;
 use zarrs::array::{Array, ArrayBytes, ArrayPartialDecoderTraits, ArrayShardedExt, ArraySubset, CodecOptions};
@@ -327,13 +324,4 @@ impl Stamp {
 fn named(cause: &str) -> String {
     let lacking = cause.contains("blosc") && !cfg!(feature = "blosc");
     format!("{cause}{}", if lacking { " (horus-zarr has it with its feature `blosc`)" } else { "" })
-}
-
-/// Converts a panic of a codec into an error of the file: nothing outlives the call but its result.
-fn guarded<R>(read: impl FnOnce() -> Result<R, String>) -> Result<R, String> {
-    let said = |panic: Box<dyn Any + Send>| match panic.downcast::<String>() {
-        Ok(text) => *text,
-        Err(panic) => panic.downcast::<&str>().map_or_else(|_| "no reason given".into(), |text| (*text).to_owned()),
-    };
-    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|panic| Err(format!("the decoder failed ({})", said(panic))))
 }

@@ -55,6 +55,8 @@ pub use save_regions::{save_all_to, save_to};
 pub(crate) use saving::describe as describe_file;
 pub use saving::{Saving, sizes_of, tell_untold};
 
+#[doc(hidden)]
+pub use horus_files::files::guarded as decoded_quietly;
 pub(crate) use horus_files::files::{Allocate, Draft};
 pub use horus_files::files::{
     Alpha, Clipping, Compression, Depth, Downsampling, Encoder, FileInfo, FileTraffic, Format, Georeference, Metadata,
