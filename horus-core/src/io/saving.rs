@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use super::memory::unwritable;
 use super::samples::{Recorded, smaller, unscaled};
-use super::{Clipping, Downsampling, Draft, Format, IN_MEMORY, SaveOptions, StoredScale, on_root};
+use super::{Alpha, Clipping, Downsampling, Draft, Format, IN_MEMORY, SaveOptions, StoredScale, on_root};
 use crate::dispatch;
-use crate::dtype::{DType, Element};
+use crate::dtype::{DType, Element, Pixel};
 use crate::error::{Call, Error, Result};
 use crate::image::Image;
 use crate::session::{Attributes, Handle, Reduced, Session};
+use crate::shape::Axis;
 
 /// An image prepared for a file: its samples, and the scale and warnings, as recorded values. When these are evaluated,
 /// an [`Encoder`](super::Encoder) writes them, on any thread.
@@ -64,6 +65,14 @@ impl Saving {
             Err(cause) => return Ok(Err(cause)),
         };
         let ((_, stored), scaling, handle) = (draft.stored(), options.scaling, image.handle().clone());
+        let associated = Attributes::alpha(handle.attributes.as_ref()) == Some(Alpha::Associated);
+        // Their colours are not multiplied, by definition.
+        let handle = match draft.format() {
+            Format::Png | Format::Bmp if associated && matches!(image.channels(), 2 | 4) && dtype != DType::Bool => {
+                dispatch!(dtype, P => divided(&Image::<P>::from_handle(handle)))
+            }
+            _ => handle,
+        };
         let Recorded { pixels, scale, range, outside } = if draft.format() == Format::Npy {
             unscaled(handle)
         } else if dtype == DType::Bool {
@@ -80,6 +89,19 @@ impl Saving {
         handles.extend(range.into_iter().flatten().chain(outside.map(|outside| outside.count)));
         Ok(Ok(Saving { draft, handles, attributes: image.handle().attributes.clone() }))
     }
+}
+
+/// An image whose colours are divided by alpha, its last channel, of which 1, or the largest integer, is opaque. Where alpha
+/// is 0 they stay.
+#[track_caller]
+fn divided<T: Pixel>(image: &Image<T>) -> Handle {
+    let opaque = if T::DTYPE.is_float() { 1.0 } else { T::HIGHEST.to_f64() };
+    let mut channels = image.unstack(Axis::Channels);
+    if let Some((alpha, colours)) = channels.split_last_mut() {
+        let factor = alpha.gt(T::from_f64(0.0)).select(opaque / alpha.convert::<f64>(), 1.0);
+        colours.iter_mut().for_each(|colour| *colour = (colour.convert::<f64>() * &factor).convert());
+    }
+    Image::stack(image.session(), &channels, Axis::Channels).handle().clone()
 }
 
 /// Lets the file at a path say what is known of an image beside its pixels, and warns of what it does not say: on the

@@ -157,3 +157,40 @@ fn results_have_the_alpha_of_their_channels() {
         assert_eq!(has(&image), want, "{what}");
     }
 }
+
+/// PNG and BMP files have colours that are not multiplied by alpha (PNG specification, 12.3).
+#[test]
+fn premultiplied_colours_are_divided_where_files_have_plain_ones() -> Result<()> {
+    let (s, folder) = (session(), Folder::new());
+    for (wide, full) in [(false, 255.0), (true, 65535.0f64)] {
+        let (alpha, colours) = ([0.0, full, 51.0, full, 100.0], [7.0, 200.0, 17.0, 0.0, 33.0]);
+        let plane = |values: [f64; 5]| Image::from_slice(&s, (1, 5), &values);
+        let rgba = Image::stack(&s, [&plane(colours), &plane(colours), &plane(colours), &plane(alpha)], Axis::Channels);
+        let image = if wide { AnyImage::U16(rgba.convert()) } else { AnyImage::U8(rgba.convert()) };
+        // By the definition; those of transparent pixels cannot be told.
+        let want: Vec<f64> = colours
+            .iter()
+            .zip(alpha)
+            .map(|(c, a)| if a == 0.0 { *c } else { (c * full / a).round().min(full) })
+            .collect();
+        for kind in ["png", "bmp", "tif"] {
+            if wide && kind == "bmp" {
+                continue;
+            }
+            let path = folder.at(&format!("a.{kind}"));
+            for (alpha, divided) in [(Alpha::Associated, kind != "tif"), (Alpha::Unassociated, false)] {
+                let image = image.with_alpha(Some(alpha));
+                if wide {
+                    image.convert::<u16>().save(&path)?
+                } else {
+                    image.convert::<u8>().save(&path)?
+                };
+                let seen = s.open(&path)?.convert::<f64>();
+                let want = if divided { &want[..] } else { &colours[..] };
+                assert_eq!(seen.channel(0).to_vec()?, want, "{kind}, {alpha:?}, {full}");
+                assert_eq!(seen.channel(3).to_vec()?, plane([0.0, full, 51.0, full, 100.0]).to_vec()?);
+            }
+        }
+    }
+    Ok(())
+}
