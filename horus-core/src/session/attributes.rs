@@ -8,7 +8,7 @@
 //! | nodata: the value of missing pixels | that of the first that has one, of the type of the result before others | kept | of masks; of samples of another type than the file that gave it |
 //! | colours: the table of indices | kept if all that have one agree | kept | values are computed, not picked |
 //! | alpha: what the last channel is | that of those with as many channels; of channels together that of the last | kept | a colour is multiplied by it; channels are new ones |
-//! | profile: the colours that channels stand for (ICC) | kept if all that have one agree | kept | channels are others; of masks |
+//! | profile: the colours that channels stand for (ICC) | kept if all that have one agree, and their channels are the same of its colours; joined where channels are | kept, also by channels that are split | written while channels are its colours in their order, and alpha; of masks |
 //! | EXIF data | kept if all that have them agree | kept, but for what they say of positions of pixels, and an orientation that was not applied if rows and columns turn | they differ; pixels are new ones |
 //! | texts of people: title, author, description | kept if all that have them agree | kept | they differ; pixels are new ones |
 //! | names of channels | kept if all that have them agree; joined where channels are | kept | names differ; channels are new ones |
@@ -16,7 +16,7 @@
 //! Images without an attribute contradict none; one that has lost it makes others lose it, but for the value of missing
 //! pixels. Numbers, rows, columns and tables beside an image do not count. An operation says in [`Op::relation`] where
 //! the pixels of its result lie, and a function of several operations with [`Attributes::of_function`]. What is lost has
-//! its reason, which a warning gives for each file that is written; not for a profile that other channels or masks lost.
+//! its reason, which a warning gives for each file that is written; not for a profile of channels that are others.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub(crate) struct Attributes {
     levels: Fact<f64>,
     nodata: Fact<Nodata>,
     colours: Fact<Arc<Colours>>,
-    profile: Fact<Arc<Profile>>,
+    profile: Fact<Coloured>,
     printed: Fact<Spaced>,
     exif: Fact<Noted>,
     texts: Fact<Arc<[(String, String)]>>,
@@ -129,6 +129,34 @@ struct Profile {
     icc: Arc<[u8]>,
     /// The type of the file.
     dtype: DType,
+}
+
+/// Channels of the colours of a profile.
+#[derive(Clone, Debug)]
+struct Coloured {
+    of: Arc<Profile>,
+    /// The number of the colour of each channel, and none of alpha; that of the channel, if they are those of the file.
+    channels: Option<Arc<[Option<usize>]>>,
+}
+
+impl Coloured {
+    /// Number of colours.
+    fn count(&self) -> usize {
+        if self.of.icc.get(16..20) == Some(b"GRAY") { 1 } else { 3 }
+    }
+
+    fn colour(&self, channel: usize) -> Option<usize> {
+        match &self.channels {
+            Some(all) => all.get(channel).copied().flatten(),
+            None => (channel < self.count()).then_some(channel),
+        }
+    }
+
+    /// With these colours of channels; unknown if these have none.
+    fn with(self, channels: Arc<[Option<usize>]>) -> Fact<Coloured> {
+        let any = channels.iter().any(Option::is_some);
+        if any { Fact::Known(Coloured { channels: Some(channels), ..self }) } else { Fact::Unknown }
+    }
 }
 
 impl<T: Clone> Fact<T> {
@@ -237,7 +265,7 @@ impl Attributes {
             grid: Fact::of(place.map(|of| OnGrid { of: Arc::new(of), placed: Placed::default() })),
             nodata: Fact::of(words.map(|value| Nodata { value: value.into(), dtype, other: None })),
             colours: Fact::of(colours.map(|colours| Arc::new(Colours { colours: colours.to_vec(), dtype }))),
-            profile: Fact::of(profile.map(|icc| Arc::new(Profile { icc, dtype }))),
+            profile: Fact::of(profile.map(|icc| Coloured { of: Arc::new(Profile { icc, dtype }), channels: None })),
             printed: Fact::of(printed.map(|of| Spaced { of, placed: Placed::default() })),
             exif: Fact::of(exif.map(|of| Noted { of, moved: false, upright: true })),
             texts: Fact::of(texts),
@@ -472,7 +500,14 @@ impl Attributes {
 
     /// The colour profile of stored values; and why a file of such samples does not have it.
     fn profile(&self, draft: &Draft, untold: &mut Vec<(Lacking, String)>) -> Option<Arc<[u8]>> {
-        let profile = self.profile.known()?;
+        let coloured = self.profile.known()?;
+        let colours: Vec<usize> = (0..draft.stored().0.channels).filter_map(|c| coloured.colour(c)).collect();
+        let firsts = (0..coloured.count()).map(Some).eq((0..coloured.count()).map(|c| coloured.colour(c)));
+        if !firsts || colours.len() != coloured.count() {
+            // Other channels have, of course, other colours.
+            return None;
+        }
+        let profile = &coloured.of;
         if draft.keeps_black_and_white(profile.dtype) {
             return Some(Arc::clone(&profile.icc));
         }
@@ -542,8 +577,21 @@ impl Applied<'_> {
             let names: Vec<String> = inputs.iter().flat_map(of).collect();
             let known = names.iter().any(|name| !name.is_empty());
             all.names = Fact::of(known.then(|| names.into()));
+            all.profile = self.joined(inputs);
         }
         all
+    }
+
+    /// The colours of channels that are put together.
+    fn joined(&self, inputs: &[&Handle]) -> Fact<Coloured> {
+        let (mut profile, mut channels) = (Fact::Unknown, Vec::new());
+        for input in inputs {
+            let own = input.attributes.as_ref().map(|all| all.profile.clone()).unwrap_or_default();
+            let colour = |c| own.known().and_then(|own| own.colour(c));
+            channels.extend((0..input.shape.channels).map(colour));
+            profile = profile.with(own, self.by, |a: &Coloured, b| a.of == b.of);
+        }
+        profile.then(Lost { by: self.by, why: Why::Others }, |profile| Some(profile.with(channels.into())))
     }
 
     /// The attributes of the result, if it is computed from one image.
@@ -582,9 +630,16 @@ impl Applied<'_> {
                 .nodata
                 .then(lost(Why::Mask), |nodata| (self.dtype != DType::Bool).then_some(Fact::Known(nodata))),
             colours: of.colours.then(others, |colours| self.op.is_some_and(picks).then_some(Fact::Known(colours))),
-            profile: of.profile.then(others, |profile| {
-                let same = from.channels == self.shape.channels && self.dtype != DType::Bool;
-                same.then_some(Fact::Known(profile))
+            profile: of.profile.then(others, |profile| match self.op {
+                _ if self.dtype == DType::Bool => None,
+                Some(Op::Planes(map)) => {
+                    // Levels beyond the border are constants.
+                    let plane = |c| (0..self.shape.depth).find_map(|z| map.at(z * self.shape.channels + c));
+                    let colour = |c| plane(c).and_then(|plane| profile.colour(plane % from.channels));
+                    let channels = (0..self.shape.channels).map(colour).collect();
+                    Some(profile.with(channels))
+                }
+                _ => (from.channels == self.shape.channels).then_some(Fact::Known(profile)),
             }),
             printed: of.printed.then(others, |Spaced { of, placed: before }| {
                 Some(Fact::Known(Spaced { of, placed: before.then(&placed?) }))
@@ -631,7 +686,13 @@ impl Applied<'_> {
                 (a, b) => a.or(b),
             },
             colours: all.colours.with(one.colours, by, |a, b| a == b),
-            profile: all.profile.with(one.profile, by, |a, b| a == b),
+            profile: match (all.profile, one.profile) {
+                (Fact::Known(a), Fact::Known(b)) if a.of == b.of => {
+                    let same = (0..self.shape.channels).all(|c| a.colour(c) == b.colour(c));
+                    if same { Fact::Known(a) } else { Fact::Lost(Lost { by, why: Why::Others }) }
+                }
+                (a, b) => a.with(b, by, |_, _| false),
+            },
             printed: all.printed.with(one.printed, by, Spaced::agrees),
             exif,
             texts: all.texts.with(one.texts, by, |a, b| a == b),

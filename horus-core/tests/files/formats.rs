@@ -454,6 +454,18 @@ fn colour_profiles_are_kept_where_they_are_true() -> Result<()> {
         let others = folder.at("others.png");
         Image::stack(&s, [2, 1, 0].map(|c| bytes.channel(c)), Axis::Channels).save(&others)?;
         assert_eq!(profile(&others), None);
+        // Channels that are split, and put together as they were, have its colours, also beside alpha.
+        let channels = [0, 1, 2].map(|c| bytes.channel(c).median(3));
+        Image::stack(&s, &channels, Axis::Channels).save(&others)?;
+        assert!(profile(&others) == Some(rgb.clone()));
+        let alpha = Image::constant(&s, (20, 30), 9u8);
+        let with_alpha = Image::stack(&s, [&bytes, &alpha], Axis::Channels);
+        with_alpha.save(&others)?;
+        assert!(profile(&others) == Some(rgb.clone()));
+        s.open(&others)?.colours().convert::<u8>().save(&others)?;
+        assert!(profile(&others) == Some(rgb.clone()));
+        bytes.channel(1).save(&others)?;
+        assert_eq!(profile(&others), None);
     }
     Ok(())
 }
