@@ -1,6 +1,7 @@
 //! The command `horus`, compared with the same operations recorded here.
 
 mod alpha;
+mod attributes;
 mod chains;
 mod compare;
 mod examples;
