@@ -15,8 +15,11 @@ use super::{Folder, session, warnings};
 /// Directories of EXIF data: the first, of the exposure, of the place.
 const DIRECTORIES: [u32; 3] = [0, 0x8769, 0x8825];
 
+/// Tag, kind, number of values, and their bytes.
+type Field = (u16, u16, u32, Vec<u8>);
+
 /// EXIF data by hand, high bytes first: fields of the three directories, and a directory of a thumbnail.
-fn exif(fields: [&[(u16, u16, u32, Vec<u8>)]; 3]) -> Vec<u8> {
+fn exif(fields: [&[Field]; 3]) -> Vec<u8> {
     let mut all = [0, 1, 2].map(|d| fields[d].to_vec());
     for d in [1, 2] {
         all[0].push((DIRECTORIES[d] as u16, 4, 1, vec![0; 4]));
@@ -220,7 +223,7 @@ fn what_a_camera_noted_follows_pixels_or_is_missed_with_a_reason() -> Result<()>
         let units = u32::from_ne_bytes(*all[&(0, 0x11a)][4..].first_chunk().unwrap());
         assert_eq!(f64::from(pixels) / f64::from(units), if i == 2 { 150.0 } else { 300.0 }, "half as many");
     }
-    let (all, reasons) = saved(&image.max(&image.median(3)), "own.tif");
+    let (all, reasons) = saved(&image.max(image.median(3)), "own.tif");
     assert!(reasons.is_empty() && all.contains_key(&(0, 0x10f)));
     let (all, reasons) = saved(&image.max(&other), "both.tif");
     assert!(!all.contains_key(&(0, 0x10f)) && all.contains_key(&(0, 0x13b)), "the author is the same");

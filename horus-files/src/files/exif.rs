@@ -184,7 +184,13 @@ impl<'a> Fields<'a> {
                 break;
             }
             let short = |at: usize| number(&told[at..at + 2], self.little) as u16;
-            let (tag, kind, count) = (short(0), short(2), number(&told[4..4 + inside], self.little));
+            let (tag, count) = (short(0), number(&told[4..4 + inside], self.little));
+            // Places of directories may have a kind of their own, of 32 bits or 64.
+            let kind = match short(2) {
+                13 => 4,
+                18 => 16,
+                other => other,
+            };
             let length = Entry::length(kind, count).filter(|n| wanted(tag) && (1..=self.left).contains(n));
             let Some(length) = length else { continue };
             let place = &told[4 + inside..];

@@ -1,16 +1,17 @@
-//! The standard output of the process, as it was started.
+//! The standard output of the process, as it was when this code was loaded.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Returns `true` if the process was started with a closed standard output (`>&-`). The standard library opens the null
-/// device in its place before `main`, where what is written is lost without an error. (Known on Linux only.)
+/// Returns `true` if the process was started with a closed standard output (`>&-`), or had closed it when it loaded a
+/// library with this code. The standard library opens the null device in its place before `main` of a Rust program, where
+/// what is written is lost without an error. (Known on Linux only.)
 pub fn stdout_was_closed() -> bool {
     CLOSED.load(Ordering::Relaxed)
 }
 
-/// Runs before `main`.
+/// Runs before `main`, or when a library is loaded.
 #[cfg(target_os = "linux")]
 mod start {
     use super::{CLOSED, Ordering};
