@@ -67,22 +67,81 @@ def main():
     # MetaMorph: a tag of six numbers for each plane, but the count of planes.
     planes = [(33628, 5, Z, (1, 1) * Z, True), (33629, 5, Z, (1, 1) * Z, True)]
     followed("metamorph", counted(Z, Y, X), extratags=planes)
-    zeiss()
+    zeiss("zeiss", 3)
+    zeiss("zeiss-two", 2)
+    micromanager()
 
 
-def zeiss():
-    """Pages of three channels beside each other, for each level and time."""
-    array = counted(T, Z, 3, Y, X, dtype="uint16")
-    sizes = struct.pack("<4s7i2i3d", b"LI\0\x04", 512, X, Y, Z, 3, T, 2, 0, 0, 0.25e-6, 0.5e-6, 2e-6)
+def zeiss(name, channels):
+    """Pages of channels beside each other, for each level and time; two have thumbnails, and are called colours, as Zeiss does."""
+    array = counted(T, Z, channels, Y, X, dtype="uint16")
+    sizes = struct.pack("<4s7i2i3d", b"LI\0\x04", 512, X, Y, Z, channels, T, 2, 0, 0, 0.25e-6, 0.5e-6, 2e-6)
     sizes += bytes(512 - len(sizes))
-    with tifffile.TiffWriter(FOLDER / "zeiss.tif", byteorder="<") as file:
-        for k, page in enumerate(array.reshape(T * Z, 3, Y, X)):
-            tags = [(34412, 1, len(sizes), sizes, True)] if k == 0 else ()
+    path = FOLDER / f"{name}.tif"
+    # tifffile takes two numbers of bits in a Zeiss file for a place, as some old ones have it: it reads them without that tag.
+    own = 34412 if channels > 2 else 65000
+    with tifffile.TiffWriter(path, byteorder="<") as file:
+        for k, page in enumerate(array.reshape(T * Z, channels, Y, X)):
+            tags = [(own, 1, len(sizes), sizes, True)] if k == 0 else ()
             file.write(page, photometric="minisblack", planarconfig="separate", metadata=None, extratags=tags)
-    with tifffile.TiffFile(FOLDER / "zeiss.tif") as file:
-        assert np.array_equal([page.asarray() for page in file.pages], array.reshape(T * Z, 3, Y, X))
-        told = file.pages[0].tags[34412].value
-        assert told["DimensionZ"] == Z and told["DimensionTime"] == T and told["VoxelSizeZ"] == 2e-6, told
+            if channels == 2:
+                thumbnail = np.full((3, 2, 3), 9, "uint8")
+                file.write(thumbnail, photometric="rgb", planarconfig="separate", metadata=None, subfiletype=1)
+    with tifffile.TiffFile(path) as file:
+        pages = [page.asarray() for page in file.pages if page.subfiletype == 0]
+        assert np.array_equal(pages, array.reshape(T * Z, channels, Y, X))
+        if channels > 2:
+            told = file.pages[0].tags[34412].value
+            assert told["DimensionZ"] == Z and told["DimensionTime"] == T and told["VoxelSizeZ"] == 2e-6, told
+            return
+    tag, grey, colour = struct.Struct("<2HI"), struct.pack("<2HI2H", 262, 3, 1, 1, 0), struct.pack("<2HI2H", 262, 3, 1, 2, 0)
+    written = path.read_bytes()
+    assert written.count(tag.pack(own, 1, 512)) == 1 and written.count(grey) == T * Z
+    path.write_bytes(written.replace(tag.pack(own, 1, 512), tag.pack(34412, 1, 512)).replace(grey, colour))
+
+
+def micromanager():
+    """Directories behind an index of planes and a summary, the first with two descriptions; levels are written first."""
+    array = counted(T, Z, C, Y, X)
+    order = [(t, z, c) for t in range(T) for c in range(C) for z in range(Z)]
+    summary = b'{"MicroManagerVersion": "2.0"}'
+    xml = f'<?xml version="1.0"?><OME><Image><Pixels DimensionOrder="XYZCT" Type="uint16" SizeX="{X}" SizeY="{Y}" SizeZ="{Z}" '
+    xml += f'SizeC="{C}" SizeT="{T}" PhysicalSizeX="0.25" PhysicalSizeY="0.5" PhysicalSizeZ="2.0"><TiffData IFD="0" '
+    xml += f'PlaneCount="{len(order)}"/></Pixels></Image></OME>'
+    texts = [xml.encode() + b"\0", f"ImageJ=1.52p\nimages={len(order)}\n".encode() + b"\0"]
+    out = bytearray(b"II*\0" + bytes(36) + summary)
+    struct.pack_into("<2I", out, 32, 2355492, len(summary))
+    places, link = [], 4
+    for k, (t, z, c) in enumerate(order):
+        out += bytes(-len(out) % 2)
+        at = len(out)
+        struct.pack_into("<I", out, link, at)
+        places.append(at)
+        described = [*texts, b'{"Frame": 0}\0'] if k == 0 else []
+        entries = 9 + len(described)
+        behind = at + 2 + 12 * entries + 4
+        text_at = [behind + sum(map(len, described[:i])) for i in range(len(described))]
+        data = behind + sum(map(len, described))
+        tags = [(256, 4, 1, X), (257, 4, 1, Y), (258, 3, 1, 16), (259, 3, 1, 1), (262, 3, 1, 1)]
+        told = [(270, 2, len(text), place) for text, place in zip(described, text_at, strict=True)]
+        tags += told[:2]
+        tags += [(273, 4, 1, data), (277, 3, 1, 1), (278, 4, 1, Y), (279, 4, 1, 2 * X * Y)]
+        tags += [(51123, *text[1:]) for text in told[2:]]
+        out += struct.pack("<H", entries) + b"".join(struct.pack("<2H2I", *tag) for tag in tags) + bytes(4)
+        link = behind - 4
+        out += b"".join(described) + array[t, z, c].astype("<u2").tobytes()
+    struct.pack_into("<2I", out, 8, 54773648, len(out))
+    out += struct.pack("<2I", 3453623, len(order))
+    for (t, z, c), at in zip(order, places, strict=True):
+        out += struct.pack("<5I", c, z, t, 0, at)
+    path = FOLDER / "micromanager.tif"
+    path.write_bytes(out)
+    with tifffile.TiffFile(path) as file:
+        assert file.is_micromanager
+        index = file.micromanager_metadata["IndexMap"]
+        assert index.tolist() == [[c, z, t, 0, at] for (t, z, c), at in zip(order, places, strict=True)]
+        pages = [page.asarray() for page in file.pages]
+        assert np.array_equal(pages, [array[place] for place in order])
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 //! the file), and notes of makers, whose offsets are those of the file. Resolutions (`density.rs`) and texts (`texts.rs`)
 //! are attributes of their own.
 
+use super::codec::zeros;
 use super::load::{Kind, Source};
 use super::tiff_directory::{Directory, Entry, directories, header};
 use super::tiff_source::{is_large, is_little, number};
@@ -98,6 +99,18 @@ pub(super) fn of_picture(source: &Source<'_>, options: &OpenOptions, tags: &[u16
     in_directory(source, options, |fields, at| fields.directory(at, |tag| tags.contains(&tag))).unwrap_or_default()
 }
 
+/// The first text of a tag in a directory of a TIFF file, up to its first zero: some programs write several.
+pub(super) fn text_of(source: &Source<'_>, directory: u64, tag: u16) -> Option<Vec<u8>> {
+    /// Texts of pages may be long.
+    const LONGEST: u64 = 256 << 20;
+    let mut fields = Fields { left: LONGEST.min(source.size()), ..Fields::of(source)? };
+    let mut found = None;
+    fields.each(directory, |of| of == tag, |_, _, text| _ = found.get_or_insert(text));
+    let mut text = found?;
+    text.truncate(text.iter().position(|byte| *byte == 0).unwrap_or(text.len()));
+    Some(text)
+}
+
 /// The orientation that EXIF data say.
 pub(super) fn orientation(blob: &[u8]) -> Option<u16> {
     const SHORT: u16 = 3;
@@ -169,19 +182,28 @@ impl<'a> Fields<'a> {
 
     /// The wanted fields of a directory; none of unknown kinds or beyond the end, and the first of each tag.
     fn directory(&mut self, at: u64, wanted: impl Fn(u16) -> bool) -> Vec<Entry> {
+        let (little, mut all) = (self.little, Vec::<Entry>::new());
+        self.each(at, wanted, |tag, kind, value| {
+            let new = all.iter().all(|other| other.tag() != tag);
+            all.extend(Entry::read(tag, kind, &value, little).filter(|_| new));
+        });
+        all
+    }
+
+    /// Calls `take` with the tag, the kind and the bytes of the wanted fields of a directory.
+    fn each(&mut self, at: u64, wanted: impl Fn(u16) -> bool, mut take: impl FnMut(u16, u16, Vec<u8>)) {
         let (counted, entry, inside) = if self.large { (8, 20, 8) } else { (2, 12, 4) };
-        let mut all: Vec<Entry> = Vec::new();
         let mut bytes = [0; 20];
         let head = &mut bytes[..counted];
         if self.source.read_at(at, head).is_err() {
-            return all;
+            return;
         }
         let count = number(head, self.little).min(Fields::MOST_ENTRIES);
         for k in 0..count {
             let here = at.saturating_add(counted as u64).saturating_add(k * entry);
             let told = &mut bytes[..entry as usize];
             if self.source.read_at(here, told).is_err() {
-                break;
+                return;
             }
             let short = |at: usize| number(&told[at..at + 2], self.little) as u16;
             let (tag, count) = (short(0), number(&told[4..4 + inside], self.little));
@@ -192,21 +214,15 @@ impl<'a> Fields<'a> {
                 other => other,
             };
             let length = Entry::length(kind, count).filter(|n| wanted(tag) && (1..=self.left).contains(n));
-            let Some(length) = length else { continue };
+            let Some(mut value) = length.and_then(|n| zeros(usize::try_from(n).ok()?).ok()) else { continue };
             let place = &told[4 + inside..];
-            let mut value = vec![0; length as usize];
             match place.get(..value.len()) {
                 Some(here) => value.copy_from_slice(here),
                 None if self.source.read_at(number(place, self.little), &mut value).is_err() => continue,
                 None => {}
             }
-            if let Some(entry) = Entry::read(tag, kind, &value, self.little)
-                && all.iter().all(|other| other.tag() != tag)
-            {
-                self.left -= length;
-                all.push(entry);
-            }
+            self.left -= value.len() as u64;
+            take(tag, kind, value);
         }
-        all
     }
 }

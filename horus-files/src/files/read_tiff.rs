@@ -446,7 +446,8 @@ impl<'s> Page<'s> {
             (Some(PhotometricInterpretation::WhiteIsZero), _) => Colours::Inverted,
             (Some(PhotometricInterpretation::BlackIsZero | PhotometricInterpretation::TransparencyMask), _)
             | (Some(PhotometricInterpretation::RGBPalette), 1)
-            | (Some(PhotometricInterpretation::RGB), 3..) => Colours::Kept,
+            // Zeiss (LSM) calls two channels colours.
+            | (Some(PhotometricInterpretation::RGB), 2..) => Colours::Kept,
             (Some(PhotometricInterpretation::CMYK), 4..) if matches!(samples.dtype(), DType::U8 | DType::U16) => {
                 Colours::Inks
             }

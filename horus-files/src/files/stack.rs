@@ -13,7 +13,7 @@ use tiff::tags::Tag;
 use super::load::{Kind, Source};
 use super::tiff_chunks::Places;
 use super::tiff_source::{Reader, decoder_at};
-use super::{OpenOptions, decode, ome, read_tiff};
+use super::{OpenOptions, decode, exif, ome, read_tiff, texts};
 use horus_base::lengths::{PixelSize, micrometres};
 
 /// Most planes of a file: enough for any, but a limit on false metadata.
@@ -146,7 +146,9 @@ impl Stack {
 pub(super) fn described(source: &Source<'_>) -> Option<Result<Stack, String>> {
     let first = read_tiff::directory_of_page(source, 0, 0).ok()?;
     let mut page = decoder_at(source, first).ok()?;
-    let text = text(&mut page);
+    // The first of several: Micro-Manager writes OME-XML, and then a description for ImageJ.
+    let text = exif::text_of(source, first.0, Tag::ImageDescription.to_u16()).unwrap_or_default();
+    let text = texts::decoded(&text);
     let found = ome::described(&text).or_else(|| imagej(&text, &mut page)).or_else(|| shaped(&text, &mut page));
     found.or_else(|| metamorph(&mut page)).or_else(|| zeiss(&mut page))
 }
@@ -229,21 +231,6 @@ pub(super) fn contiguous(source: &Source<'_>) -> Result<Option<(usize, u64)>, St
         return Err(format!("its {} bytes are too few for planes of {bytes} bytes", source.size()));
     }
     Ok(Some((stack.planes(), bytes)))
-}
-
-/// The description of a page. One that is no UTF-8 is Latin-1.
-fn text(page: &mut Decoder<Reader<'_>>) -> String {
-    match page.find_tag(Tag::ImageDescription) {
-        Ok(Some(Value::Ascii(text))) => return text,
-        Ok(None) => return String::new(),
-        _ => {}
-    }
-    const MOST: u64 = 1 << 16;
-    let mut tags = page.image_ifd();
-    let bytes = tags.find_entry(Tag::ImageDescription).map_or(0, |entry| entry.count().min(MOST));
-    let mut text = vec![0; bytes as usize];
-    let _ = tags.find_tag_bytes(Tag::ImageDescription, &mut text, 0);
-    text.into_iter().take_while(|byte| *byte > 0).map(char::from).collect()
 }
 
 /// The first number of a tag.

@@ -54,7 +54,7 @@ fn is_of_people(keyword: &str, text: &str) -> bool {
 }
 
 /// Bytes as UTF-8, or Latin-1.
-fn decoded(bytes: &[u8]) -> String {
+pub(super) fn decoded(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap_or_else(|_| bytes.iter().map(|byte| char::from(*byte)).collect())
 }
 

@@ -42,6 +42,8 @@ fn all() -> Vec<(&'static str, [usize; 3], Option<PixelSize>)> {
         ("tifffile-halves", [1, 3, 1], None),
         ("metamorph", [1, 3, 1], None),
         ("zeiss", [2, 3, 3], um(2.0, 0.5, 0.25)),
+        ("zeiss-two", [2, 3, 2], um(2.0, 0.5, 0.25)),
+        ("micromanager", [2, 3, 2], um(2.0, 0.5, 0.25)),
     ]
 }
 
@@ -87,12 +89,17 @@ fn pages_are_channels_levels_and_times() {
 #[test]
 fn planes_without_a_directory_are_pages() {
     for (name, [times, levels, channels], _) in all() {
-        let (path, samples) =
-            (golden(name), if name.contains("colours") || name.contains("planes") || name == "zeiss" { 3 } else { 1 });
+        let samples = match name {
+            "imagej-colours" | "tifffile-planes" | "zeiss" => 3,
+            "zeiss-two" => 2,
+            _ => 1,
+        };
+        let path = golden(name);
         let pages = times * levels * channels / samples;
         let info = FileInfo::open(&path, &volume(Some(0).filter(|_| times > 1))).unwrap();
         assert_eq!((info.pages, info.shape), (pages, Shape::volume(levels, 5, 7, channels)), "{name}");
-        assert_eq!(info.levels, [(5, 7)], "{name}");
+        let thumbnail = (name == "zeiss-two").then_some((2, 3));
+        assert!(info.levels.iter().copied().eq([(5, 7)].into_iter().chain(thumbnail)), "{name}: {:?}", info.levels);
         let page = |page| OpenOptions { page: Some(page), ..OpenOptions::default() };
         let told = Picture::open(&path, &page(pages)).unwrap_err().to_string();
         assert!(told.contains(&format!("page {pages} requested, but it has {pages}")), "{name}: {told}");
@@ -107,7 +114,9 @@ fn planes_without_a_directory_are_pages() {
         };
         assert_eq!(values(&last.clone().into_pixels().bytes()[..last.dtype().size()], &last), [first as f64], "{name}");
         let tags = FileInfo::tags(&path, &OpenOptions::default()).unwrap();
-        let by = ["ImageJ", "tifffile", "MetaMorph", "LSM"].iter().filter(|by| tags.iter().any(|(tag, _)| tag == **by));
+        let by = ["OME", "ImageJ", "tifffile", "MetaMorph", "LSM"]
+            .iter()
+            .filter(|by| tags.iter().any(|(tag, _)| tag == **by));
         assert_eq!(by.count(), 1, "{name}");
     }
     // Of one level and time, the channels are read without asking for a volume, as those of OME-TIFF files.
