@@ -437,7 +437,6 @@ fn smaller_sizes_are_means_of_the_pixels_that_are_not_missing() {
 
 #[test]
 fn options_say_which_pixels_are_missing() {
-    let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
     let (s, folder) = (session(), Folder::new());
     let (input, output) = (folder.at("in.tif"), folder.at("out.tif"));
     geotiff(&input, 0.0);

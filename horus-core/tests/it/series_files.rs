@@ -60,6 +60,7 @@ const RANGE: SaveOptions = {
         quality: None,
         clipping: horus_core::io::Clipping::Warn,
         sizes: 1,
+        nodata: None,
         resampling: None,
     };
     options.scaling = Scaling::Range;
