@@ -131,9 +131,9 @@ pub enum Error {
         /// The operation.
         op: &'static str,
         /// Size of the first image.
-        left: Shape,
+        left: Box<Shape>,
         /// Size of the second image.
-        right: Shape,
+        right: Box<Shape>,
         /// The user's call.
         site: Site,
     },

@@ -189,8 +189,8 @@ fn common(call: Call, session: &Session, terms: &[Term]) -> Result<Shape> {
     for shape in shapes {
         common = common.meet(shape).ok_or(Error::ShapeMismatch {
             op: call.op,
-            left: common,
-            right: shape,
+            left: common.into(),
+            right: shape.into(),
             site: call.site,
         })?;
     }

@@ -107,7 +107,7 @@ fn stacked<T: Element>(
             return Err(Error::ForeignImage { op, site });
         }
         if extent != shape {
-            return Err(Error::ShapeMismatch { op, left: images[0].shape(), right: image.shape(), site });
+            return Err(Error::ShapeMismatch { op, left: images[0].shape().into(), right: image.shape().into(), site });
         }
     }
     if let [image] = images {

@@ -285,7 +285,12 @@ impl<T: Element> Image<T> {
             }
             let fits = |n: usize, all: usize| n == 1 || n == all;
             if !fits(other.channels(), self.channels()) || !fits(other.depth(), self.depth()) {
-                return Err(Error::ShapeMismatch { op: "paste", left: self.shape(), right: other.shape(), site });
+                return Err(Error::ShapeMismatch {
+                    op: "paste",
+                    left: self.shape().into(),
+                    right: other.shape().into(),
+                    site,
+                });
             }
             let start = [top.saturating_neg(), left.saturating_neg()];
             let covered = Shape::new(other.height(), other.width(), 1);
