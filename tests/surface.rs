@@ -102,13 +102,13 @@ fn a_program_of_mistakes() -> Result<()> {
     (Image::worms(&session, 8, 8) * 9.0).save(folder.join("bright.png"))?;
     Image::from_volume_fn(&session, 3, 4, 5, |z, y, x| (z + y + x) as u8).save(folder.join("pages.tif"))?;
     let _ = session.open(folder.join("pages.tif"))?;
-    // EXIF data before the picture of a JPEG file: a directory of no entries.
+    // EXIF data before the picture of a JPEG file: a directory of one entry, the maker of a camera.
     let noted = folder.join("noted.jpg");
     Image::worms(&session, 8, 8).save(&noted)?;
     let jpeg = std::fs::read(&noted).expect("a file");
-    std::fs::write(&noted, [&jpeg[..2], b"\xff\xe1\0\x12Exif\0\0II*\0\x08\0\0\0\0\0", &jpeg[2..]].concat())
-        .expect("a file");
-    session.open(&noted)?.to_unit().save(folder.join("again.jpg"))?;
+    let exif = b"\xff\xe1\0\x22Exif\0\0II*\0\x08\0\0\0\x01\0\x0f\x01\x02\0\x04\0\0\0Own\0\0\0\0\0";
+    std::fs::write(&noted, [&jpeg[..2], exif, &jpeg[2..]].concat()).expect("a file");
+    session.open(&noted)?.to_unit().save(folder.join("again.pgm"))?;
     Ok(())
 }
 
@@ -122,7 +122,7 @@ fn without_a_logger_warnings_go_to_standard_error() {
         "an error was discarded with its image: gauss: sigma is -1",
         "bright.png: ",
         "pages.tif has 3 pages: ",
-        "saved from them do not have: EXIF",
+        "again.pgm: its EXIF data are not stored: only JPEG, PNG and TIFF files have them",
     ] {
         let line =
             told.lines().find(|l| l.contains(warning)).unwrap_or_else(|| panic!("{warning} is not told:\n{told}"));
