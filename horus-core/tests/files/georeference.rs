@@ -655,3 +655,50 @@ fn channels_of_ome_tiff_are_pages_with_names() {
     let want = AnyImage::open(&s, &large).unwrap().convert::<u16>().median(3).to_vec().unwrap();
     assert!(parts.convert::<u16>().to_vec().unwrap() == want);
 }
+
+/// Orientation 6: the first row is the right side, the first column the top.
+#[test]
+fn turned_pictures_and_smaller_copies_lie_where_they_lay() {
+    let (s, folder) = (session(), Folder::new());
+    let (input, output) = (folder.at("in.tif"), folder.at("out.tif"));
+    geotiff(&input, 0.0);
+    let whole = AnyImage::open(&s, &input).unwrap().convert::<u8>();
+    // The same directory behind the file, with an orientation.
+    let bytes = std::fs::read(&input).unwrap();
+    let first = u32::from_le_bytes(*bytes[4..].first_chunk().unwrap()) as usize;
+    let entries = usize::from(u16::from_le_bytes(*bytes[first..].first_chunk().unwrap()));
+    let mut all: Vec<[u8; 12]> = bytes[first + 2..][..12 * entries].as_chunks().0.to_vec();
+    all.push([0x12, 1, 3, 0, 1, 0, 0, 0, 6, 0, 0, 0]);
+    all.sort_by_key(|entry| u16::from_le_bytes([entry[0], entry[1]]));
+    let mut turned = bytes;
+    let at = turned.len() as u32;
+    turned[4..8].copy_from_slice(&at.to_le_bytes());
+    turned.extend((all.len() as u16).to_le_bytes());
+    turned.extend(all.concat());
+    turned.extend([0; 4]);
+    let turned = folder.put("turned.tif", &turned);
+    let image = AnyImage::open(&s, &turned).unwrap().convert::<u8>();
+    assert_eq!(image.shape(), Shape::new(64, 48, 1));
+    assert!(warnings(&output, || image.save(&output).map(drop).unwrap()).is_empty());
+    let found = told(&output);
+    assert_eq!(found.nodata, Some("255".into()));
+    let (stored, seen) = (whole.to_vec().unwrap(), image.to_vec().unwrap());
+    let matrix = &found.matrix;
+    for (row, column) in [(0, 0), (5, 7), (63, 47)] {
+        let (stored_row, stored_column) = (47 - column, row);
+        assert_eq!(seen[row * 48 + column], stored[stored_row * 64 + stored_column]);
+        let (x, y) = (column as f64 + 0.5, row as f64 + 0.5);
+        let place = [0, 4].map(|k| matrix[k] * x + matrix[k + 1] * y + matrix[k + 3]);
+        let want = [500.0 + 10.0 * (stored_column as f64 + 0.5), 4000.0 - 20.0 * (stored_row as f64 + 0.5)];
+        assert!(place.iter().zip(want).all(|(a, b)| (a - b).abs() < 1e-9), "{place:?}, {want:?}");
+    }
+    // A copy of half the rows and columns covers the same area.
+    let sizes = SaveOptions { sizes: 2, ..SaveOptions::default() };
+    whole.save_with(&output, &sizes).unwrap();
+    let level = OpenOptions { level: 1, ..OpenOptions::default() };
+    let copy = AnyImage::open_with(&s, &output, &level).unwrap().convert::<u8>();
+    copy.save(folder.at("copy.tif")).unwrap();
+    let found = told(&folder.at("copy.tif"));
+    assert_eq!((copy.shape(), found.nodata), (Shape::new(24, 32, 1), Some("255".into())));
+    assert_eq!((found.scale, &found.tie[3..5]), (vec![20.0, 40.0, 0.0], &[500.0, 4000.0][..]));
+}
