@@ -116,7 +116,7 @@ def test_texts_of_programs_are_none(tmp_path: Path) -> None:
         hi.save(tmp_path / "out.tif", hi.open(tmp_path / name))
         with tifffile.TiffFile(tmp_path / "out.tif") as file:
             assert "ImageDescription" not in file.pages[0].tags, name
-    more = {"resolution": (300, 300), "resolutionunit": 2, "metadata": None}
+    more: dict[str, Any] = {"resolution": (300, 300), "resolutionunit": 2, "metadata": None}
     tifffile.imwrite(tmp_path / "a.tif", pixels(), description="of the sea", **more)
     hi.save(tmp_path / "out.tif", hi.open(tmp_path / "a.tif"))
     with tifffile.TiffFile(tmp_path / "out.tif") as file:

@@ -509,3 +509,26 @@ pub(super) fn name(path: Option<&Path>, number: usize) -> PathBuf {
 fn is_fatal(e: &Error) -> bool {
     matches!(e, Error::Lost(_) | Error::Communication { .. } | Error::Cancelled(_))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::buffer::HostBuffer;
+
+    #[test]
+    fn kinds_that_were_used_last_are_remembered() {
+        let kind = |height: usize| {
+            let shape = Shape::new(height, 1, 1);
+            let picture = Picture::from_pixels(shape, DType::U8, HostBuffer::zeroed(height));
+            Kind::of(&picture, OsString::new())
+        };
+        let most = Recorded::<()>::MOST;
+        let mut recorded = Recorded { all: HashMap::new(), uses: 0 };
+        (1..=most).for_each(|height| recorded.insert(kind(height), Known::<()>::Looks));
+        assert!(recorded.get_mut(&kind(1)).is_some());
+        recorded.insert(kind(most + 1), Known::Looks);
+        assert_eq!(recorded.all.len(), most);
+        assert!(recorded.get_mut(&kind(1)).is_some() && recorded.get_mut(&kind(most + 1)).is_some());
+        assert!(recorded.get_mut(&kind(2)).is_none(), "it was not used for longest");
+    }
+}
