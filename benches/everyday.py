@@ -9,7 +9,7 @@ machine disturbs ratios little. A ratio is the time of the fastest peer by Horus
 marks a row whose fastest peer computes something coarser (OpenCV: positions in 1/32 of a pixel, Gaussians of integers in
 8 bits, float results of Otsu's histogram): its goal is 0.8, that of others is 1.
 
-With `--device cuda`, arrays of CuPy in and out, beside `cupyx.scipy.ndimage` and CuPy; every call is waited for.
+With `--channels 3,4`, arrays of colours: rows, columns and channels. With `--device cuda`, arrays of CuPy in and out, beside `cupyx.scipy.ndimage` and CuPy; every call is waited for.
 
 Needs `pip install dist/horus_image-*.whl scipy opencv-python-headless scikit-image`, and CuPy for `--device cuda`.
 """
@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
+import itertools
 import math
 import statistics
 import subprocess
@@ -304,8 +305,66 @@ case("sauvola", "f32")(lambda a: {
 case("frangi", "f32")(lambda a: {"horus": lambda: hf.frangi(a), "skimage": lambda: ski.frangi(a)})
 
 
-def picture(size: str, dtype: Any) -> Array:
+COLOUR: dict[str, tuple[str, Callable[[Array], dict[str, Call]]]] = {}
+COLOUR_SIZES, COLOUR_TYPES = "480x640,1080x1920,3000x4000", "u8,u16,f32"
+
+
+def colour(name: str, calls: Callable[[Array], dict[str, Call]], types: str = "u8 u16 f32") -> None:
+    """Registers a function of arrays of colours."""
+    COLOUR[name] = types, calls
+
+
+def on_image(ours: Callable[[hi.Image], Any], **peers: Callable[[Array], Any]) -> Any:
+    """An expression of an image with channels, and of arrays; a peer whose name ends in `_` is coarser."""
+
+    def calls(a: Array) -> dict[str, Call]:
+        found = {"horus": lambda: Place.result(ours(hi.asarray(a, channels=True, copy=False)))}
+        found.update({who.replace("_", "~"): functools.partial(peer, a) for who, peer in peers.items()})
+        return found
+
+    return calls
+
+
+def grey(a: Array) -> Any:
+    return cv2.cvtColor(a, cv2.COLOR_RGB2GRAY if a.shape[2] == 3 else cv2.COLOR_RGBA2GRAY)
+
+
+def three(call: Callable[[Array], dict[str, Call]]) -> Callable[[Array], dict[str, Call]]:
+    """Of three channels alone."""
+    return lambda a: call(a) if a.shape[2] == 3 else {}
+
+
+colour("gaussian 2", with_cv2(both("gaussian_filter", (2, 2, 0)),
+                              lambda a: cv2.GaussianBlur(a, (17, 17), 2, borderType=MIRRORED), True), "u8 u16")
+colour("gaussian 2 of floats", with_cv2(both("gaussian_filter", 2, axes=(0, 1)),
+                                        lambda a: cv2.GaussianBlur(a, (17, 17), 2, borderType=MIRRORED)), "f32")
+colour("uniform 5", with_cv2(both("uniform_filter", (5, 5, 1)), lambda a: cv2.blur(a, (5, 5), borderType=MIRRORED)))
+colour("median 3", with_cv2(both("median_filter", (3, 3, 1)), lambda a: cv2.medianBlur(a, 3)))
+colour("erosion 5", with_cv2(both("grey_erosion", (5, 5, 1)), lambda a: cv2.erode(a, ones(5))))
+colour("maximum 3", with_cv2(both("maximum_filter", (3, 3, 1)), lambda a: cv2.dilate(a, ones(3))))
+colour("opening 9", with_cv2(both("grey_opening", (9, 9, 1)), lambda a: cv2.morphologyEx(a, cv2.MORPH_OPEN, ones(9))))
+colour("correlate 3x3", with_cv2(both("correlate", KERNEL[:, :, None]),
+                                 lambda a: cv2.filter2D(a, -1, KERNEL, borderType=MIRRORED)))
+colour("laplace", with_cv2(both("laplace", axes=(0, 1)), lambda a: cv2.Laplacian(a, -1, borderType=MIRRORED)))
+colour("rotate 30 linear", with_cv2(both("rotate", 30, order=1), by_matrix(cv2.INTER_LINEAR), True))
+colour("zoom 0.5 linear", with_cv2(both("zoom", (0.5, 0.5, 1), order=1),
+                                   lambda a: cv2.resize(a, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_LINEAR), True))
+colour("luminance", on_image(lambda i: i.luminance(), opencv_=grey))
+colour("hsv", three(on_image(lambda i: i.convert_colour("rgb", "hsv"),
+                             opencv=lambda a: cv2.cvtColor(a, cv2.COLOR_RGB2HSV))), "f32")
+colour("lab", three(on_image(lambda i: i.convert_colour("rgb", "lab"),
+                             opencv_=lambda a: cv2.cvtColor(a, cv2.COLOR_RGB2Lab))), "f32")
+colour("a * 2 + 1", on_image(lambda i: i * 2 + 1, numpy=lambda a: a * a.dtype.type(2) + a.dtype.type(1)))
+colour("threshold", on_image(lambda i: i > 1, numpy=lambda a: a > 1))
+colour("mean of channels", on_image(lambda i: i.mean(axis=(0, 1)), numpy=lambda a: a.mean(axis=(0, 1)),
+                                    opencv=lambda a: cv2.mean(a)))
+
+
+def picture(size: str, dtype: Any, channels: int = 0) -> Array:
     """Smooth blobs under noise."""
+    if channels:
+        planes = [np.roll(picture(size, dtype), 7 * c, 1) for c in range(channels)]
+        return np.ascontiguousarray(np.stack(planes, 2))
     rows, _, columns = size.partition("x")
     shape = int(rows), int(columns or rows)
     rng = np.random.default_rng(1)
@@ -362,8 +421,9 @@ def imports(seconds: float) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", default=",".join(SIZES), help="512, or 1000x1500: rows and columns")
-    parser.add_argument("--types", default=",".join(TYPES), help=",".join(TYPES))
+    parser.add_argument("--sizes", default="", help="512, or 1000x1500: rows and columns")
+    parser.add_argument("--types", default="", help=",".join(TYPES))
+    parser.add_argument("--channels", default="", help="3,4: arrays of colours")
     parser.add_argument("--functions", default="", help="parts of names; all by default")
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--seconds", type=float, default=0.25, help="for each call")
@@ -374,23 +434,31 @@ def main() -> None:
     wanted = [part for part in given.functions.split(",") if part]
     if given.device == "cuda":
         Place.gpu()
+    cases = COLOUR if given.channels else CASES
+    sizes = given.sizes or (COLOUR_SIZES if given.channels else ",".join(SIZES))
+    codes = given.types or (COLOUR_TYPES if given.channels else ",".join(TYPES))
+    kinds = list(itertools.product(codes.split(","), map(int, given.channels.split(",") if given.channels else [0])))
     ratios: list[tuple[float, str]] = []
     for threads in map(int, given.threads.split(",")):
         cv2.setNumThreads(threads)
-        for size in given.sizes.split(","):
-            for code in given.types.split(","):
-                array = picture(size, TYPES[code])
-                for name, (types, calls) in CASES.items():
+        for size in sizes.split(","):
+            for code, channels in kinds:
+                array = picture(size, TYPES[code], channels)
+                for name, (types, calls) in cases.items():
                     if code not in types.split() or (wanted and not any(part in name for part in wanted)):
                         continue
+                    found = Place.calls(calls(Place.put(array)))
+                    if not found:
+                        continue
                     with hi.session(device="cpu", threads=threads) if not Place.on_gpu else contextlib.nullcontext():
-                        times = least_ms(f"{name} {code}", Place.calls(calls(Place.put(array))), given.seconds)
+                        times = least_ms(f"{name} {code}", found, given.seconds)
                     ours = times.pop("horus", math.inf)
                     if not times:
                         continue
                     best = min(times, key=times.__getitem__)
                     ratio, mark = times[best] / ours, "~" if best.endswith("~") else " "
-                    row = f"{name:26} {code:4} {size:>9} " + ("GPU" if Place.on_gpu else f"{threads} threads")
+                    of = size if not channels else f"{size}x{channels}"
+                    row = f"{name:26} {code:4} {of:>11} " + ("GPU" if Place.on_gpu else f"{threads} threads")
                     ratios.append((ratio, row + mark))
                     others = "  ".join(f"{who} {ms:.3f}" for who, ms in times.items())
                     print(f"{row}  {ratio:6.2f}{mark}  horus {ours:.3f} ms  {others}", flush=True)

@@ -187,6 +187,9 @@ impl<'a, T> VolumeArray<'a, T> for ArrayViewD<'a, T> {
 pub(super) fn array4<'a, T: Element>(call: Call, session: &Session, a: ArrayView4<'a, T>) -> Image<T> {
     let (depth, height, width, channels) = a.dim();
     let shape = Shape::volume(depth, height, width, channels);
+    if let Some(planes) = a.permuted_axes([0, 3, 1, 2]).to_slice() {
+        return carry(session, shape, copied(call, session, shape, planes));
+    }
     let taken = check_shape(call, shape, T::TAG).and_then(|()| match a.to_slice() {
         Some(samples) => copied(call, session, shape.interleaved(), samples),
         None => source(call, session, shape.interleaved(), |buffer| write(buffer, a.iter().copied())),

@@ -39,8 +39,8 @@ impl<T: Element> Image<T> {
     }
 
     /// An image of pixels in the memory of the session's GPU owned by another library: from a copy,
-    /// which is started now, or in place. Otherwise as [`Image::from_external`]; for a mask, all
-    /// bytes are 0 or 1. The device is chosen now, unless chosen already.
+    /// which is started now, or in place. Otherwise as [`Image::from_external`], the channels of a pixel beside each other (which
+    /// [`Image::to_device_array`] has in planes); for a mask, all bytes are 0 or 1. The device is chosen now, unless chosen already.
     ///
     /// # Errors
     /// If the session does not compute on one GPU, or the memory is not that GPU's, too short or

@@ -7,7 +7,7 @@ use crate::error::{Call, Error, Result, Site};
 use crate::filters::tolerance::{self, Algorithm};
 use crate::filters::{self, MAX_RADIUS};
 use crate::ir::graph::Op;
-use crate::ops::neighbourhood::{Filter, Generalized, Layout, Levels, Pairing, Truncated};
+use crate::ops::neighbourhood::{Filter, Generalized, Layout, Pairing, TapLevels, Truncated};
 use crate::ops::pixel::PixelOp;
 use crate::shape::{Axis, Border, Shape};
 
@@ -163,7 +163,7 @@ impl<T: Pixel> Image<T> {
             check_filter(call, window)?;
             let (depth, channels) = (self.depth(), self.channels());
             let across = levels.iter().any(|by| *by != 0);
-            let levels = across.then(|| Levels { by: levels.into(), depth, channels });
+            let levels = across.then(|| TapLevels { by: levels.into(), depth, channels });
             let filter = Truncated { window: window.clone(), pairing, levels };
             if !filter.is_paired() {
                 return Err(Error::parameter(call, "a pixel lacks the other one of its pair"));

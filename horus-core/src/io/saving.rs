@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::memory::unwritable;
 use super::samples::{Recorded, smaller, unscaled};
-use super::{Alpha, Clipping, Downsampling, Draft, Format, IN_MEMORY, SaveOptions, StoredScale, on_root};
+use super::{Alpha, Clipping, Downsampling, Draft, Format, IN_MEMORY, SaveOptions, Scaling, StoredScale, on_root};
 use crate::dispatch;
 use crate::dtype::{DType, Element, Pixel};
 use crate::error::{Call, Error, Result};
@@ -69,7 +69,20 @@ impl Saving {
         // Their colours are not multiplied, by definition.
         let handle = match draft.format() {
             Format::Png | Format::Bmp if associated && matches!(image.channels(), 2 | 4) && dtype != DType::Bool => {
-                dispatch!(dtype, P => divided(&Image::<P>::from_handle(handle)))
+                match (dtype.is_float(), scaling) {
+                    (true, Scaling::Range) => {
+                        crate::warn!(
+                            "a {} file of a range of values has colours that are multiplied by alpha, as if they were not",
+                            draft.format().name()
+                        );
+                        handle
+                    }
+                    (float, _) => {
+                        let of = if float && scaling == Scaling::None { stored } else { dtype };
+                        let opaque = if of.is_float() { 1.0 } else { dispatch!(of, P => P::HIGHEST.to_f64()) };
+                        dispatch!(dtype, P => divided(&Image::<P>::from_handle(handle), opaque))
+                    }
+                }
             }
             _ => handle,
         };
@@ -91,11 +104,9 @@ impl Saving {
     }
 }
 
-/// An image whose colours are divided by alpha, its last channel, of which 1, or the largest integer, is opaque. Where alpha
-/// is 0 they stay.
+/// An image whose colours are divided by alpha, its last channel. Where alpha is 0 they stay.
 #[track_caller]
-fn divided<T: Pixel>(image: &Image<T>) -> Handle {
-    let opaque = if T::DTYPE.is_float() { 1.0 } else { T::HIGHEST.to_f64() };
+fn divided<T: Pixel>(image: &Image<T>, opaque: f64) -> Handle {
     let mut channels = image.unstack(Axis::Channels);
     if let Some((alpha, colours)) = channels.split_last_mut() {
         let factor = alpha.gt(T::from_f64(0.0)).select(opaque / alpha.convert::<f64>(), 1.0);

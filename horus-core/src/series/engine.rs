@@ -74,8 +74,8 @@ struct Kind {
     printed: Option<[u64; 2]>,
     /// It has a place on the earth, EXIF data, texts: its own, which differ from picture to picture.
     placed: bool,
-    noted: bool,
-    told: bool,
+    has_exif: bool,
+    has_texts: bool,
     /// The value of missing pixels, and the colour table.
     nodata: String,
     colours: Vec<u16>,
@@ -95,8 +95,8 @@ impl Kind {
             dtype: picture.dtype(),
             numbers: pixel.map(|size| ([size.rows, size.columns].map(bits), size.levels.map(bits))),
             printed: printed.map(|size| [size.rows, size.columns].map(bits)),
-            noted: exif.is_some(),
-            told: texts.is_some(),
+            has_exif: exif.is_some(),
+            has_texts: texts.is_some(),
             placed: reference.as_ref().and_then(Georeference::place).is_some(),
             nodata: reference.as_ref().map(Georeference::nodata).unwrap_or_default().to_owned(),
             colours: reference.as_ref().map(Georeference::colours).unwrap_or_default().to_vec(),

@@ -76,6 +76,10 @@ fn channels_lie_beside_each_other_in_memory_of_somebody_else() {
         assert_eq!(image.pixel((1, 4, 3, 2)).unwrap(), array[[1, 4, 3, 2]]);
         let turned = image.flip(Axis::Columns).to_array::<Ix4>().unwrap();
         assert_eq!(turned, array.slice(s![.., .., ..;-1, ..]));
+        let part = image.crop(1, 1, 3, 2).to_array::<Ix4>().unwrap();
+        assert_eq!(part, array.slice(s![.., 1..4, 1..3, ..]), "a part of rows and of columns");
+        let planes = session.pixels_of::<f32>(shape).unwrap();
+        assert_eq!(Image::from_volume_array(&session, planes.view4()).to_vec().unwrap(), planes.to_vec());
         let same = Image::from_volume_array(&session, array);
         assert_eq!(same.to_vec().unwrap(), image.to_vec().unwrap());
     }

@@ -8,7 +8,7 @@ use horus_core::ops::distance::{Metric, NearestPixel, NearestRow, Sought, Spacin
 use horus_core::ops::edge::{Edge, Inside};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_core::ops::neighbourhood::{
-    Combine, Filter, Generalized, Levels, MedianSize, OrderFilter, Pairing, Reach, Reduce, Truncated,
+    Combine, Filter, Generalized, MedianSize, OrderFilter, Pairing, Reach, Reduce, TapLevels, Truncated,
 };
 use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
 use horus_core::ops::planes::PlaneMap;
@@ -214,7 +214,7 @@ fn truncated_filters_across_levels() {
     let lengths = [DType::ALL.len(), Pairing::ALL.len(), borders().len(), shapes.len()];
     for [dtype, pairing, border, shape] in covering(lengths) {
         let (dtype, border, shape) = (DType::ALL[dtype], borders()[border], shapes[shape]);
-        let levels = Levels { by: at.map(|(z, _, _)| z).into(), depth: shape.depth, channels: shape.channels };
+        let levels = TapLevels { by: at.map(|(z, _, _)| z).into(), depth: shape.depth, channels: shape.channels };
         let window = Filter::sparse(at.map(|(_, y, x)| (y, x)), vec![0.2, 0.1, 0.1, 0.1, 0.1, 0.2, 0.2]);
         let filter = Truncated { window, pairing: Pairing::ALL[pairing], levels: Some(levels) };
         let mut p = Program::default();

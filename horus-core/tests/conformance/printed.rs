@@ -6,7 +6,7 @@ use horus_core::ir::graph::{Op, Operand};
 use horus_core::ops::components::Connectivity;
 use horus_core::ops::distance::{Metric, NearestPixel};
 use horus_core::ops::edge::Edge;
-use horus_core::ops::neighbourhood::{Filter, Generalized, Layout, Levels, OrderFilter, Truncated};
+use horus_core::ops::neighbourhood::{Filter, Generalized, Layout, OrderFilter, TapLevels, Truncated};
 use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::windowed::{Ranked, Windowed};
 use horus_core::ops::{Components, LabelReduce, Reconstruction, Remap, Resize, Sliding, Tiled, Whole};
@@ -139,8 +139,8 @@ fn operation(of: &Op) -> String {
             format!("Op::Order(Generalized {{ window: {}, {how} }}.into(), {})", filter(window), border(*edge))
         }
         Op::Order(OrderFilter::Truncated(Truncated { window, pairing, levels }), edge) => {
-            let levels = levels.as_ref().map_or("None".to_string(), |Levels { by, depth, channels }| {
-                format!("Some(Levels {{ by: vec!{by:?}.into(), depth: {depth}, channels: {channels} }})")
+            let levels = levels.as_ref().map_or("None".to_string(), |TapLevels { by, depth, channels }| {
+                format!("Some(TapLevels {{ by: vec!{by:?}.into(), depth: {depth}, channels: {channels} }})")
             });
             let how = format!("window: {}, pairing: Pairing::{pairing:?}, levels: {levels}", filter(window));
             format!("Op::Order(Truncated {{ {how} }}.into(), {})", border(*edge))

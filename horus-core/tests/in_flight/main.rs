@@ -111,13 +111,13 @@ fn results_for_files_land_in_memory_that_the_device_lends_while_they_are_compute
             let file = colours(&session).encode(format, &options).unwrap();
             assert!(file == colours(&cpu).encode(format, &options).unwrap(), "{format:?}, {transfer:?}, {lends}");
         }
-        assert!(colours(&session).to_array::<ndarray::Ix3>().unwrap() == colours(&cpu).to_array().unwrap());
         let made = calls.made();
         let (orders, rooms) = (
             made.iter().filter(|c| matches!(c, Call::Order(_))).count(),
             made.iter().filter(|c| **c == Call::Room).count(),
         );
-        assert!(orders >= 4 && rooms == orders, "{rooms} of {orders} results have memory made for them");
+        assert!(orders >= 3 && rooms == orders, "{rooms} of {orders} results have memory made for them");
+        assert!(colours(&session).to_array::<ndarray::Ix3>().unwrap() == colours(&cpu).to_array().unwrap());
         assert_eq!(calls.lent(), 0, "all that was lent went back");
     }
 }

@@ -14,7 +14,7 @@ use horus_core::ops::edge::{Edge, Inside};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_core::ops::labels::LabelReduce;
 use horus_core::ops::neighbourhood::{
-    Combine, Filter, Generalized, Levels, MedianSize, Pairing, Reach, Reduce, Truncated,
+    Combine, Filter, Generalized, MedianSize, Pairing, Reach, Reduce, TapLevels, Truncated,
 };
 use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
 use horus_core::ops::planes::PlaneMap;
@@ -815,7 +815,7 @@ fn others() -> Vec<Case> {
             add(format!("truncated {pairing:?}"), kernel, SMALL, SMALL, dtype);
             let volume = Shape { depth: 4, channels: 2, ..SMALL };
             let window = Filter::sparse(at.to_vec(), vec![0.4, 0.1, 0.1, 0.2, 0.2]);
-            let levels = Some(Levels { by: [0, -1, 1, 0, 2].into(), depth: 4, channels: 2 });
+            let levels = Some(TapLevels { by: [0, -1, 1, 0, 2].into(), depth: 4, channels: 2 });
             let kernel = single(LeafOp::Order(0, Truncated { window, pairing, levels }.into(), border), dtype);
             add(format!("truncated {pairing:?} across levels"), kernel, volume, volume, dtype);
         }

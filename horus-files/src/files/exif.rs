@@ -22,7 +22,10 @@ const ORIENTATION: u16 = 0x112;
 /// The camera, its program, the time; ratings, and texts of Windows.
 const OF_PICTURE: [u16; 11] = [0x10f, 0x110, 0x131, 0x132, 0x13c, 0x4746, 0x4749, 0x9c9b, 0x9c9c, 0x9c9d, 0x9c9e];
 /// How the file codes pixels, its sides, other files and directories, its identity, notes of makers, padding.
-const OF_FILE: [u16; 10] = [0x9101, 0x9102, 0x927c, WIDTH, HEIGHT, 0xa004, 0xa005, 0xa420, 0xea1c, 0xea1d];
+const OF_FILE: [u16; 17] = [
+    0x111, 0x117, 0x14a, 0x201, 0x202, EXPOSURE, PLACE, 0x9101, 0x9102, 0x927c, WIDTH, HEIGHT, 0xa004, 0xa005, 0xa420,
+    0xea1c, 0xea1d,
+];
 /// Positions of pixels, and distances of pixels on the sensor.
 const OF_PIXELS: [u16; 5] = [0x9214, 0xa20e, 0xa20f, 0xa210, 0xa214];
 /// What programs write of every picture: program, time, computer; versions, colours.
@@ -46,7 +49,7 @@ impl Exif {
             let mut picture = fields.directory(at, kept);
             let [exposure, place] = [EXPOSURE, PLACE].map(|tag| find(&picture, tag).and_then(Entry::integer));
             let exposure = exposure.map(|at| fields.directory(at, |tag| !OF_FILE.contains(&tag))).unwrap_or_default();
-            let place = place.map(|at| fields.directory(at, |_| true)).unwrap_or_default();
+            let place = place.map(|at| fields.directory(at, |tag| !OF_FILE.contains(&tag))).unwrap_or_default();
             let turned = options.orientation == Orientation::Keep;
             picture.retain(|entry| match entry.tag() {
                 ORIENTATION => turned && entry.integer().is_some_and(|number| (2..=8).contains(&number)),

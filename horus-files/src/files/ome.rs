@@ -200,12 +200,14 @@ fn of_png(source: &Source<'_>) -> (Option<PixelSize>, Option<PixelSize>) {
     body.and_then(|body| of_density(&body)).unwrap_or_default()
 }
 
+/// Most dots per inch that are those of a print; more are sizes of pixels.
+const MOST_IN_PRINT: f64 = 1200.0;
+
 /// The size of pixels by the density of a PNG file, in pixels per metre; or that of a print: by whole dots per inch, unless
 /// they are many.
 fn of_density(body: &[u8]) -> Option<(Option<PixelSize>, Option<PixelSize>)> {
     const METRE: u8 = 1;
     const DOTS: f64 = INCH / 1e6;
-    const MOST_IN_PRINT: f64 = 1200.0;
     let in_print = |density: &[u8; 4]| {
         let (density, dots) = (u32::from_be_bytes(*density), (f64::from(u32::from_be_bytes(*density)) * DOTS).round());
         let near = dots <= MOST_IN_PRINT && [(dots / DOTS).floor(), (dots / DOTS).ceil()].contains(&f64::from(density));
@@ -245,7 +247,7 @@ pub(super) fn resolution(pixel: PixelSize, printed: bool) -> Vec<Entry> {
 /// Whole dots per inch of a print, columns and rows, if files can tell them: others would be sizes of pixels.
 pub(super) fn dots(printed: PixelSize) -> Option<[u16; 2]> {
     let dots = [printed.columns, printed.rows].map(|side| (INCH / side).round());
-    dots.iter().all(|n| (1.0..=f64::from(u16::MAX)).contains(n)).then(|| dots.map(|n| n as u16))
+    dots.iter().all(|n| (1.0..=MOST_IN_PRINT).contains(n)).then(|| dots.map(|n| n as u16))
 }
 
 /// The description of a file with a page for each level, whose pixels are interleaved samples; or, with names of

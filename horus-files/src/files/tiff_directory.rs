@@ -180,7 +180,8 @@ impl Entry {
 
     /// True if it tells how pixels of any size are understood, so that smaller copies of a page have it too.
     pub(super) fn is_of_samples(&self) -> bool {
-        self.is_colours() || self.is_alpha() || [NODATA, Tag::IccProfile.to_u16()].contains(&self.tag)
+        let others = [NODATA, Tag::IccProfile.to_u16(), Tag::Orientation.to_u16()];
+        self.is_colours() || self.is_alpha() || others.contains(&self.tag)
     }
 
     /// True if it tells what the last sample is.

@@ -381,7 +381,7 @@ pub struct Truncated {
     /// What a tap multiplies.
     pub pairing: Pairing,
     /// The levels that taps read; `None` for those of their pixels.
-    pub levels: Option<Levels>,
+    pub levels: Option<TapLevels>,
 }
 
 impl Truncated {
@@ -416,7 +416,7 @@ impl Truncated {
 
     /// Returns `true` if levels can be read of an image of `planes` planes.
     pub fn fits(&self, planes: usize) -> bool {
-        self.levels.as_ref().is_none_or(|Levels { by, depth, channels }| {
+        self.levels.as_ref().is_none_or(|TapLevels { by, depth, channels }| {
             *channels > 0 && depth.checked_mul(*channels) == Some(planes) && by.len() == self.window.taps().len()
         })
     }
@@ -424,7 +424,7 @@ impl Truncated {
 
 /// Levels of a volume that the taps of a filter read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Levels {
+pub struct TapLevels {
     /// For each tap, levels from that of the pixel to the one that it reads.
     pub by: Arc<[i32]>,
     /// Levels of the volume.

@@ -15,7 +15,7 @@ use horus_base::shape::{Border, Shape};
 pub enum Windowed {
     /// The mean over a rectangle, or partial sums of one.
     Mean(BoxMean),
-    /// The mean of squared deviations from that mean, in `f64`: see [`Moments`].
+    /// The mean of squared deviations from that mean, in `f64`: see [`WindowMoments`].
     Variance(BoxMean),
     /// The pixel of a given rank under a footprint.
     Rank(Ranked),
@@ -145,7 +145,7 @@ pub fn joined<A: Copy>(n: usize, value: &impl Fn(usize) -> A, join: &impl Fn(A, 
 /// *Updating formulae and a pairwise algorithm for computing sample variances*, 1979). Nothing cancels, as the mean of squares
 /// less the square of the mean does where the mean is large.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Moments {
+pub struct WindowMoments {
     /// Their sum.
     pub sum: f64,
     /// The sum of squared deviations from their mean.
@@ -154,19 +154,19 @@ pub struct Moments {
     pub count: f64,
 }
 
-impl Moments {
+impl WindowMoments {
     /// Those of a pixel.
-    pub const fn of(pixel: f64) -> Moments {
-        Moments { sum: pixel, apart: 0.0, count: 1.0 }
+    pub const fn of(pixel: f64) -> WindowMoments {
+        WindowMoments { sum: pixel, apart: 0.0, count: 1.0 }
     }
 
     /// Those of both.
     #[must_use]
-    pub fn and(self, other: Moments) -> Moments {
+    pub fn and(self, other: WindowMoments) -> WindowMoments {
         let (n, k) = (self.count, other.count);
         let between = other.sum * n - self.sum * k;
-        let apart = (self.apart + other.apart) + between * between * Moments::share(n, k);
-        Moments { sum: self.sum + other.sum, apart, count: n + k }
+        let apart = (self.apart + other.apart) + between * between * WindowMoments::share(n, k);
+        WindowMoments { sum: self.sum + other.sum, apart, count: n + k }
     }
 
     /// The share of the squared difference between sums of `n` and of `k` pixels, each times the number of the others.

@@ -5,7 +5,7 @@
 //! but no expression absorbs them: their cost hardly grows with the window, because neighbours
 //! share sums, histograms or an order. Sums of powers of two of pixels are doubled, and those that
 //! make up the size are added smallest first: one order everywhere, independent of strips and
-//! tiles. Rectangles of more than 128 rows or columns are two kernels.
+//! tiles. Means over rectangles of more than 128 rows or columns are two kernels; variances are one.
 
 use crate::ir::graph::{Graph, Node, Op};
 use crate::ops::neighbourhood::Reach;

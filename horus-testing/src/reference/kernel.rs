@@ -131,7 +131,7 @@ impl HostImage {
     }
 
     fn put<T: Pixel>(&mut self, c: usize, y: isize, x: usize, v: T) {
-        reads::wrote([y, x.cast_signed()]);
+        reads::wrote([y, (x / self.geometry.shape.samples).cast_signed()]);
         let at = self.at(c, y, x);
         self.bytes[at..at + size_of::<T>()].copy_from_slice(&bytes_of(v.scalar()));
     }

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use super::Image;
 use horus_base::dtype::{DType, Float, Pixel};
 use horus_plan::ops::neighbourhood::Reach;
-use horus_plan::ops::windowed::{BoxMean, Moments, Ranked, Sliding, Windowed, joined, line_sum, summed};
+use horus_plan::ops::windowed::{BoxMean, Ranked, Sliding, WindowMoments, Windowed, joined, line_sum, summed};
 
 /// A windowed operation, as an image of type `dtype`.
 pub fn windowed(image: &Image, how: &Sliding, dtype: DType) -> Image {
@@ -38,8 +38,10 @@ fn mean_of<A: Float>(mean: &BoxMean, read: &dyn Fn(isize, isize) -> f64) -> A {
 fn variance_of(mean: &BoxMean, read: &dyn Fn(isize, isize) -> f64) -> f64 {
     let Reach { up, left, .. } = mean.reach;
     let at = |i: usize, before: usize| i.cast_signed() - before.cast_signed();
-    let join = |pixels: usize, of: &dyn Fn(usize) -> Moments| joined(pixels, &of, &Moments::and).expect("some pixels");
-    let row = |y: usize| join(mean.width(), &|x| Moments::of(read(at(y, up), at(x, left))));
+    let join = |pixels: usize, of: &dyn Fn(usize) -> WindowMoments| {
+        joined(pixels, &of, &WindowMoments::and).expect("some pixels")
+    };
+    let row = |y: usize| join(mean.width(), &|x| WindowMoments::of(read(at(y, up), at(x, left))));
     let apart = join(mean.height(), &row).apart;
     if mean.count == 0 { apart } else { apart / mean.count as f64 }
 }

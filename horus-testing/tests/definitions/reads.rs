@@ -204,7 +204,7 @@ fn check(case: &Case, name: &str) {
             assert!(fits, "{name}: rows {rows} read rows {read} of input {k}, told are {footprint}");
         }
         if !over_input {
-            let size = case.output.1.size() * out.width;
+            let size = case.output.1.size() * out.line();
             let at = |y: usize, p: usize| (p * out.height + y) * size..(p * out.height + y + 1) * size;
             let lines = (rows.start.cast_unsigned()..rows.end.cast_unsigned())
                 .flat_map(|y| (0..out.planes()).map(move |p| (y, p)));

@@ -29,7 +29,7 @@ impl How {
 /// Rows `rows` of planes from interleaved samples.
 pub(super) fn deinterleave<T: Pixel>(input: View<'_, T>, out: &mut [T], geometry: &Geometry, rows: Window, how: &How) {
     let (channels, n) = (geometry.shape.channels, rows.len() * geometry.shape.width);
-    if n == 0 {
+    if n == 0 || geometry.shape.is_empty() {
         return;
     }
     let first = geometry.row(0, rows.start);
@@ -49,7 +49,7 @@ pub(super) fn deinterleave<T: Pixel>(input: View<'_, T>, out: &mut [T], geometry
 /// Rows `rows` of interleaved samples from planes.
 pub(super) fn interleave<T: Pixel>(input: View<'_, T>, out: &mut [T], geometry: &Geometry, rows: Window, how: &How) {
     let (channels, n) = (geometry.shape.samples, rows.len() * geometry.shape.width);
-    if n == 0 {
+    if n == 0 || geometry.shape.is_empty() {
         return;
     }
     let first = geometry.row(0, rows.start);

@@ -9,7 +9,7 @@ use crate::cpu::simd::Isa;
 use crate::cpu::versions::for_each_isa;
 use horus_base::dtype::Pixel;
 use horus_base::shape::{Border, Window};
-use horus_plan::ops::windowed::{BoxMean, Moments};
+use horus_plan::ops::windowed::{BoxMean, WindowMoments};
 
 /// Moments of equally many pixels.
 struct Lines {
@@ -100,7 +100,7 @@ fn join<'a>(
                 to.1.copy_from_slice(squares);
             } else {
                 let (n, k) = (count(done), count(power));
-                let share = Moments::share(n, k);
+                let share = WindowMoments::share(n, k);
                 let pairs = to.0.iter_mut().zip(&mut *to.1).zip(sums.iter().zip(squares));
                 for ((sum, square), (other, more)) in pairs {
                     let between = other * n - *sum * k;
@@ -115,7 +115,7 @@ fn join<'a>(
         }
         let by = power * apart;
         let times = count(power);
-        let share = Moments::share(times, times);
+        let share = WindowMoments::share(times, times);
         power *= 2;
         let end = n + (k - power) * apart;
         let (sums, squares) = (&line.sums, &line.apart);

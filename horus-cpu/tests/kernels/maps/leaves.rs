@@ -11,7 +11,7 @@ use horus_plan::ir::kernel::{Kernel, Leaf, LeafOp, MapKernel, Val};
 use horus_plan::ops::edge::{Edge, Inside};
 use horus_plan::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_plan::ops::neighbourhood::{
-    Combine, Filter, Generalized, Levels, MedianSize, OrderFilter, Pairing, Reduce, Truncated,
+    Combine, Filter, Generalized, MedianSize, OrderFilter, Pairing, Reduce, TapLevels, Truncated,
 };
 use horus_testing::cases::covering;
 use horus_testing::pixels::{SIZES, assert_same, borders, noise, with_nan};
@@ -103,7 +103,7 @@ fn truncated_filters_read_levels() {
     for [dtype, number, pairing, border, deep] in covering(lengths) {
         let ((height, width), (depth, channels)) = (sizes[number], [(1, 2), (3, 1)][deep]);
         let (shape, n) = (Shape::volume(depth, height, width, channels), depth * height * width * channels);
-        let levels = Levels { by: at.map(|(z, ..)| z).into(), depth, channels };
+        let levels = TapLevels { by: at.map(|(z, ..)| z).into(), depth, channels };
         let filter = Truncated { window: window.clone(), pairing: Pairing::ALL[pairing], levels: Some(levels) };
         let image = dispatch!(DType::ALL[dtype], T => Image::new(shape, noise::<T>(n, number as u64, false)));
         filters_follow(filter, borders[border], &image, &picture(&image));

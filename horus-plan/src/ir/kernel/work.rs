@@ -180,7 +180,7 @@ impl Kernel {
             area += part.len() * columns;
             at = part.end;
         }
-        area * self.planes_read(i, shape.planes(), out.planes()) * dtype.size()
+        area * self.planes_read(i, shape.planes(), out.planes()) * shape.pixel_bytes(dtype)
     }
 
     /// Number of planes of input `i`, out of `planes`, read for a result of `result` planes.
