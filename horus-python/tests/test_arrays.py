@@ -72,7 +72,8 @@ def test_pixels_of_several_channels_are_read_where_they_lie(channels: int) -> No
             np.testing.assert_array_equal(image[::-1], array[::-1])
             for part in (np.s_[10:20, 30:40], np.s_[3:4, 7:8], np.s_[5:, :4]):
                 np.testing.assert_array_equal(hi.asarray(array, channels=True, copy=copy)[part], array[part])
-                np.testing.assert_array_equal(image[part] + image[part], np.add(array[part], array[part]))
+                if dtype is not np.bool_:
+                    np.testing.assert_array_equal(image[part] * 2, array[part] * dtype(2))
         strided = np.ascontiguousarray(array[::-1, ::2])
         np.testing.assert_array_equal(hi.asarray(array[::-1, ::2], channels=True), strided)
 
