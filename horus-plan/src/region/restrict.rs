@@ -208,7 +208,8 @@ impl Making<'_> {
         let map = Affine { x0: x - ((left as i64) << 32), y0: y - ((top as i64) << 32), ..*map };
         let shape = region.shape(node.shape);
         let edge = edge.cut(region.corner());
-        let sampled = matches!(edge, Edge::Border(_));
+        // Others read neighbours, too, whose weight is 0: what is infinite there becomes NaN.
+        let sampled = matches!(edge, Edge::Border(_)) && how == Interpolation::Nearest;
         if map == Affine::IDENTITY && shape == self.to.node(from).shape && sampled {
             return from;
         }

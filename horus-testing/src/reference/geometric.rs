@@ -12,10 +12,11 @@ pub fn warp(image: &Image, shape: Shape, map: &Affine, interpolation: Interpolat
     let shape = Shape { height: shape.height, width: shape.width, ..image.shape };
     let samples = shape.samples;
     if let (true, Some([down, right])) = (samples > 1, map.shift()) {
-        // A part of the image, whose pixels have samples.
-        let at = |i: usize, by: isize| (i.cast_signed() + by).cast_unsigned();
+        // A part of the image, whose pixels have samples. It may reach beyond, to what is not read.
+        let Shape { height, width, .. } = image.shape;
+        let at = |i: usize, by: isize, n: usize| (i.cast_signed() + by).clamp(0, n.cast_signed() - 1).cast_unsigned();
         return horus_base::dispatch!(image.dtype(), T => Image::from_fn(shape, |c, y, x| {
-            image.at::<T>(c, at(y, down), at(x / samples, right) * samples + x % samples)
+            image.at::<T>(c, at(y, down, height), at(x / samples, right, width) * samples + x % samples)
         }));
     }
     horus_base::dispatch!(image.dtype(), T => Image::from_fn(shape, |c, y, x| {
