@@ -39,7 +39,7 @@ impl<T: Element> Image<T> {
             if pixels.len() != shape.len() {
                 return Err(Error::parameter(call, format!("{} values for {shape} pixels", pixels.len())));
             }
-            copied(call, session, shape, pixels)
+            copied(call, session, shape, &pixels.chunks_exact(shape.area()).collect::<Vec<_>>())
         });
         carry(session, shape, made)
     }
@@ -116,18 +116,17 @@ fn filled<T: Element>(call: Call, session: &Session, shape: Shape, value: T) -> 
     carry(session, shape, made)
 }
 
-/// An image of pixels in the order of its planes: on the device, if it takes them now.
-fn copied<T: Element>(call: Call, session: &Session, shape: Shape, pixels: &[T]) -> Result<Image<T>> {
+/// An image of complete planes: on the device, if it takes them now.
+fn copied<T: Element>(call: Call, session: &Session, shape: Shape, planes: &[&[T]]) -> Result<Image<T>> {
     check_shape(call, shape, T::TAG)?;
-    let plane = shape.height * shape.line();
-    let (start, parts) = (Instant::now(), pixels.chunks_exact(plane).map(cast_slice).collect::<Vec<&[u8]>>());
+    let (start, parts) = (Instant::now(), planes.iter().map(|plane| cast_slice(plane)).collect::<Vec<&[u8]>>());
     let label = Label::new();
     let taken = session.taken(&parts, shape.height, label).map_err(|source| session.at_host(call, source))?;
     if !taken.is_empty() {
         return Ok(Image::from_handle(session.source_on_device(shape, T::TAG, taken, (start, label, call.site))));
     }
     let fill = |buffer: &mut [u8]| {
-        let planes = buffer.chunks_exact_mut(plane * size_of::<T>()).zip(&parts);
+        let planes = buffer.chunks_exact_mut(shape.height * shape.line() * size_of::<T>()).zip(&parts);
         planes.for_each(|(to, from)| session.workers().copy(from, to));
     };
     source(call, session, shape, fill)
@@ -187,13 +186,18 @@ impl<'a, T> VolumeArray<'a, T> for ArrayViewD<'a, T> {
 pub(super) fn array4<'a, T: Element>(call: Call, session: &Session, a: ArrayView4<'a, T>) -> Image<T> {
     let (depth, height, width, channels) = a.dim();
     let shape = Shape::volume(depth, height, width, channels);
-    if let Some(planes) = a.permuted_axes([0, 3, 1, 2]).to_slice() {
-        return carry(session, shape, copied(call, session, shape, planes));
+    let of_plane = |p: usize| -> ArrayView2<'a, T> {
+        a.index_axis_move(Axis(0), p / channels).index_axis_move(Axis(2), p % channels)
+    };
+    let planes: Option<Vec<&[T]>> = (0..shape.planes()).map(|p| of_plane(p).to_slice()).collect();
+    if let Some(planes) = planes {
+        return carry(session, shape, copied(call, session, shape, &planes));
     }
-    let taken = check_shape(call, shape, T::TAG).and_then(|()| match a.to_slice() {
-        Some(samples) => copied(call, session, shape.interleaved(), samples),
+    let levels: Option<Vec<&[T]>> = (0..depth).map(|z| a.index_axis_move(Axis(0), z).to_slice()).collect();
+    let taken = match levels {
+        Some(levels) => copied(call, session, shape.interleaved(), &levels),
         None => source(call, session, shape.interleaved(), |buffer| write(buffer, a.iter().copied())),
-    });
+    };
     carry(session, shape, taken.map(|samples| in_planes(samples, shape, call)))
 }
 
