@@ -50,11 +50,11 @@ template <int BORDER, bool INSIDE, class P, class T> HS_FN T hs_bilinear(const h
     const int y = hs_whole(py), x = hs_whole(px);
     T a, b, c, d;
     if (INSIDE) {
-        const P* p = in.row(y) + x;
-        a = __ldg(p);
-        b = __ldg(p + 1);
-        c = __ldg(p + HS_AT(in.width));
-        d = __ldg(p + HS_AT(in.width) + 1);
+        const auto p = in.row(y) + x;
+        a = hs_read(p);
+        b = hs_read(p + 1);
+        c = hs_read(p + HS_AT(in.width));
+        d = hs_read(p + HS_AT(in.width) + 1);
     } else {
         a = hs_pixel<BORDER, BORDER>(in, y, x, v);
         b = hs_pixel<BORDER, BORDER>(in, y, x + 1, v);
@@ -92,10 +92,10 @@ template <int BORDER, class T> HS_FN T hs_bicubic(const hs_plane<T>& in, i64 py,
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
         F line = (F)0;
-        const T* p = in.row(inside ? y + j : in.start) + x;
+        const auto p = in.row(inside ? y + j : in.start) + x;
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-            const T s = inside ? __ldg(p + i) : hs_pixel<BORDER, BORDER>(in, y + j, x + i, v);
+            const T s = inside ? hs_read(p + i) : hs_pixel<BORDER, BORDER>(in, y + j, x + i, v);
             line = hs_fma(wx[i], hs_to<F>(s), line);
         }
         sum = hs_fma(wy[j], line, sum);

@@ -6,7 +6,7 @@ HS_FN void hs_lines(const hs_plane<T>& in, int y, int x, bool aligned, T (&to)[R
     constexpr int A = hs_lanes<T>(C);
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
-        const T* p = in.row(y + r) + x;
+        const auto p = in.row(y + r) + x;
         hs_span<T, A, C> line;
         if (aligned) {
             line.load(p);

@@ -273,12 +273,36 @@ template <> __device__ __forceinline__ f64 hs_lowest<f64>() { return -(f64)HS_IN
 template <> __device__ __forceinline__ f64 hs_highest<f64>() { return (f64)HS_INFINITY; }
 
 // ---- planes and borders -----------------------------------------------------------------------------------------
+// Samples of a pixel: neighbours in a row are as many elements apart, and each sample is a plane of its own. All images of a
+// program have as many.
+#ifndef HS_SAMPLES
+#define HS_SAMPLES 1
+#endif
+#if HS_SAMPLES == 1
+template <class T> HS_FN const T* hs_line(const T* first) { return first; }
+template <class T> HS_FN T hs_read(const T* p) { return __ldg(p); }
+#else
+// Pixels of a row, of one sample. As a pointer, the place of the first.
+template <class T> struct hs_pixels {
+    const T* first;
+    HS_FN_MEMBER T operator[](i64 i) const { return first[i * HS_SAMPLES]; }
+    HS_FN_MEMBER hs_pixels operator+(i64 i) const { return {first + i * HS_SAMPLES}; }
+    HS_FN_MEMBER operator const T*() const { return first; }
+};
+template <class T> HS_FN hs_pixels<T> hs_line(const T* first) { return {first}; }
+template <class T> HS_FN T hs_read(hs_pixels<T> p) { return __ldg(p.first); }
+#endif
+// Elements before the first of a plane, of images whose levels have `size` elements.
+HS_FN i64 hs_plane_at(int plane, i64 size) { return (i64)(plane / HS_SAMPLES) * size + plane % HS_SAMPLES; }
+// Elements before pixel x of row y, of rows of `width` pixels from row `start` on.
+HS_FN i64 hs_place(int y, int x, int start, int width) { return ((i64)(y - start) * width + x) * HS_SAMPLES; }
+
 // One plane of an input: rows start..end of an image of height x width. Rows outside the image are
 // held only for HS_WRAP, which then prefers them.
 template <class T> struct hs_plane {
     const T* data;
     int height, width, start, end;
-    __device__ __forceinline__ const T* row(int y) const { return data + HS_AT((i64)(y - start) * width); }
+    __device__ __forceinline__ auto row(int y) const { return hs_line(data + HS_AT((i64)(y - start) * width * HS_SAMPLES)); }
     __device__ __forceinline__ T at(int y, int x) const { return row(y)[x]; }
 };
 
@@ -401,7 +425,7 @@ HS_FN void hs_load_block(const hs_plane<T>& in, int y, int x, int y1, bool align
 #pragma unroll
     for (int r = 0; r < R; ++r) {
         if (y + r >= y1) continue;
-        const T* p = in.row(y + r) + x;
+        const auto p = in.row(y + r) + x;
         if (whole) {
             hs_span<T, A, C> s;
             s.load(p);
@@ -420,7 +444,7 @@ HS_FN void hs_load_block(const hs_plane<T>& in, int y, int x, int y1, bool align
 template <class T, int R, int C>
 HS_FN void hs_repeat_row(const hs_plane<T>& in, int x, bool aligned, T (&v)[R][C]) {
     constexpr int A = hs_lanes<T>(C);
-    const T* p = in.row(0);
+    const auto p = in.row(0);
     T one[C];
     if (aligned && x + C <= in.width) {
         hs_span<T, A, C> s;
@@ -462,7 +486,7 @@ HS_FN void hs_load_lines(const hs_plane<T>& in, const int (&y)[R], const int (&x
     } else {
 #pragma unroll
         for (int r = 0; r < R; ++r) {
-            const T* p = in.row(hs_held(in, y[r])) + x[r];
+            const auto p = in.row(hs_held(in, y[r])) + x[r];
 #pragma unroll
             for (int c = 0; c < C; ++c) v[r][c] = p[c];
         }
@@ -476,7 +500,7 @@ HS_FN void hs_store_block(T* out, int start, int width, int y, int x, int y1, bo
 #pragma unroll
     for (int r = 0; r < R; ++r) {
         if (y + r >= y1 || !HS_STORED(v[r])) continue;
-        T* p = out + (i64)(y + r - start) * width + x;
+        T* p = out + hs_place(y + r, x, start, width);
         if (whole) {
 #pragma unroll
             for (int i = 0; i < C; i += A) {
@@ -488,7 +512,7 @@ HS_FN void hs_store_block(T* out, int start, int width, int y, int x, int y1, bo
         } else {
 #pragma unroll
             for (int c = 0; c < C; ++c)
-                if (x + c < width) p[c] = v[r][c];
+                if (x + c < width) p[c * HS_SAMPLES] = v[r][c];
         }
     }
 }

@@ -99,7 +99,7 @@ HS_FN void hs_store_part(T* out, int start, int width, int y, int x, int y1, int
 #pragma unroll
     for (int r = 0; r < R; ++r) {
         if (y + r < y1 || y + r >= y2) continue;
-        T* p = out + (i64)(y + r - start) * width + x;
+        T* p = out + hs_place(y + r, x, start, width);
 #pragma unroll
         for (int i = 0; i < C; i += A) {
             hs_vec<T, A> part;
@@ -108,7 +108,7 @@ HS_FN void hs_store_part(T* out, int start, int width, int y, int x, int y1, int
             if (whole) hs_put(p + i, part);
 #pragma unroll
             for (int c = 0; c < A; ++c)
-                if (!whole && x + i + c >= x1 && x + i + c < x2) p[i + c] = part.v[c];
+                if (!whole && x + i + c >= x1 && x + i + c < x2) p[(i + c) * HS_SAMPLES] = part.v[c];
         }
     }
 }

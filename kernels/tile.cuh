@@ -31,7 +31,7 @@ template <class T> struct hs_element<T, false> {
 template <int ROWS, int COLS, int PITCH, int THREADS, class T>
 HS_FN void hs_fill_tile(T* s, const hs_plane<T>& in, int y0, int x0, bool aligned) {
     constexpr int V = 16 / (int)sizeof(T), VECTORS = COLS / V;
-    const T* g = in.row(y0) + x0;
+    const auto g = in.row(y0) + x0;
     if (aligned) {
         // No copy waits for another: unrolling would give more code, and as many instructions.
 #pragma unroll 1

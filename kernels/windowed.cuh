@@ -95,7 +95,7 @@ HS_FN void hs_box(hs_plane<T> in, const hs_around_rows& p, int up, int tall, int
     hs_add_up<THREADS>(sums, doubled, 1, 0, BROAD, tall, high * BROAD, a, 0);
     for (int i = threadIdx.x; i < high * BROAD; i += THREADS) {
         const int y = i / BROAD, x = i - y * BROAD;
-        if (x < broad) out[(i64)(y0 + y - p.out_start) * p.width + x0 + x] = hs_over<R>(a[i], count);
+        if (x < broad) out[hs_place(y0 + y, x0 + x, p.out_start, p.width)] = hs_over<R>(a[i], count);
     }
 }
 
@@ -131,7 +131,7 @@ HS_FN void hs_box_alone(hs_plane<T> in, const hs_around_rows& p, int up, int tal
             return hs_total<A>(hs_pixel<BORDER, BORDER>(in, y - up + dy, x - left + dx, constant));
         });
     });
-    out[(i64)(y - p.out_start) * p.width + x] = hs_over<R>(sum, count);
+    out[hs_place(y, x, p.out_start, p.width)] = hs_over<R>(sum, count);
 }
 
 // Codes of 8 bits in the order of keys: those of bytes are their keys, others divide a range evenly.
@@ -177,7 +177,7 @@ template <int BORDER, class T> struct hs_keys_of_code {
                 for (int b = 0; same; ++b, same >>= 8) {
                     if (!(same & 0x80u)) continue;
                     const int c = tile.left + 4 * w + b;
-                    f(hs_key(inside ? __ldg(in.row(row) + c) : hs_pixel<BORDER, BORDER>(in, row, c, constant)));
+                    f(hs_key(inside ? hs_read(in.row(row) + c) : hs_pixel<BORDER, BORDER>(in, row, c, constant)));
                 }
             }
         }
@@ -196,8 +196,8 @@ template <int BORDER, class T> struct hs_keys_under {
         for (int s = 0; s < count; ++s) {
             const int dy = __ldg(spans + 3 * s), from = __ldg(spans + 3 * s + 1), to = __ldg(spans + 3 * s + 2);
             if (inside) {
-                const T* const row = in.row(y + dy) + x;
-                for (int dx = from; dx < to; ++dx) f(hs_key(__ldg(row + dx)));
+                const auto row = in.row(y + dy) + x;
+                for (int dx = from; dx < to; ++dx) f(hs_key(hs_read(row + dx)));
             } else {
                 for (int dx = from; dx < to; ++dx) f(hs_key(hs_pixel<BORDER, BORDER>(in, y + dy, x + dx, constant)));
             }
@@ -269,7 +269,7 @@ HS_FN void hs_rank(hs_plane<T> in, const hs_around_rows& p, const int* spans, in
         for (int y = max(tile.top, top); y < min(y1 + reach.down, bottom); ++y) {
             for (int c = tile.left + (int)threadIdx.x; c < tile.left + wide; c += THREADS) {
                 if ((u32)c >= (u32)p.width) continue;
-                const f32 v = (f32)__ldg(in.row(y) + c);
+                const f32 v = (f32)hs_read(in.row(y) + c);
                 if (v - v == 0.0f) {
                     lo = v < lo ? v : lo;
                     hi = v > hi ? v : hi;
@@ -347,7 +347,7 @@ HS_FN void hs_rank(hs_plane<T> in, const hs_around_rows& p, const int* spans, in
                 }
             }
         }
-        out[(i64)(y - p.out_start) * p.width + x] = hs_of_key<T>(found);
+        out[hs_place(y, x, p.out_start, p.width)] = hs_of_key<T>(found);
     }
 }
 
@@ -363,5 +363,5 @@ HS_FN void hs_rank_of_many(hs_plane<T> in, const hs_around_rows& p, const int* s
                         y + reach.down < min(p.end, p.height);
     const hs_keys_under<BORDER, T> keys = {in, spans, count, y, x, inside, constant};
     const K found = hs_rank_by_bits(place, (K)0, 8 * (int)sizeof(T) - 2, keys);
-    out[(i64)(y - p.out_start) * p.width + x] = hs_of_key<T>(found);
+    out[hs_place(y, x, p.out_start, p.width)] = hs_of_key<T>(found);
 }

@@ -154,7 +154,7 @@ impl Shape {
         Shape { depth, height, width, channels, samples: 1 }
     }
 
-    /// The shape of the same image with its channels interleaved.
+    /// The shape of the same image with its channels interleaved, as it may be already.
     ///
     /// ```
     /// # use horus_core::shape::Shape;
@@ -164,13 +164,19 @@ impl Shape {
     /// ```
     #[must_use]
     pub const fn interleaved(self) -> Shape {
-        Shape { channels: 1, samples: self.channels, ..self }
+        if self.samples == 1 { Shape { channels: 1, samples: self.channels, ..self } } else { self }
     }
 
     /// The shape of the same image with a plane for each channel.
     #[must_use]
     pub const fn deinterleaved(self) -> Shape {
         Shape { channels: self.samples, samples: 1, ..self }
+    }
+
+    /// The shape of the same image with a plane for each channel, however its channels are stored.
+    #[must_use]
+    pub const fn planar(self) -> Shape {
+        if self.samples == 1 { self } else { self.deinterleaved() }
     }
 
     /// The shape of the same elements as pixels of one sample.
@@ -322,6 +328,18 @@ impl Border {
         Some(inside.cast_unsigned())
     }
 
+    /// As [`map`](Border::map), of a line of `n` elements of pixels of `samples` samples: the element of the pixel that is
+    /// read there which has the same place in it.
+    #[inline]
+    pub fn map_sample(self, i: isize, n: usize, samples: usize) -> Option<usize> {
+        if (0..n.cast_signed()).contains(&i) {
+            return Some(i.cast_unsigned());
+        }
+        let pixel = samples.cast_signed();
+        let at = i.rem_euclid(pixel).cast_unsigned();
+        self.map(i.div_euclid(pixel), n / samples).map(|x| x * samples + at)
+    }
+
     /// For a mode that mirrors the image: 1 if the edge pixel is repeated, else 0.
     pub const fn mirror(self) -> Option<isize> {
         match self {
@@ -461,6 +479,19 @@ mod tests {
         assert_eq!(line(Border::Reflect101, 2, -4, 6), "ababababab");
         assert_eq!(line(Border::Reflect101, 1, -3, 4), "aaaaaaa");
         assert_eq!(line(Border::Reflect, 2, -5, 7), "aabbaabbaabb");
+    }
+
+    #[test]
+    fn borders_continue_lines_by_whole_pixels() {
+        for border in Border::all(0.0) {
+            for (n, samples) in [(1, 3), (2, 2), (5, 4), (4, 1)] {
+                for i in -20..40isize {
+                    let (x, sample) = (i.div_euclid(samples), i.rem_euclid(samples));
+                    let want = border.map(x, n).map(|x| x * samples as usize + sample as usize);
+                    assert_eq!(border.map_sample(i, n * samples as usize, samples as usize), want, "{border} {n} {i}");
+                }
+            }
+        }
     }
 
     #[test]

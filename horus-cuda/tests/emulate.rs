@@ -7,7 +7,7 @@
 
 mod conformance;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
@@ -65,6 +65,9 @@ const HEADERS: [&str; 22] = [
     include_str!("../kernels/windowed.cuh"),
 ];
 
+/// The beginning of sources for pixels of several samples, before their number.
+const SAMPLES: &str = "#define HS_SAMPLES ";
+
 type Run = unsafe extern "C" fn(*const u8, u32, u32, u32, u32);
 
 /// Compiles programs into one library, with a namespace each and numbered entry points.
@@ -72,13 +75,24 @@ fn compile(programs: &[Generated], dir: &Path, name: &str) -> libloading::Librar
     let mut text = String::from(HEAD);
     // Programs without their traffic are in a library of their own.
     let first = if programs[0].source.starts_with(MATH_ONLY) { MATH_ONLY } else { "" };
-    text.extend(std::iter::once(first).chain(HEADERS));
-    for (i, p) in programs.iter().enumerate() {
-        let whole = p.source.strip_prefix(first).unwrap_or(&p.source).to_owned();
-        let own = HEADERS.iter().fold(whole, |source, header| source.replace(header, ""));
-        let source = own.replace("extern \"C\" __global__", "static");
-        let main = MAIN.replace("extern \"C\" void hs_run", &format!("extern \"C\" void hs_run{i}"));
-        let _ = writeln!(text, "namespace case{i} {{\n{source}\n{main}\n}}");
+    text.push_str(first);
+    // The headers are others for pixels of several samples.
+    let samples = |p: &Generated| {
+        let whole = p.source.strip_prefix(first).unwrap_or(&p.source);
+        whole.strip_prefix(SAMPLES)?.lines().next()?.parse().ok()
+    };
+    let of: Vec<u32> = programs.iter().map(|p| samples(p).unwrap_or(1)).collect();
+    for n in of.iter().copied().collect::<BTreeSet<u32>>() {
+        let _ = writeln!(text, "#undef HS_SAMPLES\n{SAMPLES}{n}\nnamespace samples{n} {{\n{}", HEADERS.concat());
+        for (i, p) in programs.iter().enumerate().filter(|(i, _)| of[*i] == n) {
+            let whole = p.source.strip_prefix(first).unwrap_or(&p.source);
+            let whole = whole.strip_prefix(&format!("{SAMPLES}{n}\n")).unwrap_or(whole);
+            let own = HEADERS.iter().fold(whole.to_owned(), |source, header| source.replace(header, ""));
+            let source = own.replace("extern \"C\" __global__", "static");
+            let main = MAIN.replace("extern \"C\" void hs_run", &format!("extern \"C\" void hs_run{i}"));
+            let _ = writeln!(text, "namespace case{i} {{\n{source}\n{main}\n}}");
+        }
+        text.push_str("}\n");
     }
     let (source, library) = (dir.join(format!("{name}.cpp")), dir.join(format!("{name}.so")));
     std::fs::write(&source, text).unwrap();

@@ -41,6 +41,20 @@ pub(crate) fn taken<T: Held + Element>(
     finished(py, session, || Typed::from_volume_array(&session.open, view))
 }
 
+/// The interleaved samples of an array of rows, columns and channels, in place if possible.
+pub(crate) fn samples<T: Held + Element>(
+    py: Python<'_>,
+    session: &Session,
+    array: &Bound<'_, PyAny>,
+) -> PyResult<Image> {
+    let array: Bound<'_, PyArrayDyn<T>> = array.extract()?;
+    let shape = shape_of(array.shape(), true)?.interleaved();
+    match lent(&array) {
+        Some(pixels) => finished(py, session, move || Typed::<T>::from_external(&session.open, shape, pixels)),
+        None => taken::<T>(py, session, array.as_any(), true, true)?.samples(),
+    }
+}
+
 /// [`taken`] for truth values, given as bytes: a NumPy array may contain others than 0 and 1.
 pub(crate) fn taken_mask(
     py: Python<'_>,

@@ -2,11 +2,9 @@
 
 use ndarray::{Array, Array3, Array4, Axis, Dimension, Ix2, Ix3, Ix4, IxDyn};
 
-use super::{Image, record};
+use super::Image;
 use crate::dtype::Element;
 use crate::error::{Call, Error, Result};
-use crate::ir::graph::Op;
-use crate::ops::Interleave;
 use crate::shape::Shape;
 
 /// Numbers of axes that [`Image::to_array`] has: `Ix2`, `Ix3`, `Ix4` and `IxDyn` of ndarray.
@@ -129,12 +127,7 @@ impl<T: Element> Image<T> {
         let Shape { depth, height, width, channels, .. } = self.shape();
         let pixels = match channels {
             1 => self.vec(call)?,
-            _ => {
-                let interleaved = self.shape().interleaved();
-                let samples: Image<T> =
-                    record(self.session(), Op::from(Interleave), &[self.handle()], interleaved, call.site);
-                samples.vec(call)?
-            }
+            _ => self.interleave().vec(call)?,
         };
         let array = Array4::from_shape_vec((depth, height, width, channels), pixels);
         Ok(array.expect("a fetched image fills its shape"))

@@ -11,7 +11,7 @@ use crate::device::Label;
 use crate::dtype::Element;
 use crate::error::{At, Call, Error, Result};
 use crate::ir::graph::Op;
-use crate::ops::Deinterleave;
+use crate::ops::{Deinterleave, Interleave};
 use crate::session::Session;
 use crate::shape::Shape;
 
@@ -199,6 +199,24 @@ pub(super) fn array4<'a, T: Element>(call: Call, session: &Session, a: ArrayView
         None => source(call, session, shape.interleaved(), |buffer| write(buffer, a.iter().copied())),
     };
     carry(session, shape, taken.map(|samples| in_planes(samples, shape, call)))
+}
+
+impl<T: Element> Image<T> {
+    /// The same pixels with their channels beside each other: what [`Image::from_external`] makes of such a shape. Only what
+    /// calls programs again computes with it.
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn interleave(&self) -> Image<T> {
+        let shape = self.shape().interleaved();
+        record(self.session(), Op::from(Interleave), &[self.handle()], shape, Call::of("interleave").site)
+    }
+
+    /// The image of [`Image::interleave`] with its channels in planes.
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn deinterleave(&self) -> Image<T> {
+        in_planes(self.clone(), self.shape().deinterleaved(), Call::of("deinterleave"))
+    }
 }
 
 /// The image of interleaved samples, of this shape.

@@ -2,7 +2,7 @@
 //!
 //! Where [`MapKernel::bytes`](horus_plan::ir::kernel::MapKernel::bytes) holds, every sum of a filter
 //! is a whole number that `f32` has, so that sums of integers in any order have the same bits. A row
-//! is held in *quads*: element `x` is the pixels from column `x` to `x + 3`, as bytes of an `i32`,
+//! is held in *quads*: element `x` is that sample of four neighbouring pixels, as bytes of an `i32`,
 //! and so are the taps, with zeros after the last of a row. Signed pixels are held with 128 added;
 //! sums begin with what that adds too much.
 
@@ -12,8 +12,10 @@ use horus_plan::ops::neighbourhood::{Filter, Layout};
 
 /// Pixels of a quad.
 pub(crate) const QUAD: usize = 4;
+/// Most samples of a pixel whose quads [`widen`] makes.
+pub(crate) const SAMPLES: usize = 4;
 /// Bytes beyond the pixels of a row that [`widen`] may read.
-pub(crate) const BEYOND: usize = 24;
+pub(crate) const BEYOND: usize = 32;
 
 /// Instructions that multiply and add bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,18 +79,18 @@ pub(crate) fn flip(dtype: DType) -> u8 {
     if dtype == DType::I8 { 0x80 } else { 0 }
 }
 
-/// The quads of a row of bytes, [`BEYOND`] more of which can be read.
-pub(crate) fn widen(bytes: &[u8], flip: u8, quads: &mut [i32]) {
-    assert!(bytes.len() >= quads.len() + BEYOND, "bytes beyond a row can be read");
+/// The quads of a row of bytes of pixels of at most [`SAMPLES`] samples; [`BEYOND`] more bytes can be read.
+pub(crate) fn widen(bytes: &[u8], samples: usize, flip: u8, quads: &mut [i32]) {
+    assert!(bytes.len() >= quads.len() + BEYOND && samples <= SAMPLES, "bytes beyond a row can be read");
     let flip = i32::from_le_bytes([flip; QUAD]);
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every kernel of this architecture needs AVX2.
     unsafe {
-        x86::widen(bytes, flip, quads);
+        x86::widen(bytes, samples, flip, quads);
     }
     #[cfg(not(target_arch = "x86_64"))]
-    for (quad, bytes) in quads.iter_mut().zip(bytes.windows(QUAD)) {
-        *quad = i32::from_le_bytes(std::array::from_fn(|k| bytes[k])) ^ flip;
+    for (quad, bytes) in quads.iter_mut().zip(bytes.windows(QUAD * samples)) {
+        *quad = i32::from_le_bytes(std::array::from_fn(|k| bytes[k * samples])) ^ flip;
     }
 }
 
@@ -130,7 +132,7 @@ pub(crate) use x86::{Avx2Quads, Avx512Quads, AvxQuads};
 mod x86 {
     use std::arch::x86_64::*;
 
-    use super::{BEYOND, Lanes, One, QUAD};
+    use super::{BEYOND, Lanes, One, QUAD, SAMPLES};
 
     macro_rules! quads {
         ($name:ident, $lanes:literal, $raw:ident, $splat:ident, $load:ident, $store:ident, $float:ident, $dot:expr) => {
@@ -208,19 +210,19 @@ mod x86 {
     /// # Safety
     /// The machine has AVX2, and [`BEYOND`] bytes more than there are quads can be read.
     #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn widen(bytes: &[u8], flip: i32, quads: &mut [i32]) {
-        const { assert!(BEYOND >= 8 + 16) };
-        // Each half has the same sixteen bytes: the quads from the first to the eighth.
-        let from = _mm256_setr_epi8(
-            0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6, //
-            4, 5, 6, 7, 5, 6, 7, 8, 6, 7, 8, 9, 7, 8, 9, 10,
-        );
+    pub(super) unsafe fn widen(bytes: &[u8], samples: usize, flip: i32, quads: &mut [i32]) {
+        const { assert!(BEYOND >= 8 + 4 + 16 && 3 + (QUAD - 1) * SAMPLES < 16) };
+        // Each half has sixteen bytes, and four quads that begin at the first four of them.
+        let mut from = [0; 16];
+        from.iter_mut().enumerate().for_each(|(i, from)| *from = (i / QUAD + i % QUAD * samples) as i8);
+        // SAFETY: sixteen bytes.
+        let from = _mm256_broadcastsi128_si256(unsafe { _mm_loadu_si128(from.as_ptr().cast()) });
         let flip = _mm256_set1_epi32(flip);
         let (whole, rest) = quads.as_chunks_mut::<8>();
         let eight = |x: usize| {
             // SAFETY: vouched for by the caller: `x` is at most the number of quads.
-            let read = unsafe { _mm_loadu_si128(bytes.as_ptr().add(x).cast()) };
-            _mm256_xor_si256(_mm256_shuffle_epi8(_mm256_broadcastsi128_si256(read), from), flip)
+            let read = unsafe { _mm256_loadu2_m128i(bytes.as_ptr().add(x + 4).cast(), bytes.as_ptr().add(x).cast()) };
+            _mm256_xor_si256(_mm256_shuffle_epi8(read, from), flip)
         };
         let at = 8 * whole.len();
         for (i, to) in whole.iter_mut().enumerate() {
@@ -239,13 +241,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quads_are_four_pixels_from_each_column_on() {
-        for n in 0..40 {
+    fn quads_are_a_sample_of_four_pixels() {
+        for (n, samples) in (0..40).flat_map(|n| (1..=SAMPLES).map(move |samples| (n, samples))) {
             let bytes: Vec<u8> = (0..n + BEYOND).map(|v| (v * 37) as u8).collect();
             let mut quads = vec![0; n];
-            widen(&bytes, 0x80, &mut quads);
+            widen(&bytes, samples, 0x80, &mut quads);
             for (x, quad) in quads.iter().enumerate() {
-                assert_eq!(quad.to_le_bytes().map(|v| v ^ 0x80), bytes[x..x + 4]);
+                let want = [0, 1, 2, 3].map(|k| bytes[x + k * samples]);
+                assert_eq!(quad.to_le_bytes().map(|v| v ^ 0x80), want);
             }
         }
     }

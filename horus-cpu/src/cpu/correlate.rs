@@ -33,7 +33,7 @@ pub(crate) enum Taps<'a> {
         /// Columns.
         width: usize,
     },
-    /// Tap `(i, j)` of output row `y` reads row `y + i`, `j` pixels to the right.
+    /// Tap `(i, j)` of output row `y` reads row `y + i`, `j` elements to the right.
     Sparse(&'a [(usize, usize)]),
 }
 
@@ -42,6 +42,8 @@ pub(crate) enum Taps<'a> {
 pub(crate) struct Bank<'a, T> {
     /// Tap positions.
     pub(crate) layout: Taps<'a>,
+    /// Elements of a pixel.
+    pub(crate) samples: usize,
     /// The weights in order of accumulation, those of all filters for the first tap first.
     pub(crate) weights: &'a [T],
     /// The sums that filters begin with; zeros if it is empty.
@@ -278,13 +280,13 @@ unsafe fn dense_block<V: Lanes, const NF: usize, const R: usize, const C: usize>
         let row = |k: usize| (*rows.add(k)).add(bank.along + x);
         let full = R - 1..height.max(R - 1);
         for k in 0..full.start.min(height + R - 1) {
-            edge(&mut acc, row(k), taps, k, height, width);
+            edge(&mut acc, row(k), taps, k, height, (width, bank.samples));
         }
         for k in full.clone() {
-            line::<V, NF, R, C, 0, R>(&mut acc, row(k), taps, k, width);
+            line::<V, NF, R, C, 0, R>(&mut acc, row(k), taps, k, (width, bank.samples));
         }
         for k in full.end..height + R - 1 {
-            edge(&mut acc, row(k), taps, k, height, width);
+            edge(&mut acc, row(k), taps, k, height, (width, bank.samples));
         }
         for r in 0..R {
             for f in 0..NF {
@@ -305,7 +307,7 @@ unsafe fn line<V: Lanes, const NF: usize, const R: usize, const C: usize, const 
     row: *const V::Elem,
     taps: *const V::Elem,
     k: usize,
-    width: usize,
+    (width, samples): (usize, usize),
 ) {
     if TO > R {
         return;
@@ -315,7 +317,7 @@ unsafe fn line<V: Lanes, const NF: usize, const R: usize, const C: usize, const 
         for j in 0..width {
             let mut pixels = [V::splat(V::Elem::default()); C];
             for c in 0..C {
-                pixels[c] = V::load(row.add(j * V::TAPS + c * V::LANES));
+                pixels[c] = V::load(row.add(j * V::TAPS * samples + c * V::LANES));
             }
             for r in FROM..TO {
                 let taps = taps.add(((k - r) * width + j) * NF);
@@ -339,7 +341,7 @@ unsafe fn edge<V: Lanes, const NF: usize, const R: usize, const C: usize>(
     taps: *const V::Elem,
     k: usize,
     height: usize,
-    width: usize,
+    (width, samples): (usize, usize),
 ) {
     const { assert!(R <= 4) };
     let (from, to) = ((k + 1).saturating_sub(height), R.min(k + 1));
@@ -347,7 +349,7 @@ unsafe fn edge<V: Lanes, const NF: usize, const R: usize, const C: usize>(
         ($($from:literal $to:literal),+) => {
             match (from, to) {
                 // SAFETY: vouched for by the caller; just these rows read row k.
-                $(($from, $to) => unsafe { line::<V, NF, R, C, $from, $to>(acc, row, taps, k, width) },)+
+                $(($from, $to) => unsafe { line::<V, NF, R, C, $from, $to>(acc, row, taps, k, (width, samples)) },)+
                 _ => {}
             }
         };
@@ -440,7 +442,7 @@ mod tests {
                         .iter()
                         .map(|row| {
                             let mut quads = vec![0; length];
-                            bytes::widen(row, 0, &mut quads);
+                            bytes::widen(row, 1, 0, &mut quads);
                             quads
                         })
                         .collect();
@@ -451,6 +453,7 @@ mod tests {
                     let layout = Taps::Dense { height: h, width: w };
                     let bank = Bank {
                         layout,
+                        samples: 1,
                         weights: &weights,
                         start: &start,
                         rows: &rows,

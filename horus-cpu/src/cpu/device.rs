@@ -8,7 +8,7 @@ use horus_base::error::{DeviceError, Error};
 use horus_host::device::check::{check, part};
 use horus_host::device::recording::HostSpans;
 use horus_host::device::{
-    About, Device, DeviceSpan, Geometry, Label, Lane, Launch, LaunchInput, Memory, MemoryKind, Staging,
+    About, Device, DeviceSpan, Geometry, Label, Lane, Launch, Memory, MemoryKind, Staging,
 };
 use horus_host::host::Piece;
 use horus_host::host::buffer::Pool;
@@ -84,19 +84,6 @@ impl CpuDevice {
     /// belongs to.
     fn here(&self, launch: Launch<'_>, threads: usize) -> Result<(), DeviceError> {
         check(&launch)?;
-        // To all other kernels, samples are pixels.
-        if launch.geometry.shape.samples > 1 && !matches!(launch.kernel, Kernel::Whole(_)) {
-            let Launch { kernel, inputs, output, more, geometry, rows } = launch;
-            let inputs: Vec<LaunchInput<'_>> =
-                inputs.iter().map(|i| LaunchInput { geometry: i.geometry.flat(), ..*i }).collect();
-            let mut more: Vec<&mut Memory> = more.iter_mut().map(|m| &mut **m).collect();
-            let launch = Launch { kernel, inputs: &inputs, output, more: &mut more, geometry: geometry.flat(), rows };
-            return self.run(launch, threads);
-        }
-        self.run(launch, threads)
-    }
-
-    fn run(&self, launch: Launch<'_>, threads: usize) -> Result<(), DeviceError> {
         match launch.kernel {
             Kernel::Map(_) => map::launch(launch, self.isa, threads),
             Kernel::Repeat(repeat) => steps::launch(launch, repeat, self.isa, threads),

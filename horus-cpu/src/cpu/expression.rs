@@ -67,7 +67,7 @@ impl Expression<'_> {
                 self.resolve(place, dtype, at)
             }
             Place::Plane(i, c) => {
-                let Input { memory, geometry, rows } = &self.inputs[i];
+                let Input { memory, geometry, rows, .. } = &self.inputs[i];
                 let bytes = memory.host().map_or(&[][..], HostBuffer::bytes);
                 // Of the inputs of a chain, some may hold a wrapped row beyond the image, others
                 // the row that it copies.
@@ -90,7 +90,7 @@ impl Expression<'_> {
     pub(super) fn repeat(&self, (input, still, dtype): (usize, [bool; 2], DType), target: Place, at: &Spot) {
         let (out, stride) = self.resolve(target, dtype, at);
         let (stride, n) = (stride.unwrap_or(0), at.cols.len());
-        let Input { memory, geometry, rows } = &self.inputs[input];
+        let Input { memory, geometry, rows, samples } = &self.inputs[input];
         dispatch!(dtype, T => {
             let all = memory.host().map_or(&[][..], HostBuffer::as_slice::<T>);
             for (r, y) in (at.rows.start..at.rows.end).enumerate() {
@@ -100,7 +100,11 @@ impl Expression<'_> {
                 // SAFETY: a row of the tile, in a free slot or in the output, which nothing else
                 // refers to now.
                 let row = unsafe { std::slice::from_raw_parts_mut(first, n) };
-                if still[1] { row.fill(from[0]) } else { row.copy_from_slice(&from[at.cols.clone()]) }
+                match (still[1], samples) {
+                    (false, _) => row.copy_from_slice(&from[at.cols.clone()]),
+                    (true, 1) => row.fill(from[0]),
+                    (true, _) => row.iter_mut().zip(at.cols.clone()).for_each(|(v, x)| *v = from[x % samples]),
+                }
             }
         });
     }
@@ -182,6 +186,7 @@ impl Expression<'_> {
             ($t:ty, $out:expr) => {
                 Bank {
                     layout,
+                    samples: self.schedule.samples,
                     weights: group.weights.as_slice::<$t>(),
                     start: group.start.as_slice::<$t>(),
                     // SAFETY: pointers to any element type are alike.

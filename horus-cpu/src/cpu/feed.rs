@@ -30,7 +30,7 @@ fn ring_stride(width: usize) -> usize {
 /// the widest kernel.
 pub(super) const END: usize = 128;
 
-/// A row pass: its reach to the left, and its taps.
+/// A row pass: its reach in elements, and its taps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowPass<'a> {
     left: usize,
@@ -116,7 +116,8 @@ impl<'a> Feed<'a> {
         let next = y - spec.reach.up.cast_signed();
         let (before, after) = Feed::widest(&passes);
         let read = first - before.cast_signed()..first + (length + after).cast_signed();
-        let cols = columns(read, width, if passes.is_empty() { spec.border } else { spec.pass_border });
+        let border = if passes.is_empty() { spec.border } else { spec.pass_border };
+        let cols = columns(read, width, (border, spec.samples));
         let feed = Feed { spec, passes, first, length, capacity, height, cols, held, next, scratch };
         if let Border::Constant(v) = spec.border {
             feed.fill_constant(v);
@@ -179,7 +180,7 @@ impl<'a> Feed<'a> {
             if self.passes.is_empty() {
                 // SAFETY: the scratch holds a ring of `capacity` rows of `length` elements.
                 let out = unsafe { std::slice::from_raw_parts_mut(self.ring(0, slot), self.length) };
-                pad(row, self.first, border, out);
+                pad(row, self.first, (border, self.spec.samples), out);
             } else {
                 // SAFETY: vouched for by the caller.
                 unsafe { self.filter(row, slot, isa) }
@@ -195,10 +196,10 @@ impl<'a> Feed<'a> {
             // SAFETY: `Feed::scratch` counts a row of this stride behind the ring, of four bytes an
             // element: more than a row of bytes and those beyond it. Its memory is initialised.
             let line = unsafe { std::slice::from_raw_parts_mut(at.cast::<T>(), self.length + bytes::BEYOND) };
-            pad(rows.row(y), self.first, border, &mut line[..self.length]);
+            pad(rows.row(y), self.first, (border, self.spec.samples), &mut line[..self.length]);
             // SAFETY: the scratch holds a ring of `capacity` rows of `length` elements.
             let out = unsafe { std::slice::from_raw_parts_mut(self.ring(0, slot), self.length) };
-            bytes::widen(bytemuck::cast_slice(line), bytes::flip(self.spec.dtype), out);
+            bytes::widen(bytemuck::cast_slice(line), self.spec.samples, bytes::flip(self.spec.dtype), out);
         }
     }
 
@@ -236,7 +237,7 @@ impl<'a> Feed<'a> {
             let at = self.scratch.cast::<T>().wrapping_add((1 + parts * self.capacity) * ring_stride(self.length));
             // SAFETY: `Feed::scratch` counts this row behind the rings.
             let out = unsafe { std::slice::from_raw_parts_mut(at, cols.len() + before + after) };
-            pad(row, first, self.spec.pass_border, out);
+            pad(row, first, (self.spec.pass_border, self.spec.samples), out);
             at.cast_const()
         } else {
             row[first.cast_unsigned()..].as_ptr()
@@ -244,7 +245,7 @@ impl<'a> Feed<'a> {
         let filter = |part: usize| {
             let pass = self.passes[part.min(self.passes.len() - 1)];
             RowFilter {
-                start: before - pass.left,
+                start: (before - pass.left) / self.spec.samples,
                 taps: bytemuck::cast_slice(pass.taps),
                 out: self.ring::<T>(part, slot).wrapping_add(cols.start),
             }
@@ -252,7 +253,7 @@ impl<'a> Feed<'a> {
         let filters: [RowFilter<'_, T>; rows::MOST] = std::array::from_fn(filter);
         // SAFETY: the source has the columns and the reach of all passes; the rings are apart from
         // it.
-        unsafe { rows::run(source, &filters[..self.passes.len()], cols.len(), isa) }
+        unsafe { rows::run(source, &filters[..self.passes.len()], self.spec.samples, cols.len(), isa) }
     }
 
     /// The pixel read by filters over pass `part` at row `y` and column `x` of the image continued
@@ -286,9 +287,16 @@ impl<'a> Feed<'a> {
     }
 }
 
-/// The columns read from a row of `width` pixels for columns `read` of the row continued by
-/// `border`: the smallest range that covers them.
-fn columns(read: Range<isize>, width: usize, border: Border) -> Range<usize> {
+/// The elements read from a row of `width` of them for elements `read` of the row continued by a border: the smallest
+/// range of pixels of some samples that covers them.
+fn columns(read: Range<isize>, width: usize, (border, samples): (Border, usize)) -> Range<usize> {
+    let pixel = samples.cast_signed();
+    let read = read.start.div_euclid(pixel)..(read.end + pixel - 1).div_euclid(pixel);
+    let pixels = pixels(read, width / samples, border);
+    pixels.start * samples..pixels.end * samples
+}
+
+fn pixels(read: Range<isize>, width: usize, border: Border) -> Range<usize> {
     let inside = |x: isize| x.clamp(0, width.cast_signed()).cast_unsigned();
     let (from, to) = (inside(read.start), inside(read.end));
     let left = (-read.start).max(0).cast_unsigned();
@@ -307,9 +315,9 @@ fn columns(read: Range<isize>, width: usize, border: Border) -> Range<usize> {
     }
 }
 
-/// Copies the columns of `row` from `first` on, continued by `border`.
-pub(super) fn pad<T: Pixel>(row: &[T], first: isize, border: Border, out: &mut [T]) {
-    let edge = |x: isize| match border.map(x, row.len()) {
+/// Copies the elements of `row` from `first` on, continued by a border in pixels of some samples.
+pub(super) fn pad<T: Pixel>(row: &[T], first: isize, (border, samples): (Border, usize), out: &mut [T]) {
+    let edge = |x: isize| match border.map_sample(x, row.len(), samples) {
         Some(x) => row[x],
         None => border.constant().map_or(T::ZERO, T::from_f64),
     };
@@ -335,6 +343,7 @@ mod tests {
             pass_border: Border::Wrap,
             border: Border::Wrap,
             dtype: horus_base::dtype::DType::F32,
+            samples: 1,
             reach: Reach { up: reach, down: reach, left: reach, right: reach },
             copied: false,
         };
@@ -345,11 +354,11 @@ mod tests {
     #[test]
     fn columns_hold_every_column_that_is_read() {
         for border in Border::all(7.0) {
-            for n in 1..7usize {
+            for (n, samples) in (1..7usize).map(|n| (n, 1)).chain([(2, 2), (3, 3), (12, 4)]) {
                 for first in -15..n.cast_signed() {
                     for end in (first + 1..20).filter(|&e| e > 0) {
-                        let cols = columns(first..end, n, border);
-                        let mut read = (first..end).filter_map(|x| border.map(x, n));
+                        let cols = columns(first..end, n, (border, samples));
+                        let mut read = (first..end).filter_map(|x| border.map_sample(x, n, samples));
                         assert!(cols.end <= n && read.all(|x| cols.contains(&x)), "{border} {n} {first} {end}");
                     }
                 }
@@ -365,7 +374,7 @@ mod tests {
                 for first in -9..9isize {
                     for len in 0..12 {
                         let mut out = vec![-1.0f32; len];
-                        pad(&row, first, border, &mut out);
+                        pad(&row, first, (border, 1), &mut out);
                         for (i, v) in out.iter().enumerate() {
                             let want = border.map(first + i.cast_signed(), n).map_or(7.0, |x| row[x]);
                             assert_eq!(*v, want, "{border} {n} {first} {len}");

@@ -74,7 +74,7 @@ unsafe impl Sync for Job<'_> {}
 /// [`DeviceError::Argument`] if a buffer is not in host memory, [`DeviceError::OutOfMemory`] if
 /// scratch cannot be allocated.
 pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(), DeviceError> {
-    let geometries = launch.more_geometries();
+    let geometries: Vec<Geometry> = launch.more_geometries().into_iter().map(Geometry::flat).collect();
     let Launch { kernel: Kernel::Map(kernel), inputs, output, more, geometry, rows } = launch else {
         return Err(DeviceError::Argument(format!("{} is not a map", launch.kernel.name())));
     };
@@ -86,9 +86,12 @@ pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
         return Err(foreign());
     }
     let dtypes: Vec<DType> = inputs.iter().map(|i| i.geometry.dtype).collect();
-    if let Some(plan) = narrow::Plan::of(kernel, &dtypes, isa).filter(|plan| plan.reads(inputs, rows)) {
+    let samples = geometry.shape.samples;
+    if let Some(plan) = narrow::Plan::of(kernel, &dtypes, (isa, samples)).filter(|plan| plan.reads(inputs, rows)) {
         return plan.launch(inputs, output, (geometry, rows), isa, threads);
     }
+    // From here on, samples are pixels, some of which are neighbours.
+    let geometry = geometry.flat();
     let output = output.host_mut().ok_or_else(foreign)?.bytes_mut();
     assert!(geometry.window.covers(rows) && geometry.bytes() <= output.len(), "the output holds the rows");
     let mut further = Vec::with_capacity(more.len());
@@ -101,7 +104,7 @@ pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
     let inputs = &Input::all(kernel, inputs)[..];
     let with_constants = uniform::with_constants(kernel, inputs);
     let kernel = with_constants.as_ref().unwrap_or(kernel);
-    let schedule = Schedule::of(kernel, &dtypes, isa);
+    let schedule = Schedule::of(kernel, &dtypes, (isa, samples));
     let tiling = tiling(kernel, &schedule, geometry, rows, threads);
     let job = Job::new((kernel, &schedule), inputs, (output.as_mut_ptr(), geometry, further), tiling, isa);
     let blocks = rows.len().div_ceil(tiling.block_rows);

@@ -5,8 +5,9 @@
 //! has the same bits in integers of 16 or 32 bits, many more of which fit into a vector. [`Plan`]
 //! recognises such kernels.
 
-use super::bytes::Dot;
+use super::bytes::{self, Dot};
 use super::plane::Plane;
+use super::schedule::How;
 use super::simd::Isa;
 use super::versions::for_each_isa;
 use super::whole::{out, view};
@@ -25,7 +26,7 @@ const EXACT: i64 = 1 << 24;
 /// Sums whose quotients, as products of a sum and a half, are cut to the right number in `f32`: such
 /// a product is half a step of quotients away from whole numbers, twice what roundings move it.
 const DIVIDED: i64 = 1 << 22;
-/// Most taps along an axis.
+/// Most taps along an axis, or elements that they read.
 const MOST: usize = 64;
 /// Most taps, other than zeros, that sums of 16 bits add in less time than products of bytes
 /// (`benches/results/2026-11-26-bytes.md`).
@@ -39,7 +40,10 @@ struct Pass {
     taps: Vec<i32>,
     height: usize,
     width: usize,
+    /// In elements.
     reach: Reach,
+    /// Elements of a pixel.
+    samples: usize,
     border: Border,
     /// The divisor of the sums, or 1.
     divisor: i32,
@@ -62,6 +66,7 @@ impl Pass {
 pub(super) struct Plan {
     input: usize,
     passes: Vec<Pass>,
+    samples: usize,
     /// The largest magnitude of a sum.
     most: i64,
 }
@@ -75,15 +80,15 @@ fn range(dtype: DType) -> Option<(i64, i64)> {
 }
 
 impl Plan {
-    /// The passes of a kernel over inputs of these types; `None` if it is anything else, or a filter
+    /// The passes of a kernel over inputs of these types, of pixels of some samples; `None` if it is anything else, or a filter
     /// that takes less time by products of bytes.
-    pub(super) fn of(kernel: &MapKernel, dtypes: &[DType], isa: Isa) -> Option<Plan> {
+    pub(super) fn of(kernel: &MapKernel, dtypes: &[DType], (isa, samples): How) -> Option<Plan> {
         let result = kernel.result.filter(|_| kernel.more.is_empty())?;
         range(kernel.type_of(result))?;
-        let mut plan = Plan::default();
+        let mut plan = Plan { samples, ..Plan::default() };
         plan.value(kernel, result, dtypes)?;
         let by_bytes = |leaf: &Leaf| match &leaf.op {
-            LeafOp::Correlate(_, filter, _) => kernel.bytes(leaf).is_some() && Dot::of(filter, isa).is_some(),
+            LeafOp::Correlate(_, filter, _) => kernel.bytes(leaf).is_some() && samples <= bytes::SAMPLES && Dot::of(filter, isa).is_some(),
             _ => false,
         };
         let taps: usize = plan.passes.iter().map(|p| p.taps.iter().filter(|tap| **tap != 0).count()).sum();
@@ -167,7 +172,7 @@ impl Plan {
         let reach = filter.reach();
         let (height, width) = (reach.up + 1 + reach.down, reach.left + 1 + reach.right);
         let whole = |v: f64| (v.fract() == 0.0 && v.abs() < EXACT as f64).then_some(v as i64);
-        if border == Border::Wrap || height.max(width) > MOST {
+        if border == Border::Wrap || height.max(width * self.samples) > MOST {
             return None;
         }
         let mut taps = filter.taps().iter().map(|t| whole(*t)).collect::<Option<Vec<i64>>>()?;
@@ -193,7 +198,8 @@ impl Plan {
         };
         let range = (sum(low, high), sum(high, low));
         let taps = taps.iter().map(|t| *t as i32).collect();
-        self.passes.push(Pass { taps, height, width, reach, border, divisor: 1, wrapped: None });
+        let (samples, reach) = (self.samples, reach.in_samples(self.samples));
+        self.passes.push(Pass { taps, height, width, reach, samples, border, divisor: 1, wrapped: None });
         Some(range)
     }
 
@@ -215,7 +221,7 @@ impl Plan {
         isa: Isa,
         threads: usize,
     ) -> Result<(), DeviceError> {
-        let to = To { geometry, rows, threads, reach: self.reach() };
+        let to = To { geometry: geometry.flat(), rows, threads, reach: self.reach() };
         let small = self.is_small();
         // Bits below the range are those of either sign.
         macro_rules! each {
@@ -381,7 +387,7 @@ for_each_isa! {
 
 /// Pixels computed together; rows are held in as many, so that none are left over.
 const LANES: usize = 64;
-/// Pixels beyond a row that are held, for [`MOST`] taps and as many sums of neighbours.
+/// Elements beyond a row that are held, for those that [`MOST`] taps read and as many sums of neighbours.
 const BEYOND: usize = MOST.next_multiple_of(LANES) + LANES;
 /// Powers of two below [`MOST`], and most binary digits of a width.
 const DIGITS: usize = MOST.ilog2() as usize;
@@ -409,12 +415,12 @@ impl<A: Sum> Read<A> {
         &mut self.data[self.start + (y - self.rows.start).cast_unsigned() * self.stride..][..self.stride]
     }
 
-    /// Continues row `y` of `width` pixels by the border of the pass.
+    /// Continues row `y` of `width` elements by the border of the pass.
     #[inline(always)]
     fn extend(&mut self, pass: &Pass, y: isize, width: usize) {
         let Reach { left, right, .. } = pass.reach;
         for x in (0..left).chain(left + width..left + width + right) {
-            let from = pass.border.map(x.cast_signed() - left.cast_signed(), width);
+            let from = pass.border.map_sample(x.cast_signed() - left.cast_signed(), width, pass.samples);
             let value = from.map_or(self.constant[x], |from| self.row(y)[left + from]);
             self.row_mut(y)[x] = value;
         }
@@ -571,11 +577,11 @@ fn filter<A: Sum>(
         for digit in 0..=pass.width.ilog2() {
             if pass.width >> digit & 1 != 0 {
                 terms[n] = (A::default(), &line[at..at + wide]);
-                (n, at) = (n + 1, at + (1 << digit));
+                (n, at) = (n + 1, at + (pass.samples << digit));
             }
             if digit < pass.width.ilog2() {
                 let (next, others) = rest.split_at_mut(wide + BEYOND);
-                double(line, 1 << digit, &mut next[..wide + LANES]);
+                double(line, pass.samples << digit, &mut next[..wide + LANES]);
                 (line, rest) = (&*next, others);
             }
         }
@@ -589,7 +595,7 @@ fn filter<A: Sum>(
     for (k, taps) in pass.taps.chunks_exact(pass.width).enumerate() {
         let from = row(top + k.cast_signed());
         for (j, tap) in taps.iter().enumerate().filter(|(_, tap)| **tap != 0) {
-            terms[n] = (A::number(*tap), &from[j..j + wide]);
+            terms[n] = (A::number(*tap), &from[j * pass.samples..][..wide]);
             (n, left) = (n + 1, left - 1);
             if n == terms.len() || left == 0 {
                 add_some(&terms[..n], ones, started, within.filter(|_| left == 0), to);
@@ -623,7 +629,7 @@ fn slide<A: Sum>(
     }
 }
 
-/// Sums of pixels of a line and those `by` further.
+/// Sums of elements of a line and those `by` further.
 #[inline(always)]
 fn double<A: Sum>(line: &[A], by: usize, to: &mut [A]) {
     #[inline(always)]

@@ -26,7 +26,7 @@ pub(super) struct Patch<'a, T> {
 }
 
 impl<'a, T: Pixel> Patch<'a, T> {
-    /// The patch read for `rows` and `cols` by an operation of the given reach. `scratch` holds the
+    /// The patch read for `rows` and `cols` by an operation of the given reach in elements. `scratch` holds the
     /// copy, if one is made.
     pub(super) fn around(
         plane: &Plane<'a, T>,
@@ -51,7 +51,7 @@ impl<'a, T: Pixel> Patch<'a, T> {
         let copy = &mut bytemuck::cast_slice_mut::<u64, T>(scratch)[..rows.len() * stride];
         for (y, out) in (rows.start..rows.end).zip(copy.chunks_exact_mut(stride)) {
             match plane.resolve(y, border) {
-                Some(y) => pad(plane.row(y), left, border, out),
+                Some(y) => pad(plane.row(y), left, (border, plane.samples), out),
                 None => out.fill(border.constant().map_or(T::ZERO, T::from_f64)),
             }
         }
@@ -79,7 +79,7 @@ thread_local! {
     static COPY: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Cuts a tile into blocks and calls `f` with each and the patch around it.
+/// Cuts a tile into blocks and calls `f` with each and the patch around it, of this reach in pixels.
 pub(super) fn for_each_block<T: Pixel>(
     plane: &Plane<'_, T>,
     reach: Reach,
@@ -87,6 +87,7 @@ pub(super) fn for_each_block<T: Pixel>(
     tile: &mut Tile<'_, T>,
     mut compute: impl FnMut(&Patch<'_, T>, &mut Tile<'_, T>),
 ) {
+    let reach = reach.in_samples(plane.samples);
     COPY.with_borrow_mut(|scratch| {
         for_each_part(tile, (BLOCK_ROWS, BLOCK_COLS), |block| {
             let patch = Patch::around(plane, block.rows, &block.cols, reach, border, scratch);

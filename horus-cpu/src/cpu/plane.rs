@@ -13,8 +13,10 @@ use horus_plan::ir::kernel::MapKernel;
 pub(super) struct Input<'a> {
     /// Its memory.
     pub(super) memory: &'a Memory,
-    /// Its geometry.
+    /// Its geometry, with samples as pixels.
     pub(super) geometry: Geometry,
+    /// Samples of a pixel.
+    pub(super) samples: usize,
     /// The rows that may be read: all in memory, or those of the image.
     pub(super) rows: Window,
 }
@@ -24,7 +26,8 @@ impl<'a> Input<'a> {
     pub(super) fn all(kernel: &MapKernel, inputs: &[LaunchInput<'a>]) -> Vec<Input<'a>> {
         let of = |(i, input): (usize, &LaunchInput<'a>)| {
             let LaunchInput { memory, geometry } = *input;
-            Input { memory, geometry, rows: kernel.readable(i, geometry.window, geometry.shape.height) }
+            let (samples, rows) = (geometry.shape.samples, kernel.readable(i, geometry.window, geometry.shape.height));
+            Input { memory, geometry: geometry.flat(), samples, rows }
         };
         inputs.iter().enumerate().map(of).collect()
     }
@@ -34,7 +37,8 @@ impl<'a> Input<'a> {
         let Geometry { shape, .. } = self.geometry;
         let all = self.memory.host().map_or(&[][..], HostBuffer::as_slice::<T>);
         let first = if self.rows.is_empty() { 0 } else { self.geometry.row(channel, self.rows.start) };
-        Plane::new(&all[first..first + self.rows.len() * shape.width], shape.height, shape.width, self.rows)
+        let data = &all[first..first + self.rows.len() * shape.width];
+        Plane::new(data, shape.height, shape.width, self.rows).interleaved(self.samples)
     }
 }
 
@@ -44,17 +48,35 @@ pub(crate) struct Plane<'a, T> {
     data: &'a [T],
     /// Rows of the whole image.
     pub(crate) height: usize,
-    /// Columns.
+    /// Elements of a row.
     pub(crate) width: usize,
+    /// Samples of a pixel: neighbours in a row are as many elements apart.
+    pub(crate) samples: usize,
     /// The rows held.
     pub(crate) window: Window,
 }
 
 impl<'a, T: Pixel> Plane<'a, T> {
-    /// A plane over `data`, which holds the rows of `window`.
+    /// A plane over `data`, which holds the rows of `window`; its pixels have one sample.
     pub(crate) fn new(data: &'a [T], height: usize, width: usize, window: Window) -> Plane<'a, T> {
         assert_eq!(data.len(), window.len() * width, "a plane holds the rows of its window");
-        Plane { data, height, width, window }
+        Plane { data, height, width, samples: 1, window }
+    }
+
+    /// The same plane, of pixels of so many samples.
+    pub(crate) fn interleaved(self, samples: usize) -> Plane<'a, T> {
+        Plane { samples, ..self }
+    }
+
+    /// The plane with other elements, as many.
+    pub(crate) fn of<'b, S: Pixel>(&self, data: &'b [S]) -> Plane<'b, S> {
+        Plane::new(data, self.height, self.width, self.window).interleaved(self.samples)
+    }
+
+    /// The element of a row that is read at element `x` of the row continued by a border; `None` for its constant.
+    #[inline]
+    pub(crate) fn column(&self, x: isize, border: Border) -> Option<usize> {
+        border.map_sample(x, self.width, self.samples)
     }
 
     /// All held rows, contiguous.
@@ -81,7 +103,7 @@ impl<'a, T: Pixel> Plane<'a, T> {
     /// The pixel read at (`y`, `x`), without shortcuts.
     #[cfg(test)]
     pub(crate) fn pixel(&self, y: isize, x: isize, border: Border) -> T {
-        match (self.resolve(y, border), border.map(x, self.width)) {
+        match (self.resolve(y, border), self.column(x, border)) {
             (Some(y), Some(x)) => self.row(y)[x],
             _ => border.constant().map_or(T::ZERO, T::from_f64),
         }

@@ -70,6 +70,8 @@ pub(super) struct Level {
 #[derive(Debug)]
 pub(super) struct Schedule {
     pub(super) steps: Vec<Step>,
+    /// Samples of a pixel; columns are elements.
+    pub(super) samples: usize,
     pub(super) slots: usize,
     /// Size in bytes of the largest element held in a slot.
     pub(super) element: usize,
@@ -79,7 +81,7 @@ pub(super) struct Schedule {
     pub(super) groups: Vec<Group>,
     /// The taps of each stage, rounded to its type.
     pub(super) stages: Vec<HostBuffer>,
-    /// Reach of each stage.
+    /// Reach of each stage, in elements.
     reaches: Vec<Reach>,
     /// The kernel's chains.
     pub(super) chains: Vec<Schedule>,
@@ -103,7 +105,10 @@ struct Compiler<'a> {
 
 /// Schedules of the kernels launched last, the most recent last: a call on a small image takes less
 /// time than its schedule.
-struct Kept(Vec<(MapKernel, Vec<DType>, Isa, Arc<Schedule>)>);
+struct Kept(Vec<(MapKernel, Vec<DType>, How, Arc<Schedule>)>);
+
+/// The instruction set of a schedule, and the samples of pixels.
+pub(super) type How = (Isa, usize);
 
 static KEPT: Mutex<Kept> = Mutex::new(Kept(Vec::new()));
 
@@ -114,30 +119,30 @@ impl Kept {
     const LARGE: usize = 1 << 16;
 
     /// The schedule of a kernel over inputs of these types; it becomes the most recent.
-    fn find(&mut self, kernel: &MapKernel, dtypes: &[DType], isa: Isa) -> Option<Arc<Schedule>> {
-        let at = self.0.iter().rposition(|(k, types, i, _)| *i == isa && types == dtypes && k == kernel)?;
+    fn find(&mut self, kernel: &MapKernel, dtypes: &[DType], how: How) -> Option<Arc<Schedule>> {
+        let at = self.0.iter().rposition(|(k, types, h, _)| *h == how && types == dtypes && k == kernel)?;
         self.0[at..].rotate_left(1);
         self.0.last().map(|(.., schedule)| Arc::clone(schedule))
     }
 
-    fn put(&mut self, kernel: &MapKernel, dtypes: &[DType], isa: Isa, schedule: &Arc<Schedule>) {
+    fn put(&mut self, kernel: &MapKernel, dtypes: &[DType], how: How, schedule: &Arc<Schedule>) {
         if schedule.bytes() <= Kept::LARGE {
             if self.0.len() == Kept::MOST {
                 self.0.remove(0);
             }
-            self.0.push((kernel.clone(), dtypes.to_vec(), isa, Arc::clone(schedule)));
+            self.0.push((kernel.clone(), dtypes.to_vec(), how, Arc::clone(schedule)));
         }
     }
 }
 
 impl Schedule {
     /// [`Schedule::new`], or what it returned for an equal kernel.
-    pub(super) fn of(kernel: &MapKernel, dtypes: &[DType], isa: Isa) -> Arc<Schedule> {
+    pub(super) fn of(kernel: &MapKernel, dtypes: &[DType], how: How) -> Arc<Schedule> {
         let kept = || KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = kept().find(kernel, dtypes, isa);
+        let known = kept().find(kernel, dtypes, how);
         known.unwrap_or_else(|| {
-            let schedule = Arc::new(Schedule::new(kernel, dtypes, isa));
-            kept().put(kernel, dtypes, isa, &schedule);
+            let schedule = Arc::new(Schedule::new(kernel, dtypes, how));
+            kept().put(kernel, dtypes, how, &schedule);
             schedule
         })
     }
@@ -149,17 +154,18 @@ impl Schedule {
     }
 
     /// Compiles `kernel` over inputs of types `dtypes`.
-    pub(super) fn new(kernel: &MapKernel, dtypes: &[DType], isa: Isa) -> Schedule {
-        Schedule::compiled(kernel, dtypes, Some(isa))
+    pub(super) fn new(kernel: &MapKernel, dtypes: &[DType], (isa, samples): How) -> Schedule {
+        Schedule::compiled(kernel, dtypes, Some(isa), samples)
     }
 
     /// Compiles a kernel, or a chain, which has no instruction set of its own: its filters are few.
-    fn compiled(kernel: &MapKernel, dtypes: &[DType], isa: Option<Isa>) -> Schedule {
+    fn compiled(kernel: &MapKernel, dtypes: &[DType], isa: Option<Isa>, samples: usize) -> Schedule {
         let mut c = Compiler {
             kernel,
             chain: isa.is_none(),
             schedule: Schedule {
                 steps: Vec::new(),
+                samples,
                 slots: 0,
                 element: 1,
                 constants: Vec::new(),
@@ -171,8 +177,8 @@ impl Schedule {
                     .iter()
                     .map(|s| weights(&[&s.filter], source_type(kernel, dtypes, s.source)))
                     .collect(),
-                reaches: kernel.stages.iter().map(|s| s.filter.reach()).collect(),
-                chains: kernel.chains.iter().map(|c| Schedule::of_chain(c, dtypes)).collect(),
+                reaches: kernel.stages.iter().map(|s| s.filter.reach().in_samples(samples)).collect(),
+                chains: kernel.chains.iter().map(|c| Schedule::of_chain(c, dtypes, samples)).collect(),
             },
             group_of: Vec::new(),
             leaves: vec![None; kernel.leaves.len()],
@@ -182,7 +188,7 @@ impl Schedule {
             free: Vec::new(),
         };
         c.count_uses();
-        let Groups { feeds, groups, of_leaf, .. } = Groups::new(kernel, dtypes, isa, c.filters_in_order());
+        let Groups { feeds, groups, of_leaf, .. } = Groups::new(kernel, dtypes, (isa, samples), c.filters_in_order());
         (c.schedule.feeds, c.schedule.groups, c.group_of) = (feeds, groups, of_leaf);
         c.emit();
         c.schedule
@@ -190,8 +196,8 @@ impl Schedule {
 
     /// Compiles a chain, whose rows are computed one at a time: the rows that its filters read are
     /// always kept.
-    fn of_chain(chain: &MapKernel, dtypes: &[DType]) -> Schedule {
-        let mut schedule = Schedule::compiled(chain, dtypes, None);
+    fn of_chain(chain: &MapKernel, dtypes: &[DType], samples: usize) -> Schedule {
+        let mut schedule = Schedule::compiled(chain, dtypes, None, samples);
         schedule.feeds.iter_mut().for_each(|f| f.copied = true);
         schedule
     }

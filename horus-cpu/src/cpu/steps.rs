@@ -51,6 +51,7 @@ pub(super) fn launch(launch: Launch<'_>, repeat: &Repeat, isa: Isa, threads: usi
     if inputs.iter().any(|i| i.memory.host().is_none()) {
         return Err(foreign());
     }
+    let (samples, geometry) = (geometry.shape.samples, geometry.flat());
     let output = output.host_mut().ok_or_else(foreign)?.bytes_mut();
     assert!(geometry.window.covers(rows) && geometry.bytes() <= output.len(), "the output holds the rows");
     let inputs = &Input::all(&repeat.body, inputs)[..];
@@ -63,6 +64,7 @@ pub(super) fn launch(launch: Launch<'_>, repeat: &Repeat, isa: Isa, threads: usi
         inputs,
         output: output.as_mut_ptr(),
         geometry,
+        samples,
         reach: repeat.reach(),
     };
     let tall = (TALL * repeat.steps * (wave.reach.up + wave.reach.down)).max(BAND.0);
@@ -90,7 +92,9 @@ struct Wave<'a> {
     inputs: &'a [Input<'a>],
     /// The output's bytes. Blocks write disjoint rows.
     output: *mut u8,
+    /// Samples are pixels.
     geometry: Geometry,
+    samples: usize,
     reach: Reach,
 }
 
@@ -116,8 +120,8 @@ impl Kept {
         Ok(Kept { memory: Memory::Host(spare.map_or_else(new, Ok)?), geometry })
     }
 
-    fn as_input(&self) -> Input<'_> {
-        Input { memory: &self.memory, geometry: self.geometry, rows: self.geometry.window }
+    fn as_input(&self, samples: usize) -> Input<'_> {
+        Input { memory: &self.memory, geometry: self.geometry, samples, rows: self.geometry.window }
     }
 
     /// Moves the window down to `first` unless it already holds the rows below `end`; rows `first`
@@ -194,9 +198,9 @@ impl Wave<'_> {
                 let (earlier, later) = on_the_way.split_at_mut(step);
                 let mut inputs = self.inputs.to_vec();
                 if let Some(kept) = earlier.last() {
-                    inputs[self.repeat.state] = kept.as_input();
+                    inputs[self.repeat.state] = kept.as_input(self.samples);
                 }
-                inputs.extend(before.iter().map(Kept::as_input));
+                inputs.extend(before.iter().map(|kept| kept.as_input(self.samples)));
                 self.compute(&self.step, &inputs, later.first_mut(), channel, now)?;
                 done[step] = end;
             }

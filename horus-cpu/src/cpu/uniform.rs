@@ -31,7 +31,7 @@ pub(super) fn with_constants(kernel: &MapKernel, inputs: &[Input<'_>]) -> Option
 /// outside.
 fn constant(leaf: &LeafOp, inputs: &[Input<'_>]) -> Option<Scalar> {
     let LeafOp::Warp(i, map, Interpolation::Nearest, edge) = leaf else { return None };
-    let Input { memory, geometry, rows } = inputs.get(*i)?;
+    let Input { memory, geometry, rows, .. } = inputs.get(*i)?;
     let one = (geometry.shape.height, geometry.shape.width) == (1, 1) && rows.contains(0);
     let still = (map.xx, map.xy, map.x0, map.yx, map.yy, map.y0) == (0, 0, 0, 0, 0, 0);
     if !one || !still || edge.constant().is_some() {

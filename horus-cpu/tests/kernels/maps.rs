@@ -72,7 +72,7 @@ impl Picture {
             for c in 0..shape.planes() {
                 for y in window.start..window.end {
                     let y = y.rem_euclid(shape.height.cast_signed());
-                    v.extend((0..shape.width).map(|x| held.get::<T>(c, y, x)));
+                    v.extend((0..shape.line()).map(|x| held.get::<T>(c * shape.samples + x % shape.samples, y, x / shape.samples)));
                 }
             }
             HostBuffer::from_slice(&v)
@@ -94,6 +94,16 @@ fn run(d: &CpuDevice, k: &Kernel, inputs: &[Picture], shape: Shape, dtype: DType
 /// Checks `k` for every instruction set, on one and three threads, over whole images and over
 /// strips.
 fn check(k: &MapKernel, inputs: &[Picture], dtype: DType, what: &str) {
+    checked(k, inputs, dtype, what);
+    if k.knows_samples() {
+        let samples = 2 + inputs[0].geometry.shape.len() % 4;
+        let shape = |p: &Picture| Shape { channels: 1, samples, ..p.geometry.shape };
+        let inputs: Vec<Picture> = inputs.iter().map(|p| Picture::random(shape(p), p.geometry.dtype, 3)).collect();
+        checked(k, &inputs, dtype, &format!("{what}, {samples} samples"));
+    }
+}
+
+fn checked(k: &MapKernel, inputs: &[Picture], dtype: DType, what: &str) {
     let shape = inputs[0].geometry.shape;
     let whole = Window::whole(shape.height);
     let kernel = Kernel::Map(k.clone());

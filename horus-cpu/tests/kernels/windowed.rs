@@ -8,12 +8,12 @@ use horus_cpu::cpu::simd::Isa;
 use horus_host::device::{Device, Geometry, Launch, LaunchInput, Memory};
 use horus_host::host::buffer::HostBuffer;
 use horus_plan::ir::kernel::Kernel;
-use horus_plan::ops::Sliding;
+use horus_plan::ops::{ImageOperation as _, Sliding};
 use horus_plan::ops::neighbourhood::Reach;
 use horus_plan::ops::windowed::{BoxMean, Ranked, Windowed};
 use horus_testing::cases::covering;
 use horus_testing::pixels::{SIZES, assert_same, borders, noise, rows_of};
-use horus_testing::reference::Image;
+use horus_testing::reference::{Image, interleaved};
 use horus_testing::reference::windowed::windowed;
 
 const REACHES: [Reach; 6] = [
@@ -52,12 +52,15 @@ fn follow_the_definition(windows: &[Windowed], result: fn(DType) -> DType) {
     let borders = borders();
     for [dtype, size, how, border] in covering([DType::ALL.len(), SIZES.len(), windows.len(), borders.len()]) {
         let (dtype, (h, w), how, border) = (DType::ALL[dtype], SIZES[size], &windows[how], borders[border]);
-        let (shape, result) = (Shape::new(h, w, 1), result(dtype));
-        let image = dispatch!(dtype, T => Image::new(shape, noise::<T>(h * w, size as u64, size % 2 == 0)));
+        // Those that know samples also of several: what they are of planes.
+        let operation = Sliding { how: how.clone(), border };
+        let channels = if operation.knows_samples() { 1 + (h * w + size) % 4 } else { 1 };
+        let (planes, result) = (Shape::new(h, w, channels), result(dtype));
+        let image = dispatch!(dtype, T => Image::new(planes, noise::<T>(planes.len(), size as u64, size % 2 == 0)));
+        let want = interleaved(&windowed(&image, &operation, result));
+        let (shape, image) = (planes.interleaved(), interleaved(&image));
         let memory = Memory::Host(HostBuffer::from_slice(image.bytes()));
         let geometry = Geometry { shape, dtype, window: Window::whole(h) };
-        let operation = Sliding { how: how.clone(), border };
-        let want = windowed(&image, &operation, result);
         for isa in Isa::available() {
             let device = CpuDevice::new(Some(1)).unwrap().with_isa(isa);
             let got = run(&device, &operation, (&memory, geometry), (result, geometry.window), geometry.window);

@@ -43,6 +43,7 @@ use horus_core::ir::kernel::{Kernel, MapKernel};
 use horus_core::ops::pixel::TABLE;
 use horus_core::shape::{Border, Window};
 
+use self::cpp::{Call, Expr};
 use crate::tuning::Tuning;
 
 pub use cost::MOST as MOST_COST;
@@ -216,20 +217,23 @@ fn generate_with(
     limits: Limits,
     repeats: Repeats,
 ) -> Result<Generated, DeviceError> {
-    // To all other kernels, samples are pixels.
-    if shapes.output.shape.samples > 1 && !matches!(kernel, Kernel::Whole(_)) {
-        let inputs: Vec<Geometry> = shapes.inputs.iter().map(|input| input.flat()).collect();
-        let flat = Shapes { inputs: &inputs, output: shapes.output.flat(), ..*shapes };
-        return generate_with(kernel, &flat, tuning, limits, repeats);
-    }
     check_extents(shapes)?;
-    match kernel {
-        Kernel::Map(m) if pointwise::serves(m) => pointwise::generate(m, shapes, tuning),
-        Kernel::Map(m) => map::generate(m, shapes, tuning, limits, repeats),
-        Kernel::Repeat(repeat) => steps::generate(repeat, shapes, tuning, limits),
-        Kernel::MapReduce(map, how) => reduced::expression(map, *how, shapes),
-        Kernel::Whole(operation) => generate_whole(operation, shapes, limits),
-        Kernel::Source(_) => Err(unsupported(shapes, kernel.name())),
+    let samples = shapes.output.shape.samples;
+    let program = match kernel {
+        Kernel::Map(m) if pointwise::serves(m) => {
+            let inputs: Vec<Geometry> = shapes.inputs.iter().map(|input| input.flat()).collect();
+            return pointwise::generate(m, &Shapes { inputs: &inputs, output: shapes.output.flat(), ..*shapes }, tuning);
+        }
+        Kernel::Map(m) => map::generate(m, shapes, tuning, limits, repeats)?,
+        Kernel::Repeat(repeat) => steps::generate(repeat, shapes, tuning, limits)?,
+        Kernel::MapReduce(map, how) => return reduced::expression(map, *how, shapes),
+        Kernel::Whole(operation @ Whole::Windowed(_)) => generate_whole(operation, shapes, limits)?,
+        Kernel::Whole(operation) => return generate_whole(operation, shapes, limits),
+        Kernel::Source(_) => return Err(unsupported(shapes, kernel.name())),
+    };
+    match samples {
+        1 => Ok(program),
+        _ => Ok(Generated { source: format!("#define HS_SAMPLES {samples}\n{}", program.source), ..program }),
     }
 }
 
@@ -324,9 +328,9 @@ pub fn generate_part(
             (map.clone(), Generated { source, ..whole.clone() })
         }
         KernelPart::Memory if pointwise::serves(map) => {
-            let sums = parts::summed(map);
-            let program = pointwise::generate(&sums, shapes, &tuning)?;
-            (sums, program)
+            let sums = Kernel::Map(parts::summed(map));
+            let program = generate_with(&sums, shapes, &tuning, limits, Repeats::Inlined)?;
+            return Ok(Some((sums, Generated { shared: program.shared.max(whole.shared), ..program })));
         }
         KernelPart::Memory => map::memory_only(map, shapes, &tuning, limits)?,
     };
@@ -364,9 +368,14 @@ fn first_row(input: usize, g: &Geometry, rows: Window) -> Pointer {
     Pointer::Input { index: input, offset }
 }
 
-/// Returns `true` if all rows of the buffer begin at a multiple of 16 bytes.
+/// Returns `true` if all rows of the buffer begin at a multiple of 16 bytes, and neighbours follow each other.
 fn rows_aligned(g: &Geometry) -> bool {
-    (g.shape.width * g.dtype.size()).is_multiple_of(16)
+    g.shape.samples == 1 && (g.shape.width * g.dtype.size()).is_multiple_of(16)
+}
+
+/// The address of a plane of an image that begins at `first`; `size` are the elements of its levels.
+fn plane_at(first: Expr, plane: Expr, size: Expr) -> Expr {
+    first + Expr::from(Call::new("hs_plane_at", vec![], vec![plane, size]))
 }
 
 /// The name of a border in the kernels. An unknown one fails to compile, with its name.

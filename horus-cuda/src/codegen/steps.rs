@@ -26,7 +26,7 @@ use super::params::KernelParams;
 use super::{
     GATHER, Generated, Limits, NEAR, PRELUDE, Pointer, STEPS, Shapes, assemble, blocks, border_name, defect, entry,
 };
-use super::{first_row, rows_aligned};
+use super::{first_row, plane_at, rows_aligned};
 use crate::tuning::{Tuning, steps};
 
 /// Most blocks of a launch in its second dimension.
@@ -209,7 +209,7 @@ impl Generator<'_> {
         let result = code.result(&mut steps, &mut self.params, self.tile.dtype)?;
         steps.push(Stmt::fill((rows, cols), "u", pixel(result)));
         out.push(Stmt::For { variable: "k", first: 0.into(), end: name("p.steps"), step: 1, body: steps });
-        let to = name("p.out") + name("plane") * "p.out_plane";
+        let to = plane_at(name("p.out"), name("plane"), name("p.out_plane"));
         let store = args![to, "p.out_start", "p.width", "y", "x", "y1", "y2", "x1", "x2", "p.out_aligned", "u"];
         out.push(Call::new("hs_store_part", template![], store).into());
         Ok(())
@@ -364,7 +364,7 @@ impl Generator<'_> {
         body: &[Stmt],
     ) -> Result<Generated, DeviceError> {
         let tile = self.tile;
-        let planes = shapes.output.shape.planes();
+        let planes = shapes.output.shape.planar().planes();
         let planar = planes == 1 && tiles[1] <= MOST_BLOCKS_DOWN;
         let (grid, place) = if planar {
             let place = "const int tile_x = blockIdx.x, tile_y = blockIdx.y, plane = 0;";
@@ -416,7 +416,7 @@ impl Generator<'_> {
 /// Declares a plane of an input.
 fn plane(called: &str, i: usize, g: &Geometry, plane: Expr) -> Stmt {
     let member = |member: &str| name(format_args!("p.{member}{i}"));
-    let first = name(format_args!("p.in{i}")) + plane * member("plane");
+    let first = plane_at(name(format_args!("p.in{i}")), plane, member("plane"));
     let members = vec![first, member("height"), member("width"), member("start"), member("end")];
     let ctype = format!("const hs_plane<{}>", g.dtype.name());
     Stmt::Let { ctype, name: called.to_owned(), value: Expr::Members(None, members) }

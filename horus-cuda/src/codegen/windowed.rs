@@ -10,7 +10,7 @@ use horus_core::shape::Border;
 use super::cpp::{Call, Expr, Stmt, args, name, template};
 use super::fixed::program;
 use super::params::KernelParams;
-use super::{Generated, Limits, PRELUDE, Pointer, Shapes, WINDOWED, blocks, border_name};
+use super::{Generated, Limits, PRELUDE, Pointer, Shapes, WINDOWED, blocks, border_name, plane_at};
 
 /// Threads of a block.
 const THREADS: usize = 256;
@@ -59,8 +59,10 @@ fn params(border: Border, shapes: &Shapes<'_>) -> (KernelParams, Vec<Stmt>, Expr
         p.int(member, v);
     }
     let constant = p.constant(Scalar::F64(border.constant().unwrap_or(0.0)), input.dtype);
-    let plane =
-        |image: &str| name(format_args!("p.{image}")) + name("blockIdx.y") * name(format_args!("p.{image}_plane"));
+    let plane = |image: &str| {
+        let first = name(format_args!("p.{image}"));
+        plane_at(first, name("(int)blockIdx.y"), name(format_args!("p.{image}_plane")))
+    };
     let body = vec![
         Stmt::Let {
             ctype: format!("const hs_plane<{t}>"),
@@ -102,7 +104,7 @@ fn rectangles(
         p.int(member, v.cast_signed());
     }
     p.long("count", mean.count as i64);
-    let planes = blocks(out.shape.planes(), "planes")?;
+    let planes = blocks(out.shape.planar().planes(), "planes")?;
     let (height, width) = (shapes.rows.len(), out.shape.width);
     let mut arguments = args!["in", "at", "p.up", "p.tall", "p.left", "p.wide", constant, "p.count"];
     let Some((tile, size)) = tile else {
@@ -183,8 +185,8 @@ fn ranks(rank: &Ranked, border: Border, shapes: &Shapes<'_>, limits: Limits) -> 
         value: Expr::Members(None, args!["p.up", "p.down", "p.left", "p.right"]),
     });
     let table = |spans: &[Span]| spans.iter().flat_map(|s| [s.y, s.from, s.to]).flat_map(i32::to_ne_bytes).collect();
-    let planes = blocks(out.shape.planes(), "planes")?;
-    let Some(columns) = Columns::of(rank, dtype, height * width * out.shape.planes(), limits.shared) else {
+    let planes = blocks(out.shape.planar().planes(), "planes")?;
+    let Some(columns) = Columns::of(rank, dtype, height * width * out.shape.planar().planes(), limits.shared) else {
         let across = width.div_ceil(RANKED.1);
         p.int("across", across.cast_signed());
         let arguments = args!["in", "at", "p.spans", "p.count", "reach", "p.place", constant, "p.across", "out"];

@@ -377,7 +377,20 @@ pub(crate) fn cases() -> Vec<Case> {
     all.extend(near::cases());
     all.extend(several::cases());
     all.extend(stencils::stencils());
+    let interleaved: Vec<Case> = all.iter().filter_map(interleaved).collect();
+    all.extend(interleaved);
     all
+}
+
+/// The same launch of images whose channels are interleaved, if they have several and the kernel knows such images.
+fn interleaved(of: &Case) -> Option<Case> {
+    let channels = of.output.shape.channels;
+    let same = of.inputs.iter().all(|input| input.shape.channels == channels);
+    (channels > 1 && same && of.kernel.knows_samples() && of.fill != Fill::Wild).then(|| {
+        let samples = |g: Geometry| Geometry { shape: g.shape.interleaved(), ..g };
+        let inputs = of.inputs.iter().copied().map(samples).collect();
+        Case { name: format!("{}, interleaved", of.name), inputs, output: samples(of.output), ..of.clone() }
+    })
 }
 
 /// Orders and extremes of pixels of which many are NaN.

@@ -61,6 +61,9 @@ fn fits(
         holds(input.memory.len(), &input.geometry).map_err(|e| format!("input {i}: {e}"))?;
     }
     near(rows).map_err(|()| format!("invalid rows {rows}"))?;
+    if output.shape.samples > 1 && !kernel.knows_samples() {
+        return Err(format!("it does not know the samples of {}", output.shape));
+    }
     let results = if let Kernel::Map(map) = kernel { map.more.len() } else { 0 };
     if more.len() != results {
         return Err(format!("{} outputs for {} results", 1 + more.len(), 1 + results));

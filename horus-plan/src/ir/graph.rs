@@ -117,6 +117,18 @@ impl Op {
         placed.map_or(Relation::Elsewhere, |placed| Relation::At(placed, levels))
     }
 
+    /// Returns `true` if it is computed of images whose pixels have several samples: each sample from those of other pixels
+    /// at the same place, so that neighbours in a row are only further apart. Others are computed of planes.
+    pub fn knows_samples(&self) -> bool {
+        match self {
+            Op::Source(_) | Op::Fill(_) | Op::Pixel(..) | Op::Convert(_) => true,
+            Op::Correlate(..) | Op::Separable { .. } | Op::Warp(..) | Op::Flip(_) => true,
+            Op::Order(filter, _) => filter.knows_samples(),
+            Op::Whole(operation) => operation.knows_samples(),
+            Op::Index(_) | Op::Planes(_) => false,
+        }
+    }
+
     /// The name of the operation, without its parameters.
     pub fn kind(&self) -> &'static str {
         match self {

@@ -49,6 +49,10 @@ macro_rules! order {
                 true
             }
 
+            fn knows_samples(&self) -> bool {
+                true
+            }
+
             fn effort(&self, _: &[Extent], output: Extent, rows: usize) -> Effort {
                 Effort::of_rows(Family::Pixel, output.0, rows, 0.0)
             }

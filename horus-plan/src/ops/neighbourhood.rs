@@ -40,6 +40,12 @@ impl Reach {
         }
     }
 
+    /// The same reach in elements of rows whose pixels have several samples.
+    #[must_use]
+    pub const fn in_samples(self, samples: usize) -> Reach {
+        Reach { left: self.left * samples, right: self.right * samples, ..self }
+    }
+
     /// Reach of two operations applied in sequence.
     pub fn then(self, o: Reach) -> Reach {
         Reach { up: self.up + o.up, down: self.down + o.down, left: self.left + o.left, right: self.right + o.right }
@@ -445,6 +451,11 @@ pub enum OrderFilter {
 }
 
 impl OrderFilter {
+    /// Returns `true` if it is computed of pixels of several samples: if it reads no other levels.
+    pub(crate) fn knows_samples(&self) -> bool {
+        !matches!(self, OrderFilter::Truncated(filter) if filter.levels.is_some())
+    }
+
     /// Distances that it reads.
     pub fn reach(&self) -> Reach {
         match self {

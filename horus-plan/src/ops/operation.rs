@@ -45,6 +45,12 @@ pub trait ImageOperation {
         false
     }
 
+    /// Returns `true` if it is computed of images whose pixels have several samples; see
+    /// [`Op::knows_samples`](crate::ir::graph::Op::knows_samples).
+    fn knows_samples(&self) -> bool {
+        false
+    }
+
     /// The place in input `input`, of shape `from`, of the pixels of the result, of shape `to`: of a
     /// picture that was changed, not computed from.
     fn placed(&self, input: usize, from: Shape, to: Shape) -> Option<Placed>;

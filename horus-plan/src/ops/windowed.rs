@@ -331,6 +331,10 @@ impl ImageOperation for Sliding {
         true
     }
 
+    fn knows_samples(&self) -> bool {
+        matches!(self.how, Windowed::Mean(_) | Windowed::Variance(_))
+    }
+
     fn effort(&self, _: &[Extent], output: Extent, rows: usize) -> Effort {
         let family = match self.how {
             Windowed::Mean(_) | Windowed::Variance(_) => Family::Separable,

@@ -2,7 +2,6 @@
 
 use crate::ir::graph::{Graph, Joined, Node, NodeId, Op, Operand};
 use crate::ir::kernel::{InstrOp, Kernel, LeafOp, MapKernel, Source, Val};
-use crate::ops::geometric::{Flip, Interpolation};
 use crate::ops::operation::{Extent, hold, same_places as fits};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
@@ -106,15 +105,8 @@ fn operation(program: &Graph<Op>, node: &Node<Op>) -> Result<(), String> {
     };
     has_inputs(node, count)?;
     let inputs = || (0..count).map(input);
-    let knows_samples = match &node.op {
-        Op::Source(_) | Op::Fill(_) | Op::Pixel(..) | Op::Convert(_) => true,
-        Op::Flip(flip) => *flip == Flip::Vertical,
-        // Regions.
-        Op::Warp(map, Interpolation::Nearest, _) => map.shift().is_some(),
-        _ => false,
-    };
     let several = inputs().chain([node]).any(|of| of.shape.samples != 1);
-    hold(knows_samples || !several, || "it does not know interleaved samples".into())?;
+    hold(node.op.knows_samples() || !several, || "it does not know interleaved samples".into())?;
     inputs().filter(|_| same_shape).try_for_each(|i| fits(i.shape, node.shape))?;
     inputs().filter(|_| same_type).try_for_each(|i| typed(i.dtype.stored(), node.dtype.stored()))
 }
@@ -124,6 +116,7 @@ fn typed(is: DType, wanted: DType) -> Result<(), String> {
 }
 
 fn kernel(program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
+    hold(node.op.knows_samples() || node.shape.samples == 1, || "it does not know interleaved samples".into())?;
     let of = |i: &NodeId| (program.node(*i).shape, program.node(*i).dtype);
     match &node.op {
         Kernel::Source(_) => has_inputs(node, 0),

@@ -39,7 +39,7 @@ pub fn keep(graph: Graph<Op>) -> Graph<Op> {
 /// readers take interleaved pixels.
 fn kept(graph: &Graph<Op>) -> Vec<bool> {
     let mut kept: Vec<bool> =
-        graph.nodes.iter().map(|n| n.shape.channels > 1 && !n.inputs.is_empty() && serves(&n.op)).collect();
+        graph.nodes.iter().map(|n| n.shape.channels > 1 && !n.inputs.is_empty() && n.op.knows_samples()).collect();
     graph.roots.iter().for_each(|root| kept[root.0] = false);
     let readers = graph.consumers();
     // Each round finds operations that no longer have all of either.
@@ -57,11 +57,6 @@ fn kept(graph: &Graph<Op>) -> Vec<bool> {
             return kept;
         }
     }
-}
-
-/// Returns `true` for operations that compute each sample from those at the same place.
-fn serves(op: &Op) -> bool {
-    matches!(op, Op::Pixel(..) | Op::Convert(_))
 }
 
 fn is(op: &Op, which: fn(&Whole) -> bool) -> bool {

@@ -2,7 +2,6 @@
 
 use crate::ir::graph::{Graph, Node, Op, Operand};
 use crate::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
-use crate::ops::geometric::Affine;
 use horus_base::dtype::DType;
 
 /// Lowers every node; the graph keeps its shape. Kernels compute with the types in memory: masks
@@ -61,8 +60,7 @@ fn kernel(graph: &Graph<Op>, node: &Node<Op>) -> Kernel {
             ..MapKernel::default()
         }),
         Op::Order(filter, b) => leaf(LeafOp::Order(0, filter.clone(), *b)),
-        // To kernels, samples are pixels.
-        Op::Warp(a, i, b) => leaf(LeafOp::Warp(0, Affine { x0: a.x0 * node.shape.samples as i64, ..*a }, *i, *b)),
+        Op::Warp(a, i, b) => leaf(LeafOp::Warp(0, *a, *i, *b)),
         Op::Flip(f) => leaf(LeafOp::Flip(0, *f)),
         Op::Whole(operation) => Kernel::Whole(operation.clone()),
     }

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from . import _horus
+from ._colours import by_pixels
 from ._complex import by_parts
 from ._dtype import NATIVE, cast
 from ._kept import kept
@@ -92,6 +93,7 @@ def _gaussian_along(
 
 @kept
 @by_parts
+@by_pixels(axis=True)
 def gaussian_filter1d(
     input: ArrayLike,
     sigma: Float | str,
@@ -144,6 +146,7 @@ def smoothed(
 
 @kept
 @by_parts
+@by_pixels("sigma")
 def gaussian_filter(
     input: ArrayLike,
     sigma: Scales,
@@ -210,6 +213,7 @@ def _squared(value: Value) -> Value:
 
 @kept
 @by_parts
+@by_pixels()
 def laplace(input: ArrayLike, output: Output = None, mode: Borders = "reflect", cval: float = 0.0, *, axes: Ints | None = None) -> Pixels:
     """The sum of second differences (``scipy.ndimage.laplace``).
 
@@ -244,6 +248,7 @@ def laplace(input: ArrayLike, output: Output = None, mode: Borders = "reflect", 
 
 @kept
 @by_parts
+@by_pixels()
 def gaussian_laplace(
     input: ArrayLike, sigma: Scales, output: Output = None, mode: Borders = "reflect", cval: float = 0.0, *, axes: Ints | None = None, **kwargs: Any
 ) -> Pixels:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _horus
+from ._colours import by_pixels
 from ._kept import kept
 from ._order import _both, extents_on, extremes
 from ._values import Value, axes_of, combined, filtered, for_each, number
@@ -77,7 +78,7 @@ def _grey(name: str, doc: str, record: _Record, typed: bool = True) -> Callable[
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{doc} (``scipy.ndimage.{name}``)."
     function.__module__ = "horus_image.ndimage"
-    return kept(function)
+    return kept(by_pixels("size", "footprint", "structure")(function))
 
 
 def _combined(kind: str, a: Value, b: Value, dtype: DType) -> Value:

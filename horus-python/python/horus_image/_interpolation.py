@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _horus
+from ._colours import MOST, Colours, by_pixels
 from ._complex import by_parts
 from ._dtype import NATIVE, rounded
 from ._image import Image
@@ -34,6 +35,7 @@ _FARTHEST: Final = 1 << 20
 
 @kept
 @by_parts
+@by_pixels("shift")
 def shift(
     input: ArrayLike,
     shift: Floats,
@@ -315,6 +317,7 @@ def affine_transform(
 
 @kept
 @by_parts
+@by_pixels("zoom")
 def zoom(
     input: ArrayLike,
     zoom: Floats,
@@ -374,6 +377,12 @@ def rotate(
     prefilter: bool = True,
 ) -> Pixels:
     """Rotate in the plane of rows and columns (``scipy.ndimage.rotate``)."""
+    return _rotate(input, angle, axes, reshape, output, order, mode, cval, prefilter)
+
+
+def _rotate(
+    input: Any, angle: float, axes: Any, reshape: bool, output: Any, order: int, mode: Any, cval: float, prefilter: bool
+) -> Pixels:
     degree = spline_order(order)
     spatial = input.shape[:-1] if isinstance(input, Image) and input.channels else shape_of(input)
     ndim = len(spatial)
@@ -390,6 +399,8 @@ def rotate(
     if plane != [ndim - 2, ndim - 1] and ndim == 3 and not isinstance(input, Image):
         # Planes of an array are rows and columns of another view of it.
         apart = 3 - plane[0] - plane[1]
+        if apart == 2 and 1 < spatial[2] <= MOST and 0 not in spatial:
+            return _rotate(Colours(input), angle, (1, 0), reshape, output, order, mode, cval, prefilter)
         turned = np.moveaxis(np.asarray(input), apart, 0)
         within = np.moveaxis(output, apart, 0) if isinstance(output, np.ndarray) else output
         found = np.moveaxis(np.asarray(rotate(turned, angle, (2, 1), reshape, within, order, mode, cval, prefilter)), 0, apart)

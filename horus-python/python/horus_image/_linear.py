@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _horus
+from ._colours import by_pixels
 from ._complex import by_parts
 from ._dtype import NATIVE, cast
 from ._kept import kept
@@ -103,6 +104,7 @@ def _real(weights: npt.ArrayLike, name: str) -> np.ndarray[Any, Any]:
 
 @kept
 @by_parts
+@by_pixels(axis=True)
 def correlate1d(
     input: ArrayLike,
     weights: npt.ArrayLike,
@@ -140,6 +142,7 @@ def _correlated(
 
 @kept
 @by_parts
+@by_pixels(axis=True)
 def convolve1d(
     input: ArrayLike,
     weights: npt.ArrayLike,
@@ -167,6 +170,7 @@ def convolve1d(
 
 @kept
 @by_parts
+@by_pixels("weights")
 def correlate(
     input: ArrayLike,
     weights: npt.ArrayLike,
@@ -193,6 +197,7 @@ def correlate(
 
 @kept
 @by_parts
+@by_pixels("weights")
 def convolve(
     input: ArrayLike,
     weights: npt.ArrayLike,
@@ -363,6 +368,7 @@ def _quotient(value: Value, total: _horus.Image, size: int, whole: str | None, m
 
 @kept
 @by_parts
+@by_pixels(axis=True)
 def uniform_filter1d(
     input: ArrayLike,
     size: int,
@@ -392,6 +398,7 @@ def uniform_filter1d(
 
 @kept
 @by_parts
+@by_pixels("size")
 def uniform_filter(
     input: ArrayLike,
     size: Ints = 3,

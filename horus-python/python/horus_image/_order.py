@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _horus
+from ._colours import by_pixels
 from ._dtype import NATIVE, cast
 from ._image import Array
 from ._kept import kept, refuse
@@ -227,6 +228,7 @@ def _extreme_filter(
 
 
 @kept
+@by_pixels("size", "footprint")
 def minimum_filter(
     input: ArrayLike,
     size: Ints | None = None,
@@ -250,6 +252,7 @@ def minimum_filter(
 
 
 @kept
+@by_pixels("size", "footprint")
 def maximum_filter(
     input: ArrayLike,
     size: Ints | None = None,
@@ -278,6 +281,7 @@ def _extreme_1d(
 
 
 @kept
+@by_pixels(axis=True)
 def minimum_filter1d(
     input: ArrayLike,
     size: int,
@@ -292,6 +296,7 @@ def minimum_filter1d(
 
 
 @kept
+@by_pixels(axis=True)
 def maximum_filter1d(
     input: ArrayLike,
     size: int,
@@ -364,6 +369,7 @@ def _ranked(
 
 
 @kept
+@by_pixels("size", "footprint")
 def rank_filter(
     input: ArrayLike,
     rank: int,
@@ -391,6 +397,7 @@ def rank_filter(
 
 
 @kept
+@by_pixels("size", "footprint")
 def median_filter(
     input: ArrayLike,
     size: Ints | None = None,
@@ -407,6 +414,7 @@ def median_filter(
 
 
 @kept
+@by_pixels("size", "footprint")
 def percentile_filter(
     input: ArrayLike,
     percentile: float,

@@ -107,7 +107,8 @@ def mapped(
     if len(spatial) < 1:
         raise RuntimeError("input and output rank must be > 0")
     extents = tuple(int(extent) for extent in (spatial if shape is None else shape))
-    if isinstance(output, np.ndarray) and output.shape != extents:
+    channels = given.shape[len(spatial) :] if value is not None and value.channels else ()
+    if isinstance(output, np.ndarray) and output.shape != (*extents, *channels):
         raise RuntimeError("output shape not correct")
     if value is None:
         if 0 in extents:

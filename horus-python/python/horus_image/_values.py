@@ -15,6 +15,7 @@ import numpy as np
 
 from . import _horus
 from ._dtype import NATIVE, STORED, cast, is_native, ready, stored, truth
+from ._colours import Colours
 from ._foreign import DeviceArray, image_core, read, session_of
 from ._image import SHARED, Array, Image, in_memory, made
 from ._kept import taking
@@ -119,9 +120,10 @@ def enter(input: Any, name: str) -> tuple[Value | None, Any]:
         core, channels = input._core, input._channels
         shape = input.shape[:-1] if channels else input.shape
         return Value(core, NATIVE[core.dtype], shape, input._session, channels), input
-    array = read(input)
+    colours = type(input) is Colours
+    array = input.array if colours else read(input)
     if isinstance(array, DeviceArray):
-        return _on_device(array, name)
+        return _on_device(array, name, colours)
     dtype = array.dtype if array.dtype.isnative else array.dtype.newbyteorder("=")
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
         kind = {"c": "Complex", "O": "Object"}.get(dtype.kind, str(dtype))
@@ -136,25 +138,32 @@ def enter(input: Any, name: str) -> tuple[Value | None, Any]:
     session = current()
     pixels = ready(array)
     # Read where it lies: all is computed when the call returns.
-    core = _horus.Image.of_array(session._core, pixels.reshape(1) if array.ndim == 0 else pixels, code, False, False)
+    if colours:
+        core = _horus.Image.of_samples(session._core, pixels, code)
+    else:
+        core = _horus.Image.of_array(session._core, pixels.reshape(1) if array.ndim == 0 else pixels, code, False, False)
     took = taking()
     if took is not None:
         core = took.entered(core, session, array)
+    if colours:
+        return Value(core.planes(), dtype, array.shape[:-1], session, True), array
     return Value(core, dtype, array.shape, session), array
 
 
-def _on_device(array: DeviceArray, name: str) -> tuple[Value, Any]:
+def _on_device(array: DeviceArray, name: str, colours: bool) -> tuple[Value, Any]:
     """The value of an array on a GPU, which is computed when the call returns."""
     if not is_native(array.dtype):
         raise TypeError(f"{name}: {array.dtype} type not supported on a GPU")
     session = session_of(array, None)
-    core = image_core(array, session, False, False)
+    core = image_core(array, session, colours, False)
     took = taking()
     if took is not None:
+        if colours:
+            took.refused = True
         core = took.entered(core, session, array)
     if array.dtype.kind == "b":
         core = _horus.convert(core, "bool")
-    return Value(core, array.dtype, array.shape, session), array
+    return Value(core, array.dtype, array.shape[:-1] if colours else array.shape, session, colours), array
 
 
 def output_type(output: Any, dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -196,6 +205,9 @@ def leave(value: Value, output: Any, given: Any, name: str, *others: Any) -> Pix
                 took.stayed(image)
             image._on_gpu()  # the array may change when this returns
         return image
+    if value.channels:
+        core = value.core.samples()
+        value = Value(core, dtype, (*value.shape, given.shape[-1]), value.session)
     if isinstance(output, np.ndarray):
         _check_shape(output, value.shape)
         flags = output.flags
@@ -220,7 +232,7 @@ def read_out(value: Value) -> Array:
 
 def evaluated(value: Value) -> Array:
     """The pixels of a value that is not read again."""
-    if value.channels or math.prod(value.shape) < SHARED:
+    if math.prod(value.shape) < SHARED:
         array: Array = value.core.to_array(list(value.shape))
         return array
     memory = in_memory(value.core, value.shape)
@@ -249,7 +261,7 @@ def filtered(
 
 def shape_of(given: Any) -> tuple[int, ...]:
     """The shape of an array, or of an image, whatever its type."""
-    return np.shape(given)
+    return tuple(given.array.shape[:-1]) if type(given) is Colours else np.shape(given)
 
 
 def edge(mode: Any) -> str:

@@ -10,15 +10,6 @@ use horus_plan::ops::geometric::{Affine, Flip, Interpolation, cubic_weights};
 /// image's).
 pub fn warp(image: &Image, shape: Shape, map: &Affine, interpolation: Interpolation, edge: Edge) -> Image {
     let shape = Shape { height: shape.height, width: shape.width, ..image.shape };
-    let samples = shape.samples;
-    if let (true, Some([down, right])) = (samples > 1, map.shift()) {
-        // A part of the image, whose pixels have samples. It may reach beyond, to what is not read.
-        let Shape { height, width, .. } = image.shape;
-        let at = |i: usize, by: isize, n: usize| (i.cast_signed() + by).clamp(0, n.cast_signed() - 1).cast_unsigned();
-        return horus_base::dispatch!(image.dtype(), T => Image::from_fn(shape, |c, y, x| {
-            image.at::<T>(c, at(y, down, height), at(x / samples, right, width) * samples + x % samples)
-        }));
-    }
     horus_base::dispatch!(image.dtype(), T => Image::from_fn(shape, |c, y, x| {
         let value = beyond(&edge, y.cast_signed(), x.cast_signed());
         let (y, x) = map.at(y as i64, x as i64);

@@ -101,21 +101,24 @@ impl HostImage {
             for y in window.start..window.end {
                 let from = if held.contains(y) { y } else { y.rem_euclid(shape.height.cast_signed()) };
                 if held.contains(from) {
-                    let (to, bytes) = (out.at(c, y, 0), self.at(c, from, 0)..self.at(c, from, shape.line()));
-                    out.bytes[to..to + bytes.len()].copy_from_slice(&self.bytes[bytes]);
+                    let (to, bytes) = (out.geometry.row_bytes(c, row(y)), self.geometry.row_bytes(c, row(from)));
+                    out.bytes[to].copy_from_slice(&self.bytes[bytes]);
                 }
             }
         }
         out
     }
 
+    /// The place of a pixel. To kernels, samples are channels.
     fn at(&self, c: usize, y: isize, x: usize) -> usize {
-        (self.geometry.row(c, self.held(y)) + x) * self.geometry.dtype.size()
+        let samples = self.geometry.shape.samples;
+        let row = self.geometry.row(c / samples, self.held(y));
+        (row + x * samples + c % samples) * self.geometry.dtype.size()
     }
 
     /// The pixel of row `y`, which is held, and column `x` of plane `c`.
     pub fn get<T: Pixel>(&self, c: usize, y: isize, x: usize) -> T {
-        reads::read(self, [y, (x / self.geometry.shape.samples).cast_signed()]);
+        reads::read(self, [y, x.cast_signed()]);
         let at = self.at(c, y, x);
         bytemuck::pod_read_unaligned(&self.bytes[at..at + size_of::<T>()])
     }
@@ -131,7 +134,7 @@ impl HostImage {
     }
 
     fn put<T: Pixel>(&mut self, c: usize, y: isize, x: usize, v: T) {
-        reads::wrote([y, (x / self.geometry.shape.samples).cast_signed()]);
+        reads::wrote([y, x.cast_signed()]);
         let at = self.at(c, y, x);
         self.bytes[at..at + size_of::<T>()].copy_from_slice(&bytes_of(v.scalar()));
     }
@@ -170,6 +173,11 @@ impl HostImage {
     }
 }
 
+/// The window of one row.
+fn row(y: isize) -> Window {
+    Window::new(y, y + 1)
+}
+
 fn bytes_of(s: Scalar) -> Vec<u8> {
     s.bits().to_ne_bytes()[..s.dtype().size()].to_vec()
 }
@@ -196,11 +204,11 @@ fn evaluate_readable(kernel: &Kernel, inputs: &[HostImage], output: &mut HostIma
             evaluate_readable(&Kernel::Map(m), &inputs, output, rows);
         }
         Kernel::Map(m) => {
-            let map = Map::of(m);
-            for c in 0..out.shape.planes() {
+            let (map, planes) = (Map::of(m), out.shape.planar());
+            for c in 0..planes.planes() {
                 for y in rows.start..rows.end {
-                    for x in 0..out.shape.line() {
-                        let v = map.pixel(inputs, out, (c, y, x));
+                    for x in 0..planes.width {
+                        let v = map.pixel(inputs, Geometry { shape: planes, ..out }, (c, y, x));
                         dispatch!(out.dtype, T => output.put::<T>(c, y, x, T::from_scalar(v)));
                     }
                 }
@@ -218,8 +226,8 @@ fn evaluate_readable(kernel: &Kernel, inputs: &[HostImage], output: &mut HostIma
             let last = &inputs[repeat.state];
             for c in 0..out.shape.planes() {
                 for y in rows.start..rows.end {
-                    let (to, from) = (output.at(c, y, 0), last.at(c, y, 0)..last.at(c, y, out.shape.line()));
-                    output.bytes[to..to + from.len()].copy_from_slice(&last.bytes[from]);
+                    let from = &last.bytes[last.geometry.row_bytes(c, row(y))];
+                    output.bytes[out.row_bytes(c, row(y))].copy_from_slice(from);
                 }
             }
         }
@@ -238,7 +246,7 @@ fn evaluate_readable(kernel: &Kernel, inputs: &[HostImage], output: &mut HostIma
 
 /// Evaluates a whole-image operation.
 fn evaluate_whole(operation: &Whole, inputs: &[HostImage], output: &mut HostImage, rows: Window) {
-    let out = output.geometry;
+    let out = Geometry { shape: output.geometry.shape.planar(), ..output.geometry };
     match operation {
         Whole::Merge(_) => dispatch!(out.dtype, T => {
             let from = stacked(inputs.iter().map(|i| i.geometry.shape), out.shape).expect("a launch that fits");
@@ -343,25 +351,10 @@ fn evaluate_whole(operation: &Whole, inputs: &[HostImage], output: &mut HostImag
                 }
             }
         }),
-        Whole::Deinterleave(_) => dispatch!(out.dtype, T => {
-            let channels = out.shape.channels;
-            for plane in 0..out.shape.planes() {
+        Whole::Deinterleave(_) | Whole::Interleave(_) => dispatch!(out.dtype, T => {
+            for c in 0..out.shape.planes() {
                 for y in rows.start..rows.end {
-                    for x in 0..out.shape.width {
-                        let sample = inputs[0].get(plane / channels, y, x * channels + plane % channels);
-                        output.put::<T>(plane, y, x, sample);
-                    }
-                }
-            }
-        }),
-        Whole::Interleave(_) => dispatch!(out.dtype, T => {
-            let channels = out.shape.samples;
-            for level in 0..out.shape.depth {
-                for y in rows.start..rows.end {
-                    for x in 0..out.shape.line() {
-                        let sample = inputs[0].get(level * channels + x % channels, y, x / channels);
-                        output.put::<T>(level, y, x, sample);
-                    }
+                    (0..out.shape.width).for_each(|x| output.put::<T>(c, y, x, inputs[0].get(c, y, x)));
                 }
             }
         }),

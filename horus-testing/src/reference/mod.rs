@@ -54,8 +54,14 @@ pub fn evaluate(graph: &Graph<Op>, source: &dyn Fn(ValueId) -> Image) -> Vec<Ima
     graph.roots.iter().map(|r| values[r.0].clone()).collect()
 }
 
-/// The value of one node from the values of its inputs.
+/// The value of one node from the values of its inputs. Interleaved channels are computed as planes.
 fn apply(node: &Node<Op>, inputs: &[&Image], source: &dyn Fn(ValueId) -> Image) -> Image {
+    let orders = matches!(&node.op, Op::Source(_) | Op::Whole(Whole::Deinterleave(_) | Whole::Interleave(_)));
+    if node.shape.samples > 1 && !orders {
+        let planes: Vec<Image> = inputs.iter().map(|image| deinterleaved(image)).collect();
+        let node = Node { shape: node.shape.deinterleaved(), ..node.clone() };
+        return interleaved(&apply(&node, &planes.iter().collect::<Vec<_>>(), source));
+    }
     match &node.op {
         Op::Source(id) => source(*id),
         Op::Fill(value) => fill(node.shape, node.dtype.stored(), *value),
@@ -110,7 +116,7 @@ fn apply_whole(operation: &Whole, node: &Node<Op>, inputs: &[&Image]) -> Image {
 }
 
 /// Sample `c` of each pixel as the pixel of channel `c`.
-fn deinterleaved(image: &Image) -> Image {
+pub fn deinterleaved(image: &Image) -> Image {
     let channels = image.shape.samples;
     horus_base::dispatch!(image.dtype(), T => Image::from_fn(image.shape.deinterleaved(), |plane, y, x| {
         image.at::<T>(plane / channels, y, x * channels + plane % channels)
@@ -118,7 +124,7 @@ fn deinterleaved(image: &Image) -> Image {
 }
 
 /// The pixel of channel `c` as sample `c` of each pixel.
-fn interleaved(image: &Image) -> Image {
+pub fn interleaved(image: &Image) -> Image {
     let channels = image.shape.channels;
     horus_base::dispatch!(image.dtype(), T => Image::from_fn(image.shape.interleaved(), |level, y, x| {
         image.at::<T>(level * channels + x % channels, y, x / channels)

@@ -26,7 +26,8 @@ impl Compiled {
     pub(in crate::cpu) fn new(kernel: &MapKernel, inputs: &[Input<'_>], more: &[DType], isa: Isa) -> Compiled {
         let dtypes: Vec<DType> = inputs.iter().map(|i| i.geometry.dtype).chain(more.iter().copied()).collect();
         let kernel = uniform::with_constants(kernel, inputs).unwrap_or_else(|| kernel.clone());
-        let schedule = Schedule::of(&kernel, &dtypes, isa);
+        let samples = inputs.first().map_or(1, |i| i.samples);
+        let schedule = Schedule::of(&kernel, &dtypes, (isa, samples));
         Compiled { kernel, schedule, isa }
     }
 

@@ -25,8 +25,8 @@ pub(super) struct Around {
 }
 
 impl Around {
-    /// The `n` columns from `first` on of rows of `width` pixels.
-    pub(super) fn new(first: isize, n: usize, width: usize, border: Border) -> Around {
+    /// The `n` elements from `first` on of rows of `width`, of pixels of some samples.
+    pub(super) fn new(first: isize, n: usize, (width, samples): (usize, usize), border: Border) -> Around {
         let end = first + n.cast_signed();
         let inside = |x: isize| x.clamp(0, width.cast_signed()).cast_unsigned();
         let own = inside(first)..inside(end);
@@ -36,7 +36,8 @@ impl Around {
             line.columns.push((own.clone(), place(own.start)));
         }
         for beyond in [first..end.min(0), first.max(width.cast_signed())..end] {
-            let mut found = beyond.clone().filter_map(|x| border.map(x, width));
+            let read = |x| border.map_sample(x, width, samples);
+            let mut found = beyond.clone().filter_map(read);
             let Some(one) = found.next() else {
                 line.constants.extend(beyond.map(|x| (x - first).cast_unsigned()));
                 continue;
@@ -49,7 +50,7 @@ impl Around {
                 line.places += from.len();
                 line.places - from.len()
             };
-            let mapped = beyond.filter_map(|x| Some(((x - first).cast_unsigned(), border.map(x, width)? - from.start)));
+            let mapped = beyond.filter_map(|x| Some(((x - first).cast_unsigned(), read(x)? - from.start)));
             line.copies.extend(mapped.map(|(to, of)| (to, at + of)));
         }
         line
@@ -144,9 +145,9 @@ mod tests {
     #[test]
     fn lines_hold_what_the_border_says() {
         for border in borders() {
-            for width in 1..7usize {
+            for (width, samples) in (1..7usize).map(|width| (width, 1)).chain([(2, 2), (6, 3), (9, 3)]) {
                 for (first, n) in (-15..12isize).flat_map(|first| (1..20usize).map(move |n| (first, n))) {
-                    let line = Around::new(first, n, width, border);
+                    let line = Around::new(first, n, (width, samples), border);
                     let mut row = vec![99i32; line.places];
                     for (columns, place) in &line.columns {
                         assert!(columns.end <= width);
@@ -156,7 +157,7 @@ mod tests {
                     // SAFETY: the row has all places.
                     unsafe { line.complete::<i32>(view, 1, border) };
                     let constant = border.constant().map_or(0, i32::from_f64);
-                    let want = (first..).take(n).map(|x| border.map(x, width).map_or(constant, |x| x as i32));
+                    let want = (first..).take(n).map(|x| border.map_sample(x, width, samples).map_or(constant, |x| x as i32));
                     assert!(row[..n].iter().copied().eq(want), "{border} {first} {n} of {width}: {row:?}");
                     assert_eq!(line.is_inside(), first >= 0 && first.cast_unsigned() + n <= width);
                 }

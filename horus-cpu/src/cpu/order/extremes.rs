@@ -119,22 +119,30 @@ impl Extremes {
     pub(super) fn compute<T: Pixel>(&self, isa: Isa, plane: &Plane<'_, T>, border: Border, tile: &mut Tile<'_, T>) {
         match &self.window {
             Window::Rectangle { corner, size } => Scratch::with(|scratch| {
-                let work = Work { of: self, isa, size: size_of::<T>(), scratch, next: 0 };
+                let work = Work { of: self, isa, size: size_of::<T>(), samples: plane.samples, scratch, next: 0 };
                 work.rectangle(plane, border, tile, (*corner, *size));
             }),
             Window::Runs(runs) => for_each_block(plane, self.reach, border, tile, |patch, block| {
-                self.block(isa, runs, patch, block);
+                self.block(isa, runs, plane.samples, patch, block);
             }),
         }
     }
 
     /// Computes the extremes under runs of a block.
-    fn block<T: Pixel>(&self, isa: Isa, runs: &[Run], patch: &Patch<'_, T>, tile: &mut Tile<'_, T>) {
+    fn block<T: Pixel>(
+        &self,
+        isa: Isa,
+        runs: &[Run],
+        samples: usize,
+        patch: &Patch<'_, T>,
+        tile: &mut Tile<'_, T>,
+    ) {
         let (rows, n, size) = (tile.rows.len(), tile.cols.len(), size_of::<T>());
-        let Reach { up, down, left, right } = self.reach;
-        let (image, out) = (View::around(patch, tile, self.reach), View::of(tile));
+        let reach = self.reach.in_samples(samples);
+        let Reach { up, down, left, right } = reach;
+        let (image, out) = (View::around(patch, tile, reach), View::of(tile));
         Scratch::with(|scratch| {
-            let work = Work { of: self, isa, size, scratch, next: 0 };
+            let work = Work { of: self, isa, size, samples, scratch, next: 0 };
             work.footprint(image, runs, (rows + up + down, n + left + right), out, (rows, n));
         });
     }
@@ -144,8 +152,10 @@ impl Extremes {
 struct Work<'a> {
     of: &'a Extremes,
     isa: Isa,
-    /// Bytes of a pixel.
+    /// Bytes of an element.
     size: usize,
+    /// Elements of a pixel.
+    samples: usize,
     scratch: &'a mut Scratch,
     /// The memory that the latest result is not in.
     next: usize,
@@ -165,7 +175,7 @@ impl Work<'_> {
         const SUFFIXES: usize = 4;
         let size = self.size;
         let down = corner.0.cast_signed() - self.of.reach.up.cast_signed();
-        let along = corner.1.cast_signed() - self.of.reach.left.cast_signed();
+        let along = (corner.1.cast_signed() - self.of.reach.left.cast_signed()) * self.samples.cast_signed();
         let together = if tall < TALL { TOGETHER_ROWS } else { tall };
         let constant = self.scratch.rows(CONSTANT, 1, plane.width * size);
         let suffixes = self.scratch.rows(SUFFIXES, 1, 4 * tall * size_of::<Limit>());
@@ -174,7 +184,7 @@ impl Work<'_> {
         let mut sources = Vec::new();
         for x in tile.cols.clone().step_by(span) {
             let n = span.min(tile.cols.end - x);
-            let around = Around::new(x.cast_signed() + along, n + wide - 1, plane.width, border);
+            let around = Around::new(x.cast_signed() + along, n + (wide - 1) * self.samples, (plane.width, self.samples), border);
             let in_place = wide == 1 && around.is_inside();
             let lines = self.scratch.rows(LINES, together, around.places * size);
             for y in (tile.rows.start..tile.rows.end).step_by(together) {
@@ -199,13 +209,13 @@ impl Work<'_> {
         }
     }
 
-    /// Extremes of `k` pixels along rows, from those of `from` on, for `rows` rows of `n` pixels.
+    /// Extremes of `k` pixels along rows, from those of `from` on, for `rows` rows of `n` elements.
     fn windows(&mut self, from: View, k: usize, out: View, (rows, n): (usize, usize)) {
-        let size = self.size;
-        let at = |from: View, i: usize| from.from(0, i * size);
+        let (samples, pixel) = (self.samples, self.samples * self.size);
+        let at = |from: View, i: usize| from.from(0, i * pixel);
         let (mut of, mut held) = (1, from);
         while k > 4 * of {
-            let more = k - 4 * of;
+            let more = (k - 4 * of) * samples;
             let mut sources: [View; 4] = std::array::from_fn(|i| at(held, i * of));
             let to = self.scratch.rows(self.next, rows, (n + more) * self.size);
             self.next = 1 - self.next;
@@ -216,7 +226,7 @@ impl Work<'_> {
         self.join(&mut sources[..k.div_ceil(of)], out, (rows, n));
     }
 
-    /// Extremes under runs of an image of `all` pixels in each of `all_rows` rows.
+    /// Extremes under runs of an image of `all` elements in each of `all_rows` rows.
     fn footprint(
         mut self,
         image: View,
@@ -225,14 +235,15 @@ impl Work<'_> {
         out: View,
         extent: (usize, usize),
     ) {
+        let pixel = self.samples * self.size;
         let longest = runs.iter().map(|run| run.len).max().unwrap_or(0);
         let mut levels = vec![(1, image)];
         let mut of = 1;
         while longest > 4 * of {
             let held = levels[levels.len() - 1].1;
-            let mut sources: [View; 4] = std::array::from_fn(|i| held.from(0, i * of * self.size));
+            let mut sources: [View; 4] = std::array::from_fn(|i| held.from(0, i * of * pixel));
             of *= 4;
-            let n = all + 1 - of;
+            let n = all - (of - 1) * self.samples;
             let to = self.scratch.rows(levels.len(), all_rows, n * self.size);
             self.join(&mut sources, to, (all_rows, n));
             levels.push((of, to));
@@ -241,7 +252,7 @@ impl Work<'_> {
         for run in runs {
             let (of, held) = levels.iter().rev().find(|(of, _)| *of <= run.len).copied().unwrap_or((1, image));
             let windows = (0..run.len.div_ceil(of)).map(|i| run.x + (i * of).min(run.len - of));
-            sources.extend(windows.map(|x| held.from(run.y, x * self.size)));
+            sources.extend(windows.map(|x| held.from(run.y, x * pixel)));
         }
         self.join(&mut sources, out, extent);
     }

@@ -22,13 +22,14 @@ pub(crate) fn generalized<T: Pixel>(
         return extremes.compute(isa, plane, border, tile);
     }
     let taps: Vec<Tap<T>> = (g.window.offsets().into_iter().zip(g.window.taps()))
-        .map(|((dy, dx), &weight)| Tap { dy, dx, weight: T::from_f64(weight) })
+        .map(|((dy, dx), &weight)| Tap { dy, dx: dx * plane.samples.cast_signed(), weight: T::from_f64(weight) })
         .collect();
     for_each_block(plane, g.window.reach(), border, tile, |patch, block| direct(isa, patch, &taps, g, block));
 }
 
 struct Tap<T> {
     dy: isize,
+    /// In elements.
     dx: isize,
     weight: T,
 }

@@ -31,8 +31,10 @@ pub(crate) fn median<T: Pixel>(
         MedianSize::Three => Scratch::with(|scratch| by_columns(plane, border, tile, isa, scratch)),
         MedianSize::Five => for_each_block(plane, size.reach(), border, tile, |patch, block| {
             let (rows, n) = (block.rows.len(), block.cols.len());
-            let (image, out) = (View::around(patch, block, size.reach()), View::of(block));
-            let job = Medians { image, out, rows, bytes: n * size_of::<T>() };
+            let reach = size.reach().in_samples(plane.samples);
+            let (image, out) = (View::around(patch, block, reach), View::of(block));
+            let (bytes, pixel) = (n * size_of::<T>(), plane.samples * size_of::<T>());
+            let job = Medians { image, out, rows, bytes, pixel };
             // SAFETY: the patch holds the pixels around the tile; the device checked the
             // instruction set.
             unsafe { medians(isa, T::DTYPE, job) }
@@ -48,7 +50,7 @@ const TOGETHER_ROWS: usize = 8;
 
 /// Medians of 3x3 pixels.
 fn by_columns<T: Pixel>(plane: &Plane<'_, T>, border: Border, tile: &mut Tile<'_, T>, isa: Isa, scratch: &mut Scratch) {
-    let size = size_of::<T>();
+    let (size, samples) = (size_of::<T>(), plane.samples);
     let constant = scratch.rows(3, 1, plane.width * size);
     let is_special = |v: f64| v.is_nan() || (v == 0.0 && v.is_sign_negative());
     let beyond_is_special = T::DTYPE.is_float() && border.constant().is_some_and(is_special);
@@ -56,7 +58,7 @@ fn by_columns<T: Pixel>(plane: &Plane<'_, T>, border: Border, tile: &mut Tile<'_
     let mut sources = Vec::new();
     for x in tile.cols.clone().step_by(BLOCK_BYTES / size) {
         let n = (BLOCK_BYTES / size).min(tile.cols.end - x);
-        let around = Around::new(x.cast_signed() - 1, n + 2, plane.width, border);
+        let around = Around::new(x.cast_signed() - samples.cast_signed(), n + 2 * samples, (plane.width, samples), border);
         let lines = [0, 1, 2].map(|i| scratch.rows(i, TOGETHER_ROWS, around.places * size));
         for y in (tile.rows.start..tile.rows.end).step_by(TOGETHER_ROWS) {
             let rows = TOGETHER_ROWS.min((tile.rows.end - y).cast_unsigned());
@@ -78,7 +80,7 @@ fn by_columns<T: Pixel>(plane: &Plane<'_, T>, border: Border, tile: &mut Tile<'_
                 // SAFETY: lines have room for all places, and the tile for its rows.
                 unsafe {
                     lines.iter().for_each(|lines| around.complete::<T>(*lines, rows, border));
-                    merge(isa, T::DTYPE, ordered, Merge { lines, out, rows, bytes: n * size, pixel: size });
+                    merge(isa, T::DTYPE, ordered, Merge { lines, out, rows, bytes: n * size, pixel: samples * size });
                 }
                 true
             };
@@ -277,6 +279,8 @@ struct Medians {
     out: View,
     rows: usize,
     bytes: usize,
+    /// Bytes of a pixel.
+    pixel: usize,
 }
 
 /// # Safety
@@ -314,24 +318,24 @@ compiled!(portable);
 /// As for [`medians`].
 #[inline(always)]
 unsafe fn all_rows<V: Vector, P: Vector>(job: Medians) {
-    let Medians { mut image, mut out, rows, bytes } = job;
+    let Medians { mut image, mut out, rows, bytes, pixel } = job;
     for _ in 0..rows {
         for x in (0..bytes).step_by(V::BYTES) {
             // SAFETY: the caller's; vectors end within the row.
             unsafe {
                 if bytes < V::BYTES {
-                    singles::<P>(image, out, bytes);
+                    singles::<P>(image, out, bytes, pixel);
                     break;
                 }
                 // The last vector overlaps the one before.
                 let x = x.min(bytes - V::BYTES);
-                let wires = window::<V, P>(image.from(0, x));
+                let wires = window::<V>(image.from(0, x), pixel);
                 let mut special = V::any_special(wires[24], wires[24]);
                 for i in (1..25).step_by(2) {
                     special |= V::any_special(wires[i - 1], wires[i]);
                 }
                 if special {
-                    five(window::<Ordered<V>, P>(image.from(0, x))).store(out.at.add(x));
+                    five(window::<Ordered<V>>(image.from(0, x), pixel)).store(out.at.add(x));
                 } else {
                     five(wires).store(out.at.add(x));
                 }
@@ -341,14 +345,14 @@ unsafe fn all_rows<V: Vector, P: Vector>(job: Medians) {
     }
 }
 
-/// The 5x5 pixels under windows; `P` is a single pixel.
+/// The 5x5 pixels under windows, `pixel` bytes each.
 ///
 /// # Safety
 /// They can be read.
 #[inline(always)]
-unsafe fn window<V: Vector, P: Vector>(image: View) -> [V; 25] {
+unsafe fn window<V: Vector>(image: View, pixel: usize) -> [V; 25] {
     // SAFETY: the caller's.
-    std::array::from_fn(|i| unsafe { V::load(image.from(i / 5, i % 5 * P::BYTES).at) })
+    std::array::from_fn(|i| unsafe { V::load(image.from(i / 5, i % 5 * pixel).at) })
 }
 
 /// Medians one by one, of the first `bytes` bytes of a row.
@@ -356,10 +360,10 @@ unsafe fn window<V: Vector, P: Vector>(image: View) -> [V; 25] {
 /// # Safety
 /// As for [`medians`].
 #[inline(never)]
-unsafe fn singles<P: Vector>(image: View, out: View, bytes: usize) {
+unsafe fn singles<P: Vector>(image: View, out: View, bytes: usize, pixel: usize) {
     for x in (0..bytes).step_by(P::BYTES) {
         // SAFETY: the caller's.
-        unsafe { five(window::<Ordered<P>, P>(image.from(0, x))).store(out.at.add(x)) }
+        unsafe { five(window::<Ordered<P>>(image.from(0, x), pixel)).store(out.at.add(x)) }
     }
 }
 

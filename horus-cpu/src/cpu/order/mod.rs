@@ -41,8 +41,12 @@ pub(crate) fn flip<T: Pixel>(plane: &Plane<'_, T>, flip: Flip, tile: &mut Tile<'
         let row = plane.row(if flip.rows() { plane.height.cast_signed() - 1 - y } else { y });
         let out = tile.row_mut(y);
         if flip.columns() {
-            let from = &row[plane.width - cols.end..plane.width - cols.start];
-            out.iter_mut().zip(from.iter().rev()).for_each(|(o, v)| *o = *v);
+            let last = plane.width - plane.samples;
+            let element = |x: usize| row[last - x / plane.samples * plane.samples + x % plane.samples];
+            match plane.samples {
+                1 => out.iter_mut().zip(row[..plane.width - cols.start].iter().rev()).for_each(|(o, v)| *o = *v),
+                _ => out.iter_mut().zip(cols.clone()).for_each(|(o, x)| *o = element(x)),
+            }
         } else {
             out.copy_from_slice(&row[cols.clone()]);
         }

@@ -34,7 +34,8 @@ pub(crate) fn truncated<'a, T: Pixel>(
     tile: &mut Tile<'_, T>,
     isa: Isa,
 ) {
-    let (reach, within, levels) = (filter.window.reach(), Within::of::<T>(filter), filter.levels());
+    let (within, levels, samples) = (Within::of::<T>(filter), filter.levels(), planes(channel).samples);
+    let reach = filter.window.reach().in_samples(samples);
     let Reach { up, down, left, right } = reach;
     let extent = if up + down == 0 && levels.len() == 1 { (ROWS, BLOCK_COLS) } else { (BLOCK_ROWS, COLUMNS) };
     SCRATCH.with_borrow_mut(|(pixels, copy)| {
@@ -54,7 +55,7 @@ pub(crate) fn truncated<'a, T: Pixel>(
                     None => to.fill(border.constant().map_or(T::ZERO, T::from_f64).to_f64()),
                 }
             }
-            sums(isa, &pixels[..all], stride, &terms(filter, &levels, reach, (level, stride)), (filter, within), part);
+            sums(isa, &pixels[..all], stride, &terms(filter, &levels, (level, stride, samples)), (filter, within), part);
         });
     });
 }
@@ -88,12 +89,13 @@ struct Term {
     other: usize,
 }
 
-/// The terms over levels of so many pixels, rows of which are `stride` pixels apart.
-fn terms(filter: &Truncated, levels: &[i32], reach: Reach, (level, stride): (usize, usize)) -> Vec<Term> {
+/// The terms over levels of so many elements, rows of which are `stride` elements and neighbours `samples` elements apart.
+fn terms(filter: &Truncated, levels: &[i32], (level, stride, samples): (usize, usize, usize)) -> Vec<Term> {
+    let reach = filter.window.reach();
     let (up, left) = (reach.up.cast_signed(), reach.left.cast_signed());
     let place = |(k, (y, x)): (usize, (isize, isize))| {
         let of = levels.partition_point(|by| *by < filter.level(k));
-        of * level + (y + up).cast_unsigned() * stride + (x + left).cast_unsigned()
+        of * level + (y + up).cast_unsigned() * stride + (x + left).cast_unsigned() * samples
     };
     let places = filter.window.offsets().into_iter().enumerate().map(place);
     let all: Vec<(f64, usize)> = filter.window.taps().iter().copied().zip(places).collect();

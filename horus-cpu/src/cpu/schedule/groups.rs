@@ -25,6 +25,9 @@ pub(in crate::cpu) struct FeedSpec {
     pub(in crate::cpu) border: Border,
     /// The type of its rows: floats, or bytes that are held as [quads](crate::cpu::bytes).
     pub(in crate::cpu) dtype: DType,
+    /// Samples of a pixel.
+    pub(in crate::cpu) samples: usize,
+    /// In elements.
     pub(in crate::cpu) reach: Reach,
     /// Rows are kept in a ring even where no border is needed. Rows of a chain have to be; a tall
     /// sparse filter reads many rows per output row, and those of an image whose row length is a
@@ -50,9 +53,10 @@ pub(in crate::cpu) struct Group {
     pub(in crate::cpu) feed: usize,
     /// Index of the feed's row pass.
     pub(in crate::cpu) part: usize,
+    /// In elements.
     pub(in crate::cpu) reach: Reach,
     pub(in crate::cpu) layout: Layout,
-    /// Offsets of a sparse layout from the upper left corner of its reach.
+    /// Offsets of a sparse layout from the upper left corner of its reach, in elements.
     pub(in crate::cpu) offsets: Vec<(usize, usize)>,
     /// Weights of all filters, tap by tap.
     pub(in crate::cpu) weights: HostBuffer,
@@ -85,10 +89,10 @@ pub(super) fn source_type(kernel: &MapKernel, dtypes: &[DType], source: Source) 
 }
 
 /// The offsets of a sparse filter from the upper left corner of its reach.
-fn corner_offsets(filter: &Filter) -> Vec<(usize, usize)> {
+fn corner_offsets(filter: &Filter, samples: usize) -> Vec<(usize, usize)> {
     let reach = filter.reach();
     let (up, left) = (reach.up.cast_signed(), reach.left.cast_signed());
-    let moved = |&(y, x): &(isize, isize)| ((y + up).cast_unsigned(), (x + left).cast_unsigned());
+    let moved = |&(y, x): &(isize, isize)| ((y + up).cast_unsigned(), (x + left).cast_unsigned() * samples);
     match filter.layout() {
         Layout::Dense { .. } => Vec::new(),
         Layout::Sparse(_) => filter.offsets().iter().map(moved).collect(),
@@ -114,6 +118,7 @@ pub(super) struct Groups<'a> {
     dtypes: &'a [DType],
     /// The instruction set, where filters of bytes may be computed in integers.
     isa: Option<Isa>,
+    samples: usize,
     pub(super) feeds: Vec<FeedSpec>,
     pub(super) groups: Vec<Group>,
     /// Group of each leaf.
@@ -123,9 +128,15 @@ pub(super) struct Groups<'a> {
 impl<'a> Groups<'a> {
     /// Groups the leaves `filters` of a kernel over inputs of types `dtypes`, in this order; with an
     /// instruction set, those of bytes may be computed in integers.
-    pub(super) fn new(kernel: &'a MapKernel, dtypes: &'a [DType], isa: Option<Isa>, filters: Vec<usize>) -> Groups<'a> {
+    pub(super) fn new(
+        kernel: &'a MapKernel,
+        dtypes: &'a [DType],
+        (isa, samples): (Option<Isa>, usize),
+        filters: Vec<usize>,
+    ) -> Groups<'a> {
         let of_leaf = vec![None; kernel.leaves.len()];
-        let mut all = Groups { kernel, dtypes, isa, feeds: Vec::new(), groups: Vec::new(), of_leaf };
+        let isa = isa.filter(|_| samples <= bytes::SAMPLES);
+        let mut all = Groups { kernel, dtypes, isa, samples, feeds: Vec::new(), groups: Vec::new(), of_leaf };
         all.form(filters);
         all
     }
@@ -174,9 +185,9 @@ impl<'a> Groups<'a> {
                 self.groups.push(Group {
                     feed,
                     part,
-                    reach: filters[0].reach(),
+                    reach: filters[0].reach().in_samples(self.samples),
                     layout: filters[0].layout().clone(),
-                    offsets: corner_offsets(all[0]),
+                    offsets: corner_offsets(all[0], self.samples),
                     weights,
                     start,
                     dot,
@@ -189,7 +200,7 @@ impl<'a> Groups<'a> {
 
     /// The feed for a filter over rows of a type, widened to its reach, and the index of the filter's row pass.
     fn feed(&mut self, source: Source, dtype: DType, border: Border, filter: &Filter) -> (usize, usize) {
-        let reach = filter.reach();
+        let (samples, reach) = (self.samples, filter.reach().in_samples(self.samples));
         let scattered = matches!(filter.layout(), Layout::Sparse(_)) && reach.up + reach.down >= 8;
         let stages = &self.kernel.stages;
         let (image, stage) = match source {
@@ -208,7 +219,7 @@ impl<'a> Groups<'a> {
         let at = feeds.iter().position(fits).unwrap_or_else(|| {
             let stages = stage.into_iter().collect();
             let copied = matches!(image, Source::Chain(_)) || !dtype.is_float();
-            feeds.push(FeedSpec { source: image, stages, pass_border, border, dtype, reach, copied });
+            feeds.push(FeedSpec { source: image, stages, pass_border, border, dtype, samples, reach, copied });
             feeds.len() - 1
         });
         let feed = &mut feeds[at];

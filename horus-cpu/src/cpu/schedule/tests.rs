@@ -31,7 +31,7 @@ fn a_bank_is_used_up_before_the_next_is_evaluated() {
         last = Some(last.map_or(v, |l| push(PixelOp::Max, vec![l, v])));
     }
     k.result = last;
-    let p = Schedule::new(&k, &[DType::F32], Isa::detect().unwrap());
+    let p = Schedule::new(&k, &[DType::F32], (Isa::detect().unwrap(), 1));
     assert_eq!(p.groups.len(), 2);
     assert_eq!(p.slots, 7, "two quotients, four filters, and the quotient being computed");
     let last = p.steps.last().unwrap();
@@ -52,7 +52,7 @@ fn a_schedule_is_kept_for_kernels_that_are_equal_bit_by_bit() {
         result: Some(Val::Instr(0)),
         ..MapKernel::default()
     };
-    let of = |by: f32, dtype: DType| Schedule::of(&scaled(by, dtype), &[dtype], Isa::detect().unwrap());
+    let of = |by: f32, dtype: DType| Schedule::of(&scaled(by, dtype), &[dtype], (Isa::detect().unwrap(), 1));
     let (first, negative, double) = (of(0.0, DType::F32), of(-0.0, DType::F32), of(0.0, DType::F64));
     assert!(Arc::ptr_eq(&first, &of(0.0, DType::F32)) && Arc::ptr_eq(&double, &of(0.0, DType::F64)));
     assert_ne!(first.constants[0].bytes(), negative.constants[0].bytes());

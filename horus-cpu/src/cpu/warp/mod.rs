@@ -8,6 +8,7 @@
 
 mod aligned;
 mod bilinear;
+mod interleaved;
 mod line;
 mod mirror;
 mod pairs;
@@ -44,13 +45,18 @@ pub(crate) fn warp<T: Pixel>(
         Interpolation::Nearest => {
             // Rounding to the nearest, halves up, is the floor of positions half a pixel further.
             let map = Affine { x0: map.x0 + (1 << 31), y0: map.y0 + (1 << 31), ..*map };
-            if (map.xy, map.yx) == (0, 0) {
+            if plane.samples > 1 {
+                interleaved::sampled::<T, T, Nearest, 1>(isa, plane, &map, edge, tile);
+            } else if (map.xy, map.yx) == (0, 0) {
                 repeated::sampled(isa, plane, &map, edge, tile);
             } else {
                 sampled::<T, T, Nearest, 1>(isa, plane, &map, edge, tile);
             }
         }
         Interpolation::Bilinear => linear(plane, map, edge, tile, isa),
+        Interpolation::Bicubic if plane.samples > 1 => {
+            interleaved::sampled::<T, T, Bicubic, 4>(isa, plane, map, edge, tile);
+        }
         Interpolation::Bicubic => sampled::<T, T, Bicubic, 4>(isa, plane, map, edge, tile),
     }
 }
@@ -63,7 +69,9 @@ pub(crate) fn linear<P: Pixel, T: Pixel>(
     tile: &mut Tile<'_, T>,
     isa: Isa,
 ) {
-    if (map.xy, map.yx) == (0, 0) {
+    if plane.samples > 1 {
+        interleaved::sampled::<P, T, Bilinear, 2>(isa, plane, map, edge, tile);
+    } else if (map.xy, map.yx) == (0, 0) {
         aligned::sampled::<P, T>(isa, plane, map, edge, tile);
     } else {
         sampled::<P, T, Bilinear, 2>(isa, plane, map, edge, tile);

@@ -161,7 +161,8 @@ pub(super) struct View<'a, T> {
 impl<'a, T: Pixel> View<'a, T> {
     pub(super) fn plane(&self, c: usize) -> Plane<'a, T> {
         let g = &self.geometry;
-        Plane::new(&self.data[c * g.plane()..(c + 1) * g.plane()], g.shape.height, g.shape.width, g.window)
+        let data = &self.data[c * g.plane()..(c + 1) * g.plane()];
+        Plane::new(data, g.shape.height, g.shape.line(), g.window).interleaved(g.shape.samples)
     }
 
     /// The first pixel of the image, which need not be the first in memory.

@@ -39,7 +39,7 @@ pub(crate) fn launch(
     match how {
         Windowed::Mean(mean) => dispatch!(dtype, S => {
             let input = view::<S>(inputs, 0)?;
-            let to = To { geometry, rows, threads, reach: mean.height() };
+            let to = To { geometry: geometry.flat(), rows, threads, reach: mean.height() };
             match geometry.dtype {
                 DType::F64 => to.each(out::<f64>(output)?, &|c, rows, out| {
                     means(isa, &input.plane(c), (mean, border), rows, out);
@@ -51,7 +51,7 @@ pub(crate) fn launch(
         }),
         Windowed::Variance(mean) => dispatch!(dtype, S => {
             let input = view::<S>(inputs, 0)?;
-            let to = To { geometry, rows, threads, reach: mean.height() };
+            let to = To { geometry: geometry.flat(), rows, threads, reach: mean.height() };
             to.each(out::<f64>(output)?, &|c, rows, out| {
                 moments::variances(isa, &input.plane(c), mean, border, rows, out);
             });
@@ -117,8 +117,7 @@ fn by_histograms<T: Pixel>(
     let constant = border.constant().map_or(T::ZERO, T::from_f64);
     let number = |v: T| ordered(v.scalar()) as u8;
     if let (Ok(data), Ok(out)) = (bytemuck::try_cast_slice(plane.data()), bytemuck::try_cast_slice_mut(out)) {
-        let plane = Plane::new(data, plane.height, plane.width, plane.window);
-        columns::ranks(isa, &plane, rank, (border, number(constant), number(T::ZERO)), rows, out);
+        columns::ranks(isa, &plane.of(data), rank, (border, number(constant), number(T::ZERO)), rows, out);
     }
 }
 
@@ -135,8 +134,7 @@ fn means<S: Pixel, R: Pixel>(
     macro_rules! by {
         ($pixel:ident, $sum:ident) => {
             if let Ok(data) = bytemuck::try_cast_slice::<S, $pixel>(plane.data()) {
-                let plane = Plane::new(data, plane.height, plane.width, plane.window);
-                return sums::means::<$pixel, $sum, R>(isa, &plane, mean, border, rows, out);
+                return sums::means::<$pixel, $sum, R>(isa, &plane.of(data), mean, border, rows, out);
             }
         };
     }
@@ -149,10 +147,9 @@ fn means<S: Pixel, R: Pixel>(
         _ => {}
     }
     let floats: Vec<f64> = plane.data().iter().map(|v| v.to_f64()).collect();
-    let plane = Plane::new(&floats, plane.height, plane.width, plane.window);
     let border = match border {
         Border::Constant(v) => Border::Constant(S::from_f64(v).to_f64()),
         other => other,
     };
-    sums::means::<f64, f64, R>(isa, &plane, mean, border, rows, out);
+    sums::means::<f64, f64, R>(isa, &plane.of(&floats), mean, border, rows, out);
 }

@@ -32,13 +32,14 @@ for_each_isa! {
 
 #[inline(always)]
 fn variances_of<S: Pixel>(_: Isa, plane: &Plane<'_, S>, mean: &BoxMean, border: Border, rows: Window, out: &mut [f64]) {
-    let (width, tall, wide) = (plane.width, mean.height(), mean.width());
-    let (up, left) = (mean.reach.up.cast_signed(), mean.reach.left.cast_signed());
+    let (width, tall, wide, samples) = (plane.width, mean.height(), mean.width(), plane.samples);
+    let reach = mean.reach.in_samples(samples);
+    let (up, left, around) = (reach.up.cast_signed(), reach.left.cast_signed(), (wide - 1) * samples);
     let most = (2 * tall).max(ROWS).min(rows.len());
     let held = most + tall - 1;
     let bytes = 2 * held * size_of::<f64>();
-    let chunk = (KEPT / bytes).max(2 * wide).max(4 * STRIP).min(width).next_multiple_of(STRIP);
-    let [mut line, mut other] = [(); 2].map(|()| Lines::zeros(chunk + wide));
+    let chunk = (KEPT / bytes).max(2 * (around + samples)).max(4 * STRIP).min(width).next_multiple_of(STRIP);
+    let [mut line, mut other] = [(); 2].map(|()| Lines::zeros(chunk + around + 1));
     let mut kept = Lines::zeros(held * chunk);
     let [mut strip, mut doubled] = [(); 2].map(|()| Lines::zeros(held * STRIP));
     let mut added = Lines::zeros(most * STRIP);
@@ -51,10 +52,10 @@ fn variances_of<S: Pixel>(_: Isa, plane: &Plane<'_, S>, mean: &BoxMean, border: 
             let first = rows.start - up + (k * most).cast_signed();
             for i in have..height + tall - 1 {
                 let (y, of) = (first + i.cast_signed(), i * chunk..i * chunk + n);
-                extend(plane, (y, x.cast_signed() - left), border, &mut line.sums[..n + wide - 1]);
+                extend(plane, (y, x.cast_signed() - left), border, &mut line.sums[..n + around]);
                 line.apart.fill(0.0);
                 let to = (&mut kept.sums[of.clone()], &mut kept.apart[of]);
-                join(&mut line, &mut other, (1, wide), 1, to);
+                join(&mut line, &mut other, (samples, wide), 1, to);
             }
             for at in (0..n).step_by(STRIP) {
                 // Those beyond the chunk cover stale values: nothing reads them.

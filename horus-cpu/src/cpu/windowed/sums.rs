@@ -89,15 +89,16 @@ fn means_of<S: Pixel, A: Total, R: Pixel>(
     rows: Window,
     out: &mut [R],
 ) {
-    let (width, tall, wide) = (plane.width, mean.height(), mean.width());
-    let (up, left) = (mean.reach.up.cast_signed(), mean.reach.left.cast_signed());
+    let (width, tall, wide, samples) = (plane.width, mean.height(), mean.width(), plane.samples);
+    let reach = mean.reach.in_samples(samples);
+    let (up, left, around) = (reach.up.cast_signed(), reach.left.cast_signed(), (wide - 1) * samples);
     // At least twice as many rows at once as the window has, so that less than half is computed
     // twice.
     let most = (2 * tall).max(ROWS).min(rows.len());
     let held = if tall == 1 { 1 } else { most + tall - 1 };
-    let chunk = (KEPT / (held * size_of::<A>())).max(2 * wide).max(4 * STRIP).min(width).next_multiple_of(STRIP);
+    let chunk = (KEPT / (held * size_of::<A>())).max(2 * (around + samples)).max(4 * STRIP).min(width).next_multiple_of(STRIP);
     let zeros = |n: usize| vec![A::default(); n];
-    let (mut line, mut other, mut row) = (zeros(chunk + wide), zeros(chunk + wide), zeros(chunk));
+    let (mut line, mut other, mut row) = (zeros(chunk + around + 1), zeros(chunk + around + 1), zeros(chunk));
     // Buffers for sums of columns: row sums, those of a strip (two), and their sums.
     let columns = if tall == 1 { 0 } else { 1 };
     let mut kept = zeros(columns * held * chunk);
@@ -106,8 +107,8 @@ fn means_of<S: Pixel, A: Total, R: Pixel>(
     for x in (0..width).step_by(chunk) {
         let n = chunk.min(width - x);
         let mut sum_row = |y: isize, to: &mut [A]| {
-            extend(plane, (y, x.cast_signed() - left), border, &mut line[..n + wide - 1]);
-            add_up(&mut line, &mut other, 1, wide, to);
+            extend(plane, (y, x.cast_signed() - left), border, &mut line[..n + around]);
+            add_up(&mut line, &mut other, samples, wide, to);
         };
         if tall == 1 {
             for (y, out) in (rows.start..rows.end).zip(out.chunks_exact_mut(width)) {
@@ -142,7 +143,7 @@ fn means_of<S: Pixel, A: Total, R: Pixel>(
     }
 }
 
-/// Fills a line with the pixels of row `y` from column `x` on, continued by the border.
+/// Fills a line with the elements of row `y` from element `x` on, continued by the border.
 #[inline(always)]
 pub(super) fn extend<S: Pixel, A: Total>(plane: &Plane<'_, S>, (y, x): (isize, isize), border: Border, line: &mut [A]) {
     let constant = A::of(border.constant().map_or(S::ZERO, S::from_f64));
@@ -151,7 +152,7 @@ pub(super) fn extend<S: Pixel, A: Total>(plane: &Plane<'_, S>, (y, x): (isize, i
         return;
     };
     let (width, end) = (plane.width.cast_signed(), x + line.len().cast_signed());
-    let edge = |x: isize| border.map(x, plane.width).map_or(constant, |x| A::of(row[x]));
+    let edge = |x: isize| plane.column(x, border).map_or(constant, |x| A::of(row[x]));
     // The part of the line that is in the image.
     let (from, to) = (x.clamp(0, width), end.clamp(0, width));
     let (from, to) = if from < to { (from, to) } else { (end, end) };

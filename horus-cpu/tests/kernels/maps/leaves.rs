@@ -15,7 +15,7 @@ use horus_plan::ops::neighbourhood::{
 };
 use horus_testing::cases::covering;
 use horus_testing::pixels::{SIZES, assert_same, borders, noise, with_nan};
-use horus_testing::reference::{Image, convert, geometric, neighbourhood};
+use horus_testing::reference::{Image, convert, geometric, interleaved, neighbourhood};
 
 fn alone(op: LeafOp, dtype: DType) -> MapKernel {
     MapKernel { inputs: 1, leaves: vec![Leaf { op, dtype }], result: Some(Val::Leaf(0)), ..MapKernel::default() }
@@ -47,6 +47,23 @@ fn filters_follow(filter: impl Into<OrderFilter>, border: Border, image: &Image,
     let filter = filter.into();
     let want = neighbourhood::order(image, &filter, border);
     follows(LeafOp::Order(0, filter.clone(), border), given, &want, &format!("{filter:?} {border}"));
+    if image.shape.planes() == 1 {
+        let planes = colours(image);
+        let want = interleaved(&neighbourhood::order(&planes, &filter, border));
+        let what = format!("{filter:?} {border} of samples");
+        follows(LeafOp::Order(0, filter, border), &picture(&interleaved(&planes)), &want, &what);
+    }
+}
+
+/// Two to four channels of the pixels of a plane.
+fn colours(image: &Image) -> Image {
+    let Shape { height, width, .. } = image.shape;
+    let channels = 2 + height * width % 3;
+    let pixel = |c: usize, y: usize, x: usize| ((y + c) % height, (x + 2 * c) % width);
+    dispatch!(image.dtype(), T => Image::from_fn(Shape::new(height, width, channels), |c, y, x| {
+        let (y, x) = pixel(c, y, x);
+        image.at::<T>(0, y, x)
+    }))
 }
 
 #[test]
@@ -248,8 +265,11 @@ fn samples_follow_the_definition() {
         let (dtype, how) = ways[way];
         let image = image(SIZES[number], dtype, number as u64, number % 2 == 0);
         let (map, edge) = map_and_edge(image.shape, map, edge, 5.0);
-        let want = geometric::warp(&image, image.shape, &map, how, edge);
-        follows(LeafOp::Warp(0, map, how, edge), &picture(&image), &want, &format!("{map:?} {how:?} {edge:?}"));
+        let (want, what) = (geometric::warp(&image, image.shape, &map, how, edge), format!("{map:?} {how:?} {edge:?}"));
+        follows(LeafOp::Warp(0, map, how, edge), &picture(&image), &want, &what);
+        let planes = colours(&image);
+        let want = interleaved(&geometric::warp(&planes, planes.shape, &map, how, edge));
+        follows(LeafOp::Warp(0, map, how, edge), &picture(&interleaved(&planes)), &want, &format!("{what} of samples"));
     }
 }
 
@@ -266,7 +286,10 @@ fn integers_are_sampled_as_floats() {
         let (map, edge) = map_and_edge(image.shape, map, edge, 5.5);
         let want = geometric::warp(&converted, image.shape, &map, Interpolation::Bilinear, edge);
         let op = LeafOp::Warp(0, map, Interpolation::Bilinear, edge);
-        follows(op, &picture(&image), &want, &format!("{map:?} {edge:?} of {narrow}"));
+        follows(op.clone(), &picture(&image), &want, &format!("{map:?} {edge:?} of {narrow}"));
+        let planes = colours(&image);
+        let want = geometric::warp(&convert(&planes, wide), planes.shape, &map, Interpolation::Bilinear, edge);
+        follows(op, &picture(&interleaved(&planes)), &interleaved(&want), &format!("{map:?} {edge:?} of {narrow} samples"));
     }
 }
 

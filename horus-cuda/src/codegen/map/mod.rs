@@ -24,7 +24,7 @@ use super::params::{ConstantTable, KernelParams};
 use super::schedule::{LeafGroup, Method, REGION, Schedule, ThreadBlock, schedule};
 use super::similar::{Loop, loops};
 use super::{BYTES, DENSE, GATHER, Generated, Limits, NEAR, PRELUDE, Pointer, Repeats, SEPARABLE, Shapes, TILE};
-use super::{assemble, blocks, cost, defect, entry, first_row, outputs, parts, rows_aligned};
+use super::{assemble, blocks, cost, defect, entry, first_row, outputs, parts, plane_at, rows_aligned};
 use crate::tuning::Tuning;
 pub(super) use accumulate::Helpers;
 use chains::constant_bytes;
@@ -95,7 +95,7 @@ fn scheduled(
             return Err(DeviceError::Unsupported { kernel: kernel.to_string(), dtype: l.dtype });
         }
     }
-    let block = ThreadBlock::of(kernel, tuning, shapes.output.shape.planes());
+    let block = ThreadBlock::of(kernel, tuning, shapes.output.shape.planar().planes());
     let order = Instructions::new(kernel, block.rows, block.cols).order();
     // Room for every column tap, looped or not.
     let column_taps: usize = kernel
@@ -167,7 +167,7 @@ impl Leaves for MapGenerator<'_> {
 fn plane_of(i: usize, first: Expr) -> Vec<Expr> {
     let member = |member: &str| name(format_args!("p.{member}{i}"));
     vec![
-        name(format_args!("p.in{i}")) + first * member("plane"),
+        plane_at(name(format_args!("p.in{i}")), first, member("plane")),
         member("height"),
         member("width"),
         member("start"),
@@ -212,7 +212,7 @@ impl MapGenerator<'_> {
         p.int("tiles_x", output.shape.width.div_ceil(self.block.width()).cast_signed());
         p.int("tiles_y", shapes.rows.len().div_ceil(self.block.height()).cast_signed());
         if self.block.levels > 1 {
-            p.int("planes", output.shape.planes().cast_signed());
+            p.int("planes", output.shape.planar().planes().cast_signed());
         }
         out.extend(shapes.inputs.iter().enumerate().map(|(i, g)| Stmt::Let {
             ctype: format!("const hs_plane<{}>", g.dtype.name()),
@@ -269,7 +269,7 @@ impl MapGenerator<'_> {
         }
         let arrays = code.results(out, &mut self.params)?;
         for ((member, ..), array) in outputs(self.kernel, shapes.output, |_| 0).iter().zip(arrays) {
-            let to = name(format_args!("p.{member}")) + name("plane") * "p.out_plane";
+            let to = plane_at(name(format_args!("p.{member}")), name("plane"), name("p.out_plane"));
             let aligned = name(format_args!("p.{member}_aligned"));
             let args = args![to, "p.out_start", "p.width", "y", "x", "p.row1", aligned, array];
             out.push(Call::new("hs_store_block", template![], args).into());
@@ -320,7 +320,7 @@ impl MapGenerator<'_> {
         let tiles_x = shapes.output.shape.width.div_ceil(self.block.width());
         let tiles_y = shapes.rows.len().div_ceil(self.block.height());
         // Divisions at the start of every block would cost a light kernel a few percent.
-        let planar = shapes.output.shape.planes() == 1 && tiles_y <= MOST_BLOCKS_DOWN;
+        let planar = shapes.output.shape.planar().planes() == 1 && tiles_y <= MOST_BLOCKS_DOWN;
         let (grid, tile) = if planar {
             let tile = "const int tile_x = blockIdx.x, tile_y = blockIdx.y, plane = 0;".to_owned();
             ([blocks(tiles_x, "a kernel")?, blocks(tiles_y, "a kernel")?], tile)
@@ -336,7 +336,7 @@ impl MapGenerator<'_> {
                 "const int tile_x = (int)(blockIdx.x % (u32)p.tiles_x), rest = (int)(blockIdx.x / (u32)p.tiles_x);\n    \
                  const int tile_y = rest % p.tiles_y, {plane}"
             );
-            let deep = shapes.output.shape.planes().div_ceil(levels);
+            let deep = shapes.output.shape.planar().planes().div_ceil(levels);
             ([blocks(tiles_x * tiles_y * deep, "a kernel")?, 1], tile)
         };
         // A warp over 8 x 4 pixels touches fewer lines of a rotated image than one over 32 x 1; it

@@ -247,6 +247,19 @@ impl MapKernel {
         values.into_iter().any(|v| matches!(v, Val::Index(..))) || self.chains.iter().any(MapKernel::has_index)
     }
 
+    /// Returns `true` if it is computed of images whose pixels have several samples, of the samples at the same place in other
+    /// pixels: see [`Op::knows_samples`](crate::ir::graph::Op::knows_samples).
+    pub fn knows_samples(&self) -> bool {
+        let leaf = |l: &Leaf| match &l.op {
+            LeafOp::Load(_) | LeafOp::Correlate(..) | LeafOp::Shift(..) | LeafOp::Warp(..) | LeafOp::Flip(..) => true,
+            LeafOp::Order(_, filter, _) => filter.knows_samples(),
+            LeafOp::LoadPlane(..) => false,
+        };
+        let is_index = |v: &Val| matches!(v, Val::Index(..));
+        let mut values = self.code.iter().flat_map(|i| &i.args).chain(&self.result).chain(&self.more);
+        self.leaves.iter().all(leaf) && !values.any(is_index) && self.chains.iter().all(MapKernel::knows_samples)
+    }
+
     /// Returns `true` if every leaf reads only the pixel itself.
     pub fn is_pointwise(&self) -> bool {
         self.leaves.iter().all(|l| matches!(l.op, LeafOp::Load(_) | LeafOp::LoadPlane(..)))

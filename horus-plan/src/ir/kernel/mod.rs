@@ -78,6 +78,17 @@ impl Kernel {
         }
     }
 
+    /// Returns `true` if it is computed of images whose pixels have several samples.
+    pub fn knows_samples(&self) -> bool {
+        match self {
+            Kernel::Source(_) => true,
+            Kernel::Map(map) => map.knows_samples(),
+            Kernel::Repeat(repeat) => repeat.body.knows_samples(),
+            Kernel::MapReduce(..) => false,
+            Kernel::Whole(operation) => operation.knows_samples(),
+        }
+    }
+
     /// The kernel that folds the rows that this one reduced.
     pub fn fold_of_rows(&self) -> Option<Kernel> {
         match self {
