@@ -23,6 +23,7 @@ use horus_core::host::buffer::{HostBuffer, Pool};
 use horus_core::ir::graph::{Graph, Node, NodeId, Op, Operand, ValueId};
 use horus_core::ir::kernel::Kernel;
 use horus_core::ops::pixel::PixelOp;
+use horus_core::ops::{Deinterleave, Interleave};
 use horus_core::optimize::optimize;
 use horus_core::plan::movement::Load;
 use horus_core::plan::partition::Partition;
@@ -39,6 +40,8 @@ pub(crate) use shrink::compare;
 pub(crate) struct Program {
     pub(crate) graph: Graph<Op>,
     pub(crate) sources: Vec<Image>,
+    /// Channels of sources and of roots are interleaved.
+    pub(crate) interleaved: bool,
 }
 
 impl Program {
@@ -47,6 +50,15 @@ impl Program {
     }
 
     pub(crate) fn source(&mut self, image: Image) -> NodeId {
+        let (shape, dtype) = (image.shape, image.dtype());
+        if self.interleaved && shape.channels > 1 {
+            let samples = self.source_as_it_lies(reference::interleaved(&image));
+            return self.op(Op::from(Deinterleave), &[samples], shape, dtype);
+        }
+        self.source_as_it_lies(image)
+    }
+
+    fn source_as_it_lies(&mut self, image: Image) -> NodeId {
         let (shape, dtype) = (image.shape, image.dtype());
         self.sources.push(image);
         self.op(Op::Source(ValueId(self.sources.len() as u64 - 1)), &[], shape, dtype)
@@ -85,6 +97,14 @@ impl Program {
 
     pub(crate) fn wanted(mut self, roots: &[NodeId]) -> Program {
         self.graph.roots = roots.to_vec();
+        if self.interleaved {
+            for k in 0..roots.len() {
+                let Node { shape, dtype, .. } = *self.graph.node(roots[k]);
+                if shape.channels > 1 {
+                    self.graph.roots[k] = self.op(Op::from(Interleave), &[roots[k]], shape.interleaved(), dtype);
+                }
+            }
+        }
         self
     }
 }

@@ -104,7 +104,7 @@ fn step(p: &mut Program, values: &[NodeId], c: &Choice, shape: Shape) -> NodeId 
 /// A program of one step per choice, over two images; its roots are the last value and one in the
 /// middle.
 pub(crate) fn program(shape: Shape, choices: &[Choice], seed: u64) -> Program {
-    let mut p = Program::default();
+    let mut p = Program { interleaved: seed % 2 == 1, ..Program::default() };
     let mut values = vec![p.source(image(shape, DType::F32, seed)), p.source(image(shape, DType::F32, seed ^ 1))];
     for c in choices {
         let v = step(&mut p, &values, c, shape);

@@ -75,7 +75,7 @@ fn holds(p: &Program, regions: &[Rect], run: &mut dyn FnMut(&Program) -> Vec<Ima
         let supplier: &mut dyn Supply = if supplied { &mut supply } else { &mut InPlace };
         let Restricted { graph, roots } = restrict(&p.graph, regions, cutting, supplier);
         let sources = if supplied { supply.parts } else { p.sources.clone() };
-        let part = Program { graph, sources };
+        let part = Program { graph, sources, interleaved: false };
         for (i, (got, (whole, (has, asked)))) in
             run(&part).iter().zip(whole.iter().zip(roots.iter().zip(regions))).enumerate()
         {

@@ -128,7 +128,7 @@ fn live(program: Program) -> Program {
         }
         out.push(node)
     });
-    Program { graph, sources }
+    Program { graph, sources, interleaved: false }
 }
 
 /// Programs in which all images of some height or width have less of it.

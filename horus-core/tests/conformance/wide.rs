@@ -426,7 +426,8 @@ impl Builder {
 
 /// A program of one step per list of numbers; its roots are the last value and two others.
 pub(crate) fn program(shape: Shape, dtypes: [usize; 2], steps: &[Vec<u8>], seed: u64) -> Program {
-    let mut b = Builder { p: Program::default(), values: Vec::new() };
+    let p = Program { interleaved: seed % 2 == 1, ..Program::default() };
+    let mut b = Builder { p, values: Vec::new() };
     for (i, dtype) in dtypes.into_iter().enumerate() {
         let given = b.p.source(image(shape, TYPES[dtype % 5], seed ^ i as u64));
         b.values.push(given);

@@ -1,0 +1,151 @@
+"""Arrays whose last axis are channels: calls that do nothing along it are SciPy's, bit by bit where those of a plane are, and of one kind of program."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.ndimage as sp
+
+import horus_image as hi
+from horus_image import ndimage
+
+Array = np.ndarray[Any, Any]
+KERNEL = np.array([[1, 2, 1], [0, 3, -1], [-1, -2, -1]])[:, :, None]
+DISC = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 1]], bool)[:, :, None]
+
+CALLS: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
+    "gaussian": ("gaussian_filter", ((2, 1.5, 0),), {}),
+    "gaussian along some": ("gaussian_filter", (1.2,), {"axes": (0, 1)}),
+    "gaussian of one axis among some": ("gaussian_filter", ((0.0, 1.2),), {"axes": (2, 1)}),
+    "derivative": ("gaussian_filter", ((2, 1, 0),), {"order": (0, 1, 2), "mode": ["nearest", "wrap", "mirror"], "radius": (3, 4, 5)}),
+    "gaussian of a line": ("gaussian_filter1d", (1.5,), {"axis": 1}),
+    "laplace": ("laplace", (), {"axes": (-3, -2)}),
+    "laplacian of a gaussian": ("gaussian_laplace", (1.1,), {"axes": (0, 1)}),
+    "uniform": ("uniform_filter", ((5, 4, 1),), {"origin": (1, -1, 0)}),
+    "mean of a line": ("uniform_filter1d", (7,), {"axis": 0, "mode": "constant", "cval": 3}),
+    "minimum": ("minimum_filter", ((3, 5, 1),), {"mode": ("wrap", "reflect", "nearest")}),
+    "maximum": ("maximum_filter", (), {"footprint": DISC, "mode": "constant"}),
+    "maximum of a line": ("maximum_filter1d", (4,), {"axis": -2, "origin": 1}),
+    "median": ("median_filter", ((3, 3, 1),), {}),
+    "median along some": ("median_filter", (5,), {"axes": (1, 0)}),
+    "rank": ("rank_filter", (4,), {"size": (3, 4, 1), "mode": "mirror"}),
+    "percentile": ("percentile_filter", (30,), {"footprint": DISC}),
+    "correlate": ("correlate", (KERNEL,), {"mode": "wrap"}),
+    "convolve": ("convolve", (KERNEL,), {"origin": (1, 0, 0)}),
+    "correlate of a line": ("correlate1d", ([1, 2, -1],), {"axis": 0}),
+    "convolve of a line": ("convolve1d", ([1, 2, -1, 4],), {"axis": 1, "origin": -1}),
+    "erosion": ("grey_erosion", ((5, 5, 1),), {}),
+    "dilation": ("grey_dilation", (), {"footprint": DISC}),
+    "opening": ("grey_opening", (), {"structure": np.arange(9).reshape(3, 3, 1) % 3}),
+    "gradient": ("morphological_gradient", ((3, 3, 1),), {}),
+    "zoom": ("zoom", ((0.5, 1.5, 1),), {"order": 1}),
+    "zoom of splines": ("zoom", ((1.4, 0.7, 1),), {}),
+    "shift": ("shift", ((2, -1.5, 0),), {"order": 1, "mode": "nearest"}),
+    "rotate": ("rotate", (30,), {"order": 1}),
+    "rotate in place": ("rotate", (-75,), {"reshape": False, "axes": (0, 1), "mode": "reflect"}),
+}
+
+
+def picture(channels: int, dtype: Any, seed: int = 3) -> Array:
+    numbers = np.random.default_rng(seed).random((23, 37, channels))
+    return (numbers * (200 if np.dtype(dtype).kind != "f" else 1)).astype(dtype)
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int16, np.float32, np.float64])
+def test_calls_that_do_nothing_along_channels_are_those_of_scipy(name: str, dtype: Any) -> None:
+    function, args, kwargs = CALLS[name]
+    for channels in (2, 3, 4, 5):
+        array = picture(channels, dtype)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            want = getattr(sp, function)(array, *args, **kwargs)
+        # Thrice: the program of the second call is kept, and the third runs it.
+        for turn in range(3):
+            got = getattr(ndimage, function)(array if turn < 2 else picture(channels, dtype), *args, **kwargs)
+            assert got.dtype == want.dtype and got.shape == want.shape
+            assert got.flags.c_contiguous
+            bound = 0 if np.dtype(dtype).kind != "f" else 1e-5 if dtype == np.float32 else 1e-11
+            if function in ("zoom", "rotate", "shift") and np.dtype(dtype).kind != "f":
+                bound = 1  # what is half between two integers is rounded by the last bit
+            np.testing.assert_allclose(got.astype(float), want.astype(float), rtol=0, atol=bound, err_msg=f"{name} {channels} {turn}")
+
+
+def _of_rows_and_columns(name: str, value: Any) -> Any:
+    """An argument of a call for a plane."""
+    if name == "axis":
+        return value % 3
+    if isinstance(value, np.ndarray):
+        return value[:, :, 0]
+    return value[:2] if isinstance(value, (tuple, list)) and len(value) == 3 and name != "weights" else value
+
+
+@pytest.mark.parametrize("name", [name for name, call in CALLS.items() if "axes" not in call[2] and not name.endswith("of a line")])
+def test_each_channel_is_that_of_its_plane(name: str) -> None:
+    """To the bit: a picture of channels is nothing but its planes."""
+    function, args, kwargs = CALLS[name]
+    array = picture(3, np.float32)
+    whole = getattr(ndimage, function)(array, *args, **kwargs)
+    alone = [_of_rows_and_columns("", value) for value in args], {of: _of_rows_and_columns(of, value) for of, value in kwargs.items()}
+    for channel in range(3):
+        plane = getattr(ndimage, function)(np.ascontiguousarray(array[:, :, channel]), *alone[0], **alone[1])
+        assert whole[:, :, channel].tobytes() == plane.tobytes()
+
+
+def test_a_program_of_channels_reads_pixels_as_they_lie() -> None:
+    """No operation of it changes the order of samples."""
+    array = picture(3, np.float32)
+    with hi.session(device="cpu", explain=True) as session:
+        ndimage.gaussian_filter(array, (2, 2, 0))
+        ndimage.median_filter(array, (3, 3, 1))
+        ndimage.rotate(array, 30, order=1)
+        told = session.explain()
+    assert "interleave" not in told and "1 interleaved" not in told
+    assert "3 samples" in told
+
+
+def test_output_and_other_orders_of_memory() -> None:
+    array = picture(3, np.uint8)
+    want = sp.gaussian_filter(array, (2, 2, 0))
+    output = np.empty_like(array)
+    assert ndimage.gaussian_filter(array, (2, 2, 0), output=output) is output
+    np.testing.assert_array_equal(output, want)
+    wide = np.empty(array.shape, np.float64)
+    ndimage.median_filter(array, (3, 3, 1), output=wide)
+    np.testing.assert_array_equal(wide, sp.median_filter(array, (3, 3, 1)))
+    with pytest.raises(RuntimeError, match="output shape not correct"):
+        ndimage.gaussian_filter(array, (2, 2, 0), output=np.empty((23, 37), np.uint8))
+    for other in (array[:, ::-1], np.asfortranarray(array), array[::2, 1:, :], array.transpose(1, 0, 2)):
+        np.testing.assert_array_equal(ndimage.gaussian_filter(other, (2, 2, 0)), sp.gaussian_filter(other, (2, 2, 0)))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda of, a: of.gaussian_filter(a, 2),
+        lambda of, a: of.gaussian_filter(a, (2, 0, 1)),
+        lambda of, a: of.uniform_filter(a, (3, 3, 2)),
+        lambda of, a: of.minimum_filter(a, footprint=np.ones((3, 3, 2))),
+        lambda of, a: of.correlate(a, np.ones((3, 3, 3))),
+        lambda of, a: of.zoom(a, (1, 1, 2), order=1),
+        lambda of, a: of.rotate(a, 30, axes=(1, 2), order=1),
+        lambda of, a: of.laplace(a),
+    ],
+)
+def test_calls_that_do_something_along_channels_are_those_of_volumes(call: Callable[[Any, Array], Array]) -> None:
+    array = picture(3, np.float64)
+    np.testing.assert_allclose(call(ndimage, array), call(sp, array), rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("arguments", [{"sigma": (2, 2)}, {"sigma": (2, 2, 0, 0)}, {"sigma": (2, 2, 0), "mode": ["wrap"]}, {"sigma": 1, "axes": (0, 5)}])
+def test_wrong_arguments_are_the_same_errors(arguments: dict[str, Any]) -> None:
+    array = picture(3, np.float64)
+    with pytest.raises((RuntimeError, ValueError)) as ours:
+        ndimage.gaussian_filter(array, **arguments)
+    with pytest.raises((RuntimeError, ValueError)) as theirs:
+        sp.gaussian_filter(array, **arguments)
+    assert type(ours.value) is type(theirs.value)
