@@ -252,6 +252,25 @@ HS_FN f64 hs_order_digit(f64 a, f64 level) {
     return a != a ? a : (f64)digit;
 }
 
+// Remainders and operations on bits, as horus_core::dtype::Arithmetic's; of floats, on their whole parts.
+template <class T> HS_FN T hs_rem(T a, T b) { return b == 0 || (hs_limits<T>::lo < 0 && b == (T)-1) ? (T)0 : (T)(a % b); }
+HS_FN f32 hs_rem(f32 a, f32 b) { return fmodf(a, b); }
+HS_FN f64 hs_rem(f64 a, f64 b) { return fmod(a, b); }
+template <class T> HS_FN T hs_whole(T v) { return v; }
+HS_FN i64 hs_whole(f64 v) {
+    const f64 limit = 9223372036854775808.0;
+    if (v != v) return 0;
+    return v >= limit ? 0x7fffffffffffffffLL : v < -limit ? -0x7fffffffffffffffLL - 1 : (i64)v;
+}
+HS_FN i64 hs_whole(f32 v) { return hs_whole((f64)v); }
+template <class T> HS_FN T hs_bitwise_and(T a, T b) { return (T)(hs_whole(a) & hs_whole(b)); }
+template <class T> HS_FN T hs_bitwise_or(T a, T b) { return (T)(hs_whole(a) | hs_whole(b)); }
+template <class T> HS_FN T hs_bitwise_xor(T a, T b) { return (T)(hs_whole(a) ^ hs_whole(b)); }
+template <class W> HS_FN W hs_up(W a, i64 places) { return places < 0 || places >= 8 * (i64)sizeof(W) ? (W)0 : (W)((u64)a << places); }
+template <class W> HS_FN W hs_down(W a, i64 places) { return places < 0 || places >= 8 * (i64)sizeof(W) ? (W)-(a < 0) : (W)(a >> places); }
+template <class T> HS_FN T hs_left_shift(T a, T b) { return (T)hs_up(hs_whole(a), (i64)hs_whole(b)); }
+template <class T> HS_FN T hs_right_shift(T a, T b) { return (T)hs_down(hs_whole(a), (i64)hs_whole(b)); }
+
 template <class T> HS_FN T hs_absdiff(T a, T b) { return a > b ? hs_sub(a, b) : hs_abs(hs_sub(b, a)); }
 template <class T> HS_FN T hs_absdiv(T a, T b, T eps) { return hs_abs(b) < eps ? (T)0 : hs_abs(hs_div(a, b)); }
 template <class T> HS_FN T hs_mul_add(T a, T b, T c) { return hs_add(hs_mul(a, b), c); }

@@ -58,7 +58,7 @@ mod _horus {
     use crate::memory::{DeviceMemory, Memory};
     #[pymodule_export]
     use crate::operators::{
-        binary, binary_of_number, cast, clamp, compare, convert, convert_colour, invert, logic, select, unary,
+        binary, binary_of_number, cast, clamp, compare, convert, convert_colour, invert, logic, mul_add, select, unary,
     };
     #[pymodule_export]
     use crate::program::{ImageProgram, Program, Recording, get_all, iterate};

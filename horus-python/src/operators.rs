@@ -80,6 +80,16 @@ pub(crate) fn binary_of_number(name: &str, a: f64, b: &Image) -> PyResult<Image>
     numbers!(&b.any, name, image => b.recorded(|| of_number(a, image).binary(op, image)))
 }
 
+/// `a * b + c` of each pixel, of floats rounded once.
+#[pyfunction]
+pub(crate) fn mul_add(a: &Image, b: Operand<'_>, c: Operand<'_>) -> PyResult<Image> {
+    fn of<T: Held + Pixel>(of: &Image, image: &Typed<T>, b: &Operand<'_>, c: &Operand<'_>) -> PyResult<Image> {
+        let (b, c) = (same("mul_add", image, b)?, same("mul_add", image, c)?);
+        with!(b, b => with!(c, c => of.recorded(|| image.mul_add(b, c))))
+    }
+    numbers!(&a.any, "mul_add", image => of(a, image, &b, &c))
+}
+
 /// An image of one pixel, which is repeated.
 fn of_number<T: Pixel>(number: f64, beside: &Typed<T>) -> Typed<T> {
     Typed::constant(beside.session(), (1, 1), T::from_f64(number))

@@ -127,7 +127,9 @@ def labelled():
 
 
 binary = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "min": np.minimum, "max": np.maximum, "minimum": np.minimum, "maximum": np.maximum,
-          "lower": np.minimum, "upper": np.maximum,
+          "lower": np.minimum, "upper": np.maximum, "rem": np.fmod,
+          **{name: (lambda a, b, f=getattr(np, name): f(a.astype(np.uint8), b)) for name in ("bitwise_and", "bitwise_or", "bitwise_xor")},
+          **{name: (lambda a, b, f=getattr(np, name): f(a.astype(np.uint8), b)) for name in ("left_shift", "right_shift")},
           "absdiff": lambda a, b: abs(a - b), "pow": np.power, "atan2": np.arctan2, "hypot": np.hypot,
           "div": np.floor_divide}
 unary = {"neg": np.negative, "abs": np.abs, "sqrt": np.sqrt, "exp": np.exp, "square": np.square, "sign": np.sign,

@@ -23,6 +23,22 @@ pub trait Arithmetic: Sealed + Copy + PartialOrd + Default {
     fn mul(self, b: Self) -> Self;
     /// `a / b`; integers truncate towards zero, saturate, and give 0 for `b == 0`.
     fn div(self, b: Self) -> Self;
+    /// What `a / b` leaves when its quotient is cut to a whole number, with the sign of `a` (C's `fmod`):
+    /// exact; integers give 0 for `b == 0`, floats a NaN.
+    fn rem(self, b: Self) -> Self;
+    /// Bits that both have. Floats are taken for their whole parts, as integers of 64 bits, here and in the other
+    /// operations on bits: what is out of their range saturates, and a NaN is 0.
+    fn bitwise_and(self, b: Self) -> Self;
+    /// Bits that one or both have.
+    fn bitwise_or(self, b: Self) -> Self;
+    /// Bits that one of both has.
+    fn bitwise_xor(self, b: Self) -> Self;
+    /// Bits moved `b` places up: those beyond the type are lost. All of them where `b` is negative or as large as
+    /// the number of bits.
+    fn left_shift(self, b: Self) -> Self;
+    /// Bits moved `b` places down, which rounds down; 0, or -1 of a negative number, where `b` is negative or as large
+    /// as the number of bits.
+    fn right_shift(self, b: Self) -> Self;
     /// `-a`; integers saturate (0 for unsigned types).
     fn neg(self) -> Self;
     /// `|a|`; integers saturate at the smallest of a signed type.
@@ -102,6 +118,38 @@ pub trait Arithmetic: Sealed + Copy + PartialOrd + Default {
     }
 }
 
+/// The operations on bits, of integers of a type that pixels are, or are taken for.
+macro_rules! bits {
+    ($whole:ident) => {
+        #[inline(always)]
+        fn bitwise_and(self, b: Self) -> Self {
+            (self as $whole & b as $whole) as Self
+        }
+        #[inline(always)]
+        fn bitwise_or(self, b: Self) -> Self {
+            (self as $whole | b as $whole) as Self
+        }
+        #[inline(always)]
+        fn bitwise_xor(self, b: Self) -> Self {
+            (self as $whole ^ b as $whole) as Self
+        }
+        #[inline(always)]
+        fn left_shift(self, b: Self) -> Self {
+            let places = b as i64;
+            let inside = (0..$whole::BITS as i64).contains(&places);
+            (if inside { (self as $whole).wrapping_shl(places as u32) } else { 0 }) as Self
+        }
+        #[inline(always)]
+        fn right_shift(self, b: Self) -> Self {
+            let places = b as i64;
+            let inside = (0..$whole::BITS as i64).contains(&places);
+            let by = if inside { places as u32 } else { $whole::BITS - 1 };
+            let moved = self as $whole >> by;
+            (if inside { moved } else { moved >> 1 }) as Self
+        }
+    };
+}
+
 macro_rules! integer {
     ($t:ident, $tag:ident, $linear:ty, $interp:ty, $neg:expr, $abs:expr, $sign:expr) => {
         impl Pixel for $t {
@@ -170,6 +218,11 @@ macro_rules! integer {
             fn div(self, b: Self) -> Self {
                 if b == 0 { 0 } else { self.saturating_div(b) }
             }
+            #[inline(always)]
+            fn rem(self, b: Self) -> Self {
+                if b == 0 { 0 } else { self.wrapping_rem(b) }
+            }
+            bits!($t);
             #[inline(always)]
             fn neg(self) -> Self {
                 let f: fn($t) -> $t = $neg;
@@ -331,6 +384,11 @@ macro_rules! float {
             fn div(self, b: Self) -> Self {
                 self / b
             }
+            #[inline(always)]
+            fn rem(self, b: Self) -> Self {
+                self % b
+            }
+            bits!(i64);
             #[inline(always)]
             fn neg(self) -> Self {
                 -self

@@ -53,6 +53,59 @@ fn fraction_weights_are_exact() {
     assert_eq!(f64::from_fraction(1), 2f64.powi(-32));
 }
 
+/// Remainders and operations on bits beside 64-bit integers, which hold every operand and result before it is cut to its type.
+fn whole_operations_are_those_of_wide_integers<T: Pixel>(bits: i64, values: &[T]) {
+    let wide = |v: T| v.to_f64() as i64;
+    for (&a, &b) in values.iter().flat_map(|a| values.iter().map(move |b| (a, b))) {
+        let (x, y) = (wide(a), wide(b));
+        let inside = (0..bits).contains(&y);
+        let cut = |v: i64| T::cast_f64(v as f64);
+        assert_eq!(a.rem(b), cut(if y == 0 { 0 } else { x % y }), "{a} rem {b}");
+        assert_eq!(a.bitwise_and(b), cut(x & y), "{a} & {b}");
+        assert_eq!(a.bitwise_or(b), cut(x | y), "{a} | {b}");
+        assert_eq!(a.bitwise_xor(b), cut(x ^ y), "{a} ^ {b}");
+        let up = if inside { x << y & ((1 << bits) - 1) } else { 0 };
+        assert_eq!(a.left_shift(b), cut(up), "{a} << {b}");
+        let down = if inside { x >> y } else { -i64::from(x < 0) };
+        assert_eq!(a.right_shift(b), cut(down), "{a} >> {b}");
+    }
+}
+
+#[test]
+fn integers_have_remainders_and_bits() {
+    whole_operations_are_those_of_wide_integers(8, &(0..=u8::MAX).collect::<Vec<_>>());
+    whole_operations_are_those_of_wide_integers(8, &(i8::MIN..=i8::MAX).collect::<Vec<_>>());
+    whole_operations_are_those_of_wide_integers(16, &[0, 1, 7, 15, 16, 17, 255, 4096, 0xaaaa, u16::MAX - 1, u16::MAX]);
+    whole_operations_are_those_of_wide_integers(
+        16,
+        &[i16::MIN, i16::MIN + 1, -256, -16, -1, 0, 1, 15, 16, 17, 0x5555, i16::MAX],
+    );
+    whole_operations_are_those_of_wide_integers(32, &[0, 1, 2, 31, 32, 33, 0xdead_beef, 1 << 31, u32::MAX]);
+    whole_operations_are_those_of_wide_integers(
+        32,
+        &[i32::MIN, i32::MIN + 1, -70_001, -32, -1, 0, 1, 2, 31, 32, 33, 0x5555_5555, i32::MAX],
+    );
+}
+
+#[test]
+fn floats_have_exact_remainders_and_the_bits_of_their_whole_parts() {
+    // C's fmod, by Python's math.fmod.
+    assert_eq!(Arithmetic::rem(5.5f64, -2.0), 1.5);
+    assert_eq!(Arithmetic::rem(-5.5f32, 2.0), -1.5);
+    assert_eq!(Arithmetic::rem(1e300f64, 3.7), 1.765761626199355);
+    assert_eq!(Arithmetic::rem(-4.0f64, 2.0).to_bits(), (-0.0f64).to_bits());
+    assert_eq!(Arithmetic::rem(3.0f32, f32::INFINITY), 3.0);
+    assert!(Arithmetic::rem(1.0f32, 0.0).is_nan() && Arithmetic::rem(f64::INFINITY, 2.0).is_nan());
+    assert_eq!(Arithmetic::bitwise_and(6.9f32, 3.0), 2.0);
+    assert_eq!(Arithmetic::bitwise_xor(-1.5f64, 1.0), -2.0);
+    assert_eq!(Arithmetic::bitwise_or(f64::NAN, 5.0), 5.0);
+    assert_eq!(Arithmetic::bitwise_and(f32::INFINITY, 255.0), 255.0);
+    assert_eq!(Arithmetic::left_shift(3.7f64, 40.2), 3.0 * 2f64.powi(40));
+    assert_eq!(Arithmetic::right_shift(-5.0f32, 1.0), -3.0);
+    assert_eq!(Arithmetic::right_shift(-5.0f64, 64.0), -1.0);
+    assert_eq!(Arithmetic::left_shift(5.0f64, 64.0), 0.0);
+}
+
 /// Numbers in ascending order have ascending digits; different numbers have different ones.
 fn digits_are_in_order<T: Pixel>(sorted: &[T]) {
     let levels = (T::DTYPE.size() / 2).max(1);

@@ -47,6 +47,12 @@ macro_rules! pixel_ops {
                 Atan2 "atan2" |a, b| a.atan2(b), "hs_atan2(a, b)", "angle of the point with ordinate `a` and abscissa `b`, in radians";
                 Hypot "hypot" |a, b| a.hypot(b), "hs_hypot(a, b)", "`sqrt(a * a + b * b)`";
                 OrderDigit "order_digit" |a, b| a.order_digit(b), "hs_order_digit(a, b)", "16 bits, the `b`-th from the highest (0), of the place of `a` among numbers of its type; NaN of NaN";
+                Rem "rem" |a, b| a.rem(b), "hs_rem(a, b)", "what `a / b` leaves, with the sign of `a`";
+                BitwiseAnd "bitwise_and" |a, b| a.bitwise_and(b), "hs_bitwise_and(a, b)", "bits that both have; of floats, of their whole parts";
+                BitwiseOr "bitwise_or" |a, b| a.bitwise_or(b), "hs_bitwise_or(a, b)", "bits that one or both have; of floats, of their whole parts";
+                BitwiseXor "bitwise_xor" |a, b| a.bitwise_xor(b), "hs_bitwise_xor(a, b)", "bits that one of both has; of floats, of their whole parts";
+                LeftShift "left_shift" |a, b| a.left_shift(b), "hs_left_shift(a, b)", "bits moved `b` places up, without those beyond the type";
+                RightShift "right_shift" |a, b| a.right_shift(b), "hs_right_shift(a, b)", "bits moved `b` places down: `a` divided by a power of 2, rounded down";
                 Threshold "threshold" |a, b| (if a > b { T::ONE } else { T::ZERO }), "(a > b ? (T)1 : (T)0)", "1 where `a > b`, else 0";
             }
             compare {
@@ -141,6 +147,7 @@ impl PixelOp {
     pub const fn steps(self) -> f64 {
         match self {
             PixelOp::Div | PixelOp::Recip | PixelOp::Sqrt | PixelOp::AbsDiv => 10.0,
+            PixelOp::Rem => 20.0,
             PixelOp::Pow | PixelOp::Atan2 => 60.0,
             op if op.is_transcendental() => 25.0,
             _ => 1.0,
