@@ -13,7 +13,7 @@ import pytest
 import scipy.ndimage
 import tifffile
 from horus_image import exposure, filters, measure, ndimage, segmentation, transform
-from horus_image._operators import _UFUNCS
+from horus_image._ufuncs import UFUNCS
 
 import horus_image as hi
 
@@ -147,6 +147,8 @@ CASES: dict[str, tuple[Call, tuple[int, ...], Callable[[hi.Image, Sides], Sides 
     "hi.minimum": (windowed, BOTH, kept),
     "hi.where": (lambda f, i: f(i > 5, i, 0), BOTH, kept),
     "hi.stack": (lambda f, i: f([i, i], axis=-1), PLANES, kept),
+    "Image.transpose": (plainly, BOTH, lambda _, sides: sides[::-1]),
+    "Image.swapaxes": (lambda f, i: f(i, 0, -1), BOTH, lambda _, sides: sides[::-1]),
     "Image.cumsum": (lambda f, i: f(i, 0), BOTH, kept),
     "Image.lookup": (lambda f, i: f(i.astype("u1"), np.arange(256.0)), BOTH, kept),
     "Image.convert_colour": (lambda f, i: f(hi.stack([i, i, i], axis=-1), "rgb", "hsv"), PLANES, kept),
@@ -171,7 +173,7 @@ NO_IMAGES = {
     # Files are read and written, and classes.
     *(f"hi.{name}" for name in ("HorusError", "Image", "Iterated", "MemoryInUse", "MemoryUse", "Session", "Tiles", "get_all", "open", "save")),
     *(f"hi.{name}" for name in ("series", "session", "show", "within")),
-    *(f"Image.{name}" for name in ("compute", "start", "tiles", "save", "min", "max", "sum", "mean", "var", "std")),
+    *(f"Image.{name}" for name in ("compute", "start", "tiles", "save", "min", "max", "sum", "mean", "var", "std", "any", "all")),
 }
 
 
@@ -204,19 +206,20 @@ def test_rows_are_of_functions_that_there_are() -> None:
     assert {*CASES, *NO_IMAGES} == public().keys()
 
 
-@pytest.mark.parametrize("ufunc", sorted(_UFUNCS, key=lambda ufunc: ufunc.__name__), ids=lambda ufunc: ufunc.__name__)
+@pytest.mark.parametrize("ufunc", sorted(UFUNCS, key=lambda ufunc: ufunc.__name__), ids=lambda ufunc: ufunc.__name__)
 def test_functions_of_numpy_keep_the_size_of_pixels(ufunc: np.ufunc) -> None:
     given = image(2)
-    masks = ufunc.__name__.startswith("bitwise") or ufunc in (np.invert, np.logical_not)
-    operand = given > 9 if masks or ufunc.__name__.startswith("logical") else given.astype("f4")
+    whole = ufunc.__name__.startswith("bitwise") or ufunc in (np.invert, np.left_shift, np.right_shift)
+    operand = given if whole else given.astype("f4")
     if ufunc is np.matmul:
         assert ufunc(operand, operand.compute().T.copy()).pixel_size is None
         return
-    assert ufunc(*[operand] * ufunc.nin).pixel_size == (2.0, 1.0)
-    if ufunc.nin == 2:
-        # An array says nothing, and contradicts nothing.
-        array = operand.compute()
-        assert ufunc(operand, array).pixel_size == ufunc(array, operand).pixel_size == (2.0, 1.0)
+    array = operand.compute()
+    # An array says nothing, and contradicts nothing.
+    for given in ([operand] * ufunc.nin, (operand, array)[: ufunc.nin], (array, operand)[-ufunc.nin :]):
+        found = ufunc(*given)
+        for result in found if isinstance(found, tuple) else (found,):
+            assert result.pixel_size == (2.0, 1.0)
 
 
 def test_images_of_pixels_of_different_sizes_have_none_together() -> None:

@@ -85,8 +85,8 @@ def test_functions_of_numpy_are_recorded() -> None:
         assert isinstance(ours, hi.Image)
         np.testing.assert_allclose(ours, theirs, rtol=1e-6)
     np.testing.assert_allclose(abs(-image), array)
-    with pytest.raises(TypeError):
-        np.tanh(image)
+    with pytest.raises(TypeError, match="not among"):
+        np.spacing(image)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -142,10 +142,10 @@ def test_crops(key: Any) -> None:
 def test_crops_of_volumes_and_lines() -> None:
     array = ramp((4, 5, 6), np.int32)
     image = hi.asarray(array)
-    for key in (np.s_[1], np.s_[1:3, 2:, ::-1], np.s_[::-1], np.s_[2, 1:3], np.s_[0, 0], np.s_[::2], np.s_[::-2, 1::3, ::-4]):
+    for key in (np.s_[1], np.s_[1:3, 2:, ::-1], np.s_[::-1], np.s_[2, 1:3], np.s_[0, 0], np.s_[:, 0], np.s_[..., 1], np.s_[:, 2, 1], np.s_[::2], np.s_[::-2, 1::3, ::-4]):
         np.testing.assert_array_equal(image[key], array[key])
     np.testing.assert_array_equal(hi.asarray(np.arange(9))[2:5] if False else hi.asarray(np.arange(9.0))[2:5], [2, 3, 4])
-    for key, error in ((np.s_[9], IndexError), (np.s_[:, 0], NotImplementedError), (np.s_[2:2], ValueError), ("a", IndexError)):
+    for key, error in ((np.s_[9], IndexError), (np.s_[2:2], ValueError), ("a", IndexError)):
         with pytest.raises(error):
             image[key]
 
@@ -367,8 +367,8 @@ def test_reductions_by_numpys_names_and_types() -> None:
     assert (truths.min(axis=0).dtype, truths.max(axis=0).dtype) == (np.bool_, np.bool_)
     with pytest.raises(ValueError, match="out must be None"):
         np.cumsum(image, axis=0, out=np.zeros((6, 5)))
-    with pytest.raises(NotImplementedError, match="keepdims=True the shape is"):
-        hi.asarray(ramp((3, 4, 5), np.uint8)).sum(axis=1)
+    volume = ramp((3, 4, 5), np.uint8)
+    np.testing.assert_array_equal(hi.asarray(volume).sum(axis=1), volume.sum(axis=1))
 
 
 def test_numbers_for_each_channel_and_numbers_of_numpy() -> None:

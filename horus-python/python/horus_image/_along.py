@@ -65,12 +65,46 @@ def without(image: Image, gone: list[int], name: str) -> Image:
         for k in range(1, core.shape[3]):
             row = _horus.select(_horus.compare("eq", places, float(k)), _horus.channel(core, k), row)
         core, channels, left = row, False, [2]
-    elif left == [1] and core.shape[0] == 1:
-        core = _horus.transpose(core)
-    elif left and left != list(range(3 - len(left), 3)):
-        message = f"{name}: levels cannot become rows; with keepdims=True the shape is {image.shape}"
-        raise NotImplementedError(message)
+    else:
+        core = permuted(core, image, [*(number for number in range(3) if number not in left), *left])
     return _made(type(image), core, image._session, max(len(left), 1), channels)
+
+
+def permuted(core: _horus.Image, image: Image, order: Sequence[int]) -> _horus.Image:
+    """Levels (0), rows (1) and columns (2) in another order: the first of it are the levels of the result."""
+    extents = [core.shape[number] for number in order]
+    moved = [number for number in order if core.shape[number] > 1]
+    if moved == sorted(moved) and extents == list(core.shape[:3]):
+        return core
+    if list(order) == [0, 2, 1]:
+        return _horus.transpose(core)
+    places = [_horus.index(image._session._core, (extents[0], extents[1], extents[2]), order.index(number)) for number in range(3)]
+    numbers = _horus.convert(core, "u8") if core.dtype == "bool" else core
+    found = _horus.remap(numbers, places, 0, "nearest", 0.0)
+    found = _horus.convert(found, "bool") if core.dtype == "bool" else found
+    return _horus.related(found, "transpose", [core], (np.eye(3)[:, order].tolist(), [0.0] * 3))
+
+
+def transposed(image: Image, axes: Sequence[int]) -> Image:
+    """The image with its axes in another order; channels that are not the last are levels, rows or columns like others."""
+    order = [operator.index(axis) for axis in axes]
+    if any(not -image.ndim <= axis < image.ndim for axis in order):
+        raise np.exceptions.AxisError(f"transpose: axes {tuple(order)} of an image of {image.ndim} axes")
+    order = [axis % image.ndim for axis in order]
+    if sorted(order) != list(range(image.ndim)):
+        raise ValueError(f"transpose: axes {tuple(order)} are not each of the {image.ndim} axes once")
+    core, channels, ndim = image._core, image._channels, image._ndim
+    if channels and order[-1] != ndim:
+        if ndim != 2:
+            raise NotImplementedError("transpose: channels of a volume stay the last axis; images have up to three axes beside")
+        # Channels become levels, which are the first axis.
+        core = _horus.stack([_horus.channel(core, k) for k in range(core.shape[3])], False)
+        order, channels, ndim = [(1, 2, 0)[axis] for axis in order], False, 3
+    elif channels:
+        order = order[:-1]
+    lead = 3 - ndim
+    found = permuted(core, image, [*range(lead), *(axis + lead for axis in order)])
+    return _made(type(image), found, image._session, ndim, channels)
 
 
 def cumulative(image: Image, axis: int) -> Image:

@@ -11,9 +11,11 @@ import numpy as np
 from . import _horus
 from ._binary import _Step, binary_erosion
 from ._floats import Given, applied, gaussian, image_of, zeros_like
-from ._image import Image, asarray, made, maximum, minimum, where
+from ._foreign import of_any_library
+from ._image import Image, asarray, made, where
 from ._linear import correlate1d
 from ._linear import sobel as differences
+from ._operators import larger, smaller
 from ._values import axis_of, enter
 from .typing import ArrayLike, Border, Floats, Ints, Pixels
 
@@ -29,6 +31,7 @@ def _grown(seed: Image, within: Image, structure: Any) -> Image:
     return seed._with(found.core)
 
 
+@of_any_library
 def apply_hysteresis_threshold(image: ArrayLike, low: ArrayLike, high: ArrayLike) -> Pixels:
     """The pixels above `low` that are connected, by sides of pixels, to one above `high` (``skimage.filters.apply_hysteresis_threshold``).
 
@@ -44,7 +47,7 @@ def apply_hysteresis_threshold(image: ArrayLike, low: ArrayLike, high: ArrayLike
     pixels = given.image if given.dtype.kind != "b" else given.image.astype(np.uint8)
     lower: Any = low
     upper: Any = high
-    lower = minimum(low, high) if isinstance(low, Image) or isinstance(high, Image) else np.minimum(lower, upper)
+    lower = smaller(low, high) if isinstance(low, Image) or isinstance(high, Image) else np.minimum(lower, upper)
     lower, upper = (t if isinstance(t, Image) or np.ndim(t) else float(t) for t in (lower, upper))
     return given.back(_grown(pixels > upper, pixels > lower, None), lower, upper)
 
@@ -125,6 +128,7 @@ scharr, scharr_h, scharr_v = _gradients("scharr", "Scharr's")
 prewitt, prewitt_h, prewitt_v = _gradients("prewitt", "Prewitt's")
 
 
+@of_any_library
 def canny(
     image: ArrayLike,
     sigma: Floats = 1.0,
@@ -223,7 +227,7 @@ def _largest(down: Image, right: Image, magnitude: Image) -> Image:
     """True where the magnitude is not below its interpolation one step up and one step down the gradient."""
     ay, ax = abs(down), abs(right)
     steep, same = ay > ax, (down > 0.0) ^ ~(right > 0.0)
-    weight = minimum(ay, ax) / maximum(ay, ax)
+    weight = smaller(ay, ax) / larger(ay, ax)
 
     def at(dy: int, dx: int) -> Image:
         return magnitude._with(_horus.shift(magnitude._core, (0, -dy, -dx), "constant", 0.0))

@@ -11,7 +11,8 @@ import numpy as np
 from . import _horus
 from ._dtype import NATIVE
 from ._floats import applied, gaussian
-from ._image import Image, maximum, minimum, where
+from ._image import Image, where
+from ._operators import larger, smaller
 
 
 def hessian(image: Image, sigma: float, mode: str, cval: float) -> list[Image]:
@@ -53,7 +54,7 @@ def _of_three(elements: list[Image]) -> list[Image]:
     scale = where(spread > 0.0, spread, 1.0)
     z, y, x, zy, zx, yx = (element / scale for element in (z, y, x, zy, zx, yx))
     half = (z * (y * x - yx * yx) - zy * (zy * x - yx * zx) + zx * (zy * yx - y * zx)) * 0.5
-    cosine = minimum(maximum(half, -1.0), 1.0)
+    cosine = smaller(larger(half, -1.0), 1.0)
     sine = applied("sqrt", 1.0 - cosine * cosine)
     angle = sine._with(_horus.binary("atan2", sine._core, cosine._core)) * (1.0 / 3.0)
     largest = mean + spread * applied("cos", angle) * 2.0

@@ -12,7 +12,8 @@ from . import _horus
 from ._dtype import NATIVE
 from ._gaussian import smoothed
 from ._foreign import DeviceArray, read
-from ._image import Array, Image, made, maximum
+from ._image import Array, Image, made
+from ._operators import larger
 from ._values import Value, axis_of, enter, leave, related
 from .typing import Pixels
 
@@ -81,7 +82,7 @@ class Given:
         if self.dtype.kind not in "iu":
             return floats
         scaled = floats * (1.0 / float(np.iinfo(self.dtype).max))
-        return scaled if self.dtype.kind == "u" else maximum(scaled, -1.0)
+        return scaled if self.dtype.kind == "u" else larger(scaled, -1.0)
 
     def back(self, result: Image, *others: Any) -> Pixels:
         """The lazy image where one was given, else its pixels, with channels where they were; of an array on a GPU an image that is computed

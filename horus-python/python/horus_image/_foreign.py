@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
+import inspect
+import operator
 import sys
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -53,7 +56,9 @@ def read(array: Any) -> np.ndarray[Any, Any] | DeviceArray:
         if where in HOST:
             tensor = _tensor(array)
             if tensor.kind is None:
-                raise TypeError(f"images have no pixels of the type of this {kind.__name__}")
+                if not hasattr(kind, "__array__"):
+                    raise TypeError(f"images have no pixels of the type of this {kind.__name__}; use astype, or what its library has instead")
+                return np.asarray(array)  # of float16
             return np.asarray(tensor)
         raise ValueError(f"the array is on a device of kind {int(where)} of DLPack; images are made of arrays of the host and of NVIDIA GPUs")
     interface = getattr(array, "__cuda_array_interface__", None)
@@ -121,14 +126,19 @@ def session_of(array: DeviceArray, session: Session | None) -> Session:
         session = _sessions.get(gpu)
         if session is None:
             session = _sessions.setdefault(gpu, Session(f"cuda:{gpu}", comm=ALONE))
-    found = session._gpu
-    if found is None:
-        found = session._gpu = session._core.gpu()
+    found = _gpu_of(session)
     if found is None:
         raise ValueError(f"the array is on a GPU, and the session computes on {session.device}; copy the array to the host")
     if array.gpu is not None and array.gpu != found:
         raise ValueError(f"the array is on GPU {array.gpu}, and the session computes on GPU {found}")
     return session
+
+
+def _gpu_of(session: Session) -> int | None:
+    """The GPU that a session computes on."""
+    if session._gpu is None:
+        session._gpu = session._core.gpu()
+    return session._gpu
 
 
 def _ordinal(array: DeviceArray) -> int:
@@ -208,3 +218,171 @@ def export(
     if copy is True or not versioned:
         return core.on_gpu(shape, strides, True, ordered).capsule(versioned)
     return (image._on_gpu() if by_default else core.on_gpu(shape, strides, False, ordered)).capsule(versioned)
+
+
+def on_host(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
+    """The numbers of an array of any library, of a sequence of these, or of what NumPy makes an array of: those on a GPU are copied."""
+    return np.asarray(_on_host(value), dtype)
+
+
+def _on_host(value: Any) -> Any:
+    kind = type(value)
+    if kind is np.ndarray:
+        return value
+    if isinstance(value, (list, tuple)) and any(is_other(one) for one in value):
+        return [_on_host(one) for one in value]
+    if isinstance(value, DeviceArray):
+        if value.shape != tuple(getattr(value.keeper, "shape", ())):
+            # A part.
+            return image_core(value, session_of(value, None), False, False).to_array(list(value.shape))
+        value = value.keeper
+        kind = type(value)
+    if not is_other(value):
+        return value.compute() if hasattr(value, "_core") else value
+    if not _is_on_gpu(value):
+        return read(value)
+    for name in ("get", "cpu", "copy_to_host"):
+        # CuPy's, PyTorch's and Numba's copies on the host.
+        copy = getattr(value, name, None)
+        if callable(copy):
+            return _on_host(copy())
+    return np.asarray(value)
+
+
+def is_other(value: Any) -> bool:
+    """Returns true for an array of another library, which may be on a GPU."""
+    kind = type(value)
+    return is_foreign(kind) and kind is not DeviceArray and not isinstance(value, (np.ndarray, np.generic)) and not hasattr(kind, "_core")
+
+
+def plain(value: Any) -> Any:
+    """A number, or a few, of an array of another library as NumPy's; all else as it is."""
+    if is_other(value) or (isinstance(value, (list, tuple)) and any(is_other(one) for one in value)):
+        return on_host(value)[()]
+    return value
+
+
+def _is_on_gpu(array: Any) -> bool:
+    """Returns true for an array of another library that is not in memory of the host."""
+    if hasattr(type(array), "__dlpack_device__"):
+        return array.__dlpack_device__()[0] not in HOST
+    return hasattr(array, "__cuda_array_interface__")
+
+
+def read_beside(array: Any, session: Session) -> np.ndarray[Any, Any] | DeviceArray:
+    """An array for a computation in a session: on its GPU as it is, of another GPU an error, and else on the host."""
+    found = read(array)
+    return on_host(array) if isinstance(found, DeviceArray) and _gpu_of(session) is None else found
+
+
+def dtype_of(array: Any) -> np.dtype[Any]:
+    """The type of an array of any library, in NumPy's words."""
+    if isinstance(array, (np.ndarray, DeviceArray)):
+        own: np.dtype[Any] = array.dtype
+        return own
+    interface = getattr(array, "__cuda_array_interface__", None)
+    if interface is not None:
+        return np.dtype(interface["typestr"])
+    told: np.dtype[Any] = np.dtype(array.dtype) if _is_on_gpu(array) else read(array).dtype
+    return told
+
+
+def is_writable(output: Any) -> bool:
+    """Returns true for arrays, of NumPy and of other libraries, that results are written into."""
+    return isinstance(output, np.ndarray) or is_other(output)
+
+
+def write_into(output: Any, result: Any, casting: Any = "same_kind") -> Any:
+    """Stores the pixels of an image, or of an array, in an array of any library, and returns that."""
+    if isinstance(output, np.ndarray):
+        np.copyto(output, on_host(result), casting=casting)
+        return output
+    if not _is_on_gpu(output):
+        np.copyto(in_place(output), on_host(result), casting=casting)
+        return output
+    pixels, dtype = on_host(result), dtype_of(output)
+    if not np.can_cast(pixels.dtype, dtype, casting):
+        raise TypeError(f"output: pixels of {pixels.dtype} are not stored in an array of {dtype}")
+    kind: Any = type(output)
+    library: Any = sys.modules.get(_library_of(kind) or "")
+    if library is not None:
+        output[...] = library.asarray(np.ascontiguousarray(pixels, dtype))
+    elif hasattr(output, "set"):
+        output.set(np.ascontiguousarray(pixels, dtype))
+    else:
+        output[...] = pixels
+    return output
+
+
+def in_place(output: Any) -> np.ndarray[Any, Any]:
+    """The memory of another library's array on the host, to be written to."""
+    memory = read(output)
+    writable = isinstance(memory, np.ndarray) and memory.flags.writeable
+    if writable and hasattr(type(output), "__array__"):
+        # Arrays that may not change tell NumPy so.
+        told = np.asarray(output)
+        writable = told.flags.writeable and np.may_share_memory(told, memory)
+    if not writable:
+        raise TypeError(f"output: arrays of {type(output).__name__} are not written to; leave the argument out, and take the result")
+    return memory  # type: ignore[return-value]
+
+
+_PIXELS: Final = {"input", "image", "mask", "labels", "label_image", "intensity_image", "coordinates", "markers", "seed", "reference", "low", "high"}
+"""Parameters whose arrays are as large as images, and may stay where they are."""
+
+_WRITTEN: Final = {"output", "distances", "indices"}
+"""Parameters whose arrays take results."""
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def of_any_library(function: _Function) -> _Function:
+    """The function, whose arguments may be arrays of any library, on the host or on a GPU; see `adapted`."""
+    names = list(inspect.signature(function).parameters)
+
+    @functools.wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        found = adapted(function, names, args, kwargs)
+        return function(*args, **kwargs) if found is None else found[0]
+
+    return called  # type: ignore[return-value]
+
+
+def adapted(function: Callable[..., Any], names: Sequence[str], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any] | None:
+    """The result of a call with arrays of other libraries among its arguments: small ones are copied to the host, and those that take results
+    are written to. None if there are no such arguments."""
+    written: list[tuple[Any, Any]] = []
+
+    def instead(name: str, value: Any) -> Any:
+        if name not in _WRITTEN or not is_other(value):
+            return value if name in _PIXELS else plain(value)
+        memory = _memory_for(value, args[0] if args else kwargs.get(names[0]), name)
+        written.append((value, memory))
+        return memory
+
+    positional = [instead(name, value) for name, value in zip(names, args)] + list(args[len(names) :])  # noqa: B905
+    keywords = {name: instead(name, value) for name, value in kwargs.items()}
+    if all(map(operator.is_, [*positional, *keywords.values()], [*args, *kwargs.values()])):
+        return None
+    result = function(*positional, **keywords)
+    for output, memory in written:
+        if isinstance(memory, np.dtype):
+            # The result of an array on a GPU, and of labels their number.
+            image, result = result if isinstance(result, tuple) else (result, output)
+            if tuple(image.shape) != tuple(output.shape):
+                raise RuntimeError("output shape not correct")
+            write_into(output, image, "unsafe")
+            continue
+        if _is_on_gpu(output):
+            write_into(output, memory, "unsafe")
+        result = output if result is memory else result
+    return (result,)
+
+
+def _memory_for(output: Any, input: Any, name: str) -> Any:
+    """What takes results for an array of another library: its memory on the host, or memory like it; a type if the result stays on a GPU."""
+    if not _is_on_gpu(output):
+        return in_place(output)
+    if name == "output" and is_other(input) and _is_on_gpu(input):
+        return dtype_of(output)
+    return np.empty(tuple(output.shape), dtype_of(output))

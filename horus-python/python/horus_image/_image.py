@@ -7,14 +7,14 @@ import math
 import operator
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, SupportsIndex, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _horus
-from ._along import Axes, along, cumulative, numbers_of
-from ._dtype import CODES, is_native, ready, stored
+from ._along import Axes, along, cumulative, numbers_of, transposed
+from ._dtype import CODES, is_native, ready, stored, truth
 from ._foreign import DEFAULT_STREAM, DeviceArray, export, image_core, layout, read, session_of
 from ._operators import Operators, _binary, _core, _like, _made, _met, _operand
 from ._session import Session, current
@@ -195,6 +195,62 @@ class Image(Operators):
         image = self._with(_horus.channel(self._core, index))
         image._channels = False
         return image
+
+    @property
+    def T(self) -> Image:
+        """The image with its axes in reverse order."""
+        return self.transpose()
+
+    def transpose(self, *axes: SupportsIndex | Sequence[SupportsIndex] | None) -> Image:
+        """The image with its axes in another order, by default in reverse (``numpy.transpose``).
+
+        Channels that do not stay the last axis are one like others: the result is a volume.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import horus_image as hi
+        >>> hi.asarray(np.zeros((2, 3, 4))).T.shape
+        (4, 3, 2)
+        >>> hi.asarray([[1, 2, 3]]).astype("u1").T.compute().tolist()
+        [[1], [2], [3]]
+        """
+        order: Any = axes[0] if len(axes) == 1 and not hasattr(axes[0], "__index__") else axes or None
+        return transposed(self, range(self.ndim)[::-1] if order is None else order)
+
+    def swapaxes(self, axis1: int, axis2: int) -> Image:
+        """The image with two axes in each other's place."""
+        order = list(range(self.ndim))
+        order[axis1], order[axis2] = order[axis2], order[axis1]
+        return transposed(self, order)
+
+    @overload
+    def any(self, axis: None = None, out: None = None, *, keepdims: Literal[False] = False) -> np.bool_: ...
+
+    @overload
+    def any(self, axis: Axes, out: None = None, *, keepdims: bool = False) -> Image: ...
+
+    @overload
+    def any(self, axis: None = None, out: None = None, *, keepdims: Literal[True]) -> Image: ...
+
+    def any(self, axis: Axes | None = None, out: None = None, *, keepdims: bool = False) -> np.bool_ | Image:
+        """True if a pixel is not 0; along axes, a mask."""
+        found: np.bool_ | Image = self._with(truth(self._core))._reduced("max", axis, keepdims, None, out)
+        return found
+
+    @overload
+    def all(self, axis: None = None, out: None = None, *, keepdims: Literal[False] = False) -> np.bool_: ...
+
+    @overload
+    def all(self, axis: Axes, out: None = None, *, keepdims: bool = False) -> Image: ...
+
+    @overload
+    def all(self, axis: None = None, out: None = None, *, keepdims: Literal[True]) -> Image: ...
+
+    def all(self, axis: Axes | None = None, out: None = None, *, keepdims: bool = False) -> np.bool_ | Image:
+        """True if no pixel is 0; along axes, a mask."""
+        found: np.bool_ | Image = self._with(truth(self._core))._reduced("min", axis, keepdims, None, out)
+        return found
 
     @overload
     def min(self, axis: None = None, out: None = None, *, keepdims: Literal[False] = False) -> Any: ...
@@ -652,13 +708,13 @@ def _in_type(found: Any, dtype: npt.DTypeLike) -> Any:
 
 
 def minimum(a: ArrayLike, b: ArrayLike) -> Image:
-    """The smaller of both, pixel by pixel; a NaN is ignored. One of both is an image."""
-    return _binary("min", a, b)
+    """The smaller of both, pixel by pixel, as ``numpy.minimum``: NaN if either is; ``numpy.fmin`` ignores NaN. One of both is an image."""
+    return _binary("minimum", a, b)
 
 
 def maximum(a: ArrayLike, b: ArrayLike) -> Image:
-    """The larger of both, pixel by pixel; a NaN is ignored. One of both is an image."""
-    return _binary("max", a, b)
+    """The larger of both, pixel by pixel, as ``numpy.maximum``: NaN if either is; ``numpy.fmax`` ignores NaN. One of both is an image."""
+    return _binary("maximum", a, b)
 
 
 def where(mask: ArrayLike, a: ArrayLike, b: ArrayLike) -> Image:

@@ -6,6 +6,7 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from . import _horus
+from ._along import permuted
 
 if TYPE_CHECKING:
     from ._image import Image
@@ -43,11 +44,8 @@ def indexed(image: Image, key: Any) -> Image:
         core = _horus.step(core, (steps[0], steps[1], steps[2]))
         extents = list(core.shape[:3])
     left = [axis for axis in range(first, 3) if axis not in gone]
-    # Only the last axes may remain: a column becomes a row; other axes would have to be swapped with levels.
-    if left == [1] and extents[0] == 1:
-        core = _horus.transpose(core)
-    elif left and left != list(range(3 - len(left), 3)):
-        raise NotImplementedError(f"the index {key!r} of a volume: whole numbers may name a level, or a pixel")
+    # The last axes remain: a column becomes a row.
+    core = permuted(core, image, [*(axis for axis in range(3) if axis not in left), *left])
     return made(core, image._session, max(len(left), 1), channels)
 
 

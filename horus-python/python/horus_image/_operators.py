@@ -58,20 +58,9 @@ class Operators:
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """The functions of NumPy that Horus has are recorded."""
-        record = _UFUNCS.get(ufunc)
-        out = kwargs.pop("out", None)
-        if method != "__call__" or kwargs or record is None:
-            return NotImplemented
-        if out is not None and not all(isinstance(array, np.ndarray) for array in out):
-            return NotImplemented
-        first = next(value for value in inputs if isinstance(value, Operators))
-        operands = [_operand(value, first) for value in inputs]
-        image = record(*operands)
-        if out is None:
-            return image
-        (array,) = out
-        np.copyto(array, image.compute(), casting="same_kind")
-        return array
+        from ._ufuncs import called
+
+        return called(self, ufunc, method, inputs, kwargs)
 
     def __hash__(self) -> int:
         raise TypeError("images are compared pixel by pixel, and have no hash")
@@ -86,7 +75,10 @@ class Operators:
         return self._with(_horus.unary("abs", self._numeric("abs")))
 
     def __invert__(self) -> Image:
-        return self._with(_horus.invert(self._core))
+        if self._core.dtype == "bool":
+            return self._with(_horus.invert(self._core))
+        dtype = _with_bits("~", self.dtype)
+        return self._with(_horus.binary("bitwise_xor", self._core, float(np.iinfo(dtype).max if dtype.kind == "u" else -1)))
 
     def __add__(self, other: ArrayLike) -> Image:
         return _binary("add", self, other)
@@ -111,6 +103,36 @@ class Operators:
 
     def __rtruediv__(self, other: ArrayLike) -> Image:
         return _binary("div", other, self)
+
+    def __floordiv__(self, other: ArrayLike) -> Image:
+        return _floor_divided(self, other)
+
+    def __rfloordiv__(self, other: ArrayLike) -> Image:
+        return _floor_divided(other, self)
+
+    def __mod__(self, other: ArrayLike) -> Image:
+        return _remainder(self, other)
+
+    def __rmod__(self, other: ArrayLike) -> Image:
+        return _remainder(other, self)
+
+    def __divmod__(self, other: ArrayLike) -> tuple[Image, Image]:
+        return _floor_divided(self, other), _remainder(self, other)
+
+    def __rdivmod__(self, other: ArrayLike) -> tuple[Image, Image]:
+        return _floor_divided(other, self), _remainder(other, self)
+
+    def __lshift__(self, other: ArrayLike) -> Image:
+        return _bits("left_shift", self, other)
+
+    def __rlshift__(self, other: ArrayLike) -> Image:
+        return _bits("left_shift", other, self)
+
+    def __rshift__(self, other: ArrayLike) -> Image:
+        return _bits("right_shift", self, other)
+
+    def __rrshift__(self, other: ArrayLike) -> Image:
+        return _bits("right_shift", other, self)
 
     def __pow__(self, other: ArrayLike) -> Image:
         return _binary("pow", self, other)
@@ -143,22 +165,22 @@ class Operators:
         return _compared("ne", self, other)
 
     def __and__(self, other: ArrayLike) -> Image:
-        return _logic("and", self, other)
+        return _bits("bitwise_and", self, other)
 
     def __rand__(self, other: ArrayLike) -> Image:
-        return _logic("and", self, other)
+        return _bits("bitwise_and", other, self)
 
     def __or__(self, other: ArrayLike) -> Image:
-        return _logic("or", self, other)
+        return _bits("bitwise_or", self, other)
 
     def __ror__(self, other: ArrayLike) -> Image:
-        return _logic("or", self, other)
+        return _bits("bitwise_or", other, self)
 
     def __xor__(self, other: ArrayLike) -> Image:
-        return _logic("xor", self, other)
+        return _bits("bitwise_xor", self, other)
 
     def __rxor__(self, other: ArrayLike) -> Image:
-        return _logic("xor", self, other)
+        return _bits("bitwise_xor", other, self)
 
     def _with(self, core: _horus.Image) -> Image:
         """Another image of the same session and axes."""
@@ -310,6 +332,16 @@ def _binary(name: str, a: Any, b: Any) -> Image:
     return _like(_horus.binary_of_number(name, float(a), b._core), a, b)
 
 
+def smaller(a: Any, b: Any) -> Image:
+    """The smaller of both, ignoring NaN."""
+    return _binary("min", a, b)
+
+
+def larger(a: Any, b: Any) -> Image:
+    """The larger of both, ignoring NaN."""
+    return _binary("max", a, b)
+
+
 def _product(a: Any, b: Any) -> Image:
     a, b = _met("matmul", a, b)
     if not isinstance(a, Operators) or not isinstance(b, Operators) or not len(a.shape) == len(b.shape) == 2:
@@ -329,97 +361,116 @@ def _compared(name: str, a: Any, b: Any) -> Image:
     return _like(_horus.compare(name, a._core, _core(b)), a, b)
 
 
-def _logic(name: str, a: Operators, b: Any) -> Image:
-    b = _operand(b, a)
-    if not isinstance(b, Operators) or a.dtype.kind != "b" or b.dtype.kind != "b":
-        raise TypeError("& | ^ combine masks, which comparisons and astype(bool) make")
-    return _like(_horus.logic(name, a._core, b._core), a, b)
+def _with_bits(name: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The type, if its numbers have bits."""
+    if dtype.kind not in "iu":
+        raise TypeError(f"{name} is of integers and masks, not of {dtype}; astype makes integers")
+    return dtype
 
 
-def _of_one(name: str) -> Callable[[Any], Image]:
-    def record(image: Any) -> Image:
-        core = image._numeric(name)
-        floats = ("sqrt", "exp", "log", "sin", "cos")
-        if name in floats and core.dtype not in ("f32", "f64"):
-            core = _horus.convert(core, "f64")
-        return image._with(_horus.unary(name, core))  # type: ignore[no-any-return]
-
-    return record
+def _check_range(dtype: np.dtype[Any], *values: Any) -> None:
+    """Refuses numbers of Python that a type does not hold, as NumPy does."""
+    for value in values:
+        if dtype.kind in "iu" and type(value) is int and not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
+            raise OverflowError(f"Python integer {value} out of bounds for {dtype}")
 
 
-def _floating(image: Any) -> Any:
-    """The image in a type that holds infinity."""
-    return image if image.dtype.kind == "f" else _as(image, NATIVE["f64"])
+def _whole_operands(name: str, a: Any, b: Any) -> tuple[Any, Any, np.dtype[Any]]:
+    """Both operands in the type of both, which is one of 8 bits for masks."""
+    a, b = _met(name, a, b)
+    dtype: np.dtype[Any] = (a if isinstance(a, Operators) else b).dtype
+    if dtype.kind == "b":
+        dtype = NATIVE["i8"]
+        a, b = _as(a, dtype), _as(b, dtype)
+    _check_range(dtype, a, b)
+    return a, b, dtype
 
 
-def _truncated(image: Any) -> Image:
-    if image.dtype.kind != "f":
-        return +image  # type: ignore[no-any-return]
-    core = image._core
-    whole = _horus.select(_horus.compare("lt", core, 0.0), _horus.unary("ceil", core), _horus.unary("floor", core))
-    return image._with(whole)  # type: ignore[no-any-return]
+def _bits(name: str, a: Any, b: Any) -> Image:
+    """An operation on the bits of integers; of masks a logical one."""
+    first = a if isinstance(a, Operators) else b
+    a, b = _operand(a, first), _operand(b, first)
+    kinds = {("b" if type(value) is bool else value.dtype.kind) if hasattr(value, "dtype") or type(value) is bool else "i" for value in (a, b)}
+    if kinds == {"b"} and name.startswith("bitwise_"):
+        return _logic(name.removeprefix("bitwise_"), a, b)
+    a, b, dtype = _whole_operands(name, a, b)
+    _with_bits(name, dtype)
+    return _like(_op(name, _core(a), _core(b)), a, b)
 
 
-def _sign(image: Any) -> Image:
-    """The sign; of a negative zero, which Horus returns, it is NumPy's, 0."""
-    return _of_one("sign")(image) + 0
+def _logic(name: str, a: Any, b: Any) -> Image:
+    """An operation on masks, and truth values."""
+    first = a if isinstance(a, Operators) else b
+    cores = [value._core if isinstance(value, Operators) else _constant(first._core, bool(value)) for value in (a, b)]
+    return _like(_horus.logic(name, *cores), a, b)
 
 
-def _of_two(name: str) -> Callable[[Any, Any], Image]:
-    return lambda a, b: _binary(name, a, b)
+def _constant(mask: _horus.Image, value: bool) -> _horus.Image:
+    nowhere = _horus.logic("xor", mask, mask)
+    return _horus.invert(nowhere) if value else nowhere
 
 
-def _of_masks(name: str) -> Callable[[Any, Any], Image]:
-    return lambda a, b: _logic(name, a, b) if isinstance(a, Operators) else _logic(name, b, a)
+_Number = Any
+"""The record of an image, or a number for all pixels."""
 
 
-def _comparison(name: str) -> Callable[[Any, Any], Image]:
-    return lambda a, b: _compared(name, a, b)
+def _op(name: str, a: _Number, b: _Number) -> _horus.Image:
+    return _horus.binary_of_number(name, a, b) if isinstance(a, float) else _horus.binary(name, a, b)
 
 
-_UFUNCS: Final[dict[np.ufunc, Callable[..., Image]]] = {
-    np.add: _of_two("add"),
-    np.subtract: _of_two("sub"),
-    np.multiply: _of_two("mul"),
-    np.matmul: _product,
-    np.true_divide: _of_two("div"),
-    np.power: _of_two("pow"),
-    np.minimum: _of_two("minimum"),
-    np.maximum: _of_two("maximum"),
-    np.fmin: _of_two("min"),
-    np.fmax: _of_two("max"),
-    np.hypot: _of_two("hypot"),
-    np.arctan2: _of_two("atan2"),
-    np.less: _comparison("lt"),
-    np.less_equal: _comparison("le"),
-    np.greater: _comparison("gt"),
-    np.greater_equal: _comparison("ge"),
-    np.equal: _comparison("eq"),
-    np.not_equal: _comparison("ne"),
-    np.bitwise_and: _of_masks("and"),
-    np.bitwise_or: _of_masks("or"),
-    np.bitwise_xor: _of_masks("xor"),
-    np.logical_and: _of_masks("and"),
-    np.logical_or: _of_masks("or"),
-    np.logical_xor: _of_masks("xor"),
-    np.negative: _of_one("neg"),
-    np.positive: lambda image: +image,
-    np.absolute: _of_one("abs"),
-    np.fabs: _of_one("abs"),
-    np.trunc: lambda image: _truncated(image),
-    np.isnan: lambda image: _compared("ne", image, image),
-    np.isinf: lambda image: _compared("eq", _of_one("abs")(_floating(image)), np.inf),
-    np.isfinite: lambda image: _compared("lt", _of_one("abs")(_floating(image)), np.inf),
-    np.sqrt: _of_one("sqrt"),
-    np.exp: _of_one("exp"),
-    np.log: _of_one("log"),
-    np.square: _of_one("square"),
-    np.sign: _sign,
-    np.floor: _of_one("floor"),
-    np.ceil: _of_one("ceil"),
-    np.rint: _of_one("round"),
-    np.sin: _of_one("sin"),
-    np.cos: _of_one("cos"),
-    np.invert: lambda image: ~image,
-    np.logical_not: lambda image: ~image,
-}
+def _is_below(value: _Number) -> Any:
+    """Where a number is below 0: of one for all pixels a truth value."""
+    return value < 0.0 if isinstance(value, float) else _horus.compare("lt", value, 0.0)
+
+
+def _is_off(rest: _horus.Image, b: _Number) -> _horus.Image:
+    """Where what C's division leaves has another sign than the divisor, so that its quotient is above that of NumPy, which rounds down."""
+    if isinstance(b, float):
+        return _horus.compare("gt" if b < 0.0 else "lt", rest, 0.0)
+    signs = _horus.logic("xor", _is_below(rest), _is_below(b))
+    return _horus.logic("and", _horus.compare("ne", rest, 0.0), signs)
+
+
+def _remainder(a: Any, b: Any) -> Image:
+    """NumPy's ``a % b``, with the sign of `b`."""
+    a, b, dtype = _whole_operands("remainder", a, b)
+    left, right = _core(a), _core(b)
+    rest = _op("rem", left, right)
+    if dtype.kind != "u":
+        found = _horus.select(_is_off(rest, right), _op("add", rest, right), rest)
+        if dtype.kind == "f":
+            # A zero has the sign of the divisor, too.
+            zero = _signed_zero(right, rest)
+            found = _horus.select(_horus.compare("eq", rest, 0.0), zero, found)
+        rest = found
+    return _like(rest, a, b)
+
+
+def _signed_zero(like: _Number, beside: _horus.Image) -> Any:
+    below = _is_below(like)
+    if isinstance(below, bool):
+        return -0.0 if below else 0.0
+    return _horus.select(below, -0.0, _horus.unary("abs", beside))
+
+
+def _floor_divided(a: Any, b: Any) -> Image:
+    """NumPy's ``a // b``; of integers 0 for a divisor of 0, and saturated."""
+    a, b, dtype = _whole_operands("floor_divide", a, b)
+    left, right = _core(a), _core(b)
+    if dtype.kind == "u":
+        return _like(_op("div", left, right), a, b)
+    rest = _op("rem", left, right)
+    if dtype.kind == "i":
+        found = _op("div", left, right)
+        return _like(_horus.select(_is_off(rest, right), _horus.binary("sub", found, 1.0), found), a, b)
+    # As NumPy: the multiple of the divisor is divided by it, which is whole but for a rounding.
+    ratio = _op("div", left, right)
+    whole = _op("div", _op("sub", left, rest), right)
+    whole = _horus.select(_is_off(rest, right), _horus.binary("sub", whole, 1.0), whole)
+    found = _horus.unary("floor", whole)
+    more = _horus.compare("gt", _horus.binary("sub", whole, found), 0.5)
+    found = _horus.select(more, _horus.binary("add", found, 1.0), found)
+    found = _horus.select(_horus.compare("eq", whole, 0.0), _horus.binary("mul", ratio, 0.0), found)
+    if isinstance(right, float):
+        return _like(ratio if right == 0.0 else found, a, b)
+    return _like(_horus.select(_horus.compare("eq", right, 0.0), ratio, found), a, b)

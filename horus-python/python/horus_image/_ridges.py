@@ -8,7 +8,9 @@ from typing import Any, Final
 
 from ._eigen import by_magnitude, eigenvalues, of_largest_magnitude, total
 from ._floats import Given, applied, extreme, zeros_like
-from ._image import Image, maximum, where
+from ._foreign import of_any_library
+from ._image import Image, where
+from ._operators import larger
 from .typing import ArrayLike, Border, Pixels
 
 
@@ -38,6 +40,7 @@ def _scales(sigmas: Iterable[float]) -> list[float]:
     return scales
 
 
+@of_any_library
 def frangi(
     image: ArrayLike,
     sigmas: Iterable[float] = range(1, 10, 2),
@@ -101,7 +104,7 @@ def frangi(
     for sigma in _scales(sigmas):
         minor, *major = by_magnitude(eigenvalues(floats, sigma, mode, cval))
         norm = applied("sqrt", total([value * value for value in (minor, *major)]))
-        major = [maximum(value, 1e-10) for value in major]
+        major = [larger(value, 1e-10) for value in major]
         if limit is None:
             limit = _measure(norm, floats) * 0.5
         blob = abs(minor) / (major[0] if len(major) == 1 else applied("sqrt", major[0] * major[1]))
@@ -109,10 +112,11 @@ def frangi(
         if len(major) == 2:
             plate = major[0] / major[1]
             line = line * (1.0 - applied("exp", (plate * plate) * (-0.5 / alpha**2)))
-        result = maximum(result, line * (1.0 - applied("exp", -(norm * norm) / (limit * limit * 2.0))))
+        result = larger(result, line * (1.0 - applied("exp", -(norm * norm) / (limit * limit * 2.0))))
     return given.back(result)
 
 
+@of_any_library
 def sato(
     image: ArrayLike, sigmas: Iterable[float] = range(1, 10, 2), black_ridges: bool = True, mode: Border = "reflect", cval: float = 0
 ) -> Pixels:
@@ -131,12 +135,13 @@ def sato(
     given, floats = _entered("sato", image, black_ridges)
     result = zeros_like(floats)
     for sigma in _scales(sigmas):
-        first, *rest = (maximum(value, 0.0) for value in eigenvalues(floats, sigma, mode, cval)[:-1])
+        first, *rest = (larger(value, 0.0) for value in eigenvalues(floats, sigma, mode, cval)[:-1])
         tube = applied("sqrt", first * rest[0]) if rest else first
-        result = maximum(result, tube * sigma**2)
+        result = larger(result, tube * sigma**2)
     return given.back(result)
 
 
+@of_any_library
 def meijering(
     image: ArrayLike,
     sigmas: Iterable[float] = range(1, 10, 2),
@@ -163,6 +168,6 @@ def meijering(
     for sigma in _scales(sigmas):
         values = eigenvalues(floats, sigma, mode, cval)
         turns = [values[i:] + values[:i] for i in range(len(values))]
-        flat = maximum(of_largest_magnitude([own + total(others) * mixed for own, *others in turns]), 0.0)
-        result = maximum(result, flat / _measure(flat, floats))
+        flat = larger(of_largest_magnitude([own + total(others) * mixed for own, *others in turns]), 0.0)
+        result = larger(result, flat / _measure(flat, floats))
     return given.back(result)

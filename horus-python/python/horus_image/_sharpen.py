@@ -9,10 +9,13 @@ import numpy as np
 
 from ._floats import Given, extreme
 from ._floats import gaussian as smoothed
-from ._image import Image, maximum, minimum, where
+from ._foreign import of_any_library
+from ._image import Image, where
+from ._operators import larger, smaller
 from .typing import Array, ArrayLike, Border, Floats, Pixels
 
 
+@of_any_library
 def gaussian(
     image: ArrayLike,
     sigma: Floats = 1.0,
@@ -68,6 +71,7 @@ def gaussian(
     return out
 
 
+@of_any_library
 def unsharp_mask(
     image: ArrayLike, radius: Floats = 1.0, amount: float = 1.0, preserve_range: bool = False, *, channel_axis: int | None = None
 ) -> Pixels:
@@ -104,11 +108,11 @@ def unsharp_mask(
     pixels = given.floats() if preserve_range else given.unit()
     result = pixels + (pixels - smoothed(pixels, radius, mode="reflect")) * float(amount)
     if not preserve_range:
-        result = minimum(result, 1.0)
+        result = smaller(result, 1.0)
         if given.dtype.kind in "ub":
-            result = maximum(result, 0.0)
+            result = larger(result, 0.0)
         else:
-            result = maximum(result, _lowest(pixels))
+            result = larger(result, _lowest(pixels))
     return given.back(result)
 
 
@@ -118,6 +122,7 @@ def _lowest(pixels: Image) -> Image:
     return where(smallest < 0.0, smallest * 0.0 - 1.0, 0.0)
 
 
+@of_any_library
 def difference_of_gaussians(
     image: ArrayLike,
     low_sigma: Floats,
