@@ -13,12 +13,13 @@ import numpy.typing as npt
 
 from . import _horus
 from ._dtype import NATIVE
-from ._foreign import read
+from ._foreign import of_any_library, read
 from ._image import Array, Image
 from ._kept import kept
 from ._order import extreme_under
+from ._session import Session
 from ._splines import padded
-from ._values import Value, axes_of, enter, filtered, for_each, leave, offsets_of, output_type, placed, widened
+from ._values import Value, axes_of, beside, enter, filtered, for_each, leave, offsets_of, output_type, placed, widened
 from .typing import ArrayLike, Ints, Output, Pixels
 
 DType = np.dtype[Any]
@@ -52,6 +53,7 @@ def generate_binary_structure(rank: int, connectivity: int) -> Array:
     return np.asarray(away <= max(connectivity, 1))
 
 
+@of_any_library
 def iterate_structure(structure: npt.ArrayLike, iterations: int, origin: Ints | None = None) -> Array | tuple[Array, list[int]]:
     """A structure dilated by itself (``scipy.ndimage.iterate_structure``)."""
     element = np.asarray(structure)
@@ -175,16 +177,16 @@ def _truths(input: Any) -> Any:
     return array != 0 if wide else array
 
 
-def _mask_of(mask: Any, given: Any, output: Array | None, name: str) -> Value | None:
+def _mask_of(mask: Any, given: Any, session: Session | None, output: Array | None, name: str) -> Value | None:
     if mask is None:
         return None
-    if not isinstance(mask, Image):
-        mask = np.asarray(mask)
+    mask = beside(mask, given)
+    if isinstance(mask, np.ndarray):
         # An array that is read in place must not be written to meanwhile.
         mask = mask.copy() if output is not None and np.may_share_memory(mask, output) else mask
     if tuple(mask.shape) != tuple(given.shape):
         raise RuntimeError("mask and input must have equal sizes")
-    value, _ = enter(_truths(mask), name)
+    value, _ = enter(_truths(mask), name, session)
     return None if value is None else value.cast(_BOOL)
 
 
@@ -209,7 +211,7 @@ def _steps(
     # As in SciPy, a requested type is ignored: the result is a mask, converted only to the type of an array.
     into = output if isinstance(output, np.ndarray) else None
     value, given = enter(_truths(input), name)
-    within = _mask_of(mask, given, into, name)
+    within = _mask_of(mask, given, None if value is None else value.session, into, name)
     if into is not None and into.shape != given.shape:
         raise RuntimeError("output shape not correct")
     steps = [_Step(given.ndim, structure, within, border_value, origin, dilates, axes) for dilates in dilations]

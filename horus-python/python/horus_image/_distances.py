@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from . import _horus
 from ._dtype import truth
-from ._foreign import DeviceArray, read
+from ._foreign import DeviceArray, of_any_library, read
 from ._image import Array, Image
 from ._values import Value, enter, leave, shape_of
 from .typing import ArrayLike, Distances, Pixels
@@ -17,6 +17,7 @@ from .typing import ArrayLike, Distances, Pixels
 _STEPS = {"taxicab": "taxicab", "cityblock": "taxicab", "manhattan": "taxicab", "chessboard": "chessboard"}
 
 
+@of_any_library
 def distance_transform_edt(
     input: ArrayLike,
     sampling: float | npt.ArrayLike | None = None,
@@ -66,6 +67,7 @@ def distance_transform_edt(
     return results[0] if len(results) == 1 else tuple(results)
 
 
+@of_any_library
 def distance_transform_cdt(
     input: ArrayLike,
     metric: str = "chessboard",

@@ -42,6 +42,9 @@ NATIVE: Final[dict[str, np.dtype[Any]]] = {
     "f64": np.dtype(np.float64),
 }
 
+HALF: Final = np.dtype(np.float16)
+"""Arrays of it are read, computed in `float32`, and written."""
+
 CODES: Final = {dtype: code for code, dtype in NATIVE.items()}
 """The names of these types."""
 
@@ -56,7 +59,7 @@ def stored(dtype: np.dtype[Any]) -> str:
         native = dtype.newbyteorder("=")
         code = STORED.get(native)
     if code is None:
-        raise TypeError(f"images have no pixels of type {dtype}; see horus_image's documentation for those they have")
+        raise TypeError(f"images have no pixels of type {dtype}: use astype, to integers of up to 32 bits, float32, float64 or bool")
     return code
 
 

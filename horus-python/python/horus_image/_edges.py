@@ -9,9 +9,9 @@ from typing import Any, Final
 import numpy as np
 
 from . import _horus
-from ._binary import _Step, binary_erosion
+from ._binary import _Step, _truths, binary_erosion
 from ._floats import Given, applied, gaussian, image_of, zeros_like
-from ._foreign import of_any_library
+from ._foreign import of_any_library, plain, read_beside
 from ._image import Image, asarray, made, where
 from ._linear import correlate1d
 from ._linear import sobel as differences
@@ -45,16 +45,15 @@ def apply_hysteresis_threshold(image: ArrayLike, low: ArrayLike, high: ArrayLike
     """
     given = Given("apply_hysteresis_threshold", image, (1, 2, 3))
     pixels = given.image if given.dtype.kind != "b" else given.image.astype(np.uint8)
-    lower: Any = low
-    upper: Any = high
-    lower = smaller(low, high) if isinstance(low, Image) or isinstance(high, Image) else np.minimum(lower, upper)
+    lower, upper = (t if isinstance(t, Image) else plain(t) for t in (low, high))
+    lower = smaller(lower, upper) if isinstance(low, Image) or isinstance(high, Image) else np.minimum(lower, upper)
     lower, upper = (t if isinstance(t, Image) or np.ndim(t) else float(t) for t in (lower, upper))
     return given.back(_grown(pixels > upper, pixels > lower, None), lower, upper)
 
 
 def _mask(mask: Any, like: Image) -> Image:
     """A mask as a lazy image, of the shape of an image."""
-    within = mask if isinstance(mask, Image) else asarray(np.asarray(mask).astype(bool), session=like.session)
+    within = mask if isinstance(mask, Image) else asarray(_truths(read_beside(mask, like.session)), session=like.session)
     if within.shape != like.shape:
         raise ValueError(f"a mask of shape {within.shape} for an image of shape {like.shape}")
     return within if within.dtype.kind == "b" else within.astype(bool)

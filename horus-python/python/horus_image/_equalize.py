@@ -10,6 +10,7 @@ import numpy as np
 
 from . import _horus
 from ._floats import Given, extreme, float_type
+from ._foreign import of_any_library
 from ._image import Array, Image, asarray, where
 from ._thresholds import histogram
 from .typing import ArrayLike, Ints, Pixels
@@ -32,6 +33,7 @@ def _all_values(dtype: np.dtype[Any]) -> Array:
     return np.arange(np.iinfo(dtype).min, np.iinfo(dtype).max + 1)
 
 
+@of_any_library
 def equalize_hist(image: ArrayLike, nbins: int = 256, mask: ArrayLike | None = None) -> Pixels:
     """Each pixel becomes the share of pixels that are not brighter (``skimage.exposure.equalize_hist``).
 
@@ -83,6 +85,7 @@ def _interpolated(given: Given, row: Array, columns: Image) -> Image:
     return stacked if kind == np.float64 else stacked.astype(kind)
 
 
+@of_any_library
 def equalize_adapthist(image: ArrayLike, kernel_size: Ints | None = None, clip_limit: float = 0.01, nbins: int = 256) -> Pixels:
     """Histograms of tiles equalised, with limited contrast (``skimage.exposure.equalize_adapthist``, CLAHE).
 
@@ -223,6 +226,7 @@ def _between_tiles(bins: Image, levels: Array, size: list[int]) -> Image:
     return bins._with(_horus.unary("floor", total._core))
 
 
+@of_any_library
 def match_histograms(image: ArrayLike, reference: ArrayLike, *, channel_axis: int | None = None) -> Pixels:
     """Pixels changed so that their histogram is that of another image (``skimage.exposure.match_histograms``).
 

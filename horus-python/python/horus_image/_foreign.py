@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from . import _horus
+from ._dtype import is_native
 from ._ranks import ALONE
 from ._session import Session, inside
 
@@ -64,7 +65,7 @@ def read(array: Any) -> np.ndarray[Any, Any] | DeviceArray:
     interface = getattr(array, "__cuda_array_interface__", None)
     if interface is not None:
         return _of_interface(array, interface)
-    return np.asarray(array)
+    return np.asarray(_on_host(array) if isinstance(array, (list, tuple)) else array)
 
 
 def _tensor(array: Any) -> _horus.Tensor:
@@ -232,11 +233,9 @@ def _on_host(value: Any) -> Any:
     if isinstance(value, (list, tuple)) and any(is_other(one) for one in value):
         return [_on_host(one) for one in value]
     if isinstance(value, DeviceArray):
-        if value.shape != tuple(getattr(value.keeper, "shape", ())):
-            # A part.
-            return image_core(value, session_of(value, None), False, False).to_array(list(value.shape))
-        value = value.keeper
-        kind = type(value)
+        # A part of an array has none of its library's.
+        part = value.shape != tuple(getattr(value.keeper, "shape", ()))
+        return _of_gpu(value) if part else _on_host(value.keeper)
     if not is_other(value):
         return value.compute() if hasattr(value, "_core") else value
     if not _is_on_gpu(value):
@@ -246,7 +245,13 @@ def _on_host(value: Any) -> Any:
         copy = getattr(value, name, None)
         if callable(copy):
             return _on_host(copy())
-    return np.asarray(value)
+    return np.asarray(value) if hasattr(kind, "__array__") else _of_gpu(read(value))
+
+
+def _of_gpu(array: Any) -> np.ndarray[Any, Any]:
+    """The pixels of an array on a GPU, by Horus."""
+    found: np.ndarray[Any, Any] = image_core(array, session_of(array, None), False, False).to_array(list(array.shape))
+    return found
 
 
 def is_other(value: Any) -> bool:
@@ -257,8 +262,10 @@ def is_other(value: Any) -> bool:
 
 def plain(value: Any) -> Any:
     """A number, or a few, of an array of another library as NumPy's; all else as it is."""
-    if is_other(value) or (isinstance(value, (list, tuple)) and any(is_other(one) for one in value)):
+    if is_other(value):
         return on_host(value)[()]
+    if isinstance(value, (list, tuple)) and any(is_other(one) for one in value):
+        return type(value)([plain(one) for one in value])
     return value
 
 
@@ -271,20 +278,21 @@ def _is_on_gpu(array: Any) -> bool:
 
 def read_beside(array: Any, session: Session) -> np.ndarray[Any, Any] | DeviceArray:
     """An array for a computation in a session: on its GPU as it is, of another GPU an error, and else on the host."""
-    found = read(array)
-    return on_host(array) if isinstance(found, DeviceArray) and _gpu_of(session) is None else found
+    on_gpu = isinstance(array, DeviceArray) or (is_other(array) and _is_on_gpu(array))
+    return on_host(array) if on_gpu and (_gpu_of(session) is None or not is_native(dtype_of(array))) else read(array)
 
 
 def dtype_of(array: Any) -> np.dtype[Any]:
     """The type of an array of any library, in NumPy's words."""
-    if isinstance(array, (np.ndarray, DeviceArray)):
-        own: np.dtype[Any] = array.dtype
-        return own
-    interface = getattr(array, "__cuda_array_interface__", None)
-    if interface is not None:
-        return np.dtype(interface["typestr"])
-    told: np.dtype[Any] = np.dtype(array.dtype) if _is_on_gpu(array) else read(array).dtype
-    return told
+    told: Any = array
+    if not isinstance(array, (np.ndarray, DeviceArray)):
+        interface = getattr(array, "__cuda_array_interface__", None)
+        if interface is not None:
+            told = np.dtype(interface["typestr"])
+        else:
+            told = array if _is_on_gpu(array) else read(array)
+    dtype: np.dtype[Any] = told if isinstance(told, np.dtype) else np.dtype(told.dtype)
+    return dtype
 
 
 def is_writable(output: Any) -> bool:

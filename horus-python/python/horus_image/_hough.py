@@ -7,11 +7,13 @@ import numpy as np
 
 from . import _horus
 from ._dtype import truth
+from ._foreign import of_any_library
 from ._image import Array
 from ._values import enter, shape_of
 from .typing import ArrayLike
 
 
+@of_any_library
 def hough_line(image: ArrayLike, theta: ArrayLike | None = None) -> tuple[Array, Array, Array]:
     """The number of pixels on each straight line (``skimage.transform.hough_line``), which the host counts.
 

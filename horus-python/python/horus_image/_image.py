@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from . import _horus
 from ._along import Axes, along, cumulative, numbers_of, transposed
-from ._dtype import CODES, is_native, ready, stored, truth
-from ._foreign import DEFAULT_STREAM, DeviceArray, export, image_core, layout, read, session_of
+from ._dtype import CODES, HALF, is_native, ready, stored, truth
+from ._foreign import DEFAULT_STREAM, DeviceArray, export, image_core, layout, on_host, read, read_beside, session_of
 from ._operators import Operators, _binary, _core, _like, _made, _met, _operand
 from ._session import Session, current
 from ._show import page
@@ -416,7 +416,7 @@ class Image(Operators):
         >>> image.lookup(np.sqrt(np.arange(256))).compute().round(2)
         array([[ 0.  ,  2.65, 15.97]])
         """
-        entries = np.asarray(table)
+        entries = on_host(table)
         if entries.ndim != 1:
             raise ValueError(f"lookup: the table has {entries.ndim} axes; it has one")
         return self._with(_horus.lookup(self._numeric("lookup"), entries.astype(np.float64), native(entries.dtype)))
@@ -489,7 +489,7 @@ class Image(Operators):
                [8, 0, 0, 0]], dtype=uint8)
         """
         if not isinstance(other, Image):
-            pixels = read(other)
+            pixels = read_beside(other, self._session)
             other = asarray(pixels, channels=self._channels and pixels.ndim == 3, session=self._session)
         if other.dtype != self.dtype:
             raise TypeError(f"paste: pixels of {other.dtype} over those of {self.dtype}; astype converts them")
@@ -679,8 +679,12 @@ def asarray(array: ArrayLike | DeviceArray, *, channels: bool = False, session: 
     if isinstance(array, Image):
         return array
     pixels = read(array)
+    if copy and pixels.dtype == HALF and isinstance(pixels, np.ndarray):
+        pixels = pixels.astype(np.float32)
     code = native(pixels.dtype)
-    if not 1 <= pixels.ndim <= 3 or (channels and pixels.ndim != 3):
+    if pixels.ndim > 3:
+        raise ValueError(too_many(pixels.shape))
+    if pixels.ndim < 1 or (channels and pixels.ndim != 3):
         raise ValueError(f"an array of shape {pixels.shape} is no image; see asarray for the axes that images have")
     if isinstance(pixels, DeviceArray):
         session = session_of(pixels, session)
@@ -692,6 +696,12 @@ def asarray(array: ArrayLike | DeviceArray, *, channels: bool = False, session: 
             _check_in_place(pixels)
         core = _horus.Image.of_array(session._core, ready(pixels), code, channels, copy)
     return made(core, session, 2 if channels else pixels.ndim, channels)
+
+
+def too_many(shape: tuple[int, ...]) -> str:
+    """What is to be done with an array of more axes than images have."""
+    axes = "levels, rows and columns, or, as asarray(channels=True), rows, columns and channels"
+    return f"an array of {len(shape)} axes, of shape {shape}: images have up to three, which are {axes}; take one of its first axis (array[0])"
 
 
 def _check_in_place(pixels: Array) -> None:
@@ -821,5 +831,5 @@ def native(dtype: np.dtype[Any]) -> str:
         return code
     code = stored(dtype)
     if not is_native(dtype.newbyteorder("=")):
-        raise TypeError(f"images have no pixels of type {dtype}; convert them, or call a function of horus_image.ndimage with the array")
+        raise TypeError(f"images have no pixels of type {dtype}: use astype(numpy.int32) or astype(numpy.float64), or call a function of horus_image.ndimage with the array")
     return code

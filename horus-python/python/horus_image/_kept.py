@@ -18,7 +18,7 @@ import numpy as np
 
 from . import _horus
 from ._dtype import CODES
-from ._foreign import DeviceArray, image_core, is_foreign, layout, read, session_of
+from ._foreign import DeviceArray, adapted, image_core, is_foreign, layout, read, session_of
 from ._image import Array, Image, asarray, made
 from ._session import Session, current
 from ._tolerance import tolerance
@@ -139,7 +139,8 @@ def refuse() -> None:
 
 def kept(function: _Function) -> _Function:
     """The function, whose programs are kept."""
-    names = list(inspect.signature(function).parameters)[1:]
+    names = list(inspect.signature(function).parameters)
+    others = names[1:]
 
     @functools.wraps(function)
     def called(input: Any, *args: Any, **kwargs: Any) -> Any:
@@ -151,9 +152,10 @@ def kept(function: _Function) -> _Function:
         if kind is np.ndarray or kind is DeviceArray:
             code = CODES.get(input.dtype)
             if code is not None:
-                key = _key(names, args, kwargs)
+                key = _key(others, args, kwargs)
         if key is None:
-            return function(input, *args, **kwargs)
+            of_others = adapted(called, names, (input, *args), kwargs)
+            return function(input, *args, **kwargs) if of_others is None else of_others[0]
         session = current() if kind is np.ndarray else session_of(input, None)
         key = function, kind, code, input.shape, tolerance(), key
         known = session._programs.get(key, _UNKNOWN)

@@ -10,6 +10,7 @@ import numpy as np
 from . import _horus
 from ._dtype import NATIVE
 from ._floats import Given
+from ._foreign import of_any_library
 from ._image import Image
 from ._tolerance import tolerance
 from .typing import ArrayLike, Pixels
@@ -73,6 +74,7 @@ def _finished(given: Given, core: _horus.Image) -> Pixels:
     return given.back(result)
 
 
+@of_any_library
 def convrot(
     image: ArrayLike,
     theta_step: float = 15.0,
@@ -123,6 +125,7 @@ def convrot(
     return _finished(given, _largest(zero, (turned(theta) for theta in _orientations(float(theta_step)))))
 
 
+@of_any_library
 def conv2d(
     image: ArrayLike,
     theta_step: float = 15.0,
@@ -133,6 +136,7 @@ def conv2d(
     return _turning_filters("conv2d", "2d", image, theta_step, sigma_u, sigma_v)
 
 
+@of_any_library
 def convuv(
     image: ArrayLike,
     theta_step: float = 15.0,

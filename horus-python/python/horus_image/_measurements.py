@@ -13,28 +13,17 @@ import numpy.typing as npt
 from . import _horus
 from ._binary import generate_binary_structure
 from ._dtype import LARGEST, NATIVE, is_native
-from ._foreign import DeviceArray, read, session_of
+from ._foreign import DeviceArray, of_any_library, on_host, read, session_of
 from ._image import Array, Image, made
 from ._jit import Jitted, jit
 from ._kept import kept, of_session
 from ._session import of_parts
-from ._values import Value, enter, read_out
+from ._values import Value, beside, enter, read_out
 from .typing import ArrayLike, Centres, Labelled, Measured, Output
 
 _LABELS: Final = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.int32))
 FEW_LABELS: Final = 1 << 18
 """Labels from which on they are numbered anew, where there are more of them than pixels."""
-
-
-def on_host(labels: Any, name: str) -> Array:
-    """The numbers of an image, an array, or an array on a GPU."""
-    array = labels if isinstance(labels, Image) else read(labels)
-    if isinstance(array, DeviceArray):
-        value, _ = enter(array, name)
-        assert value is not None
-        array = made(value.core, value.session, value.ndim)
-    found: Array = array.compute() if isinstance(array, Image) else array
-    return found
 
 
 @kept
@@ -54,10 +43,10 @@ class Groups:
         if labels is None and index is not None and name == "histogram":
             raise ValueError("index without defined labels")
         if labels is not None:
-            labels = labels if isinstance(labels, Image) else read(labels)
             input = input if isinstance(input, Image) else read(input)
+            labels = beside(labels, input)
             if isinstance(input, np.ndarray):
-                input, labels = np.broadcast_arrays(input, on_host(labels, name))
+                input, labels = np.broadcast_arrays(input, on_host(labels))
         if isinstance(input, Image) and input.channels:
             raise TypeError(f"{name}: an image of channels; take one of them")
         self.name = name
@@ -67,7 +56,7 @@ class Groups:
         self.labels: _horus.Image | None = None
         self.count, self.places = 1, np.zeros(1, np.int64)
         if labels is not None and not self.empty and not self._marked(labels, index):
-            self._number(on_host(labels, name), index)
+            self._number(on_host(labels), index)
 
     def _marked(self, given: Array | DeviceArray | Image, index: Any) -> bool:
         """Takes labels as they are, wherever they are, if all that are asked for are numbers of their type; returns false if not."""
@@ -156,6 +145,7 @@ class Groups:
         return found
 
 
+@of_any_library
 def sum_labels(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None) -> Measured:
     """The sum of the pixels of each label (``scipy.ndimage.sum_labels``); exact before it is rounded once.
 
@@ -185,21 +175,25 @@ def sum_labels(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLi
     return groups.shaped(sums)
 
 
+@of_any_library
 def sum(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None) -> Measured:
     """The sum of the pixels of each label (``scipy.ndimage.sum``)."""
     return sum_labels(input, labels, index)
 
 
+@of_any_library
 def mean(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None) -> Measured:
     """The mean of the pixels of each label (``scipy.ndimage.mean``); NaN without pixels."""
     return _moment("mean", input, labels, index)
 
 
+@of_any_library
 def variance(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None) -> Measured:
     """The population variance of the pixels of each label (``scipy.ndimage.variance``); NaN without pixels."""
     return _moment("variance", input, labels, index)
 
 
+@of_any_library
 def standard_deviation(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None) -> Measured:
     """The population standard deviation of the pixels of each label (``scipy.ndimage.standard_deviation``)."""
     found: Measured = np.sqrt(variance(input, labels, index))
@@ -213,6 +207,7 @@ def _moment(name: str, input: Any, labels: Any, index: Any) -> Measured:
     return groups.shaped(groups.of(name))
 
 
+@of_any_library
 def median(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None) -> Measured:
     """The median of the pixels of each label (``scipy.ndimage.median``); NaN without pixels.
 
@@ -226,9 +221,9 @@ def median(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike |
     """
     wanted: Any = index
     if labels is None or index is None or np.ndim(wanted) == 0:
-        pixels = on_host(input, "median")
+        pixels = on_host(input)
         if labels is not None:
-            pixels, marked = np.broadcast_arrays(pixels, on_host(labels, "median"))
+            pixels, marked = np.broadcast_arrays(pixels, on_host(labels))
             pixels = pixels[marked > 0 if index is None else marked == wanted]
         middle: np.generic = np.median(pixels)
         return middle
@@ -247,6 +242,7 @@ def median(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike |
     return groups.shaped(medians.astype(groups.pixels.dtype))
 
 
+@of_any_library
 def center_of_mass(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None) -> Centres:
     """The mean position of the pixels of each label, weighted by their values (``scipy.ndimage.center_of_mass``).
 
@@ -269,6 +265,7 @@ def center_of_mass(input: ArrayLike, labels: ArrayLike | None = None, index: Arr
     return [tuple(v) for v in np.array([centre.reshape(groups.shape) for centre in centres]).T]
 
 
+@of_any_library
 def minimum(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None) -> Measured:
     """The smallest pixel of each label (``scipy.ndimage.minimum``); 0 of a label that no pixel has.
 
@@ -281,6 +278,7 @@ def minimum(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike 
     return _extreme("min", input, labels, index)
 
 
+@of_any_library
 def maximum(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None) -> Measured:
     """The largest pixel of each label (``scipy.ndimage.maximum``); 0 of a label that no pixel has."""
     return _extreme("max", input, labels, index)
@@ -297,6 +295,7 @@ def _extreme(name: str, input: Any, labels: Any, index: Any) -> Measured:
     return groups.shaped(values.astype(groups.given.dtype))
 
 
+@of_any_library
 def histogram(
     input: ArrayLike, min: float, max: float, bins: int, labels: ArrayLike | None = None, index: ArrayLike | None = None
 ) -> Array | Any:
@@ -328,6 +327,7 @@ def histogram(
     return found.reshape(groups.shape)
 
 
+@of_any_library
 def find_objects(input: ArrayLike, max_label: int = 0) -> list[tuple[slice, ...] | None]:
     """The rectangle, or box, around each label from 1 on (``scipy.ndimage.find_objects``).
 
@@ -344,7 +344,7 @@ def find_objects(input: ArrayLike, max_label: int = 0) -> list[tuple[slice, ...]
         value, _ = enter(there, "find_objects")
         assert value is not None
         return _boxes(value, most if most > 0 else int(_horus.reduce(value.core, "max")))
-    given = on_host(there, "find_objects")
+    given = on_host(there)
     if np.iscomplexobj(given):
         raise TypeError("Complex type not supported")
     if given.dtype.kind not in "iub":
@@ -377,6 +377,7 @@ def _boxes(value: Value, most: int) -> list[tuple[slice, ...] | None]:
     return boxes
 
 
+@of_any_library
 def label(input: ArrayLike, structure: npt.ArrayLike | None = None, output: Output = None) -> Labelled:
     """The connected components of nonzero pixels (``scipy.ndimage.label``): their labels, and their number.
 

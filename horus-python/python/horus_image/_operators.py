@@ -243,10 +243,10 @@ def _operand(value: Any, beside: Operators) -> Any:
         return value
     if isinstance(value, (bool, int, float, np.generic)):
         return value
-    from ._foreign import DeviceArray, read
+    from ._foreign import DeviceArray, read_beside
     from ._image import asarray
 
-    array = read(value)
+    array = read_beside(value, beside._session)
     if not isinstance(array, DeviceArray):
         if array.ndim == 0:
             number = array[()]

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ._foreign import of_any_library, on_host
 from ._image import Array, Image
 from ._order import maximum_filter
 from .typing import ArrayLike
 
 
+@of_any_library
 def peak_local_max(
     image: ArrayLike,
     min_distance: int = 1,
@@ -45,7 +47,7 @@ def peak_local_max(
     array([[1, 3],
            [1, 1]])
     """
-    pixels = image.compute() if isinstance(image, Image) else np.asarray(image)
+    pixels = on_host(image)
     if isinstance(image, Image) and image.channels:
         raise TypeError("peak_local_max: an image of channels; take one of them")
     none = np.empty((0, pixels.ndim), np.int64)

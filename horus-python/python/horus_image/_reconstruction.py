@@ -10,6 +10,7 @@ import numpy.typing as npt
 from . import _horus
 from ._binary import neighbours_of
 from ._floats import Given, float_type
+from ._foreign import of_any_library
 from ._image import Image, made
 from .typing import ArrayLike, Ints, Pixels
 
@@ -48,6 +49,7 @@ def _in_one_type(seed: Given, mask: Given) -> tuple[Image, Image]:
     return seed_floats, mask_floats
 
 
+@of_any_library
 def reconstruction(
     seed: ArrayLike, mask: ArrayLike, method: str = "dilation", footprint: npt.ArrayLike | None = None, offset: Ints | None = None
 ) -> Pixels:

@@ -8,14 +8,16 @@ from typing import Any, Final
 import numpy as np
 
 from . import _horus
+from ._foreign import of_any_library, on_host
 from ._image import Array
-from ._measurements import FEW_LABELS, Groups, on_host
+from ._measurements import FEW_LABELS, Groups
 from .typing import ArrayLike
 
 _FLAT: Final = ("axis_major_length", "axis_minor_length", "eccentricity", "orientation")
 _INTENSITIES: Final = {"intensity_mean": "mean", "intensity_min": "min", "intensity_max": "max", "intensity_std": "variance"}
 
 
+@of_any_library
 def regionprops_table(
     label_image: ArrayLike, intensity_image: ArrayLike | None = None, properties: Iterable[str] = ("label", "bbox"), *, separator: str = "-"
 ) -> dict[str, Array]:
@@ -67,7 +69,7 @@ class _Regions:
     """Labels that some pixel has, and their measures, each computed at most once."""
 
     def __init__(self, labels: Any, intensities: Any) -> None:
-        given = np.asarray(on_host(labels, "regionprops_table"))
+        given = np.asarray(on_host(labels))
         if given.dtype.kind not in "iub":
             raise TypeError("regionprops_table: labels are integers")
         if given.ndim not in (2, 3):

@@ -11,13 +11,13 @@ import numpy as np
 from . import _horus
 from ._complex import by_parts
 from ._dtype import NATIVE, is_native, ready, rounded, stored
-from ._foreign import DeviceArray, image_core, read, session_of
+from ._foreign import DeviceArray, image_core, of_any_library, read, read_beside, session_of
 from ._image import Image
 from ._jit import jit
 from ._kept import of_session
 from ._session import Session
 from ._splines import prefiltered, spline_order
-from ._values import ANYWHERE, Value, edge, enter, leave, number, output_type
+from ._values import ANYWHERE, Value, beside, computed, edge, enter, leave, number, output_type
 from .typing import ArrayLike, Border, Output, Pixels
 
 DType = np.dtype[Any]
@@ -116,9 +116,10 @@ def mapped(
         raise NotImplementedError(f"{name}: an input without pixels")
     if 0 in extents and not isinstance(given, Image):
         return output if isinstance(output, np.ndarray) else np.zeros(extents, dtype)
-    return leave(record(value, dtype, extents), output, given, name)
+    return leave(record(value, computed(dtype), extents), output, given, name)
 
 
+@of_any_library
 @by_parts
 def map_coordinates(
     input: ArrayLike,
@@ -142,10 +143,10 @@ def map_coordinates(
     """
     degree = spline_order(order)
     images = isinstance(coordinates, (list, tuple)) and any(isinstance(axis, Image) for axis in coordinates)
-    places: Any = coordinates if images else read(coordinates)
+    pixels = input if isinstance(input, Image) else read(input)
+    places: Any = coordinates if images else beside(coordinates, pixels)
     if not images and np.iscomplexobj(places):
         raise TypeError("Complex type not supported")
-    pixels = input if isinstance(input, Image) else read(input)
     if isinstance(pixels, DeviceArray) and isinstance(places, DeviceArray) and output is None:
         axes = 1 < places.ndim <= 4 and places.size > 0 and len(places) == pixels.ndim
         if axes and isinstance(mode, str) and is_native(pixels.dtype) and is_native(places.dtype):
@@ -195,10 +196,10 @@ def _positions(axis: Any, shape: tuple[int, ...], session: Session, keeps: bool)
         if axis.channels:
             raise TypeError("map_coordinates: coordinates are images of one channel")
         return axis._core if axis._core.dtype in ("f32", "f64") else _horus.convert(axis._core, "f64")
+    axis = read_beside(axis, session)
     if isinstance(axis, DeviceArray):
         core = image_core(axis, session, False, False)
         return core if core.dtype in ("f32", "f64") else _horus.convert(core, "f64")
-    axis = np.asarray(axis)
     # Positions are split into pixels and fractions in `float64`, whatever they are given in.
     dtype = np.float32 if axis.dtype == np.float32 else np.float64
     pixels = ready(np.ascontiguousarray(axis, dtype=dtype)).reshape(shape)

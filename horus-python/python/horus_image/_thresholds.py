@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from . import _horus
 from ._floats import Given, applied, float_type, gaussian, image_of
+from ._foreign import of_any_library
 from ._image import Array, Image
 from ._linear import uniform_filter
 from ._order import median_filter
@@ -73,6 +74,7 @@ def _counted(name: str, image: Any, nbins: int, hist: Any) -> Histogram:
     return counts.astype(np.float32), centres
 
 
+@of_any_library
 def threshold_otsu(image: ArrayLike | None = None, nbins: int = 256, *, hist: npt.ArrayLike | tuple[npt.ArrayLike, npt.ArrayLike] | None = None) -> float:
     """The threshold that parts the pixels into two classes that differ most (``skimage.filters.threshold_otsu``).
 
@@ -107,6 +109,7 @@ def threshold_otsu(image: ArrayLike | None = None, nbins: int = 256, *, hist: np
     return float(centres[np.argmax(between)])
 
 
+@of_any_library
 def threshold_yen(image: ArrayLike | None = None, nbins: int = 256, *, hist: npt.ArrayLike | tuple[npt.ArrayLike, npt.ArrayLike] | None = None) -> float:
     """The threshold of the greatest correlation of both classes (``skimage.filters.threshold_yen``). Arguments and result are those of
     `threshold_otsu`.
@@ -128,6 +131,7 @@ def threshold_yen(image: ArrayLike | None = None, nbins: int = 256, *, hist: npt
     return float(centres[criterion.argmax()])
 
 
+@of_any_library
 def threshold_li(
     image: ArrayLike,
     *,
@@ -266,6 +270,7 @@ def _moments(given: Given, window: Any) -> tuple[Image, Image]:
     return mean, applied("sqrt", variance)
 
 
+@of_any_library
 def threshold_niblack(image: ArrayLike, window_size: Ints = 15, k: float = 0.2) -> Pixels:
     """The local mean minus `k` times the local deviation (``skimage.filters.threshold_niblack``).
 
@@ -293,6 +298,7 @@ def threshold_niblack(image: ArrayLike, window_size: Ints = 15, k: float = 0.2) 
     return given.back((mean - deviation * float(k)).astype(float_type(given.dtype)))
 
 
+@of_any_library
 def threshold_sauvola(image: ArrayLike, window_size: Ints = 15, k: float = 0.2, r: float | None = None) -> Pixels:
     """The local mean, lowered where the deviation is small (``skimage.filters.threshold_sauvola``).
 
@@ -320,6 +326,7 @@ def threshold_sauvola(image: ArrayLike, window_size: Ints = 15, k: float = 0.2, 
     return given.back(found.astype(float_type(given.dtype)))
 
 
+@of_any_library
 def threshold_local(
     image: ArrayLike,
     block_size: Ints = 3,

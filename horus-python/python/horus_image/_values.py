@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from . import _horus
-from ._dtype import NATIVE, STORED, cast, is_native, ready, stored, truth
 from ._colours import Colours
-from ._foreign import DeviceArray, image_core, read, session_of
-from ._image import SHARED, Array, Image, in_memory, made
+from ._dtype import HALF, NATIVE, STORED, cast, is_native, ready, stored, truth
+from ._foreign import DeviceArray, image_core, on_host, read, read_beside, session_of
+from ._image import SHARED, Array, Image, in_memory, made, too_many
 from ._kept import taking
 from ._session import Session, current
 
@@ -114,8 +114,18 @@ class Value:
         return self if dtype == self.dtype else self.like(cast(self.core, self.dtype, dtype), dtype)
 
 
-def enter(input: Any, name: str) -> tuple[Value | None, Any]:
-    """The value of an array or an image, none of an array without pixels; and the array or image itself."""
+def beside(pixels: Any, given: Any) -> Any:
+    """Further pixels of a call: an image as it is, an array where the given one is, or on the host."""
+    if isinstance(pixels, Image):
+        return pixels
+    if isinstance(given, np.ndarray):
+        return on_host(pixels)
+    return read_beside(pixels, given._session if isinstance(given, Image) else session_of(given, None))
+
+
+def enter(input: Any, name: str, session: Session | None = None) -> tuple[Value | None, Any]:
+    """The value of an array or an image, none of an array without pixels; and the array or image itself. Of an array it belongs to a session,
+    by default the one around."""
     if isinstance(input, Image):
         core, channels = input._core, input._channels
         shape = input.shape[:-1] if channels else input.shape
@@ -123,19 +133,22 @@ def enter(input: Any, name: str) -> tuple[Value | None, Any]:
     colours = type(input) is Colours
     array = input.array if colours else read(input)
     if isinstance(array, DeviceArray):
-        return _on_device(array, name, colours)
+        return _on_device(array, name, colours, session)
     dtype = array.dtype if array.dtype.isnative else array.dtype.newbyteorder("=")
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
         kind = {"c": "Complex", "O": "Object"}.get(dtype.kind, str(dtype))
-        raise TypeError(f"{name}: {kind} type not supported")
+        raise TypeError(f"{name}: {kind} type not supported" + ("; use astype" if dtype.kind == "f" else ""))
+    if dtype == HALF:
+        value, _ = enter(array.astype(np.float32), name, session)
+        return value, array
     if dtype not in STORED:
-        raise UnsupportedTypeError(f"{name}: {dtype} type not supported")
+        raise UnsupportedTypeError(f"{name}: {dtype} type not supported; use astype")
     code = stored(dtype)
     if not array.size:
         return None, array
     if array.ndim > 3:
-        raise NotImplementedError(f"{name}: an array of {array.ndim} axes; images have up to three")
-    session = current()
+        raise NotImplementedError(f"{name}: {too_many(array.shape)}")
+    session = session or current()
     pixels = ready(array)
     # Read where it lies: all is computed when the call returns.
     if colours:
@@ -150,11 +163,11 @@ def enter(input: Any, name: str) -> tuple[Value | None, Any]:
     return Value(core, dtype, array.shape, session), array
 
 
-def _on_device(array: DeviceArray, name: str, colours: bool) -> tuple[Value, Any]:
+def _on_device(array: DeviceArray, name: str, colours: bool, session: Session | None) -> tuple[Value, Any]:
     """The value of an array on a GPU, which is computed when the call returns."""
     if not is_native(array.dtype):
-        raise TypeError(f"{name}: {array.dtype} type not supported on a GPU")
-    session = session_of(array, None)
+        raise TypeError(f"{name}: {array.dtype} type not supported on a GPU; use astype")
+    session = session_of(array, session)
     core = image_core(array, session, colours, False)
     took = taking()
     if took is not None:
@@ -184,9 +197,15 @@ def output_type(output: Any, dtype: np.dtype[Any]) -> np.dtype[Any]:
     if output is not None:
         if result.kind == "c":
             raise UnsupportedTypeError("Complex output type not supported")
-        stored(result)
+        if result.newbyteorder("=") != HALF:
+            stored(result)
     native: np.dtype[Any] = result.newbyteorder("=")
     return native
+
+
+def computed(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The type in which results of a type are computed: `float32` of `float16`."""
+    return NATIVE["f32"] if dtype == HALF else dtype
 
 
 def leave(value: Value, output: Any, given: Any, name: str, *others: Any) -> Pixels:
@@ -218,7 +237,9 @@ def leave(value: Value, output: Any, given: Any, name: str, *others: Any) -> Pix
         else:
             output[...] = value.core.to_array(list(value.shape)).astype(dtype, copy=False)
         return output
-    return read_out(value)
+    found = read_out(value)
+    halves = found.dtype == np.float32 and output_type(output, given.dtype) == HALF
+    return found.astype(HALF) if halves else found
 
 
 def read_out(value: Value) -> Array:
@@ -256,7 +277,7 @@ def filtered(
         _check_shape(output, given.shape)
     if value is None:
         return output if isinstance(output, np.ndarray) else np.zeros(given.shape, dtype)
-    return leave(record(value, dtype), output, given, name)
+    return leave(record(value, computed(dtype)), output, given, name)
 
 
 def shape_of(given: Any) -> tuple[int, ...]:

@@ -11,13 +11,14 @@ from . import _horus
 from ._binary import generate_binary_structure
 from ._dtype import NATIVE, is_native, ready, truth
 from ._floats import Given
+from ._foreign import of_any_library, on_host
 from ._image import Array, Image, made
-from ._measurements import on_host
 from ._reconstruction import around
 from ._values import shape_of
 from .typing import ArrayLike, Ints, Pixels
 
 
+@of_any_library
 def watershed(
     image: ArrayLike,
     markers: ArrayLike | None = None,
@@ -68,7 +69,7 @@ def watershed(
     if mask is not None:
         _same("mask", shape_of(mask), shape)
     if 0 in shape:
-        return np.array(on_host(markers, "watershed"))
+        return np.array(on_host(markers))
     given = Given("watershed", image, (1, 2, 3))
     given.gray()
     footprint = connectivity if np.ndim(connectivity) else generate_binary_structure(len(shape), int(np.asarray(connectivity)))
@@ -89,7 +90,7 @@ def _same(what: str, shape: tuple[int, ...], of: tuple[int, ...]) -> None:
 
 def _labels(markers: Any) -> tuple[Array | Image, np.dtype[Any]]:
     """Markers that 32 bits hold, and their own type."""
-    labels = markers if isinstance(markers, Image) else on_host(markers, "watershed")
+    labels = markers if isinstance(markers, Image) else on_host(markers)
     if labels.dtype.kind not in "iub":
         raise TypeError(f"watershed: markers are integers, not {labels.dtype}")
     if isinstance(labels, np.ndarray) and labels.dtype.itemsize >= 4:
@@ -104,5 +105,5 @@ def _beside(given: Given, pixels: Any, code: str) -> _horus.Image:
     if isinstance(pixels, Image):
         core = pixels._core
         return truth(core) if code == "bool" else core if core.dtype == code else _horus.convert(core, code)
-    array = ready(on_host(pixels, "watershed").astype(NATIVE[code], copy=False))
+    array = ready(on_host(pixels).astype(NATIVE[code], copy=False))
     return _horus.Image.of_array(given.value.session._core, array, code, False)
