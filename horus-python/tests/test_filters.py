@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import itertools
 import os
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -472,6 +474,13 @@ AXES: list[Case] = [
     ("binary_propagation", (), {}),
     ("binary_fill_holes", (), {}),
     ("binary_hit_or_miss", (), {"structure1": [[1, 1], [0, 1]]}),
+    ("gaussian_filter", ((1.0, 0.5),), {}),
+    ("uniform_filter", ((3, 4),), {}),
+    ("minimum_filter", (3,), {}),
+    ("maximum_filter", (), {"footprint": [[0, 1, 0], [1, 1, 1]]}),
+    ("median_filter", (), {"size": (3, 5)}),
+    ("rank_filter", (2,), {"footprint": [[0, 1, 0], [1, 1, 1]]}),
+    ("percentile_filter", (30,), {"size": 3}),
 ]
 
 
@@ -509,3 +518,58 @@ def test_a_size_is_of_the_axis_in_its_place() -> None:
     np.testing.assert_array_equal(ndimage.correlate(array, weights, axes=(1, 0)), ndimage.correlate(array, weights))
     for footprint in ([[1, 1, 1]], [[1, 0, 1]]):
         np.testing.assert_array_equal(ndimage.maximum_filter(array, footprint=footprint, axes=(1, 0)), scipy.ndimage.maximum_filter(array, footprint=footprint))
+
+
+def test_every_function_that_has_axes_in_scipy_has_them() -> None:
+    have = [name for name in ndimage.__all__ if "axes" in inspect.signature(getattr(scipy.ndimage, name)).parameters]
+    assert len(have) >= 25
+    for name in have:
+        assert "axes" in inspect.signature(getattr(ndimage, name)).parameters, name
+    assert {case[0] for case in AXES} >= {*have} - {"rotate"}
+
+
+SEVERAL_MODES: list[Case] = [
+    ("uniform_filter", ((3, 4),), {}),
+    ("gaussian_filter", (1.0,), {}),
+    ("gaussian_laplace", (1.0,), {}),
+    ("gaussian_gradient_magnitude", (1.0,), {}),
+    ("laplace", (), {}),
+    ("sobel", (0,), {}),
+    ("prewitt", (1,), {}),
+    ("minimum_filter", ((3, 4),), {}),
+    ("maximum_filter", (), {"footprint": np.ones((3, 4))}),
+    ("grey_erosion", (), {"footprint": np.ones((2, 5), bool)}),
+    ("grey_opening", ((3, 2),), {}),
+    ("morphological_gradient", (), {"footprint": np.ones((2, 3))}),
+    ("white_tophat", (3,), {}),
+    ("rank_filter", (0,), {"footprint": np.ones((3, 2))}),
+    ("percentile_filter", (100,), {"size": 3}),
+]
+
+
+@pytest.mark.parametrize("case", SEVERAL_MODES, ids=lambda case: case[0])
+def test_each_axis_has_its_border_mode(case: Case) -> None:
+    name, args, kwargs = case
+    plane, volume = pixels((9, 11), np.float64), pixels((4, 9, 11), np.float64)
+    for modes in itertools.product(("reflect", "mirror", "nearest", "wrap", "constant"), repeat=2):
+        given = {**kwargs, "mode": list(modes), "cval": 3.0}
+        np.testing.assert_allclose(*both(name, plane, *args, **given), rtol=0, atol=1e-12 * 255, err_msg=str(given))
+        if name in ("sobel", "prewitt"):
+            continue
+        for axes in ((0, 1), (1, 2), (0, 2)):
+            if name in ("gaussian_gradient_magnitude", "gaussian_laplace") and axes != (1, 2):
+                continue
+            given["axes"] = axes
+            np.testing.assert_allclose(*both(name, volume, *args, **given), rtol=0, atol=1e-12 * 255, err_msg=str(given))
+    for count in (1, 3):
+        with pytest.raises(RuntimeError, match="rank"):
+            getattr(ndimage, name)(plane, *args, **{**kwargs, "mode": ["wrap"] * count})
+
+
+def test_footprints_with_gaps_have_one_border_mode_as_in_scipy() -> None:
+    array, footprint = pixels((9, 11), np.float64), [[0, 1, 0], [1, 1, 1]]
+    for name, args in (("minimum_filter", ()), ("grey_dilation", ()), ("median_filter", ()), ("rank_filter", (1,)), ("correlate", (footprint,))):
+        kwargs: dict[str, Any] = {} if args and name == "correlate" else {"footprint": footprint}
+        for library in (ndimage, scipy.ndimage):
+            with pytest.raises(RuntimeError, match="[Ss]equence of modes"):
+                getattr(library, name)(array, *args, mode=["wrap", "reflect"], **kwargs)

@@ -25,10 +25,15 @@ def distance_transform_edt(
     return_indices: bool = False,
     distances: Array | None = None,
     indices: Array | None = None,
+    *,
+    block_params: tuple[int, int, int] | None = None,
+    float64_distances: bool = True,
 ) -> Distances:
     """The length of the straight line from each nonzero pixel to the nearest zero (``scipy.ndimage.distance_transform_edt``): exact.
 
     Of images of one or two axes. Without any zero distances are infinite and indices -1, where SciPy measures to a pixel outside.
+    `block_params` and `float64_distances` are those of ``cupyx.scipy.ndimage``: the first changes nothing, without the second distances are
+    ``float32``.
 
     Examples
     --------
@@ -41,15 +46,16 @@ def distance_transform_edt(
         raise RuntimeError("distance_transform_edt: neither distances nor indices are asked for")
     value, given = _background(input, "distance_transform_edt")
     size = _pixel_size(sampling, np.ndim(given))
-    _check_array("distances", distances, return_distances, np.shape(given), np.float64)
+    dtype = np.dtype(np.float64 if float64_distances else np.float32)
+    _check_array("distances", distances, return_distances, np.shape(given), dtype.type)
     _check_array("indices", indices, return_indices, (np.ndim(given), *np.shape(given)), np.int32)
     results: list[Any] = []
     if return_distances:
         if value is None:
-            found: Pixels = np.zeros(np.shape(given)) if distances is None else distances
+            found: Pixels = np.zeros(np.shape(given), dtype) if distances is None else distances
         else:
             core = _horus.distances(value.core, "euclidean", size)
-            found = leave(value.like(core, np.dtype(np.float64)), distances, given, "distance_transform_edt")
+            found = leave(value.like(core, np.dtype(np.float64)).cast(dtype), distances, given, "distance_transform_edt")
         if distances is None:
             results.append(found)
     if return_indices:

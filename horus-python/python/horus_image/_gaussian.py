@@ -155,7 +155,6 @@ def gaussian_filter(
     mode: Borders = "reflect",
     cval: float = 0.0,
     truncate: float = 4.0,
-    *,
     radius: Ints | None = None,
     axes: Ints | None = None,
 ) -> Pixels:

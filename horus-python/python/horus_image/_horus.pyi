@@ -62,6 +62,7 @@ __all__ = [
     "matmul",
     "median",
     "min_max",
+    "mul_add",
     "nearest",
     "oriented",
     "pad",

@@ -212,8 +212,9 @@ class Image(Operators):
         >>> import horus_image as hi
         >>> hi.asarray(np.zeros((2, 3, 4))).T.shape
         (4, 3, 2)
-        >>> hi.asarray([[1, 2, 3]]).astype("u1").T.compute().tolist()
-        [[1], [2], [3]]
+        >>> np.transpose(hi.asarray([[1.0, 2.0]])).compute()
+        array([[1.],
+               [2.]])
         """
         order: Any = axes[0] if len(axes) == 1 and not hasattr(axes[0], "__index__") else axes or None
         return transposed(self, range(self.ndim)[::-1] if order is None else order)

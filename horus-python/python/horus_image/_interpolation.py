@@ -279,8 +279,14 @@ def affine_transform(
     mode: Border = "constant",
     cval: float = 0.0,
     prefilter: bool = True,
+    *,
+    texture_memory: bool = False,
+    float64_coords: bool = False,
 ) -> Pixels:
-    """Sample an affine map (``scipy.ndimage.affine_transform``)."""
+    """Sample an affine map (``scipy.ndimage.affine_transform``).
+
+    `texture_memory` and `float64_coords` are those of ``cupyx.scipy.ndimage``, and change nothing: positions are as exact either way.
+    """
     degree = spline_order(order)
     if output_shape is None and isinstance(output, np.ndarray):
         output_shape = output.shape

@@ -406,7 +406,6 @@ def uniform_filter(
     mode: Borders = "reflect",
     cval: float = 0.0,
     origin: Ints = 0,
-    *,
     axes: Ints | None = None,
 ) -> Pixels:
     """The mean of a rectangle of pixels (``scipy.ndimage.uniform_filter``)."""

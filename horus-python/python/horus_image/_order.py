@@ -237,7 +237,6 @@ def minimum_filter(
     mode: Borders = "reflect",
     cval: float = 0.0,
     origin: Ints = 0,
-    *,
     axes: Ints | None = None,
 ) -> Pixels:
     """The smallest pixel under a footprint (``scipy.ndimage.minimum_filter``).
@@ -261,7 +260,6 @@ def maximum_filter(
     mode: Borders = "reflect",
     cval: float = 0.0,
     origin: Ints = 0,
-    *,
     axes: Ints | None = None,
 ) -> Pixels:
     """The largest pixel under a footprint (``scipy.ndimage.maximum_filter``)."""
@@ -379,7 +377,6 @@ def rank_filter(
     mode: Borders = "reflect",
     cval: float = 0.0,
     origin: Ints = 0,
-    *,
     axes: Ints | None = None,
 ) -> Pixels:
     """The pixel in a place of the order under a footprint (``scipy.ndimage.rank_filter``); of several levels, of up to 49 pixels.
@@ -406,7 +403,6 @@ def median_filter(
     mode: Borders = "reflect",
     cval: float = 0.0,
     origin: Ints = 0,
-    *,
     axes: Ints | None = None,
 ) -> Pixels:
     """The median under a footprint (``scipy.ndimage.median_filter``); of several levels, of up to 49 pixels."""
@@ -424,7 +420,6 @@ def percentile_filter(
     mode: Borders = "reflect",
     cval: float = 0.0,
     origin: Ints = 0,
-    *,
     axes: Ints | None = None,
 ) -> Pixels:
     """A percentile under a footprint (``scipy.ndimage.percentile_filter``); of several levels, of up to 49 pixels."""

@@ -75,17 +75,20 @@ __all__ = [
 @overload
 def affine_transform(
     input: Image, matrix: npt.ArrayLike, offset: Floats = 0.0, output_shape: Sequence[int] | None = None,
-    output: type | str | np.dtype[Any] | None = None, order: int = 3, mode: Border = 'constant', cval: float = 0.0, prefilter: bool = True
+    output: type | str | np.dtype[Any] | None = None, order: int = 3, mode: Border = 'constant', cval: float = 0.0, prefilter: bool = True,
+    *, texture_memory: bool = False, float64_coords: bool = False
 ) -> Image: ...
 @overload
 def affine_transform(
     input: HostArray, matrix: npt.ArrayLike, offset: Floats = 0.0, output_shape: Sequence[int] | None = None, output: Output = None,
-    order: int = 3, mode: Border = 'constant', cval: float = 0.0, prefilter: bool = True
+    order: int = 3, mode: Border = 'constant', cval: float = 0.0, prefilter: bool = True, *, texture_memory: bool = False,
+    float64_coords: bool = False
 ) -> Array: ...
 @overload
 def affine_transform(
     input: ArrayLike, matrix: npt.ArrayLike, offset: Floats = 0.0, output_shape: Sequence[int] | None = None, output: Output = None,
-    order: int = 3, mode: Border = 'constant', cval: float = 0.0, prefilter: bool = True
+    order: int = 3, mode: Border = 'constant', cval: float = 0.0, prefilter: bool = True, *, texture_memory: bool = False,
+    float64_coords: bool = False
 ) -> Image | Any: ...
 @overload
 def binary_closing(
@@ -290,32 +293,35 @@ def distance_transform_cdt(
 @overload
 def distance_transform_edt(
     input: Image, sampling: float | npt.ArrayLike | None = None, return_distances: Literal[True] = True,
-    return_indices: Literal[False] = False, distances: None = None, indices: Array | None = None
+    return_indices: Literal[False] = False, distances: None = None, indices: Array | None = None, *,
+    block_params: tuple[int, int, int] | None = None, float64_distances: bool = True
 ) -> Image: ...
 @overload
 def distance_transform_edt(
     input: HostArray, sampling: float | npt.ArrayLike | None = None, return_distances: Literal[True] = True,
-    return_indices: Literal[False] = False, distances: None = None, indices: Array | None = None
+    return_indices: Literal[False] = False, distances: None = None, indices: Array | None = None, *,
+    block_params: tuple[int, int, int] | None = None, float64_distances: bool = True
 ) -> Array: ...
 @overload
 def distance_transform_edt(
     input: ArrayLike, sampling: float | npt.ArrayLike | None = None, return_distances: bool = True, return_indices: bool = False,
-    distances: Array | None = None, indices: Array | None = None
+    distances: Array | None = None, indices: Array | None = None, *, block_params: tuple[int, int, int] | None = None,
+    float64_distances: bool = True
 ) -> Image | Any: ...
 @overload
 def gaussian_filter(
     input: Image, sigma: Scales, order: Ints = 0, output: type | str | np.dtype[Any] | None = None, mode: Borders = 'reflect',
-    cval: float = 0.0, truncate: float = 4.0, *, radius: Ints | None = None, axes: Ints | None = None
+    cval: float = 0.0, truncate: float = 4.0, radius: Ints | None = None, axes: Ints | None = None
 ) -> Image: ...
 @overload
 def gaussian_filter(
     input: HostArray, sigma: Scales, order: Ints = 0, output: Output = None, mode: Borders = 'reflect', cval: float = 0.0,
-    truncate: float = 4.0, *, radius: Ints | None = None, axes: Ints | None = None
+    truncate: float = 4.0, radius: Ints | None = None, axes: Ints | None = None
 ) -> Array: ...
 @overload
 def gaussian_filter(
     input: ArrayLike, sigma: Scales, order: Ints = 0, output: Output = None, mode: Borders = 'reflect', cval: float = 0.0,
-    truncate: float = 4.0, *, radius: Ints | None = None, axes: Ints | None = None
+    truncate: float = 4.0, radius: Ints | None = None, axes: Ints | None = None
 ) -> Image | Any: ...
 @overload
 def gaussian_filter1d(
@@ -471,17 +477,17 @@ def maximum(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike 
 @overload
 def maximum_filter(
     input: Image, size: Ints | None = None, footprint: npt.ArrayLike | None = None, output: type | str | np.dtype[Any] | None = None,
-    mode: Borders = 'reflect', cval: float = 0.0, origin: Ints = 0, *, axes: Ints | None = None
+    mode: Borders = 'reflect', cval: float = 0.0, origin: Ints = 0, axes: Ints | None = None
 ) -> Image: ...
 @overload
 def maximum_filter(
     input: HostArray, size: Ints | None = None, footprint: npt.ArrayLike | None = None, output: Output = None, mode: Borders = 'reflect',
-    cval: float = 0.0, origin: Ints = 0, *, axes: Ints | None = None
+    cval: float = 0.0, origin: Ints = 0, axes: Ints | None = None
 ) -> Array: ...
 @overload
 def maximum_filter(
     input: ArrayLike, size: Ints | None = None, footprint: npt.ArrayLike | None = None, output: Output = None, mode: Borders = 'reflect',
-    cval: float = 0.0, origin: Ints = 0, *, axes: Ints | None = None
+    cval: float = 0.0, origin: Ints = 0, axes: Ints | None = None
 ) -> Image | Any: ...
 @overload
 def maximum_filter1d(
@@ -511,17 +517,17 @@ def median(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike |
 @overload
 def median_filter(
     input: Image, size: Ints | None = None, footprint: npt.ArrayLike | None = None, output: type | str | np.dtype[Any] | None = None,
-    mode: Borders = 'reflect', cval: float = 0.0, origin: Ints = 0, *, axes: Ints | None = None
+    mode: Borders = 'reflect', cval: float = 0.0, origin: Ints = 0, axes: Ints | None = None
 ) -> Image: ...
 @overload
 def median_filter(
     input: HostArray, size: Ints | None = None, footprint: npt.ArrayLike | None = None, output: Output = None, mode: Borders = 'reflect',
-    cval: float = 0.0, origin: Ints = 0, *, axes: Ints | None = None
+    cval: float = 0.0, origin: Ints = 0, axes: Ints | None = None
 ) -> Array: ...
 @overload
 def median_filter(
     input: ArrayLike, size: Ints | None = None, footprint: npt.ArrayLike | None = None, output: Output = None, mode: Borders = 'reflect',
-    cval: float = 0.0, origin: Ints = 0, *, axes: Ints | None = None
+    cval: float = 0.0, origin: Ints = 0, axes: Ints | None = None
 ) -> Image | Any: ...
 @overload
 def minimum(input: ArrayLike, labels: ArrayLike | None = None, index: SupportsIndex | None = None) -> Any: ...
@@ -532,17 +538,17 @@ def minimum(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike 
 @overload
 def minimum_filter(
     input: Image, size: Ints | None = None, footprint: npt.ArrayLike | None = None, output: type | str | np.dtype[Any] | None = None,
-    mode: Borders = 'reflect', cval: float = 0.0, origin: Ints = 0, *, axes: Ints | None = None
+    mode: Borders = 'reflect', cval: float = 0.0, origin: Ints = 0, axes: Ints | None = None
 ) -> Image: ...
 @overload
 def minimum_filter(
     input: HostArray, size: Ints | None = None, footprint: npt.ArrayLike | None = None, output: Output = None, mode: Borders = 'reflect',
-    cval: float = 0.0, origin: Ints = 0, *, axes: Ints | None = None
+    cval: float = 0.0, origin: Ints = 0, axes: Ints | None = None
 ) -> Array: ...
 @overload
 def minimum_filter(
     input: ArrayLike, size: Ints | None = None, footprint: npt.ArrayLike | None = None, output: Output = None, mode: Borders = 'reflect',
-    cval: float = 0.0, origin: Ints = 0, *, axes: Ints | None = None
+    cval: float = 0.0, origin: Ints = 0, axes: Ints | None = None
 ) -> Image | Any: ...
 @overload
 def minimum_filter1d(
@@ -592,18 +598,18 @@ def morphological_laplace(
 @overload
 def percentile_filter(
     input: Image, percentile: float, size: Ints | None = None, footprint: npt.ArrayLike | None = None,
-    output: type | str | np.dtype[Any] | None = None, mode: Borders = 'reflect', cval: float = 0.0, origin: Ints = 0, *,
+    output: type | str | np.dtype[Any] | None = None, mode: Borders = 'reflect', cval: float = 0.0, origin: Ints = 0,
     axes: Ints | None = None
 ) -> Image: ...
 @overload
 def percentile_filter(
     input: HostArray, percentile: float, size: Ints | None = None, footprint: npt.ArrayLike | None = None, output: Output = None,
-    mode: Borders = 'reflect', cval: float = 0.0, origin: Ints = 0, *, axes: Ints | None = None
+    mode: Borders = 'reflect', cval: float = 0.0, origin: Ints = 0, axes: Ints | None = None
 ) -> Array: ...
 @overload
 def percentile_filter(
     input: ArrayLike, percentile: float, size: Ints | None = None, footprint: npt.ArrayLike | None = None, output: Output = None,
-    mode: Borders = 'reflect', cval: float = 0.0, origin: Ints = 0, *, axes: Ints | None = None
+    mode: Borders = 'reflect', cval: float = 0.0, origin: Ints = 0, axes: Ints | None = None
 ) -> Image | Any: ...
 @overload
 def prewitt(
@@ -616,18 +622,18 @@ def prewitt(input: ArrayLike, axis: int = -1, output: Output = None, mode: Borde
 @overload
 def rank_filter(
     input: Image, rank: int, size: Ints | None = None, footprint: npt.ArrayLike | None = None,
-    output: type | str | np.dtype[Any] | None = None, mode: Borders = 'reflect', cval: float = 0.0, origin: Ints = 0, *,
+    output: type | str | np.dtype[Any] | None = None, mode: Borders = 'reflect', cval: float = 0.0, origin: Ints = 0,
     axes: Ints | None = None
 ) -> Image: ...
 @overload
 def rank_filter(
     input: HostArray, rank: int, size: Ints | None = None, footprint: npt.ArrayLike | None = None, output: Output = None,
-    mode: Borders = 'reflect', cval: float = 0.0, origin: Ints = 0, *, axes: Ints | None = None
+    mode: Borders = 'reflect', cval: float = 0.0, origin: Ints = 0, axes: Ints | None = None
 ) -> Array: ...
 @overload
 def rank_filter(
     input: ArrayLike, rank: int, size: Ints | None = None, footprint: npt.ArrayLike | None = None, output: Output = None,
-    mode: Borders = 'reflect', cval: float = 0.0, origin: Ints = 0, *, axes: Ints | None = None
+    mode: Borders = 'reflect', cval: float = 0.0, origin: Ints = 0, axes: Ints | None = None
 ) -> Image | Any: ...
 @overload
 def rotate(
@@ -706,16 +712,16 @@ def sum_labels(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLi
 @overload
 def uniform_filter(
     input: Image, size: Ints = 3, output: type | str | np.dtype[Any] | None = None, mode: Borders = 'reflect', cval: float = 0.0,
-    origin: Ints = 0, *, axes: Ints | None = None
+    origin: Ints = 0, axes: Ints | None = None
 ) -> Image: ...
 @overload
 def uniform_filter(
-    input: HostArray, size: Ints = 3, output: Output = None, mode: Borders = 'reflect', cval: float = 0.0, origin: Ints = 0, *,
+    input: HostArray, size: Ints = 3, output: Output = None, mode: Borders = 'reflect', cval: float = 0.0, origin: Ints = 0,
     axes: Ints | None = None
 ) -> Array: ...
 @overload
 def uniform_filter(
-    input: ArrayLike, size: Ints = 3, output: Output = None, mode: Borders = 'reflect', cval: float = 0.0, origin: Ints = 0, *,
+    input: ArrayLike, size: Ints = 3, output: Output = None, mode: Borders = 'reflect', cval: float = 0.0, origin: Ints = 0,
     axes: Ints | None = None
 ) -> Image | Any: ...
 @overload
