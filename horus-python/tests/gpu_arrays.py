@@ -154,6 +154,34 @@ def computes_the_bits_of_the_host(library: Any) -> None:
     np.testing.assert_array_equal(means, ndimage.mean(array, wanted, index))
 
 
+def other_arguments_are_anywhere(library: Any) -> None:
+    """Weights, masks, labels, positions and outputs are on the GPU or on the host, whatever the image is."""
+    array, weights = np.random.default_rng(4).random((40, 50)).astype(np.float32), np.array([[0, 1, 0], [1, 2, 1], [0, 1, 0]], np.float32)
+    mask, labels = (array > 0.3).astype(np.uint8), (array * 5).astype(np.int64)
+    at = np.indices(array.shape) * 0.9
+    calls: list[Callable[[Any, Any], Any]] = [
+        lambda a, f: ndimage.correlate(a, f(weights)),
+        lambda a, f: ndimage.median_filter(a, footprint=f(weights)),
+        lambda a, f: ndimage.affine_transform(a, f(np.diag([0.5, 0.7])), f(np.array([1.0, 2.0])), order=1),
+        lambda a, f: ndimage.binary_dilation(a > 0.8 if isinstance(a, np.ndarray) else hi.asarray(a) > 0.8, f(weights), mask=f(mask)),
+        lambda a, f: ndimage.mean(a, f(labels), f(np.array([1, 3]))),
+        lambda a, f: ndimage.map_coordinates(a, f(at), order=1),
+        lambda a, f: hi.asarray(a) * f(array) + f(np.float32(1)),
+    ]
+    for k, call in enumerate(calls):
+        wanted = np.asarray(call(array, np.asarray))
+        for given, made in ((library.make(array), library.make), (library.make(array), np.asarray), (array, library.make)):
+            found = call(given, made)
+            np.testing.assert_array_equal(found.compute() if isinstance(found, hi.Image) else found, wanted, err_msg=str(k))
+    if library.name == "JAX":
+        return
+    for given in (array, library.make(array)):
+        for dtype in ("float32", "float64", "uint8"):
+            output = library.make(np.zeros(array.shape, dtype))
+            assert ndimage.gaussian_filter(given, 1.0, output=output) is output
+            np.testing.assert_array_equal(library.host(output), ndimage.gaussian_filter(array, 1.0, output=dtype))
+
+
 def repeats_kept_programs(library: Any) -> None:
     """The second of two alike calls keeps its program, which runs for later ones."""
     draw = np.random.default_rng(2)
@@ -386,6 +414,7 @@ class _OnHost:
 CHECKS = [
     comes_back,
     computes_the_bits_of_the_host,
+    other_arguments_are_anywhere,
     repeats_kept_programs,
     arrays_begin_anywhere,
     waits_for_the_producer,

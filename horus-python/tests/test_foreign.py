@@ -303,6 +303,12 @@ def test_arrays_on_two_gpus_are_one_error(monkeypatch: pytest.MonkeyPatch) -> No
     for call in (lambda: image + array, lambda: image.paste(array, 0, 0), lambda: hi.where(image > 0.5, image, array)):
         with pytest.raises(ValueError, match="the array is on GPU 1, and the session computes on GPU 0"):
             call()
+    with pytest.raises(ValueError, match="the array is on GPU 1, and the session computes on GPU 0"):
+        ndimage.map_coordinates(image, [array, image])
+    monkeypatch.setitem(_foreign._sessions, 0, image.session)
+    first = _foreign.DeviceArray(CuPy(PHOTO), 1 << 40, np.dtype("f4"), PHOTO.shape, (56, 4), 0, None)
+    with pytest.raises(ValueError, match="the array is on GPU 1, and the session computes on GPU 0"):
+        hi.jit(lambda a, b: a + b)(first, array)
 
 
 HALVES: Final = PHOTO.astype(np.float16)
@@ -346,3 +352,14 @@ def test_labels_of_64_bits_are_checked_to_fit() -> None:
         with pytest.raises((ValueError, NotImplementedError), match="32 bits"):
             segmentation.watershed(PHOTO, wide)
         np.testing.assert_array_equal(ndimage.sum(PHOTO, wide, [2**40, 1]), [PHOTO[0, 0], PHOTO[2, 2]])
+        with pytest.raises(ValueError, match=f"find_objects: a label of {2**40}"):
+            ndimage.find_objects(wide)
+        # Both types have numbers that floats do not hold.
+        wide[0, 0], wide[0, 1] = 2**62, 2**62 + 1
+        for index in (np.int64, np.uint64):
+            asked = np.array([2**62 + 1, 2**62, 2**62 + 2], index)
+            np.testing.assert_array_equal(ndimage.maximum(PHOTO, wide, asked), [PHOTO[0, 1], PHOTO[0, 0], 0.0])
+    with_most = MARKERS.astype(np.uint64)
+    with_most[0, 0] = 2**63 + 9
+    np.testing.assert_array_equal(ndimage.maximum(PHOTO, with_most, np.array([2**63 + 9], np.uint64)), [PHOTO[0, 0]])
+    np.testing.assert_array_equal(ndimage.maximum(PHOTO, MARKERS.astype(np.int64) - 5, np.array([2**64 - 5], np.uint64)), [0.0])

@@ -131,7 +131,7 @@ def session_of(array: DeviceArray, session: Session | None) -> Session:
     if found is None:
         raise ValueError(f"the array is on a GPU, and the session computes on {session.device}; copy the array to the host")
     if array.gpu is not None and array.gpu != found:
-        raise ValueError(f"the array is on GPU {array.gpu}, and the session computes on GPU {found}")
+        raise ValueError(f"the array is on GPU {array.gpu}, and the session computes on GPU {found}; copy the array to that GPU, or to the host")
     return session
 
 
@@ -160,6 +160,7 @@ def forget() -> None:
 
 def image_core(array: DeviceArray, session: Session, channels: bool, copy: bool) -> _horus.Image:
     """The image of an array on a GPU, whose axes are those of an image; of a mask, its bytes."""
+    session_of(array, session)  # it may be on another GPU
     extents = array.shape
     if not 1 <= len(extents) <= 3 or not array.size:
         raise ValueError(f"an array of shape {extents} on a GPU is no image")
@@ -308,11 +309,15 @@ def write_into(output: Any, result: Any, casting: Any = "same_kind") -> Any:
     if not _is_on_gpu(output):
         np.copyto(in_place(output), on_host(result), casting=casting)
         return output
-    pixels, dtype = on_host(result), dtype_of(output)
-    if not np.can_cast(pixels.dtype, dtype, casting):
-        raise TypeError(f"output: pixels of {pixels.dtype} are not stored in an array of {dtype}")
+    dtype = dtype_of(output)
+    if not np.can_cast(result.dtype, dtype, casting):
+        raise TypeError(f"output: pixels of {result.dtype} are not stored in an array of {dtype}")
     kind: Any = type(output)
     library: Any = sys.modules.get(_library_of(kind) or "")
+    if library is not None and not isinstance(result, np.ndarray) and result._core.gpu() is not None:
+        output[...] = library.from_dlpack(result)
+        return output
+    pixels = on_host(result)
     if library is not None:
         output[...] = library.asarray(np.ascontiguousarray(pixels, dtype))
     elif hasattr(output, "set"):

@@ -104,6 +104,10 @@ class Jitted(Generic[_P]):
         if not arrays:
             raise TypeError(f"{self._function.__name__}: no argument is an array")
         session = current() if on_gpu is None else session_of(on_gpu, None)
+        if on_gpu is not None:
+            for array in arrays:
+                if type(array) is DeviceArray:
+                    session_of(array, session)  # all are on one GPU
         key = (id(session), tolerance(), *kinds)
         try:
             with self._lock:

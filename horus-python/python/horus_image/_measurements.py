@@ -100,8 +100,14 @@ class Groups:
             else:
                 known, inverse = np.unique(given, return_inverse=True)
                 numbered, self.count = inverse.reshape(given.shape).astype(np.int32), len(known)
+                held = np.ones(wanted.shape, bool)
+                if {known.dtype.kind, wanted.dtype.kind} == {"i", "u"}:
+                    # The common type of both is one of floats, which does not hold all.
+                    limits = np.iinfo(known.dtype)
+                    held = (wanted >= limits.min) & (wanted <= limits.max)
+                    wanted = np.where(held, wanted, 0).astype(known.dtype)
                 at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-                self.places = np.where(known[at] == wanted, at, -1).astype(np.int64)
+                self.places = np.where(held & (known[at] == wanted), at, -1).astype(np.int64)
         session = self.pixels.session
         pixels = numbered.reshape(1) if numbered.ndim == 0 else numbered
         self.labels = _horus.Image.of_array(session._core, np.ascontiguousarray(pixels), "i32", False)
@@ -351,6 +357,8 @@ def find_objects(input: ArrayLike, max_label: int = 0) -> list[tuple[slice, ...]
         raise TypeError("find_objects: labels are integers")
     if most < 1:
         most = int(given.max()) if given.size else 0
+    if most > np.iinfo(np.int32).max:
+        raise ValueError(f"find_objects: a label of {most}, and the result has an entry for each label up to it; number the labels anew")
     if most < 1 or not given.size:
         return [None] * max(most, 0)
     if given.ndim == 0:
