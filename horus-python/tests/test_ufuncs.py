@@ -330,3 +330,15 @@ def test_extremes_of_two_keep_nan_under_the_names_of_numpy() -> None:
     for ours, theirs in ((hi.maximum, np.maximum), (hi.minimum, np.minimum)):
         np.testing.assert_array_equal(ours(image, 0.0), theirs(np.array([[np.nan, -1.0, 2.0]]), 0.0))
         np.testing.assert_array_equal(ours(image, np.array([[1.0, np.nan, 0.0]])), theirs(np.array([[np.nan, -1.0, 2.0]]), [[1.0, np.nan, 0.0]]))
+
+
+def test_slices_take_some_channels_in_any_order() -> None:
+    array = np.arange(60, dtype="u1").reshape(4, 5, 3)
+    image = hi.asarray(array, channels=True).with_pixel_size(2.0)
+    for part in (slice(None, 2), slice(None, None, -1), slice(1, 2), slice(None, None, 2), slice(-2, None)):
+        found = image[1:, ::2, part]
+        assert found.channels and found.dtype == array.dtype and found.pixel_size == (2.0, 4.0)
+        np.testing.assert_array_equal(found, array[1:, ::2, part])
+    np.testing.assert_array_equal(image[..., ::-1], array[..., ::-1])
+    with pytest.raises(ValueError, match="leaves no channels"):
+        image[..., 3:]

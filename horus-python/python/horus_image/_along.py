@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 Axes = int | Sequence[int]
 CHANNELS = 3
+_SINGLE = 1 << 24
+"""Pixels along an axis up to which `float32` holds the number of each."""
 
 
 def numbers_of(image: Image, axis: Axes, name: str) -> list[int]:
@@ -79,6 +81,8 @@ def permuted(core: _horus.Image, image: Image, order: Sequence[int]) -> _horus.I
     if list(order) == [0, 2, 1]:
         return _horus.transpose(core)
     places = [_horus.index(image._session._core, (extents[0], extents[1], extents[2]), order.index(number)) for number in range(3)]
+    if max(extents) <= _SINGLE:
+        places = [_horus.convert(place, "f32") for place in places]
     numbers = _horus.convert(core, "u8") if core.dtype == "bool" else core
     found = _horus.remap(numbers, places, 0, "nearest", 0.0)
     found = _horus.convert(found, "bool") if core.dtype == "bool" else found

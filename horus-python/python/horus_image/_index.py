@@ -21,8 +21,11 @@ def indexed(image: Image, key: Any) -> Image:
     if channels:
         last = keys.pop()
         if isinstance(last, slice):
-            if last != slice(None):
-                raise NotImplementedError("a part of the channels; take one by its number, or all")
+            chosen = range(core.shape[3])[last]
+            if not chosen:
+                raise ValueError(f"the index {key!r} leaves no channels, and images have at least one")
+            if chosen != range(core.shape[3]):
+                core = _horus.stack([_horus.channel(core, k) for k in chosen], True)
         else:
             core, channels = _horus.channel(core, _place(last, image.shape[-1])), False
     first = 3 - image._ndim
