@@ -581,3 +581,17 @@ def test_messages_name_what_python_can_write(tmp_path: Path, caplog: pytest.LogC
         image[image > 1]
     with pytest.raises(IndexError, match=r"image\.compute\(\)\[mask\]"):
         image[np.zeros((2, 2), bool)]
+
+
+@pytest.mark.parametrize("count", [2, 5, 7])
+@pytest.mark.parametrize("dtype", [np.uint8, np.int32, np.float32])
+def test_files_that_do_not_hold_so_many_channels_say_how_many_they_have(tmp_path: Path, count: int, dtype: Any) -> None:
+    image = hi.asarray(np.zeros((3, 4, count), dtype), channels=True)
+    have = {"jpg": "1 or 3 channels", "bmp": "1, 3 or 4 channels", "pgm": "1 channel", "ppm": "3 channels"}
+    have |= {} if count == 2 else {"png": "1, 2, 3 or 4 channels"}
+    for name, channels in have.items():
+        with pytest.raises(OSError, match=f"a {name} file has {channels}.*, and the image {count}; save as .*npy"):
+            image.save(tmp_path / f"a.{name}")
+        assert not (tmp_path / f"a.{name}").exists()
+    for name in ("tif", "npy"):
+        image.save(tmp_path / f"a.{name}")

@@ -110,6 +110,20 @@ def test_whole_operations_of_images_and_numbers_are_those_of_numpy(function: Cal
         same(outcome(function, number, hi.asarray(array)), outcome(function, number, array), (number, dtype))
 
 
+@pytest.mark.parametrize("function", [np.less, np.equal, np.greater_equal, np.not_equal, np.true_divide, np.hypot, np.copysign], ids=lambda f: f.__name__)
+def test_integers_that_meet_in_64_bits_are_compared_and_divided(function: np.ufunc) -> None:
+    for one, other in itertools.product(["u4", "i4", "i1"], ["u4", "i4", "i1"]):
+        a, b = pixels(np.dtype(one)), pixels(np.dtype(other))[::-1].copy()
+        a[1], b[1] = 7, 7
+        wanted, found = function(a, b), function(hi.asarray(a), hi.asarray(b))
+        if wanted.dtype.kind == "b":
+            np.testing.assert_array_equal(found, wanted)
+        else:
+            np.testing.assert_allclose(found, function(a.astype("f8"), b.astype("f8")), rtol=1e-15)
+    mask = pixels(np.dtype("?"))
+    np.testing.assert_array_equal(hi.asarray(mask) >= 1, mask >= 1)
+
+
 def test_the_largest_quotient_saturates() -> None:
     for dtype in ("i1", "i2", "i4"):
         least = np.iinfo(dtype).min

@@ -279,8 +279,9 @@ def _is_plain(value: Any) -> bool:
     return type(value) is float or (type(value) is int and -LARGEST <= value <= LARGEST)
 
 
-def _met(name: str, a: Any, b: Any) -> tuple[Any, Any]:
-    """Both operands, images among them in the type of both; one is an image."""
+def _met(name: str, a: Any, b: Any, wide: bool = False) -> tuple[Any, Any]:
+    """Both operands, images among them in the type of both; one is an image. With `wide` integers of 64 bits are `float64`, which holds
+    those of 32 bits: the result is of another type."""
     first = a if isinstance(a, Operators) else b
     if not isinstance(first, Operators):
         raise TypeError(f"{name}: one of both must be a horus_image.Image")
@@ -291,6 +292,8 @@ def _met(name: str, a: Any, b: Any) -> tuple[Any, Any]:
         return a, b
     kinds: list[Any] = [value.dtype if isinstance(value, Operators) else value for value in (a, b)]
     dtype: np.dtype[Any] = np.result_type(*kinds)
+    if wide and dtype.kind in "iu" and dtype not in CODES:
+        dtype = NATIVE["f64"]
     if dtype not in CODES:
         raise TypeError(f"{name}: images have no pixels of type {dtype}, NumPy's type of both; use astype")
     return _as(a, dtype), _as(b, dtype)
@@ -323,9 +326,10 @@ def _counts(value: Any) -> bool:
 def _binary(name: str, a: Any, b: Any) -> Image:
     if not _counts(a) and not _counts(b):
         raise TypeError(f"{name}: masks combine by & | ^ ~; astype makes numbers of them")
-    a, b = _met(name, a, b)
+    floats = name in ("div", "atan2", "hypot")
+    a, b = _met(name, a, b, floats)
     first = a if isinstance(a, Operators) else b
-    if name in ("div", "atan2", "hypot") and first.dtype.kind in "iub":
+    if floats and first.dtype.kind in "iub":
         a, b = _as(a, NATIVE["f64"]), _as(b, NATIVE["f64"])
     if isinstance(a, Operators):
         return _like(_horus.binary(name, a._core, _core(b)), a, b)
@@ -353,7 +357,7 @@ _TURNED: Final = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "n
 
 
 def _compared(name: str, a: Any, b: Any) -> Image:
-    a, b = _met(name, a, b)
+    a, b = _met(name, a, b, wide=True)
     if not isinstance(a, Operators):
         a, b, name = b, a, _TURNED[name]
     if a.dtype.kind == "b":

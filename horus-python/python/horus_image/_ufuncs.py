@@ -316,7 +316,7 @@ def _modulo(a: Any, b: Any) -> Any:
 
 def _pair(name: str, a: Any, b: Any) -> tuple[Any, Any, Any]:
     """Two images of `float64`, and the type of the result; a number is an image of one pixel."""
-    a, b = _met(name, a, b)
+    a, b = _met(name, a, b, wide=True)
     first = a if isinstance(a, Operators) else b
     if first.dtype.kind == "b":
         raise TypeError(f"{name}: masks combine by & | ^ ~; astype makes numbers of them")
