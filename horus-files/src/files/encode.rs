@@ -156,7 +156,7 @@ impl Format {
             (Depth::Auto, DType::F32 | DType::F64) if self != Format::Tiff => DType::U8,
             (Depth::Auto, _) => dtype,
         };
-        let (name, types, ..) = self.holds();
+        let (name, types, numbers, _) = self.holds();
         if self.can(stored, shape) {
             return Ok(stored);
         }
@@ -169,6 +169,10 @@ impl Format {
         let others: Vec<&str> = Format::ALL.iter().filter(|f| f.can(stored, shape)).map(|f| f.holds().0).collect();
         let others = format!("save as {}", others.join(", "));
         let Shape { depth, height, width, channels, .. } = shape;
+        // No depth helps.
+        if !numbers.is_empty() && !numbers.contains(&channels) {
+            return Err(format!("a {name} file has {}, and the image {channels}; {others}", listed(numbers)));
+        }
         // Every format but npy has a depth that holds it.
         if types.contains(&stored) {
             let levels = if depth == 1 { String::new() } else { format!("{depth} levels of ") };
@@ -187,6 +191,16 @@ impl Format {
             ", or ask for a depth of 8 bits"
         };
         Err(format!("a {name} file cannot hold {what}; {others}{option}"))
+    }
+}
+
+/// Numbers of channels in words: `1, 3 or 4 channels`.
+fn listed(numbers: &[usize]) -> String {
+    let words: Vec<String> = numbers.iter().map(usize::to_string).collect();
+    match words.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last} channels", rest.join(", ")),
+        _ if numbers == [1] => "1 channel".into(),
+        _ => format!("{} channels", words.concat()),
     }
 }
 
@@ -356,7 +370,16 @@ mod tests {
         let e = refused(Format::Png, DType::F32, grey, Depth::Float);
         assert_eq!(e, "a png file cannot hold 32-bit floats; save as tif, npy, or ask for a depth of 8 or 16 bits");
         let e = refused(Format::Png, DType::U8, five, Depth::Auto);
-        assert_eq!(e, "a png file cannot hold 2x2 pixels of 5 channels and 8 bits per sample; save as tif, npy");
+        assert_eq!(e, "a png file has 1, 2, 3 or 4 channels, and the image 5; save as tif, npy");
+        // A depth would not help.
+        let e = refused(Format::Jpeg, DType::I32, Shape::new(2, 2, 2), Depth::Auto);
+        assert_eq!(e, "a jpg file has 1 or 3 channels, and the image 2; save as tif, npy");
+        let e = refused(Format::Bmp, DType::U8, Shape::new(2, 2, 2), Depth::Auto);
+        assert_eq!(e, "a bmp file has 1, 3 or 4 channels, and the image 2; save as png, tif, npy");
+        let e = refused(Format::Ppm, DType::U8, five, Depth::Auto);
+        assert_eq!(e, "a ppm file has 3 channels, and the image 5; save as tif, npy");
+        let e = refused(Format::Pgm, DType::U8, Shape::new(2, 2, 3), Depth::Auto);
+        assert_eq!(e, "a pgm file has 1 channel, and the image 3; save as png, tif, ppm, bmp, jpg, npy");
         let e = refused(Format::Jpeg, DType::U8, Shape::new(1, 70_000, 1), Depth::Auto);
         assert!(e.contains("1x70000 pixels") && e.contains("save as png, tif, pgm, npy"), "{e}");
     }
