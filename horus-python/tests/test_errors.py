@@ -33,6 +33,8 @@ from horus_image import filters, ndimage
         (lambda: hi.asarray(np.zeros((2, 2), np.int64)), TypeError, "int64.*astype"),
         (lambda: hi.asarray(np.zeros((2, 2), np.uint64)), TypeError, "uint64.*astype"),
         (lambda: hi.asarray(np.zeros((2, 2), np.longdouble)), TypeError, "astype"),
+        (lambda: hi.asarray([[1.0]]).astype(np.float16), TypeError, r"float16; compute\(\)\.astype"),
+        (lambda: hi.asarray([[1.0]]).astype(np.int64), TypeError, r"int64; compute\(\)\.astype"),
         (lambda: hi.asarray(np.zeros((2, 2), np.float16), copy=False), TypeError, "float16.*astype"),
         (lambda: hi.asarray([[1.0]]) + hi.asarray([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])[:, :2][:3] + np.zeros((2, 5)), ValueError, "differ in size"),
         (lambda: bool(hi.asarray([1.0, 2.0])), ValueError, "ambiguous"),

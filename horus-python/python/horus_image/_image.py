@@ -142,7 +142,10 @@ class Image(Operators):
 
     def astype(self, dtype: npt.DTypeLike) -> Image:
         """The image in another type: exact where that can hold a value, else rounded to nearest (to even) and saturated."""
-        return self._with(_horus.convert(self._core, native(np.dtype(dtype))))
+        kind = np.dtype(dtype)
+        if kind.newbyteorder("=") not in CODES:
+            raise TypeError(f"astype: images have no pixels of type {kind}; compute().astype makes an array of them")
+        return self._with(_horus.convert(self._core, CODES[kind.newbyteorder("=")]))
 
     def clip(self, low: float | None, high: float | None, out: None = None) -> Image:
         """Pixels below `low` become that, and those above `high` become that; NaN stays. `None` is no limit.
