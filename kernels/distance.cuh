@@ -4,81 +4,113 @@
 #define HS_FAR 0x40000000
 #define HS_NONE (-2147483647 - 1)
 
-// Offsets of the nearest background row of each column: a thread takes EACH rows of a column,
-// [row0, row1) being divided from the first, and looks beyond them for background. The buffers
-// begin at rows `in_start` and `out_start`, and `in` holds the whole image.
+// Offsets of the nearest background of each pixel on its line, whose pixels lie `step` apart, the
+// first pixels of `count` lines beside each other: a thread takes EACH pixels of a line, [first0, end0)
+// being divided from the first, and looks beyond them for background. The buffers begin at pixels
+// `in_start` and `out_start` of the lines, and `in` holds all `n`.
 template <int THREADS, int EACH, class T>
-HS_FN void hs_nearest_row(const T* in, int in_start, int height, int* out, int out_start, int width, int row0, int row1, int across) {
+HS_FN void hs_nearest_on_line(const T* in, i64 in_step, int in_start, int n, int* out, i64 out_step, int out_start, int count,
+                              int first0, int end0, int across) {
     const int x = (int)(blockIdx.x % across) * THREADS + (int)threadIdx.x;
-    const int first = row0 + (int)(blockIdx.x / across) * EACH, end = min(first + EACH, row1);
-    if (x >= width || first >= end) return;
-    in += x - (i64)in_start * width;
-    out += x - (i64)out_start * width;
+    const int first = first0 + (int)(blockIdx.x / across) * EACH, end = min(first + EACH, end0);
+    if (x >= count || first >= end) return;
+    in += x - in_start * in_step;
+    out += x - out_start * out_step;
     int steps = HS_FAR;
-    for (int y = first - 1; y >= 0; --y)
-        if (in[(i64)y * width] == (T)0) {
-            steps = first - 1 - y;
+    for (int k = first - 1; k >= 0; --k)
+        if (in[k * in_step] == (T)0) {
+            steps = first - 1 - k;
             break;
         }
-    for (int y = first; y < end; ++y) {
-        steps = in[(i64)y * width] == (T)0 ? 0 : steps + 1;
-        out[(i64)y * width] = steps;
+    for (int k = first; k < end; ++k) {
+        steps = in[k * in_step] == (T)0 ? 0 : steps + 1;
+        out[k * out_step] = steps;
     }
     steps = HS_FAR;
-    for (int y = end; y < height; ++y)
-        if (in[(i64)y * width] == (T)0) {
-            steps = y - end;
+    for (int k = end; k < n; ++k)
+        if (in[k * in_step] == (T)0) {
+            steps = k - end;
             break;
         }
-    for (int y = end - 1; y >= first; --y) {
-        steps = in[(i64)y * width] == (T)0 ? 0 : steps + 1;
-        const int above = out[(i64)y * width];
-        const int nearest = above <= steps ? -above : steps;
-        out[(i64)y * width] = nearest >= HS_FAR || nearest <= -HS_FAR ? HS_NONE : nearest;
+    for (int k = end - 1; k >= first; --k) {
+        steps = in[k * in_step] == (T)0 ? 0 : steps + 1;
+        const int before = out[k * out_step];
+        const int nearest = before <= steps ? -before : steps;
+        out[k * out_step] = nearest >= HS_FAR || nearest <= -HS_FAR ? HS_NONE : nearest;
     }
 }
 
 // Metric::measure.
 enum { HS_EUCLIDEAN, HS_TAXICAB, HS_CHESSBOARD };
-template <int METRIC> HS_FN f64 hs_measure(f64 down, f64 across, f64 rows, f64 columns) {
+template <int METRIC> HS_FN f64 hs_measure(f64 level, f64 row, f64 column, f64 levels, f64 rows, f64 columns) {
     if (METRIC == HS_EUCLIDEAN) {
-        down = down * rows;
-        across = across * columns;
-        return down * down + across * across;
+        level = level * levels;
+        row = row * rows;
+        column = column * columns;
+        return level * level + row * row + column * column;
     }
-    down = fabs(down);
-    across = fabs(across);
-    if (METRIC == HS_TAXICAB) return down + across;
-    return down < across ? across : down;
+    level = fabs(level);
+    row = fabs(row);
+    column = fabs(column);
+    if (METRIC == HS_TAXICAB) return level + row + column;
+    const f64 most = level < row ? row : level;
+    return most < column ? column : most;
 }
 
-// The nearest background of a pixel, by a search outwards from it in a row of offsets, which ends
-// where no column can be nearer. FOUND is 0 for the distance, 1 for the offset of its row, 2 for
-// that of its column.
-template <int METRIC, int FOUND, int THREADS, class T>
-HS_FN void hs_nearest(const int* in, T* out, int width, f64 rows, f64 columns, int across) {
+// Joined::split: the offset of a row, of the last `bits` of both offsets.
+HS_FN int hs_offset_row(int offset, int bits) {
+    if (bits == 0) return 0;
+    return bits < 32 ? (int)((unsigned)offset << (32 - bits)) >> (32 - bits) : offset;
+}
+
+// Joined::split: the offset of a level.
+HS_FN int hs_offset_level(int offset, int bits) {
+    return bits < 32 ? (int)((unsigned)offset - (unsigned)hs_offset_row(offset, bits)) >> bits : 0;
+}
+
+// The nearest background of a pixel, by a search outwards from it on its row, or DOWN its column, in
+// offsets, which ends where no pixel can be nearer. `bits` are those of a row's offset in offsets of
+// levels and rows. The buffers begin at rows `in_start` and `out_start`.
+enum { HS_DISTANCE, HS_LEVEL, HS_ROW, HS_COLUMN, HS_JOINED };
+template <int METRIC, int FOUND, bool DOWN, int THREADS, class T>
+HS_FN void hs_nearest(const int* in, int in_start, int height, T* out, int out_start, int width, int row0, int bits, f64 levels,
+                      f64 rows, f64 columns, int across) {
     const int x = (int)(blockIdx.x % across) * THREADS + (int)threadIdx.x;
-    const i64 row = (i64)(blockIdx.x / across) * width;
+    const int y = row0 + (int)(blockIdx.x / across);
     if (x >= width) return;
-    in += row;
-    int column = -1;
+    const int at = DOWN ? y : x, n = DOWN ? height : width;
+    const i64 step = DOWN ? width : 1;
+    const int read = DOWN ? 0 : bits;
+    in += (i64)(y - in_start) * width + x;
+    int nearest = HS_NONE;
     f64 least = 0.0;
-    for (int k = 0; x - k >= 0 || x + k < width; ++k) {
-        if (column >= 0 && hs_measure<METRIC>(0.0, (f64)k, rows, columns) > least) break;
+    for (int k = 0; at - k >= 0 || at + k < n; ++k) {
+        const f64 row = DOWN ? (f64)k : 0.0, column = DOWN ? 0.0 : (f64)k;
+        if (nearest != HS_NONE && hs_measure<METRIC>(0.0, row, column, levels, rows, columns) > least) break;
         for (int side = 0; side < 2; ++side) {
-            const int at = side ? x + k : x - k;
-            if (at < 0 || at >= width || in[at] == HS_NONE) continue;
-            const f64 measure = hs_measure<METRIC>((f64)in[at], (f64)k, rows, columns);
-            if (column < 0 || measure < least || (side == 0 && measure == least)) {
+            const int to = side ? k : -k;
+            if (at + to < 0 || at + to >= n) continue;
+            const int offset = in[to * step];
+            if (offset == HS_NONE) continue;
+            const f64 level = (f64)hs_offset_level(offset, read);
+            const f64 measure = hs_measure<METRIC>(level, DOWN ? row : (f64)hs_offset_row(offset, read), column, levels, rows, columns);
+            if (nearest == HS_NONE || measure < least || (side == 0 && measure == least)) {
                 least = measure;
-                column = at;
+                nearest = to;
             }
         }
     }
     T found;
-    if (FOUND == 0)
-        found = METRIC == HS_EUCLIDEAN ? (T)(column < 0 ? (f64)HS_INFINITY : sqrt(least)) : (T)(column < 0 ? -1.0 : least);
-    else
-        found = (T)(column < 0 ? HS_NONE : FOUND == 1 ? in[column] : column - x);
-    out[row + x] = found;
+    if (FOUND == HS_DISTANCE) {
+        const bool none = nearest == HS_NONE;
+        found = METRIC == HS_EUCLIDEAN ? (T)(none ? (f64)HS_INFINITY : sqrt(least)) : (T)(none ? -1.0 : least);
+    } else if (nearest == HS_NONE) {
+        found = (T)HS_NONE;
+    } else {
+        const int offset = in[nearest * step], level = hs_offset_level(offset, read), row = DOWN ? nearest : hs_offset_row(offset, read);
+        // Joined::join.
+        const int joined = (int)(((unsigned)level << (bits & 31)) + (unsigned)row);
+        found = (T)(FOUND == HS_LEVEL ? level : FOUND == HS_ROW ? row : FOUND == HS_COLUMN ? nearest : joined);
+    }
+    out[(i64)(y - out_start) * width + x] = found;
 }

@@ -1,7 +1,7 @@
 //! Samples at positions given by images, tables, connected components, distances, reconstruction,
 //! watersheds and matrix products.
 
-use horus::core::image::Positions;
+use horus::core::image::{Distances, Positions};
 use horus::prelude::{Axis, Border, Connectivity, Float, Image as Typed, Pixel, Reconstruction, Sampling};
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -110,24 +110,29 @@ pub(crate) fn label(a: &Image, structure: [bool; 27]) -> PyResult<Image> {
     each!(&a.any, image => a.recorded(|| image.label(neighbours)))
 }
 
-/// Distances of non-zero or true pixels to the nearest other one: `euclidean` of pixels of a size, in
-/// `f64`, or `taxicab` or `chessboard` steps, in `i32`.
+/// Distances of non-zero or true pixels to the nearest other one: `euclidean` of pixels of a size, by level, row and
+/// column, in `f64`, or `taxicab` or `chessboard` steps, in `i32`.
 #[pyfunction]
-pub(crate) fn distances(a: &Image, metric: &str, size: (f64, f64)) -> PyResult<Image> {
+pub(crate) fn distances(a: &Image, metric: &str, size: [f64; 3]) -> PyResult<Image> {
     each!(&a.any, image => match metric {
-        "euclidean" => a.recorded(|| image.distances().spaced(size.0, size.1).euclidean::<f64>()),
+        "euclidean" => a.recorded(|| of_size(image.distances(), size).euclidean::<f64>()),
         "taxicab" => a.recorded(|| image.distances().taxicab()),
         "chessboard" => a.recorded(|| image.distances().chessboard()),
         other => Err(PyValueError::new_err(format!("no distance is called {other:?}"))),
     })
 }
 
-/// Row and column of the nearest pixel that is zero or false.
+fn of_size(distances: Distances, [levels, rows, columns]: [f64; 3]) -> Distances {
+    distances.spaced(rows, columns).spaced_levels(levels)
+}
+
+/// Level, row and column of the nearest pixel that is zero or false.
 #[pyfunction]
-pub(crate) fn nearest(a: &Image, size: (f64, f64)) -> PyResult<(Image, Image)> {
+pub(crate) fn nearest(a: &Image, size: [f64; 3]) -> PyResult<(Image, Image, Image)> {
     each!(&a.any, image => {
-        let [rows, columns] = image.distances().spaced(size.0, size.1).nearest();
-        Ok((a.recorded(|| rows)?, a.recorded(|| columns)?))
+        let distances = of_size(image.distances(), size);
+        let [rows, columns] = distances.nearest();
+        Ok((a.recorded(|| distances.nearest_level())?, a.recorded(|| rows)?, a.recorded(|| columns)?))
     })
 }
 

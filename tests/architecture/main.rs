@@ -295,7 +295,7 @@ const TOUCHED: &[(&str, usize)] = &[
     ("Lookup", 7),
     ("Remap", 7),
     ("RunningDepth", 7),
-    ("NearestRow", 7),
+    ("NearestOnLine", 7),
     ("Tiled", 7),
     ("Components", 7),
     ("Sliding", 7),

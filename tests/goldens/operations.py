@@ -57,6 +57,14 @@ def main():
     save("distances_columns", columns.astype(np.int16))
     for metric in ["taxicab", "chessboard"]:
         save(f"distances_{metric}", ndi.distance_transform_cdt(far, metric).astype(np.int16))
+    far = noise % 100 < 97
+    distances, places = ndi.distance_transform_edt(far, return_indices=True)
+    save("volume_distances", distances)
+    save("volume_distances_spaced", ndi.distance_transform_edt(far, sampling=(3.3, 0.7, 1.9)))
+    for axis, found in zip(["levels", "rows", "columns"], places):
+        save(f"volume_distances_{axis}", found.astype(np.int16))
+    for metric in ["taxicab", "chessboard"]:
+        save(f"volume_distances_{metric}", ndi.distance_transform_cdt(far, metric).astype(np.int16))
     volume = (noise % 1000 / 1000).astype(np.float64)
     steps = [np.arange(17)[:, None], np.arange(19)[None, :]]
     rows, columns = 1.9 * steps[0] - 0.13 * steps[1] - 1.703, 2.3 * steps[1] + 0.21 * steps[0] - 2.607

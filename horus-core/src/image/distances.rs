@@ -6,21 +6,23 @@ use super::{Image, record};
 use crate::dtype::{Element, Float, Pixel};
 use crate::error::{Call, Error, Site};
 use crate::ir::graph::Op;
-use crate::ops::distance::{Metric, NONE, NearestPixel, NearestRow, Sought, Spacing};
+use crate::ops::distance::{Joined, Metric, NONE, NearestOnLine, NearestPixel, Sought, Spacing};
 use crate::shape::Axis;
 
 /// Distances of an image's pixels to its background: see [`Image::distances`].
 #[derive(Clone, Debug)]
 pub struct Distances {
-    /// Offsets of the nearest background row of each column.
-    rows: Image<i32>,
-    spacing: Spacing,
+    /// Offsets of the nearest background row of each column, or of volumes of the nearest level.
+    first: Image<i32>,
+    offsets: Joined,
+    spacing: [f64; 3],
 }
 
 impl<T: Element> Image<T> {
     /// The distances of pixels to their nearest background pixel, one that is 0 or false (SciPy's
-    /// `distance_transform_edt` and `distance_transform_cdt`): exact, of each channel apart. A
-    /// volume is an error: its levels are [slices](Image::slice).
+    /// `distance_transform_edt` and `distance_transform_cdt`): exact, of each channel apart, in a
+    /// volume through all levels. One of more levels and rows than `i32` holds the offsets of, as
+    /// 20,000 of each, is an error.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -37,14 +39,17 @@ impl<T: Element> Image<T> {
     #[track_caller]
     pub fn distances(&self) -> Distances {
         let call @ Call { site, .. } = Call::of("distances");
-        let rows = self.attempt(self.shape(), || {
-            if self.depth() != 1 {
-                let message = format!("the image has {} levels; look at each slice", self.depth());
+        let offsets = Joined::of(self.shape());
+        let first = self.attempt(self.shape(), || {
+            if offsets.is_none() {
+                let message = format!("{} levels of {} rows are too many", self.depth(), self.shape().height);
                 return Err(Error::parameter(call, message));
             }
-            Ok(record(self.session(), Op::from(NearestRow), &[self.handle()], self.shape(), site))
+            let along = if self.depth() > 1 { Axis::Depth } else { Axis::Rows };
+            let how = NearestOnLine { along };
+            Ok(record(self.session(), Op::from(how), &[self.handle()], self.shape(), site))
         });
-        Distances { rows, spacing: Spacing::UNIT }
+        Distances { first, offsets: offsets.unwrap_or(Joined::ROWS), spacing: [1.0; 3] }
     }
 }
 
@@ -53,7 +58,15 @@ impl Distances {
     /// [`euclidean`](Self::euclidean) distances count.
     #[must_use]
     pub fn spaced(self, rows: f64, columns: f64) -> Distances {
-        Distances { spacing: Spacing::new(rows, columns), ..self }
+        let [levels, ..] = self.spacing;
+        Distances { spacing: [levels, rows, columns], ..self }
+    }
+
+    /// The same of levels that are so far apart, as [`spaced`](Self::spaced).
+    #[must_use]
+    pub fn spaced_levels(self, levels: f64) -> Distances {
+        let [_, rows, columns] = self.spacing;
+        Distances { spacing: [levels, rows, columns], ..self }
     }
 
     /// The length of the straight line to the nearest background pixel, infinite without
@@ -61,7 +74,7 @@ impl Distances {
     /// pixels are [spaced](Self::spaced).
     #[track_caller]
     pub fn euclidean<F: Float>(&self) -> Image<F> {
-        self.found(Metric::Euclidean(self.spacing), Sought::Distance, Location::caller())
+        self.found(self.lengths(), Sought::Distance, Location::caller())
     }
 
     /// The fewest steps along rows and columns to a background pixel; -1 without background.
@@ -79,7 +92,7 @@ impl Distances {
 
     /// The row and the column of the background pixel with the smallest
     /// [`euclidean`](Self::euclidean) distance; -1 without background. Of several it is that of the
-    /// first column, and in it the upper one, as in SciPy.
+    /// first column, in it that of the upper row, and of these the first level, as in SciPy.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -92,23 +105,54 @@ impl Distances {
     #[track_caller]
     pub fn nearest(&self) -> [Image<i32>; 2] {
         let site = Location::caller();
-        [(Sought::Row, Axis::Rows), (Sought::Column, Axis::Columns)].map(|(found, axis)| {
-            let by: Image<i32> = self.found(Metric::Euclidean(self.spacing), found, site);
-            let place = Image::index(by.session(), by.shape(), axis) + &by;
-            by.eq(NONE).select(-1, place)
-        })
+        [self.place(Sought::Row, Axis::Rows, site), self.place(Sought::Column, Axis::Columns, site)]
+    }
+
+    /// The level of the same background pixel of a volume as [`nearest`](Self::nearest).
+    ///
+    /// ```
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let volume = Image::from_volume_fn(&session, 3, 1, 2, |z, _, x| u8::from((z, x) != (2, 0)));
+    /// let away = volume.distances().spaced_levels(5.0);
+    /// assert_eq!(away.nearest_level().to_vec()?, [2; 6]);
+    /// assert_eq!(away.euclidean::<f32>().to_vec()?[..3], [10.0, 101f32.sqrt(), 5.0]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn nearest_level(&self) -> Image<i32> {
+        self.place(Sought::Level, Axis::Depth, Location::caller())
+    }
+
+    fn lengths(&self) -> Metric {
+        Metric::Euclidean(Spacing::new(self.spacing))
+    }
+
+    fn place(&self, found: Sought, axis: Axis, site: Site) -> Image<i32> {
+        let by: Image<i32> = self.found(self.lengths(), found, site);
+        let place = Image::index(by.session(), by.shape(), axis) + &by;
+        by.eq(NONE).select(-1, place)
     }
 
     fn found<R: Pixel>(&self, metric: Metric, found: Sought, site: Site) -> Image<R> {
-        let shape = self.rows.shape();
-        self.rows.attempt(shape, || {
-            if !self.spacing.get().iter().all(|v| *v > 0.0 && v.is_finite()) {
-                let [rows, columns] = self.spacing.get();
-                let message = format!("pixels of {rows} x {columns}; sizes are finite and above 0");
+        let shape = self.first.shape();
+        self.first.attempt(shape, || {
+            if !self.spacing.iter().all(|v| *v > 0.0 && v.is_finite()) {
+                let [levels, rows, columns] = self.spacing;
+                let levels = if shape.depth > 1 { format!("{levels} x ") } else { String::new() };
+                let message = format!("pixels of {levels}{rows} x {columns}; sizes are finite and above 0");
                 return Err(Error::parameter(Call { op: "distances", site }, message));
             }
-            let how = NearestPixel { metric, found };
-            Ok(record(self.rows.session(), Op::from(how), &[self.rows.handle()], shape, site))
+            let session = self.first.session();
+            let pass =
+                |along: Axis, found: Sought| Op::from(NearestPixel { along, offsets: self.offsets, metric, found });
+            let last = pass(Axis::Columns, found);
+            if shape.depth <= 1 {
+                return Ok(record(session, last, &[self.first.handle()], shape, site));
+            }
+            let joined: Image<i32> =
+                record(session, pass(Axis::Rows, Sought::Joined), &[self.first.handle()], shape, site);
+            Ok(record(session, last, &[joined.handle()], shape, site))
         })
     }
 }

@@ -10,7 +10,7 @@ use horus_core::error::DeviceError;
 use horus_core::host::Piece;
 use horus_core::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Repeat, Source, Stage, Val};
 use horus_core::ops::components::Connectivity;
-use horus_core::ops::distance::{Metric, NearestPixel, NearestRow, Sought};
+use horus_core::ops::distance::{Joined, Metric, NearestOnLine, NearestPixel, Sought};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation};
 use horus_core::ops::labels::LabelReduce;
 use horus_core::ops::neighbourhood::{
@@ -28,7 +28,7 @@ use horus_core::ops::{
     Components, Deinterleave, Fourier, Histogram, Interleave, MatrixProduct, Merge, Remap, Resize, Running,
     RunningDepth, Sliding, Tiled, Transpose, Whole,
 };
-use horus_core::shape::{Border, Shape, Window};
+use horus_core::shape::{Axis, Border, Shape, Window};
 
 use crate::harness::Place;
 
@@ -148,7 +148,13 @@ fn cases() -> Vec<Case> {
     let growth = Reconstruction { erosion: true, neighbours: Connectivity::CORNERS };
     let sums = LabelReduce::Sum { count: 5, squares: true, of: DType::F32 };
     let shapes = LabelReduce::Shape { count: 5, origin: [0, 3] };
-    let distance = NearestPixel { metric: Metric::Taxicab, found: Sought::Distance };
+    let distance = NearestPixel {
+        along: Axis::Columns,
+        offsets: Joined { row_bits: 6 },
+        metric: Metric::Taxicab,
+        found: Sought::Distance,
+    };
+    let joined = NearestPixel { along: Axis::Rows, found: Sought::Joined, ..distance };
     let offsets = (shape, DType::I32);
     let at = Shape::new(6, 11, 2);
     let [positions, positions_3d] = [1, 3].map(|depth| (Shape { depth, channels: 1, ..at }, F32));
@@ -206,7 +212,9 @@ fn cases() -> Vec<Case> {
             (Shape { depth: 3, ..at }, F32),
         ),
         Case::new(Kernel::from(resized), &[image], (Shape::new(5, 21, 2), F32)),
-        Case::new(Kernel::from(NearestRow), &[image], (shape, DType::I32)),
+        Case::new(Kernel::from(NearestOnLine { along: Axis::Rows }), &[image], (shape, DType::I32)),
+        Case::new(Kernel::from(NearestOnLine { along: Axis::Depth }), &[image], (shape, DType::I32)),
+        Case::new(Kernel::from(joined), &[offsets], offsets),
         Case::new(Kernel::from(distance), &[offsets], offsets),
         Case::new(Kernel::from(NearestPixel { found: Sought::Row, ..distance }), &[offsets], offsets),
         Case::new(Kernel::from(RunningDepth), &[image], (shape, DType::F64)),
@@ -302,7 +310,7 @@ fn wrongs(good: &Case) -> Vec<(String, Case)> {
                     RowReduce::Sum | RowReduce::SquaredDeviation | RowReduce::Moments | RowReduce::First
                 )) | Kernel::Whole(Whole::Tiles(Tiled { reduce: TileReduce::Sum, .. }))
                     | Kernel::Whole(Whole::Histogram(_))
-                    | Kernel::Whole(Whole::Components(_) | Whole::NearestRow(_))
+                    | Kernel::Whole(Whole::Components(_) | Whole::NearestOnLine(_))
                     | Kernel::Whole(Whole::Windowed(Sliding { how: Windowed::Mean(_) | Windowed::Variance(_), .. }))
             );
         // Labels have one of several types, and labelled images any.

@@ -4,7 +4,7 @@ use horus_core::dispatch;
 use horus_core::dtype::{Conversion, DType, Pixel, Scalar};
 use horus_core::ir::graph::Op;
 use horus_core::ops::components::Connectivity;
-use horus_core::ops::distance::{Metric, NearestPixel, NearestRow, Sought, Spacing};
+use horus_core::ops::distance::{Joined, Metric, NearestOnLine, NearestPixel, Sought, Spacing};
 use horus_core::ops::edge::{Edge, Inside};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_core::ops::neighbourhood::{
@@ -21,7 +21,7 @@ use horus_core::ops::{
     Components, Fourier, Histogram, ImageOperation as _, MatrixProduct, Merge, Remap, Resize, Running, Sliding,
     Transpose,
 };
-use horus_core::shape::{Border, Shape};
+use horus_core::shape::{Axis, Border, Shape};
 use horus_testing::cases::{covering, part};
 use horus_testing::reference::Image;
 
@@ -424,21 +424,30 @@ fn reconstruction() {
 /// All metrics, of images with much background, little, and none.
 #[test]
 fn distances() {
-    let metrics = [Spacing::UNIT, Spacing::new(0.3, 1.7)].map(Metric::Euclidean);
+    let metrics = [Spacing::UNIT, Spacing::new([0.9, 0.3, 1.7])].map(Metric::Euclidean);
     let tall = [Shape::new(70, 3, 1), Shape::new(3, 90, 1), Shape::new(1, 1, 1)];
-    for (k, shape) in SHAPES.into_iter().chain(tall).enumerate() {
+    let volumes = [Shape::volume(2, 1, 1, 1), Shape::volume(6, 11, 13, 2), Shape::volume(40, 3, 19, 1)];
+    for (k, shape) in SHAPES.into_iter().chain(tall).chain(volumes).enumerate() {
         for (n, part) in [0.2, 0.97, 2.0].into_iter().enumerate() {
             let mut p = Program::default();
             let noise = image(shape, DType::F64, (17 + k + n) as u64);
             let far = |c, y, x| (noise.at::<f64>(c, y, x) * 7.31).rem_euclid(1.0) < part;
             let mask = p.source(Image::from_fn::<u8>(shape, |c, y, x| u8::from(far(c, y, x))));
-            let rows = p.op(Op::from(NearestRow), &[mask], shape, DType::I32);
-            let mut roots = vec![rows];
+            let along = if shape.depth > 1 { Axis::Depth } else { Axis::Rows };
+            let first = p.op(Op::from(NearestOnLine { along }), &[mask], shape, DType::I32);
+            let mut roots = vec![first];
             for metric in metrics.into_iter().chain([Metric::Taxicab, Metric::Chessboard]) {
-                for found in [Sought::Distance, Sought::Row, Sought::Column] {
-                    let how = NearestPixel { metric, found };
+                let offsets = Joined::of(shape).unwrap();
+                let mut nearest = first;
+                if shape.depth > 1 {
+                    let how = NearestPixel { along: Axis::Rows, offsets, metric, found: Sought::Joined };
+                    nearest = p.op(Op::from(how), &[first], shape, DType::I32);
+                    roots.push(nearest);
+                }
+                for found in [Sought::Distance, Sought::Level, Sought::Row, Sought::Column] {
+                    let how = NearestPixel { along: Axis::Columns, offsets, metric, found };
                     let types: &[DType] = if how.is_float() { &[DType::F32, DType::F64] } else { &[DType::I32] };
-                    roots.extend(types.iter().map(|dtype| p.op(Op::from(how), &[rows], shape, *dtype)));
+                    roots.extend(types.iter().map(|dtype| p.op(Op::from(how), &[nearest], shape, *dtype)));
                 }
             }
             conforms(&p.wanted(&roots), &Place::some(), &format!("distances of {shape} {part}"));
@@ -446,9 +455,11 @@ fn distances() {
     }
     for dtype in DType::ALL {
         let mut p = Program::default();
-        let a = p.source(image(SHAPES[4], dtype, 18));
-        let rows = p.op(Op::from(NearestRow), &[a], SHAPES[4], DType::I32);
-        conforms(&p.wanted(&[rows]), &Place::some(), &format!("nearest rows of {dtype}"));
+        let roots = [(SHAPES[4], Axis::Rows), (Shape::volume(5, 23, 37, 1), Axis::Depth)].map(|(shape, along)| {
+            let a = p.source(image(shape, dtype, 18));
+            p.op(Op::from(NearestOnLine { along }), &[a], shape, DType::I32)
+        });
+        conforms(&p.wanted(&roots), &Place::some(), &format!("nearest rows and levels of {dtype}"));
     }
 }
 

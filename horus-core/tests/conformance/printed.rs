@@ -4,7 +4,7 @@ use horus_core::dispatch;
 use horus_core::dtype::{Pixel, Scalar};
 use horus_core::ir::graph::{Op, Operand};
 use horus_core::ops::components::Connectivity;
-use horus_core::ops::distance::{Metric, NearestPixel};
+use horus_core::ops::distance::{Metric, NearestOnLine, NearestPixel};
 use horus_core::ops::edge::Edge;
 use horus_core::ops::neighbourhood::{Filter, Generalized, Layout, OrderFilter, TapLevels, Truncated};
 use horus_core::ops::planes::PlaneMap;
@@ -167,7 +167,6 @@ fn whole_image(of: &Whole) -> String {
         Whole::Lookup(unit) => format!("{unit:?}"),
         Whole::Running(unit) => format!("{unit:?}"),
         Whole::RunningDepth(unit) => format!("{unit:?}"),
-        Whole::NearestRow(unit) => format!("{unit:?}"),
         Whole::Remap(Remap { sampling, border: edge, outside }) => {
             format!(
                 "Remap {{ sampling: Sampling::{sampling:?}, border: {}, outside: {} }}",
@@ -202,14 +201,16 @@ fn whole_image(of: &Whole) -> String {
         Whole::Components(Components { neighbours: how }) => {
             format!("Components {{ neighbours: {} }}", neighbours(*how))
         }
-        Whole::NearestPixel(NearestPixel { metric, found }) => {
+        Whole::NearestOnLine(NearestOnLine { along }) => format!("NearestOnLine {{ along: Axis::{along:?} }}"),
+        Whole::NearestPixel(NearestPixel { along, offsets, metric, found }) => {
             let metric = match metric {
                 Metric::Euclidean(spacing) => {
-                    format!("Metric::Euclidean(Spacing::new({}))", list(&spacing.get(), |v| double(*v)))
+                    format!("Metric::Euclidean(Spacing::new([{}]))", list(&spacing.get(), |v| double(*v)))
                 }
                 other => format!("Metric::{other:?}"),
             };
-            format!("NearestPixel {{ metric: {metric}, found: Sought::{found:?} }}")
+            let rest = format!("offsets: {offsets:?}, metric: {metric}, found: Sought::{found:?}");
+            format!("NearestPixel {{ along: Axis::{along:?}, {rest} }}")
         }
         Whole::Reconstruct(Reconstruction { erosion, neighbours: how }) => {
             format!("Reconstruction {{ erosion: {erosion}, neighbours: {} }}", neighbours(*how))

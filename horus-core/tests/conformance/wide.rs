@@ -6,7 +6,7 @@
 use horus_core::dtype::{DType, Scalar};
 use horus_core::ir::graph::{NodeId, Op, Operand};
 use horus_core::ops::components::Connectivity;
-use horus_core::ops::distance::{Metric, NearestPixel, NearestRow, Sought, Spacing};
+use horus_core::ops::distance::{Joined, Metric, NearestOnLine, NearestPixel, Sought, Spacing};
 use horus_core::ops::edge::{Edge, Inside};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_core::ops::labels::LabelReduce;
@@ -379,12 +379,19 @@ impl Builder {
             return self.p.op(Op::from(Components { neighbours: how }), &[one], plane, DType::I32);
         }
         if d.below(6) == 0 {
-            let rows = self.p.op(Op::from(NearestRow), &[a], shape, DType::I32);
-            let spacing = d.one(&[Spacing::UNIT, Spacing::new(2.5, 0.7)]);
+            let along = if shape.depth > 1 { Axis::Depth } else { Axis::Rows };
+            let mut nearest = self.p.op(Op::from(NearestOnLine { along }), &[a], shape, DType::I32);
+            let spacing = d.one(&[Spacing::UNIT, Spacing::new([0.3, 2.5, 0.7])]);
             let metric = d.one(&[Metric::Euclidean(spacing), Metric::Taxicab, Metric::Chessboard]);
-            let how = NearestPixel { metric, found: d.one(&[Sought::Distance, Sought::Row, Sought::Column]) };
+            let (along, offsets) = (Axis::Columns, Joined::of(shape).unwrap());
+            if shape.depth > 1 {
+                let how = NearestPixel { along: Axis::Rows, offsets, metric, found: Sought::Joined };
+                nearest = self.p.op(Op::from(how), &[nearest], shape, DType::I32);
+            }
+            let found = d.one(&[Sought::Distance, Sought::Level, Sought::Row, Sought::Column]);
+            let how = NearestPixel { along, offsets, metric, found };
             let to = if how.is_float() { d.one(&[DType::F32, DType::F64]) } else { DType::I32 };
-            return self.p.op(Op::from(how), &[rows], shape, to);
+            return self.p.op(Op::from(how), &[nearest], shape, to);
         }
         if d.below(6) == 0 {
             return self.p.op(Op::from(Running), &[a], shape, DType::F64);

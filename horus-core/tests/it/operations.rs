@@ -239,6 +239,23 @@ fn distances_are_those_of_scipy() {
     assert_eq!(found.1, names.map(golden));
 }
 
+/// Distances in volumes of SciPy, with its bits, and its nearest pixels.
+#[test]
+fn distances_in_volumes_are_those_of_scipy() {
+    let found = everywhere(|s| {
+        let away = Image::from_volume_fn(s, 6, 31, 40, |z, y, x| (noise(z, y, x) % 100) as u8).lt(97).distances();
+        let spaced = away.clone().spaced(0.7, 1.9).spaced_levels(3.3);
+        let floats = [away.euclidean::<f64>(), spaced.euclidean::<f64>()].map(|image| image.to_vec().unwrap());
+        let [rows, columns] = away.nearest();
+        let steps = [away.taxicab(), away.chessboard(), away.nearest_level(), rows, columns];
+        (floats, steps.map(|image| image.to_vec().unwrap()))
+    });
+    assert_eq!(found.0, ["volume_distances", "volume_distances_spaced"].map(volume_of::<f64>));
+    let golden = |name: &str| volume_of::<i16>(name).into_iter().map(i32::from).collect::<Vec<_>>();
+    let names = ["taxicab", "chessboard", "levels", "rows", "columns"];
+    assert_eq!(found.1, names.map(|name| golden(&format!("volume_distances_{name}"))));
+}
+
 /// Nothing is far from an image without background; strips of five ranks are thinner than a row.
 #[test]
 fn distances_of_little() {
@@ -268,9 +285,14 @@ fn distances_of_little() {
     let told = Image::<u8>::constant(&s, (2, 2), 1).distances().spaced(0.0, 1.0).euclidean::<f32>().check();
     let told = told.unwrap_err().to_string();
     assert!(told.starts_with("distances: pixels of 0 x 1; sizes are finite and above 0 (at "), "{told}");
-    let volume = Image::from_volume_fn(&s, 3, 2, 2, |_, _, _| 1u8).distances().taxicab().check();
-    let told = volume.unwrap_err().to_string();
-    assert!(told.starts_with("distances: the image has 3 levels; look at each slice (at "), "{told}");
+    let ones = Image::from_volume_fn(&s, 3, 2, 2, |_, _, _| 1u8).distances();
+    assert_eq!(ones.nearest_level().to_vec().unwrap(), [-1; 12]);
+    assert_eq!(ones.euclidean::<f32>().to_vec().unwrap(), [far; 12]);
+    let told = ones.spaced_levels(-1.0).euclidean::<f32>().check().unwrap_err().to_string();
+    assert!(told.starts_with("distances: pixels of -1 x 1 x 1; sizes are finite and above 0 (at "), "{told}");
+    let vast = Image::<u8>::constant(&s, (1 << 15, 1 << 15, 1), 1).distances().taxicab().check();
+    let told = vast.unwrap_err().to_string();
+    assert!(told.starts_with("distances: 32768 levels of 32768 rows are too many (at "), "{told}");
 }
 
 /// By `skimage.morphology.reconstruction` 0.26: with 4 and 8 neighbours, by dilation and, on

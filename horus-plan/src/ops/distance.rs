@@ -1,22 +1,27 @@
-//! Distances to the background, the pixels that are 0: first along columns, then along rows.
+//! Distances to the background, the pixels that are 0: in planes first along columns, then along rows; in volumes first along
+//! levels, then along columns, then along rows.
 //!
 //! A pixel's nearest background pixel is, for some column, that column's nearest to the pixel's row
 //! (Meijster, Roerdink and Hesselink 2000). The first pass finds these, as offsets, and the second
-//! selects the column. Offsets do not depend on the place of a strip or a region.
+//! selects the column. A volume is one plane more: of the nearest pixels of each level the second
+//! pass selects the row, and the third the column. Offsets do not depend on the place of a strip or a region.
 
 use super::footprint::{Access, Reading, Rect};
 use super::operation::{Effort, Extent, Family, ImageOperation, hold, images, makes, stays};
 use horus_base::dtype::{DType, Scalar};
 use horus_base::placed::Placed;
-use horus_base::shape::{Shape, Window};
+use horus_base::shape::{Axis, Shape, Window};
 
 /// Offset of pixels whose column, or plane, has no background.
 pub const NONE: i32 = i32::MIN;
 
-/// The offset, in rows, of the nearest background pixel of each pixel's column: of two the one
-/// above. [`NONE`] in a column without any. Yields `i32`, per plane.
+/// The offset, in pixels, of the nearest background pixel on each pixel's line along an axis, rows or
+/// levels: of two the first. [`NONE`] on a line without any. Yields `i32`, per channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct NearestRow;
+pub struct NearestOnLine {
+    /// [`Axis::Rows`] or [`Axis::Depth`].
+    pub along: Axis,
+}
 
 /// The distance that is minimal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,38 +34,91 @@ pub enum Metric {
     Chessboard,
 }
 
-/// Distances between rows, and between columns, compared bitwise.
+/// Distances between levels, between rows, and between columns, compared bitwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Spacing([Scalar; 2]);
+pub struct Spacing([Scalar; 3]);
 
 impl Spacing {
-    /// Square pixels of size 1.
-    pub const UNIT: Spacing = Spacing::new(1.0, 1.0);
+    /// Pixels of size 1.
+    pub const UNIT: Spacing = Spacing::new([1.0; 3]);
 
-    /// Distances between rows and between columns.
-    pub const fn new(rows: f64, columns: f64) -> Spacing {
-        Spacing([Scalar::F64(rows), Scalar::F64(columns)])
+    /// Distances between levels, between rows and between columns.
+    pub const fn new([levels, rows, columns]: [f64; 3]) -> Spacing {
+        Spacing([Scalar::F64(levels), Scalar::F64(rows), Scalar::F64(columns)])
     }
 
-    /// Distances between rows and between columns.
-    pub fn get(self) -> [f64; 2] {
+    /// Distances between levels, between rows and between columns.
+    pub fn get(self) -> [f64; 3] {
         self.0.map(Scalar::to_f64)
     }
 }
 
 impl Metric {
-    /// What is compared: the squared distance, or the number of steps. It never falls as `across`
-    /// grows, not even by rounding, so that a search outwards may end.
+    /// What is compared, by the numbers of levels, rows and columns: the squared distance, or the
+    /// number of steps. It never falls as one of them grows, not even by rounding, so that each pass
+    /// may select, and a search outwards end.
     #[inline(always)]
-    pub fn measure(self, down: f64, across: f64) -> f64 {
+    pub fn measure(self, [levels, rows, columns]: [f64; 3]) -> f64 {
         match self {
             Metric::Euclidean(spacing) => {
-                let [rows, columns] = spacing.get();
-                let (down, across) = (down * rows, across * columns);
-                down * down + across * across
+                let [z, y, x] = spacing.get();
+                let (levels, rows, columns) = (levels * z, rows * y, columns * x);
+                levels * levels + rows * rows + columns * columns
             }
-            Metric::Taxicab => down.abs() + across.abs(),
-            Metric::Chessboard => down.abs().max(across.abs()),
+            Metric::Taxicab => levels.abs() + rows.abs() + columns.abs(),
+            Metric::Chessboard => levels.abs().max(rows.abs()).max(columns.abs()),
+        }
+    }
+}
+
+/// Offsets of levels and rows in one number: the row's are its last bits, with a sign, and the
+/// level's the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Joined {
+    /// Bits of the offset of a row: 0 for offsets of levels alone, 32 for those of rows alone.
+    pub row_bits: u32,
+}
+
+impl Joined {
+    /// Offsets of rows.
+    pub const ROWS: Joined = Joined { row_bits: 32 };
+
+    /// Offsets of levels.
+    pub const LEVELS: Joined = Joined { row_bits: 0 };
+
+    /// Offsets in images of a shape; `None` if they do not fit.
+    pub const fn of(shape: Shape) -> Option<Joined> {
+        if shape.depth <= 1 {
+            return Some(Joined::ROWS);
+        }
+        let (levels, rows) = (shape.depth.ilog2() + 1, shape.height.saturating_sub(1).checked_ilog2());
+        let row_bits = match rows {
+            Some(bits) => bits + 2,
+            None => 1,
+        };
+        // The lowest number is left to `NONE`.
+        if levels + row_bits < 32 { Some(Joined { row_bits }) } else { None }
+    }
+
+    /// The offset of the level and that of the row.
+    #[inline(always)]
+    pub const fn split(self, offset: i32) -> [i32; 2] {
+        match self.row_bits {
+            0 => [offset, 0],
+            bits @ 1..32 => {
+                let row = offset << (32 - bits) >> (32 - bits);
+                [offset.wrapping_sub(row) >> bits, row]
+            }
+            _ => [0, offset],
+        }
+    }
+
+    /// Both offsets in one.
+    #[inline(always)]
+    pub const fn join(self, [level, row]: [i32; 2]) -> i32 {
+        match self.row_bits {
+            bits @ 0..32 => (level << bits).wrapping_add(row),
+            _ => row,
         }
     }
 }
@@ -71,45 +129,109 @@ pub enum Sought {
     /// The distance: for [`Metric::Euclidean`] the root of the measure, in `f32` or `f64`, infinite
     /// without background; otherwise the measure in `i32`, -1 without background.
     Distance,
+    /// The offset of its level, or [`NONE`].
+    Level,
     /// The offset of its row, or [`NONE`].
     Row,
     /// The offset of its column, or [`NONE`].
     Column,
+    /// Those of its level and its row, [joined](NearestPixel::offsets), or [`NONE`].
+    Joined,
 }
 
-/// The nearest background pixel of each pixel, from the offsets of [`NearestRow`]: the first column
-/// with the smallest measure.
+/// The nearest background pixel of each pixel, of those that are nearest on lines of an earlier
+/// pass, by their offsets: the first on the line along an axis with the smallest measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NearestPixel {
+    /// The axis of lines: [`Axis::Rows`] of volumes after a pass along levels, or [`Axis::Columns`].
+    pub along: Axis,
+    /// Offsets of levels and rows: those that a pass along rows makes, and one along columns reads.
+    pub offsets: Joined,
     /// The distance that is minimal.
     pub metric: Metric,
-    /// The result.
+    /// The result: of a pass along rows [`Sought::Joined`].
     pub found: Sought,
 }
 
 impl NearestPixel {
     /// True if the result is a distance in floats.
     pub const fn is_float(self) -> bool {
-        matches!(self, NearestPixel { metric: Metric::Euclidean(_), found: Sought::Distance })
+        matches!(self, NearestPixel { metric: Metric::Euclidean(_), found: Sought::Distance, .. })
+    }
+
+    /// The offsets that are read.
+    pub const fn read(self) -> Joined {
+        match self.along {
+            Axis::Rows => Joined::LEVELS,
+            _ => self.offsets,
+        }
+    }
+
+    /// The numbers of levels, rows and columns to a pixel so far away on the line that has this offset.
+    #[inline(always)]
+    pub fn away(self, offset: i32, steps: f64) -> [f64; 3] {
+        let [level, row] = self.read().split(offset).map(f64::from);
+        match self.along {
+            Axis::Rows => [level, steps, 0.0],
+            _ => [level, row, steps],
+        }
+    }
+
+    /// What is found, of a pixel so far away on the line that has this offset.
+    #[inline(always)]
+    pub const fn offset(self, offset: i32, steps: i32) -> i32 {
+        let [level, row] = self.read().split(offset);
+        let (row, column) = if matches!(self.along, Axis::Rows) { (steps, 0) } else { (row, steps) };
+        match self.found {
+            Sought::Level => level,
+            Sought::Row => row,
+            Sought::Column => column,
+            Sought::Distance | Sought::Joined => self.offsets.join([level, row]),
+        }
+    }
+
+    /// The lines that hold the pixels of a rectangle.
+    const fn lines(self, need: Rect, of: Shape) -> Rect {
+        match self.along {
+            Axis::Rows => Rect { rows: Window::whole(of.height), ..need },
+            _ => Rect { columns: Window::whole(of.width), ..need },
+        }
     }
 }
 
-impl ImageOperation for NearestRow {
+impl NearestOnLine {
+    /// The lines that hold the pixels of a rectangle.
+    const fn lines(self, need: Rect, of: Shape) -> Rect {
+        match self.along {
+            Axis::Rows => Rect { rows: Window::whole(of.height), ..need },
+            _ => need,
+        }
+    }
+}
+
+impl ImageOperation for NearestOnLine {
     fn kind(&self) -> &'static str {
-        "nearest_row"
+        match self.along {
+            Axis::Depth => "nearest_level",
+            _ => "nearest_row",
+        }
     }
 
     fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
         let [(shape, _)] = images(inputs)?;
+        hold(matches!(self.along, Axis::Rows | Axis::Depth), || format!("no first pass is along {}", self.along))?;
         makes((shape, DType::I32), output)
     }
 
     fn reads(&self, _: usize, need: Rect, of: Shape) -> Reading {
-        Reading::inside(Rect { rows: Window::whole(of.height), ..need })
+        Reading::inside(self.lines(need, of))
     }
 
     fn access(&self, _: usize) -> Access {
-        Access::Whole
+        match self.along {
+            Axis::Rows => Access::Whole,
+            _ => Access::IN_PLACE,
+        }
     }
 
     fn placed(&self, _: usize, _: Shape, _: Shape) -> Option<Placed> {
@@ -117,11 +239,15 @@ impl ImageOperation for NearestRow {
     }
 
     fn in_place(&self, _: usize) -> bool {
-        false
+        self.along != Axis::Rows
+    }
+
+    fn by_levels(&self, _: usize) -> bool {
+        self.along == Axis::Rows
     }
 
     fn computed(&self, need: Rect, of: Shape) -> Rect {
-        Rect { rows: Window::whole(of.height), ..need }
+        self.lines(need, of)
     }
 
     fn effort(&self, _: &[Extent], output: Extent, rows: usize) -> Effort {
@@ -142,14 +268,22 @@ impl ImageOperation for NearestPixel {
         };
         match self.found {
             Sought::Distance => format!("{metric} distance"),
+            Sought::Level => format!("level of the nearest by {metric} distance"),
             Sought::Row => format!("row of the nearest by {metric} distance"),
             Sought::Column => format!("column of the nearest by {metric} distance"),
+            Sought::Joined => format!("level and row of the nearest by {metric} distance"),
         }
     }
 
     fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
         let [(shape, dtype)] = images(inputs)?;
-        hold(dtype == DType::I32, || format!("{dtype} are no offsets of rows"))?;
+        hold(dtype == DType::I32, || format!("{dtype} are no offsets"))?;
+        let joins = match self.along {
+            Axis::Rows => self.found == Sought::Joined && self.offsets.row_bits < 32,
+            Axis::Columns => self.found != Sought::Joined,
+            Axis::Channels | Axis::Depth => false,
+        };
+        hold(joins, || format!("no pass along {} finds {:?}", self.along, self.found))?;
         let wanted = if self.is_float() && output.1 == DType::F64 {
             DType::F64
         } else if self.is_float() {
@@ -166,11 +300,14 @@ impl ImageOperation for NearestPixel {
     }
 
     fn reads(&self, _: usize, need: Rect, of: Shape) -> Reading {
-        Reading::inside(Rect { columns: Window::whole(of.width), ..need })
+        Reading::inside(self.lines(need, of))
     }
 
     fn access(&self, _: usize) -> Access {
-        Access::IN_PLACE
+        match self.along {
+            Axis::Rows => Access::Whole,
+            _ => Access::IN_PLACE,
+        }
     }
 
     fn placed(&self, _: usize, from: Shape, to: Shape) -> Option<Placed> {
@@ -178,11 +315,15 @@ impl ImageOperation for NearestPixel {
     }
 
     fn in_place(&self, _: usize) -> bool {
+        self.along != Axis::Rows
+    }
+
+    fn by_levels(&self, _: usize) -> bool {
         true
     }
 
     fn computed(&self, need: Rect, of: Shape) -> Rect {
-        Rect { columns: Window::whole(of.width), ..need }
+        self.lines(need, of)
     }
 
     fn effort(&self, _: &[Extent], output: Extent, rows: usize) -> Effort {

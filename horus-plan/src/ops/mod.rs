@@ -35,7 +35,7 @@ pub mod windowed;
 use std::ops::Deref;
 
 pub use components::Components;
-pub use distance::{NearestPixel, NearestRow};
+pub use distance::{NearestOnLine, NearestPixel};
 pub use fourier::Fourier;
 pub use histogram::Histogram;
 pub use interleave::{Deinterleave, Interleave};
@@ -115,8 +115,8 @@ whole! {
     Labels(LabelReduce),
     /// Connected components.
     Components(Components),
-    /// The nearest background in each column.
-    NearestRow(NearestRow),
+    /// The nearest background in each column, or along the levels.
+    NearestOnLine(NearestOnLine),
     /// The nearest background, of these.
     NearestPixel(NearestPixel),
     /// A marker grown within a mask.

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from . import _horus
 from ._dtype import truth
 from ._foreign import DeviceArray, of_any_library, read
-from ._image import Array, Image
+from ._image import Array, Image, get_all, made
 from ._values import Value, enter, leave, shape_of
 from .typing import ArrayLike, Distances, Pixels
 
@@ -31,7 +31,7 @@ def distance_transform_edt(
 ) -> Distances:
     """The length of the straight line from each nonzero pixel to the nearest zero (``scipy.ndimage.distance_transform_edt``): exact.
 
-    Of images of one or two axes. Without any zero distances are infinite and indices -1, where SciPy measures to a pixel outside.
+    Of images of one to three axes; `sampling` is the size of pixels. Without any zero distances are infinite and indices -1, where SciPy measures to a pixel outside.
     `block_params` and `float64_distances` are those of ``cupyx.scipy.ndimage``: the first changes nothing, without the second distances are
     ``float32``.
 
@@ -41,33 +41,44 @@ def distance_transform_edt(
     >>> distance_transform_edt([[0, 1, 1], [1, 1, 1]])
     array([[0.        , 1.        , 2.        ],
            [1.        , 1.41421356, 2.23606798]])
+    >>> distance_transform_edt([[[0, 1]], [[1, 1]]], sampling=(3, 1, 4))
+    array([[[0., 4.]],
+    <BLANKLINE>
+           [[3., 5.]]])
     """
     if not (return_distances or return_indices):
         raise RuntimeError("distance_transform_edt: neither distances nor indices are asked for")
     value, given = _background(input, "distance_transform_edt")
-    size = _pixel_size(sampling, np.ndim(given))
+    size = _pixel_size(sampling, np.ndim(given) if value is None else max(value.ndim, 1))
     dtype = np.dtype(np.float64 if float64_distances else np.float32)
     _check_array("distances", distances, return_distances, np.shape(given), dtype.type)
     _check_array("indices", indices, return_indices, (np.ndim(given), *np.shape(given)), np.int32)
-    results: list[Any] = []
-    if return_distances:
-        if value is None:
-            found: Pixels = np.zeros(np.shape(given), dtype) if distances is None else distances
-        else:
-            core = _horus.distances(value.core, "euclidean", size)
-            found = leave(value.like(core, np.dtype(np.float64)).cast(dtype), distances, given, "distance_transform_edt")
-        if distances is None:
-            results.append(found)
-    if return_indices:
+    if value is None:
+        found: Pixels = np.zeros(np.shape(given), dtype) if distances is None else distances
+        places = np.empty((np.ndim(given), *np.shape(given)), np.int32) if indices is None else indices
+    elif not return_indices:
+        core = _horus.distances(value.core, "euclidean", size)
+        found = leave(value.like(core, np.dtype(np.float64)).cast(dtype), distances, given, "distance_transform_edt")
+    else:
         if isinstance(given, (Image, DeviceArray)):
             raise NotImplementedError("distance_transform_edt: indices of an array only; compute the image")
-        into = np.empty((given.ndim, *given.shape), np.int32) if indices is None else indices
-        if value is not None:
-            axes = _horus.nearest(value.core, size)[2 - given.ndim :]
-            for axis, core in enumerate(axes):
-                into[axis] = leave(value.like(core, np.dtype(np.int32)), None, given, "distance_transform_edt")
-        if indices is None:
-            results.append(into)
+        cores = list(_horus.nearest(value.core, size)[3 - given.ndim :])
+        if return_distances:
+            cores.append(_horus.distances(value.core, "euclidean", size))
+        # What they have in common is computed once.
+        *axes, last = get_all(*(made(core, value.session, given.ndim, False) for core in cores))
+        if return_distances:
+            found = np.asarray(last).astype(dtype, copy=False) if distances is None else distances
+            if distances is not None:
+                distances[...] = last
+        else:
+            axes.append(last)
+        places = np.stack(axes, out=indices)
+    results: list[Any] = []
+    if return_distances and distances is None:
+        results.append(found)
+    if return_indices and indices is None:
+        results.append(places)
     if not results:
         return None
     return results[0] if len(results) == 1 else tuple(results)
@@ -84,7 +95,7 @@ def distance_transform_cdt(
 ) -> Distances:
     """The fewest steps from each nonzero pixel to a zero (``scipy.ndimage.distance_transform_cdt``); -1 without any.
 
-    Of images of one or two axes, by ``"chessboard"`` steps, diagonal ones among them, or ``"taxicab"`` ones; without indices.
+    Of images of one to three axes, by ``"chessboard"`` steps, diagonal ones among them, or ``"taxicab"`` ones; without indices.
 
     Examples
     --------
@@ -104,7 +115,7 @@ def distance_transform_cdt(
     _check_array("distances", distances, True, np.shape(given), np.int32, ValueError)
     if value is None:
         return np.zeros(np.shape(given), np.int32) if distances is None else None
-    core = _horus.distances(value.core, steps, (1.0, 1.0))
+    core = _horus.distances(value.core, steps, [1.0] * 3)
     found = leave(value.like(core, np.dtype(np.int32)), distances, given, "distance_transform_cdt")
     return found if distances is None else None
 
@@ -114,8 +125,6 @@ def _background(input: Any, name: str) -> tuple[Value | None, Any]:
     given: Any = input if isinstance(input, Image) else read(input)
     if isinstance(given, np.ndarray):
         given = np.atleast_1d(given)
-    if np.ndim(given) > 2:
-        raise NotImplementedError(f"{name}: an image of {np.ndim(given)} axes; distances are those within a plane")
     if isinstance(given, (Image, DeviceArray)):
         value, given = enter(given, name)
         assert value is not None
@@ -125,7 +134,7 @@ def _background(input: Any, name: str) -> tuple[Value | None, Any]:
     return value, given
 
 
-def _pixel_size(sampling: float | npt.ArrayLike | None, ndim: int) -> tuple[float, float]:
+def _pixel_size(sampling: float | npt.ArrayLike | None, ndim: int) -> list[float]:
     sizes = np.ones(ndim) if sampling is None else np.asarray(sampling, np.float64)
     if sizes.ndim == 0:
         sizes = np.full(ndim, float(sizes))
@@ -133,8 +142,7 @@ def _pixel_size(sampling: float | npt.ArrayLike | None, ndim: int) -> tuple[floa
         raise RuntimeError("sequence argument must have length equal to input rank")
     if not (np.isfinite(sizes).all() and (sizes > 0).all()):
         raise ValueError(f"distance_transform_edt: pixels of a size of {sizes.tolist()}; sizes are finite and above 0")
-    rows, columns = [1.0] * (2 - ndim) + sizes.tolist()
-    return rows, columns
+    return [1.0] * (3 - ndim) + [float(size) for size in sizes]
 
 
 def _steps(metric: Any) -> str:

@@ -1,27 +1,45 @@
 //! Nearest background pixels by trying all.
 
 use horus_base::dtype::Scalar;
+use horus_base::shape::{Axis, Shape};
 use horus_plan::ops::distance::{Metric, NONE, NearestPixel, Sought};
 
-/// The offset from row `y` of the nearest row of a column with background: of two the one above.
-pub fn nearest_row(column: &[bool], y: usize) -> i32 {
-    let rows = (0..column.len()).filter(|row| !column[*row]);
-    rows.min_by_key(|row| row.abs_diff(y)).map_or(NONE, |row| row as i32 - y as i32)
+/// The line along an axis through a pixel, given by its plane, row and column, and the pixel's place on it.
+pub fn line<V>(
+    shape: Shape,
+    along: Axis,
+    (p, y, x): (usize, usize, usize),
+    pixel: impl Fn(usize, usize, usize) -> V,
+) -> (Vec<V>, usize) {
+    match along {
+        Axis::Rows => ((0..shape.height).map(|y| pixel(p, y, x)).collect(), y),
+        Axis::Columns => ((0..shape.width).map(|x| pixel(p, y, x)).collect(), x),
+        Axis::Depth => {
+            let channel = p % shape.channels;
+            ((channel..shape.planes()).step_by(shape.channels).map(|p| pixel(p, y, x)).collect(), p / shape.channels)
+        }
+        Axis::Channels => panic!("no distance is along channels"),
+    }
 }
 
-/// The result for the pixel of column `x` in a row of offsets.
-pub fn nearest(rows: &[i32], x: usize, how: NearestPixel) -> Scalar {
+/// The offset from pixel `at` of a line of the nearest pixel with background: of two the first.
+pub fn nearest_on_line(line: &[bool], at: usize) -> i32 {
+    let background = (0..line.len()).filter(|k| !line[*k]);
+    background.min_by_key(|k| k.abs_diff(at)).map_or(NONE, |k| k as i32 - at as i32)
+}
+
+/// The result for pixel `at` of a line of offsets.
+pub fn nearest(line: &[i32], at: usize, how: NearestPixel) -> Scalar {
     let mut best: Option<(f64, usize)> = None;
-    for (column, down) in rows.iter().enumerate().filter(|(_, down)| **down != NONE) {
-        let measure = how.metric.measure(f64::from(*down), column as f64 - x as f64);
+    for (k, offset) in line.iter().enumerate().filter(|(_, offset)| **offset != NONE) {
+        let measure = how.metric.measure(how.away(*offset, k as f64 - at as f64));
         if best.is_none_or(|(least, _)| measure < least) {
-            best = Some((measure, column));
+            best = Some((measure, k));
         }
     }
     match (how.found, how.metric) {
         (Sought::Distance, Metric::Euclidean(_)) => Scalar::F64(best.map_or(f64::INFINITY, |(v, _)| v.sqrt())),
         (Sought::Distance, _) => Scalar::I32(best.map_or(-1, |(v, _)| v as i32)),
-        (Sought::Row, _) => Scalar::I32(best.map_or(NONE, |(_, column)| rows[column])),
-        (Sought::Column, _) => Scalar::I32(best.map_or(NONE, |(_, column)| column as i32 - x as i32)),
+        _ => Scalar::I32(best.map_or(NONE, |(_, k)| how.offset(line[k], k as i32 - at as i32))),
     }
 }

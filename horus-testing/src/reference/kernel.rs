@@ -388,14 +388,13 @@ fn evaluate_whole(operation: &Whole, inputs: &[HostImage], output: &mut HostImag
                 }
             }
         }
-        Whole::NearestRow(_) => {
-            let height = inputs[0].geometry.shape.height;
+        Whole::NearestOnLine(how) => {
             for c in 0..out.shape.planes() {
                 for y in rows.start..rows.end {
                     for x in 0..out.shape.width {
-                        let there = |y: usize| inputs[0].number(c, y.cast_signed(), x) != 0.0;
-                        let column: Vec<bool> = (0..height).map(there).collect();
-                        output.put(c, y, x, distance::nearest_row(&column, y.cast_unsigned()));
+                        let there = |c: usize, y: usize, x: usize| inputs[0].number(c, y.cast_signed(), x) != 0.0;
+                        let (line, at) = distance::line(out.shape, how.along, (c, y.cast_unsigned(), x), there);
+                        output.put(c, y, x, distance::nearest_on_line(&line, at));
                     }
                 }
             }
@@ -404,8 +403,9 @@ fn evaluate_whole(operation: &Whole, inputs: &[HostImage], output: &mut HostImag
             for c in 0..out.shape.planes() {
                 for y in rows.start..rows.end {
                     for x in 0..out.shape.width {
-                        let row: Vec<i32> = (0..out.shape.width).map(|x| inputs[0].get(c, y, x)).collect();
-                        output.put(c, y, x, T::from_scalar(distance::nearest(&row, x, *how)));
+                        let offset = |c: usize, y: usize, x: usize| inputs[0].get(c, y.cast_signed(), x);
+                        let (line, at) = distance::line(out.shape, how.along, (c, y.cast_unsigned(), x), offset);
+                        output.put(c, y, x, T::from_scalar(distance::nearest(&line, at, *how)));
                     }
                 }
             }

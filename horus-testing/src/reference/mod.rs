@@ -13,7 +13,7 @@ use horus_base::dtype::{Conversion, DType, Float, Pixel, Scalar, convert_pixel};
 use horus_base::shape::{Axis, Shape};
 use horus_plan::ir::graph::{Graph, Node, Op, Operand, ValueId};
 use horus_plan::ops::components::Connectivity;
-use horus_plan::ops::distance::NearestPixel;
+use horus_plan::ops::distance::{NearestOnLine, NearestPixel};
 use horus_plan::ops::planes::PlaneMap;
 use horus_plan::ops::{Components, Remap, Tiled, Whole};
 
@@ -108,7 +108,7 @@ fn apply_whole(operation: &Whole, node: &Node<Op>, inputs: &[&Image]) -> Image {
         Whole::Labels(how) => reduce::labels(inputs[0], inputs.get(1).copied(), *how),
         Whole::Components(Components { neighbours: how }) => label(inputs[0], *how),
         Whole::Reconstruct(how) => reconstruction::reconstruct(inputs[0], inputs[1], *how),
-        Whole::NearestRow(_) => nearest_row(inputs[0]),
+        Whole::NearestOnLine(how) => nearest_on_line(inputs[0], *how),
         Whole::NearestPixel(how) => nearest(inputs[0], *how, node.dtype.stored()),
         Whole::Tiles(Tiled { grid, reduce: how }) => reduce::tiles(inputs[0], *grid, *how, node.shape),
         Whole::Histogram(how) => reduce::histogram(inputs[0], how.bins, how.lo(), how.hi()),
@@ -195,19 +195,19 @@ pub fn label(image: &Image, how: Connectivity) -> Image {
     Image::new(image.shape, components::components(&there, [depth, height, width], how))
 }
 
-/// The offset of the nearest background row of each pixel's column.
-pub fn nearest_row(image: &Image) -> Image {
+/// The offset of the nearest background pixel on each pixel's line.
+pub fn nearest_on_line(image: &Image, how: NearestOnLine) -> Image {
     Image::from_fn(image.shape, |p, y, x| {
-        let column: Vec<bool> = (0..image.shape.height).map(|y| image.number(p, y, x) != 0.0).collect();
-        distance::nearest_row(&column, y)
+        let (line, at) = distance::line(image.shape, how.along, (p, y, x), |p, y, x| image.number(p, y, x) != 0.0);
+        distance::nearest_on_line(&line, at)
     })
 }
 
-/// The nearest background pixel of each pixel, from the offsets of rows, as an image of type `dtype`.
-pub fn nearest(rows: &Image, how: NearestPixel, dtype: DType) -> Image {
-    horus_base::dispatch!(dtype, T => Image::from_fn(rows.shape, |p, y, x| {
-        let row: Vec<i32> = (0..rows.shape.width).map(|x| rows.at(p, y, x)).collect();
-        T::from_scalar(distance::nearest(&row, x, how))
+/// The nearest background pixel of each pixel, from offsets, as an image of type `dtype`.
+pub fn nearest(offsets: &Image, how: NearestPixel, dtype: DType) -> Image {
+    horus_base::dispatch!(dtype, T => Image::from_fn(offsets.shape, |p, y, x| {
+        let (line, at) = distance::line(offsets.shape, how.along, (p, y, x), |p, y, x| offsets.at(p, y, x));
+        T::from_scalar(distance::nearest(&line, at, how))
     }))
 }
 

@@ -3,12 +3,12 @@
 use std::panic::Location;
 
 use horus_base::dtype::DType;
-use horus_base::shape::{Border, Shape, Window};
+use horus_base::shape::{Axis, Border, Shape, Window};
 use horus_host::device::Geometry;
 use horus_plan::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use horus_plan::ir::kernel::Distribution;
 use horus_plan::ops::components::Connectivity;
-use horus_plan::ops::distance::{Metric, Sought};
+use horus_plan::ops::distance::{Joined, Metric, Sought};
 use horus_plan::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_plan::ops::labels::LabelReduce;
 use horus_plan::ops::neighbourhood::{Filter, MedianSize, Pairing, Reach, Truncated};
@@ -19,8 +19,8 @@ use horus_plan::ops::sampling::Sampling;
 use horus_plan::ops::tiles::{Grid, TileReduce};
 use horus_plan::ops::windowed::{BoxMean, Ranked, Windowed};
 use horus_plan::ops::{
-    Components, Deinterleave, Fold, Fourier, Histogram, Interleave, Lookup, MatrixProduct, Merge, NearestPixel,
-    NearestRow, Reconstruction, Remap, Resize, RowReduce, Running, RunningDepth, Sliding, Tiled, Transpose, Whole,
+    Components, Deinterleave, Fold, Fourier, Histogram, Interleave, Lookup, MatrixProduct, Merge, NearestOnLine,
+    NearestPixel, Reconstruction, Remap, Resize, RowReduce, Running, RunningDepth, Sliding, Tiled, Transpose, Whole,
 };
 use horus_plan::optimize::lower::lower;
 use horus_plan::region::{Rect, needs};
@@ -62,6 +62,9 @@ fn cases(height: usize, width: usize, border: Border) -> Vec<Case> {
     let labels = (plane.0, DType::I32);
     let one = Shape::new(1, 1, 1);
     let with = |width: usize| Shape { width, ..shape };
+    let distance = |along, found| {
+        Whole::from(NearestPixel { along, offsets: Joined { row_bits: 5 }, metric: Metric::Taxicab, found })
+    };
     let mut all = Vec::new();
     let whole = [
         Whole::from(Merge),
@@ -92,8 +95,10 @@ fn cases(height: usize, width: usize, border: Border) -> Vec<Case> {
         LabelReduce::Sum { count: 3, squares: false, of: DType::F32 }.into(),
         Components { neighbours: Connectivity::FACES }.into(),
         Reconstruction { erosion: false, neighbours: Connectivity::FACES }.into(),
-        NearestRow.into(),
-        NearestPixel { metric: Metric::Taxicab, found: Sought::Column }.into(),
+        NearestOnLine { along: Axis::Rows }.into(),
+        NearestOnLine { along: Axis::Depth }.into(),
+        distance(Axis::Columns, Sought::Column),
+        distance(Axis::Rows, Sought::Joined),
         Histogram::new(3, 0.0, 1.0).into(),
     ];
     for operation in whole {
@@ -138,7 +143,7 @@ fn cases(height: usize, width: usize, border: Border) -> Vec<Case> {
             }
             Whole::Components(_) => of(&[plane], labels),
             Whole::Reconstruct(_) => of(&[plane, plane], plane),
-            Whole::NearestRow(_) => of(&[image], (shape, DType::I32)),
+            Whole::NearestOnLine(_) => of(&[image], (shape, DType::I32)),
             Whole::NearestPixel(_) => of(&[(shape, DType::I32)], (shape, DType::I32)),
             Whole::Histogram(how) => of(&[image], (Shape::new(1, how.bins, 1), DType::F64)),
         });

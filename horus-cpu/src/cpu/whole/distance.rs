@@ -1,20 +1,41 @@
-//! Nearest background pixels: sweeps down and up the columns, then the lower envelope of each row.
+//! Nearest background pixels: sweeps forth and back along lines, then lower envelopes of lines.
 
-use super::{View, each_chunk, grain, out};
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::{GRAIN, View, each_chunk, grain, out};
 use crate::cpu::simd::Isa;
 use crate::cpu::versions::for_each_isa;
 use horus_base::dtype::{DType, Pixel};
 use horus_base::error::DeviceError;
-use horus_base::shape::Window;
+use horus_base::shape::{Axis, Window};
 use horus_host::device::{Geometry, Memory};
-use horus_plan::ops::distance::{Metric, NONE, NearestPixel, Sought, Spacing};
+use horus_plan::ops::distance::{Metric, NONE, NearestOnLine, NearestPixel, Sought};
 
 /// Steps to a background pixel that is not there: more than an image has rows, and far from `i32`'s
 /// end.
 const FAR: i32 = 1 << 30;
 
-/// [`horus_plan::ops::distance::NearestRow`] of rows `rows` of every plane.
-pub(super) fn nearest_row<T: Pixel>(
+/// [`NearestOnLine`] of rows `rows` of every plane.
+pub(super) fn nearest_on_line<T: Pixel>(
+    how: NearestOnLine,
+    input: View<'_, T>,
+    out: &mut [i32],
+    geometry: &Geometry,
+    rows: Window,
+    (isa, threads): (Isa, usize),
+) {
+    if rows.is_empty() || geometry.shape.width == 0 {
+        return;
+    }
+    match how.along {
+        Axis::Depth => nearest_level(input, out, geometry, rows, (isa, threads)),
+        _ => nearest_row(input, out, geometry, rows, (isa, threads)),
+    }
+}
+
+fn nearest_row<T: Pixel>(
     input: View<'_, T>,
     out: &mut [i32],
     geometry: &Geometry,
@@ -22,9 +43,6 @@ pub(super) fn nearest_row<T: Pixel>(
     (isa, threads): (Isa, usize),
 ) {
     let (width, height) = (geometry.shape.width, geometry.shape.height.cast_signed());
-    if rows.is_empty() || width == 0 {
-        return;
-    }
     // A part looks for background beyond its rows, so that there are no more of them than threads.
     let n = rows.len().div_ceil(threads.max(1)).max(grain(width));
     for c in 0..geometry.shape.planes() {
@@ -44,6 +62,43 @@ pub(super) fn nearest_row<T: Pixel>(
                 step_up(isa, plane.row(y), &mut steps, out);
             }
         });
+    }
+}
+
+/// Parts of some pixels of all levels are swept while they are in the cache.
+fn nearest_level<T: Pixel>(
+    input: View<'_, T>,
+    out: &mut [i32],
+    geometry: &Geometry,
+    rows: Window,
+    (isa, threads): (Isa, usize),
+) {
+    let (planes, channels) = (geometry.shape.planes(), geometry.shape.channels);
+    let n = rows.len() * geometry.shape.width;
+    let each = (GRAIN / planes.max(1)).max(256);
+    let mut parts: Vec<Vec<&mut [i32]>> = (0..n.div_ceil(each)).map(|_| Vec::with_capacity(planes)).collect();
+    for plane in out.chunks_mut(geometry.plane()).take(planes) {
+        let of_rows = &mut plane[geometry.row(0, rows.start)..][..n];
+        parts.iter_mut().zip(of_rows.chunks_mut(each)).for_each(|(part, out)| part.push(out));
+    }
+    let sweep = |(k, mut part): (usize, Vec<&mut [i32]>)| {
+        let count = part.first().map_or(0, |out| out.len());
+        let from = |p: usize| &input.data[input.geometry.row(p, rows.start) + k * each..][..count];
+        for c in 0..channels {
+            let mut steps = vec![FAR; count];
+            for (p, out) in part.iter_mut().enumerate().skip(c).step_by(channels) {
+                step_down(isa, from(p), &mut steps, out);
+            }
+            steps.fill(FAR);
+            for p in (c..planes).step_by(channels).rev() {
+                step_up(isa, from(p), &mut steps, part[p]);
+            }
+        }
+    };
+    if threads <= 1 {
+        parts.into_iter().enumerate().for_each(sweep);
+    } else {
+        parts.into_par_iter().enumerate().for_each(sweep);
     }
 }
 
@@ -88,221 +143,185 @@ fn step_up_body<T: Pixel>(_: Isa, row: &[T], steps: &mut [i32], out: &mut [i32])
     }
 }
 
-/// A metric of whole numbers of rows and columns: each column is the nearest one of a range of
-/// pixels, which ends where a later column is nearer from there on.
-trait Envelope {
-    /// What a column contributes.
-    fn height(down: i64) -> i64;
-    /// The measure from its height and distance.
-    fn measure(height: i64, across: i64) -> i64;
-    /// The same in floats, exact.
-    fn far(height: f64, across: f64) -> f64;
-    /// The last pixel to which column `i` of height `a` is as near as column `j > i` of height `b`,
-    /// if there are pixels of both.
-    fn last(i: i64, a: i64, j: i64, b: i64) -> i64;
+/// A metric along a line: from some place on a later pixel of the line is nearer than an earlier
+/// one, and nowhere else.
+trait Envelope: Copy {
+    /// The measure of a pixel of this height so far away on the line.
+    fn measure(self, height: f64, steps: f64) -> f64;
+    /// The place from which pixel `j > i` of height `b` is nearer than pixel `i` of height `a`.
+    fn from(self, i: f64, a: f64, j: f64, b: f64) -> f64;
 }
 
-/// Squared distances.
-struct ByLength;
-/// Steps along rows and columns.
-struct ByRowsAndColumns;
+/// Squared distances of pixels of a size along the line.
+#[derive(Clone, Copy)]
+struct ByLength {
+    size: f64,
+    /// Half of one over the square of the size.
+    half: f64,
+}
+/// Steps along the axes.
+#[derive(Clone, Copy)]
+struct ByAxes;
 /// Steps in any direction.
+#[derive(Clone, Copy)]
 struct ByNeighbours;
 
 impl Envelope for ByLength {
     #[inline(always)]
-    fn height(down: i64) -> i64 {
-        down * down
+    fn measure(self, height: f64, steps: f64) -> f64 {
+        let length = steps * self.size;
+        height + length * length
     }
 
     #[inline(always)]
-    fn measure(height: i64, across: i64) -> i64 {
-        across * across + height
-    }
-
-    #[inline(always)]
-    fn far(height: f64, across: f64) -> f64 {
-        height + across * across
-    }
-
-    #[inline(always)]
-    fn last(i: i64, a: i64, j: i64, b: i64) -> i64 {
-        let (of, by) = ((j - i) * (j + i) + b - a, 2 * (j - i));
-        if by == 2 {
-            return of >> 1;
-        }
-        // Exact: numbers below 2^53 are further from the next integer than their quotient rounds.
-        (of as f64 / by as f64) as i64
+    fn from(self, i: f64, a: f64, j: f64, b: f64) -> f64 {
+        0.5 * (i + j) + self.half * (b - a) / (j - i)
     }
 }
 
-impl Envelope for ByRowsAndColumns {
+impl Envelope for ByAxes {
     #[inline(always)]
-    fn height(down: i64) -> i64 {
-        down.abs()
+    fn measure(self, height: f64, steps: f64) -> f64 {
+        height + steps.abs()
     }
 
     #[inline(always)]
-    fn measure(height: i64, across: i64) -> i64 {
-        across.abs() + height
-    }
-
-    #[inline(always)]
-    fn far(height: f64, across: f64) -> f64 {
-        height + across.abs()
-    }
-
-    #[inline(always)]
-    fn last(i: i64, a: i64, j: i64, b: i64) -> i64 {
-        if b - a >= j - i { i64::MAX - 1 } else { (b - a + i + j) >> 1 }
+    fn from(self, i: f64, a: f64, j: f64, b: f64) -> f64 {
+        let (higher, steps) = (b - a, j - i);
+        if higher >= steps {
+            f64::INFINITY
+        } else if -higher > steps {
+            f64::NEG_INFINITY
+        } else {
+            (0.5 * (higher + i + j)).floor() + 1.0
+        }
     }
 }
 
 impl Envelope for ByNeighbours {
     #[inline(always)]
-    fn height(down: i64) -> i64 {
-        down.abs()
+    fn measure(self, height: f64, steps: f64) -> f64 {
+        height.max(steps.abs())
     }
 
     #[inline(always)]
-    fn measure(height: i64, across: i64) -> i64 {
-        across.abs().max(height)
-    }
-
-    #[inline(always)]
-    fn far(height: f64, across: f64) -> f64 {
-        height.max(across.abs())
-    }
-
-    #[inline(always)]
-    fn last(i: i64, a: i64, j: i64, b: i64) -> i64 {
-        let middle = (i + j) >> 1;
-        if a <= b { middle.max(i + b) } else { middle.min(j - a) }
+    fn from(self, i: f64, a: f64, j: f64, b: f64) -> f64 {
+        let middle = (0.5 * (i + j)).floor();
+        1.0 + if a <= b { middle.max(i + b) } else { middle.min(j - a) }
     }
 }
 
-/// A column that is the nearest one from pixel `from` on.
+/// A pixel of a line that may be the nearest one from place `from` on.
 #[derive(Clone, Copy)]
-struct Stretch {
-    from: i64,
-    column: i64,
-    height: i64,
+struct Site {
+    from: f64,
+    at: f64,
+    height: f64,
 }
 
-/// The columns that are nearest to some pixel of a row of offsets, in order; of equally near ones
-/// the first.
-#[inline(always)]
-fn envelope<M: Envelope>(rows: &[i32], stretches: &mut Vec<Stretch>) {
-    let width = rows.len() as i64;
-    stretches.clear();
-    for (column, down) in (0i64..).zip(rows) {
-        if *down == NONE {
-            continue;
-        }
-        let height = M::height(i64::from(*down));
-        let further = |stretch: &Stretch| M::measure(stretch.height, stretch.from - stretch.column);
-        while stretches.pop_if(|stretch| further(stretch) > M::measure(height, stretch.from - column)).is_some() {}
-        let from = stretches.last().map_or(0, |stretch| M::last(stretch.column, stretch.height, column, height) + 1);
-        if from < width {
-            stretches.push(Stretch { from, column, height });
-        }
-    }
+/// What is found for the pixels of a line, and memory for it.
+#[derive(Default)]
+struct Line {
+    heights: Vec<f64>,
+    sites: Vec<Site>,
+    /// Measures of the nearest pixels; infinite without background.
+    measures: Vec<f64>,
+    /// The nearest pixels; -1 without background.
+    nearest: Vec<i32>,
 }
 
-/// Each stretch and the pixels whose nearest column is its own.
-fn ranges(stretches: &[Stretch], width: usize) -> impl Iterator<Item = (&Stretch, std::ops::Range<usize>)> {
-    let ends = stretches.iter().skip(1).map(|stretch| stretch.from as usize).chain([width]);
-    stretches.iter().zip(ends).map(|(stretch, end)| (stretch, stretch.from as usize..end))
-}
+impl Line {
+    fn of(n: usize) -> Line {
+        Line { heights: vec![0.0; n], sites: Vec::with_capacity(n), measures: vec![0.0; n], nearest: vec![0; n] }
+    }
 
-/// Measures of a row; infinite without background.
-#[inline(always)]
-fn measured<M: Envelope>(rows: &[i32], stretches: &mut Vec<Stretch>, found: &mut [f64]) {
-    envelope::<M>(rows, stretches);
-    if stretches.is_empty() {
-        found.fill(f64::INFINITY);
-    }
-    for (stretch, range) in ranges(stretches, rows.len()) {
-        let (height, first) = (stretch.height as f64, range.start as i32 - stretch.column as i32);
-        for (across, found) in (first..).zip(found.get_mut(range).unwrap_or_default()) {
-            *found = M::far(height, f64::from(across));
-        }
-    }
-}
-
-/// Offsets of the nearest columns of a row.
-#[inline(always)]
-fn columns<M: Envelope>(rows: &[i32], stretches: &mut Vec<Stretch>, found: &mut [i32]) {
-    envelope::<M>(rows, stretches);
-    if stretches.is_empty() {
-        found.fill(NONE);
-    }
-    for (stretch, range) in ranges(stretches, rows.len()) {
-        let first = stretch.column as i32 - range.start as i32;
-        for (k, found) in (0..).zip(found.get_mut(range).unwrap_or_default()) {
-            *found = first - k;
-        }
-    }
-}
-
-/// The nearest column of a pixel and its measure where rounding decides, by a search outwards: no
-/// column beyond a distance can be nearer than that distance.
-fn searched(rows: &[i32], x: usize, metric: Metric) -> Option<(f64, usize)> {
-    let mut best: Option<(f64, usize)> = None;
-    for k in 0..=x.max(rows.len() - 1 - x) {
-        let across = k as f64;
-        if best.is_some_and(|(least, _)| metric.measure(0.0, across) > least) {
-            break;
-        }
-        // Of equals the first: those before are nearer to the start than all seen.
-        let before = x.checked_sub(k).map(|column| (column, true));
-        let after = Some((x + k, false)).filter(|(column, _)| *column < rows.len());
-        for (column, before) in before.into_iter().chain(after) {
-            if rows[column] == NONE {
+    /// Finds the nearest of the pixels of a line that have offsets, for those in `range`: of equally near ones the
+    /// first. Places are right to `slack`: pixels whose places are so close to each other are compared by their
+    /// measures, which decide by their own roundings.
+    #[inline(always)]
+    fn find<M: Envelope>(&mut self, offsets: &[i32], by: M, slack: f64, range: Range<usize>) {
+        let Line { heights, sites, measures, nearest } = self;
+        let end = offsets.len() as f64;
+        sites.clear();
+        for (k, (offset, height)) in (0..).zip(offsets.iter().zip(heights)) {
+            if *offset == NONE {
                 continue;
             }
-            let measure = metric.measure(f64::from(rows[column]), across);
-            if best.is_none_or(|(least, _)| measure < least || before && measure == least) {
-                best = Some((measure, column));
+            let (at, height) = (f64::from(k), *height);
+            let mut from = 0.0;
+            while let Some(last) = sites.last() {
+                from = by.from(last.at, last.height, at, height);
+                if from <= last.from - slack {
+                    sites.pop();
+                    from = 0.0;
+                } else {
+                    break;
+                }
+            }
+            // Without bounds, where places are no numbers, all pixels are compared.
+            if !(from - slack >= end) {
+                sites.push(Site { from, at, height });
+            }
+        }
+        if sites.is_empty() {
+            measures[range.clone()].fill(f64::INFINITY);
+            nearest[range].fill(-1);
+            return;
+        }
+        let mut done = range.start;
+        for (k, Site { from, at, height }) in sites.iter().enumerate() {
+            let until = sites.get(k + 1).map_or(end, |next| (next.from + slack).floor() + 1.0);
+            let until = (until.min(end) as usize).min(range.end);
+            let from = ((from - slack).max(0.0).ceil() as usize).max(range.start);
+            let measure = |x: usize| by.measure(*height, x as i32 as f64 - at);
+            for x in from..done.min(until) {
+                let measure = measure(x);
+                if measure < measures[x] {
+                    (measures[x], nearest[x]) = (measure, *at as i32);
+                }
+            }
+            if done < until {
+                nearest[done..until].fill(*at as i32);
+                for (x, found) in (done as i32..).zip(&mut measures[done..until]) {
+                    *found = by.measure(*height, f64::from(x) - at);
+                }
+                done = until;
             }
         }
     }
-    best
 }
 
 for_each_isa! {
-    fn measures[][](rows: &[i32], metric: Metric, stretches: &mut Vec<Stretch>, found: &mut [f64]) as measures_body
+    fn search[][](offsets: &[i32], how: NearestPixel, range: Range<usize>, line: &mut Line) as search_body
 }
 
+/// Finds the nearest pixels of a part of a line of offsets.
 #[inline(always)]
-fn measures_body(_: Isa, rows: &[i32], metric: Metric, stretches: &mut Vec<Stretch>, found: &mut [f64]) {
-    match metric {
-        Metric::Euclidean(spacing) if spacing == Spacing::UNIT => measured::<ByLength>(rows, stretches, found),
-        Metric::Euclidean(_) => {
-            for (x, found) in found.iter_mut().enumerate() {
-                *found = searched(rows, x, metric).map_or(f64::INFINITY, |(measure, _)| measure);
-            }
+fn search_body(_: Isa, offsets: &[i32], how: NearestPixel, range: Range<usize>, line: &mut Line) {
+    let mut highest: f64 = 0.0;
+    for (offset, height) in offsets.iter().zip(&mut line.heights) {
+        let there = *offset != NONE;
+        *height = how.metric.measure(how.away(if there { *offset } else { 0 }, 0.0));
+        highest = highest.max(*height);
+    }
+    match how.metric {
+        Metric::Euclidean(spacing) => {
+            let [_, rows, columns] = spacing.get();
+            let size = if how.along == Axis::Rows { rows } else { columns };
+            let by = ByLength { size, half: 0.5 / (size * size) };
+            // Roundings of places and of measures, in squares of pixels, are less than 2^-49 of the largest ones.
+            let n = offsets.len() as f64;
+            let slack = (n * n + 2.0 * by.half * highest) * 2.0f64.powi(-44);
+            // Squares of tiny sizes lose their bits.
+            let slack = if size > 1e-100 { slack } else { f64::INFINITY };
+            line.find(offsets, by, slack, range);
         }
-        Metric::Taxicab => measured::<ByRowsAndColumns>(rows, stretches, found),
-        Metric::Chessboard => measured::<ByNeighbours>(rows, stretches, found),
+        Metric::Taxicab => line.find(offsets, ByAxes, 0.0, range),
+        Metric::Chessboard => line.find(offsets, ByNeighbours, 0.0, range),
     }
 }
 
-/// Offsets of the nearest columns of a row.
-fn columns_of(rows: &[i32], metric: Metric, stretches: &mut Vec<Stretch>, found: &mut [i32]) {
-    match metric {
-        Metric::Euclidean(spacing) if spacing == Spacing::UNIT => columns::<ByLength>(rows, stretches, found),
-        Metric::Euclidean(_) => {
-            for (x, found) in found.iter_mut().enumerate() {
-                *found = searched(rows, x, metric).map_or(NONE, |(_, column)| column as i32 - x as i32);
-            }
-        }
-        Metric::Taxicab => columns::<ByRowsAndColumns>(rows, stretches, found),
-        Metric::Chessboard => columns::<ByNeighbours>(rows, stretches, found),
-    }
-}
-
-/// [`horus_plan::ops::distance::NearestPixel`] of rows `rows` of every plane.
+/// [`NearestPixel`] of rows `rows` of every plane.
 ///
 /// # Errors
 /// [`DeviceError::Argument`] for memory that is not the host's.
@@ -314,61 +333,113 @@ pub(super) fn nearest(
     rows: Window,
     (isa, threads): (Isa, usize),
 ) -> Result<(), DeviceError> {
-    let roots = |found: &[f64], out: &mut [f32]| out.iter_mut().zip(found).for_each(|(out, v)| *out = v.sqrt() as f32);
+    if rows.is_empty() || geometry.shape.width == 0 {
+        return Ok(());
+    }
     let to = (geometry, rows, threads);
-    let measure = |rows: &[i32], stretches: &mut Vec<Stretch>, found: &mut [f64]| {
-        measures(isa, rows, how.metric, stretches, found);
-    };
+    let find = |row: &[i32], line: &mut Line| search(isa, row, how, 0..row.len(), line);
     match (how.found, geometry.dtype) {
-        (Sought::Distance, DType::F64) => each_row(input, out::<f64>(output)?, to, |row, stretches, _, out| {
-            measure(row, stretches, out);
-            out.iter_mut().for_each(|v| *v = v.sqrt());
+        _ if how.along == Axis::Rows => nearest_down(how, input, out::<i32>(output)?, to, isa),
+        (Sought::Distance, DType::F64) => each_row(input, out::<f64>(output)?, to, |row, line, out| {
+            find(row, line);
+            out.iter_mut().zip(&line.measures).for_each(|(out, v)| *out = v.sqrt());
         }),
-        (Sought::Distance, DType::F32) => each_row(input, out::<f32>(output)?, to, |row, stretches, found, out| {
-            measure(row, stretches, found);
-            roots(found, out);
+        (Sought::Distance, DType::F32) => each_row(input, out::<f32>(output)?, to, |row, line, out| {
+            find(row, line);
+            out.iter_mut().zip(&line.measures).for_each(|(out, v)| *out = v.sqrt() as f32);
         }),
-        (Sought::Distance, _) => each_row(input, out::<i32>(output)?, to, |row, stretches, found, out| {
-            measure(row, stretches, found);
+        (Sought::Distance, _) => each_row(input, out::<i32>(output)?, to, |row, line, out| {
+            find(row, line);
             let steps = |v: f64| if v.is_finite() { v as i32 } else { -1 };
-            out.iter_mut().zip(&*found).for_each(|(out, v)| *out = steps(*v));
+            out.iter_mut().zip(&line.measures).for_each(|(out, v)| *out = steps(*v));
         }),
-        (Sought::Column, _) => each_row(input, out::<i32>(output)?, to, |row, stretches, _, out| {
-            columns_of(row, how.metric, stretches, out);
-        }),
-        (Sought::Row, _) => each_row(input, out::<i32>(output)?, to, |row, stretches, _, out| {
-            columns_of(row, how.metric, stretches, out);
-            let at = |x: usize, across: i32| x.checked_add_signed(across as isize).and_then(|x| row.get(x));
-            for (x, out) in out.iter_mut().enumerate().filter(|(_, out)| **out != NONE) {
-                *out = at(x, *out).copied().unwrap_or(NONE);
+        _ => each_row(input, out::<i32>(output)?, to, |row, line, out| {
+            find(row, line);
+            for (x, (out, at)) in (0..).zip(out.iter_mut().zip(&line.nearest)) {
+                *out = found(how, row, *at, x);
             }
         }),
     }
     Ok(())
 }
 
-/// Calls `f` with each row of offsets, memory for stretches and measures, and the row of the
-/// result.
+/// What is found at place `x` of a line of offsets whose nearest pixel is `at`.
+#[inline(always)]
+fn found(how: NearestPixel, offsets: &[i32], at: i32, x: i32) -> i32 {
+    offsets.get(at as usize).map_or(NONE, |offset| how.offset(*offset, at - x))
+}
+
+/// Calls `f` with each row of offsets, memory for a line, and the row of the result.
 fn each_row<T: Pixel>(
     input: View<'_, i32>,
     out: &mut [T],
     (geometry, rows, threads): (&Geometry, Window, usize),
-    f: impl Fn(&[i32], &mut Vec<Stretch>, &mut [f64], &mut [T]) + Sync,
+    f: impl Fn(&[i32], &mut Line, &mut [T]) + Sync,
 ) {
     let width = geometry.shape.width;
-    if rows.is_empty() || width == 0 {
-        return;
-    }
     let n = grain(width);
     for c in 0..geometry.shape.planes() {
         let plane = input.plane(c);
         let at = geometry.row(c, rows.start);
         each_chunk(threads, &mut out[at..at + rows.len() * width], n * width, |k, out| {
             let first = rows.start + (k * n).cast_signed();
-            let (mut stretches, mut found) = (Vec::with_capacity(width), vec![0.0; width]);
+            let mut line = Line::of(width);
             for (y, out) in (first..).zip(out.chunks_mut(width)) {
-                f(plane.row(y), &mut stretches, &mut found, out);
+                f(plane.row(y), &mut line, out);
             }
         });
+    }
+}
+
+/// Columns that are copied to lines, and back, at once: a line of the cache.
+const COLUMNS: usize = 16;
+
+/// A pass along rows.
+fn nearest_down(
+    how: NearestPixel,
+    input: View<'_, i32>,
+    out: &mut [i32],
+    (geometry, rows, threads): (&Geometry, Window, usize),
+    isa: Isa,
+) {
+    let (width, height, planes) = (geometry.shape.width, geometry.shape.height, geometry.shape.planes());
+    // Each part of a plane goes along whole columns: planes are divided only if there are fewer than threads.
+    let n = rows.len().div_ceil(threads.max(1).div_ceil(planes.max(1)));
+    let part = |p: usize, first: isize, out: &mut [i32]| {
+        let plane = input.plane(p);
+        let (mut line, mut found_all) = (Line::of(height), vec![0; out.len().min(n * width) / width * COLUMNS]);
+        let mut columns = vec![0; height * COLUMNS];
+        let (lines, range) = (out.len() / width, first.cast_unsigned()..first.cast_unsigned() + out.len() / width);
+        for x in (0..width).step_by(COLUMNS) {
+            let count = COLUMNS.min(width - x);
+            for y in 0..height {
+                for (k, offset) in plane.row(y.cast_signed())[x..x + count].iter().enumerate() {
+                    columns[k * height + y] = *offset;
+                }
+            }
+            for (column, to) in columns.chunks_exact(height).zip(found_all.chunks_exact_mut(lines)).take(count) {
+                search(isa, column, how, range.clone(), &mut line);
+                for ((y, to), at) in (range.start as i32..).zip(to).zip(&line.nearest[range.clone()]) {
+                    *to = found(how, column, *at, y);
+                }
+            }
+            for (y, out) in out.chunks_exact_mut(width).enumerate() {
+                for (k, out) in out[x..x + count].iter_mut().enumerate() {
+                    *out = found_all[k * lines + y];
+                }
+            }
+        }
+    };
+    let mut parts = Vec::new();
+    for (p, plane) in out.chunks_mut(geometry.plane()).take(planes).enumerate() {
+        let of_rows = &mut plane[geometry.row(0, rows.start)..][..rows.len() * width];
+        parts.extend(
+            of_rows.chunks_mut(n * width).enumerate().map(|(k, out)| (p, rows.start + (k * n).cast_signed(), out)),
+        );
+    }
+    if threads <= 1 {
+        parts.into_iter().for_each(|(p, first, out)| part(p, first, out));
+    } else {
+        parts.into_par_iter().for_each(|(p, first, out)| part(p, first, out));
     }
 }

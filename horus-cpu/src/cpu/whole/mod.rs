@@ -138,9 +138,9 @@ pub(crate) fn launch(launch: Launch<'_>, operation: &Whole, isa: Isa, threads: u
         Whole::Reconstruct(how) => dispatch!(dtype, T => {
             reconstruction::reconstruct(view::<T>(inputs, 0)?, view::<T>(inputs, 1)?, *how, out(output)?, threads);
         }),
-        Whole::NearestRow(_) => {
-            dispatch!(dtype, T => distance::nearest_row(view::<T>(inputs, 0)?, out(output)?, &geometry, rows, (isa, threads)));
-        }
+        Whole::NearestOnLine(how) => dispatch!(dtype, T => {
+            distance::nearest_on_line(*how, view::<T>(inputs, 0)?, out(output)?, &geometry, rows, (isa, threads));
+        }),
         Whole::NearestPixel(how) => distance::nearest(*how, view(inputs, 0)?, output, &geometry, rows, (isa, threads))?,
         Whole::Tiles(Tiled { grid, reduce: how }) => {
             let to = tiles::To { geometry, rows, threads, isa };

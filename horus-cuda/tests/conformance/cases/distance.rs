@@ -3,19 +3,22 @@
 use horus_core::dtype::DType;
 use horus_core::ir::kernel::Kernel;
 use horus_core::ops::ImageOperation as _;
-use horus_core::ops::distance::{Metric, NearestPixel, NearestRow, Sought, Spacing};
-use horus_core::shape::{Shape, Window};
+use horus_core::ops::distance::{Joined, Metric, NearestOnLine, NearestPixel, Sought, Spacing};
+use horus_core::shape::{Axis, Shape, Window};
 
 use super::{Case, case, whole};
 
 pub(super) fn cases() -> Vec<Case> {
     let mut all = Vec::new();
-    // Several parts of a column, blocks of a row, and planes.
+    // Several parts of a line, blocks of a row, and planes.
     let shapes = [Shape::new(150, 37, 2), Shape::new(7, 300, 2), Shape::new(1, 1, 1)];
+    let volumes = [Shape::volume(130, 3, 37, 2), Shape::volume(3, 7, 150, 2)];
+    let lines = shapes.map(|shape| (shape, Axis::Rows)).into_iter().chain(volumes.map(|shape| (shape, Axis::Depth)));
     for dtype in DType::ALL {
-        for shape in shapes {
+        for (shape, along) in lines.clone() {
             let (from, to) = (whole(shape, dtype), whole(shape, DType::I32));
-            all.push(case(format!("nearest rows of {dtype} {shape}"), Kernel::from(NearestRow), vec![from], to));
+            let name = format!("nearest {along} of {dtype} {shape}");
+            all.push(case(name, Kernel::from(NearestOnLine { along }), vec![from], to));
         }
     }
     let mut strip = all[0].clone();
@@ -23,14 +26,29 @@ pub(super) fn cases() -> Vec<Case> {
     strip.output.window = Window::new(60, 140);
     strip.rows = Window::new(63, 135);
     all.push(strip);
-    let euclidean = [Spacing::UNIT, Spacing::new(0.3, 1.7)].map(Metric::Euclidean);
-    for metric in euclidean.into_iter().chain([Metric::Taxicab, Metric::Chessboard]) {
-        for found in [Sought::Distance, Sought::Row, Sought::Column] {
-            let how = NearestPixel { metric, found };
+    let mut strip = all[lines.count() - 1].clone();
+    strip.name = "nearest levels of a strip".into();
+    strip.inputs[0].window = Window::new(1, 7);
+    strip.output.window = Window::new(2, 6);
+    strip.rows = Window::new(3, 6);
+    all.push(strip);
+    let euclidean = [Spacing::UNIT, Spacing::new([0.9, 0.3, 1.7])].map(Metric::Euclidean);
+    // Random numbers are offsets of rows, or of levels and rows.
+    let read =
+        [(Axis::Columns, Joined::ROWS), (Axis::Columns, Joined { row_bits: 11 }), (Axis::Rows, Joined { row_bits: 9 })];
+    let metrics = || euclidean.into_iter().chain([Metric::Taxicab, Metric::Chessboard]);
+    for (metric, (along, offsets)) in metrics().flat_map(|metric| read.map(|read| (metric, read))) {
+        let sought: &[Sought] = match along {
+            Axis::Rows => &[Sought::Joined],
+            _ => &[Sought::Distance, Sought::Level, Sought::Row, Sought::Column],
+        };
+        for found in sought {
+            let how = NearestPixel { along, offsets, metric, found: *found };
             let types: &[DType] = if how.is_float() { &[DType::F32, DType::F64] } else { &[DType::I32] };
             for dtype in types {
                 for shape in &shapes[1..] {
-                    let name = format!("{} {metric:?} {dtype} {shape}", how.name());
+                    let name =
+                        format!("{} {metric:?} along {along} of {} bits {dtype} {shape}", how.name(), offsets.row_bits);
                     let (from, to) = (whole(*shape, DType::I32), whole(*shape, *dtype));
                     let mut one = case(name, Kernel::from(how), vec![from], to);
                     if shape.height > 2 {

@@ -196,9 +196,9 @@ def zoomed(call: Call) -> str | None:
 
 
 def background(call: Call) -> str | None:
-    """In the plane, and not without any background."""
-    if call.image.ndim != 2:
-        return "distances in other than two axes"
+    """In planes and volumes, and not without any background."""
+    if call.image.ndim not in {2, 3}:
+        return "distances in other than two or three axes"
     if call["distances"] is not None or call["indices"] is not None:
         return "arrays for the results"
     return "no background" if call.image.all() else None
