@@ -143,21 +143,26 @@ fn step_up_body<T: Pixel>(_: Isa, row: &[T], steps: &mut [i32], out: &mut [i32])
     }
 }
 
-/// A metric along a line: from some place on a later pixel of the line is nearer than an earlier
+/// A metric along a line: after some place a later pixel of the line is nearer than an earlier
 /// one, and nowhere else.
 trait Envelope: Copy {
     /// The measure of a pixel of this height so far away on the line.
     fn measure(self, height: f64, steps: f64) -> f64;
-    /// The place from which pixel `j > i` of height `b` is nearer than pixel `i` of height `a`.
+    /// The place after which pixel `j > i` of height `b` is nearer than pixel `i` of height `a`.
     fn from(self, i: f64, a: f64, j: f64, b: f64) -> f64;
+    /// Returns `true` if that place is not after another.
+    #[inline(always)]
+    fn is_from(self, place: f64, (i, a): (f64, f64), (j, b): (f64, f64)) -> bool {
+        self.from(i, a, j, b) <= place
+    }
 }
 
 /// Squared distances of pixels of a size along the line.
 #[derive(Clone, Copy)]
 struct ByLength {
     size: f64,
-    /// Half of one over the square of the size.
-    half: f64,
+    /// One over the square of the size.
+    scale: f64,
 }
 /// Steps along the axes.
 #[derive(Clone, Copy)]
@@ -175,7 +180,13 @@ impl Envelope for ByLength {
 
     #[inline(always)]
     fn from(self, i: f64, a: f64, j: f64, b: f64) -> f64 {
-        0.5 * (i + j) + self.half * (b - a) / (j - i)
+        (self.scale * (b - a) + (j - i) * (j + i)) / (2.0 * (j - i))
+    }
+
+    // Without a division.
+    #[inline(always)]
+    fn is_from(self, place: f64, (i, a): (f64, f64), (j, b): (f64, f64)) -> bool {
+        self.scale * (b - a) <= (2.0 * place - (i + j)) * (j - i)
     }
 }
 
@@ -193,7 +204,7 @@ impl Envelope for ByAxes {
         } else if -higher > steps {
             f64::NEG_INFINITY
         } else {
-            (0.5 * (higher + i + j)).floor() + 1.0
+            (0.5 * (higher + i + j)).floor()
         }
     }
 }
@@ -207,20 +218,23 @@ impl Envelope for ByNeighbours {
     #[inline(always)]
     fn from(self, i: f64, a: f64, j: f64, b: f64) -> f64 {
         let middle = (0.5 * (i + j)).floor();
-        1.0 + if a <= b { middle.max(i + b) } else { middle.min(j - a) }
+        if a <= b { middle.max(i + b) } else { middle.min(j - a) }
     }
 }
 
-/// A pixel of a line that may be the nearest one from place `from` on.
+/// A pixel of a line that may be the nearest one after place `from`.
 #[derive(Clone, Copy)]
 struct Site {
     from: f64,
     at: f64,
     height: f64,
+    /// The first pixel for which it is compared with the site before.
+    first: usize,
+    /// One past the last pixel for which the site before is compared with it.
+    until: usize,
 }
 
 /// What is found for the pixels of a line, and memory for it.
-#[derive(Default)]
 struct Line {
     heights: Vec<f64>,
     sites: Vec<Site>,
@@ -232,93 +246,161 @@ struct Line {
 
 impl Line {
     fn of(n: usize) -> Line {
-        Line { heights: vec![0.0; n], sites: Vec::with_capacity(n), measures: vec![0.0; n], nearest: vec![0; n] }
+        let none = Site { from: 0.0, at: 0.0, height: 0.0, first: 0, until: 0 };
+        Line { heights: vec![0.0; n], sites: vec![none; n], measures: vec![0.0; n], nearest: vec![-1; n] }
     }
 
     /// Finds the nearest of the pixels of a line that have offsets, for those in `range`: of equally near ones the
     /// first. Places are right to `slack`: pixels whose places are so close to each other are compared by their
     /// measures, which decide by their own roundings.
     #[inline(always)]
-    fn find<M: Envelope>(&mut self, offsets: &[i32], by: M, slack: f64, range: Range<usize>) {
+    fn find(&mut self, offsets: &[i32], by: impl Envelope, slack: f64, range: Range<usize>) {
+        let n = offsets.len();
         let Line { heights, sites, measures, nearest } = self;
-        let end = offsets.len() as f64;
-        sites.clear();
-        for (k, (offset, height)) in (0..).zip(offsets.iter().zip(heights)) {
-            if *offset == NONE {
-                continue;
-            }
-            let (at, height) = (f64::from(k), *height);
-            let mut from = 0.0;
-            while let Some(last) = sites.last() {
-                from = by.from(last.at, last.height, at, height);
-                if from <= last.from - slack {
-                    sites.pop();
-                    from = 0.0;
-                } else {
-                    break;
-                }
-            }
-            // Without bounds, where places are no numbers, all pixels are compared.
-            if !(from - slack >= end) {
-                sites.push(Site { from, at, height });
-            }
-        }
+        let (measures, nearest) = (&mut measures[..n], &mut nearest[..n]);
+        let sites = envelope(offsets, &heights[..n], by, slack, &mut sites[..n]);
         if sites.is_empty() {
             measures[range.clone()].fill(f64::INFINITY);
             nearest[range].fill(-1);
             return;
         }
         let mut done = range.start;
-        for (k, Site { from, at, height }) in sites.iter().enumerate() {
-            let until = sites.get(k + 1).map_or(end, |next| (next.from + slack).floor() + 1.0);
-            let until = (until.min(end) as usize).min(range.end);
-            let from = ((from - slack).max(0.0).ceil() as usize).max(range.start);
-            let measure = |x: usize| by.measure(*height, x as i32 as f64 - at);
-            for x in from..done.min(until) {
+        for (k, Site { at, height, first, .. }) in sites.iter().enumerate() {
+            let until = sites.get(k + 1).map_or(n, |next| next.until).min(range.end);
+            let first = (*first).max(range.start);
+            if first >= until {
+                continue;
+            }
+            let place = *at as i32;
+            let measure = |x: usize| by.measure(*height, f64::from(x as i32 - place));
+            // Most sites have one pixel to be compared, or none: a selection, as a branch would be taken by chance.
+            let (one, other) = (measure(first), measures[first]);
+            let nearer = first >= done || one < other;
+            measures[first] = if nearer { one } else { other };
+            nearest[first] = if nearer { place } else { nearest[first] };
+            for x in first + 1..done.min(until) {
                 let measure = measure(x);
                 if measure < measures[x] {
-                    (measures[x], nearest[x]) = (measure, *at as i32);
+                    (measures[x], nearest[x]) = (measure, place);
                 }
             }
-            if done < until {
-                nearest[done..until].fill(*at as i32);
-                for (x, found) in (done as i32..).zip(&mut measures[done..until]) {
-                    *found = by.measure(*height, f64::from(x) - at);
+            let rest = done.max(first + 1)..until;
+            if !rest.is_empty() {
+                for (steps, found) in (rest.start as i32 - place..).zip(&mut measures[rest.clone()]) {
+                    *found = by.measure(*height, f64::from(steps));
                 }
-                done = until;
+                nearest[rest].iter_mut().for_each(|found| *found = place);
             }
+            done = done.max(until);
         }
     }
+}
+
+/// The pixels of a line that are nearest to some pixel of it, in order.
+#[inline(always)]
+fn envelope<'a>(
+    offsets: &[i32],
+    heights: &[f64],
+    by: impl Envelope,
+    slack: f64,
+    sites: &'a mut [Site],
+) -> &'a [Site] {
+    let n = offsets.len();
+    // The last site is at hand: what is stored is loaded late.
+    let (mut count, mut last) = (0, Site { from: 0.0, at: 0.0, height: 0.0, first: 0, until: 0 });
+    for (k, (offset, height)) in (0i32..).zip(offsets.iter().zip(heights)) {
+        if *offset == NONE {
+            continue;
+        }
+        let (at, height) = (f64::from(k), *height);
+        let mut from = -1.0;
+        while count > 0 {
+            if by.is_from(last.from - slack, (last.at, last.height), (at, height)) {
+                count -= 1;
+                last = if count > 0 { sites[count - 1] } else { last };
+            } else {
+                from = by.from(last.at, last.height, at, height);
+                break;
+            }
+        }
+        // Where places are no numbers all pixels are compared.
+        let (first, until) = (after(from - slack), after_at_most(from + slack, n));
+        if first < n {
+            last = Site { from, at, height, first, until };
+            sites[count] = last;
+            count += 1;
+        }
+    }
+    &sites[..count]
+}
+
+/// The first pixel after a place on a line; the first of the line if the place is no number.
+#[inline(always)]
+fn after(place: f64) -> usize {
+    (place + 1.0).max(0.0) as usize
+}
+
+/// The same of a line of `n` pixels; one past the last if there is none, or if the place is no number.
+#[inline(always)]
+fn after_at_most(place: f64, n: usize) -> usize {
+    (place + 1.0).min(n as f64) as usize
 }
 
 for_each_isa! {
     fn search[][](offsets: &[i32], how: NearestPixel, range: Range<usize>, line: &mut Line) as search_body
 }
 
-/// Finds the nearest pixels of a part of a line of offsets.
+/// Finds the measures, and the places, of the nearest pixels of a part of a line of offsets.
 #[inline(always)]
 fn search_body(_: Isa, offsets: &[i32], how: NearestPixel, range: Range<usize>, line: &mut Line) {
-    let mut highest: f64 = 0.0;
-    for (offset, height) in offsets.iter().zip(&mut line.heights) {
-        let there = *offset != NONE;
-        *height = how.metric.measure(how.away(if there { *offset } else { 0 }, 0.0));
-        highest = highest.max(*height);
-    }
     match how.metric {
         Metric::Euclidean(spacing) => {
-            let [_, rows, columns] = spacing.get();
-            let size = if how.along == Axis::Rows { rows } else { columns };
-            let by = ByLength { size, half: 0.5 / (size * size) };
-            // Roundings of places and of measures, in squares of pixels, are less than 2^-49 of the largest ones.
+            let [levels, rows, columns] = spacing.get();
+            let (size, others) = if how.along == Axis::Rows { (rows, [levels; 2]) } else { (columns, [levels, rows]) };
+            let by = ByLength { size, scale: 1.0 / (size * size) };
+            // In squares of pixels.
             let n = offsets.len() as f64;
-            let slack = (n * n + 2.0 * by.half * highest) * 2.0f64.powi(-44);
-            // Squares of tiny sizes lose their bits.
-            let slack = if size > 1e-100 { slack } else { f64::INFINITY };
+            let largest = n * n + by.scale * heights(offsets, how, &mut line.heights);
+            let slack = if !(size > 1e-100) {
+                // Squares of tiny numbers lose their bits.
+                f64::INFINITY
+            } else if largest < 2.0f64.powi(50) && is_power_of_two(size) && others.iter().all(|v| (v / size).fract() == 0.0) {
+                // Whole numbers, and their quotients, which are further from the next one than they round.
+                0.0
+            } else {
+                // Roundings of places and of measures are less than 2^-49 of the largest ones.
+                largest * 2.0f64.powi(-44)
+            };
             line.find(offsets, by, slack, range);
         }
-        Metric::Taxicab => line.find(offsets, ByAxes, 0.0, range),
-        Metric::Chessboard => line.find(offsets, ByNeighbours, 0.0, range),
+        Metric::Taxicab => {
+            heights(offsets, how, &mut line.heights);
+            line.find(offsets, ByAxes, 0.0, range);
+        }
+        Metric::Chessboard => {
+            heights(offsets, how, &mut line.heights);
+            line.find(offsets, ByNeighbours, 0.0, range);
+        }
     }
+}
+
+/// Returns `true` if products by it are exact.
+#[inline(always)]
+fn is_power_of_two(size: f64) -> bool {
+    size.to_bits() << 12 == 0
+}
+
+/// The measures at the places of the pixels of a line, and the largest one.
+#[inline(always)]
+fn heights(offsets: &[i32], how: NearestPixel, heights: &mut [f64]) -> f64 {
+    // Numbers that are not negative are in the order of their bits.
+    let mut highest = 0;
+    for (offset, height) in offsets.iter().zip(heights) {
+        let offset = if *offset == NONE { 0 } else { *offset };
+        *height = how.metric.measure(how.away(offset, 0.0));
+        highest = height.to_bits().max(highest);
+    }
+    f64::from_bits(highest)
 }
 
 /// [`NearestPixel`] of rows `rows` of every plane.
