@@ -365,3 +365,48 @@ HS_FN void hs_rank_of_many(hs_plane<T> in, const hs_around_rows& p, const int* s
     const K found = hs_rank_by_bits(place, (K)0, 8 * (int)sizeof(T) - 2, keys);
     out[hs_place(y, x, p.out_start, p.width)] = hs_of_key<T>(found);
 }
+
+// All keys under a footprint of several levels, whose spans also have a level. Planes are `size` apart.
+template <int BORDER, class T> struct hs_keys_of_levels {
+    const hs_plane<T>& in;
+    i64 size;
+    const int (&levels)[5];
+    const int* spans;
+    int count, y, x;
+    bool inside;
+    T constant;
+    template <class F> HS_FN_MEMBER void each(F f) const {
+        const int plane = (int)blockIdx.y;
+#pragma unroll 1
+        for (int s = 0; s < count; ++s) {
+            const int dy = __ldg(spans + 4 * s + 1), from = __ldg(spans + 4 * s + 2), to = __ldg(spans + 4 * s + 3);
+            const int read = hs_plane_read<BORDER>(plane, levels, __ldg(spans + 4 * s));
+            if (read < 0) {
+                for (int dx = from; dx < to; ++dx) f(hs_key(constant));
+                continue;
+            }
+            const hs_plane<T> level = {in.data + (read - plane) * size, in.height, in.width, in.start, in.end};
+            if (inside) {
+                const T* const row = level.row(y + dy) + x;
+                for (int dx = from; dx < to; ++dx) f(hs_key(__ldg(row + dx)));
+            } else {
+                for (int dx = from; dx < to; ++dx) f(hs_key(hs_pixel<BORDER, BORDER>(level, y + dy, x + dx, constant)));
+            }
+        }
+    }
+};
+
+// The pixels of rank `place` under a footprint of several levels. A block has HIGH x BROAD pixels.
+template <int BORDER, int HIGH, int BROAD, class T>
+HS_FN void hs_rank_of_levels(hs_plane<T> in, i64 size, const int (&levels)[5], const hs_around_rows& p, const int* spans, int count,
+                             hs_reach reach, u32 place, T constant, int across, T* out) {
+    const int x = (int)(blockIdx.x % across) * BROAD + (int)threadIdx.x % BROAD;
+    const int y = p.row0 + (int)(blockIdx.x / across) * HIGH + (int)threadIdx.x / BROAD;
+    if (x >= p.width || y >= p.row1) return;
+    typedef decltype(hs_key(constant)) K;
+    const bool inside = x >= reach.left && x + reach.right < p.width && y - reach.up >= max(p.start, 0) &&
+                        y + reach.down < min(p.end, p.height);
+    const hs_keys_of_levels<BORDER, T> keys = {in, size, levels, spans, count, y, x, inside, constant};
+    const K found = hs_rank_by_bits(place, (K)0, 8 * (int)sizeof(T) - 2, keys);
+    out[(i64)(y - p.out_start) * p.width + x] = hs_of_key<T>(found);
+}

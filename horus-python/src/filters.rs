@@ -4,8 +4,8 @@ use horus::core::ops::edge::{Along, Inside};
 use horus::core::ops::neighbourhood::{Layout, Pairing};
 use horus::core::placed::Relation;
 use horus::prelude::{
-    Axis, Border, Combine, Filter as Weights, Footprint, Generalized, Image as Typed, Interpolation, MovingWindow,
-    Pixel, Rank, Reduce, Resampling, Shape, Taps,
+    Axis, Border, Combine, Filter as Weights, Generalized, Image as Typed, Interpolation, MovingWindow,
+    Pixel, Reduce, Resampling, Shape, Taps,
 };
 use horus::types::{Axes, LoopState as _, Resizing};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -161,26 +161,8 @@ pub(crate) fn box_variance(
     numbers!(&a.any, "box_variance", image => a.recorded(|| image.with_border(border).box_variance(MovingWindow::at(size, anchor))))
 }
 
-/// Offsets in a plane as a footprint around the pixel; `None` for several levels, or if there are
-/// so few that comparisons are faster.
-fn in_plane(offsets: &[(isize, isize, isize)]) -> Option<Footprint> {
-    const FEW: usize = 9;
-    if offsets.len() <= FEW || offsets.iter().any(|(z, _, _)| *z != 0) {
-        return None;
-    }
-    let reach = |of: fn(&(isize, isize, isize)) -> isize| offsets.iter().map(|o| of(o).unsigned_abs()).max();
-    let (rows, columns) = (reach(|o| o.1)?, reach(|o| o.2)?);
-    let (height, width) = (2 * rows + 1, 2 * columns + 1);
-    let mut mask = vec![false; height.checked_mul(width)?];
-    for &(_, y, x) in offsets {
-        let at = |v: isize, reach: usize| (v + reach.cast_signed()).cast_unsigned();
-        mask[at(y, rows) * width + at(x, columns)] = true;
-    }
-    Some(Footprint::from_mask(height, width, &mask))
-}
-
 /// Of the pixels at some offsets (level, row, column), the one of rank `rank`, 0 being the
-/// smallest: by value, -0 before +0, NaN last. Pixels of several levels, and few pixels, are compared pairwise.
+/// smallest: by value, -0 before +0, NaN last. Few pixels are compared pairwise.
 #[pyfunction]
 pub(crate) fn rank(
     a: &Image,
@@ -189,12 +171,17 @@ pub(crate) fn rank(
     mode: &str,
     cval: f64,
 ) -> PyResult<Image> {
+    /// Most pixels for which comparisons are faster.
+    const FEW: usize = 9;
     if rank >= offsets.len() {
         return Err(PyValueError::new_err(format!("place {rank} of {} pixels", offsets.len())));
     }
     let border = border(mode, cval)?;
-    if let Some(footprint) = in_plane(&offsets) {
-        return numbers!(&a.any, "rank", image => a.recorded(|| image.with_border(border).rank(&footprint, Rank::Place(rank))));
+    if offsets.len() > FEW {
+        let near = |v: isize| i32::try_from(v).map_err(|_| PyValueError::new_err(format!("an offset of {v} pixels")));
+        let offsets = offsets.iter().map(|&(z, y, x)| Ok((near(z)?, near(y)?, near(x)?)));
+        let offsets = offsets.collect::<PyResult<Vec<_>>>()?;
+        return numbers!(&a.any, "rank", image => a.recorded(|| image.with_border(border).rank_at(offsets, rank)));
     }
     numbers!(&a.any, "rank", image => a.recorded(|| {
         let around = offsets.iter().map(|&(z, y, x)| image.with_border(border).shift(-z, -y, -x));

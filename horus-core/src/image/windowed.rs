@@ -100,7 +100,7 @@ impl<T: Pixel> Image<T> {
 /// ```
 impl<T: Element> Image<T> {
     /// The pixel of a [`Rank`]: a place, from 0, the smallest, to the number of pixels less 1, or a
-    /// percentile.
+    /// percentile. Of a volume it may be one of several levels.
     #[doc(alias("rank_filter", "percentile_filter"))]
     #[track_caller]
     pub fn rank<'a>(&self, footprint: impl Into<Footprints<'a>>, rank: Rank) -> Image<T> {
@@ -116,8 +116,7 @@ impl<T: Element> Image<T> {
     }
 
     /// The median: the pixel in place `n / 2` of the order of `n`. Of 3x3 and 5x5 pixels, `3` and
-    /// `5`, it is fused with its neighbours. Across the levels of a volume it covers 3x3x3 pixels:
-    /// `3`, or `(3, 3, 3)`.
+    /// `5`, it is fused with its neighbours, and so is that of 3x3x3 pixels of a volume, `3` or `(3, 3, 3)`.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -169,16 +168,33 @@ impl<T: Element> Image<T> {
     fn ranked(&self, call: Call, footprint: Footprints<'_>, place: impl FnOnce(usize) -> Result<usize>) -> Image<T> {
         let footprints = footprint.of(self.depth());
         self.attempt(self.shape(), || {
-            let [footprint] = &footprints[..] else {
-                let message = format!(
-                    "the footprint has {} levels; across levels there is the median of 3x3x3 pixels",
-                    footprints.len()
-                );
+            if footprints.len().is_multiple_of(2) {
+                let message = format!("the footprint has {} levels; their number must be odd", footprints.len());
                 return Err(Error::parameter(call, message));
-            };
-            let offsets = footprint.applied()?;
-            let rank = Ranked::new(&offsets, place(offsets.len())?);
-            Ok(self.node(Op::from(Sliding { how: Windowed::Rank(rank), border: self.border() }), call.site))
+            }
+            let mut offsets = Vec::new();
+            for (footprint, z) in footprints.iter().zip(-((footprints.len() / 2) as i32)..) {
+                offsets.extend(footprint.applied()?.iter().map(|&(y, x)| (z, y, x)));
+            }
+            let place = place(offsets.len())?;
+            self.rank_of(call, offsets, place)
         })
+    }
+
+    /// The pixel of a place in the order of those at some offsets, by level, row and column; for the Python package.
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn rank_at(&self, mut offsets: Vec<(i32, i32, i32)>, place: usize) -> Image<T> {
+        let call = Call::of("rank");
+        offsets.sort_unstable();
+        self.attempt(self.shape(), || self.rank_of(call, offsets, place))
+    }
+
+    fn rank_of(&self, call: Call, offsets: Vec<(i32, i32, i32)>, place: usize) -> Result<Image<T>> {
+        let rank = Ranked::across(offsets, place);
+        if let Some(fault) = rank.fault() {
+            return Err(Error::parameter(call, fault));
+        }
+        Ok(self.node(Op::from(Sliding { how: Windowed::Rank(rank), border: self.border() }), call.site))
     }
 }

@@ -77,7 +77,7 @@ fn each_operation() -> Program {
     let v21 = p.op(Op::from(Resize { how: Resampling::Triangle, rows: Lines { from: 4, of: 4, to: 3, first: 0 }, columns: Lines { from: 5, of: 5, to: 7, first: 0 } }), &[v20], Shape::new(3, 7, 1), DType::F32);
     let v22 = p.op(Op::from(Fourier { filters: [Filter::dense(3, 3, vec![0.125, 0.25, 0.125, 0.25, 0.5, 0.25, 0.125, 0.25, 0.125])].into(), border: Border::Replicate, tile: [16, 16], origin: [0, 0] }), &[v0], Shape::new(4, 5, 1), DType::F32);
     let v23 = p.op(Op::from(Sliding { how: Windowed::Mean(BoxMean { reach: Reach { up: 1, down: 0, left: 2, right: 1 }, count: 8 }), border: Border::Wrap }), &[v19], Shape::new(4, 5, 1), DType::F32);
-    let v24 = p.op(Op::from(Sliding { how: Windowed::Rank(Ranked { spans: [Span { y: 0, from: -1, to: 2 }].into(), place: 1 }), border: Border::Reflect }), &[v22], Shape::new(4, 5, 1), DType::F32);
+    let v24 = p.op(Op::from(Sliding { how: Windowed::Rank(Ranked { spans: [Span { z: 0, y: 0, from: -1, to: 2 }].into(), place: 1 }), border: Border::Reflect }), &[v22], Shape::new(4, 5, 1), DType::F32);
     let v25 = p.op(Op::from(RowReduce::Sum), &[v23], Shape::new(4, 1, 1), DType::F64);
     let v26 = p.op(Op::from(Fold::Sum), &[v25], Shape::new(1, 1, 1), DType::F64);
     let v27 = p.op(Op::from(Running), &[v24], Shape::new(4, 5, 1), DType::F64);
@@ -189,7 +189,7 @@ fn a_transpose_before_a_wrapped_rank() -> Program {
     let v1 = p.op(Op::from(Tiled { grid: Grid { height: 4, width: 4, down: 4, across: 4 }, reduce: TileReduce::Min }), &[v0], Shape::new(1, 7, 1), DType::U8);
     let v2 = p.op(Op::from(Transpose), &[v1], Shape::new(7, 1, 1), DType::U8);
     let v3 = p.op(Op::Convert(Conversion::Nearest), &[v2], Shape::new(7, 1, 1), DType::F32);
-    let v4 = p.op(Op::from(Sliding { how: Windowed::Rank(Ranked { spans: [Span { y: -1, from: -2, to: 1 }, Span { y: 1, from: 0, to: 3 }].into(), place: 4 }), border: Border::Wrap }), &[v1], Shape::new(1, 7, 1), DType::U8);
+    let v4 = p.op(Op::from(Sliding { how: Windowed::Rank(Ranked { spans: [Span { z: 0, y: -1, from: -2, to: 1 }, Span { z: 0, y: 1, from: 0, to: 3 }].into(), place: 4 }), border: Border::Wrap }), &[v1], Shape::new(1, 7, 1), DType::U8);
     let v5 = p.op(Op::Convert(Conversion::Nearest), &[v1], Shape::new(1, 7, 1), DType::F64);
     let v6 = p.op(Op::Correlate(Filter::sparse(vec![(0, 1), (1, 1), (0, 0)], vec![0.25, 0.75, -0.1875]), Border::Reflect), &[v5], Shape::new(1, 7, 1), DType::F64);
     p.wanted(&[v3, v4, v6])

@@ -148,6 +148,7 @@ fn cases() -> Vec<Case> {
     let growth = Reconstruction { erosion: true, neighbours: Connectivity::CORNERS };
     let sums = LabelReduce::Sum { count: 5, squares: true, of: DType::F32 };
     let shapes = LabelReduce::Shape { count: 5, origin: [0, 3] };
+    let across = Windowed::Rank(Ranked::across([(-1, 0, 1), (0, -1, 0), (0, 0, 0), (2, 3, -2)], 1));
     let distance = NearestPixel {
         along: Axis::Columns,
         offsets: Joined { row_bits: 6 },
@@ -175,6 +176,7 @@ fn cases() -> Vec<Case> {
             image,
         ),
         Case::new(Kernel::from(Sliding { how: rank(&[(-1, 0), (0, -1), (0, 0), (2, 3)], 2), border }), &[image], image),
+        Case::new(Kernel::from(Sliding { how: across, border }), &[image], image),
         Case::new(
             Kernel::from(Fourier { filters: [filter.clone()].into(), border, tile: [16, 16], origin: [13, 27] }),
             &[image],

@@ -264,12 +264,23 @@ fn windows() -> Vec<Windowed> {
         rectangle(1, 1, 4),
         rectangle(4, 3, 40),
         Windowed::Rank(Ranked::new(&apart, 2)),
+        Windowed::Rank(Ranked::across(
+            (-2..3).flat_map(|z| (-1..3).flat_map(move |y| (-1..2).map(move |x| (z, y, x)))),
+            31,
+        )),
+        Windowed::Rank(Ranked::across([(-3, 1, 0), (0, -2, 5), (1, 0, -1), (1, 0, 0)], 1)),
     ]
 }
 
 #[test]
 fn means_and_ranks() {
-    const FEW: [Shape; 4] = [Shape::new(1, 1, 1), Shape::new(9, 1, 1), Shape::new(7, 5, 2), Shape::new(23, 37, 1)];
+    const FEW: [Shape; 5] = [
+        Shape::new(1, 1, 1),
+        Shape::new(9, 1, 1),
+        Shape::new(7, 5, 2),
+        Shape::new(23, 37, 1),
+        Shape::volume(4, 13, 19, 2),
+    ];
     for [dtype, border, shape] in covering([DType::ALL.len(), borders().len(), FEW.len()]) {
         let (dtype, border, shape) = (DType::ALL[dtype], borders()[border], FEW[shape]);
         let mut p = Program::default();

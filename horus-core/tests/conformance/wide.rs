@@ -211,7 +211,11 @@ impl Builder {
         let (h, w) = ((reach.up % 5) as i32, (reach.left % 5) as i32);
         let all: Vec<_> = (-h..=h).flat_map(|y| (-w..=w).map(move |x| (y, x))).collect();
         let some: Vec<_> = if d.below(2) == 0 { all } else { all.into_iter().step_by(2).collect() };
-        let rank = Ranked::new(&some, d.below(some.len()));
+        let place = d.below(some.len());
+        let rank = match d.below(3) {
+            0 => Ranked::across(some.iter().enumerate().map(|(k, &(y, x))| (k as i32 / 3 - 1, y, x)), place),
+            _ => Ranked::new(&some, place),
+        };
         self.p.like(Op::from(Sliding { how: Windowed::Rank(rank), border }), a)
     }
 

@@ -100,6 +100,46 @@ fn ranks_follow_the_definition_for_every_type() {
     follow_the_definition(&all.map(Windowed::Rank), |dtype| dtype);
 }
 
+/// Footprints of several levels: of more pixels than a byte counts, apart, beyond the volume, and of one level that is not
+/// the pixel's.
+#[test]
+fn ranks_across_levels_follow_the_definition_for_every_type() {
+    let block = |z: i32, y: i32, x: i32| {
+        (-z..=z).flat_map(move |dz| (-y..=y).flat_map(move |dy| (-x..=x).map(move |dx| (dz, dy, dx))))
+    };
+    let footprints = [
+        Ranked::across(block(1, 1, 1), 13),
+        Ranked::across(block(3, 3, 3), 300),
+        Ranked::across(block(1, 2, 4), 0),
+        Ranked::across([(-4, 2, 0), (-1, -1, -9), (-1, -1, -8), (0, 0, 7), (2, 0, 0)], 4),
+        Ranked::across([(1, 0, 0)], 0),
+    ];
+    let shapes = [
+        Shape::volume(1, 3, 5, 1),
+        Shape::volume(5, 23, 70, 2),
+        Shape::volume(2, 4, 300, 1),
+        Shape::volume(3, 1, 1, 1),
+    ];
+    let borders = borders();
+    for [dtype, shape, how, border] in covering([DType::ALL.len(), shapes.len(), footprints.len(), borders.len()]) {
+        let (dtype, shape, border) = (DType::ALL[dtype], shapes[shape], borders[border]);
+        let how = Windowed::Rank(footprints[how].clone());
+        let image = dispatch!(dtype, T => Image::new(shape, noise::<T>(shape.len(), 5, shape.depth % 2 == 0)));
+        let memory = Memory::Host(HostBuffer::from_slice(image.bytes()));
+        let geometry = Geometry { shape, dtype, window: Window::whole(shape.height) };
+        let operation = Sliding { how: how.clone(), border };
+        let want = windowed(&image, &operation, dtype);
+        for isa in Isa::available() {
+            let device = CpuDevice::new(Some(2)).unwrap().with_isa(isa);
+            let got = run(&device, &operation, (&memory, geometry), (dtype, geometry.window), geometry.window);
+            let what = format!("{dtype} {shape} {how:?} {border} {isa:?}");
+            dispatch!(dtype, T => {
+                assert_same(got.host().unwrap().as_slice::<T>(), want.as_slice::<T>(), &what);
+            });
+        }
+    }
+}
+
 #[test]
 fn rows_from_what_they_need_are_those_of_the_whole() {
     let (h, w) = (700, 190);

@@ -184,6 +184,9 @@ fn ranks(rank: &Ranked, border: Border, shapes: &Shapes<'_>, limits: Limits) -> 
         name: "reach".into(),
         value: Expr::Members(None, args!["p.up", "p.down", "p.left", "p.right"]),
     });
+    if rank.crosses_levels() {
+        return ranks_of_levels(rank, (p, body, constant), border, shapes);
+    }
     let table = |spans: &[Span]| spans.iter().flat_map(|s| [s.y, s.from, s.to]).flat_map(i32::to_ne_bytes).collect();
     let planes = blocks(out.shape.planar().planes(), "planes")?;
     let Some(columns) = Columns::of(rank, dtype, height * width * out.shape.planar().planes(), limits.shared) else {
@@ -213,6 +216,28 @@ fn ranks(rank: &Ranked, border: Border, shapes: &Shapes<'_>, limits: Limits) -> 
     body.push(Call::new("hs_rank", template, arguments).into());
     let grid = [blocks(across * height.div_ceil(tall), "a rank")?, planes];
     Ok(Generated { table: table(&all), ..program(&[PRELUDE, WINDOWED], &body, p, grid, Columns::WIDE, shared) })
+}
+
+/// Ranks across levels: each thread searches for that of its pixel, bit by bit.
+fn ranks_of_levels(
+    rank: &Ranked,
+    (mut p, mut body, constant): (KernelParams, Vec<Stmt>, Expr),
+    border: Border,
+    shapes: &Shapes<'_>,
+) -> Result<Generated, DeviceError> {
+    let shape = shapes.output.shape;
+    let [depth, channels] = [shape.depth as i32, shape.channels as i32];
+    let levels = p.shared_ints("levels", [channels, depth, channels, -1, 1]);
+    let across = shape.width.div_ceil(RANKED.1);
+    p.int("across", across.cast_signed());
+    let arguments =
+        args!["in", "p.in_plane", levels, "at", "p.spans", "p.count", "reach", "p.place", constant, "p.across", "out"];
+    let template = template![border_name(border), RANKED.0, RANKED.1];
+    body.push(Call::new("hs_rank_of_levels", template, arguments).into());
+    let grid = [blocks(across * shapes.rows.len().div_ceil(RANKED.0), "a rank")?, blocks(shape.planes(), "planes")?];
+    let numbers = rank.spans.iter().flat_map(|s| [s.z, s.y, s.from, s.to]);
+    let table = numbers.flat_map(i32::to_ne_bytes).collect();
+    Ok(Generated { table, ..program(&[PRELUDE, WINDOWED], &body, p, grid, RANKED.0 * RANKED.1, 0) })
 }
 
 /// The columns of a block that walks down with histograms.
@@ -277,7 +302,7 @@ mod tests {
 
     #[test]
     fn a_step_down_exchanges_the_ends_of_columns() {
-        let span = |y, from, to| Span { y, from, to };
+        let span = |y, from, to| Span { z: 0, y, from, to };
         let square = [span(-1, -1, 2), span(0, -1, 2), span(1, -1, 2)];
         assert_eq!(without(&square, 1), [square[2]]);
         assert_eq!(without(&square, -1), [square[0]]);

@@ -874,6 +874,18 @@ fn others() -> Vec<Case> {
             }
             add(name, kernel, SMALL, SMALL, out);
         }
+        let volume = Shape { depth: 4, channels: 2, ..SMALL };
+        let block = (-2..3).flat_map(|z| (-1..2).flat_map(move |y| (-2..3).map(move |x| (z, y, x))));
+        let apart = [(-5, 1, 0), (0, -2, 40), (1, 0, -1), (1, 0, 0), (2, 3, 1)];
+        for (rank, border) in [
+            (Ranked::across(block.clone(), 37), Border::Reflect),
+            (Ranked::across(apart, 1), Border::Constant(2.0)),
+            (Ranked::across(block, 74), Border::Wrap),
+        ] {
+            let how = Windowed::Rank(rank);
+            let name = format!("{} across levels {border}", how.name());
+            add(name, Kernel::from(Sliding { how, border }), volume, volume, dtype);
+        }
         add("transpose".into(), Kernel::from(Transpose), SMALL, Shape::new(61, 37, 2), dtype);
         for channels in [1, 2, 3, 4, 7] {
             let planes = Shape { channels, depth: 2, ..SMALL };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::footprint::{Access, Reading, Rect};
 use super::neighbourhood::Reach;
 use super::operation::{Effort, Extent, Family, ImageOperation, hold, images, same_places, stays};
-use horus_base::dtype::{DType, Float, Scalar};
+use horus_base::dtype::{DType, Float, Pixel, Scalar};
 use horus_base::placed::Placed;
 use horus_base::shape::{Border, Shape};
 
@@ -70,7 +70,9 @@ impl Windowed {
             // Two numbers, and as many multiplications.
             Windowed::Variance(mean) => 40.0 * mean.ladder(),
             // Pixels that enter and leave the window, and the order of all pixels.
-            Windowed::Rank(rank) => 40.0 + 4.0 * rank.spans.len() as f64,
+            Windowed::Rank(rank) if !rank.crosses_levels() => 40.0 + 4.0 * rank.spans.len() as f64,
+            // All pixels are compared with each candidate.
+            Windowed::Rank(rank) => 2.0 * rank.count() as f64,
         }
     }
 }
@@ -176,9 +178,11 @@ impl WindowMoments {
     }
 }
 
-/// Adjacent pixels of a footprint: columns `from..to` of row `y`, relative to the centre.
+/// Adjacent pixels of a footprint: columns `from..to` of row `y` of level `z`, relative to the centre.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Span {
+    /// Level.
+    pub z: i32,
     /// Row.
     pub y: i32,
     /// The first column.
@@ -192,7 +196,7 @@ pub struct Span {
 /// Pixels are ordered by value, -0 before +0, and NaN after all numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Ranked {
-    /// The footprint, row by row and from left to right, without overlap.
+    /// The footprint, level by level, row by row and from left to right, without overlap.
     pub spans: Arc<[Span]>,
     /// The rank: 0 is the smallest pixel.
     pub place: usize,
@@ -201,14 +205,24 @@ pub struct Ranked {
 impl Ranked {
     /// The footprint of distinct `offsets` `(dy, dx)`, in row-major order.
     pub fn new(offsets: &[(i32, i32)], place: usize) -> Ranked {
+        Ranked::across(offsets.iter().map(|&(y, x)| (0, y, x)), place)
+    }
+
+    /// The footprint of distinct `offsets` `(dz, dy, dx)`, level by level in row-major order.
+    pub fn across(offsets: impl IntoIterator<Item = (i32, i32, i32)>, place: usize) -> Ranked {
         let mut spans: Vec<Span> = Vec::new();
-        for &(y, x) in offsets {
-            match spans.last_mut().filter(|s| s.y == y && s.to == x) {
+        for (z, y, x) in offsets {
+            match spans.last_mut().filter(|s| (s.z, s.y, s.to) == (z, y, x)) {
                 Some(span) => span.to = x.saturating_add(1),
-                None => spans.push(Span { y, from: x, to: x.saturating_add(1) }),
+                None => spans.push(Span { z, y, from: x, to: x.saturating_add(1) }),
             }
         }
         Ranked { spans: spans.into(), place }
+    }
+
+    /// True if it reads other levels than that of the pixel.
+    pub fn crosses_levels(&self) -> bool {
+        self.spans.iter().any(|s| s.z != 0)
     }
 
     /// Number of pixels under the footprint.
@@ -216,7 +230,7 @@ impl Ranked {
         self.spans.iter().map(|s| s.to.abs_diff(s.from) as usize).sum()
     }
 
-    /// Distances that the footprint reaches.
+    /// Distances that the footprint reaches in the plane.
     pub fn reach(&self) -> Reach {
         self.spans.iter().fold(Reach::NONE, |r, s| {
             let before = |v: i32| v.min(0).unsigned_abs() as usize;
@@ -230,8 +244,11 @@ impl Ranked {
         })
     }
 
-    /// True if the footprint is a full rectangle that contains the centre.
+    /// True if the footprint is a full rectangle of the plane that contains the centre.
     pub fn is_rectangle(&self) -> bool {
+        if self.crosses_levels() {
+            return false;
+        }
         let reach = self.reach();
         let width = reach.left + reach.right + 1;
         self.spans.len() == reach.up + reach.down + 1 && self.count() == self.spans.len() * width
@@ -239,12 +256,19 @@ impl Ranked {
 
     /// Reason why the footprint cannot be applied, if any; devices rely on this check.
     pub fn fault(&self) -> Option<&'static str> {
-        let ordered = self.spans.windows(2).all(|s| (s[0].y, s[0].to) <= (s[1].y, s[1].from) || s[0].y < s[1].y);
+        let ordered = self.spans.windows(2).all(|s| (s[0].z, s[0].y, s[0].to) <= (s[1].z, s[1].y, s[1].from));
         if self.spans.is_empty() || self.spans.iter().any(|s| s.from >= s.to) {
             return Some("a footprint without pixels");
         }
         if !ordered {
             return Some("a footprint whose rows overlap");
+        }
+        if [self.spans[0].z, self.spans[self.spans.len() - 1].z].iter().any(|z| z.unsigned_abs() as usize > FARTHEST) {
+            return Some("a footprint that reaches more than 65536 levels");
+        }
+        let Reach { up, down, left, right } = self.reach();
+        if [up, down, left, right].iter().any(|reach| *reach > FARTHEST) {
+            return Some("a footprint that reaches more than 65536 pixels");
         }
         (self.place >= self.count()).then_some("a place beyond the pixels of the footprint")
     }
@@ -262,6 +286,28 @@ pub fn ordered(pixel: Scalar) -> u64 {
     } else {
         bits ^ if bits & sign == 0 { sign } else { all }
     }
+}
+
+/// The pixel of an integer that orders pixels of its type.
+#[inline(always)]
+pub fn pixel_of<T: Pixel>(key: u64) -> T {
+    let sign = 1u64 << (8 * size_of::<T>() - 1);
+    let bits = match T::DTYPE {
+        DType::F32 | DType::F64 if key & sign == 0 => !key,
+        DType::F32 | DType::F64 => key ^ sign,
+        dtype if dtype.is_signed() => key ^ sign,
+        _ => key,
+    };
+    T::from_scalar(match T::DTYPE {
+        DType::I8 => Scalar::I8(bits as i8),
+        DType::I16 => Scalar::I16(bits as i16),
+        DType::I32 => Scalar::I32(bits as i32),
+        DType::U8 | DType::Bool => Scalar::U8(bits as u8),
+        DType::U16 => Scalar::U16(bits as u16),
+        DType::U32 => Scalar::U32(bits as u32),
+        DType::F32 => Scalar::F32(f32::from_bits(bits as u32)),
+        DType::F64 => Scalar::F64(f64::from_bits(bits)),
+    })
 }
 
 /// A windowed operation with its border: ranks in the image's own type, means in that of linear
@@ -328,7 +374,7 @@ impl ImageOperation for Sliding {
     }
 
     fn by_levels(&self, _: usize) -> bool {
-        true
+        !matches!(&self.how, Windowed::Rank(rank) if rank.crosses_levels())
     }
 
     fn knows_samples(&self) -> bool {
@@ -365,6 +411,16 @@ mod tests {
         );
         assert!(ordered(Scalar::I32(i32::MIN)) < ordered(Scalar::I32(-1)));
         assert!(ordered(Scalar::I16(-1)) < ordered(Scalar::I16(1)));
+        for v in floats {
+            assert_eq!(pixel_of::<f64>(ordered(Scalar::F64(v))).to_bits(), v.to_bits());
+            assert_eq!(pixel_of::<f32>(ordered(Scalar::F32(v as f32))).to_bits(), (v as f32).to_bits());
+        }
+        assert!(pixel_of::<f32>(ordered(Scalar::F32(-f32::NAN))).is_nan());
+        for v in [i16::MIN, -1, 0, 7, i16::MAX] {
+            assert_eq!(pixel_of::<i16>(ordered(Scalar::I16(v))), v);
+            assert_eq!(pixel_of::<u16>(ordered(Scalar::U16(v as u16))), v as u16);
+            assert_eq!(pixel_of::<i32>(ordered(Scalar::I32(i32::from(v)))), i32::from(v));
+        }
     }
 
     #[test]
@@ -378,5 +434,11 @@ mod tests {
         assert_eq!((apart.spans.len(), apart.is_rectangle(), apart.fault()), (2, false, None));
         assert!(Ranked::new(&[], 0).fault().is_some() && Ranked::new(&[(0, 0)], 1).fault().is_some());
         assert!(Ranked::new(&[(0, 0), (0, 0)], 1).fault().is_some());
+        let across = Ranked::across([(-1, 3, 0), (0, -2, 0), (0, -2, 1), (1, -5, -4)], 3);
+        assert_eq!((across.spans.len(), across.count(), across.fault(), across.crosses_levels()), (3, 4, None, true));
+        assert_eq!(across.reach(), Reach { up: 5, down: 3, left: 4, right: 1 });
+        assert!(Ranked::across([(1, 0, 0), (0, 0, 0)], 0).fault().is_some());
+        assert!(Ranked::across([(1 << 17, 0, 0)], 0).fault().is_some());
+        assert!(!Ranked::across((-1..2).flat_map(|z| (-1..2).map(move |x| (z, 0, x))), 0).is_rectangle());
     }
 }

@@ -44,9 +44,6 @@ MOST_BESIDE: Final = 16
 _MEDIANS: Final = ((1, 3, 3), (1, 5, 5), (3, 3, 3))
 """Levels, rows and columns of windows whose medians are operations of their own."""
 
-MOST_RANKED: Final = 49
-"""Pixels under the largest footprint of several levels of a rank filter, other than a smallest or largest."""
-
 
 def _both(size: Any, footprint: Any) -> None:
     if size is not None and footprint is not None:
@@ -352,15 +349,10 @@ def _ranked(
             return value.cast(dtype) if under.size == 1 else value.stored(dtype)
         beyond, constant = one_mode(border, " by non-separable rank filters"), held(value, constant)
         core, window = value.numbers(), (1, 1, *under.shape)[-3:]
-        volume = window[0] > 1
         if under.all() and not any(origins) and window in _MEDIANS and place == count // 2:
             found = _horus.median(core, window, beyond, constant)
-        elif count <= MOST_RANKED or not volume:
-            found = _horus.rank(core, offsets_of(under, origins), place, beyond, constant)
         else:
-            raise NotImplementedError(
-                f"{name}: a rank among {count} pixels of several levels; of those Horus has ranks of up to {MOST_RANKED}, the smallest and the largest of any number"
-            )
+            found = _horus.rank(core, offsets_of(under, origins), place, beyond, constant)
         return value.like(_again(value, found)).stored(dtype)
 
     return filtered(name, input, output, record)
@@ -379,7 +371,7 @@ def rank_filter(
     origin: Ints = 0,
     axes: Ints | None = None,
 ) -> Pixels:
-    """The pixel in a place of the order under a footprint (``scipy.ndimage.rank_filter``); of several levels, of up to 49 pixels.
+    """The pixel in a place of the order under a footprint (``scipy.ndimage.rank_filter``).
 
     Examples
     --------
@@ -405,7 +397,7 @@ def median_filter(
     origin: Ints = 0,
     axes: Ints | None = None,
 ) -> Pixels:
-    """The median under a footprint (``scipy.ndimage.median_filter``); of several levels, of up to 49 pixels."""
+    """The median under a footprint (``scipy.ndimage.median_filter``)."""
     return _ranked("median_filter", input, lambda n: n // 2, size, footprint, output, mode, cval, origin, axes)
 
 
@@ -422,7 +414,7 @@ def percentile_filter(
     origin: Ints = 0,
     axes: Ints | None = None,
 ) -> Pixels:
-    """A percentile under a footprint (``scipy.ndimage.percentile_filter``); of several levels, of up to 49 pixels."""
+    """A percentile under a footprint (``scipy.ndimage.percentile_filter``)."""
     share = percentile + 100.0 if percentile < 0.0 else percentile
     if not 0.0 <= share <= 100.0:
         raise RuntimeError("invalid percentile")

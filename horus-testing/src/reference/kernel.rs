@@ -308,9 +308,12 @@ fn evaluate_whole(operation: &Whole, inputs: &[HostImage], output: &mut HostImag
             for c in 0..out.shape.planes() {
                 for y in rows.start..rows.end {
                     for x in 0..out.shape.width {
-                        let read = |dy: isize, dx: isize| {
+                        let read = |dz: isize, dy: isize, dx: isize| {
                             let (y, x) = (y + dy, x.cast_signed() + dx);
-                            dispatch!(dtype, S => inputs[0].sample::<S>(c, y, x, how.border).to_f64())
+                            match windowed::plane_at(out.shape, c, dz, how.border) {
+                                Some(c) => dispatch!(dtype, S => inputs[0].sample::<S>(c, y, x, how.border).to_f64()),
+                                None => windowed::constant(dtype, how.border),
+                            }
                         };
                         output.put_number(c, y, x, windowed::windowed_at(how, dtype, &read));
                     }

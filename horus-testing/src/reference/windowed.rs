@@ -4,25 +4,43 @@ use std::cmp::Ordering;
 
 use super::Image;
 use horus_base::dtype::{DType, Float, Pixel};
+use horus_base::shape::{Border, Shape};
 use horus_plan::ops::neighbourhood::Reach;
 use horus_plan::ops::windowed::{BoxMean, Ranked, Sliding, WindowMoments, Windowed, joined, line_sum, summed};
 
 /// A windowed operation, as an image of type `dtype`.
 pub fn windowed(image: &Image, how: &Sliding, dtype: DType) -> Image {
     horus_base::dispatch!(dtype, T => Image::from_fn(image.shape, |c, y, x| {
-        let read = |dy, dx| image.read_number(c, y.cast_signed() + dy, x.cast_signed() + dx, how.border);
+        let read = |dz, dy, dx| match plane_at(image.shape, c, dz, how.border) {
+            Some(c) => image.read_number(c, y.cast_signed() + dy, x.cast_signed() + dx, how.border),
+            None => constant(image.dtype(), how.border),
+        };
         T::from_f64(windowed_at(how, image.dtype(), &read))
     }))
 }
 
-/// The result of the window whose pixels, of type `dtype`, `read` yields, not yet rounded to the result type.
-pub(super) fn windowed_at(how: &Sliding, dtype: DType, read: &dyn Fn(isize, isize) -> f64) -> f64 {
+/// The plane that is read some levels from a plane of a volume; none where the constant is read.
+pub(super) fn plane_at(shape: Shape, plane: usize, dz: isize, border: Border) -> Option<usize> {
+    let level = border.map((plane / shape.channels).cast_signed() + dz, shape.depth)?;
+    Some(level * shape.channels + plane % shape.channels)
+}
+
+/// The constant of a border, in the type of the pixels.
+pub(super) fn constant(dtype: DType, border: Border) -> f64 {
+    let value = border.constant().unwrap_or(0.0);
+    horus_base::dispatch!(dtype, T => T::from_f64(value).to_f64())
+}
+
+/// The result of the window whose pixels, of type `dtype`, `read` yields by level, row and column, not yet rounded to the
+/// result type.
+pub(super) fn windowed_at(how: &Sliding, dtype: DType, read: &dyn Fn(isize, isize, isize) -> f64) -> f64 {
+    let in_plane = |y, x| read(0, y, x);
     match &how.how {
         Windowed::Mean(mean) => match summed(dtype) {
-            DType::F32 => mean_of::<f32>(mean, read).into(),
-            _ => mean_of::<f64>(mean, read),
+            DType::F32 => mean_of::<f32>(mean, &in_plane).into(),
+            _ => mean_of::<f64>(mean, &in_plane),
         },
-        Windowed::Variance(mean) => variance_of(mean, read),
+        Windowed::Variance(mean) => variance_of(mean, &in_plane),
         Windowed::Rank(rank) => ranked(rank, read),
     }
 }
@@ -47,8 +65,8 @@ fn variance_of(mean: &BoxMean, read: &dyn Fn(isize, isize) -> f64) -> f64 {
 }
 
 /// The pixel of the given rank among the values of `read` under the footprint.
-fn ranked(rank: &Ranked, read: &dyn Fn(isize, isize) -> f64) -> f64 {
-    let pixels = rank.spans.iter().flat_map(|s| (s.from..s.to).map(|x| read(s.y as isize, x as isize)));
+fn ranked(rank: &Ranked, read: &dyn Fn(isize, isize, isize) -> f64) -> f64 {
+    let pixels = rank.spans.iter().flat_map(|s| (s.from..s.to).map(|x| read(s.z as isize, s.y as isize, x as isize)));
     let mut pixels: Vec<f64> = pixels.collect();
     pixels.sort_by(|a, b| match (a.is_nan(), b.is_nan()) {
         (true, other) => {

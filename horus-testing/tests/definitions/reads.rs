@@ -83,6 +83,8 @@ fn cases(height: usize, width: usize, border: Border) -> Vec<Case> {
         .into(),
         Sliding { how: Windowed::Mean(BoxMean::over(Reach { up: 1, down: 3, left: 0, right: 2 })), border }.into(),
         Sliding { how: Windowed::Rank(Ranked::new(&[(-4, 0), (0, -1), (0, 0), (0, 1), (2, 0)], 2)), border }.into(),
+        Sliding { how: Windowed::Rank(Ranked::across([(-1, 0, -1), (0, -2, 0), (0, 0, 0), (1, 3, 2)], 2)), border }
+            .into(),
         resized(Resampling::Lanczos, [(height, 3), (width, 2 * width)]),
         resized(Resampling::Area, [(height, height + 2), (width, 2)]),
         resized(Resampling::Gaussian, [(height, 2), (width, 3)]),

@@ -12,6 +12,17 @@ fn image<T: Pixel>(height: usize, width: usize, v: &[T]) -> Image {
     Image::new(Shape::new(height, width, 1), v.to_vec())
 }
 
+/// By `scipy.ndimage.rank_filter` with a footprint of 3x3x3 pixels.
+#[test]
+fn ranks_across_levels_are_those_of_scipy() {
+    let volume = Image::new(Shape::volume(3, 2, 2, 1), vec![5u8, 1, 7, 3, 9, 2, 8, 4, 6, 0, 11, 10]);
+    let offsets = [(-1, 0, 0), (0, -1, 0), (0, 0, 0), (0, 0, 1), (1, 1, -1)];
+    let at = |place, border| applied(&volume, Windowed::Rank(Ranked::across(offsets, place)), border, DType::U8);
+    let found = |border| at(3, border).numbers();
+    assert_eq!(found(Border::Reflect), [5.0, 1.0, 7.0, 3.0, 9.0, 2.0, 9.0, 4.0, 9.0, 2.0, 11.0, 10.0]);
+    assert_eq!(found(Border::Constant(4.0)), [4.0, 4.0, 5.0, 4.0, 5.0, 4.0, 8.0, 4.0, 6.0, 4.0, 10.0, 4.0]);
+}
+
 fn mean(up: usize, down: usize, left: usize, right: usize) -> Windowed {
     Windowed::Mean(BoxMean::over(Reach { up, down, left, right }))
 }

@@ -298,13 +298,7 @@ impl Line {
 
 /// The pixels of a line that are nearest to some pixel of it, in order.
 #[inline(always)]
-fn envelope<'a>(
-    offsets: &[i32],
-    heights: &[f64],
-    by: impl Envelope,
-    slack: f64,
-    sites: &'a mut [Site],
-) -> &'a [Site] {
+fn envelope<'a>(offsets: &[i32], heights: &[f64], by: impl Envelope, slack: f64, sites: &'a mut [Site]) -> &'a [Site] {
     let n = offsets.len();
     // The last site is at hand: what is stored is loaded late.
     let (mut count, mut last) = (0, Site { from: 0.0, at: 0.0, height: 0.0, first: 0, until: 0 });
@@ -364,7 +358,10 @@ fn search_body(_: Isa, offsets: &[i32], how: NearestPixel, range: Range<usize>, 
             let slack = if !(size > 1e-100) {
                 // Squares of tiny numbers lose their bits.
                 f64::INFINITY
-            } else if largest < 2.0f64.powi(50) && is_power_of_two(size) && others.iter().all(|v| (v / size).fract() == 0.0) {
+            } else if largest < 2.0f64.powi(50)
+                && is_power_of_two(size)
+                && others.iter().all(|v| (v / size).fract() == 0.0)
+            {
                 // Whole numbers, and their quotients, which are further from the next one than they round.
                 0.0
             } else {

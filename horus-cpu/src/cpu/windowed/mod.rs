@@ -3,6 +3,7 @@
 //! A launch is cut into blocks of rows for the threads; the cut does not affect the result.
 
 mod columns;
+mod levels;
 mod moments;
 mod ranks;
 mod sums;
@@ -60,12 +61,16 @@ pub(crate) fn launch(
             let input = view::<T>(inputs, 0)?;
             let reach = rank.reach();
             let to = To { geometry, rows, threads, reach: reach.up + reach.down + 1 };
+            let across = rank.crosses_levels();
             let by_columns = size_of::<T>() == 1 && rank.is_rectangle() && rank.count() <= columns::MOST;
             to.each(out::<T>(output)?, &|c, rows, out| {
-                let plane = input.plane(c);
-                match by_columns {
-                    true => by_histograms(isa, &plane, (rank, border), rows, out),
-                    false => ranks::ranks(&plane, rank, border, rows, out),
+                let how = (rank, border);
+                if across {
+                    levels::ranks(isa, &|c| input.plane(c), (geometry.shape, c), how, rows, out);
+                } else if by_columns {
+                    by_histograms(isa, &input.plane(c), how, rows, out);
+                } else {
+                    ranks::ranks(&input.plane(c), rank, border, rows, out);
                 }
             });
         }),

@@ -1,4 +1,4 @@
-//! Ranks under any footprint, of any type: the pixels of a tile and around it are sorted once, and
+//! Ranks under any footprint of the plane, of any type: the pixels of a tile and around it are sorted once, and
 //! a window is the set of their places in that order, as bits (J. Suomela, *Median filtering is
 //! equivalent to sorting*, 2014).
 //!
