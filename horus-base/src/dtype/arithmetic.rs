@@ -151,7 +151,7 @@ macro_rules! bits {
 }
 
 macro_rules! integer {
-    ($t:ident, $tag:ident, $linear:ty, $interp:ty, $neg:expr, $abs:expr, $sign:expr) => {
+    ($t:ident, $wide:ident, $tag:ident, $linear:ty, $interp:ty, $neg:expr, $abs:expr, $sign:expr) => {
         impl Pixel for $t {
             const DTYPE: DType = DType::$tag;
             const ZERO: Self = 0;
@@ -212,7 +212,9 @@ macro_rules! integer {
             }
             #[inline(always)]
             fn mul(self, b: Self) -> Self {
-                self.saturating_mul(b)
+                // As `saturating_mul`, which compilers do not vectorise.
+                let product = $wide::from(self) * $wide::from(b);
+                product.clamp($wide::from($t::MIN), $wide::from($t::MAX)) as $t
             }
             #[inline(always)]
             fn div(self, b: Self) -> Self {
@@ -310,12 +312,12 @@ macro_rules! integer {
     };
 }
 
-integer!(u8, U8, f32, f32, |_| 0, |a| a, |a| Ord::min(a, 1));
-integer!(u16, U16, f32, f32, |_| 0, |a| a, |a| Ord::min(a, 1));
-integer!(u32, U32, f32, f64, |_| 0, |a| a, |a| Ord::min(a, 1));
-integer!(i8, I8, f32, f32, |a| a.saturating_neg(), |a| a.saturating_abs(), |a| a.signum());
-integer!(i16, I16, f32, f32, |a| a.saturating_neg(), |a| a.saturating_abs(), |a| a.signum());
-integer!(i32, I32, f32, f64, |a| a.saturating_neg(), |a| a.saturating_abs(), |a| a.signum());
+integer!(u8, u16, U8, f32, f32, |_| 0, |a| a, |a| Ord::min(a, 1));
+integer!(u16, u32, U16, f32, f32, |_| 0, |a| a, |a| Ord::min(a, 1));
+integer!(u32, u64, U32, f32, f64, |_| 0, |a| a, |a| Ord::min(a, 1));
+integer!(i8, i16, I8, f32, f32, |a| a.saturating_neg(), |a| a.saturating_abs(), |a| a.signum());
+integer!(i16, i32, I16, f32, f32, |a| a.saturating_neg(), |a| a.saturating_abs(), |a| a.signum());
+integer!(i32, i64, I32, f32, f64, |a| a.saturating_neg(), |a| a.saturating_abs(), |a| a.signum());
 
 macro_rules! float {
     ($t:ident, $tag:ident, $functions:ident, $fraction:expr) => {

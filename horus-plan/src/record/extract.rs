@@ -22,7 +22,7 @@ use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
 
-use super::{ByNumber, Record, RecordId, Recording};
+use super::{ByNumber, Record, RecordId, Recording, is_order};
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use horus_base::digest::Digest;
 
@@ -67,9 +67,9 @@ impl Taken {
 }
 
 impl Record {
-    /// Returns `true` if the record is not evaluated yet, and worth keeping.
+    /// Returns `true` if the record is not evaluated yet, and worth keeping: another order of samples is not.
     fn is_work(&self) -> bool {
-        !matches!(self.op, Op::Source(_) | Op::Fill(_) | Op::Index(_))
+        !matches!(self.op, Op::Source(_) | Op::Fill(_) | Op::Index(_)) && !is_order(&self.op)
     }
 }
 
@@ -220,7 +220,7 @@ impl Recording {
         for _ in 0..=QUICK {
             let one = match (&r.op, r.inputs.as_slice()) {
                 (Op::Source(_) | Op::Fill(_) | Op::Index(_), _) => return Self::bytes(r) <= most,
-                (Op::Pixel(..) | Op::Convert(_), [one]) => one,
+                (op, [one]) if matches!(op, Op::Pixel(..) | Op::Convert(_)) || is_order(op) => one,
                 _ => return false,
             };
             match self.records.get(one) {

@@ -27,6 +27,7 @@ use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::ir::graph::{Op, ValueId};
+use crate::ops::Whole;
 use horus_base::digest::Digest;
 use horus_base::dtype::DType;
 use horus_base::error::{Recorded, Site, SourceLine};
@@ -91,6 +92,16 @@ impl Numbering {
     }
 }
 
+/// Returns `true` for the planes of interleaved samples: as long as they are held, so are these, and they are no work to do.
+fn is_order(op: &Op) -> bool {
+    matches!(op, Op::Whole(Whole::Deinterleave(_)))
+}
+
+/// Returns `true` for operations that an evaluation of everything evaluates.
+fn is_pending(op: &Op) -> bool {
+    !matches!(op, Op::Source(_)) && !is_order(op)
+}
+
 impl Recording {
     /// Appends an operation with one handle. Its number is greater than those of its inputs.
     pub fn record(&mut self, id: RecordId, op: Op, inputs: Vec<RecordId>, shape: Shape, dtype: DType, site: Site) {
@@ -107,7 +118,10 @@ impl Recording {
         }
         match op {
             Op::Source(v) => *self.values.entry(v).or_default() += 1,
-            _ => self.pending += usize::from(steps.is_empty()),
+            _ => self.pending += usize::from(steps.is_empty() && is_pending(&op)),
+        }
+        if is_order(&op) {
+            inputs.iter().for_each(|i| self.retain(*i));
         }
         let site = site.into();
         self.records.insert(id, Record { op, inputs, shape, dtype, site, handles: 1, readers: 0, steps });
@@ -119,7 +133,7 @@ impl Recording {
     /// The number of the step is smaller than those of its records.
     pub fn begin_step(&mut self, step: RecordId, id: RecordId) {
         if let Some(r) = self.records.get_mut(&id) {
-            self.pending -= usize::from(r.steps.is_empty());
+            self.pending -= usize::from(r.steps.is_empty() && is_pending(&r.op));
             r.steps.push(step);
         }
     }
@@ -142,7 +156,7 @@ impl Recording {
         for r in self.records.iter_mut().filter(|(id, _)| **id >= step).map(|(_, r)| r) {
             let Some(at) = r.steps.iter().position(|s| *s == step) else { continue };
             r.steps.remove(at);
-            self.pending += usize::from(r.steps.is_empty() && !matches!(r.op, Op::Source(_)));
+            self.pending += usize::from(r.steps.is_empty() && is_pending(&r.op));
         }
     }
 
@@ -197,11 +211,15 @@ impl Recording {
 
     /// Drops a handle. Returns the values that became unreferenced.
     pub fn release(&mut self, id: RecordId) -> Vec<ValueId> {
+        let (mut check, mut dropped) = (vec![id], Vec::new());
         if let Some(r) = self.records.get_mut(&id) {
             r.handles -= 1;
+            if r.handles == 0 && is_order(&r.op) {
+                let inputs = r.inputs.clone();
+                self.let_go(&inputs, &mut check);
+            }
         }
-        let mut dropped = Vec::new();
-        self.drop_unreferenced(vec![id], &mut dropped);
+        self.drop_unreferenced(check, &mut dropped);
         dropped
     }
 
@@ -227,7 +245,7 @@ impl Recording {
                 }
                 match r.op {
                     Op::Source(v) => dropped.extend(self.refer_no_longer(v)),
-                    _ => self.pending -= usize::from(r.steps.is_empty()),
+                    op => self.pending -= usize::from(r.steps.is_empty() && is_pending(&op)),
                 }
                 self.unread(&r.inputs, &mut check);
             }
@@ -243,6 +261,16 @@ impl Recording {
         }
         self.values.remove(&value);
         Some(value)
+    }
+
+    /// Drops the handles by which a held order of samples holds these records.
+    fn let_go(&mut self, inputs: &[RecordId], check: &mut Vec<RecordId>) {
+        for i in inputs {
+            if let Some(r) = self.records.get_mut(i) {
+                r.handles -= 1;
+                check.push(*i);
+            }
+        }
     }
 
     fn unread(&mut self, inputs: &[RecordId], check: &mut Vec<RecordId>) {
@@ -268,9 +296,12 @@ impl Recording {
             let before = std::mem::replace(&mut r.op, Op::Source(value));
             let (inputs, steps) = (std::mem::take(&mut r.inputs), std::mem::take(&mut r.steps));
             *self.values.entry(value).or_default() += 1;
+            if r.handles > 0 && is_order(&before) {
+                self.let_go(&inputs, &mut check);
+            }
             match before {
                 Op::Source(v) => dropped.extend(self.refer_no_longer(v)),
-                _ => self.pending -= usize::from(steps.is_empty()),
+                op => self.pending -= usize::from(steps.is_empty() && is_pending(&op)),
             }
             self.looked_into.extend(steps);
             self.unread(&inputs, &mut check);

@@ -4,7 +4,7 @@ use std::panic::Location;
 
 use super::*;
 use crate::ir::graph::NodeId;
-use crate::ops::{Merge, Transpose};
+use crate::ops::{Deinterleave, Merge, Transpose};
 use horus_base::dtype::Conversion;
 
 /// Bytes that an extract may store of values without handles.
@@ -59,6 +59,34 @@ fn what_nobody_can_observe_is_dropped_at_once() {
     assert_eq!(p.pinned_bytes(), 64);
     assert_eq!(p.release(c), [v]);
     assert_eq!((p.pending(), p.pinned_bytes(), p.records.len()), (0, 0, 0));
+}
+
+#[test]
+fn planes_of_samples_hold_them_and_are_no_work() {
+    let mut p = Numbered::default();
+    let v = p.new_value();
+    let samples = record(&mut p, Op::Source(v), &[]);
+    let planes = record(&mut p, Op::from(Deinterleave), &[samples]);
+    assert!(p.release(samples).is_empty());
+    assert_eq!((p.pending(), p.pinned_bytes()), (0, 0));
+    let result = record(&mut p, Op::from(Transpose), &[planes]);
+    assert_eq!((p.pending(), p.observable()), (1, vec![result]));
+    let e = p.extract(&[result], ROOM);
+    assert_eq!(e.graph.roots, [NodeId(2)], "planes are made again");
+    assert!(p.disposable(&e.graph, &e.records).is_empty());
+    assert!(p.release(planes).is_empty());
+    assert_eq!(p.pinned_bytes(), 64);
+    assert_eq!(p.release(result), [v]);
+    assert_eq!((p.pending(), p.pinned_bytes(), p.records.len()), (0, 0, 0));
+    // Planes that are asked for are a value as others.
+    let v = p.new_value();
+    let samples = record(&mut p, Op::Source(v), &[]);
+    let planes = record(&mut p, Op::from(Deinterleave), &[samples]);
+    p.release(samples);
+    let w = p.new_value();
+    assert_eq!(p.evaluated(planes, w), [v]);
+    assert_eq!(p.release(planes), [w]);
+    assert!(p.records.is_empty());
 }
 
 #[test]

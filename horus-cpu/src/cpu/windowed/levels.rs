@@ -101,7 +101,7 @@ fn ranks_by<'a, T: Pixel, K: Key, const N: usize>(
                         border.map(level + *z as isize, shape.depth).map(|z| planes(z * shape.channels + channel));
                     let row = plane.and_then(|plane| plane.resolve(*y, border).map(|y| plane.row(y)));
                     match row {
-                        Some(row) => pad(row, -reach.left.cast_signed(), border, &mut line),
+                        Some(row) => pad(row, -reach.left.cast_signed(), (border, 1), &mut line),
                         None => line.fill(border.constant().map_or(T::ZERO, T::from_f64)),
                     }
                     let start = keys.len();
