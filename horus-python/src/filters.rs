@@ -4,8 +4,8 @@ use horus::core::ops::edge::{Along, Inside};
 use horus::core::ops::neighbourhood::{Layout, Pairing};
 use horus::core::placed::Relation;
 use horus::prelude::{
-    Axis, Border, Combine, Filter as Weights, Generalized, Image as Typed, Interpolation, MovingWindow,
-    Pixel, Reduce, Resampling, Shape, Taps,
+    Axis, Border, Combine, Filter as Weights, Generalized, Image as Typed, Interpolation, MovingWindow, Pixel, Reduce,
+    Resampling, Shape, Taps,
 };
 use horus::types::{Axes, LoopState as _, Resizing};
 use pyo3::exceptions::{PyTypeError, PyValueError};

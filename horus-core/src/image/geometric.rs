@@ -3,6 +3,7 @@
 use crate::ops::Transpose;
 use std::panic::Location;
 
+use super::alpha::{Mixing, edge_beyond};
 use super::argument::{Term, pixel};
 use super::{Axes, Image, PerAxis, check_shape, record};
 use crate::dtype::{Element, Pixel};
@@ -23,7 +24,26 @@ impl<T: Element> Image<T> {
     }
 }
 
-/// Geometric operations that interpolate. They keep the pixel type; integers are rounded to nearest even.
+/// An affine map to an image of this height and width.
+struct Warp {
+    call: Call,
+    matrix: [[f64; 3]; 2],
+    size: [usize; 2],
+    interpolation: Interpolation,
+    edge: Edge,
+}
+
+impl Mixing for Warp {
+    type Of<P: Pixel> = P;
+
+    fn of<P: Pixel>(&self, image: &Image<P>, beyond: fn(f64) -> f64) -> Image<P> {
+        let Warp { call, matrix, size: [height, width], interpolation, edge } = *self;
+        let shape = Shape { height, width, ..image.shape() };
+        image.attempt(shape, || image.warped(call, matrix, shape, interpolation, edge_beyond(edge, beyond)))
+    }
+}
+
+/// Geometric operations that interpolate, of a picture with alpha that is not multiplied, colours weighed by it. They keep the pixel type; integers are rounded to nearest even.
 impl<T: Pixel> Image<T> {
     /// Rotates about the centre by `degrees`, anti-clockwise as seen on the screen, into an image
     /// of the same size (OpenCV's `getRotationMatrix2D` about `((w - 1) / 2, (h - 1) / 2)`).
@@ -111,6 +131,21 @@ impl<T: Pixel> Image<T> {
         let edge = Edge::Inside(inside);
         let edge = if inside.everywhere(shape) { edge.border().into() } else { edge };
         self.warp(Call::of("affine"), matrix, shape, interpolation, edge)
+    }
+
+    pub(super) fn warp(
+        &self,
+        call: Call,
+        matrix: [[f64; 3]; 2],
+        shape: Shape,
+        interpolation: Interpolation,
+        edge: impl Into<Edge>,
+    ) -> Image<T> {
+        let warp = Warp { call, matrix, size: [shape.height, shape.width], interpolation, edge: edge.into() };
+        match interpolation {
+            Interpolation::Nearest => warp.of(self, |value| value),
+            Interpolation::Bilinear | Interpolation::Bicubic => self.by_alpha(&warp),
+        }
     }
 }
 
@@ -306,17 +341,6 @@ impl<T: Element> Image<T> {
     pub(super) fn window(&self, call: Call, [top, left]: [isize; 2], shape: Shape, border: Border) -> Result<Image<T>> {
         let map = [[1.0, 0.0, left as f64], [0.0, 1.0, top as f64]];
         self.warped(call, map, shape, Interpolation::Nearest, border.into())
-    }
-
-    pub(super) fn warp(
-        &self,
-        call: Call,
-        matrix: [[f64; 3]; 2],
-        shape: Shape,
-        interpolation: Interpolation,
-        edge: impl Into<Edge>,
-    ) -> Image<T> {
-        self.attempt(shape, || self.warped(call, matrix, shape, interpolation, edge.into()))
     }
 
     fn warped(

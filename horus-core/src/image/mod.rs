@@ -57,6 +57,7 @@ mod resample;
 mod sampling;
 mod splines;
 
+mod alpha;
 mod channels;
 mod colour;
 mod coordinates;

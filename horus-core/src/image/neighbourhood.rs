@@ -1,5 +1,6 @@
 //! Neighbourhood operations.
 
+use super::alpha::{Mixing, border_beyond};
 use super::volume_filters::together;
 use super::{Image, PerAxis, Taps};
 use crate::dtype::{Conversion, DType, Element, Pixel};
@@ -10,6 +11,21 @@ use crate::ir::graph::Op;
 use crate::ops::neighbourhood::{Filter, Generalized, Layout, Pairing, TapLevels, Truncated};
 use crate::ops::pixel::PixelOp;
 use crate::shape::{Axis, Border, Shape};
+
+/// A Gaussian, with this border mode.
+struct Smoothed {
+    sigma: PerAxis<f64>,
+    border: Border,
+}
+
+impl Mixing for Smoothed {
+    type Of<P: Pixel> = P::Linear;
+
+    #[track_caller]
+    fn of<P: Pixel>(&self, image: &Image<P>, beyond: fn(f64) -> f64) -> Image<P::Linear> {
+        image.with_border(border_beyond(self.border, beyond)).gauss_zyx("gauss", self.sigma, PerAxis::All(0))
+    }
+}
 
 /// Filters of any taps. Linear filters of integer images yield `f32`.
 impl<T: Pixel> Image<T> {
@@ -318,7 +334,7 @@ impl<T: Pixel> Image<T> {
     #[doc(alias("GaussianBlur", "gaussian", "gaussian_filter"))]
     #[track_caller]
     pub fn gauss(&self, sigma: impl Into<PerAxis<f64>>) -> Image<T::Linear> {
-        self.gauss_zyx("gauss", sigma.into(), PerAxis::All(0))
+        self.by_alpha(&Smoothed { sigma: sigma.into(), border: self.border() })
     }
 
     /// The derivative of the image smoothed by [`Image::gauss`], of order `(y, x)` or `(z, y, x)`, or of one along all axes

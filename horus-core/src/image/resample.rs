@@ -2,6 +2,7 @@
 
 use std::panic::Location;
 
+use super::alpha::{Mixing, border_beyond};
 use super::{Image, check_shape};
 use crate::dtype::{Element, Pixel};
 use crate::error::{Call, Site};
@@ -38,7 +39,8 @@ impl From<Resampling> for Resizing {
 
 /// Resizing, and the levels of pyramids, which have the types of linear filters: `f32`, or `f64` of `f64`.
 impl<T: Pixel> Image<T> {
-    /// Resizes each plane to `height x width` pixels, of the same type; pixel centres are aligned
+    /// Resizes each plane to `height x width` pixels, of the same type; colours are weighed by [alpha](crate::io::AnyImage::alpha) that
+    /// they are not multiplied by; pixel centres are aligned
     /// (`source = (target + 0.5) * scale - 0.5` on each axis).
     ///
     /// `how` is an [`Interpolation`], which samples and fuses with other operations: shrinking
@@ -73,15 +75,8 @@ impl<T: Pixel> Image<T> {
                 let map = [[sx, 0.0, 0.5 * sx - 0.5], [0.0, sy, 0.5 * sy - 0.5]];
                 self.warp(call, map, shape, interpolation, Border::Replicate)
             }
-            Resizing::Averaged(how) => self.attempt(shape, || {
-                check_shape(call, shape, T::TAG)?;
-                if shape == self.shape() {
-                    return Ok(self.plain());
-                }
-                let rows = Lines::new(self.height(), height);
-                let columns = Lines::new(self.width(), width);
-                Ok(self.node_of_shape(Op::from(Resize { how, rows, columns }), shape, call.site))
-            }),
+            Resizing::Averaged(_) if shape == self.shape() => self.plain(),
+            Resizing::Averaged(how) => self.by_alpha(&Averaged { call, how, size: Some([height, width]) }),
         }
     }
 
@@ -101,7 +96,7 @@ impl<T: Pixel> Image<T> {
     #[doc(alias("pyrDown", "pyramid_reduce"))]
     #[track_caller]
     pub fn pyramid_down(&self) -> Image<T::Linear> {
-        self.separable(&Filter::row(BINOMIAL), &Filter::column(BINOMIAL)).every_other([0; 2])
+        self.by_alpha(&Down(self.border()))
     }
 
     /// The image twice as high and wide, as the level of a pyramid below it, of `height x width` pixels: zeros between the
@@ -134,10 +129,61 @@ impl<T: Pixel> Image<T> {
                 Shape::new(height, width, 1),
                 site,
             );
-            let spread = even.select(self.stepped(1 << 31, [0; 2], shape, site), T::ZERO);
-            let taps = BINOMIAL.map(|t| 2.0 * t);
-            Ok(spread.separable(&Filter::row(taps), &Filter::column(taps)))
+            Ok(self.by_alpha(&Up { even, site }))
         })
+    }
+}
+
+/// Averages of the pixels under each pixel of a result of some height and width, or of blocks of two rows and columns.
+struct Averaged {
+    call: Call,
+    how: Resampling,
+    size: Option<[usize; 2]>,
+}
+
+impl Mixing for Averaged {
+    type Of<P: Pixel> = P;
+
+    fn of<P: Pixel>(&self, image: &Image<P>, _: fn(f64) -> f64) -> Image<P> {
+        let Averaged { call, how, size } = *self;
+        let [height, width] = size.unwrap_or([image.height(), image.width()].map(|n| n.div_ceil(2)));
+        let shape = Shape { height, width, ..image.shape() };
+        image.attempt(shape, || {
+            check_shape(call, shape, P::TAG)?;
+            let lines = |from, to| if size.is_some() { Lines::new(from, to) } else { Lines::halved(from) };
+            let (rows, columns) = (lines(image.height(), height), lines(image.width(), width));
+            Ok(image.node_of_shape(Op::from(Resize { how, rows, columns }), shape, call.site))
+        })
+    }
+}
+
+/// The next level of a pyramid, with this border mode.
+struct Down(Border);
+
+impl Mixing for Down {
+    type Of<P: Pixel> = P::Linear;
+
+    fn of<P: Pixel>(&self, image: &Image<P>, beyond: fn(f64) -> f64) -> Image<P::Linear> {
+        let image = image.with_border(border_beyond(self.0, beyond));
+        image.separable(&Filter::row(BINOMIAL), &Filter::column(BINOMIAL)).every_other([0; 2])
+    }
+}
+
+/// The level of a pyramid below, with the mask of its pixels that are those of this level.
+struct Up {
+    even: Image<bool>,
+    site: Site,
+}
+
+impl Mixing for Up {
+    type Of<P: Pixel> = P::Linear;
+
+    fn of<P: Pixel>(&self, image: &Image<P>, _: fn(f64) -> f64) -> Image<P::Linear> {
+        let Up { even, site } = self;
+        let shape = Shape { height: even.height(), width: even.width(), ..image.shape() };
+        let spread = even.select(image.stepped(1 << 31, [0; 2], shape, site), P::ZERO);
+        let taps = BINOMIAL.map(|t| 2.0 * t);
+        spread.separable(&Filter::row(taps), &Filter::column(taps))
     }
 }
 
@@ -147,9 +193,8 @@ impl<T: Pixel> Image<T> {
     /// The means of blocks, of the same type.
     #[track_caller]
     pub(crate) fn block_means(&self) -> Image<T> {
-        let (rows, columns) = (Lines::halved(self.height()), Lines::halved(self.width()));
-        let shape = Shape { height: rows.to, width: columns.to, ..self.shape() };
-        self.node_of_shape(Op::from(Resize { how: Resampling::Area, rows, columns }), shape, Location::caller())
+        let call = Call { op: "resize", site: Location::caller() };
+        self.by_alpha(&Averaged { call, how: Resampling::Area, size: None })
     }
 
     /// The most frequent values of blocks, the first of several.

@@ -3,6 +3,7 @@
 //! One binary, as linking takes longer than compiling these files. What needs a process of its own, because it measures
 //! memory or time or reads the log, is a binary beside this folder.
 
+mod alpha;
 mod api;
 mod blocking;
 mod blocks;

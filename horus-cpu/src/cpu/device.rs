@@ -7,9 +7,7 @@ use super::{map, steps, whole};
 use horus_base::error::{DeviceError, Error};
 use horus_host::device::check::{check, part};
 use horus_host::device::recording::HostSpans;
-use horus_host::device::{
-    About, Device, DeviceSpan, Geometry, Label, Lane, Launch, Memory, MemoryKind, Staging,
-};
+use horus_host::device::{About, Device, DeviceSpan, Geometry, Label, Lane, Launch, Memory, MemoryKind, Staging};
 use horus_host::host::Piece;
 use horus_host::host::buffer::Pool;
 use horus_host::host::workers::Workers;

@@ -88,7 +88,9 @@ impl Plan {
         let mut plan = Plan { samples, ..Plan::default() };
         plan.value(kernel, result, dtypes)?;
         let by_bytes = |leaf: &Leaf| match &leaf.op {
-            LeafOp::Correlate(_, filter, _) => kernel.bytes(leaf).is_some() && samples <= bytes::SAMPLES && Dot::of(filter, isa).is_some(),
+            LeafOp::Correlate(_, filter, _) => {
+                kernel.bytes(leaf).is_some() && samples <= bytes::SAMPLES && Dot::of(filter, isa).is_some()
+            }
             _ => false,
         };
         let taps: usize = plan.passes.iter().map(|p| p.taps.iter().filter(|tap| **tap != 0).count()).sum();

@@ -28,7 +28,13 @@ pub(super) struct RowFilter<'a, T> {
 /// # Safety
 /// The source can be read as far as the taps reach and the outputs written over `width` pixels,
 /// without overlap; the machine has the instruction set.
-pub(super) unsafe fn run<T: Simd>(source: *const T, filters: &[RowFilter<'_, T>], samples: usize, width: usize, isa: Isa) {
+pub(super) unsafe fn run<T: Simd>(
+    source: *const T,
+    filters: &[RowFilter<'_, T>],
+    samples: usize,
+    width: usize,
+    isa: Isa,
+) {
     // SAFETY: vouched for by the caller.
     unsafe {
         match isa {

@@ -8,13 +8,13 @@ use horus_cpu::cpu::simd::Isa;
 use horus_host::device::{Device, Geometry, Launch, LaunchInput, Memory};
 use horus_host::host::buffer::HostBuffer;
 use horus_plan::ir::kernel::Kernel;
-use horus_plan::ops::{ImageOperation as _, Sliding};
 use horus_plan::ops::neighbourhood::Reach;
 use horus_plan::ops::windowed::{BoxMean, Ranked, Windowed};
+use horus_plan::ops::{ImageOperation as _, Sliding};
 use horus_testing::cases::covering;
 use horus_testing::pixels::{SIZES, assert_same, borders, noise, rows_of};
-use horus_testing::reference::{Image, interleaved};
 use horus_testing::reference::windowed::windowed;
+use horus_testing::reference::{Image, interleaved};
 
 const REACHES: [Reach; 6] = [
     Reach { up: 1, down: 1, left: 1, right: 1 },

@@ -222,7 +222,11 @@ fn generate_with(
     let program = match kernel {
         Kernel::Map(m) if pointwise::serves(m) => {
             let inputs: Vec<Geometry> = shapes.inputs.iter().map(|input| input.flat()).collect();
-            return pointwise::generate(m, &Shapes { inputs: &inputs, output: shapes.output.flat(), ..*shapes }, tuning);
+            return pointwise::generate(
+                m,
+                &Shapes { inputs: &inputs, output: shapes.output.flat(), ..*shapes },
+                tuning,
+            );
         }
         Kernel::Map(m) => map::generate(m, shapes, tuning, limits, repeats)?,
         Kernel::Repeat(repeat) => steps::generate(repeat, shapes, tuning, limits)?,

@@ -106,9 +106,13 @@ impl Recording {
                 kept.insert(id);
             }
         }
-        targets.iter().for_each(|t| {
-            kept.remove(t);
-        });
+        for target in targets {
+            kept.remove(target);
+            // Its value will be the image's, too.
+            self.planes_of(*target).filter(|planes| !targets.contains(planes)).inspect(|planes| {
+                kept.remove(planes);
+            });
+        }
         self.as_graph(order, targets, &kept)
     }
 

@@ -27,7 +27,7 @@ use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::ir::graph::{Op, ValueId};
-use crate::ops::Whole;
+use crate::ops::{Deinterleave, Whole};
 use horus_base::digest::Digest;
 use horus_base::dtype::DType;
 use horus_base::error::{Recorded, Site, SourceLine};
@@ -287,11 +287,35 @@ impl Recording {
         self.values.contains_key(&value)
     }
 
-    /// Marks a record as evaluated to `value`; it has no inputs any more. Returns the values that
-    /// became unreferenced.
+    /// The image whose interleaved samples a record is, if it is held and not evaluated.
+    fn planes_of(&self, id: RecordId) -> Option<RecordId> {
+        let r =
+            self.records.get(&id).filter(|r| matches!(r.op, Op::Whole(Whole::Interleave(_))) && r.steps.is_empty())?;
+        let planes = *r.inputs.first()?;
+        let held = |r: &Record| r.handles > 0 && r.steps.is_empty() && is_pending(&r.op);
+        self.records.get(&planes).is_some_and(held).then_some(planes)
+    }
+
+    /// Marks a record as evaluated to `value`; it has no inputs any more. An image of which it is the interleaved samples is from now on
+    /// the planes of these. Returns the values that became unreferenced.
     pub fn evaluated(&mut self, id: RecordId, value: ValueId) -> Vec<ValueId> {
         let mut check = vec![id];
         let mut dropped = Vec::new();
+        if let Some(planes) = self.planes_of(id) {
+            if let Some(r) = self.records.get_mut(&planes) {
+                r.op = Op::from(Deinterleave);
+                let inputs = std::mem::replace(&mut r.inputs, vec![id]);
+                self.pending -= 1;
+                self.unread(&inputs, &mut check);
+            }
+            if let Some(r) = self.records.get_mut(&id) {
+                // Read by its planes, and held as long as these are, which it reads no longer.
+                r.readers += 1;
+                r.handles += 1;
+                let inputs = std::mem::take(&mut r.inputs);
+                self.unread(&inputs, &mut check);
+            }
+        }
         if let Some(r) = self.records.get_mut(&id) {
             let before = std::mem::replace(&mut r.op, Op::Source(value));
             let (inputs, steps) = (std::mem::take(&mut r.inputs), std::mem::take(&mut r.steps));

@@ -4,7 +4,7 @@ use std::panic::Location;
 
 use super::*;
 use crate::ir::graph::NodeId;
-use crate::ops::{Deinterleave, Merge, Transpose};
+use crate::ops::{Deinterleave, Interleave, Merge, Transpose};
 use horus_base::dtype::Conversion;
 
 /// Bytes that an extract may store of values without handles.
@@ -87,6 +87,33 @@ fn planes_of_samples_hold_them_and_are_no_work() {
     assert_eq!(p.evaluated(planes, w), [v]);
     assert_eq!(p.release(planes), [w]);
     assert!(p.records.is_empty());
+}
+
+#[test]
+fn an_image_that_is_read_interleaved_is_the_planes_of_these_samples() {
+    let mut p = Numbered::default();
+    let v = p.new_value();
+    let a = record(&mut p, Op::Source(v), &[]);
+    let image = record(&mut p, Op::from(Transpose), &[a]);
+    let samples = record(&mut p, Op::from(Interleave), &[image]);
+    p.release(a);
+    let e = p.extract(&[samples], ROOM);
+    assert_eq!(e.graph.roots, [NodeId(2)], "the image is not stored as well");
+    let w = p.new_value();
+    assert_eq!(p.evaluated(samples, w), [v]);
+    assert!(p.release(samples).is_empty(), "the image has its value");
+    assert_eq!((p.pending(), p.pinned_bytes(), p.observable()), (0, 0, vec![]));
+    let again = record(&mut p, Op::from(Transpose), &[image]);
+    assert_eq!(p.extract(&[again], ROOM).graph.nodes.len(), 3);
+    p.release(again);
+    assert_eq!(p.release(image), [w]);
+    assert!(p.records.is_empty());
+    // Both are asked for.
+    let v = p.new_value();
+    let a = record(&mut p, Op::Source(v), &[]);
+    let image = record(&mut p, Op::from(Transpose), &[a]);
+    let samples = record(&mut p, Op::from(Interleave), &[image]);
+    assert_eq!(p.extract(&[samples, image], ROOM).graph.roots, [NodeId(2), NodeId(1)]);
 }
 
 #[test]

@@ -157,7 +157,8 @@ mod tests {
                     // SAFETY: the row has all places.
                     unsafe { line.complete::<i32>(view, 1, border) };
                     let constant = border.constant().map_or(0, i32::from_f64);
-                    let want = (first..).take(n).map(|x| border.map_sample(x, width, samples).map_or(constant, |x| x as i32));
+                    let want =
+                        (first..).take(n).map(|x| border.map_sample(x, width, samples).map_or(constant, |x| x as i32));
                     assert!(row[..n].iter().copied().eq(want), "{border} {first} {n} of {width}: {row:?}");
                     assert_eq!(line.is_inside(), first >= 0 && first.cast_unsigned() + n <= width);
                 }

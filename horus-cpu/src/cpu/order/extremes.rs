@@ -129,14 +129,7 @@ impl Extremes {
     }
 
     /// Computes the extremes under runs of a block.
-    fn block<T: Pixel>(
-        &self,
-        isa: Isa,
-        runs: &[Run],
-        samples: usize,
-        patch: &Patch<'_, T>,
-        tile: &mut Tile<'_, T>,
-    ) {
+    fn block<T: Pixel>(&self, isa: Isa, runs: &[Run], samples: usize, patch: &Patch<'_, T>, tile: &mut Tile<'_, T>) {
         let (rows, n, size) = (tile.rows.len(), tile.cols.len(), size_of::<T>());
         let reach = self.reach.in_samples(samples);
         let Reach { up, down, left, right } = reach;
@@ -184,7 +177,12 @@ impl Work<'_> {
         let mut sources = Vec::new();
         for x in tile.cols.clone().step_by(span) {
             let n = span.min(tile.cols.end - x);
-            let around = Around::new(x.cast_signed() + along, n + (wide - 1) * self.samples, (plane.width, self.samples), border);
+            let around = Around::new(
+                x.cast_signed() + along,
+                n + (wide - 1) * self.samples,
+                (plane.width, self.samples),
+                border,
+            );
             let in_place = wide == 1 && around.is_inside();
             let lines = self.scratch.rows(LINES, together, around.places * size);
             for y in (tile.rows.start..tile.rows.end).step_by(together) {

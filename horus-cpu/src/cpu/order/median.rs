@@ -58,7 +58,8 @@ fn by_columns<T: Pixel>(plane: &Plane<'_, T>, border: Border, tile: &mut Tile<'_
     let mut sources = Vec::new();
     for x in tile.cols.clone().step_by(BLOCK_BYTES / size) {
         let n = (BLOCK_BYTES / size).min(tile.cols.end - x);
-        let around = Around::new(x.cast_signed() - samples.cast_signed(), n + 2 * samples, (plane.width, samples), border);
+        let around =
+            Around::new(x.cast_signed() - samples.cast_signed(), n + 2 * samples, (plane.width, samples), border);
         let lines = [0, 1, 2].map(|i| scratch.rows(i, TOGETHER_ROWS, around.places * size));
         for y in (tile.rows.start..tile.rows.end).step_by(TOGETHER_ROWS) {
             let rows = TOGETHER_ROWS.min((tile.rows.end - y).cast_unsigned());

@@ -55,7 +55,14 @@ pub(crate) fn truncated<'a, T: Pixel>(
                     None => to.fill(border.constant().map_or(T::ZERO, T::from_f64).to_f64()),
                 }
             }
-            sums(isa, &pixels[..all], stride, &terms(filter, &levels, (level, stride, samples)), (filter, within), part);
+            sums(
+                isa,
+                &pixels[..all],
+                stride,
+                &terms(filter, &levels, (level, stride, samples)),
+                (filter, within),
+                part,
+            );
         });
     });
 }

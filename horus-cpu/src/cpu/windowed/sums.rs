@@ -96,7 +96,8 @@ fn means_of<S: Pixel, A: Total, R: Pixel>(
     // twice.
     let most = (2 * tall).max(ROWS).min(rows.len());
     let held = if tall == 1 { 1 } else { most + tall - 1 };
-    let chunk = (KEPT / (held * size_of::<A>())).max(2 * (around + samples)).max(4 * STRIP).min(width).next_multiple_of(STRIP);
+    let chunk =
+        (KEPT / (held * size_of::<A>())).max(2 * (around + samples)).max(4 * STRIP).min(width).next_multiple_of(STRIP);
     let zeros = |n: usize| vec![A::default(); n];
     let (mut line, mut other, mut row) = (zeros(chunk + around + 1), zeros(chunk + around + 1), zeros(chunk));
     // Buffers for sums of columns: row sums, those of a strip (two), and their sums.

@@ -289,7 +289,12 @@ fn integers_are_sampled_as_floats() {
         follows(op.clone(), &picture(&image), &want, &format!("{map:?} {edge:?} of {narrow}"));
         let planes = colours(&image);
         let want = geometric::warp(&convert(&planes, wide), planes.shape, &map, Interpolation::Bilinear, edge);
-        follows(op, &picture(&interleaved(&planes)), &interleaved(&want), &format!("{map:?} {edge:?} of {narrow} samples"));
+        follows(
+            op,
+            &picture(&interleaved(&planes)),
+            &interleaved(&want),
+            &format!("{map:?} {edge:?} of {narrow} samples"),
+        );
     }
 }
 
