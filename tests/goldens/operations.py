@@ -65,6 +65,11 @@ def main():
         save(f"volume_distances_{axis}", found.astype(np.int16))
     for metric in ["taxicab", "chessboard"]:
         save(f"volume_distances_{metric}", ndi.distance_transform_cdt(far, metric).astype(np.int16))
+    bytes_, floats = (noise % 251).astype(np.uint8), (noise % 997 / 31).astype(np.float32)
+    save("volume_median_5", ndi.median_filter(bytes_, 5, mode="mirror"))
+    ball = np.add.outer(np.add.outer(2 * np.arange(-1, 2) ** 2, np.arange(-2, 3) ** 2), np.arange(-2, 3) ** 2) <= 5
+    save("volume_rank_ball", ndi.rank_filter(floats, 20, footprint=ball, mode="wrap"))
+    save("volume_percentile", ndi.percentile_filter(floats, 30, (7, 3, 5), mode="constant", cval=2.5))
     volume = (noise % 1000 / 1000).astype(np.float64)
     steps = [np.arange(17)[:, None], np.arange(19)[None, :]]
     rows, columns = 1.9 * steps[0] - 0.13 * steps[1] - 1.703, 2.3 * steps[1] + 0.21 * steps[0] - 2.607

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::filters::Footprint;
-use horus_core::image::{Colour, Image};
+use horus_core::image::{Colour, Image, Rank};
 use horus_core::ops::components::Connectivity;
 use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::reconstruction::Reconstruction;
@@ -237,6 +237,29 @@ fn distances_are_those_of_scipy() {
     let golden = |name: &str| volume_of::<i16>(name).into_iter().map(i32::from).collect::<Vec<_>>();
     let names = ["distances_taxicab", "distances_chessboard", "distances_rows", "distances_columns"];
     assert_eq!(found.1, names.map(golden));
+}
+
+/// Ranks across levels of SciPy, of more pixels than are compared pairwise.
+#[test]
+fn ranks_across_levels_are_those_of_scipy() {
+    let ball = |z: i32| {
+        let inside = |y: i32, x: i32| 2 * z * z + y * y + x * x <= 5;
+        let mask: Vec<bool> = (-2..3).flat_map(|y| (-2..3).map(move |x| inside(y, x))).collect();
+        Footprint::from_mask(5, 5, &mask)
+    };
+    let ball = [-1, 0, 1].map(ball);
+    let found = everywhere(|s| {
+        let bytes = Image::from_volume_fn(s, 6, 31, 40, |z, y, x| (noise(z, y, x) % 251) as u8);
+        let floats = Image::from_volume_fn(s, 6, 31, 40, |z, y, x| ((noise(z, y, x) % 997) as f64 / 31.0) as f32);
+        let median = bytes.with_border(Border::Reflect101).median(5).to_vec().unwrap();
+        let rank = floats.with_border(Border::Wrap).rank(&ball, Rank::Place(20)).to_vec().unwrap();
+        let part = floats.with_border(Border::Constant(2.5)).rank((7, 3, 5), Rank::Percent(30.0)).to_vec().unwrap();
+        (median, [rank, part])
+    });
+    assert_eq!(found.0, volume_of::<u8>("volume_median_5"));
+    assert_eq!(found.1, ["volume_rank_ball", "volume_percentile"].map(volume_of::<f32>));
+    let told = Image::<u8>::constant(&session(), (4, 4, 4), 1).median((2, 3, 3)).check().unwrap_err().to_string();
+    assert!(told.starts_with("median: the footprint has 2 levels; their number must be odd (at "), "{told}");
 }
 
 /// Distances in volumes of SciPy, with its bits, and its nearest pixels.

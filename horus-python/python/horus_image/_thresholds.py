@@ -344,8 +344,7 @@ def threshold_local(
     block_size : int or sequence of int, optional
         The side of the neighbourhood; odd.
     method : {'gaussian', 'mean', 'median'}, optional
-        ``'generic'``, a function of Python for each pixel, raises `NotImplementedError`, as medians do where those of
-        `horus_image.ndimage` do.
+        ``'generic'``, a function of Python for each pixel, raises `NotImplementedError`.
     offset : float, optional
     mode, cval : optional
         Border mode, as in `horus_image.ndimage`.

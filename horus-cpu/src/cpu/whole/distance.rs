@@ -355,7 +355,7 @@ fn search_body(_: Isa, offsets: &[i32], how: NearestPixel, range: Range<usize>, 
             // In squares of pixels.
             let n = offsets.len() as f64;
             let largest = n * n + by.scale * heights(offsets, how, &mut line.heights);
-            let slack = if !(size > 1e-100) {
+            let slack = if size < 1e-100 {
                 // Squares of tiny numbers lose their bits.
                 f64::INFINITY
             } else if largest < 2.0f64.powi(50)
