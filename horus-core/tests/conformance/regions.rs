@@ -23,7 +23,7 @@ use crate::wide::{program, steps};
 fn cut(image: &Image, region: Rect) -> Image {
     let [top, left] = region.corner().map(isize::cast_unsigned);
     dispatch!(image.dtype(), T => Image::from_fn::<T>(region.shape(image.shape), |p, y, x| {
-        image.at::<T>(p, y + top, x + left)
+        image.at::<T>(p, y + top, x + left * image.shape.samples)
     }))
 }
 

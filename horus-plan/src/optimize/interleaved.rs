@@ -75,9 +75,8 @@ fn interleaves(operation: &Whole) -> bool {
 mod tests {
     use super::*;
     use crate::ir::graph::{Operand, ValueId};
-    use crate::ops::geometric::Flip;
     use crate::ops::pixel::PixelOp;
-    use crate::ops::{Deinterleave, Interleave};
+    use crate::ops::{Deinterleave, Interleave, Transpose};
     use horus_base::dtype::DType;
     use horus_base::shape::Shape;
 
@@ -107,12 +106,12 @@ mod tests {
         let planes = push(&mut g, Op::from(Deinterleave), &[source], PLANES);
         let twice = sum(&mut g, planes, planes);
         let more = sum(&mut g, twice, planes);
-        let turned = push(&mut g, Op::Flip(Flip::Both), &[more], PLANES);
+        let turned = push(&mut g, Op::from(Transpose), &[more], PLANES);
         let mut wanted = |of| push(&mut g, Op::from(Interleave), &[of], PLANES.interleaved());
         let (more, turned, same) = (wanted(more), wanted(turned), wanted(planes));
         assert_eq!(after(g.clone(), more), ["add", "add"]);
         assert_eq!(after(g.clone(), same), [""; 0]);
         // What is read as planes is computed so.
-        assert_eq!(after(g, turned), ["deinterleave", "add", "add", "flip", "interleave"]);
+        assert_eq!(after(g, turned), ["deinterleave", "add", "add", "transpose", "interleave"]);
     }
 }

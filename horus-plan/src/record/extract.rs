@@ -121,7 +121,10 @@ impl Recording {
         let mut nodes: ByNumber<RecordId, NodeId> = ByNumber::default();
         let mut sources: ByNumber<ValueId, NodeId> = ByNumber::default();
         let mut records = Vec::with_capacity(taken.len());
-        for id in taken {
+        // Sources first: planes may be older than the samples that their value is in.
+        let (values, work): (Vec<_>, Vec<_>) =
+            taken.into_iter().partition(|id| matches!(self.records[id].op, Op::Source(_)));
+        for id in values.into_iter().chain(work) {
             let r = &self.records[&id];
             // Records with one value are one node.
             if let Op::Source(v) = r.op

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import operator
 import sys
 from collections.abc import Callable, Sequence
@@ -173,15 +174,18 @@ def image_core(array: DeviceArray, session: Session, channels: bool, copy: bool)
     return _horus.Image.of_device(session._core, array, (depth, height, width, 1), copy)
 
 
-def layout(image: Any) -> tuple[list[int], list[int]]:
-    """Extents and strides, in pixels, of an image's memory: planes of channels, one after the other."""
-    depth, height, width, channels = image._core.shape
-    shape = [depth, height, width][3 - image._ndim :]
-    strides = [channels * height * width, width, 1][3 - image._ndim :]
+Layout = tuple[list[int], list[int]]
+"""Extents and strides, in numbers, of memory."""
+
+
+def laid_out(image: Any) -> tuple[_horus.Image, Layout]:
+    """An image's pixels as other libraries have them, the channels of each beside each other, and how they lie in memory."""
+    *extents, channels = image._core.shape
+    shape = extents[3 - image._ndim :]
     if image._channels:
         shape.append(channels)
-        strides.append(height * width)
-    return shape, strides
+    strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    return image._core.samples() if image._channels and channels > 1 else image._core, (shape, strides)
 
 
 def export(
@@ -193,9 +197,8 @@ def export(
     lent: _horus.DeviceMemory | None = getattr(image, "_lent", None)
     if lent is not None and versioned and by_default and not copy and dl_device is None:
         return lent.capsule(True)
-    core = image._core
-    gpu = core.gpu()
-    shape, strides = layout(image)
+    gpu = image._core.gpu()
+    core, layout = laid_out(image)
     here = (CPU, 0) if gpu is None else (GPU[0], gpu)
     wanted = here if dl_device is None else (int(dl_device[0]), int(dl_device[1]))
     if wanted not in (here, (CPU, 0)):
@@ -205,7 +208,7 @@ def export(
     if wanted[0] == CPU:
         if stream is not None and gpu is None:
             raise BufferError(f"memory of the host has no streams; stream is {stream!r}")
-        memory = core.memory(shape, strides)
+        memory = core.memory(*layout)
         if wanted != here:
             return memory.own().capsule(versioned, True)
         # Only newer consumers are told that they must not write.
@@ -218,8 +221,8 @@ def export(
         raise BufferError("pixels that must not be written are shared from DLPack 1.0 on (max_version); let them be copied")
     ordered = DEFAULT_STREAM if by_default else None if stream == _UNORDERED else int(stream)
     if copy is True or not versioned:
-        return core.on_gpu(shape, strides, True, ordered).capsule(versioned)
-    return (image._on_gpu() if by_default else core.on_gpu(shape, strides, False, ordered)).capsule(versioned)
+        return core.on_gpu(*layout, True, ordered).capsule(versioned)
+    return (image._on_gpu() if by_default else core.on_gpu(*layout, False, ordered)).capsule(versioned)
 
 
 def on_host(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:

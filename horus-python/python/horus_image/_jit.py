@@ -14,7 +14,7 @@ import numpy as np
 
 from . import _horus
 from ._dtype import CODES
-from ._foreign import DeviceArray, is_foreign, layout, read, session_of
+from ._foreign import DeviceArray, is_foreign, laid_out, read, session_of
 from ._image import Array, Image, made
 from ._kept import OnGpu, entered
 from ._session import Session, current
@@ -140,7 +140,6 @@ class Jitted(Generic[_P]):
         several = tuple(results) if isinstance(results, (tuple, list)) else (results,)
         if not several or not all(isinstance(result, Image) for result in several):
             raise TypeError(f"{self._function.__name__} must return an image, or a tuple of images")
-        wanted = [result._core for result in several]
         looks = looks or recording.looked_into()
         program: _horus.Program | OnGpu | None = None
         handed: list[Any]
@@ -150,8 +149,8 @@ class Jitted(Generic[_P]):
                 image._on_gpu()  # the arrays may change when this returns
             handed = list(several)
         else:
-            layouts = [layout(result) for result in several]
-            program, memories = _horus.Program.of(session._core, recording, wanted, layouts, False)
+            cores, layouts = zip(*map(laid_out, several), strict=True)
+            program, memories = _horus.Program.of(session._core, recording, list(cores), list(layouts), False)
             handed = [np.asarray(memory) for memory in memories]
         known = _Known(session, program, single, list if isinstance(results, list) else tuple)
         if program is not None or looks:
