@@ -202,7 +202,7 @@ def test_what_is_not_there_says_so() -> None:
     image = photo((8, 9))
     for call, told in (
         (lambda: ndimage.label(np.zeros((2, 2, 2, 2))), "4 axes"),
-        (lambda: ndimage.median_filter(photo((4, 5, 6)), 5), "a rank among 125 pixels of several levels"),
+        (lambda: ndimage.median_filter(np.zeros((2, 2, 2, 2)), 5), "4 axes"),
         (lambda: ndimage.gaussian_filter(np.zeros((2, 2, 2, 2)), 1), "4 axes"),
     ):
         with pytest.raises(NotImplementedError, match=told):

@@ -255,11 +255,19 @@ fn samples_of<T: Pixel, const N: usize>(
     let all_inside = |i: usize| y.inside(i, height) && x.inside(i, width) && z.is_none_or(|z| z.inside(i, depth));
     for (g, out) in out.chunks_mut(TOGETHER).enumerate() {
         let at = g * TOGETHER;
-        if z.is_none() && out.len() == TOGETHER && (at..at + TOGETHER).all(all_inside) {
-            let plane = &data[first(from.plane)..][..height * width];
-            if together(plane, width, y, x, at, out) {
-                continue;
+        if is_together::<T, N>() && out.len() == TOGETHER && (at..at + TOGETHER).all(all_inside) {
+            // The first pixels of the samples in each of their levels.
+            let mut levels = [[std::ptr::null(); TOGETHER]; N];
+            let count = if z.is_some() { N } else { 1 };
+            for (k, corners) in levels.iter_mut().enumerate().take(count) {
+                for (i, corner) in (at..).zip(corners) {
+                    let plane = z.map_or(from.plane, |z| (z.start(i) + k) * channels + from.channel);
+                    let plane = &data[first(plane)..][..height * width];
+                    *corner = plane.as_ptr().wrapping_add(y.start(i) * width + x.start(i));
+                }
             }
+            together(&levels[..count], width, (y, x, z), at, out);
+            continue;
         }
         for (i, out) in (at..).zip(out) {
             if !all_inside(i) {
@@ -287,26 +295,31 @@ fn samples_of<T: Pixel, const N: usize>(
 /// Samples computed together.
 const TOGETHER: usize = 4;
 
-/// The samples from `at` on of a plane in which all their pixels lie; returns `false` but for splines
-/// of `f64` with an even number of pixels along an axis.
+/// Returns `true` for splines of `f64` with an even number of pixels along an axis, whose samples are computed together.
+#[inline(always)]
+const fn is_together<T: Pixel, const N: usize>() -> bool {
+    cfg!(target_arch = "x86_64")
+        && matches!((T::DTYPE, T::Interp::DTYPE), (DType::F64, DType::F64))
+        && N > 2
+        && N.is_multiple_of(2)
+}
+
+/// The samples from `at` on, by the first pixels of each in each level; all their pixels lie in the image.
 #[inline(always)]
 fn together<T: Pixel, const N: usize>(
-    plane: &[T],
+    levels: &[[*const T; TOGETHER]],
     width: usize,
-    y: &Taps<T::Interp, N>,
-    x: &Taps<T::Interp, N>,
+    (y, x, z): (&Taps<T::Interp, N>, &Taps<T::Interp, N>, Option<&Taps<T::Interp, N>>),
     at: usize,
     out: &mut [T],
-) -> bool {
+) {
     #[cfg(target_arch = "x86_64")]
-    if T::DTYPE == DType::F64 && T::Interp::DTYPE == DType::F64 && N > 2 && N.is_multiple_of(2) {
-        // SAFETY: kernels run with AVX2 and FMA, all types are `f64`, the pixels lie in the plane, and
+    if is_together::<T, N>() {
+        // SAFETY: kernels run with AVX2 and FMA, all types are `f64`, the pixels lie in the image, and
         // there are as many positions and results.
-        unsafe { x86::together(plane.as_ptr().cast(), width, y, x, at, out.as_mut_ptr().cast()) }
-        return true;
+        unsafe { x86::together(levels, width, (y, x, z), at, out.as_mut_ptr().cast()) }
     }
-    let _ = (plane, width, y, x, at, out);
-    false
+    let _ = (levels, width, y, x, z, at, out);
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -319,38 +332,43 @@ mod x86 {
     /// pairs of four samples are interleaved by two shuffles. (Gathers are slower than single samples.)
     ///
     /// # Safety
-    /// `F` is `f64`; the pixels of the samples lie in the plane, whose rows have `width` pixels, and four
+    /// `T` and `F` are `f64`; the pixels of the samples lie in the image, whose rows have `width` pixels, and four
     /// results can be written.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
-    pub(super) unsafe fn together<F: Float, const N: usize>(
-        plane: *const f64,
+    pub(super) unsafe fn together<T, F: Float, const N: usize>(
+        levels: &[[*const T; TOGETHER]],
         width: usize,
-        y: &Taps<F, N>,
-        x: &Taps<F, N>,
+        (y, x, z): (&Taps<F, N>, &Taps<F, N>, Option<&Taps<F, N>>),
         at: usize,
         out: *mut f64,
     ) {
-        let corners: [usize; TOGETHER] = std::array::from_fn(|l| y.start(at + l) * width + x.start(at + l));
         // SAFETY: vouched for by the caller.
         unsafe {
             let weights = |taps: &Taps<F, N>, k: usize| _mm256_loadu_pd(taps.weights[k][at..][..4].as_ptr().cast());
-            let mut sum = _mm256_setzero_pd();
-            for k in 0..N {
-                let rows = corners.map(|corner| plane.add(corner + k * width));
-                let mut across = _mm256_setzero_pd();
-                for j in (0..N).step_by(2) {
-                    let pairs = |a: usize, b: usize| {
-                        let low = _mm256_castpd128_pd256(_mm_loadu_pd(rows[a].add(j)));
-                        _mm256_insertf128_pd::<1>(low, _mm_loadu_pd(rows[b].add(j)))
-                    };
-                    let (even, odd) = (pairs(0, 2), pairs(1, 3));
-                    across = _mm256_fmadd_pd(weights(x, j), _mm256_unpacklo_pd(even, odd), across);
-                    across = _mm256_fmadd_pd(weights(x, j + 1), _mm256_unpackhi_pd(even, odd), across);
+            let mut total = _mm256_setzero_pd();
+            for (level, corners) in levels.iter().enumerate() {
+                let mut sum = _mm256_setzero_pd();
+                for k in 0..N {
+                    let rows = corners.map(|corner| corner.cast::<f64>().add(k * width));
+                    let mut across = _mm256_setzero_pd();
+                    for j in (0..N).step_by(2) {
+                        let pairs = |a: usize, b: usize| {
+                            let low = _mm256_castpd128_pd256(_mm_loadu_pd(rows[a].add(j)));
+                            _mm256_insertf128_pd::<1>(low, _mm_loadu_pd(rows[b].add(j)))
+                        };
+                        let (even, odd) = (pairs(0, 2), pairs(1, 3));
+                        across = _mm256_fmadd_pd(weights(x, j), _mm256_unpacklo_pd(even, odd), across);
+                        across = _mm256_fmadd_pd(weights(x, j + 1), _mm256_unpackhi_pd(even, odd), across);
+                    }
+                    sum = _mm256_fmadd_pd(weights(y, k), across, sum);
                 }
-                sum = _mm256_fmadd_pd(weights(y, k), across, sum);
+                total = match z {
+                    Some(z) => _mm256_fmadd_pd(weights(z, level), sum, total),
+                    None => sum,
+                };
             }
-            _mm256_storeu_pd(out, sum);
+            _mm256_storeu_pd(out, total);
         }
     }
 }
