@@ -151,6 +151,7 @@ fn the_table_of_names_is_complete() {
         "in_place",
         "lower",
         "order_digit",
+        "rank_at",
         "related",
         "session",
         "shape",

@@ -70,6 +70,7 @@ fn the_table_of_operations_is_that_of_the_code() {
         "left_shift",
         "lower",
         "order_digit",
+        "rank_at",
         "recip",
         "related",
         "rem",

@@ -6,7 +6,7 @@ use super::{Image, record};
 use crate::dtype::{Element, Float, Pixel};
 use crate::error::{Call, Error, Site};
 use crate::ir::graph::Op;
-use crate::ops::distance::{Joined, Metric, NONE, NearestOnLine, NearestPixel, Sought, Spacing};
+use crate::ops::distance::{JoinedOffsets, Metric, NONE, NearestOnLine, NearestPixel, Sought, Spacing};
 use crate::shape::Axis;
 
 /// Distances of an image's pixels to its background: see [`Image::distances`].
@@ -14,7 +14,7 @@ use crate::shape::Axis;
 pub struct Distances {
     /// Offsets of the nearest background row of each column, or of volumes of the nearest level.
     first: Image<i32>,
-    offsets: Joined,
+    offsets: JoinedOffsets,
     spacing: [f64; 3],
 }
 
@@ -39,7 +39,7 @@ impl<T: Element> Image<T> {
     #[track_caller]
     pub fn distances(&self) -> Distances {
         let call @ Call { site, .. } = Call::of("distances");
-        let offsets = Joined::of(self.shape());
+        let offsets = JoinedOffsets::of(self.shape());
         let first = self.attempt(self.shape(), || {
             if offsets.is_none() {
                 let message = format!("{} levels of {} rows are too many", self.depth(), self.shape().height);
@@ -49,7 +49,7 @@ impl<T: Element> Image<T> {
             let how = NearestOnLine { along };
             Ok(record(self.session(), Op::from(how), &[self.handle()], self.shape(), site))
         });
-        Distances { first, offsets: offsets.unwrap_or(Joined::ROWS), spacing: [1.0; 3] }
+        Distances { first, offsets: offsets.unwrap_or(JoinedOffsets::ROWS), spacing: [1.0; 3] }
     }
 }
 

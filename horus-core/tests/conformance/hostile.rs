@@ -10,7 +10,7 @@ use horus_core::error::DeviceError;
 use horus_core::host::Piece;
 use horus_core::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Repeat, Source, Stage, Val};
 use horus_core::ops::components::Connectivity;
-use horus_core::ops::distance::{Joined, Metric, NearestOnLine, NearestPixel, Sought};
+use horus_core::ops::distance::{JoinedOffsets, Metric, NearestOnLine, NearestPixel, Sought};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation};
 use horus_core::ops::labels::LabelReduce;
 use horus_core::ops::neighbourhood::{
@@ -151,7 +151,7 @@ fn cases() -> Vec<Case> {
     let across = Windowed::Rank(Ranked::across([(-1, 0, 1), (0, -1, 0), (0, 0, 0), (2, 3, -2)], 1));
     let distance = NearestPixel {
         along: Axis::Columns,
-        offsets: Joined { row_bits: 6 },
+        offsets: JoinedOffsets { row_bits: 6 },
         metric: Metric::Taxicab,
         found: Sought::Distance,
     };

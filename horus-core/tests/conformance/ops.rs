@@ -4,7 +4,7 @@ use horus_core::dispatch;
 use horus_core::dtype::{Conversion, DType, Pixel, Scalar};
 use horus_core::ir::graph::Op;
 use horus_core::ops::components::Connectivity;
-use horus_core::ops::distance::{Joined, Metric, NearestOnLine, NearestPixel, Sought, Spacing};
+use horus_core::ops::distance::{JoinedOffsets, Metric, NearestOnLine, NearestPixel, Sought, Spacing};
 use horus_core::ops::edge::{Edge, Inside};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_core::ops::neighbourhood::{
@@ -448,7 +448,7 @@ fn distances() {
             let first = p.op(Op::from(NearestOnLine { along }), &[mask], shape, DType::I32);
             let mut roots = vec![first];
             for metric in metrics.into_iter().chain([Metric::Taxicab, Metric::Chessboard]) {
-                let offsets = Joined::of(shape).unwrap();
+                let offsets = JoinedOffsets::of(shape).unwrap();
                 let mut nearest = first;
                 if shape.depth > 1 {
                     let how = NearestPixel { along: Axis::Rows, offsets, metric, found: Sought::Joined };

@@ -6,7 +6,7 @@
 use horus_core::dtype::{DType, Scalar};
 use horus_core::ir::graph::{NodeId, Op, Operand};
 use horus_core::ops::components::Connectivity;
-use horus_core::ops::distance::{Joined, Metric, NearestOnLine, NearestPixel, Sought, Spacing};
+use horus_core::ops::distance::{JoinedOffsets, Metric, NearestOnLine, NearestPixel, Sought, Spacing};
 use horus_core::ops::edge::{Edge, Inside};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_core::ops::labels::LabelReduce;
@@ -387,7 +387,7 @@ impl Builder {
             let mut nearest = self.p.op(Op::from(NearestOnLine { along }), &[a], shape, DType::I32);
             let spacing = d.one(&[Spacing::UNIT, Spacing::new([0.3, 2.5, 0.7])]);
             let metric = d.one(&[Metric::Euclidean(spacing), Metric::Taxicab, Metric::Chessboard]);
-            let (along, offsets) = (Axis::Columns, Joined::of(shape).unwrap());
+            let (along, offsets) = (Axis::Columns, JoinedOffsets::of(shape).unwrap());
             if shape.depth > 1 {
                 let how = NearestPixel { along: Axis::Rows, offsets, metric, found: Sought::Joined };
                 nearest = self.p.op(Op::from(how), &[nearest], shape, DType::I32);

@@ -3,7 +3,7 @@
 use horus_core::device::Geometry;
 use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
-use horus_core::ops::distance::{Metric, NearestOnLine, NearestPixel, Sought};
+use horus_core::ops::distance::{Metric, NearestPixel, Sought};
 use horus_core::shape::{Axis, Window};
 
 use super::cpp::{Call, args, template};
@@ -18,9 +18,9 @@ const EACH: usize = 64;
 
 /// Lines of pixels that lie beside each other: the columns of a plane, or, of all levels of a channel, the pixels of
 /// some rows.
-pub(super) fn nearest_on_line(how: NearestOnLine, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
+pub(super) fn nearest_on_line(along: Axis, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
     let (input, out) = (shapes.inputs[0], shapes.output);
-    let levels = how.along == Axis::Depth;
+    let levels = along == Axis::Depth;
     let channels = out.shape.channels;
     let (n, count, parts) = if levels {
         (out.shape.depth, shapes.rows.len() * out.shape.width, Window::whole(out.shape.depth))

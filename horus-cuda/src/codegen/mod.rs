@@ -256,7 +256,7 @@ fn generate_whole(operation: &Whole, shapes: &Shapes<'_>, limits: Limits) -> Res
         Whole::Resize(how) => components::resize(how, shapes),
         Whole::Components(Components { neighbours: how }) => components::components(*how, shapes),
         Whole::Reconstruct(how) => reconstruction::reconstruct(*how, shapes),
-        Whole::NearestOnLine(how) => distance::nearest_on_line(*how, shapes),
+        Whole::NearestOnLine(how) => distance::nearest_on_line(how.along, shapes),
         Whole::NearestPixel(how) => distance::nearest(*how, shapes),
         Whole::Windowed(how) => windowed::generate(how, shapes, limits),
         Whole::RowReduce(how) => reduced::image(*how, shapes),

@@ -74,22 +74,22 @@ impl Metric {
 /// Offsets of levels and rows in one number: the row's are its last bits, with a sign, and the
 /// level's the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Joined {
+pub struct JoinedOffsets {
     /// Bits of the offset of a row: 0 for offsets of levels alone, 32 for those of rows alone.
     pub row_bits: u32,
 }
 
-impl Joined {
+impl JoinedOffsets {
     /// Offsets of rows.
-    pub const ROWS: Joined = Joined { row_bits: 32 };
+    pub const ROWS: JoinedOffsets = JoinedOffsets { row_bits: 32 };
 
     /// Offsets of levels.
-    pub const LEVELS: Joined = Joined { row_bits: 0 };
+    pub const LEVELS: JoinedOffsets = JoinedOffsets { row_bits: 0 };
 
     /// Offsets in images of a shape; `None` if they do not fit.
-    pub const fn of(shape: Shape) -> Option<Joined> {
+    pub const fn of(shape: Shape) -> Option<JoinedOffsets> {
         if shape.depth <= 1 {
-            return Some(Joined::ROWS);
+            return Some(JoinedOffsets::ROWS);
         }
         let (levels, rows) = (shape.depth.ilog2() + 1, shape.height.saturating_sub(1).checked_ilog2());
         let row_bits = match rows {
@@ -97,7 +97,7 @@ impl Joined {
             None => 1,
         };
         // The lowest number is left to `NONE`.
-        if levels + row_bits < 32 { Some(Joined { row_bits }) } else { None }
+        if levels + row_bits < 32 { Some(JoinedOffsets { row_bits }) } else { None }
     }
 
     /// The offset of the level and that of the row.
@@ -146,7 +146,7 @@ pub struct NearestPixel {
     /// The axis of lines: [`Axis::Rows`] of volumes after a pass along levels, or [`Axis::Columns`].
     pub along: Axis,
     /// Offsets of levels and rows: those that a pass along rows makes, and one along columns reads.
-    pub offsets: Joined,
+    pub offsets: JoinedOffsets,
     /// The distance that is minimal.
     pub metric: Metric,
     /// The result: of a pass along rows [`Sought::Joined`].
@@ -160,9 +160,9 @@ impl NearestPixel {
     }
 
     /// The offsets that are read.
-    pub const fn read(self) -> Joined {
+    pub const fn read(self) -> JoinedOffsets {
         match self.along {
-            Axis::Rows => Joined::LEVELS,
+            Axis::Rows => JoinedOffsets::LEVELS,
             _ => self.offsets,
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::footprint::{Access, Reading, Rect};
 use super::neighbourhood::Reach;
 use super::operation::{Effort, Extent, Family, ImageOperation, hold, images, same_places, stays};
-use horus_base::dtype::{DType, Float, Pixel, Scalar};
+use horus_base::dtype::{DType, Float, Scalar};
 use horus_base::placed::Placed;
 use horus_base::shape::{Border, Shape};
 
@@ -288,28 +288,6 @@ pub fn ordered(pixel: Scalar) -> u64 {
     }
 }
 
-/// The pixel of an integer that orders pixels of its type.
-#[inline(always)]
-pub fn pixel_of<T: Pixel>(key: u64) -> T {
-    let sign = 1u64 << (8 * size_of::<T>() - 1);
-    let bits = match T::DTYPE {
-        DType::F32 | DType::F64 if key & sign == 0 => !key,
-        DType::F32 | DType::F64 => key ^ sign,
-        dtype if dtype.is_signed() => key ^ sign,
-        _ => key,
-    };
-    T::from_scalar(match T::DTYPE {
-        DType::I8 => Scalar::I8(bits as i8),
-        DType::I16 => Scalar::I16(bits as i16),
-        DType::I32 => Scalar::I32(bits as i32),
-        DType::U8 | DType::Bool => Scalar::U8(bits as u8),
-        DType::U16 => Scalar::U16(bits as u16),
-        DType::U32 => Scalar::U32(bits as u32),
-        DType::F32 => Scalar::F32(f32::from_bits(bits as u32)),
-        DType::F64 => Scalar::F64(f64::from_bits(bits)),
-    })
-}
-
 /// A windowed operation with its border: ranks in the image's own type, means in that of linear
 /// filters, variances in `f64`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -411,16 +389,6 @@ mod tests {
         );
         assert!(ordered(Scalar::I32(i32::MIN)) < ordered(Scalar::I32(-1)));
         assert!(ordered(Scalar::I16(-1)) < ordered(Scalar::I16(1)));
-        for v in floats {
-            assert_eq!(pixel_of::<f64>(ordered(Scalar::F64(v))).to_bits(), v.to_bits());
-            assert_eq!(pixel_of::<f32>(ordered(Scalar::F32(v as f32))).to_bits(), (v as f32).to_bits());
-        }
-        assert!(pixel_of::<f32>(ordered(Scalar::F32(-f32::NAN))).is_nan());
-        for v in [i16::MIN, -1, 0, 7, i16::MAX] {
-            assert_eq!(pixel_of::<i16>(ordered(Scalar::I16(v))), v);
-            assert_eq!(pixel_of::<u16>(ordered(Scalar::U16(v as u16))), v as u16);
-            assert_eq!(pixel_of::<i32>(ordered(Scalar::I32(i32::from(v)))), i32::from(v));
-        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use horus_base::dtype::Scalar;
 use horus_base::shape::{Axis, Shape};
-use horus_plan::ops::distance::{Joined, Metric, NONE, NearestPixel, Sought, Spacing};
+use horus_plan::ops::distance::{JoinedOffsets, Metric, NONE, NearestPixel, Sought, Spacing};
 use horus_testing::reference::distance::{nearest, nearest_on_line};
 
 #[test]
@@ -10,7 +10,7 @@ fn the_first_of_equals_is_the_nearest() {
     let column = [false, true, true, true, false];
     assert_eq!([0, 1, 2, 3, 4].map(|y| nearest_on_line(&column, y)), [0, -1, -2, 1, 0]);
     assert_eq!(nearest_on_line(&[true; 3], 1), NONE);
-    let along_rows = |metric, found| NearestPixel { along: Axis::Columns, offsets: Joined::ROWS, metric, found };
+    let along_rows = |metric, found| NearestPixel { along: Axis::Columns, offsets: JoinedOffsets::ROWS, metric, found };
     let of = |metric, found| (0..5).map(move |x| nearest(&[NONE, 0, NONE, NONE, 2], x, along_rows(metric, found)));
     let columns: Vec<_> = of(Metric::Euclidean(Spacing::UNIT), Sought::Column).collect();
     assert_eq!(columns, [1, 0, -1, -2, 0].map(Scalar::I32));
@@ -23,7 +23,7 @@ fn the_first_of_equals_is_the_nearest() {
 #[test]
 fn offsets_of_levels_and_rows_are_one_number() {
     for (depth, height) in [(2, 1), (2, 2), (3, 5), (64, 129), (1 << 14, 1 << 14)] {
-        let offsets = Joined::of(Shape::volume(depth, height, 1, 1)).unwrap();
+        let offsets = JoinedOffsets::of(Shape::volume(depth, height, 1, 1)).unwrap();
         let ends = |n: i32| [1 - n, (1 - n) / 2, 0, n / 3, n - 1];
         for level in ends(depth as i32) {
             for row in ends(height as i32) {
@@ -32,9 +32,10 @@ fn offsets_of_levels_and_rows_are_one_number() {
             }
         }
     }
-    assert_eq!(Joined::of(Shape::volume(1 << 15, 1 << 15, 1, 1)), None);
-    assert_eq!(Joined::of(Shape::new(1 << 30, 1, 1)), Some(Joined::ROWS));
-    let how = |along, found| NearestPixel { along, offsets: Joined { row_bits: 4 }, metric: Metric::Taxicab, found };
+    assert_eq!(JoinedOffsets::of(Shape::volume(1 << 15, 1 << 15, 1, 1)), None);
+    assert_eq!(JoinedOffsets::of(Shape::new(1 << 30, 1, 1)), Some(JoinedOffsets::ROWS));
+    let how =
+        |along, found| NearestPixel { along, offsets: JoinedOffsets { row_bits: 4 }, metric: Metric::Taxicab, found };
     // Pixels two levels before at the second row, and at the place itself of the fourth.
     let levels = [NONE, -2, NONE, 0];
     let joined = [0, 1, 2, 3].map(|y| nearest(&levels, y, how(Axis::Rows, Sought::Joined)));

@@ -8,7 +8,7 @@ use horus_host::device::Geometry;
 use horus_plan::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use horus_plan::ir::kernel::Distribution;
 use horus_plan::ops::components::Connectivity;
-use horus_plan::ops::distance::{Joined, Metric, Sought};
+use horus_plan::ops::distance::{JoinedOffsets, Metric, Sought};
 use horus_plan::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_plan::ops::labels::LabelReduce;
 use horus_plan::ops::neighbourhood::{Filter, MedianSize, Pairing, Reach, Truncated};
@@ -63,7 +63,7 @@ fn cases(height: usize, width: usize, border: Border) -> Vec<Case> {
     let one = Shape::new(1, 1, 1);
     let with = |width: usize| Shape { width, ..shape };
     let distance = |along, found| {
-        Whole::from(NearestPixel { along, offsets: Joined { row_bits: 5 }, metric: Metric::Taxicab, found })
+        Whole::from(NearestPixel { along, offsets: JoinedOffsets { row_bits: 5 }, metric: Metric::Taxicab, found })
     };
     let mut all = Vec::new();
     let whole = [

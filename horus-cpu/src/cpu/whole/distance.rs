@@ -11,15 +11,15 @@ use horus_base::dtype::{DType, Pixel};
 use horus_base::error::DeviceError;
 use horus_base::shape::{Axis, Window};
 use horus_host::device::{Geometry, Memory};
-use horus_plan::ops::distance::{Metric, NONE, NearestOnLine, NearestPixel, Sought};
+use horus_plan::ops::distance::{Metric, NONE, NearestPixel, Sought};
 
 /// Steps to a background pixel that is not there: more than an image has rows, and far from `i32`'s
 /// end.
 const FAR: i32 = 1 << 30;
 
-/// [`NearestOnLine`] of rows `rows` of every plane.
+/// The nearest background pixels on lines along an axis, of rows `rows` of every plane.
 pub(super) fn nearest_on_line<T: Pixel>(
-    how: NearestOnLine,
+    along: Axis,
     input: View<'_, T>,
     out: &mut [i32],
     geometry: &Geometry,
@@ -29,7 +29,7 @@ pub(super) fn nearest_on_line<T: Pixel>(
     if rows.is_empty() || geometry.shape.width == 0 {
         return;
     }
-    match how.along {
+    match along {
         Axis::Depth => nearest_level(input, out, geometry, rows, (isa, threads)),
         _ => nearest_row(input, out, geometry, rows, (isa, threads)),
     }

@@ -139,7 +139,7 @@ pub(crate) fn launch(launch: Launch<'_>, operation: &Whole, isa: Isa, threads: u
             reconstruction::reconstruct(view::<T>(inputs, 0)?, view::<T>(inputs, 1)?, *how, out(output)?, threads);
         }),
         Whole::NearestOnLine(how) => dispatch!(dtype, T => {
-            distance::nearest_on_line(*how, view::<T>(inputs, 0)?, out(output)?, &geometry, rows, (isa, threads));
+            distance::nearest_on_line(how.along, view::<T>(inputs, 0)?, out(output)?, &geometry, rows, (isa, threads));
         }),
         Whole::NearestPixel(how) => distance::nearest(*how, view(inputs, 0)?, output, &geometry, rows, (isa, threads))?,
         Whole::Tiles(Tiled { grid, reduce: how }) => {

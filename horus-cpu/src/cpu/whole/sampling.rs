@@ -292,6 +292,9 @@ fn samples_of<T: Pixel, const N: usize>(
     }
 }
 
+/// The pixels of samples along rows, columns and, of volumes, levels.
+type Axes<'a, F, const N: usize> = (&'a Taps<F, N>, &'a Taps<F, N>, Option<&'a Taps<F, N>>);
+
 /// Samples computed together.
 const TOGETHER: usize = 4;
 
@@ -309,7 +312,7 @@ const fn is_together<T: Pixel, const N: usize>() -> bool {
 fn together<T: Pixel, const N: usize>(
     levels: &[[*const T; TOGETHER]],
     width: usize,
-    (y, x, z): (&Taps<T::Interp, N>, &Taps<T::Interp, N>, Option<&Taps<T::Interp, N>>),
+    taps: Axes<'_, T::Interp, N>,
     at: usize,
     out: &mut [T],
 ) {
@@ -317,16 +320,16 @@ fn together<T: Pixel, const N: usize>(
     if is_together::<T, N>() {
         // SAFETY: kernels run with AVX2 and FMA, all types are `f64`, the pixels lie in the image, and
         // there are as many positions and results.
-        unsafe { x86::together(levels, width, (y, x, z), at, out.as_mut_ptr().cast()) }
+        unsafe { x86::together(levels, width, taps, at, out.as_mut_ptr().cast()) }
     }
-    let _ = (levels, width, y, x, z, at, out);
+    let _ = (levels, width, taps, at, out);
 }
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::*;
 
-    use super::{Float, TOGETHER, Taps};
+    use super::{Axes, Float, TOGETHER, Taps};
 
     /// Each row of a sample is loaded in pairs of pixels, beside those of the sample after the next: the
     /// pairs of four samples are interleaved by two shuffles. (Gathers are slower than single samples.)
@@ -339,7 +342,7 @@ mod x86 {
     pub(super) unsafe fn together<T, F: Float, const N: usize>(
         levels: &[[*const T; TOGETHER]],
         width: usize,
-        (y, x, z): (&Taps<F, N>, &Taps<F, N>, Option<&Taps<F, N>>),
+        (y, x, z): Axes<'_, F, N>,
         at: usize,
         out: *mut f64,
     ) {

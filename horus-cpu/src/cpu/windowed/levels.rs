@@ -12,13 +12,13 @@ use crate::cpu::simd::Isa;
 use crate::cpu::versions::for_each_isa;
 use horus_base::dtype::Pixel;
 use horus_base::shape::{Border, Shape, Window};
-use horus_plan::ops::windowed::{Ranked, ordered, pixel_of};
+use horus_plan::ops::windowed::{Ranked, ordered};
 
 /// Rows of results for which the keys of the rows around them are held.
 const ROWS: usize = 16;
 
 /// An integer that orders pixels.
-trait Key: Copy + Ord {
+trait Key: bytemuck::Pod + Ord {
     const ZERO: Self;
     const BITS: u32;
     /// The largest number of pixels that a key counts.
@@ -56,6 +56,20 @@ macro_rules! keys {
     )*};
 }
 keys!(u8 u16 u32 u64);
+
+/// The pixel of a type with this key.
+#[inline(always)]
+fn pixel_of<T: Pixel, K: Key>(key: K) -> T {
+    let (sign, key) = (1 << (8 * size_of::<T>() - 1), key.get());
+    let bits = if T::DTYPE.is_float() && key & sign == 0 {
+        !key
+    } else if T::DTYPE.is_float() || T::DTYPE.is_signed() {
+        key ^ sign
+    } else {
+        key
+    };
+    bytemuck::cast(K::of(bits))
+}
 
 /// Computes all columns of `rows` of a plane of a volume of `shape`.
 pub(super) fn ranks<'a, T: Pixel>(
@@ -113,7 +127,7 @@ fn ranks_by<'a, T: Pixel, K: Key, const N: usize>(
             }
             for (k, out) in out.chunks_mut(N).enumerate() {
                 select(isa, &keys, &taps, k * N, rank.place as u64, &mut found);
-                out.iter_mut().zip(&found).for_each(|(out, key)| *out = pixel_of(key.get()));
+                out.iter_mut().zip(&found).for_each(|(out, key)| *out = pixel_of(*key));
             }
         }
     }

@@ -3,7 +3,7 @@
 use horus_core::dtype::DType;
 use horus_core::ir::kernel::Kernel;
 use horus_core::ops::ImageOperation as _;
-use horus_core::ops::distance::{Joined, Metric, NearestOnLine, NearestPixel, Sought, Spacing};
+use horus_core::ops::distance::{JoinedOffsets, Metric, NearestOnLine, NearestPixel, Sought, Spacing};
 use horus_core::shape::{Axis, Shape, Window};
 
 use super::{Case, case, whole};
@@ -34,8 +34,11 @@ pub(super) fn cases() -> Vec<Case> {
     all.push(strip);
     let euclidean = [Spacing::UNIT, Spacing::new([0.9, 0.3, 1.7])].map(Metric::Euclidean);
     // Random numbers are offsets of rows, or of levels and rows.
-    let read =
-        [(Axis::Columns, Joined::ROWS), (Axis::Columns, Joined { row_bits: 11 }), (Axis::Rows, Joined { row_bits: 9 })];
+    let read = [
+        (Axis::Columns, JoinedOffsets::ROWS),
+        (Axis::Columns, JoinedOffsets { row_bits: 11 }),
+        (Axis::Rows, JoinedOffsets { row_bits: 9 }),
+    ];
     let metrics = || euclidean.into_iter().chain([Metric::Taxicab, Metric::Chessboard]);
     for (metric, (along, offsets)) in metrics().flat_map(|metric| read.map(|read| (metric, read))) {
         let sought: &[Sought] = match along {
