@@ -98,12 +98,14 @@ impl Program {
     pub(crate) fn wanted(mut self, roots: &[NodeId]) -> Program {
         self.graph.roots = roots.to_vec();
         if self.interleaved {
-            for k in 0..roots.len() {
-                let Node { shape, dtype, .. } = *self.graph.node(roots[k]);
-                if shape.channels > 1 {
-                    self.graph.roots[k] = self.op(Op::from(Interleave), &[roots[k]], shape.interleaved(), dtype);
+            let in_order = |p: &mut Program, root: &NodeId| {
+                let Node { shape, dtype, .. } = *p.graph.node(*root);
+                match shape.channels {
+                    1 => *root,
+                    _ => p.op(Op::from(Interleave), &[*root], shape.interleaved(), dtype),
                 }
-            }
+            };
+            self.graph.roots = roots.iter().map(|root| in_order(&mut self, root)).collect();
         }
         self
     }
