@@ -220,7 +220,8 @@ fn generate_with(
     check_extents(shapes)?;
     let samples = shapes.output.shape.samples;
     let program = match kernel {
-        Kernel::Map(m) if pointwise::serves(m) => {
+        // A repeated pixel has samples of its own.
+        Kernel::Map(m) if pointwise::serves(m) && (samples == 1 || m.is_pointwise()) => {
             let inputs: Vec<Geometry> = shapes.inputs.iter().map(|input| input.flat()).collect();
             return pointwise::generate(
                 m,
