@@ -70,10 +70,10 @@ def by_pixels(*deciding: str, axis: bool = False) -> Callable[[_Function], _Func
 def _of_pixels(given: dict[str, Any], deciding: Sequence[str], axis: bool) -> dict[str, Any]:
     """The arguments for rows and columns alone."""
     if axis:
-        at = operator.index(given.get("axis", -1))
-        if at not in (0, 1, -2, -3):
+        line = operator.index(given.get("axis", -1))
+        if line not in (0, 1, -2, -3):
             raise _Along
-        return {**given, "axis": at % 3}
+        return {**given, "axis": line % 3}
     axes = given.get("axes")
     if axes is not None:
         at = tuple(operator.index(one) for one in (axes if np.iterable(axes) else (axes,)))

@@ -149,8 +149,8 @@ class Jitted(Generic[_P]):
                 image._on_gpu()  # the arrays may change when this returns
             handed = list(several)
         else:
-            cores, layouts = zip(*map(laid_out, several), strict=True)
-            program, memories = _horus.Program.of(session._core, recording, list(cores), list(layouts), False)
+            laid, layouts = zip(*map(laid_out, several), strict=True)
+            program, memories = _horus.Program.of(session._core, recording, list(laid), list(layouts), False)
             handed = [np.asarray(memory) for memory in memories]
         known = _Known(session, program, single, list if isinstance(results, list) else tuple)
         if program is not None or looks:
