@@ -114,10 +114,12 @@ fn follow<T: Kind>() {
             let (weighed, weight) = (by(&weighed), by(&weight));
             for (i, colour) in colour.iter().enumerate() {
                 let (colour, seen) = (colour.to_f64(), alpha[i].to_f64());
+                // A quotient by less than this is mostly the rounding of its f32 terms.
                 if seen <= 0.0 || constant || weight[i] < 0.02 {
                     continue;
                 }
                 let want = (weighed[i] / weight[i]).min(if T::DTYPE.is_float() { f64::MAX } else { opaque });
+                // Sums of f32 round by 1e-6 or so, a quotient by .02 makes 5e-5 of it; integers round once.
                 let bound = if T::DTYPE.is_float() { 1e-4 } else { 0.51 + 1e-4 * opaque };
                 assert!((colour - want).abs() <= bound, "{what}: {colour} instead of {want} at {i} of channel {c}");
             }
@@ -146,6 +148,7 @@ fn what_is_opaque_is_as_without_alpha() {
         .filter(|(name, _)| !matches!(*name, "rotate" | "translate" | "affine") && !name.contains("constant"))
     {
         let (got, want) = (mix(&picture).to_vec().unwrap(), mix(&given).to_vec().unwrap());
+        // Halves: a quotient by sums of alpha falls on the other side of a few of them.
         let differs = got.iter().zip(&want).filter(|(a, b)| a != b).count();
         assert!(
             got.iter().zip(&want).all(|(a, b)| a.abs_diff(*b) <= 1) && differs * 200 <= got.len(),
