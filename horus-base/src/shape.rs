@@ -7,8 +7,9 @@ use std::ops::Range;
 
 use crate::dtype::DType;
 
-/// The extent of an image or a volume: levels, rows, columns and channels. In memory it consists of
-/// [planes](Shape::planes) of rows: the channels of level 0, then those of level 1, and so on.
+/// The extent of an image or a volume: levels, rows, columns and channels. It is [stored](Shape::stored) level by level and row
+/// by row, the channels of a pixel beside each other. Operations that need a channel by itself compute [planes](Shape::planes)
+/// of rows: the channels of level 0, then those of level 1, and so on.
 ///
 /// It is written `height x width`, after the depth if that is not 1, before the channels if these
 /// are not 1: `42x480x640` is 42 levels of one channel, `480x640x3` is one level of three.
@@ -171,6 +172,12 @@ impl Shape {
     #[must_use]
     pub const fn deinterleaved(self) -> Shape {
         Shape { channels: self.samples, samples: 1, ..self }
+    }
+
+    /// The shape in which an image is stored: with its channels interleaved, as those of a single pixel are in either order.
+    #[must_use]
+    pub const fn stored(self) -> Shape {
+        if self.height * self.width == 1 { self } else { self.interleaved() }
     }
 
     /// The shape of the same image with a plane for each channel, however its channels are stored.

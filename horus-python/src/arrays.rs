@@ -6,7 +6,7 @@ use horus::core::host::external::External;
 use horus::ndarray::{ArrayView4, ArrayViewD, Axis, Ix4};
 use horus::prelude::{DType, Image as Typed, Shape};
 use numpy::{
-    Element, PyArray, PyArray1, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyReadwriteArrayDyn,
+    Element, PyArray1, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyReadwriteArrayDyn,
     PyUntypedArrayMethods,
 };
 use pyo3::exceptions::PyValueError;
@@ -39,20 +39,6 @@ pub(crate) fn taken<T: Held + Element>(
     let view = array.as_array();
     let view = with_axes(view, channels)?;
     finished(py, session, || Typed::from_volume_array(&session.open, view))
-}
-
-/// The interleaved samples of an array of rows, columns and channels, in place if possible.
-pub(crate) fn samples<T: Held + Element>(
-    py: Python<'_>,
-    session: &Session,
-    array: &Bound<'_, PyAny>,
-) -> PyResult<Image> {
-    let array: Bound<'_, PyArrayDyn<T>> = array.extract()?;
-    let shape = shape_of(array.shape(), true)?.interleaved();
-    match lent(&array) {
-        Some(pixels) => finished(py, session, move || Typed::<T>::from_external(&session.open, shape, pixels)),
-        None => taken::<T>(py, session, array.as_any(), true, true)?.samples(),
-    }
 }
 
 /// [`taken`] for truth values, given as bytes: a NumPy array may contain others than 0 and 1.
@@ -151,12 +137,8 @@ pub(crate) fn given<'py, T: Held + Element>(
     image: &Typed<T>,
     shape: Vec<usize>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    if image.channels() == 1 {
-        let pixels = of.looked(py, || image.to_vec())?;
-        return Ok(PyArray1::from_vec(py, pixels).reshape(shape)?.into_any());
-    }
-    let pixels = of.looked(py, || image.to_array::<horus::ndarray::Ix4>())?;
-    Ok(PyArray::from_owned_array(py, pixels).reshape(shape)?.into_any())
+    let pixels = of.looked(py, || image.to_vec())?;
+    Ok(PyArray1::from_vec(py, pixels).reshape(shape)?.into_any())
 }
 
 /// An array of the pixels of one channel: a copy of few, which takes less time than to hand their

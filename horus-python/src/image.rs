@@ -88,26 +88,6 @@ impl Image {
         typed!(dtype, T => arrays::taken::<T>(py, session, array, channels, copy))
     }
 
-    /// The samples of an array of rows, columns and channels, as a program takes them that runs on other arrays: with
-    /// `planes`, an image of these channels.
-    #[staticmethod]
-    fn of_samples(py: Python<'_>, session: &Session, array: &Bound<'_, PyAny>, dtype: &str) -> PyResult<Image> {
-        if dtype == "bool" {
-            return Image::of_array(py, session, array, dtype, true, false)?.samples();
-        }
-        typed!(dtype, T => arrays::samples::<T>(py, session, array))
-    }
-
-    /// The image of samples with its channels in planes.
-    fn planes(&self) -> PyResult<Image> {
-        each!(&self.any, image => self.recorded(|| image.deinterleave()))
-    }
-
-    /// The image with the samples of its channels beside each other.
-    pub(crate) fn samples(&self) -> PyResult<Image> {
-        each!(&self.any, image => self.recorded(|| image.interleave()))
-    }
-
     /// An image of this shape of the elements of a contiguous array in the memory of the session's
     /// GPU, of a mask its bytes; copied or in place.
     #[staticmethod]

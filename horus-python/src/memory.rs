@@ -175,10 +175,7 @@ pub(crate) fn on_gpu<T: Held>(
         if !copied {
             return Ok(lent);
         }
-        // Planes of channels are copied as levels.
-        let shape = image.shape();
-        let planes = Shape::volume(shape.planes(), shape.height, shape.width, 1);
-        Typed::<T>::from_device_array(image.session(), planes, &lent, true)?.to_device_array(stream)
+        Typed::<T>::from_device_array(image.session(), image.shape(), &lent, true)?.to_device_array(stream)
     })?;
     let gpu = image.session().gpu().unwrap_or(0);
     Ok(DeviceMemory { array, gpu, dtype: image.dtype(), layout, copied })

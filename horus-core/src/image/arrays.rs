@@ -125,11 +125,7 @@ impl<T: Element> Image<T> {
 
     fn array4(&self, call: Call) -> Result<Array4<T>> {
         let Shape { depth, height, width, channels, .. } = self.shape();
-        let pixels = match channels {
-            1 => self.vec(call)?,
-            _ => self.interleave().vec(call)?,
-        };
-        let array = Array4::from_shape_vec((depth, height, width, channels), pixels);
+        let array = Array4::from_shape_vec((depth, height, width, channels), self.vec(call)?);
         Ok(array.expect("a fetched image fills its shape"))
     }
 

@@ -42,10 +42,10 @@ impl<T: Element> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let colour = Image::from_slice(&session, Shape::new(1, 2, 3), &[1u8, 2, 3, 4, 5, 6]);
+    /// let colour = Image::from_slice(&session, Shape::new(1, 2, 3), &[1u8, 2, 3, 11, 12, 13]);
     /// let [red, green, blue] = &colour.unstack(Axis::Channels)[..] else { panic!("three channels") };
     /// let swapped = Image::stack(&session, [blue, green, red], Axis::Channels);
-    /// assert_eq!(swapped.to_vec()?, [5, 6, 3, 4, 1, 2]);
+    /// assert_eq!(swapped.to_vec()?, [3, 2, 1, 13, 12, 11]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[doc(alias = "split")]

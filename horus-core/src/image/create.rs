@@ -11,7 +11,6 @@ use crate::device::Label;
 use crate::dtype::Element;
 use crate::error::{At, Call, Error, Result};
 use crate::ir::graph::Op;
-use crate::ops::{Deinterleave, Interleave};
 use crate::session::Session;
 use crate::shape::Shape;
 
@@ -31,7 +30,7 @@ use crate::shape::Shape;
 /// ```
 impl<T: Element> Image<T> {
     /// An image of `(height, width)` pixels, or a volume of `(depth, height, width)`, of one channel from its pixels in row-major order,
-    /// level by level. Of a [`Shape`] of several channels, one channel after the other: in the order of [`Image::to_vec`].
+    /// level by level. Of a [`Shape`] of several channels, those of a pixel beside each other: in the order of [`Image::to_vec`].
     #[track_caller]
     pub fn from_slice(session: &Session, extent: impl Into<Shape>, pixels: &[T]) -> Image<T> {
         let (call, shape) = (Call::of("from_slice"), extent.into());
@@ -39,7 +38,7 @@ impl<T: Element> Image<T> {
             if pixels.len() != shape.len() {
                 return Err(Error::parameter(call, format!("{} values for {shape} pixels", pixels.len())));
             }
-            copied(call, session, shape, &pixels.chunks_exact(shape.area()).collect::<Vec<_>>())
+            copied(call, session, shape, &levels(shape, pixels))
         });
         carry(session, shape, made)
     }
@@ -116,18 +115,23 @@ fn filled<T: Element>(call: Call, session: &Session, shape: Shape, value: T) -> 
     carry(session, shape, made)
 }
 
-/// An image of complete planes: on the device, if it takes them now.
-fn copied<T: Element>(call: Call, session: &Session, shape: Shape, planes: &[&[T]]) -> Result<Image<T>> {
+/// The levels of an image of these pixels.
+fn levels<T>(shape: Shape, pixels: &[T]) -> Vec<&[T]> {
+    pixels.chunks(shape.area() * shape.channels).collect()
+}
+
+/// An image of complete levels: on the device, if it takes them now.
+fn copied<T: Element>(call: Call, session: &Session, shape: Shape, levels: &[&[T]]) -> Result<Image<T>> {
     check_shape(call, shape, T::TAG)?;
-    let (start, parts) = (Instant::now(), planes.iter().map(|plane| cast_slice(plane)).collect::<Vec<&[u8]>>());
+    let (start, parts) = (Instant::now(), levels.iter().map(|level| cast_slice(level)).collect::<Vec<&[u8]>>());
     let label = Label::new();
     let taken = session.taken(&parts, shape.height, label).map_err(|source| session.at_host(call, source))?;
     if !taken.is_empty() {
         return Ok(Image::from_handle(session.source_on_device(shape, T::TAG, taken, (start, label, call.site))));
     }
     let fill = |buffer: &mut [u8]| {
-        let planes = buffer.chunks_exact_mut(shape.height * shape.line() * size_of::<T>()).zip(&parts);
-        planes.for_each(|(to, from)| session.workers().copy(from, to));
+        let levels = buffer.chunks_exact_mut(shape.area() * shape.channels * size_of::<T>()).zip(&parts);
+        levels.for_each(|(to, from)| session.workers().copy(from, to));
     };
     source(call, session, shape, fill)
 }
@@ -186,45 +190,12 @@ impl<'a, T> VolumeArray<'a, T> for ArrayViewD<'a, T> {
 pub(super) fn array4<'a, T: Element>(call: Call, session: &Session, a: ArrayView4<'a, T>) -> Image<T> {
     let (depth, height, width, channels) = a.dim();
     let shape = Shape::volume(depth, height, width, channels);
-    let of_plane = |p: usize| -> ArrayView2<'a, T> {
-        a.index_axis_move(Axis(0), p / channels).index_axis_move(Axis(2), p % channels)
-    };
-    let planes: Option<Vec<&[T]>> = (0..shape.planes()).map(|p| of_plane(p).to_slice()).collect();
-    if let Some(planes) = planes {
-        return carry(session, shape, copied(call, session, shape, &planes));
-    }
     let levels: Option<Vec<&[T]>> = (0..depth).map(|z| a.index_axis_move(Axis(0), z).to_slice()).collect();
-    let taken = match levels {
-        Some(levels) => copied(call, session, shape.interleaved(), &levels),
-        None => source(call, session, shape.interleaved(), |buffer| write(buffer, a.iter().copied())),
+    let made = match levels {
+        Some(levels) => copied(call, session, shape, &levels),
+        None => source(call, session, shape, |buffer| write(buffer, a.iter().copied())),
     };
-    carry(session, shape, taken.map(|samples| in_planes(samples, shape, call)))
-}
-
-impl<T: Element> Image<T> {
-    /// The same pixels with their channels beside each other: what [`Image::from_external`] makes of such a shape. Only what
-    /// calls programs again computes with it.
-    #[doc(hidden)]
-    #[track_caller]
-    pub fn interleave(&self) -> Image<T> {
-        let shape = self.shape().interleaved();
-        record(self.session(), Op::from(Interleave), &[self.handle()], shape, Call::of("interleave").site)
-    }
-
-    /// The image of [`Image::interleave`] with its channels in planes.
-    #[doc(hidden)]
-    #[track_caller]
-    pub fn deinterleave(&self) -> Image<T> {
-        in_planes(self.clone(), self.shape().deinterleaved(), Call::of("deinterleave"))
-    }
-}
-
-/// The image of interleaved samples, of this shape.
-pub(super) fn in_planes<T: Element>(samples: Image<T>, shape: Shape, call: Call) -> Image<T> {
-    match shape.channels {
-        1 => samples,
-        _ => record(samples.session(), Op::from(Deinterleave), &[samples.handle()], shape, call.site),
-    }
+    carry(session, shape, made)
 }
 
 /// Writes values as bytes.
@@ -232,7 +203,7 @@ pub(super) fn write<T: Element>(to: &mut [u8], from: impl Iterator<Item = T>) {
     to.chunks_exact_mut(size_of::<T>()).zip(from).for_each(|(to, from)| to.copy_from_slice(bytes_of(&from)));
 }
 
-/// An image whose host pixels `fill` writes as bytes, all of them, in planes.
+/// An image whose host pixels `fill` writes as bytes, all of them, in row-major order.
 pub(super) fn source<T: Element>(
     call: Call,
     session: &Session,

@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use super::create::in_planes;
 use super::{Image, carry, check_shape};
 use crate::device::Label;
 use crate::dtype::{DType, Element, are_truths};
@@ -39,8 +38,8 @@ impl<T: Element> Image<T> {
     }
 
     /// An image of pixels in the memory of the session's GPU owned by another library: from a copy,
-    /// which is started now, or in place. Otherwise as [`Image::from_external`], the channels of a pixel beside each other (which
-    /// [`Image::to_device_array`] has in planes); for a mask, all bytes are 0 or 1. The device is chosen now, unless chosen already.
+    /// which is started now, or in place. Otherwise as [`Image::from_external`]; for a mask, all bytes are 0 or 1. The device is
+    /// chosen now, unless chosen already.
     ///
     /// # Errors
     /// If the session does not compute on one GPU, or the memory is not that GPU's, too short or
@@ -53,15 +52,14 @@ impl<T: Element> Image<T> {
         if session.device().is_none() {
             session.settle_device()?;
         }
-        let samples = session.source_of_device(shape.interleaved(), T::TAG, pixels, copied, call)?;
-        Ok(in_planes(Image::from_handle(samples), shape, call))
+        Ok(Image::from_handle(session.source_of_device(shape, T::TAG, pixels, copied, call)?))
     }
 
     /// Evaluates the image and exports its pixels on the session's GPU to another library: work that
     /// is given later to `stream`, a CUDA stream or a default stream (1 and 2), finds them complete,
     /// and may write to arrays that the image was computed from; without a stream they are complete
     /// on return. They stay as long as the array's
-    /// owner is held, and must not be written: the image shares them. Contiguous planes, row-major;
+    /// owner is held, and must not be written: the image shares them. Contiguous, as [`Image::from_external`] takes them;
     /// for a mask, bytes 0 and 1.
     ///
     /// # Errors
@@ -90,12 +88,10 @@ fn external<T: Element>(session: &Session, shape: Shape, pixels: External, call:
         return Err(Error::parameter(call, "truth values are bytes 0 and 1"));
     }
     let (start, label) = (Instant::now(), Label::new());
-    let samples = shape.interleaved();
-    let planes: Vec<&[u8]> = bytes.chunks(samples.height * samples.line() * size_of::<T>()).collect();
-    let taken = session.taken(&planes, shape.height, label).map_err(|source| session.at_host(call, source))?;
-    let source = match taken.is_empty() {
-        false => session.source_on_device(samples, T::TAG, taken, (start, label, call.site)),
-        true => session.source(samples, T::TAG, session.external(pixels), call.site),
-    };
-    Ok(in_planes(Image::from_handle(source), shape, call))
+    let levels: Vec<&[u8]> = bytes.chunks(shape.area() * shape.channels * size_of::<T>()).collect();
+    let taken = session.taken(&levels, shape.height, label).map_err(|source| session.at_host(call, source))?;
+    Ok(Image::from_handle(match taken.is_empty() {
+        false => session.source_on_device(shape, T::TAG, taken, (start, label, call.site)),
+        true => session.source(shape, T::TAG, session.external(pixels), call.site),
+    }))
 }

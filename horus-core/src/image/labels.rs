@@ -299,7 +299,7 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
         });
         let (session, count) = (self.image.session().clone(), self.count);
         Value::of(&pairs, move |b| {
-            let parts = Part::all(session.workers(), b.as_slice::<F>(), shape.area(), count);
+            let parts = Part::all(session.workers(), b.as_slice::<F>().as_chunks().0, count);
             each_group(session.workers(), &parts, count, |pixels| {
                 let at = (pixels.len() - 1) as f64 * (percent / 100.0);
                 let (value, next) = in_order(pixels, at as usize);
@@ -340,32 +340,23 @@ struct Part<F> {
 }
 
 impl<F: Float> Part<F> {
-    /// A part for each thread, or fewer, so that they have no more labels than pixels. Each level of `pairs` is a plane of labels and one
-    /// of pixels.
-    fn all(workers: &Workers, pairs: &[F], area: usize, count: usize) -> Vec<Part<F>> {
-        let all = pairs.len() / 2;
-        let share = all.div_ceil(workers.threads()).max(count);
-        let mut parts: Vec<Part<F>> = (0..all.div_ceil(share)).map(|_| Part::default()).collect();
-        let items = parts.iter_mut().enumerate().collect();
-        let Ok(()) = workers.each(items, |(): &mut (), (i, part): (usize, &mut Part<F>)| {
-            let levels = pairs.chunks_exact(2 * area).enumerate().map(|(level, pair)| {
-                let within = |at: usize| at.clamp(level * area, (level + 1) * area) - level * area;
-                let (labels, pixels) = pair.split_at(area);
-                let these = within(i * share)..within((i + 1) * share);
-                (&labels[these.clone()], &pixels[these])
-            });
-            *part = Part::of(levels, count);
+    /// A part for each thread, or fewer, so that they have no more labels than pixels. `pairs` are a label and a pixel.
+    fn all(workers: &Workers, pairs: &[[F; 2]], count: usize) -> Vec<Part<F>> {
+        let share = pairs.len().div_ceil(workers.threads()).max(count);
+        let mut parts: Vec<Part<F>> = (0..pairs.len().div_ceil(share)).map(|_| Part::default()).collect();
+        let items = parts.iter_mut().zip(pairs.chunks(share)).collect();
+        let Ok(()) = workers.each(items, |(): &mut (), (part, pairs): (&mut Part<F>, &[[F; 2]])| {
+            *part = Part::of(pairs, count);
             Ok::<(), Infallible>(())
         });
         parts
     }
 
-    fn of<'a>(levels: impl Iterator<Item = (&'a [F], &'a [F])> + Clone, count: usize) -> Part<F> {
+    fn of(pairs: &[[F; 2]], count: usize) -> Part<F> {
         let limit = F::from_f64(count as f64);
         let labelled = || {
-            let all = levels.clone().flat_map(|(labels, pixels)| labels.iter().zip(pixels));
-            let counts = all.filter(move |(label, pixel)| **label >= F::ZERO && **label < limit && !pixel.is_nan());
-            counts.map(|(label, pixel)| (label.to_f64() as usize, *pixel))
+            let counts = |&&[label, pixel]: &&[F; 2]| label >= F::ZERO && label < limit && !pixel.is_nan();
+            pairs.iter().filter(counts).map(|[label, pixel]| (label.to_f64() as usize, *pixel))
         };
         let mut ends = vec![0u32; count];
         labelled().for_each(|(label, _)| ends[label] += 1);

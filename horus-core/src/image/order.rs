@@ -224,9 +224,12 @@ fn value_of<T: Pixel>(level: Image<f64>) -> Image<f64> {
 /// Level, row, column and channel of the first column that is one, of an image of this shape.
 fn first(columns: &HostBuffer, shape: Shape) -> Option<[usize; 4]> {
     let columns: &[f64] = columns.as_slice();
-    let at = columns.iter().position(|column| column.is_finite())?;
-    let (plane, row) = (at / shape.height, at % shape.height);
-    Some([plane / shape.channels, row, columns[at] as usize, plane % shape.channels])
+    let Shape { height, channels, .. } = shape;
+    (0..shape.planes() * height).find_map(|at| {
+        let (level, channel, row) = (at / height / channels, at / height % channels, at % height);
+        let column = columns[(level * height + row) * channels + channel];
+        column.is_finite().then_some([level, row, column as usize, channel])
+    })
 }
 
 /// The level up to which, and above which, a row of counts divides with the largest variance between both; infinite if it

@@ -13,8 +13,8 @@ use crate::host::buffer::HostBuffer;
 use crate::session::{Session, Undecided};
 use crate::shape::Shape;
 
-/// Memory for the pixels of an image, owned by the program: planes of the channels, each in
-/// row-major order; derefs to a slice of all of them.
+/// Memory for the pixels of an image, owned by the program: in row-major order, the channels of each beside each other;
+/// derefs to a slice of all of them.
 ///
 /// [`Session::pixels`] returns page-locked memory if the session computes on a GPU, which transfers
 /// it at the full speed of the bus, without another copy on the host:
@@ -33,7 +33,7 @@ use crate::shape::Shape;
 /// let mut result = session.pixels::<f32>(2, 3, 1)?;
 /// for i in 0..3 {
 ///     frame.fill(i as f32); // as a camera would
-///     frame.plane_mut(0)[0] = 10.0;
+///     frame[0] = 10.0;
 ///     let image = Image::from_pixels(&session, frame.clone());
 ///     (image * 2.0).read_into(&mut result)?;
 ///     assert_eq!(result[..2], [20.0, 2.0 * i as f32]);
@@ -112,31 +112,6 @@ impl<T: Element> Pixels<T> {
         self.buffer.adopted().is_some()
     }
 
-    /// The pixels of a channel, in row-major order; of a volume, of a [plane](Shape::planes): channel `c` of level `z` is plane
-    /// `z * channels + c`.
-    ///
-    /// # Panics
-    /// If there is no such channel.
-    #[doc(alias = "extractChannel")]
-    pub fn plane(&self, channel: usize) -> &[T] {
-        &self[self.range(channel)]
-    }
-
-    /// The pixels of a channel, in row-major order, mutable.
-    ///
-    /// # Panics
-    /// If there is no such channel.
-    pub fn plane_mut(&mut self, channel: usize) -> &mut [T] {
-        let range = self.range(channel);
-        &mut self[range]
-    }
-
-    fn range(&self, channel: usize) -> std::ops::Range<usize> {
-        let (area, planes) = (self.shape.area(), self.shape.planes());
-        assert!(channel < planes, "channel {channel} of {planes}");
-        channel * area..(channel + 1) * area
-    }
-
     /// The pixels as an array of shape `(height, width, channels)`.
     ///
     /// # Panics
@@ -162,15 +137,13 @@ impl<T: Element> Pixels<T> {
     /// The pixels as an array of shape `(depth, height, width, channels)`.
     pub fn view4(&self) -> ArrayView4<'_, T> {
         let Shape { depth, height, width, channels, .. } = self.shape;
-        let planes = ArrayView4::from_shape((depth, channels, height, width), &self[..]);
-        planes.expect("pixels fill their shape").permuted_axes([0, 2, 3, 1])
+        ArrayView4::from_shape((depth, height, width, channels), &self[..]).expect("pixels fill their shape")
     }
 
     /// The pixels as a mutable array of shape `(depth, height, width, channels)`.
     pub fn view4_mut(&mut self) -> ArrayViewMut4<'_, T> {
         let Shape { depth, height, width, channels, .. } = self.shape;
-        let planes = ArrayViewMut4::from_shape((depth, channels, height, width), self);
-        planes.expect("pixels fill their shape").permuted_axes([0, 2, 3, 1])
+        ArrayViewMut4::from_shape((depth, height, width, channels), self).expect("pixels fill their shape")
     }
 
     /// A copy of the pixels, of shape `(height, width, channels)`.
@@ -178,7 +151,7 @@ impl<T: Element> Pixels<T> {
     /// # Panics
     /// If they are those of a volume.
     pub fn to_array(&self) -> Array3<T> {
-        self.view().as_standard_layout().into_owned()
+        self.view().to_owned()
     }
 }
 
@@ -222,7 +195,7 @@ impl Session {
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let mut pixels = session.pixels::<u8>(480, 640, 3)?;
-    /// pixels.plane_mut(1).fill(200);
+    /// pixels.view_mut().slice_mut(ndarray::s![.., .., 1]).fill(200);
     /// let green = Image::from_pixels(&session, pixels);
     /// assert_eq!(green.pixel((0, 7, 9, 1))?, 200);
     /// # Ok::<(), horus_core::error::Error>(())

@@ -26,11 +26,11 @@ use crate::session::{Coming, Handle};
 /// let image = Image::from_slice(&session, (2, 2), &[1u8, 2, 3, 4]);
 /// let colour = Image::stack(&session, [&image, &(&image * 10)], Axis::Channels);
 /// assert_eq!(image.to_array::<ndarray::Ix2>()?[[1, 0]], 3);
-/// assert_eq!(colour.to_vec()?, [1, 2, 3, 4, 10, 20, 30, 40]);
+/// assert_eq!(colour.to_vec()?, [1, 10, 2, 20, 3, 30, 4, 40]);
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
 impl<T: Element> Image<T> {
-    /// All pixels, in planes of the channels, each in row-major order; of a volume, level by level.
+    /// All pixels in row-major order, the channels of each beside each other; of a volume, level by level.
     /// If they do not fit in memory twice, they are computed region by region.
     ///
     /// # Errors
@@ -239,7 +239,7 @@ impl<T: Element> Image<T> {
             return wrong(format!("level {z}, row {y}, column {x}, channel {channel} is outside {shape}"));
         }
         let pixels = fetch(self.handle())?;
-        Ok(elements(&pixels)[(z * shape.channels + channel) * shape.area() + y * shape.width + x])
+        Ok(elements(&pixels)[((z * shape.height + y) * shape.width + x) * shape.channels + channel])
     }
 
     /// The error that the image carries, which comes before any other.

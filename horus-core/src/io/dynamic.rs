@@ -1,13 +1,13 @@
 //! Conversion from and to pictures of the crate `image`.
 
 use image::{DynamicImage, ImageBuffer};
-use ndarray::{ArrayView3, Ix3};
 
 use super::{Alpha, AnyImage};
 use crate::dtype::Pixel;
 use crate::error::{Call, Error, Result};
 use crate::image::Image;
 use crate::session::Session;
+use crate::shape::Shape;
 
 impl AnyImage {
     /// A picture of the crate `image` that every rank has: each passes the same one. Its pixels
@@ -26,18 +26,18 @@ impl AnyImage {
     #[track_caller]
     pub fn from_dynamic(session: &Session, picture: &DynamicImage) -> AnyImage {
         let image = match picture {
-            DynamicImage::ImageLuma8(p) => AnyImage::U8(planes(session, p)),
-            DynamicImage::ImageLumaA8(p) => AnyImage::U8(planes(session, p)),
-            DynamicImage::ImageRgb8(p) => AnyImage::U8(planes(session, p)),
-            DynamicImage::ImageRgba8(p) => AnyImage::U8(planes(session, p)),
-            DynamicImage::ImageLuma16(p) => AnyImage::U16(planes(session, p)),
-            DynamicImage::ImageLumaA16(p) => AnyImage::U16(planes(session, p)),
-            DynamicImage::ImageRgb16(p) => AnyImage::U16(planes(session, p)),
-            DynamicImage::ImageRgba16(p) => AnyImage::U16(planes(session, p)),
-            DynamicImage::ImageRgb32F(p) => AnyImage::F32(planes(session, p)),
-            DynamicImage::ImageRgba32F(p) => AnyImage::F32(planes(session, p)),
+            DynamicImage::ImageLuma8(p) => AnyImage::U8(image_of(session, p)),
+            DynamicImage::ImageLumaA8(p) => AnyImage::U8(image_of(session, p)),
+            DynamicImage::ImageRgb8(p) => AnyImage::U8(image_of(session, p)),
+            DynamicImage::ImageRgba8(p) => AnyImage::U8(image_of(session, p)),
+            DynamicImage::ImageLuma16(p) => AnyImage::U16(image_of(session, p)),
+            DynamicImage::ImageLumaA16(p) => AnyImage::U16(image_of(session, p)),
+            DynamicImage::ImageRgb16(p) => AnyImage::U16(image_of(session, p)),
+            DynamicImage::ImageRgba16(p) => AnyImage::U16(image_of(session, p)),
+            DynamicImage::ImageRgb32F(p) => AnyImage::F32(image_of(session, p)),
+            DynamicImage::ImageRgba32F(p) => AnyImage::F32(image_of(session, p)),
             // Variants that the crate may add.
-            other => AnyImage::F32(planes(session, &other.to_rgba32f())),
+            other => AnyImage::F32(image_of(session, &other.to_rgba32f())),
         };
         image.with_alpha(matches!(image.shape().channels, 2 | 4).then_some(Alpha::Unassociated))
     }
@@ -54,16 +54,16 @@ impl AnyImage {
         self.look()?;
         let picture = match (self, self.shape().channels) {
             _ if self.shape().depth != 1 => None,
-            (AnyImage::U8(image), 1) => interleaved(image)?.map(DynamicImage::ImageLuma8),
-            (AnyImage::U8(image), 2) => interleaved(image)?.map(DynamicImage::ImageLumaA8),
-            (AnyImage::U8(image), 3) => interleaved(image)?.map(DynamicImage::ImageRgb8),
-            (AnyImage::U8(image), 4) => interleaved(image)?.map(DynamicImage::ImageRgba8),
-            (AnyImage::U16(image), 1) => interleaved(image)?.map(DynamicImage::ImageLuma16),
-            (AnyImage::U16(image), 2) => interleaved(image)?.map(DynamicImage::ImageLumaA16),
-            (AnyImage::U16(image), 3) => interleaved(image)?.map(DynamicImage::ImageRgb16),
-            (AnyImage::U16(image), 4) => interleaved(image)?.map(DynamicImage::ImageRgba16),
-            (AnyImage::F32(image), 3) => interleaved(image)?.map(DynamicImage::ImageRgb32F),
-            (AnyImage::F32(image), 4) => interleaved(image)?.map(DynamicImage::ImageRgba32F),
+            (AnyImage::U8(image), 1) => picture_of(image)?.map(DynamicImage::ImageLuma8),
+            (AnyImage::U8(image), 2) => picture_of(image)?.map(DynamicImage::ImageLumaA8),
+            (AnyImage::U8(image), 3) => picture_of(image)?.map(DynamicImage::ImageRgb8),
+            (AnyImage::U8(image), 4) => picture_of(image)?.map(DynamicImage::ImageRgba8),
+            (AnyImage::U16(image), 1) => picture_of(image)?.map(DynamicImage::ImageLuma16),
+            (AnyImage::U16(image), 2) => picture_of(image)?.map(DynamicImage::ImageLumaA16),
+            (AnyImage::U16(image), 3) => picture_of(image)?.map(DynamicImage::ImageRgb16),
+            (AnyImage::U16(image), 4) => picture_of(image)?.map(DynamicImage::ImageRgba16),
+            (AnyImage::F32(image), 3) => picture_of(image)?.map(DynamicImage::ImageRgb32F),
+            (AnyImage::F32(image), 4) => picture_of(image)?.map(DynamicImage::ImageRgba32F),
             _ => None,
         };
         picture.ok_or_else(|| {
@@ -74,30 +74,27 @@ impl AnyImage {
     }
 }
 
-/// The pixels of a picture, in planes.
+/// An image of a picture.
 #[track_caller]
-fn planes<P>(session: &Session, picture: &ImageBuffer<P, Vec<P::Subpixel>>) -> Image<P::Subpixel>
+fn image_of<P>(session: &Session, picture: &ImageBuffer<P, Vec<P::Subpixel>>) -> Image<P::Subpixel>
 where
     P: image::Pixel,
     P::Subpixel: Pixel,
 {
     let (width, height) = picture.dimensions();
-    let shape = (height as usize, width as usize, usize::from(P::CHANNEL_COUNT));
+    let shape = Shape::new(height as usize, width as usize, usize::from(P::CHANNEL_COUNT));
     // A buffer may be larger than its picture.
-    let pixels = &picture.as_raw()[..shape.0 * shape.1 * shape.2];
-    Image::from_array(session, ArrayView3::from_shape(shape, pixels).expect("as many pixels as the shape has"))
+    Image::from_slice(session, shape, &picture.as_raw()[..shape.len()])
 }
 
-/// The pixels of an image with as many channels as `P`, interleaved.
-fn interleaved<P>(image: &Image<P::Subpixel>) -> Result<Option<ImageBuffer<P, Vec<P::Subpixel>>>>
+/// The picture of an image with as many channels as `P`.
+fn picture_of<P>(image: &Image<P::Subpixel>) -> Result<Option<ImageBuffer<P, Vec<P::Subpixel>>>>
 where
     P: image::Pixel,
     P::Subpixel: Pixel,
 {
-    let pixels = image.to_array::<Ix3>()?;
-    let pixels: Vec<P::Subpixel> = pixels.iter().copied().collect();
     // An image has fewer than 2^31 rows and columns.
-    Ok(ImageBuffer::from_raw(image.width() as u32, image.height() as u32, pixels))
+    Ok(ImageBuffer::from_raw(image.width() as u32, image.height() as u32, image.to_vec()?))
 }
 
 #[cfg(test)]

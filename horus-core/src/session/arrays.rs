@@ -155,7 +155,7 @@ impl Undecided {
 
 impl Session {
     /// Evaluates a value, whose pixels `reader` copies to this rank's host; with `root` on rank 0
-    /// only, and `None` on the others. Planes are contiguous, row-major. `op` names the call at
+    /// only, and `None` on the others. They are row-major, the channels of each beside each other. `op` names the call at
     /// `site` in errors.
     pub(crate) fn read_back<R>(
         &self,

@@ -12,6 +12,7 @@
 
 use crate::dtype::DType;
 use crate::ir::graph::{Graph, Node, NodeId, Op, Operand, ValueId};
+use crate::ops::Whole;
 use crate::ops::edge::Edge;
 use crate::ops::geometric::Interpolation;
 use crate::ops::neighbourhood::Filter;
@@ -87,7 +88,9 @@ pub(super) fn contracts(step: &Graph<Op>, state: &[ValueId]) -> Result<(), Strin
 fn bound(step: &Graph<Op>, node: &Node<Op>, bounds: &[Bound], state: &[ValueId]) -> Option<Bound> {
     let of = |input: NodeId| bounds[input.0];
     let first = of(node.inputs[0]);
-    let is_state = matches!(&step.node(node.inputs[0]).op, Op::Source(value) if state.contains(value));
+    let read = step.node(node.inputs[0]);
+    let stored = if let Op::Whole(Whole::Deinterleave(_)) = read.op { step.node(read.inputs[0]) } else { read };
+    let is_state = matches!(&stored.op, Op::Source(value) if state.contains(value));
     let outside = |border: Border| if matches!(border, Border::Constant(_)) && is_state { 1.0 } else { 0.0 };
     // Taps are rounded to the type of the image.
     let weight = |tap: f64| if node.dtype == DType::F32 { f64::from(tap as f32).abs() } else { tap.abs() };
@@ -103,7 +106,7 @@ fn bound(step: &Graph<Op>, node: &Node<Op>, bounds: &[Bound], state: &[ValueId])
         // Rounded to integers, small changes do not get smaller.
         _ if !matches!(node.dtype, DType::F32 | DType::F64) => None,
         Op::Pixel(op, operands) => pixel(*op, operands, |n| of(node.inputs[n])),
-        Op::Convert(_) => Some(first),
+        Op::Convert(_) | Op::Whole(Whole::Deinterleave(_) | Whole::Interleave(_)) => Some(first),
         Op::Planes(_) | Op::Flip(_) => Some(drains(0.0, first)),
         Op::Correlate(filter, border) => Some(drains(outside(*border) * moved(filter), first.times(sum(filter)))),
         Op::Separable { row, column, border } => {

@@ -68,7 +68,7 @@ impl Session {
         let pixels = device.adopt(array, copied).map_err(|source| self.at_host(call, source))?;
         let id = self.0.numbers.record();
         let value = state.names.value();
-        state.images.give_device(value, shape, dtype, vec![(pixels, Window::whole(shape.height))]);
+        state.images.give_device(value, shape.stored(), dtype, vec![(pixels, Window::whole(shape.height))]);
         state.images.given.insert(value, Placement::Replicated);
         state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, call.site);
         drop(state);

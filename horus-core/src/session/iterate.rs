@@ -113,7 +113,7 @@ struct Running<'a> {
     body: Body,
     /// The state, and a flag for images made by the loop.
     now: Vec<ValueId>,
-    /// The shapes and types of the state.
+    /// The shapes and types of the state, as it is stored.
     kinds: Vec<(Shape, DType)>,
     own: HashSet<ValueId>,
     /// Values that may be the result.
@@ -212,7 +212,7 @@ impl Session {
             return Ok(Err(shared));
         }
         let body = Body::of(state.program.extract(&targets, 0), targets.len(), &placeholders);
-        let kinds: Vec<(Shape, DType)> = shared.iter().map(|h| (h.shape, h.dtype)).collect();
+        let kinds: Vec<(Shape, DType)> = shared.iter().map(|h| (h.shape.stored(), h.dtype)).collect();
         let (many, by_regions) = self.foresee_steps(state, &body, (&initial, &kinds), steps, !measured.is_empty())?;
         let map = state.blocks.as_ref().map(|(map, _)| Arc::clone(map));
         let map = map.filter(|map| kinds.iter().any(|(shape, _)| map.divides(*shape)));
@@ -468,7 +468,7 @@ impl Running<'_> {
         let (y, x) = self
             .kinds
             .get(image)
-            .map_or((0, 0), |(shape, _)| (pixel / shape.width % shape.height, pixel % shape.width));
+            .map_or((0, 0), |(shape, _)| (pixel / shape.line() % shape.height, pixel % shape.line() / shape.samples));
         format!(
             "a step changes row {y}, column {x} of image {image} of the state, in a block that is left out; a step must \
              leave such blocks as they are (as one that masks them), or they must be computed"
@@ -560,7 +560,7 @@ impl Running<'_> {
         }
         let graph = self.body.unrolled(&self.now, steps, measured);
         let (images, numbers) = graph.roots.split_at(self.now.len());
-        let extent = |(shape, _): &(Shape, DType)| Shape { channels: 1, ..*shape };
+        let extent = |(shape, _): &(Shape, DType)| Shape { channels: 1, samples: 1, ..*shape };
         let together = self.kinds.iter().all(|kind| extent(kind) == extent(&self.kinds[0]));
         let (mut next, mut told) = (Vec::new(), Vec::new());
         let ran = session.guard(state, |state| {
@@ -606,8 +606,9 @@ impl Running<'_> {
         let mut state = session.lock("evaluating")?;
         let handle = |(value, (shape, dtype)): (&ValueId, &(Shape, DType))| {
             let id = session.0.numbers.record();
-            state.program.record(id, Op::Source(*value), Vec::new(), *shape, *dtype, self.site);
-            Handle { session: session.clone(), shape: *shape, dtype: *dtype, record: Ok(id), attributes: None }
+            let (shape, dtype) = (shape.planar(), *dtype);
+            state.program.record(id, Op::Source(*value), Vec::new(), shape, dtype, self.site);
+            Handle { session: session.clone(), shape, dtype, record: Ok(id), attributes: None }
         };
         Ok(self.now.iter().zip(&self.kinds).map(handle).collect())
     }

@@ -100,7 +100,7 @@ impl Later {
 
     /// An image of a source of this name that this rank has.
     pub(super) fn of(stock: Arc<dyn RegionSource>, name: &str) -> Later {
-        let (shape, dtype, chunk, levels) = (stock.shape(), stock.dtype(), stock.chunk(), stock.levels());
+        let (shape, dtype, chunk, levels) = (stock.shape().stored(), stock.dtype(), stock.chunk(), stock.levels());
         let (part, path) = (0..shape.depth, Path::new(name).into());
         Later { shape, dtype, chunk, levels, part, path, stock: Some(stock) }
     }
@@ -325,7 +325,7 @@ pub(super) fn unread<'a>(state: &'a Mutable, graph: &'a Graph<Op>) -> impl Itera
 impl Session {
     /// An image whose pixels rank 0 reads on demand; other ranks have no source.
     pub(crate) fn source_later(&self, later: Later, site: Site) -> Handle {
-        let Later { shape, dtype, .. } = later;
+        let (shape, dtype) = (later.shape.planar(), later.dtype);
         let id = self.0.numbers.record();
         self.change(move |_, state| {
             let value = state.names.value();

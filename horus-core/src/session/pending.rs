@@ -27,7 +27,7 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Waits for the pixels, in the order of the request: planes contiguous, row-major; `None`
+    /// Waits for the pixels, in the order of the request: row-major, the channels of each beside each other; `None`
     /// where another rank has them.
     ///
     /// # Errors
@@ -54,7 +54,7 @@ impl fmt::Debug for Pending {
 
 impl Session {
     /// Evaluates a value and copies its pixels to the host: on rank 0, or everywhere (then always
-    /// `Some`). Planes are contiguous, row-major.
+    /// `Some`). Row-major, the channels of each beside each other.
     pub(crate) fn fetch(&self, value: &Handle, want: Want) -> Result<Option<Arc<HostBuffer>>> {
         Ok(self.fetch_all(&[value], want)?.pop().flatten())
     }

@@ -83,7 +83,7 @@ impl Session {
         }
     }
 
-    /// Creates an image whose pixels every rank has (planes contiguous, row-major).
+    /// Creates an image whose pixels every rank has (row-major, the channels of each beside each other).
     pub(crate) fn source(&self, shape: Shape, dtype: DType, pixels: HostBuffer, site: Site) -> Handle {
         self.keep(shape, dtype, Some(pixels), Placement::Replicated, site)
     }
@@ -102,7 +102,7 @@ impl Session {
         let bytes = pixels.iter().map(Memory::len).sum();
         self.change_with(bytes, move |session, state| {
             let value = state.names.value();
-            state.images.give_device(value, shape, dtype, session.strips_of(pixels, shape.height));
+            state.images.give_device(value, shape.stored(), dtype, session.strips_of(pixels, shape.height));
             state.images.given.insert(value, Placement::Replicated);
             state.stats.made.uploads += 1;
             state.trace.taken(start, took, label);
@@ -127,7 +127,7 @@ impl Session {
             if let (Some(pixels), Placement::Replicated) = (&pixels, placement) {
                 state.images.note_given(value, pixels);
             }
-            state.images.give(value, shape, dtype, pixels, placement);
+            state.images.give(value, shape.stored(), dtype, pixels, placement);
             state.images.given.insert(value, given);
             state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, site);
         });

@@ -215,7 +215,7 @@ impl Session {
         let values: Vec<ValueId> = pixels.iter().map(|_| state.names.value()).collect();
         for ((value, input), pixels) in values.iter().zip(&replay.inputs).zip(pixels) {
             state.images.note_given(*value, &pixels);
-            state.images.give(*value, input.shape, input.dtype, Some(pixels), Placement::Replicated);
+            state.images.give(*value, input.shape.stored(), input.dtype, Some(pixels), Placement::Replicated);
         }
         replay.rename(&values);
         let mut left = None;

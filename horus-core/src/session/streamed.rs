@@ -219,7 +219,8 @@ impl Session {
 
     /// Computes a value region by region into memory of its size: see [`Session::stream`].
     pub(crate) fn stream_into(&self, value: &Handle, call: Call, to: &mut [u8]) -> Result<()> {
-        let kind = (value.shape, value.dtype.stored().size());
+        let shape = value.shape.stored();
+        let kind = (shape, shape.pixel_bytes(value.dtype));
         let mut put = |Delivery { levels, region, .. }: Delivery, pixels: &[u8]| {
             self.put_levels(to, kind, levels, region, pixels);
             Ok(())

@@ -4,7 +4,6 @@
 mod device;
 mod external;
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use horus_core::comm::Communicator;
@@ -69,7 +68,7 @@ fn everywhere<T: Pixel>(session: &Session, shape: Shape, value: impl Fn(usize) -
         kept.fill(T::ZERO);
         result.read_into(&mut kept).unwrap();
         assert_eq!(kept[..], want);
-        assert_eq!(kept.plane(channels - 1), &want[shape.len() - shape.area()..]);
+        assert_eq!(kept[kept.len() - 1], want[want.len() - 1]);
         vec.fill(T::ZERO);
         result.read_into(&mut vec).unwrap();
         assert_eq!(vec, want);
@@ -117,7 +116,7 @@ fn masks_go_in_and_out() {
             let mut mask = session.pixels::<bool>(4, 5, 1).unwrap();
             assert!(mask.iter().all(|v| !v));
             mask[7] = true;
-            mask.plane_mut(0)[19] = true;
+            mask[19] = true;
             let want: Vec<bool> = (0..20).map(|i| i != 7 && i != 19).collect();
             let not = !Image::from_pixels(&session, mask.clone());
             let (mut kept, mut vec) = (session.pixels::<bool>(4, 5, 1).unwrap(), vec![true; 20]);
@@ -378,6 +377,4 @@ fn pixels_say_what_they_are() {
     let pixels: Pixels<u16> = session.pixels(3, 4, 2).unwrap();
     assert_eq!(format!("{pixels:?}"), "Pixels(3x4x2 u16, page-locked)");
     assert_eq!(pixels.view().dim(), (3, 4, 2));
-    let beyond = std::panic::catch_unwind(AssertUnwindSafe(|| pixels.plane(2).len())).unwrap_err();
-    assert_eq!(beyond.downcast_ref::<String>().unwrap(), "channel 2 of 2");
 }

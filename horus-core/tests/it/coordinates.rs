@@ -37,15 +37,10 @@ fn everywhere(compute: impl Fn(&Session) -> Vec<f64> + Sync) -> Vec<f64> {
     alone
 }
 
-/// Pixels of all channels, row by row.
+/// Pixels, row by row.
 fn expected(shape: Shape, f: impl Fn(usize, usize, usize) -> f64) -> Vec<f64> {
-    let mut all = Vec::new();
-    for c in 0..shape.channels {
-        for y in 0..shape.height {
-            all.extend((0..shape.width).map(|x| f(c, y, x)));
-        }
-    }
-    all
+    let places = (0..shape.height).flat_map(|y| (0..shape.width).map(move |x| (y, x)));
+    places.flat_map(|(y, x)| (0..shape.channels).map(move |c| (c, y, x))).map(|(c, y, x)| f(c, y, x)).collect()
 }
 
 #[test]
@@ -150,7 +145,7 @@ fn reading_coordinates_adds_no_launch() {
     let rows = Image::<f32>::index(&s, shape, Axis::Rows);
     let columns = Image::<f32>::index(&s, shape, Axis::Columns);
     assert_eq!(launches(&image * &rows + &columns * 0.5), 1);
-    let colour = Image::from_slice(&s, Shape::new(8, 8, 3), &[[1.0f32; 64], [2.0; 64], [3.0; 64]].concat());
+    let colour = Image::from_slice(&s, Shape::new(8, 8, 3), &[[1.0f32, 2.0, 3.0]; 64].concat());
     assert_eq!(launches(colour * &rows), 1, "one channel that meets three is not stored either");
 }
 

@@ -141,8 +141,9 @@ fn coordinates_know_levels_and_channels() {
             });
             let mut want = Vec::new();
             for (z, c, y, x) in (0..shape.len()).map(|i| {
-                let (plane, at) = (i / shape.area(), i % shape.area());
-                (plane / shape.channels, plane % shape.channels, at / shape.width, at % shape.width)
+                let (pixel, channel) = (i / shape.channels, i % shape.channels);
+                let (level, at) = (pixel / shape.area(), pixel % shape.area());
+                (level, channel, at / shape.width, at % shape.width)
             }) {
                 let of = |z: usize| match axis {
                     Axis::Depth => z as f64,

@@ -39,7 +39,7 @@ pub fn keep(graph: Graph<Op>) -> Graph<Op> {
 /// readers take interleaved pixels.
 fn kept(graph: &Graph<Op>) -> Vec<bool> {
     let mut kept: Vec<bool> =
-        graph.nodes.iter().map(|n| n.shape.channels > 1 && !n.inputs.is_empty() && n.op.knows_samples()).collect();
+        graph.nodes.iter().map(|n| n.shape.channels > 1 && !matches!(n.op, Op::Source(_)) && n.op.knows_samples()).collect();
     graph.roots.iter().for_each(|root| kept[root.0] = false);
     let readers = graph.consumers();
     // Each round finds operations that no longer have all of either.

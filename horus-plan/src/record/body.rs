@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use super::{Extract, RecordId};
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
+use crate::ops::Whole;
 use crate::ops::geometric::Interpolation;
 
 /// One step of a loop. The state is a list of images; other inputs of the step are constant.
@@ -26,6 +27,7 @@ pub struct Body {
 fn is_cheap(op: &Op) -> bool {
     match op {
         Op::Source(_) | Op::Fill(_) | Op::Index(_) | Op::Pixel(..) | Op::Convert(_) | Op::Planes(_) => true,
+        Op::Whole(Whole::Deinterleave(_)) => true,
         Op::Warp(map, Interpolation::Nearest, _) => map.repeats(),
         _ => false,
     }
@@ -73,7 +75,8 @@ impl Body {
 
     /// Number of operations of a step.
     pub fn operations(&self) -> usize {
-        self.graph.nodes.len()
+        let orders = |op: &Op| matches!(op, Op::Whole(Whole::Deinterleave(_) | Whole::Interleave(_)));
+        self.graph.nodes.iter().filter(|node| !orders(&node.op)).count()
     }
 
     /// `steps` steps from a state of these values. The roots are the state after the last step,
@@ -95,7 +98,8 @@ impl Body {
             let mut made = fixed.clone();
             for (before, now) in self.before.iter().zip(&now) {
                 if let Some(before) = before {
-                    made[before.0] = Some(*now);
+                    let stored = self.graph.node(*before).shape.samples > 1;
+                    made[before.0] = Some(if stored { *now } else { graph.planar(*now) });
                 }
             }
             for (id, node) in self.graph.iter() {

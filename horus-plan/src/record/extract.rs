@@ -17,12 +17,16 @@
 //! - Beyond that bound, or if it is as quickly computed from a source as read, it is recomputed.
 //!
 //! All of it takes time linear in the number of operations recorded.
+//!
+//! Images are recorded with their channels in planes, which is how operations are defined, and stored with the channels
+//! of a pixel beside each other. The graph of an extract has both: stored images are deinterleaved where they are read, and
+//! results are interleaved. The optimizer removes what it can of that (`optimize/interleaved.rs`).
 
 use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
 
-use super::{ByNumber, Record, RecordId, Recording, is_order};
+use super::{ByNumber, Record, RecordId, Recording};
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use horus_base::digest::Digest;
 
@@ -38,9 +42,9 @@ const QUICK: usize = 4;
 /// A part of the program, ready to be planned.
 #[derive(Debug)]
 pub struct Extract {
-    /// The operations; its roots are the targets, then the other kept values.
+    /// The operations; its roots are the targets, then the other kept values, as they are stored.
     pub graph: Graph<Op>,
-    /// The record of each node.
+    /// The record of each node; two nodes of one are its pixels in both orders.
     pub records: Vec<RecordId>,
 }
 
@@ -67,9 +71,9 @@ impl Taken {
 }
 
 impl Record {
-    /// Returns `true` if the record is not evaluated yet, and worth keeping: another order of samples is not.
+    /// Returns `true` if the record is not evaluated yet, and worth keeping.
     fn is_work(&self) -> bool {
-        !matches!(self.op, Op::Source(_) | Op::Fill(_) | Op::Index(_)) && !is_order(&self.op)
+        !matches!(self.op, Op::Source(_) | Op::Fill(_) | Op::Index(_))
     }
 }
 
@@ -108,10 +112,6 @@ impl Recording {
         }
         for target in targets {
             kept.remove(target);
-            // Its value will be the image's, too.
-            self.planes_of(*target).filter(|planes| !targets.contains(planes)).inspect(|planes| {
-                kept.remove(planes);
-            });
         }
         self.as_graph(order, targets, &kept)
     }
@@ -121,10 +121,7 @@ impl Recording {
         let mut nodes: ByNumber<RecordId, NodeId> = ByNumber::default();
         let mut sources: ByNumber<ValueId, NodeId> = ByNumber::default();
         let mut records = Vec::with_capacity(taken.len());
-        // Sources first: planes may be older than the samples that their value is in.
-        let (values, work): (Vec<_>, Vec<_>) =
-            taken.into_iter().partition(|id| matches!(self.records[id].op, Op::Source(_)));
-        for id in values.into_iter().chain(work) {
+        for &id in &taken {
             let r = &self.records[&id];
             // Records with one value are one node.
             if let Op::Source(v) = r.op
@@ -134,16 +131,26 @@ impl Recording {
                 continue;
             }
             let inputs = r.inputs.iter().map(|i| nodes[i]).collect();
-            let node: NodeId =
-                graph.push(Node { op: r.op.clone(), inputs, shape: r.shape, dtype: r.dtype, site: r.site });
-            if let Op::Source(v) = r.op {
-                sources.insert(v, node);
-            }
+            let Record { shape, dtype, site, .. } = *r;
+            let node = match r.op {
+                Op::Source(v) => {
+                    let shape = shape.stored();
+                    let stored = graph.push(Node { op: Op::Source(v), inputs, shape, dtype, site });
+                    let node = graph.planar(stored);
+                    sources.insert(v, node);
+                    node
+                }
+                _ => graph.push(Node { op: r.op.clone(), inputs, shape, dtype, site }),
+            };
             nodes.insert(id, node);
-            records.push(id);
+            records.resize(graph.nodes.len(), id);
         }
-        graph.roots = targets.iter().map(|t| nodes[t]).collect();
-        graph.roots.extend((0..records.len()).filter(|i| kept.contains(&records[*i])).map(NodeId));
+        let mut stored: ByNumber<RecordId, NodeId> = ByNumber::default();
+        for id in targets.iter().chain(taken.iter().filter(|id| kept.contains(id))).copied() {
+            let root = *stored.entry(id).or_insert_with(|| graph.stored(nodes[&id]));
+            graph.roots.push(root);
+            records.resize(graph.nodes.len(), id);
+        }
         Extract { graph, records }
     }
 
@@ -227,7 +234,7 @@ impl Recording {
         for _ in 0..=QUICK {
             let one = match (&r.op, r.inputs.as_slice()) {
                 (Op::Source(_) | Op::Fill(_) | Op::Index(_), _) => return Self::bytes(r) <= most,
-                (op, [one]) if matches!(op, Op::Pixel(..) | Op::Convert(_)) || is_order(op) => one,
+                (op, [one]) if matches!(op, Op::Pixel(..) | Op::Convert(_)) => one,
                 _ => return false,
             };
             match self.records.get(one) {
@@ -243,18 +250,23 @@ impl Recording {
         let consumers = graph.consumers();
         let mut lets_go = vec![false; graph.nodes.len()];
         graph.roots.iter().for_each(|r| lets_go[r.0] = true);
+        let mut gone = vec![false; graph.nodes.len()];
         let mut out = Vec::new();
         for (id, node) in graph.iter().rev() {
-            let readers = &consumers[id.0];
+            let (orders, readers): (Vec<NodeId>, Vec<NodeId>) =
+                consumers[id.0].iter().partition(|c| records[c.0] == records[id.0]);
             let read_here_only =
                 self.records.get(&records[id.0]).is_some_and(|r| r.handles == 0 && r.readers == readers.len());
-            let gone = read_here_only && readers.iter().all(|c| lets_go[c.0]);
-            if let (true, Op::Source(v)) = (gone, &node.op)
+            gone[id.0] = match (&node.op, &orders[..]) {
+                (Op::Source(_), &[planes]) => gone[planes.0],
+                _ => read_here_only && readers.iter().all(|c| lets_go[c.0]),
+            };
+            lets_go[id.0] |= gone[id.0] || orders.iter().any(|order| lets_go[order.0]);
+            if let (true, Op::Source(v)) = (gone[id.0], &node.op)
                 && self.values.get(v) == Some(&1)
             {
                 out.push(*v);
             }
-            lets_go[id.0] |= gone;
         }
         out
     }

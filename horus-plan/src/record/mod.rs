@@ -27,7 +27,6 @@ use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::ir::graph::{Op, ValueId};
-use crate::ops::{Deinterleave, Whole};
 use horus_base::digest::Digest;
 use horus_base::dtype::DType;
 use horus_base::error::{Recorded, Site, SourceLine};
@@ -92,16 +91,6 @@ impl Numbering {
     }
 }
 
-/// Returns `true` for the planes of interleaved samples: as long as they are held, so are these, and they are no work to do.
-fn is_order(op: &Op) -> bool {
-    matches!(op, Op::Whole(Whole::Deinterleave(_)))
-}
-
-/// Returns `true` for operations that an evaluation of everything evaluates.
-fn is_pending(op: &Op) -> bool {
-    !matches!(op, Op::Source(_)) && !is_order(op)
-}
-
 impl Recording {
     /// Appends an operation with one handle. Its number is greater than those of its inputs.
     pub fn record(&mut self, id: RecordId, op: Op, inputs: Vec<RecordId>, shape: Shape, dtype: DType, site: Site) {
@@ -118,10 +107,7 @@ impl Recording {
         }
         match op {
             Op::Source(v) => *self.values.entry(v).or_default() += 1,
-            _ => self.pending += usize::from(steps.is_empty() && is_pending(&op)),
-        }
-        if is_order(&op) {
-            inputs.iter().for_each(|i| self.retain(*i));
+            _ => self.pending += usize::from(steps.is_empty()),
         }
         let site = site.into();
         self.records.insert(id, Record { op, inputs, shape, dtype, site, handles: 1, readers: 0, steps });
@@ -133,7 +119,7 @@ impl Recording {
     /// The number of the step is smaller than those of its records.
     pub fn begin_step(&mut self, step: RecordId, id: RecordId) {
         if let Some(r) = self.records.get_mut(&id) {
-            self.pending -= usize::from(r.steps.is_empty() && is_pending(&r.op));
+            self.pending -= usize::from(r.steps.is_empty() && !matches!(r.op, Op::Source(_)));
             r.steps.push(step);
         }
     }
@@ -156,7 +142,7 @@ impl Recording {
         for r in self.records.iter_mut().filter(|(id, _)| **id >= step).map(|(_, r)| r) {
             let Some(at) = r.steps.iter().position(|s| *s == step) else { continue };
             r.steps.remove(at);
-            self.pending += usize::from(r.steps.is_empty() && is_pending(&r.op));
+            self.pending += usize::from(r.steps.is_empty() && !matches!(r.op, Op::Source(_)));
         }
     }
 
@@ -211,15 +197,11 @@ impl Recording {
 
     /// Drops a handle. Returns the values that became unreferenced.
     pub fn release(&mut self, id: RecordId) -> Vec<ValueId> {
-        let (mut check, mut dropped) = (vec![id], Vec::new());
         if let Some(r) = self.records.get_mut(&id) {
             r.handles -= 1;
-            if r.handles == 0 && is_order(&r.op) {
-                let inputs = r.inputs.clone();
-                self.let_go(&inputs, &mut check);
-            }
         }
-        self.drop_unreferenced(check, &mut dropped);
+        let mut dropped = Vec::new();
+        self.drop_unreferenced(vec![id], &mut dropped);
         dropped
     }
 
@@ -245,7 +227,7 @@ impl Recording {
                 }
                 match r.op {
                     Op::Source(v) => dropped.extend(self.refer_no_longer(v)),
-                    op => self.pending -= usize::from(r.steps.is_empty() && is_pending(&op)),
+                    _ => self.pending -= usize::from(r.steps.is_empty()),
                 }
                 self.unread(&r.inputs, &mut check);
             }
@@ -263,16 +245,6 @@ impl Recording {
         Some(value)
     }
 
-    /// Drops the handles by which a held order of samples holds these records.
-    fn let_go(&mut self, inputs: &[RecordId], check: &mut Vec<RecordId>) {
-        for i in inputs {
-            if let Some(r) = self.records.get_mut(i) {
-                r.handles -= 1;
-                check.push(*i);
-            }
-        }
-    }
-
     fn unread(&mut self, inputs: &[RecordId], check: &mut Vec<RecordId>) {
         for i in inputs {
             if let Some(p) = self.records.get_mut(i) {
@@ -287,45 +259,18 @@ impl Recording {
         self.values.contains_key(&value)
     }
 
-    /// The image whose interleaved samples a record is, if it is held and not evaluated.
-    fn planes_of(&self, id: RecordId) -> Option<RecordId> {
-        let r =
-            self.records.get(&id).filter(|r| matches!(r.op, Op::Whole(Whole::Interleave(_))) && r.steps.is_empty())?;
-        let planes = *r.inputs.first()?;
-        let held = |r: &Record| r.handles > 0 && r.steps.is_empty() && is_pending(&r.op);
-        self.records.get(&planes).is_some_and(held).then_some(planes)
-    }
-
-    /// Marks a record as evaluated to `value`; it has no inputs any more. An image of which it is the interleaved samples is from now on
-    /// the planes of these. Returns the values that became unreferenced.
+    /// Marks a record as evaluated to `value`; it has no inputs any more. Returns the values that
+    /// became unreferenced.
     pub fn evaluated(&mut self, id: RecordId, value: ValueId) -> Vec<ValueId> {
         let mut check = vec![id];
         let mut dropped = Vec::new();
-        if let Some(planes) = self.planes_of(id) {
-            if let Some(r) = self.records.get_mut(&planes) {
-                r.op = Op::from(Deinterleave);
-                let inputs = std::mem::replace(&mut r.inputs, vec![id]);
-                self.pending -= 1;
-                self.unread(&inputs, &mut check);
-            }
-            if let Some(r) = self.records.get_mut(&id) {
-                // Read by its planes, and held as long as these are, which it reads no longer.
-                r.readers += 1;
-                r.handles += 1;
-                let inputs = std::mem::take(&mut r.inputs);
-                self.unread(&inputs, &mut check);
-            }
-        }
         if let Some(r) = self.records.get_mut(&id) {
             let before = std::mem::replace(&mut r.op, Op::Source(value));
             let (inputs, steps) = (std::mem::take(&mut r.inputs), std::mem::take(&mut r.steps));
             *self.values.entry(value).or_default() += 1;
-            if r.handles > 0 && is_order(&before) {
-                self.let_go(&inputs, &mut check);
-            }
             match before {
                 Op::Source(v) => dropped.extend(self.refer_no_longer(v)),
-                op => self.pending -= usize::from(steps.is_empty() && is_pending(&op)),
+                _ => self.pending -= usize::from(steps.is_empty()),
             }
             self.looked_into.extend(steps);
             self.unread(&inputs, &mut check);

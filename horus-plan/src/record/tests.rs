@@ -4,7 +4,7 @@ use std::panic::Location;
 
 use super::*;
 use crate::ir::graph::NodeId;
-use crate::ops::{Deinterleave, Interleave, Merge, Transpose};
+use crate::ops::{Merge, Transpose};
 use horus_base::dtype::Conversion;
 
 /// Bytes that an extract may store of values without handles.
@@ -62,58 +62,34 @@ fn what_nobody_can_observe_is_dropped_at_once() {
 }
 
 #[test]
-fn planes_of_samples_hold_them_and_are_no_work() {
+fn images_are_stored_with_their_channels_interleaved() {
+    const COLOUR: Shape = Shape::new(4, 5, 3);
     let mut p = Numbered::default();
+    let colour =
+        |p: &mut Numbered, op, inputs: &[RecordId]| p.record(op, inputs.to_vec(), COLOUR, DType::F32, Location::caller());
     let v = p.new_value();
-    let samples = record(&mut p, Op::Source(v), &[]);
-    let planes = record(&mut p, Op::from(Deinterleave), &[samples]);
-    assert!(p.release(samples).is_empty());
-    assert_eq!((p.pending(), p.pinned_bytes()), (0, 0));
-    let result = record(&mut p, Op::from(Transpose), &[planes]);
-    assert_eq!((p.pending(), p.observable()), (1, vec![result]));
+    let image = colour(&mut p, Op::Source(v), &[]);
+    let held = colour(&mut p, Op::Convert(Conversion::Nearest), &[image]);
+    let result = colour(&mut p, Op::Convert(Conversion::Nearest), &[held]);
+    p.release(image);
     let e = p.extract(&[result], ROOM);
-    assert_eq!(e.graph.roots, [NodeId(2)], "planes are made again");
-    assert!(p.disposable(&e.graph, &e.records).is_empty());
-    assert!(p.release(planes).is_empty());
-    assert_eq!(p.pinned_bytes(), 64);
-    assert_eq!(p.release(result), [v]);
-    assert_eq!((p.pending(), p.pinned_bytes(), p.records.len()), (0, 0, 0));
-    // Planes that are asked for are a value as others.
-    let v = p.new_value();
-    let samples = record(&mut p, Op::Source(v), &[]);
-    let planes = record(&mut p, Op::from(Deinterleave), &[samples]);
-    p.release(samples);
+    let kinds: Vec<&str> = e.graph.nodes.iter().map(|n| n.op.kind()).collect();
+    assert_eq!(kinds, ["image", "deinterleave", "convert", "convert", "interleave", "interleave"]);
+    assert_eq!(e.records, [image, image, held, result, result, held]);
+    assert_eq!(e.graph.roots, [NodeId(4), NodeId(5)]);
+    assert!(e.graph.roots.iter().all(|root| e.graph.node(*root).shape == COLOUR.stored()));
+    assert_eq!(p.disposable(&e.graph, &e.records), [v]);
+    // What is held is stored; a stored image that is wanted is neither deinterleaved nor interleaved.
     let w = p.new_value();
-    assert_eq!(p.evaluated(planes, w), [v]);
-    assert_eq!(p.release(planes), [w]);
+    assert_eq!(p.evaluated(held, w), [v]);
+    let e = p.extract(&[held], ROOM);
+    assert_eq!((e.graph.node(e.graph.roots[0]).op.clone(), e.graph.roots.len()), (Op::Source(w), 1));
+    assert!(p.disposable(&e.graph, &e.records).is_empty(), "it is held, and read");
+    p.release(held);
+    let e = p.extract(&[result], ROOM);
+    assert_eq!(p.disposable(&e.graph, &e.records), [w]);
+    assert_eq!(p.release(result), [w]);
     assert!(p.records.is_empty());
-}
-
-#[test]
-fn an_image_that_is_read_interleaved_is_the_planes_of_these_samples() {
-    let mut p = Numbered::default();
-    let v = p.new_value();
-    let a = record(&mut p, Op::Source(v), &[]);
-    let image = record(&mut p, Op::from(Transpose), &[a]);
-    let samples = record(&mut p, Op::from(Interleave), &[image]);
-    p.release(a);
-    let e = p.extract(&[samples], ROOM);
-    assert_eq!(e.graph.roots, [NodeId(2)], "the image is not stored as well");
-    let w = p.new_value();
-    assert_eq!(p.evaluated(samples, w), [v]);
-    assert!(p.release(samples).is_empty(), "the image has its value");
-    assert_eq!((p.pending(), p.pinned_bytes(), p.observable()), (0, 0, vec![]));
-    let again = record(&mut p, Op::from(Transpose), &[image]);
-    assert_eq!(p.extract(&[again], ROOM).graph.nodes.len(), 3);
-    p.release(again);
-    assert_eq!(p.release(image), [w]);
-    assert!(p.records.is_empty());
-    // Both are asked for.
-    let v = p.new_value();
-    let a = record(&mut p, Op::Source(v), &[]);
-    let image = record(&mut p, Op::from(Transpose), &[a]);
-    let samples = record(&mut p, Op::from(Interleave), &[image]);
-    assert_eq!(p.extract(&[samples, image], ROOM).graph.roots, [NodeId(2), NodeId(1)]);
 }
 
 #[test]

@@ -178,14 +178,14 @@ Layout = tuple[list[int], list[int]]
 """Extents and strides, in numbers, of memory."""
 
 
-def laid_out(image: Any) -> tuple[_horus.Image, Layout]:
-    """An image's pixels as other libraries have them, the channels of each beside each other, and how they lie in memory."""
+def layout_of(image: Any) -> Layout:
+    """How an image's pixels lie in memory."""
     *extents, channels = image._core.shape
     shape = extents[3 - image._ndim :]
     if image._channels:
         shape.append(channels)
     strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
-    return image._core.samples() if image._channels and channels > 1 else image._core, (shape, strides)
+    return shape, strides
 
 
 def export(
@@ -198,7 +198,7 @@ def export(
     if lent is not None and versioned and by_default and not copy and dl_device is None:
         return lent.capsule(True)
     gpu = image._core.gpu()
-    core, layout = laid_out(image)
+    core, layout = image._core, layout_of(image)
     here = (CPU, 0) if gpu is None else (GPU[0], gpu)
     wanted = here if dl_device is None else (int(dl_device[0]), int(dl_device[1]))
     if wanted not in (here, (CPU, 0)):

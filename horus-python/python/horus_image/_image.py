@@ -15,7 +15,7 @@ import numpy.typing as npt
 from . import _horus
 from ._along import Axes, along, cumulative, numbers_of, transposed
 from ._dtype import CODES, HALF, is_native, ready, stored, truth
-from ._foreign import DEFAULT_STREAM, DeviceArray, export, image_core, laid_out, on_host, read, read_beside, session_of
+from ._foreign import DEFAULT_STREAM, DeviceArray, export, image_core, layout_of, on_host, read, read_beside, session_of
 from ._operators import Operators, _binary, _core, _like, _made, _met, _operand
 from ._session import Session, current
 from ._show import page
@@ -579,16 +579,14 @@ class Image(Operators):
         if self._core.gpu() is None:
             raise AttributeError("the image is not on a GPU, and has no __cuda_array_interface__")
         # There are consumers that look at no stream.
-        core, layout = laid_out(self)
-        return core.on_gpu(*layout, False, None).interface
+        return self._core.on_gpu(*layout_of(self), False, None).interface
 
     def _on_gpu(self) -> _horus.DeviceMemory:
         """The pixels where they are on the GPU, as long as the image lives: work of CUDA's default stream from now on finds them, and may write
         the arrays that they are made of."""
         lent: _horus.DeviceMemory | None = getattr(self, "_lent", None)
         if lent is None:
-            core, layout = laid_out(self)
-            lent = self._lent = core.on_gpu(*layout, False, DEFAULT_STREAM)
+            lent = self._lent = self._core.on_gpu(*layout_of(self), False, DEFAULT_STREAM)
         return lent
 
     def __getitem__(self, key: Index) -> Image:
@@ -815,8 +813,8 @@ def get_all(*images: Image) -> tuple[Array, ...]:
     session = images[0]._session
     if any(image._session is not session for image in images):
         raise ValueError("get_all: the images belong to several sessions")
-    cores, layouts = zip(*map(laid_out, images), strict=True)
-    return tuple(np.ascontiguousarray(memory) for memory in _horus.get_all(session._core, list(cores), list(layouts)))
+    cores, layouts = [image._core for image in images], list(map(layout_of, images))
+    return tuple(np.ascontiguousarray(memory) for memory in _horus.get_all(session._core, cores, layouts))
 
 
 def _filled(mask: Image, a: Any, b: Any) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 
 from . import _horus
 from ._dtype import CODES
-from ._foreign import DeviceArray, is_foreign, laid_out, read, session_of
+from ._foreign import DeviceArray, is_foreign, layout_of, read, session_of
 from ._image import Array, Image, made
 from ._kept import OnGpu, entered
 from ._session import Session, current
@@ -149,8 +149,8 @@ class Jitted(Generic[_P]):
                 image._on_gpu()  # the arrays may change when this returns
             handed = list(several)
         else:
-            laid, layouts = zip(*map(laid_out, several), strict=True)
-            program, memories = _horus.Program.of(session._core, recording, list(laid), list(layouts), False)
+            cores, layouts = [image._core for image in several], list(map(layout_of, several))
+            program, memories = _horus.Program.of(session._core, recording, cores, layouts, False)
             handed = [np.asarray(memory) for memory in memories]
         known = _Known(session, program, single, list if isinstance(results, list) else tuple)
         if program is not None or looks:

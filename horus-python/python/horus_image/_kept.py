@@ -18,7 +18,7 @@ import numpy as np
 
 from . import _horus
 from ._dtype import CODES
-from ._foreign import DeviceArray, adapted, image_core, is_foreign, laid_out, read, session_of
+from ._foreign import DeviceArray, adapted, image_core, is_foreign, layout_of, read, session_of
 from ._image import Array, Image, asarray, made
 from ._session import Session, current
 from ._tolerance import tolerance
@@ -48,8 +48,8 @@ class OnGpu:
     @classmethod
     def of(cls, session: Session, recording: _horus.Recording, results: Sequence[Image]) -> OnGpu | None:
         """The program of recorded results, which it evaluates; nothing if it cannot run again."""
-        cores, layouts = zip(*map(laid_out, results), strict=True)
-        program = _horus.ImageProgram.of(session._core, recording, list(cores), list(layouts))
+        cores, layouts = [image._core for image in results], list(map(layout_of, results))
+        program = _horus.ImageProgram.of(session._core, recording, cores, layouts)
         return None if program is None else cls(session, program, results)
 
     def run(self, arrays: Sequence[Array | DeviceArray]) -> list[Image] | None:
@@ -65,7 +65,7 @@ class OnGpu:
             return None
         images = []
         for (core, memory), (ndim, channels) in zip(found, self._axes):  # noqa: B905
-            image = made(core.planes() if channels else core, session, ndim, channels, True)
+            image = made(core, session, ndim, channels, True)
             image._lent = memory
             images.append(image)
         return images

@@ -151,15 +151,12 @@ def enter(input: Any, name: str, session: Session | None = None) -> tuple[Value 
     session = session or current()
     pixels = ready(array)
     # Read where it lies: all is computed when the call returns.
-    if colours:
-        core = _horus.Image.of_samples(session._core, pixels, code)
-    else:
-        core = _horus.Image.of_array(session._core, pixels.reshape(1) if array.ndim == 0 else pixels, code, False, False)
+    core = _horus.Image.of_array(session._core, pixels.reshape(1) if array.ndim == 0 else pixels, code, colours, False)
     took = taking()
     if took is not None:
         core = took.entered(core, session, array)
     if colours:
-        return Value(core.planes(), dtype, array.shape[:-1], session, True), array
+        return Value(core, dtype, array.shape[:-1], session, True), array
     return Value(core, dtype, array.shape, session), array
 
 
@@ -225,8 +222,7 @@ def leave(value: Value, output: Any, given: Any, name: str, *others: Any) -> Pix
             image._on_gpu()  # the array may change when this returns
         return image
     if value.channels:
-        core = value.core.samples()
-        value = Value(core, dtype, (*value.shape, given.shape[-1]), value.session)
+        value = Value(value.core, dtype, (*value.shape, given.shape[-1]), value.session)
     if isinstance(output, np.ndarray):
         _check_shape(output, value.shape)
         flags = output.flags

@@ -25,11 +25,9 @@ pub(crate) fn read(path: &Path) -> Result<Mask, Fault> {
     }
     // Every type is exact in f64; opacity, the last of two or four channels, is ignored.
     let pixels = picture.convert::<f64>().to_vec()?;
-    let points = shape.height * shape.width;
     let opacity = usize::from([2, 4].contains(&shape.channels));
-    let colours = &pixels[..points * (shape.channels - opacity)];
-    let sea = |i: usize| colours.iter().skip(i).step_by(points).any(|value| *value != 0.0 && !value.is_nan());
-    Ok(Mask::new(shape.width, shape.height, (0..points).map(sea).collect())?)
+    let sea = |pixel: &[f64]| pixel[..shape.channels - opacity].iter().any(|value| *value != 0.0 && !value.is_nan());
+    Ok(Mask::new(shape.width, shape.height, pixels.chunks(shape.channels).map(sea).collect())?)
 }
 
 /// Writes a partition: npy holds the part of each block, anything else is a picture.
@@ -40,8 +38,10 @@ pub(crate) fn write(path: &Path, mask: &Mask, blocks: &Blocks, levels: &Levels, 
         let all: Vec<i32> = blocks.placed(parts).into_iter().map(|part| part.map_or(-1, |part| part as i32)).collect();
         Image::from_slice(&session, (blocks.rows(), blocks.columns()), &all).save(path)
     } else {
-        let planes = paint(mask, blocks, levels, parts);
-        Image::from_slice(&session, Shape::new(mask.height(), mask.width(), planes.len()), &planes.concat()).save(path)
+        let channels = paint(mask, blocks, levels, parts);
+        let shape = Shape::new(mask.height(), mask.width(), channels.len());
+        let pixels: Vec<u8> = (0..shape.area()).flat_map(|at| channels.iter().map(move |channel| channel[at])).collect();
+        Image::from_slice(&session, shape, &pixels).save(path)
     };
     saved?;
     Ok(())
