@@ -6,6 +6,7 @@ use std::ops::Range;
 use super::count::{Count, FileTraffic};
 use super::load::read_exact_at;
 use super::output::Output;
+use super::pixel_bytes;
 use super::reader::RegionSource;
 use super::target::{cause, reserve};
 use horus_base::dtype::DType;
@@ -33,7 +34,7 @@ impl Aside {
         Ok(Aside { file, shape, dtype: dtype.stored(), read: Count::default() })
     }
 
-    /// Writes a region of some levels: plane by plane, rows without gaps.
+    /// Writes a region of some levels: level by level, row by row, the samples of a pixel beside each other.
     ///
     /// # Errors
     /// A message, if writing fails.
@@ -43,15 +44,13 @@ impl Aside {
 
     /// The contiguous bytes of a region: the place of each in the file, and in the region.
     fn stretches(&self, levels: Range<usize>, region: Region) -> impl Iterator<Item = (u64, Range<usize>)> {
-        let Shape { height, width, channels, .. } = self.shape;
-        let size = self.dtype.size();
+        let (Shape { height, width, .. }, pixel) = (self.shape, pixel_bytes(self.shape, self.dtype));
         // Whole rows adjoin.
         let (rows, row) =
             if region.width == width { (1, region.height * width) } else { (region.height, region.width) };
-        let planes = levels.start * channels..levels.end * channels;
-        planes.flat_map(move |plane| (0..rows).map(move |y| (plane, y))).enumerate().map(move |(i, (plane, y))| {
-            let at = ((plane * height + region.top + y) * width + region.left) * size;
-            (at as u64, i * row * size..(i + 1) * row * size)
+        levels.flat_map(move |z| (0..rows).map(move |y| (z, y))).enumerate().map(move |(i, (z, y))| {
+            let at = ((z * height + region.top + y) * width + region.left) * pixel;
+            (at as u64, i * row * pixel..(i + 1) * row * pixel)
         })
     }
 }
@@ -93,29 +92,31 @@ mod tests {
 
     #[test]
     fn what_is_put_part_by_part_is_read_in_any_parts() {
-        let shape = Shape::volume(3, 5, 7, 2);
-        let value = |z: usize, c: usize, y: usize, x: usize| (((z * 2 + c) * 5 + y) * 7 + x) as u8;
+        let planar = Shape::volume(3, 5, 7, 2);
+        let value = |z: usize, y: usize, x: usize, c: usize| (((z * 5 + y) * 7 + x) * 2 + c) as u8;
         let part = |levels: Range<usize>, at: Region| -> Vec<u8> {
-            let planes = levels.flat_map(|z| [(z, 0), (z, 1)]);
-            let rows = planes.flat_map(|(z, c)| (at.top..at.bottom()).map(move |y| (z, c, y)));
-            rows.flat_map(|(z, c, y)| (at.left..at.right()).map(move |x| value(z, c, y, x))).collect()
+            let rows = levels.flat_map(|z| (at.top..at.bottom()).map(move |y| (z, y)));
+            let pixels = rows.flat_map(|(z, y)| (at.left..at.right()).map(move |x| (z, y, x)));
+            pixels.flat_map(|(z, y, x)| [value(z, y, x, 0), value(z, y, x, 1)]).collect()
         };
-        let aside = Aside::new(shape, DType::U8).unwrap();
-        for (levels, region) in [
-            (0..1, Region::whole(shape)),
-            (1..3, Region::new(0, 0, 2, 7)),
-            (1..3, Region::new(2, 0, 3, 4)),
-            (1..3, Region::new(2, 4, 3, 3)),
-        ] {
-            aside.put(levels.clone(), region, &part(levels, region)).unwrap();
-        }
-        for (levels, region) in
-            [(0..3, Region::whole(shape)), (2..3, Region::new(1, 3, 4, 2)), (0..2, Region::new(4, 0, 1, 7))]
-        {
-            let wanted = part(levels.clone(), region);
-            let mut read = vec![0; wanted.len()];
-            aside.fill_levels(levels, region, &mut read, &Workers::alone()).unwrap();
-            assert_eq!(read, wanted);
+        for shape in [planar, planar.interleaved()] {
+            let aside = Aside::new(shape, DType::U8).unwrap();
+            for (levels, region) in [
+                (0..1, Region::whole(shape)),
+                (1..3, Region::new(0, 0, 2, 7)),
+                (1..3, Region::new(2, 0, 3, 4)),
+                (1..3, Region::new(2, 4, 3, 3)),
+            ] {
+                aside.put(levels.clone(), region, &part(levels, region)).unwrap();
+            }
+            for (levels, region) in
+                [(0..3, Region::whole(shape)), (2..3, Region::new(1, 3, 4, 2)), (0..2, Region::new(4, 0, 1, 7))]
+            {
+                let wanted = part(levels.clone(), region);
+                let mut read = vec![0; wanted.len()];
+                aside.fill_levels(levels, region, &mut read, &Workers::alone()).unwrap();
+                assert_eq!(read, wanted);
+            }
         }
         let lacking = Aside::new(Shape::new(1 << 30, 1 << 30, 1), DType::U8);
         assert!(lacking.is_err_and(|cause| cause.contains("no room for its")), "more than a disk has");

@@ -9,13 +9,9 @@ use std::sync::Once;
 
 use super::bounds::{self, MEMORY_LIMIT, check_capacity, check_size};
 use super::codec::{Decoder, Header};
-use super::interleave::separated;
 use super::load::{Kind, Means, Source};
 use super::picture::Metadata;
 use super::{OpenOptions, Picture, metadata, pnm, read_npy, read_tiff};
-use horus_base::dtype::{DType, Pixel};
-use horus_base::shape::Shape;
-use horus_host::host::buffer::HostBuffer;
 
 /// Reads and decodes a file; the error is the cause, without the path.
 pub(super) fn read(path: &Path, options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
@@ -157,50 +153,17 @@ fn whole(kind: Kind, bytes: &[u8], options: &OpenOptions, means: Means<'_>) -> R
     if let Some(bytes) = header.profile {
         metadata::tell_profile(bytes);
     }
-    options.orientation.of(planar(header, decoder, means)?, header.noted, means)
+    options.orientation.of(pixels(header, decoder, means)?, header.noted, means)
 }
 
-fn planar(header: Header, decoder: Decoder<'_>, means: Means<'_>) -> Result<Picture, String> {
+fn pixels(header: Header, decoder: Decoder<'_>, means: Means<'_>) -> Result<Picture, String> {
     let Header { shape, dtype, .. } = header;
     if shape.is_empty() {
         return Err("the picture has no pixels".into());
     }
     let mut pixels = (means.room)(shape.len() * dtype.size()).map_err(|e| e.to_string())?;
     decoder.read(&header, pixels.bytes_mut(), means.workers)?;
-    match (shape.channels, dtype) {
-        (1, _) => Ok(Picture::from_pixels(shape, dtype, pixels)),
-        (_, DType::U8) => planes::<u8>(pixels.as_slice(), shape, means),
-        (_, DType::F32) => planes::<f32>(pixels.as_slice(), shape, means),
-        _ => planes::<u16>(pixels.as_slice(), shape, means),
-    }
-}
-
-/// Converts interleaved pixels to planes.
-pub(super) fn planes<T: Pixel>(pixels: &[T], shape: Shape, means: Means<'_>) -> Result<Picture, String> {
-    if shape.channels == 1 {
-        return in_planes(pixels, shape, means);
-    }
-    let mut buffer = checked(pixels, shape, means)?;
-    separated(bytemuck::cast_slice(pixels), buffer.bytes_mut(), shape, size_of::<T>(), means.workers);
-    Ok(Picture::from_pixels(shape, T::DTYPE, buffer))
-}
-
-/// Pixels in planes already.
-pub(super) fn in_planes<T: Pixel>(pixels: &[T], shape: Shape, means: Means<'_>) -> Result<Picture, String> {
-    let mut buffer = checked(pixels, shape, means)?;
-    means.workers.copy(bytemuck::cast_slice(pixels), buffer.bytes_mut());
-    Ok(Picture::from_pixels(shape, T::DTYPE, buffer))
-}
-
-/// Memory for all pixels.
-fn checked<T: Pixel>(pixels: &[T], shape: Shape, means: Means<'_>) -> Result<HostBuffer, String> {
-    if shape.is_empty() {
-        return Err("the picture has no pixels".into());
-    }
-    if pixels.len() != shape.len() {
-        return Err(format!("{} samples for {shape} pixels", pixels.len()));
-    }
-    (means.room)(size_of_val(pixels)).map_err(|e| e.to_string())
+    Ok(Picture::from_pixels(shape, dtype, pixels))
 }
 
 #[cfg(test)]

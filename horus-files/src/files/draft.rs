@@ -241,23 +241,21 @@ impl Draft {
         }
         let name = ome.and_then(|ome| name.get(..ome.len()));
         if let Some(name) = name {
-            let Shape { depth, channels, .. } = self.shape;
+            let channels = self.shape.channels;
             let is_named = self.names.len() == channels;
             let apart = is_named || !matches!(channels, 1 | 3 | 4);
             self.names.resize(channels, String::new());
             let names = apart.then_some(&self.names[..]);
             let text = ome::description(name, self.shape, self.stored, pixel, names);
             self.add(vec![Entry::ascii(Tag::ImageDescription.to_u16(), &text)]);
-            if apart {
-                self.shape = Shape { depth: depth * channels, channels: 1, ..self.shape };
-            }
+            self.beside.apart = apart;
         } else if has_names {
             lacking.push(Lacking::Names);
         }
         if let Some(pixel) = pixel {
             self.add(ome::resolution(pixel, false));
         }
-        if let Some(alpha) = self.alpha.filter(|_| self.shape.channels > 1) {
+        if let Some(alpha) = self.alpha.filter(|_| self.shape.channels > 1 && !self.beside.apart) {
             self.add(vec![alpha.entry()]);
         }
         lacking
@@ -333,9 +331,9 @@ impl Draft {
         self.beside.entries.extend(entries);
     }
 
-    /// Tags of a TIFF file beside those of its pixels.
-    pub(super) fn entries(&self) -> &[Entry] {
-        &self.beside.entries
+    /// What the file says beside its pixels.
+    pub(super) fn told_beside(&self) -> &Beside {
+        &self.beside
     }
 
     /// The format.
@@ -350,12 +348,11 @@ impl Draft {
 
     /// Bytes that the encoder takes besides the samples.
     pub fn beside(&self) -> usize {
-        let whole = !matches!(self.format, Format::Npy | Format::Pgm | Format::Ppm | Format::Pnm);
-        let interleaves = whole && self.parts == Parts::Usual && self.shape.channels > 1;
-        if interleaves { self.shape.len() * self.stored.size() } else { 0 }
+        0
     }
 
-    /// The encoder of the samples of each [size](Draft::sizes), in planes, followed by what [`Draft::told`] takes.
+    /// The encoder of the samples of each [size](Draft::sizes), those of a pixel beside each other, followed by what
+    /// [`Draft::told`] takes.
     ///
     /// # Panics
     /// If a buffer is missing.
@@ -454,7 +451,7 @@ pub struct Encoder {
     shape: Shape,
     stored: DType,
     parts: (Parts, Beside),
-    /// Planes of the channels, of each size.
+    /// Of each size, the samples of a pixel beside each other.
     pixels: Vec<Arc<HostBuffer>>,
     scale: Option<Scale>,
     clipped: Clipped,

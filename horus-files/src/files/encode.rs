@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::compression::Compression;
-use super::interleave::interleaved;
 use super::jpeg;
 use super::png;
 use super::target::Sink;
@@ -225,6 +224,8 @@ pub(super) enum Parts {
 pub(super) struct Beside {
     /// Tags of a TIFF file.
     pub(super) entries: Vec<Entry>,
+    /// Each channel has pages of its own in a TIFF file.
+    pub(super) apart: bool,
     /// Chunks of a PNG file; a JPEG file has segments of the same contents.
     pub(super) chunks: png::Beside,
 }
@@ -251,7 +252,7 @@ impl Parts {
                 Ok(options.quality.map_or(Parts::Usual, Parts::Jpeg))
             }
             (tile, compression) if format == Format::Tiff => {
-                TiffFile::new(shape, stored, tile, compression, options.sizes)?;
+                TiffFile::new(shape, stored, tile, compression, options.sizes, false)?;
                 Ok(Parts::Tiff(tile, compression, options.sizes))
             }
             (Some(_), _) => Err(format!("a {} file has no tiles; save as tif", format.name())),
@@ -260,7 +261,7 @@ impl Parts {
     }
 }
 
-/// Writes planes of pixels of type `dtype`, which the format holds: those of each size, the largest first.
+/// Writes pixels of type `dtype`, which the format holds: those of each size, the largest first.
 pub(super) fn write(
     to: &mut dyn Sink,
     format: Format,
@@ -271,47 +272,27 @@ pub(super) fn write(
     workers: &Workers,
 ) -> Result<(), String> {
     if let Parts::Tiff(tile, compression, sizes) = parts {
-        let file = TiffFile::new(shape, dtype, tile, compression, sizes)?.with(beside.entries);
+        let file = TiffFile::new(shape, dtype, tile, compression, sizes, beside.apart)?.with(beside.entries);
         return file.write(to, &pixels.iter().map(|pixels| pixels.bytes()).collect::<Vec<_>>(), workers);
     }
     let [pixels] = pixels else { return Err(format!("{} sizes of a file of one", pixels.len())) };
     match format {
-        Format::Npy => return write_npy::write(to, pixels, dtype, shape, workers),
+        Format::Npy => return write_npy::write(to, pixels, dtype, shape),
         Format::Pgm | Format::Ppm | Format::Pnm => return pnm::write(to, format, pixels, dtype, shape, workers),
         _ => {}
     }
-    let dtype = dtype.stored();
-    let mut encode = |samples: &HostBuffer| match (format, dtype) {
-        (Format::Jpeg, DType::U8) if matches!(shape.channels, 1 | 3) => {
-            let quality = if let Parts::Jpeg(quality) = parts { Some(quality) } else { None };
-            jpeg::write(to, samples.as_slice(), shape, (quality, &beside.chunks), workers)
-        }
-        (Format::Jpeg, _) => Err(unheld(format)),
-        _ => encode(to, format, &beside.chunks, samples, dtype, shape, workers),
-    };
-    if shape.channels == 1 {
-        return encode(pixels);
-    }
-    encode(&interleaved(pixels, dtype, shape, workers).map_err(|e| e.to_string())?)
-}
-
-/// Writes interleaved samples.
-fn encode(
-    to: &mut dyn Sink,
-    format: Format,
-    chunks: &png::Beside,
-    samples: &HostBuffer,
-    dtype: DType,
-    shape: Shape,
-    workers: &Workers,
-) -> Result<(), String> {
     let extent = |n: usize| u32::try_from(n).map_err(|_| format!("{n} pixels exceed the limit of the format"));
     let (w, h) = (extent(shape.width)?, extent(shape.height)?);
-    match (format, dtype) {
-        (Format::Png, DType::U8) => png::write(to, png::Samples::Eight(samples.as_slice()), shape, chunks, workers),
-        (Format::Png, DType::U16) => png::write(to, png::Samples::Sixteen(samples.as_slice()), shape, chunks, workers),
-        (Format::Tiff, _) => write_tiff(to, samples, dtype, (w, h), shape),
-        (Format::Bmp, DType::U8) => bmp::write(to, samples.as_slice(), shape),
+    let chunks = &beside.chunks;
+    match (format, dtype.stored()) {
+        (Format::Jpeg, DType::U8) if matches!(shape.channels, 1 | 3) => {
+            let quality = if let Parts::Jpeg(quality) = parts { Some(quality) } else { None };
+            jpeg::write(to, pixels.as_slice(), shape, (quality, chunks), workers)
+        }
+        (Format::Png, DType::U8) => png::write(to, png::Samples::Eight(pixels.as_slice()), shape, chunks, workers),
+        (Format::Png, DType::U16) => png::write(to, png::Samples::Sixteen(pixels.as_slice()), shape, chunks, workers),
+        (Format::Tiff, dtype) => write_tiff(to, pixels, dtype, (w, h), shape),
+        (Format::Bmp, DType::U8) => bmp::write(to, pixels.as_slice(), shape),
         _ => Err(unheld(format)),
     }
 }

@@ -8,8 +8,7 @@ use std::f32::consts::PI;
 
 use super::bounds::markers;
 use super::codec::zeros;
-use super::interleave::join;
-use super::tiff_samples::{colour, invert, light};
+use super::tiff_samples::{colour, invert, lights};
 use horus_base::dtype::DType;
 
 /// Side of a block.
@@ -133,26 +132,18 @@ impl<'a> GeneralJpeg<'a> {
     /// # Errors
     /// A message, if the data is corrupt.
     pub(super) fn read(&self, to: &mut [u8]) -> Result<(), String> {
-        let lights = |rows: &mut [Vec<u8>]| {
-            let (inks, black) = rows.split_at_mut(3);
-            invert(&mut black[0], DType::U8);
-            for ink in inks {
-                let stored = ink.clone();
-                light(&stored, &black[0], ink, DType::U8);
-            }
-        };
-        self.rows(to, self.channels(), |rows| {
-            if let (Model::Luma | Model::LumaInks, [a, b, c, ..]) = (self.model, &mut *rows) {
-                colour([a, b, c]);
+        self.rows(to, self.channels(), |row, to| {
+            let stored = self.stored_channels();
+            if let Model::Luma | Model::LumaInks = self.model {
+                colour(row, stored);
             }
             match self.model {
-                Model::Plain | Model::Luma => {}
-                Model::LumaInks => lights(rows),
-                Model::Inks => {
-                    rows[..3].iter_mut().for_each(|row| invert(row, DType::U8));
-                    lights(rows);
-                }
+                Model::Plain | Model::Luma => return to.copy_from_slice(row),
+                // Only black.
+                Model::LumaInks => invert(&mut row[3..], stored, DType::U8),
+                Model::Inks => invert(row, 1, DType::U8),
             }
+            lights(row, stored, to, self.channels(), DType::U8);
         })
     }
 
@@ -161,17 +152,18 @@ impl<'a> GeneralJpeg<'a> {
     /// # Errors
     /// As [`GeneralJpeg::read`].
     pub(super) fn read_as_stored(&self, to: &mut [u8]) -> Result<(), String> {
-        self.rows(to, self.stored_channels(), |_| {})
+        self.rows(to, self.stored_channels(), |row, to| to.copy_from_slice(row))
     }
 
-    /// Decodes the pixels row by row: `convert` changes the rows of all components, of which the first `channels` are kept.
-    fn rows(&self, to: &mut [u8], channels: usize, convert: impl Fn(&mut [Vec<u8>])) -> Result<(), String> {
+    /// Decodes the pixels row by row: `convert` makes a row of `channels` samples of one of all components.
+    fn rows(&self, to: &mut [u8], channels: usize, convert: impl Fn(&mut [u8], &mut [u8])) -> Result<(), String> {
         let planes = Scans::of(self)?.planes()?;
-        let mut rows = (0..planes.len()).map(|_| zeros(self.width)).collect::<Result<Vec<Vec<u8>>, _>>()?;
+        let mut row = zeros(self.width * planes.len())?;
         for (y, to) in to.chunks_exact_mut(self.width * channels).take(self.height).enumerate() {
-            planes.iter().zip(&mut rows).for_each(|(plane, row)| plane.row(y, row));
-            convert(&mut rows);
-            join(&rows[..channels].iter().map(|row| &row[..]).collect::<Vec<_>>(), to, 1);
+            for (c, plane) in planes.iter().enumerate() {
+                plane.row(y, row.iter_mut().skip(c).step_by(planes.len()));
+            }
+            convert(&mut row, to);
         }
         Ok(())
     }
@@ -467,10 +459,10 @@ struct Plane {
 
 impl Plane {
     /// A row of the picture, from samples that are interpolated.
-    fn row(&self, y: usize, to: &mut [u8]) {
+    fn row<'a>(&self, y: usize, to: impl Iterator<Item = &'a mut u8>) {
         let rows = Between::new(y, self.down.0, self.down.1, self.height);
         let [upper, lower] = rows.at.map(|at| &self.samples[at * self.row..][..self.row]);
-        for (to, Between { at: [left, right], weights }) in to.iter_mut().zip(&self.columns) {
+        for (to, Between { at: [left, right], weights }) in to.zip(&self.columns) {
             let blend = |row: &[u8]| u32::from(row[*left]) * weights[0] + u32::from(row[*right]) * weights[1];
             let sum = blend(upper) * rows.weights[0] + blend(lower) * rows.weights[1];
             let all = weights.iter().sum::<u32>() * rows.weights.iter().sum::<u32>();

@@ -86,7 +86,7 @@ impl Means<'_> {
         }
         // A byte of the header may encode any number of pixels.
         let Ok(Header { shape, dtype, .. }) = guarded(|| Header::of(source.kind(), source)) else { return Ok(()) };
-        let pixels = (shape.len() as u64).saturating_mul(dtype.size() as u64 * if shape.channels > 1 { 2 } else { 1 });
+        let pixels = (shape.len() as u64).saturating_mul(dtype.size() as u64);
         let bytes = usize::try_from(source.size().saturating_add(pixels)).unwrap_or(usize::MAX);
         self.reserved(bytes).map(drop)
     }

@@ -5,11 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::bounds::markers;
 use super::load::{Kind, Means, Source};
-use super::{Allocate, Picture, codec, exif, png_chunks};
-use horus_base::dtype::Pixel;
+use super::{Picture, codec, exif, pixel_bytes, png_chunks};
 use horus_base::placed::Placed;
 use horus_base::shape::{Region, Shape};
-use horus_host::host::buffer::HostBuffer;
 
 /// Use of the orientation stored in a file: that of the camera (EXIF of JPEG and PNG files), or the
 /// sides of the first row and column (TIFF).
@@ -97,15 +95,9 @@ impl Orientation {
             Orientation::Apply if noted == Turned::No => Ok(picture),
             Orientation::Apply => {
                 let Picture { shape, dtype, pixels, metadata } = picture;
-                // Only the size of a pixel matters.
-                let turned = match dtype.size() {
-                    1 => turned::<u8>,
-                    2 => turned::<u16>,
-                    4 => turned::<u32>,
-                    _ => turned::<f64>,
-                };
-                let (pixels, shape) = turned(&pixels, shape, noted, means.room)?;
-                Ok(Picture { shape, dtype, pixels, metadata })
+                let mut turned = (means.room)(pixels.len()).map_err(|e| e.to_string())?;
+                turn(pixels.bytes(), turned.bytes_mut(), shape, noted, pixel_bytes(shape, dtype));
+                Ok(Picture { shape: self.shape(shape, noted), dtype, pixels: turned, metadata })
             }
         }
     }
@@ -125,48 +117,53 @@ fn backwards(how: Turned) -> (bool, bool) {
     )
 }
 
-/// Every plane reoriented, and the new shape.
-fn turned<T: Pixel>(
-    from: &HostBuffer,
-    shape: Shape,
-    how: Turned,
-    room: Allocate<'_>,
-) -> Result<(HostBuffer, Shape), String> {
-    let mut to = room(from.len()).map_err(|e| e.to_string())?;
-    let (up, left) = backwards(how);
-    let across = is_across(how);
-    let (height, width) = (shape.height, shape.width);
-    let shape = if across { Shape { height: width, width: height, ..shape } } else { shape };
-    let planes = from.as_slice::<T>().chunks_exact(shape.area());
-    for (from, to) in planes.zip(to.as_mut_slice::<T>().chunks_exact_mut(shape.area())) {
-        let row = |y: usize| {
-            let y = if up { height - 1 - y } else { y };
-            &from[y * width..(y + 1) * width]
-        };
-        if !across {
-            for (y, to) in to.chunks_exact_mut(width).enumerate() {
-                to.copy_from_slice(row(y));
-                if left {
-                    to.reverse();
+/// Reorients every level, of pixels of `pixel` bytes.
+fn turn(from: &[u8], to: &mut [u8], shape: Shape, how: Turned, pixel: usize) {
+    #[inline(always)]
+    fn each(from: &[u8], to: &mut [u8], Shape { height, width, .. }: Shape, how: Turned, pixel: usize) {
+        let (up, left) = backwards(how);
+        let level = height * width * pixel;
+        for (from, to) in from.chunks_exact(level).zip(to.chunks_exact_mut(level)) {
+            let row = |y: usize| {
+                let y = if up { height - 1 - y } else { y };
+                &from[y * width * pixel..(y + 1) * width * pixel]
+            };
+            if !is_across(how) {
+                for (y, to) in to.chunks_exact_mut(width * pixel).enumerate() {
+                    let pixels = row(y).chunks_exact(pixel);
+                    if left {
+                        to.chunks_exact_mut(pixel).zip(pixels.rev()).for_each(|(to, from)| to.copy_from_slice(from));
+                    } else {
+                        to.copy_from_slice(row(y));
+                    }
                 }
+                continue;
             }
-            continue;
-        }
-        // In blocks, so that columns being read stay in the cache.
-        const BLOCK: usize = 32;
-        for (block, to) in to.chunks_mut(BLOCK * height).enumerate() {
-            for first in (0..height).step_by(BLOCK) {
-                for (i, to) in to.chunks_exact_mut(height).enumerate() {
-                    let x = block * BLOCK + i;
-                    let x = if left { width - 1 - x } else { x };
-                    for (y, to) in (first..height).zip(&mut to[first..height.min(first + BLOCK)]) {
-                        *to = row(y)[x];
+            // In blocks, so that columns being read stay in the cache.
+            const BLOCK: usize = 32;
+            for (block, to) in to.chunks_mut(BLOCK * height * pixel).enumerate() {
+                for first in (0..height).step_by(BLOCK) {
+                    let last = height.min(first + BLOCK);
+                    for (i, to) in to.chunks_exact_mut(height * pixel).enumerate() {
+                        let x = block * BLOCK + i;
+                        let x = if left { width - 1 - x } else { x };
+                        let to = to[first * pixel..last * pixel].chunks_exact_mut(pixel);
+                        (first..last).zip(to).for_each(|(y, to)| to.copy_from_slice(&row(y)[x * pixel..][..pixel]));
                     }
                 }
             }
         }
     }
-    Ok((to, shape))
+    // Usual pixels are moved as a whole.
+    match pixel {
+        1 => each(from, to, shape, how, 1),
+        2 => each(from, to, shape, how, 2),
+        3 => each(from, to, shape, how, 3),
+        4 => each(from, to, shape, how, 4),
+        6 => each(from, to, shape, how, 6),
+        8 => each(from, to, shape, how, 8),
+        _ => each(from, to, shape, how, pixel),
+    }
 }
 
 /// Warns that a colour profile is not applied, once per process, as many pictures may have the same.
@@ -409,16 +406,17 @@ mod tests {
     }
 
     #[test]
-    fn large_planes_of_every_type_are_turned() {
-        fn check<T: Pixel>() {
-            let shape = Shape::new(70, 45, 2);
-            let pixels: Vec<T> = (0..shape.len()).map(|i| T::from_f64((i * 31 % 251) as f64)).collect();
-            let from = HostBuffer::from_slice(&pixels);
+    fn large_levels_of_pixels_of_any_size_are_turned() {
+        let shape = Shape::volume(2, 70, 45, 1);
+        for pixel in [1, 2, 3, 4, 5, 6, 8, 12] {
+            let from: Vec<u8> = (0..shape.len() * pixel).map(|i| (i * 31 % 251) as u8).collect();
             for number in 1..=8 {
                 let how = Turned::numbered(number).unwrap();
-                let (to, turned) = turned::<T>(&from, shape, how, &HostBuffer::try_zeroed).unwrap();
+                let turned = Orientation::Apply.shape(shape, how);
+                let mut to = vec![0; from.len()];
+                turn(&from, &mut to, shape, how, pixel);
                 let placed = how.placed(shape);
-                for c in 0..2 {
+                for z in 0..2 {
                     for y in 0..turned.height {
                         for x in 0..turned.width {
                             let (up, left) = (69 - y.min(69), 44 - x.min(44));
@@ -432,15 +430,14 @@ mod tests {
                                 7 => (69 - x, 44 - y),
                                 _ => (x, 44 - y),
                             };
-                            let got = to.as_slice::<T>()[(c * turned.height + y) * turned.width + x];
-                            assert!(got == pixels[(c * 70 + sy) * 45 + sx], "{number}: {c} {y} {x}");
+                            let got = &to[((z * turned.height + y) * turned.width + x) * pixel..][..pixel];
+                            let want = &from[((z * 70 + sy) * 45 + sx) * pixel..][..pixel];
+                            assert!(got == want, "{number}, {pixel} bytes: {z} {y} {x}");
                             assert_eq!(placed.at(y as f64, x as f64), (sy as f64, sx as f64), "{number}");
                         }
                     }
                 }
             }
         }
-        check::<u8>();
-        check::<f64>();
     }
 }

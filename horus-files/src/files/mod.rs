@@ -113,6 +113,7 @@ pub use reader::{PictureReader, RegionSource};
 pub use target::{SPOOLED, Sink, Target, cause, same_file};
 pub use writer::{PictureWriter, RegionSink};
 
+use horus_base::dtype::DType;
 use horus_base::error::Error;
 use horus_base::shape::{Region, Shape};
 
@@ -125,6 +126,11 @@ fn region_of(shape: Shape, requested: Option<Region>) -> Result<Region, String> 
     } else {
         Err(format!("a region of {region} is not inside its {height}x{width} pixels"))
     }
+}
+
+/// Bytes of a pixel, with all its channels.
+fn pixel_bytes(shape: Shape, dtype: DType) -> usize {
+    shape.channels * shape.samples * dtype.size()
 }
 
 /// The cause of an error, without the path.

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::load::{Means, Source};
-use super::{Alpha, Exif, Georeference, OpenOptions, decode, metadata, ome, profile, region_of, stack, texts};
+use super::{
+    Alpha, Exif, Georeference, OpenOptions, decode, metadata, ome, pixel_bytes, profile, region_of, stack, texts,
+};
 use horus_base::dtype::DType;
 use horus_base::error::{DeviceError, Error, Result};
 use horus_base::lengths::PixelSize;
@@ -18,7 +20,7 @@ pub const IN_MEMORY: &str = "a picture in memory";
 /// A decoded picture independent of a session: it can be created on any thread and passed to the
 /// one that records.
 ///
-/// Its pixels have the file's type, in planes. `AnyImage::from_picture` creates an image from it,
+/// Its pixels have the file's type: level by level, row by row, the samples of a pixel beside each other. `AnyImage::from_picture` creates an image from it,
 /// and `AnyImage::open` does both on rank 0.
 ///
 /// ```
@@ -38,7 +40,7 @@ pub const IN_MEMORY: &str = "a picture in memory";
 pub struct Picture {
     pub(super) shape: Shape,
     pub(super) dtype: DType,
-    /// Planes of the channels, row-major.
+    /// Level by level, row by row, the samples of a pixel beside each other.
     pub(super) pixels: HostBuffer,
     pub(super) metadata: Box<Metadata>,
 }
@@ -135,13 +137,14 @@ impl Picture {
         Ok(Picture { shape, pixels, ..self })
     }
 
-    /// Copies a region, which lies inside, into planes without gaps.
+    /// Copies a region, which lies inside, of all levels, without gaps.
     pub(super) fn copy(&self, region: Region, to: &mut [u8]) {
-        let (size, whole) = (self.dtype.size(), self.shape);
-        let planes = self.pixels.bytes().chunks(whole.area() * size);
-        for (from, to) in planes.zip(to.chunks_mut(region.height * region.width * size)) {
-            for (row, to) in from.chunks(whole.width * size).skip(region.top).zip(to.chunks_mut(region.width * size)) {
-                to.copy_from_slice(&row[region.left * size..region.right() * size]);
+        let (whole, pixel) = (self.shape, pixel_bytes(self.shape, self.dtype));
+        let levels = self.pixels.bytes().chunks(whole.area() * pixel);
+        for (from, to) in levels.zip(to.chunks_mut(region.height * region.width * pixel)) {
+            let rows = from.chunks(whole.width * pixel).skip(region.top);
+            for (row, to) in rows.zip(to.chunks_mut(region.width * pixel)) {
+                to.copy_from_slice(&row[region.left * pixel..region.right() * pixel]);
             }
         }
     }
@@ -161,12 +164,13 @@ impl Picture {
         &self.metadata
     }
 
-    /// Its pixels.
+    /// Its pixels: level by level, row by row, the samples of a pixel beside each other.
     pub fn into_pixels(self) -> HostBuffer {
         self.pixels
     }
 
-    /// A picture of these pixels, of which nothing else is known.
+    /// A picture of these pixels, of which nothing else is known: level by level, row by row, the samples of a pixel beside
+    /// each other.
     pub fn from_pixels(shape: Shape, dtype: DType, pixels: HostBuffer) -> Picture {
         Picture { shape, dtype, pixels, metadata: Box::default() }
     }

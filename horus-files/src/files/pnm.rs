@@ -82,7 +82,7 @@ pub(super) fn number(bytes: &[u8], at: &mut usize) -> Option<u32> {
     }
 }
 
-/// Writes planes as binary PGM or PPM.
+/// Writes pixels as binary PGM or PPM.
 pub(super) fn write(
     to: &mut dyn Sink,
     format: Format,
@@ -94,7 +94,7 @@ pub(super) fn write(
     let (header, order) = header(format, dtype, shape)?;
     to.expect((header.len() + pixels.len()) as u64);
     to.write_all(&header).map_err(cause)?;
-    raster::write(to, pixels, dtype, shape, order, workers)
+    raster::write(to, pixels.bytes(), dtype.size(), order, workers)
 }
 
 /// The header, and the byte order of the pixels.

@@ -4,9 +4,10 @@
 //! any literal do so by recursion, and nested brackets in a corrupt file would overflow the stack.
 
 use super::bounds::check_size;
+use super::interleave::copy_spaced;
 use super::load::{Means, Source};
 use super::raster::{Order, Raster};
-use super::{OpenOptions, Picture};
+use super::{OpenOptions, Picture, pixel_bytes};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
 
@@ -89,24 +90,16 @@ pub(super) fn raster(source: &Source<'_>, options: &OpenOptions) -> Result<(Rast
 
 /// Transposes pictures stored by columns.
 fn transposed(columns: &Picture, shape: Shape, means: Means<'_>) -> Result<Picture, String> {
-    fn turn<const N: usize>(from: &[u8], to: &mut [u8], shape: Shape) {
-        let Shape { depth, height, width, channels, .. } = shape;
-        let from = from.as_chunks::<N>().0;
-        for (plane, to) in to.as_chunks_mut::<N>().0.chunks_mut(shape.area()).enumerate() {
-            let (z, c) = (plane / channels, plane % channels);
-            for (y, row) in to.chunks_mut(width).enumerate() {
-                let at = |x: usize| ((c * width + x) * height + y) * depth + z;
-                row.iter_mut().enumerate().for_each(|(x, to)| *to = from[at(x)]);
-            }
-        }
-    }
+    let Shape { depth, height, width, channels, .. } = shape;
+    let (size, pixel) = (columns.dtype.size(), pixel_bytes(shape, columns.dtype));
     let mut pixels = (means.room)(columns.pixels.len()).map_err(|e| e.to_string())?;
-    let (from, to) = (columns.pixels.bytes(), pixels.bytes_mut());
-    match columns.dtype.size() {
-        1 => turn::<1>(from, to, shape),
-        2 => turn::<2>(from, to, shape),
-        4 => turn::<4>(from, to, shape),
-        _ => turn::<8>(from, to, shape),
+    for (row, to) in pixels.bytes_mut().chunks_mut(width * pixel).enumerate() {
+        let (z, y) = (row / height, row % height);
+        for c in 0..channels {
+            let first = (c * width * height + y) * depth + z;
+            let from = &columns.pixels.bytes()[first * size..];
+            copy_spaced(from, height * depth * size, &mut to[c * size..], pixel, size);
+        }
     }
     Ok(Picture::from_pixels(shape, columns.dtype, pixels))
 }

@@ -11,15 +11,16 @@ use tiff::tags::{CompressionMethod, IfdPointer, PhotometricInterpretation, Plana
 
 use super::bounds::{self, check_capacity, check_size};
 use super::count::{Count, FileTraffic};
+use super::interleave::copy_spaced;
 use super::load::{Means, Source};
 use super::metadata::Turned;
 use super::stack::{self, By, Stack};
-use super::tiff_chunks::{Chunks, Places, Stored};
+use super::tiff_chunks::{Among, Chunks, Places, Stored};
 use super::tiff_coding::Coding;
 use super::tiff_directory::NODATA;
 use super::tiff_samples::{Colours, Samples};
 use super::tiff_source::{Reader, are_indices, decoder_at, directory_of, limits, reader};
-use super::{OpenOptions, Picture, metadata, region_of};
+use super::{OpenOptions, Picture, metadata, pixel_bytes, region_of};
 use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel};
 use horus_base::error::Audience;
@@ -99,7 +100,7 @@ pub(super) struct Pages<'s> {
     pages: Vec<Page<'s>>,
     /// The page of each plane, and the bytes from its pixels to those of the plane.
     planes: Vec<(usize, u64)>,
-    /// Planes of a level, one after the other.
+    /// Planes of a level, whose samples are beside each other in a picture.
     channels: usize,
 }
 
@@ -123,7 +124,7 @@ impl Pages<'_> {
         (seen.height, seen.width)
     }
 
-    /// Decodes a region, which lies inside, of some levels into planes without gaps.
+    /// Decodes a region, which lies inside, of some levels, without gaps.
     pub(super) fn read(
         &self,
         levels: Range<usize>,
@@ -132,9 +133,13 @@ impl Pages<'_> {
         workers: &Workers,
     ) -> Result<(), String> {
         let planes = &self.planes[levels.start * self.channels..levels.end * self.channels];
-        let size = to.len() / planes.len();
-        let mut planes = planes.iter().zip(to.chunks_mut(size));
-        planes.try_for_each(|((page, behind), to)| self.pages[*page].read(*behind, region, to, workers))
+        let (own, pixel) = (pixel_bytes(self.pages[0].shape(), self.dtype()), pixel_bytes(self.shape(), self.dtype()));
+        for (planes, to) in planes.chunks(self.channels).zip(to.chunks_mut(region.height * region.width * pixel)) {
+            for (c, (page, behind)) in planes.iter().enumerate() {
+                self.pages[*page].read(*behind, region, (to, Among { at: c * own, pixel }), workers)?;
+            }
+        }
+        Ok(())
     }
 
     /// Fails if the file lacks bytes of a region.
@@ -171,17 +176,25 @@ impl<'s> Page<'s> {
         self.orientation.stored(region, self.chunks.shape, self.noted)
     }
 
-    fn read(&self, behind: u64, region: Region, to: &mut [u8], workers: &Workers) -> Result<(), String> {
+    fn read(
+        &self,
+        behind: u64,
+        region: Region,
+        (to, among): (&mut [u8], Among),
+        workers: &Workers,
+    ) -> Result<(), String> {
         let stored = self.stored(region);
         if !self.orientation.turns(self.noted) {
-            return self.chunks.read(behind, stored, to, workers);
+            return self.chunks.read(behind, stored, (to, among), workers);
         }
         let shape = Shape { height: stored.height, width: stored.width, ..self.chunks.picture() };
-        let mut pixels = HostBuffer::try_zeroed(to.len()).map_err(|e| e.to_string())?;
-        self.chunks.read(behind, stored, pixels.bytes_mut(), workers)?;
+        let dtype = self.chunks.samples.dtype();
+        let own = Among { at: 0, pixel: pixel_bytes(shape, dtype) };
+        let mut pixels = HostBuffer::try_zeroed(shape.len() * dtype.size()).map_err(|e| e.to_string())?;
+        self.chunks.read(behind, stored, (pixels.bytes_mut(), own), workers)?;
         let means = Means { workers, room: &HostBuffer::try_zeroed, reserve: None };
-        let picture = Picture::from_pixels(shape, self.chunks.samples.dtype(), pixels);
-        workers.copy(self.orientation.of(picture, self.noted, means)?.pixels.bytes(), to);
+        let picture = self.orientation.of(Picture::from_pixels(shape, dtype, pixels), self.noted, means)?;
+        copy_spaced(picture.pixels.bytes(), own.pixel, &mut to[among.at..], among.pixel, own.pixel);
         Ok(())
     }
 }

@@ -10,7 +10,7 @@ use super::count::{Count, FileTraffic};
 use super::load::{Kind, Means, Source};
 use super::raster::Raster;
 use super::read_tiff::{self, Pages};
-use super::{OpenOptions, Picture, cause_of, decode, pnm, read_npy, region_of};
+use super::{OpenOptions, Picture, cause_of, decode, pixel_bytes, pnm, read_npy, region_of};
 use horus_base::dtype::DType;
 use horus_base::error::{Error, Result};
 use horus_base::shape::{Region, Shape};
@@ -191,8 +191,8 @@ impl PictureReader {
         read().map_err(|cause: String| Error::read(&self.path, cause))
     }
 
-    /// Reads a region of all levels and channels, by all workers, into `to`: the planes of [`Shape`], each of the region's rows and
-    /// columns, without gaps.
+    /// Reads a region of all levels and channels, by all workers, into `to`: level by level, row by row, the samples of a pixel
+    /// beside each other, without gaps.
     ///
     /// # Errors
     /// As [`PictureReader::read`], and if `to` is not as long as the region; it may be changed in part then.
@@ -215,8 +215,8 @@ impl PictureReader {
         workers: &Workers,
     ) -> std::result::Result<(), String> {
         let region = self.placed(region)?;
-        let rows = levels.len() * self.shape.channels * region.height;
-        let wanted = rows * region.width * self.dtype.size();
+        let rows = levels.len() * region.height;
+        let wanted = rows * region.width * pixel_bytes(self.shape, self.dtype);
         if to.len() != wanted {
             return Err(format!("a region of {region} takes {wanted} bytes, not {}", to.len()));
         }
@@ -224,7 +224,7 @@ impl PictureReader {
             Pixels::Pages(pages) => decode::guarded(|| pages.read(levels, region, to, workers)),
             Pixels::Raster(source, raster, count) => {
                 raster.fill(source, region, to, workers)?;
-                count.chunks(rows / self.shape.channels);
+                count.chunks(rows);
                 count.bytes(wanted);
                 Ok(())
             }
@@ -258,8 +258,8 @@ pub trait RegionSource: Send + Sync {
     /// them where that costs nothing.
     fn chunk(&self) -> (usize, usize);
 
-    /// Reads a region, which lies inside, of all levels and channels into memory of its size: the
-    /// planes of [`Shape`], each of the region's rows and columns, without gaps. On any thread,
+    /// Reads a region, which lies inside, of all levels and channels into memory of its size: level
+    /// by level, row by row, the samples of a pixel beside each other, without gaps. On any thread,
     /// several at a time; `workers` may help.
     ///
     /// # Errors

@@ -9,12 +9,12 @@ use tiff::tags::Tag;
 
 use super::count::Count;
 use super::decode::guarded;
-use super::interleave::split;
+use super::interleave::copy_spaced;
 use super::load::Source;
 use super::raster::Order;
 use super::read_tiff::text;
 use super::tiff_coding::{Coding, unread};
-use super::tiff_samples::{Colours, Samples, colour, invert, light};
+use super::tiff_samples::{Colours, Samples, colour, invert, lights};
 use super::tiff_source::Reader;
 use super::{bounds, codec};
 use horus_base::shape::{Region, Shape};
@@ -99,12 +99,34 @@ impl fmt::Debug for Chunks<'_> {
     }
 }
 
-/// The part of a region in a strip or tile: the rows of each plane, first plane first.
+/// The samples of a page among those of each pixel.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Among {
+    /// The first byte.
+    pub(super) at: usize,
+    /// Bytes of all samples of a pixel.
+    pub(super) pixel: usize,
+}
+
+/// The part of a region in a strip or tile.
 struct Cell<'a> {
     row: usize,
     column: usize,
     part: Region,
-    lines: Vec<&'a mut [u8]>,
+    lines: Lines<'a>,
+}
+
+/// Rows of pixels of which some samples are decoded.
+struct Lines<'a> {
+    rows: Vec<&'a mut [u8]>,
+    among: Among,
+}
+
+impl Lines<'_> {
+    /// Every row from the first of the samples on.
+    fn samples(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        self.rows.iter_mut().map(|row| &mut row[self.among.at..])
+    }
 }
 
 impl Chunks<'_> {
@@ -113,10 +135,21 @@ impl Chunks<'_> {
         Shape { channels: self.colours.channels(self.shape.channels), ..self.shape }
     }
 
-    /// Decodes a region, which lies inside, into planes without gaps; of pixels that lie `behind` so many bytes after those of
-    /// the page.
-    pub(super) fn read(&self, behind: u64, region: Region, to: &mut [u8], workers: &Workers) -> Result<(), String> {
-        workers.each(self.cells(region, to), |scratch, cell| guarded(|| self.cell(behind, cell, scratch)))
+    /// Bytes of the samples of a pixel that are stored beside each other.
+    fn together(&self) -> usize {
+        self.samples.dtype().size() * if self.planar { 1 } else { self.shape.channels }
+    }
+
+    /// Decodes a region, which lies inside, to its place `among` the samples of a level without gaps; of pixels that lie `behind`
+    /// so many bytes after those of the page.
+    pub(super) fn read(
+        &self,
+        behind: u64,
+        region: Region,
+        (to, among): (&mut [u8], Among),
+        workers: &Workers,
+    ) -> Result<(), String> {
+        workers.each(self.cells(region, to, among), |scratch, cell| guarded(|| self.cell(behind, cell, scratch)))
     }
 
     /// Fails if the file lacks bytes of a region; see [`Chunks::read`].
@@ -151,25 +184,22 @@ impl Chunks<'_> {
     }
 
     /// The target of a region, cut along the strips or tiles.
-    fn cells<'a>(&self, region: Region, to: &'a mut [u8]) -> Vec<Cell<'a>> {
-        let size = self.samples.dtype().size();
+    fn cells<'a>(&self, region: Region, to: &'a mut [u8], among: Among) -> Vec<Cell<'a>> {
         let (rows, columns) = self.of(region);
-        let channels = self.picture().channels;
         let mut cells: Vec<Cell<'a>> = Vec::with_capacity(rows.len() * columns.len());
         for row in rows.clone() {
             for column in columns.clone() {
                 let part = self.part(row, column, region);
-                cells.push(Cell { row, column, part, lines: Vec::with_capacity(channels * part.height) });
+                let lines = Lines { rows: Vec::with_capacity(part.height), among };
+                cells.push(Cell { row, column, part, lines });
             }
         }
-        for plane in to.chunks_mut(region.height * region.width * size) {
-            for (y, mut line) in plane.chunks_mut(region.width * size).enumerate() {
-                let first = ((region.top + y) / self.rows - rows.start) * columns.len();
-                for cell in &mut cells[first..first + columns.len()] {
-                    let (here, rest) = line.split_at_mut(cell.part.width * size);
-                    cell.lines.push(here);
-                    line = rest;
-                }
+        for (y, mut line) in to.chunks_mut(region.width * among.pixel).enumerate() {
+            let first = ((region.top + y) / self.rows - rows.start) * columns.len();
+            for cell in &mut cells[first..first + columns.len()] {
+                let (here, rest) = line.split_at_mut(cell.part.width * among.pixel);
+                cell.lines.rows.push(here);
+                line = rest;
             }
         }
         cells
@@ -190,53 +220,44 @@ impl Chunks<'_> {
     /// Decodes the part of a region in a strip or tile.
     fn cell(&self, behind: u64, cell: Cell<'_>, scratch: &mut Vec<u8>) -> Result<(), String> {
         let Cell { row, column, part, mut lines } = cell;
-        let (height, dtype) = (part.height, self.samples.dtype());
+        let (dtype, pixel) = (self.samples.dtype(), lines.among.pixel);
         if self.colours == Colours::Inks {
-            let bytes = part.width * dtype.size();
-            let mut inks = vec![0; 4 * height * bytes];
-            let (lights, others) = lines.split_at_mut(3 * height);
-            let mut stored: Vec<&mut [u8]> = inks.chunks_mut(bytes).collect();
-            stored.extend(others.iter_mut().map(|line| &mut **line));
-            self.planes(behind, (row, column), part, &mut stored, scratch)?;
-            let inks: Vec<&[u8]> = inks.chunks(bytes).collect();
-            for (i, to) in lights.iter_mut().enumerate() {
-                light(inks[i], inks[3 * height + i % height], to, dtype);
-            }
+            let stored = self.shape.channels * dtype.size();
+            let mut inks = vec![0; part.height * part.width * stored];
+            let rows = inks.chunks_mut(part.width * stored).collect();
+            let mut inked = Lines { rows, among: Among { at: 0, pixel: stored } };
+            self.planes(behind, (row, column), part, &mut inked, scratch)?;
+            let both = inked.rows.iter().zip(lines.samples());
+            both.for_each(|(inks, to)| lights(inks, stored, to, pixel, dtype));
             return Ok(());
         }
         self.planes(behind, (row, column), part, &mut lines, scratch)?;
         match self.colours {
-            Colours::Inverted => lines[..height].iter_mut().for_each(|line| invert(line, dtype)),
-            Colours::Luma => {
-                let mut planes = lines.chunks_mut(height);
-                if let (Some(first), Some(second), Some(third)) = (planes.next(), planes.next(), planes.next()) {
-                    for ((first, second), third) in first.iter_mut().zip(second).zip(third) {
-                        colour([first, second, third]);
-                    }
-                }
-            }
+            Colours::Inverted => lines.samples().for_each(|row| invert(row, pixel, dtype)),
+            Colours::Luma => lines.samples().for_each(|row| colour(row, pixel)),
             _ => {}
         }
         Ok(())
     }
 
-    /// Decodes samples into the rows of each plane.
+    /// Decodes the samples of rows.
     fn planes(
         &self,
         behind: u64,
         (row, column): (usize, usize),
         part: Region,
-        lines: &mut [&mut [u8]],
+        lines: &mut Lines<'_>,
         scratch: &mut Vec<u8>,
     ) -> Result<(), String> {
-        let each = if self.planar { part.height } else { lines.len() };
         // The first column and row of a strip or tile that are requested.
         let from = [part.left - column * self.columns, part.top - row * self.rows];
-        for (plane, lines) in lines.chunks_mut(each).enumerate() {
+        let begin = lines.among.at;
+        for plane in 0..if self.planar { self.shape.channels } else { 1 } {
+            lines.among.at = begin + plane * self.together();
             let index = self.index(plane, row, column)?;
             let decode = |(at, count): (u64, u64)| {
                 if (at, count) == (0, 0) {
-                    self.fill(lines, part.height);
+                    self.fill(plane, lines);
                     return Ok(());
                 }
                 let place = (at.saturating_add(behind), count);
@@ -248,34 +269,29 @@ impl Chunks<'_> {
             };
             self.places.at(index).and_then(decode).map_err(|cause| self.named(index, cause))?;
         }
+        lines.among.at = begin;
         Ok(())
     }
 
-    /// Fills rows of a strip or tile that is left out.
-    fn fill(&self, lines: &mut [&mut [u8]], height: usize) {
+    /// Fills the samples of a strip or tile that is left out, from this one of each pixel on.
+    fn fill(&self, first: usize, lines: &mut Lines<'_>) {
         const NO_COLOUR: u8 = 128;
-        for (i, line) in lines.iter_mut().enumerate() {
-            match self.colours {
-                Colours::Luma if i >= height => line.fill(NO_COLOUR),
-                _ => line.chunks_exact_mut(self.missing.len()).for_each(|to| to.copy_from_slice(&self.missing)),
+        let (together, pixel) = (self.together(), lines.among.pixel);
+        for to in lines.samples().flat_map(|row| row.chunks_mut(pixel)) {
+            for (c, to) in (first..).zip(to[..together].chunks_exact_mut(self.missing.len())) {
+                match self.colours {
+                    Colours::Luma if c > 0 => to.fill(NO_COLOUR),
+                    _ => to.copy_from_slice(&self.missing),
+                }
             }
         }
     }
 
-    /// Copies rows of pixels, from column `skip` on, into the rows of planes.
-    fn put(&self, rows: &[u8], columns: usize, skip: usize, first: usize, height: usize, lines: &mut [&mut [u8]]) {
-        let size = self.samples.dtype().size();
-        let together = if self.planar { 1 } else { self.shape.channels };
-        for (y, row) in (first..).zip(rows.chunks_exact(columns * together * size)) {
-            let row = &row[skip * together * size..];
-            if together == 1 {
-                let to = &mut lines[y];
-                to.copy_from_slice(&row[..to.len()]);
-            } else {
-                let mut planes: Vec<&mut [u8]> = lines.iter_mut().skip(y).step_by(height).map(|l| &mut **l).collect();
-                let samples = planes.iter().map(|plane| plane.len()).sum();
-                split(&row[..samples], &mut planes, size);
-            }
+    /// Copies pixels as they are stored, from column `skip` on, to rows from this one on.
+    fn put(&self, rows: &[u8], columns: usize, skip: usize, first: usize, lines: &mut Lines<'_>) {
+        let (together, pixel) = (self.together(), lines.among.pixel);
+        for (row, to) in rows.chunks_exact(columns * together).zip(lines.samples().skip(first)) {
+            copy_spaced(&row[skip * together..], together, to, pixel, together);
         }
     }
 
@@ -285,14 +301,15 @@ impl Chunks<'_> {
         (at, count): (u64, u64),
         [skip, first]: [usize; 2],
         part: Region,
-        lines: &mut [&mut [u8]],
+        lines: &mut Lines<'_>,
         order: Order,
         scratch: &mut Vec<u8>,
     ) -> Result<(), String> {
         /// Bytes read at a time: they stay in the cache until they are in place.
         const AT_ONCE: usize = 512 << 10;
-        let size = self.samples.dtype().size();
-        let pixel = size * if self.planar { 1 } else { self.shape.channels };
+        /// Bytes of a row that are worth a read of their own.
+        const LONG: usize = 2 << 10;
+        let (size, pixel) = (self.samples.dtype().size(), self.together());
         // The rows of a tile at the right edge are as long as those of any other.
         let needed = ((first + part.height - 1) * self.columns + skip + part.width) * pixel;
         if count < needed as u64 {
@@ -305,17 +322,26 @@ impl Chunks<'_> {
         let few = part.width * 4 < self.columns;
         let columns = if few { part.width } else { self.columns };
         let (at, skip) = if few { (at + (skip * pixel) as u64, 0) } else { (at, skip) };
-        let rows = if few { 1 } else { (AT_ONCE / (columns * pixel)).max(1) };
+        // Whole rows of pixels are read in place.
+        let in_place = (pixel, columns) == (lines.among.pixel, part.width) && (few || columns * pixel >= LONG);
+        let rows = if few || in_place { 1 } else { (AT_ONCE / (columns * pixel)).max(1) };
         for y in (0..part.height).step_by(rows) {
             let rows = rows.min(part.height - y);
             // The last row of a strip or tile may end with its last pixel.
             let left = count - ((first + y) * self.columns * pixel) as u64;
             let wanted = rows * columns * pixel;
             let bytes = wanted.min(usize::try_from(left).unwrap_or(usize::MAX));
-            scratch.resize(scratch.len().max(wanted), 0);
-            self.source.read_at(at + ((first + y) * self.columns * pixel) as u64, &mut scratch[..bytes])?;
-            order.apply(&mut scratch[..bytes], size);
-            self.put(&scratch[..wanted], columns, skip, y, part.height, lines);
+            let to = if in_place {
+                &mut *lines.rows[y]
+            } else {
+                scratch.resize(scratch.len().max(wanted), 0);
+                &mut scratch[..bytes]
+            };
+            self.source.read_at(at + ((first + y) * self.columns * pixel) as u64, to)?;
+            order.apply(to, size);
+            if !in_place {
+                self.put(&scratch[..wanted], columns, skip, y, lines);
+            }
             self.count.bytes(bytes);
         }
         self.count.chunk();
@@ -328,7 +354,7 @@ impl Chunks<'_> {
         (at, count): (u64, u64),
         [skip, first]: [usize; 2],
         part: Region,
-        lines: &mut [&mut [u8]],
+        lines: &mut Lines<'_>,
         coding: Coding,
         scratch: &mut Vec<u8>,
     ) -> Result<(), String> {
@@ -359,7 +385,7 @@ impl Chunks<'_> {
                 stored.chunks_exact(length).for_each(|row| self.samples.convert(row, samples, &mut converted));
                 &converted
             };
-            self.put(pixels, self.columns, skip, y, part.height, lines);
+            self.put(pixels, self.columns, skip, y, lines);
         }
         self.count.chunk();
         self.count.bytes(usize::try_from(count).unwrap_or(usize::MAX));
@@ -372,7 +398,7 @@ impl Chunks<'_> {
         (at, count): (u64, u64),
         [skip, first]: [usize; 2],
         part: Region,
-        lines: &mut [&mut [u8]],
+        lines: &mut Lines<'_>,
         tables: &[u8],
     ) -> Result<(), String> {
         const MARKER: usize = 2;
@@ -399,7 +425,7 @@ impl Chunks<'_> {
             return Err(format!("its JPEG data has {width}x{height} pixels, too few"));
         }
         let row = width * channels;
-        self.put(&pixels[first * row..(first + part.height) * row], width, skip, 0, part.height, lines);
+        self.put(&pixels[first * row..(first + part.height) * row], width, skip, 0, lines);
         self.count.chunk();
         self.count.bytes(count);
         Ok(())

@@ -1,4 +1,4 @@
-//! TIFF files: a page for each level, each in one size or several, as cloud optimized GeoTIFF files have them:
+//! TIFF files: a page for each level, or for each channel of it, each in one size or several, as cloud optimized GeoTIFF files have them:
 //! the directories first, then the pixels of the smallest size, and last those of the largest.
 
 use std::fs::File;
@@ -48,7 +48,8 @@ impl TiffFile {
     /// Sides of tiles of files of several sizes, unless others are given: those of GDAL's.
     const TILE: usize = 512;
 
-    /// A file of so many sizes in tiles of `tile` rows and columns; one size may be in strips.
+    /// A file of so many sizes in tiles of `tile` rows and columns; one size may be in strips. Its pages are levels, or, of channels
+    /// `apart`, each channel of each level.
     ///
     /// # Errors
     /// A message, if TIFF files do not support such tiles or sizes.
@@ -58,6 +59,7 @@ impl TiffFile {
         tile: Option<(usize, usize)>,
         compression: Compression,
         sizes: usize,
+        apart: bool,
     ) -> Result<TiffFile, String> {
         if sizes == 0 || sizes > TiffFile::MOST_SIZES {
             return Err(format!("{sizes} sizes requested; a picture has 1 to {}", TiffFile::MOST_SIZES));
@@ -67,7 +69,7 @@ impl TiffFile {
             // A small size has no more than a tile.
             let side = |side: usize, of: usize| if k > 0 { side.min(of.next_multiple_of(Tiles::STEP)) } else { side };
             let tile = tile.map(|(rows, columns)| (side(rows, shape.height), side(columns, shape.width)));
-            Tiles::new(shape, dtype, tile, compression)
+            Tiles::new(shape, dtype, tile, compression, apart)
         };
         let sizes = shapes(shape, sizes).enumerate().map(one).collect::<Result<Vec<Tiles>, String>>()?;
         let mut file = TiffFile { sizes, aside: Vec::new(), entries: Vec::new(), big: false };
@@ -183,7 +185,7 @@ impl TiffFile {
         to.write_at(0, &self.directories(&by))
     }
 
-    /// Writes all pixels, those of each size in planes, the largest first.
+    /// Writes all pixels, those of the largest size first.
     ///
     /// # Errors
     /// A message, if writing fails.
@@ -209,9 +211,9 @@ impl TiffFile {
         // Smaller copies of described pages are theirs (OME-TIFF), others follow them (GeoTIFF).
         let own = if self.entries.iter().any(Entry::is_ome) { self.sizes.len() - 1 } else { 0 };
         let mut all = Vec::new();
-        for level in 0..self.sizes[0].shape.depth {
+        for page in 0..self.sizes[0].pages() {
             for (k, size) in self.sizes.iter().enumerate() {
-                let is_told = |entry: &&Entry| match (k, level) {
+                let is_told = |entry: &&Entry| match (k, page) {
                     (0, 0) => true,
                     (0, _) => !entry.is_of_file(),
                     _ => entry.is_of_samples(),
@@ -220,7 +222,7 @@ impl TiffFile {
                 if k > 0 {
                     more.push(Entry::long(Tag::NewSubfileType.to_u16(), REDUCED));
                 }
-                let entries = size.page(level, by[k], self.big, more);
+                let entries = size.page(page, by[k], self.big, more);
                 all.push(Directory { entries, own: if k == 0 { own } else { 0 } });
             }
         }
@@ -256,35 +258,57 @@ mod tests {
         (0..shape.len()).map(|i| (i * 977) as u16).collect()
     }
 
-    /// The levels of an image, interleaved.
-    fn interleaved(shape: Shape, pixels: &[u16]) -> Vec<Vec<u16>> {
-        let level = |level: &[u16]| {
-            let at = |i: usize, c: usize| level[c * shape.area() + i];
-            (0..shape.area()).flat_map(|i| (0..shape.channels).map(move |c| at(i, c))).collect()
-        };
-        pixels.chunks(shape.area() * shape.channels).map(level).collect()
-    }
-
     #[test]
     fn large_files_have_places_of_64_bits() {
         let shape = Shape::volume(2, 37, 50, 3);
         let pixels = noise(shape);
         for (tile, compression) in [(Some((16, 32)), Compression::None), (None, Compression::Deflate)] {
-            let mut made = TiffFile::new(shape, DType::U16, tile, compression, 1).unwrap();
+            let mut made = TiffFile::new(shape, DType::U16, tile, compression, 1, false).unwrap();
             assert!(!made.big);
             made.big = true;
             made.place();
             let mut file = Cursor::new(Vec::new());
             made.write(&mut file, &[bytemuck::cast_slice(&pixels)], &Workers::alone()).unwrap();
             assert_eq!(file.get_ref()[2], 43);
-            assert!(pages(file.into_inner()) == interleaved(shape, &pixels), "{compression:?}");
+            let want = pixels.chunks(shape.area() * shape.channels);
+            assert!(pages(file.into_inner()).iter().eq(want), "{compression:?}");
+        }
+    }
+
+    #[test]
+    fn channels_apart_have_pages_of_their_own() {
+        let shape = Shape::volume(2, 37, 50, 3);
+        let pixels = noise(shape);
+        let page = |page: usize| {
+            let level = &pixels[page / 3 * shape.area() * 3..][..shape.area() * 3];
+            level[page % 3..].iter().step_by(3).copied().collect::<Vec<u16>>()
+        };
+        let want: Vec<Vec<u16>> = (0..6).map(page).collect();
+        for (tile, compression) in [(Some((16, 32)), Compression::None), (None, Compression::Deflate)] {
+            let new = || TiffFile::new(shape, DType::U16, tile, compression, 1, true).unwrap();
+            let mut file = Cursor::new(Vec::new());
+            new().write(&mut file, &[bytemuck::cast_slice(&pixels)], &Workers::alone()).unwrap();
+            assert!(pages(file.into_inner()) == want, "{compression:?}");
+            // In parts that cut the tiles.
+            let (parts, mut file) = (new(), tempfile::tempfile().unwrap());
+            for (top, bottom) in [(10, 37), (0, 10)] {
+                let level = |z: usize| &pixels[(z * 37 + top) * 150..(z * 37 + bottom) * 150];
+                let some = [level(0), level(1)].concat();
+                let region = Region::new(top, 0, bottom - top, 50);
+                parts.put(&file, 0, region, bytemuck::cast_slice(&some), &Workers::alone()).unwrap();
+            }
+            parts.finish(&file).unwrap();
+            let mut read = Vec::new();
+            file.rewind().unwrap();
+            std::io::Read::read_to_end(&mut file, &mut read).unwrap();
+            assert!(pages(read) == want, "{compression:?}, in parts");
         }
     }
 
     #[test]
     fn places_have_64_bits_where_32_may_not_do() {
         let big = |side, compression| {
-            TiffFile::new(Shape::new(side, side, 1), DType::U8, Some((512, 512)), compression, 1).unwrap().big
+            TiffFile::new(Shape::new(side, side, 1), DType::U8, Some((512, 512)), compression, 1, false).unwrap().big
         };
         // 127 tiles of 512 pixels across and down are 4032 MiB, 128 are 4 GiB.
         for compression in [Compression::None, Compression::Deflate] {
@@ -297,7 +321,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for (depth, compression) in [(1, Compression::None), (1, Compression::Deflate), (2, Compression::Zstd)] {
             let shape = Shape::volume(depth, 75, 50, 1);
-            let new = || TiffFile::new(shape, DType::U16, Some((16, 32)), compression, 3).unwrap();
+            let new = || TiffFile::new(shape, DType::U16, Some((16, 32)), compression, 3, false).unwrap();
             let sizes: Vec<Shape> = shapes(shape, 3).collect();
             assert_eq!((sizes[1].height, sizes[2].width), (38, 13));
             let pixels: Vec<Vec<u16>> = sizes.iter().map(|shape| noise(*shape)).collect();
@@ -335,7 +359,7 @@ mod tests {
         let mut file = Cursor::new(Vec::new());
         let pixels: Vec<Vec<u8>> = shapes(shape, 3).map(|shape| vec![7; shape.len()]).collect();
         let bytes: Vec<&[u8]> = pixels.iter().map(|pixels| &pixels[..]).collect();
-        let made = TiffFile::new(shape, DType::U8, Some((32, 32)), Compression::Deflate, 3).unwrap();
+        let made = TiffFile::new(shape, DType::U8, Some((32, 32)), Compression::Deflate, 3, false).unwrap();
         made.write(&mut file, &bytes, &Workers::alone()).unwrap();
         let mut decoder = Decoder::new(Cursor::new(file.into_inner())).unwrap();
         let mut at = Vec::new();
@@ -350,6 +374,6 @@ mod tests {
             }
         }
         assert!(at[2] == TiffFile::PAGE && at[2] < at[1] && at[1] < at[0], "{at:?}");
-        assert!(TiffFile::new(shape, DType::U8, None, Compression::None, 0).unwrap_err().contains("0 sizes"));
+        assert!(TiffFile::new(shape, DType::U8, None, Compression::None, 0, false).unwrap_err().contains("0 sizes"));
     }
 }

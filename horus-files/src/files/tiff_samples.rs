@@ -129,38 +129,46 @@ impl Colours {
     }
 }
 
-/// Exchanges black and white in a row; of signed integers the smallest and the largest value, of floats 0 and 1.
-pub(super) fn invert(row: &mut [u8], dtype: DType) {
+/// Exchanges black and white in the first sample of each pixel of a row; of signed integers the smallest and the largest
+/// value, of floats 0 and 1. A pixel has `pixel` bytes, of which the last one may lack some.
+pub(super) fn invert(row: &mut [u8], pixel: usize, dtype: DType) {
+    let pixels = row.chunks_mut(pixel);
     match dtype {
-        DType::F32 => {
-            row.as_chunks_mut().0.iter_mut().for_each(|v| *v = (1.0 - f32::from_ne_bytes(*v)).to_ne_bytes());
-        }
-        DType::F64 => {
-            row.as_chunks_mut().0.iter_mut().for_each(|v| *v = (1.0 - f64::from_ne_bytes(*v)).to_ne_bytes());
-        }
-        _ => row.iter_mut().for_each(|byte| *byte = !*byte),
+        DType::F32 => pixels.filter_map(|pixel| pixel.first_chunk_mut()).for_each(|v| {
+            *v = (1.0 - f32::from_ne_bytes(*v)).to_ne_bytes();
+        }),
+        DType::F64 => pixels.filter_map(|pixel| pixel.first_chunk_mut()).for_each(|v| {
+            *v = (1.0 - f64::from_ne_bytes(*v)).to_ne_bytes();
+        }),
+        _ => pixels.for_each(|pixel| pixel[..dtype.size()].iter_mut().for_each(|byte| *byte = !*byte)),
     }
 }
 
-/// Red, green or blue from a row of an ink and one of black, of 8 or 16 bits.
-pub(super) fn light(ink: &[u8], black: &[u8], to: &mut [u8], dtype: DType) {
+/// Makes red, green and blue of cyan, magenta, yellow and black, of 8 or 16 bits, and copies the other samples: from pixels of
+/// `stored` bytes to the first bytes of pixels of `pixel` bytes.
+pub(super) fn lights(inks: &[u8], stored: usize, to: &mut [u8], pixel: usize, dtype: DType) {
     let lit = |ink: u32, black: u32, most: u32| ((most - ink) * (most - black) + most / 2) / most;
-    if dtype == DType::U8 {
-        for ((ink, black), to) in ink.iter().zip(black).zip(to) {
-            *to = lit((*ink).into(), (*black).into(), u8::MAX.into()) as u8;
+    let size = dtype.size();
+    for (inks, to) in inks.chunks_exact(stored).zip(to.chunks_mut(pixel)) {
+        if dtype == DType::U8 {
+            for c in 0..3 {
+                to[c] = lit(inks[c].into(), inks[3].into(), u8::MAX.into()) as u8;
+            }
+        } else {
+            let (inks, to) = (inks.as_chunks().0, to.as_chunks_mut().0);
+            let wide = |c: usize| u32::from(u16::from_ne_bytes(inks[c]));
+            for c in 0..3 {
+                to[c] = (lit(wide(c), wide(3), u16::MAX.into()) as u16).to_ne_bytes();
+            }
         }
-    } else {
-        let wide = |bytes: &[u8; 2]| u32::from(u16::from_ne_bytes(*bytes));
-        for ((ink, black), to) in ink.as_chunks().0.iter().zip(black.as_chunks().0).zip(to.as_chunks_mut().0) {
-            *to = (lit(wide(ink), wide(black), u16::MAX.into()) as u16).to_ne_bytes();
-        }
+        to[3 * size..stored - size].copy_from_slice(&inks[4 * size..]);
     }
 }
 
-/// Makes rows of luminance and of differences from it red, green and blue (ITU-R BT.601, of the full
-/// range, as JPEG files have them).
-pub(super) fn colour([first, second, third]: [&mut [u8]; 3]) {
-    for ((first, second), third) in first.iter_mut().zip(second).zip(third) {
+/// Makes luminance and differences from it, the first samples of each pixel of `pixel` bytes, red, green and blue (ITU-R
+/// BT.601, of the full range, as JPEG files have them).
+pub(super) fn colour(row: &mut [u8], pixel: usize) {
+    for [first, second, third] in row.chunks_mut(pixel).filter_map(|pixel| pixel.first_chunk_mut()) {
         let (y, blue, red) = (f32::from(*first), f32::from(*second) - 128.0, f32::from(*third) - 128.0);
         *first = (y + 1.402 * red).round() as u8;
         *second = (y - 0.344_136 * blue - 0.714_136 * red).round() as u8;

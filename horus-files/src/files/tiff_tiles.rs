@@ -9,8 +9,9 @@ use tiff::tags::{ExtraSamples, PhotometricInterpretation, PlanarConfiguration, T
 
 use super::compression::Compression;
 use super::count::Count;
-use super::interleave::join;
+use super::interleave::copy_spaced;
 use super::output::{Output, WRITERS};
+use super::pixel_bytes;
 use super::tiff_directory::Entry;
 use super::write_tiff::sample_format;
 use horus_base::dtype::DType;
@@ -27,6 +28,8 @@ pub(super) struct Tiles {
     columns: usize,
     /// Tiles are whole, strips end with the picture.
     tiled: bool,
+    /// Each channel of a level has a page of its own.
+    apart: bool,
     pub(super) compression: Compression,
     /// Offset of the first in the output.
     first: u64,
@@ -50,10 +53,10 @@ struct Pending {
     missing: usize,
 }
 
-/// A tile or strip of a level.
+/// A tile or strip of a page.
 #[derive(Clone, Copy)]
 struct Chunk {
-    level: usize,
+    page: usize,
     row: usize,
     column: usize,
 }
@@ -64,7 +67,7 @@ impl Tiles {
     /// The sides of TIFF tiles are multiples of this.
     pub(super) const STEP: usize = 16;
 
-    /// Tiles of `tile` rows and columns, else strips.
+    /// Tiles of `tile` rows and columns, else strips; of each level, or of each channel `apart`.
     ///
     /// # Errors
     /// A message, if TIFF files do not support such tiles.
@@ -73,8 +76,9 @@ impl Tiles {
         dtype: DType,
         tile: Option<(usize, usize)>,
         compression: Compression,
+        apart: bool,
     ) -> Result<Tiles, String> {
-        let pixel = shape.channels * dtype.size();
+        let pixel = dtype.size() * if apart { 1 } else { shape.channels };
         let (rows, columns) = match tile {
             Some((rows, columns)) => {
                 let fits = |side: usize| side > 0 && side.is_multiple_of(Tiles::STEP);
@@ -94,6 +98,7 @@ impl Tiles {
             rows,
             columns,
             tiled: tile.is_some(),
+            apart,
             compression,
             first: 0,
             written: Mutex::new(Written { places: Vec::new(), end: 0 }),
@@ -115,9 +120,23 @@ impl Tiles {
         (self.rows, self.columns)
     }
 
-    /// The number of tiles or strips of all levels.
+    /// The number of pages.
+    pub(super) fn pages(&self) -> usize {
+        self.shape.depth * self.pages_of_level()
+    }
+
+    fn pages_of_level(&self) -> usize {
+        if self.apart { self.shape.channels } else { 1 }
+    }
+
+    /// The number of samples of a pixel of a page.
+    fn samples(&self) -> usize {
+        self.shape.channels / self.pages_of_level()
+    }
+
+    /// The number of tiles or strips of all pages.
     pub(super) fn chunks(&self) -> usize {
-        self.shape.depth * self.down() * self.across()
+        self.pages() * self.down() * self.across()
     }
 
     /// Sets the offset of the first: before anything is put.
@@ -141,22 +160,22 @@ impl Tiles {
 
     /// Bytes of a tile or strip, before it is compressed.
     fn chunk_bytes(&self) -> usize {
-        self.rows * self.columns * self.shape.channels * self.dtype.size()
+        self.rows * self.columns * self.samples() * self.dtype.size()
     }
 
-    /// Bytes of a level, before it is compressed.
-    fn level_bytes(&self) -> u64 {
+    /// Bytes of a page, before it is compressed.
+    fn page_bytes(&self) -> u64 {
         let height = if self.tiled { self.down() * self.rows } else { self.shape.height };
-        (height * self.across() * self.columns * self.shape.channels * self.dtype.size()) as u64
+        (height * self.across() * self.columns * self.samples() * self.dtype.size()) as u64
     }
 
-    /// Bytes of all levels, before they are compressed.
+    /// Bytes of all pages, before they are compressed.
     pub(super) fn raw_bytes(&self) -> u64 {
-        self.shape.depth as u64 * self.level_bytes()
+        self.pages() as u64 * self.page_bytes()
     }
 
-    /// Encodes and writes the pixels of a region, planes without gaps. Tiles or strips of which it has a
-    /// part wait for the rest.
+    /// Encodes and writes the pixels of a region of all levels, without gaps. Tiles or strips of which it has a part wait for the
+    /// rest.
     ///
     /// # Errors
     /// A message, if a tile or strip was written before, or writing fails.
@@ -190,19 +209,19 @@ impl Tiles {
 
     /// Adds the pixels of a region to those of a tile or strip; returns all of them if none is missing now.
     fn gather(&self, at: (usize, usize), region: Region, pixels: &[u8]) -> Result<Option<Vec<u8>>, String> {
-        let (cell, size) = (self.cell(at), self.dtype.size());
+        let (cell, pixel) = (self.cell(at), pixel_bytes(self.shape, self.dtype));
         let (top, bottom) = (cell.top.max(region.top), cell.bottom().min(region.bottom()));
         let (left, right) = (cell.left.max(region.left), cell.right().min(region.right()));
         let mut all = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         let area = cell.height * cell.width;
-        let new = || Pending { pixels: vec![0; self.shape.planes() * area * size], missing: area };
+        let new = || Pending { pixels: vec![0; self.shape.depth * area * pixel], missing: area };
         let pending = all.entry(at).or_insert_with(new);
-        let planes = pixels.chunks_exact(region.height * region.width * size);
-        for (from, to) in planes.zip(pending.pixels.chunks_exact_mut(area * size)) {
+        let levels = pixels.chunks_exact(region.height * region.width * pixel);
+        for (from, to) in levels.zip(pending.pixels.chunks_exact_mut(area * pixel)) {
             for y in top..bottom {
-                let from = &from[((y - region.top) * region.width + left - region.left) * size..];
-                let to = &mut to[((y - cell.top) * cell.width + left - cell.left) * size..];
-                let bytes = (right - left) * size;
+                let from = &from[((y - region.top) * region.width + left - region.left) * pixel..];
+                let to = &mut to[((y - cell.top) * cell.width + left - cell.left) * pixel..];
+                let bytes = (right - left) * pixel;
                 to[..bytes].copy_from_slice(&from[..bytes]);
             }
         }
@@ -220,8 +239,8 @@ impl Tiles {
         pixels: &[u8],
         workers: &Workers,
     ) -> Result<(), String> {
-        let level = |level| cells.iter().map(move |(row, column)| Chunk { level, row: *row, column: *column });
-        let chunks: Vec<Chunk> = (0..self.shape.depth).flat_map(level).collect();
+        let page = |page| cells.iter().map(move |(row, column)| Chunk { page, row: *row, column: *column });
+        let chunks: Vec<Chunk> = (0..self.pages()).flat_map(page).collect();
         if self.compression == Compression::None {
             let one = |scratch: &mut Vec<u8>, chunk: Chunk| {
                 self.raw(chunk, region, pixels, scratch);
@@ -229,10 +248,10 @@ impl Tiles {
             };
             return workers.each_by(WRITERS, chunks, one);
         }
-        let row = self.columns * self.shape.channels * self.dtype.size();
+        let row = self.columns * self.samples() * self.dtype.size();
         let encode = |scratch: &mut Vec<u8>, (chunk, encoded): (&Chunk, &mut Vec<u8>)| {
             self.raw(*chunk, region, pixels, scratch);
-            self.compression.encode(scratch, row, self.shape.channels, self.dtype, encoded)
+            self.compression.encode(scratch, row, self.samples(), self.dtype, encoded)
         };
         // Written in order, so that the file does not depend on the threads.
         const AT_ONCE: usize = 4;
@@ -257,28 +276,24 @@ impl Tiles {
         Err(format!("a region of {region} is not made of whole {what} of {}x{} pixels", self.rows, self.columns))
     }
 
-    /// The interleaved samples of a tile or strip.
+    /// The samples of a tile or strip.
     fn raw(&self, chunk: Chunk, region: Region, pixels: &[u8], to: &mut Vec<u8>) {
-        let (size, channels) = (self.dtype.size(), self.shape.channels);
+        let (size, pixel) = (self.dtype.size(), pixel_bytes(self.shape, self.dtype));
         let (top, left) = (chunk.row * self.rows, chunk.column * self.columns);
         let (height, width) = (self.rows.min(region.bottom() - top), self.columns.min(region.right() - left));
-        let row = self.columns * channels * size;
+        let own = self.samples() * size;
+        let row = self.columns * own;
         to.resize(if self.tiled { self.chunk_bytes() } else { height * row }, 0);
-        let plane = region.height * region.width * size;
-        let level = &pixels[chunk.level * channels * plane..][..channels * plane];
+        let (level, channel) = (chunk.page / self.pages_of_level(), chunk.page % self.pages_of_level());
         for (y, to) in to.chunks_mut(row).enumerate() {
-            let (inside, beyond) = to.split_at_mut(width * channels * size);
+            let (inside, beyond) = to.split_at_mut(width * own);
             beyond.fill(0);
             if y >= height {
                 inside.fill(0);
                 continue;
             }
-            let at = ((top + y - region.top) * region.width + left - region.left) * size;
-            let end = at + width * size;
-            match channels {
-                1 => inside.copy_from_slice(&level[at..end]),
-                _ => join(&level.chunks(plane).map(|plane| &plane[at..end]).collect::<Vec<_>>(), inside, size),
-            }
+            let first = (level * region.height + top + y - region.top) * region.width + left - region.left;
+            copy_spaced(&pixels[first * pixel + channel * size..], pixel, inside, own, own);
         }
     }
 
@@ -289,12 +304,12 @@ impl Tiles {
             let mut written = self.written();
             let at = match self.compression {
                 Compression::None => {
-                    let level = self.first + chunk.level as u64 * self.level_bytes();
-                    level + (index * self.chunk_bytes()) as u64
+                    let page = self.first + chunk.page as u64 * self.page_bytes();
+                    page + (index * self.chunk_bytes()) as u64
                 }
                 _ => written.end,
             };
-            let place = &mut written.places[chunk.level * self.down() * self.across() + index];
+            let place = &mut written.places[chunk.page * self.down() * self.across() + index];
             if place.1 > 0 {
                 return Err(format!("{} {index} is written twice", if self.tiled { "tile" } else { "strip" }));
             }
@@ -320,13 +335,13 @@ impl Tiles {
         Ok(())
     }
 
-    /// The directory of a level, with places `by` bytes behind those in the output; offsets are `big` in large
+    /// The directory of a page, with places `by` bytes behind those in the output; offsets are `big` in large
     /// files. `more` are entries beside those of its pixels.
-    pub(super) fn page(&self, level: usize, by: u64, big: bool, more: Vec<Entry>) -> Vec<Entry> {
+    pub(super) fn page(&self, page: usize, by: u64, big: bool, more: Vec<Entry>) -> Vec<Entry> {
         let chunks = self.down() * self.across();
         let written = self.written();
-        let places = &written.places[level * chunks..][..chunks];
-        let Shape { height, width, channels, .. } = self.shape;
+        let places = &written.places[page * chunks..][..chunks];
+        let (Shape { height, width, .. }, channels) = (self.shape, self.samples());
         let (format, bits) = (sample_format(self.dtype), self.dtype.size() * 8);
         // Channels other than colours are declared as grey and extra samples, of which the last may be alpha.
         let (alpha, more): (Vec<Entry>, Vec<Entry>) = more.into_iter().partition(Entry::is_alpha);

@@ -1,26 +1,17 @@
 //! Images as NumPy arrays: the exact values.
 
-use super::raster::{self, Order};
 use super::target::{Sink, cause};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
 use horus_host::host::buffer::HostBuffer;
-use horus_host::host::workers::Workers;
 
 /// Writes an array of shape `(height, width)`, or `(height, width, channels)` if there are several,
-/// or of a volume `(depth, height, width)` or `(depth, height, width, channels)`, from planes of
-/// pixels.
-pub(super) fn write(
-    to: &mut dyn Sink,
-    pixels: &HostBuffer,
-    dtype: DType,
-    shape: Shape,
-    workers: &Workers,
-) -> Result<(), String> {
+/// or of a volume `(depth, height, width)` or `(depth, height, width, channels)`.
+pub(super) fn write(to: &mut dyn Sink, pixels: &HostBuffer, dtype: DType, shape: Shape) -> Result<(), String> {
     let header = header(dtype, shape);
     to.expect((header.len() + pixels.len()) as u64);
     to.write_all(&header).map_err(cause)?;
-    raster::write(to, pixels, dtype, shape, Order::Kept, workers)
+    to.write_all(pixels.bytes()).map_err(cause)
 }
 
 /// Magic, version, and the description of the array, as NumPy writes it: a Python literal, padded

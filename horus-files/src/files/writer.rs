@@ -6,14 +6,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::compression::Compression;
 use super::count::{Count, FileTraffic};
-use super::interleave::join;
+use super::encode::{Beside, Parts};
 use super::output::{Output, WRITERS};
 use super::raster::Order;
 use super::replace::Begun;
 use super::target::{Target, reserve};
-use super::tiff_directory::Entry;
 use super::tiff_file::TiffFile;
-use super::{Draft, Format, SaveOptions, cause_of, pnm, region_of, write_npy};
+use super::{Draft, Format, SaveOptions, cause_of, pixel_bytes, pnm, region_of, write_npy};
 use horus_base::dtype::DType;
 use horus_base::error::{Error, Result};
 use horus_base::shape::{Region, Shape};
@@ -75,22 +74,16 @@ impl PictureWriter {
         compression: Compression,
     ) -> Result<PictureWriter> {
         let options = SaveOptions { tile, compression, ..SaveOptions::default() };
-        PictureWriter::begin(path.as_ref(), shape, dtype, &options, Vec::new())
+        PictureWriter::begin(path.as_ref(), shape, dtype, &options, Beside::default())
     }
 
-    fn begin(
-        path: &Path,
-        shape: Shape,
-        dtype: DType,
-        options: &SaveOptions,
-        entries: Vec<Entry>,
-    ) -> Result<PictureWriter> {
+    fn begin(path: &Path, shape: Shape, dtype: DType, options: &SaveOptions, beside: Beside) -> Result<PictureWriter> {
         let begin = || {
             let format = Format::of(path, shape.channels)?;
             if shape.is_empty() {
                 return Err("the picture has no pixels".into());
             }
-            let mut parts = Cut::of(format, shape, dtype, options, entries)?;
+            let mut parts = Cut::of(format, shape, dtype, options, beside)?;
             let begun = Target::new(path)?.begin()?;
             match &mut parts {
                 Cut::Tiff(tiff) => {
@@ -114,7 +107,7 @@ impl PictureWriter {
     /// Those of [`PictureWriter::create`].
     pub fn sinks(path: &Path, draft: &Draft, options: &SaveOptions) -> Result<Vec<Box<dyn RegionSink>>> {
         let (shape, dtype) = draft.stored();
-        let file = Arc::new(PictureWriter::begin(path, shape, dtype, options, draft.entries().to_vec())?);
+        let file = Arc::new(PictureWriter::begin(path, shape, dtype, options, draft.told_beside().clone())?);
         let sink = |size| Box::new(SizeSink { file: Arc::clone(&file), size }) as Box<dyn RegionSink>;
         Ok((0..options.sizes).map(sink).collect())
     }
@@ -146,9 +139,9 @@ impl PictureWriter {
         }
     }
 
-    /// Writes a region of all levels and channels, by all workers: the planes of [`Shape`], each of
-    /// the region's rows and columns, without gaps. Each pixel is written once. The bytes of a file
-    /// depend on the order of its regions, not on the workers.
+    /// Writes a region of all levels and channels, by all workers: level by level, row by row, the samples of a pixel beside
+    /// each other, without gaps. Each pixel is written once. The bytes of a file depend on the order of its regions, not on
+    /// the workers.
     ///
     /// # Errors
     /// [`Error::File`] if the region does not lie inside, does not consist of whole
@@ -168,7 +161,7 @@ impl PictureWriter {
         let shape = if let Cut::Tiff(tiff) = &self.parts { tiff.size(size).shape } else { self.shape };
         let fits = || {
             region_of(shape, Some(region))?;
-            let wanted = shape.planes() * region.height * region.width * self.dtype.size();
+            let wanted = shape.depth * region.height * region.width * pixel_bytes(shape, self.dtype);
             if pixels.len() != wanted {
                 return Err(format!("a region of {region} takes {wanted} bytes, not {}", pixels.len()));
             }
@@ -217,8 +210,8 @@ pub trait RegionSink: Send {
     fn chunk(&self) -> (usize, usize);
 
     /// Takes a region of all levels and channels that consists of whole
-    /// [chunks](RegionSink::chunk): the planes of [`Shape`], each of the region's rows and columns,
-    /// without gaps. Each pixel is passed once; `workers` may help.
+    /// [chunks](RegionSink::chunk): level by level, row by row, the samples of a pixel beside each
+    /// other, without gaps. Each pixel is passed once; `workers` may help.
     ///
     /// # Errors
     /// The cause, without the path. No further call follows.
@@ -295,7 +288,7 @@ impl Cut {
         shape: Shape,
         dtype: DType,
         options: &SaveOptions,
-        entries: Vec<Entry>,
+        beside: Beside,
     ) -> std::result::Result<Cut, String> {
         let name = format.name();
         let stored = format.stored(dtype, shape, options)?;
@@ -304,12 +297,13 @@ impl Cut {
             return Err(format!("a {name} file cannot hold {dtype} pixels as they are"));
         }
         if format != Format::Tiff {
-            super::encode::Parts::of(format, stored, shape, options)?;
+            Parts::of(format, stored, shape, options)?;
         }
         let (header, order) = match format {
             Format::Tiff => {
                 let SaveOptions { tile, compression, sizes, .. } = *options;
-                return Ok(Cut::Tiff(TiffFile::new(shape, stored, tile, compression, sizes)?.with(entries)));
+                let file = TiffFile::new(shape, stored, tile, compression, sizes, beside.apart)?;
+                return Ok(Cut::Tiff(file.with(beside.entries)));
             }
             Format::Npy => (write_npy::header(dtype, shape), Order::Kept),
             Format::Pgm | Format::Ppm | Format::Pnm => pnm::header(format, dtype, shape)?,
@@ -328,7 +322,7 @@ impl Cut {
     }
 }
 
-/// A file of rows, interleaved, level by level.
+/// A file of pixels, level by level, row by row.
 #[derive(Debug)]
 struct Rows {
     header: Vec<u8>,
@@ -357,24 +351,22 @@ impl Rows {
         let together = if region.width == width { (Rows::AT_ONCE / (width * pixel)).max(1) } else { 1 };
         let parts = |z| (0..region.height).step_by(together).map(move |y| (z, y));
         let parts: Vec<(usize, usize)> = (0..depth).flat_map(parts).collect();
-        let plane = region.height * region.width * self.size;
+        let row = region.width * pixel;
         let one = |scratch: &mut Vec<u8>, (z, y): (usize, usize)| {
             let rows = together.min(region.height - y);
-            let bytes = y * region.width * self.size..(y + rows) * region.width * self.size;
-            let planes = pixels[z * channels * plane..][..channels * plane].chunks(plane);
-            let planes: Vec<&[u8]> = planes.map(|plane| &plane[bytes.clone()]).collect();
+            let from = &pixels[(z * region.height + y) * row..][..rows * row];
             let place = (z * height + region.top + y) as u64 * width as u64 + region.left as u64;
             let at = self.header.len() as u64 + place * pixel as u64;
-            if let (&[plane], Order::Kept) = (&planes[..], self.order) {
-                to.write_at(at, plane)?;
+            if self.order == Order::Kept {
+                to.write_at(at, from)?;
             } else {
-                scratch.resize(rows * region.width * pixel, 0);
-                join(&planes, scratch, self.size);
+                scratch.clear();
+                scratch.extend_from_slice(from);
                 self.order.apply(scratch, self.size);
                 to.write_at(at, scratch)?;
             }
             self.count.chunks(rows);
-            self.count.bytes(rows * region.width * pixel);
+            self.count.bytes(from.len());
             Ok::<(), String>(())
         };
         self.enter(region)?;

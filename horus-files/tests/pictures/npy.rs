@@ -41,7 +41,7 @@ fn every_type_is_read_in_both_byte_orders() {
 }
 
 #[test]
-fn both_orders_become_planes() {
+fn both_orders_are_read() {
     // Height 2, width 3, 2 channels; the value encodes the position: 100 c + 10 y + x.
     let at = |y: u8, x: u8, c: u8| 100 * c + 10 * y + x;
     let each = |f: &mut dyn FnMut(u8, u8, u8), order: [usize; 3]| {
@@ -61,11 +61,11 @@ fn both_orders_become_planes() {
         each(&mut |y, x, c| values.push(at(y, x, c)), order);
         values
     };
-    let planes = listed([2, 0, 1]);
-    let c = decoded("|u1", "False", "(2, 3, 2)", &listed([0, 1, 2])).unwrap();
+    let pixels = listed([0, 1, 2]);
+    let c = decoded("|u1", "False", "(2, 3, 2)", &pixels).unwrap();
     let fortran = decoded("|u1", "True", "(2, 3, 2)", &listed([2, 1, 0])).unwrap();
-    assert_eq!((c.shape, c.pixels.as_slice::<u8>()), (Shape::new(2, 3, 2), &planes[..]));
-    assert_eq!(fortran.pixels.as_slice::<u8>(), &planes[..]);
+    assert_eq!((c.shape, c.pixels.as_slice::<u8>()), (Shape::new(2, 3, 2), &pixels[..]));
+    assert_eq!(fortran.pixels.as_slice::<u8>(), &pixels[..]);
     let grey = decoded("|u1", "True", "(2, 3)", &[0, 10, 1, 11, 2, 12]).unwrap();
     assert_eq!(grey.pixels.as_slice::<u8>(), [0, 1, 2, 10, 11, 12]);
 }

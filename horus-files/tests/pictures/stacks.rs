@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use horus_base::dispatch;
@@ -58,17 +59,21 @@ fn pages_are_channels_levels_and_times() {
             assert_eq!((picture.shape(), picture.metadata().pixel), (shape, pixel), "{name}");
             let dtype = picture.dtype();
             let counted = |i: usize| if dtype.size() == 1 { (i % 256) as f64 } else { i as f64 };
-            let want: Vec<f64> = (0..shape.len()).map(|i| counted(time * shape.len() + i)).collect();
+            // In the file, channels come before rows.
+            let value = |z: usize, y: usize, x: usize, c: usize| ((z * channels + c) * 5 + y) * 7 + x;
+            let values_of = |z: usize, ys: Range<usize>, xs: Range<usize>| {
+                let places = ys.flat_map(|y| xs.clone().map(move |x| (y, x)));
+                let samples = places.flat_map(|(y, x)| (0..channels).map(move |c| value(z, y, x, c)));
+                samples.map(|i| counted(time * shape.len() + i)).collect::<Vec<f64>>()
+            };
+            let want: Vec<f64> = (0..levels).flat_map(|z| values_of(z, 0..5, 0..7)).collect();
             let reader = PictureReader::open(&path, &options).unwrap();
             assert_eq!((RegionSource::levels(&reader), reader.shape()), (1, shape), "{name}");
             // A part of the last level.
             let mut part = vec![0; channels * 2 * 3 * dtype.size()];
             let region = Region::new(1, 4, 2, 3);
             reader.fill_levels(levels - 1..levels, region, &mut part, &Workers::alone()).unwrap();
-            let at = |c: usize, y: usize, x: usize| want[(((levels - 1) * channels + c) * 5 + y) * 7 + x];
-            let some = (0..channels).flat_map(|c| (1..3).flat_map(move |y| (4..7).map(move |x| (c, y, x))));
-            let some: Vec<f64> = some.map(|(c, y, x)| at(c, y, x)).collect();
-            assert_eq!(values(&part, &picture), some, "{name}");
+            assert_eq!(values(&part, &picture), values_of(levels - 1, 1..3, 4..7), "{name}");
             // Of the bytes of a file, too.
             let bytes = std::fs::read(&path).unwrap();
             for picture in [Picture::read(&bytes, &options).unwrap(), picture] {
