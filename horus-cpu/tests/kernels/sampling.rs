@@ -12,7 +12,7 @@ use horus_plan::ops::sampling::Sampling;
 use horus_plan::ops::{Remap, Resize};
 use horus_testing::for_each_type;
 use horus_testing::pixels::{assert_same, noise};
-use horus_testing::reference::{Image, sampling as definition};
+use horus_testing::reference::{Image, interleaved, sampling as definition};
 
 /// Wider than two of the blocks that are sampled together.
 const AT: Shape = Shape::new(4, 137, 1);
@@ -71,9 +71,8 @@ fn samples_follow_the_definition_for_every_type() {
 }
 
 fn resizes_follow_the_definition<T: Pixel>() {
-    let of = Shape::volume(2, 37, 150, 2);
-    let pixels = noise::<T>(of.len(), 9, true);
-    let image = Image::new(of, pixels.clone());
+    let of = Shape::volume(2, 37, 150, 3);
+    let image = Image::new(of, noise::<T>(of.len(), 9, true));
     for how in Resampling::ALL {
         // Parts of groups of rows and of blocks of columns remain.
         for (height, width) in [(21, 61), (95, 301), (16, 3)] {
@@ -81,21 +80,23 @@ fn resizes_follow_the_definition<T: Pixel>() {
             let how = Resize { how, rows: Lines::new(of.height, height), columns: Lines::new(of.width, width) };
             let want = definition::resize(&image, &how, shape);
             let whole = |shape: Shape| Geometry { shape, dtype: T::DTYPE, window: Window::whole(shape.height) };
-            let memory = Memory::Host(HostBuffer::from_slice(&pixels));
-            let inputs = [LaunchInput { memory: &memory, geometry: whole(of) }];
-            for isa in Isa::available() {
-                let mut out = Memory::Host(HostBuffer::from_slice(&vec![T::ONE; shape.len()]));
-                let launch = Launch {
-                    kernel: &Kernel::Whole(how.into()),
-                    inputs: &inputs,
-                    output: &mut out,
-                    more: &mut [],
-                    geometry: whole(shape),
-                    rows: Window::whole(height),
-                };
-                CpuDevice::new(Some(1)).unwrap().with_isa(isa).launch(launch).unwrap();
-                let what = format!("{} to {height}x{width} {isa:?} {}", how.how.name(), T::DTYPE);
-                assert_same(out.host().unwrap().as_slice::<T>(), want.as_slice::<T>(), &what);
+            for (image, want) in [(image.clone(), want.clone()), (interleaved(&image), interleaved(&want))] {
+                let memory = Memory::Host(HostBuffer::from_slice(image.as_slice::<T>()));
+                let inputs = [LaunchInput { memory: &memory, geometry: whole(image.shape) }];
+                for isa in Isa::available() {
+                    let mut out = Memory::Host(HostBuffer::from_slice(&vec![T::ONE; shape.len()]));
+                    let launch = Launch {
+                        kernel: &Kernel::Whole(how.into()),
+                        inputs: &inputs,
+                        output: &mut out,
+                        more: &mut [],
+                        geometry: whole(want.shape),
+                        rows: Window::whole(height),
+                    };
+                    CpuDevice::new(Some(1)).unwrap().with_isa(isa).launch(launch).unwrap();
+                    let what = format!("{} to {} {isa:?} {}", how.how.name(), want.shape, T::DTYPE);
+                    assert_same(out.host().unwrap().as_slice::<T>(), want.as_slice::<T>(), &what);
+                }
             }
         }
     }

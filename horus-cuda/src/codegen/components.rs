@@ -174,7 +174,7 @@ pub(super) fn resize(how: &Resize, shapes: &Shapes<'_>) -> Result<Generated, Dev
         plane("p.out", "p.out_plane"),
     ];
     let body = [Call::new("hs_resize", template![THREADS], args).into()];
-    let count = shapes.rows.len() * width;
+    let count = shapes.rows.len() * out.shape.line();
     let grid = [blocks(count.div_ceil(THREADS), "resizing")?, blocks(out.shape.planes(), "planes")?];
     Ok(Generated { table, ..program(&[PRELUDE, RESIZE], &body, p, grid, THREADS, 0) })
 }

@@ -232,7 +232,9 @@ fn generate_with(
         Kernel::Map(m) => map::generate(m, shapes, tuning, limits, repeats)?,
         Kernel::Repeat(repeat) => steps::generate(repeat, shapes, tuning, limits)?,
         Kernel::MapReduce(map, how) => return reduced::expression(map, *how, shapes),
-        Kernel::Whole(operation @ Whole::Windowed(_)) => generate_whole(operation, shapes, limits)?,
+        Kernel::Whole(operation @ (Whole::Windowed(_) | Whole::Resize(_))) => {
+            generate_whole(operation, shapes, limits)?
+        }
         Kernel::Whole(operation) => return generate_whole(operation, shapes, limits),
         Kernel::Source(_) => return Err(unsupported(shapes, kernel.name())),
     };

@@ -268,7 +268,8 @@ impl ImageOperation for Resize {
             let inside = lines.first.checked_add(n).is_some_and(|end| end <= lines.to) && lines.of > 0;
             inside && lines.reads(self.how, Window::whole(n)).end <= of.cast_signed()
         };
-        let made = (output.0.depth, output.0.channels, output.1) == (shape.depth, shape.channels, dtype);
+        let planes = |of: Shape| (of.depth, of.channels, of.samples);
+        let made = (planes(output.0), output.1) == (planes(shape), dtype);
         let holds =
             made && fits(self.rows, output.0.height, shape.height) && fits(self.columns, output.0.width, shape.width);
         hold(holds, || {
@@ -301,6 +302,10 @@ impl ImageOperation for Resize {
     }
 
     fn by_levels(&self, _: usize) -> bool {
+        true
+    }
+
+    fn knows_samples(&self) -> bool {
         true
     }
 

@@ -104,6 +104,25 @@ fn rows<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize, const C: usize>(
     }
 }
 
+/// Elements of a row whose neighbourhoods cross the edge of the image, or lie beyond it; the first element of the row is
+/// sample `first` of the first pixel of `line`.
+#[inline(always)]
+pub(super) fn edge<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
+    plane: &Plane<'_, P>,
+    border: Border,
+    line: &Line,
+    first: usize,
+    run: Range<usize>,
+    out: &mut [T],
+) {
+    let samples = plane.samples;
+    for i in run {
+        let at = first + i;
+        let around = Around { plane, wide: plane.width / samples, first: at % samples, border };
+        [out[i]] = around.beyond::<T, S, N, 1>(line, at / samples);
+    }
+}
+
 /// A part of a row, of the elements from `start` on.
 struct Row<'a, T> {
     out: &'a mut [T],

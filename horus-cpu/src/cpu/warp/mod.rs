@@ -45,10 +45,10 @@ pub(crate) fn warp<T: Pixel>(
         Interpolation::Nearest => {
             // Rounding to the nearest, halves up, is the floor of positions half a pixel further.
             let map = Affine { x0: map.x0 + (1 << 31), y0: map.y0 + (1 << 31), ..*map };
-            if plane.samples > 1 {
-                interleaved::sampled::<T, T, Nearest, 1>(isa, plane, &map, edge, tile);
-            } else if (map.xy, map.yx) == (0, 0) {
+            if (map.xy, map.yx) == (0, 0) {
                 repeated::sampled(isa, plane, &map, edge, tile);
+            } else if plane.samples > 1 {
+                interleaved::sampled::<T, T, Nearest, 1>(isa, plane, &map, edge, tile);
             } else {
                 sampled::<T, T, Nearest, 1>(isa, plane, &map, edge, tile);
             }
@@ -69,10 +69,10 @@ pub(crate) fn linear<P: Pixel, T: Pixel>(
     tile: &mut Tile<'_, T>,
     isa: Isa,
 ) {
-    if plane.samples > 1 {
-        interleaved::sampled::<P, T, Bilinear, 2>(isa, plane, map, edge, tile);
-    } else if (map.xy, map.yx) == (0, 0) {
+    if (map.xy, map.yx) == (0, 0) {
         aligned::sampled::<P, T>(isa, plane, map, edge, tile);
+    } else if plane.samples > 1 {
+        interleaved::sampled::<P, T, Bilinear, 2>(isa, plane, map, edge, tile);
     } else {
         sampled::<P, T, Bilinear, 2>(isa, plane, map, edge, tile);
     }
@@ -98,7 +98,7 @@ fn rows<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
     let constant = border.constant().map(T::from_f64);
     for y in tile.rows.start..tile.rows.end {
         let columns = tile.cols.clone();
-        let (start, out) = sampled_part(rule, y, &columns, tile.row_mut(y));
+        let (start, out) = sampled_part(rule, y, &columns, 1, tile.row_mut(y));
         let line = Line::of(map, y, columns.start + start);
         // First pixels of neighbourhoods that lie inside, and of those that touch the image at all.
         let inside = line.run(
@@ -137,13 +137,20 @@ fn rows<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
     }
 }
 
-/// The first pixel of a row that is sampled, and all that are: those beyond an edge that is not
-/// interpolated get its constant.
+/// The first element of a row that is sampled, and all that are, of pixels of so many samples: those beyond an edge that
+/// is not interpolated get its constant.
 #[inline(always)]
-fn sampled_part<'a, T: Pixel>(rule: &Edge, y: isize, columns: &Range<usize>, out: &'a mut [T]) -> (usize, &'a mut [T]) {
+fn sampled_part<'a, T: Pixel>(
+    rule: &Edge,
+    y: isize,
+    columns: &Range<usize>,
+    samples: usize,
+    out: &'a mut [T],
+) -> (usize, &'a mut [T]) {
     let Edge::Inside(inside) = rule else { return (0, out) };
-    let run = inside.run(y, columns.clone());
-    let (start, end) = (run.start - columns.start, run.end - columns.start);
+    let run = inside.run(y, columns.start / samples..columns.end.div_ceil(samples));
+    let cut = |pixel: usize| (pixel * samples).clamp(columns.start, columns.end) - columns.start;
+    let (start, end) = (cut(run.start), cut(run.end));
     let value = T::from_f64(inside.value);
     out[..start].fill(value);
     out[end..].fill(value);

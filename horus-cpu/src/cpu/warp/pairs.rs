@@ -1,7 +1,8 @@
 //! Linear interpolation between pairs of neighbouring pixels, eight pairs at a time.
 //!
-//! Pairs far apart are gathered, both pixels of a pair at once. Eight pairs among sixteen pixels, as
-//! along a row that is enlarged, or reduced by no more than two, are one load and one shuffle.
+//! Pairs far apart are gathered, both pixels of a pair at once. Where the first pixels of eight pairs are among sixteen, as
+//! along a row that is enlarged, or reduced by about two, they are one load and one shuffle, and the second ones another: these
+//! lie as far from the first ones as a pixel has samples.
 
 use super::line::Axis;
 use crate::cpu::simd::Isa;
@@ -17,29 +18,37 @@ const WINDOW: usize = 16;
 /// First pixels of pairs along a row, and fractions between them.
 pub(super) struct Columns<F> {
     n: usize,
+    /// Samples of a pixel: elements between those of a pair.
+    samples: usize,
     firsts: [i32; WIDTH],
     fractions: [F; WIDTH],
     /// Of each group of pairs; empty if hardly one has a load.
     windows: Vec<Window>,
 }
 
-/// The first pixel of a load, and where in it the first and then the second pixels of a group are;
-/// `None` for a group that does not fit into one.
+/// The first pixel of a load, and where in it the first pixels of a group are, twice; `None` for a group that does not fit
+/// into one.
 type Window = Option<(u32, [u8; WINDOW])>;
 
 impl<F: Float> Columns<F> {
-    /// The pairs at `n` positions along a row of `width` pixels.
+    /// The pairs of `n` elements of a row of `width`, from sample `first` of the first position on, of pixels of `samples`.
     #[inline(always)]
-    pub(super) fn new(axis: &Axis, n: usize, width: usize) -> Columns<F> {
-        let mut columns = Columns { n, firsts: [0; WIDTH], fractions: [F::ZERO; WIDTH], windows: Vec::new() };
+    pub(super) fn new(axis: &Axis, [first, samples]: [usize; 2], n: usize, width: usize) -> Columns<F> {
+        let (firsts, fractions) = ([0; WIDTH], [F::ZERO; WIDTH]);
+        let mut columns = Columns { n, samples, firsts, fractions, windows: Vec::new() };
+        let (mut pixel, mut sample) = (0, first);
         for i in 0..n {
-            let x = axis.at(i);
-            columns.firsts[i] = (x >> 32) as i32;
+            let x = axis.at(pixel);
+            columns.firsts[i] = (x >> 32) as i32 * samples as i32 + sample as i32;
             columns.fractions[i] = F::from_fraction(x as u32);
+            sample += 1;
+            if sample == samples {
+                (pixel, sample) = (pixel + 1, 0);
+            }
         }
         let span = axis.step.unsigned_abs() >> 31;
-        if n >= LANES && width >= WINDOW && span <= 4 {
-            columns.windows = groups(n).map(|i| columns.window(i, width)).collect();
+        if n >= LANES && width >= WINDOW + samples && (span <= 4 || samples > 1) {
+            columns.windows = groups(n, samples).map(|i| columns.window(i, width)).collect();
             if 2 * columns.windows.iter().flatten().count() < columns.windows.len() {
                 columns.windows.clear();
             }
@@ -51,13 +60,10 @@ impl<F: Float> Columns<F> {
     #[inline(always)]
     fn window(&self, i: usize, width: usize) -> Window {
         let group = &self.firsts[i..i + LANES];
-        let base = group[0].min(group[LANES - 1]).min((width - WINDOW) as i32);
-        let mut places = [0; WINDOW];
-        for (l, first) in group.iter().enumerate() {
-            (places[l], places[LANES + l]) = ((first - base) as u8, (first - base + 1) as u8);
-        }
-        let fits = places.iter().all(|p| usize::from(*p) < WINDOW);
-        fits.then_some((base as u32, places))
+        let least = group.iter().fold(i32::MAX, |least, first| least.min(*first));
+        let base = least.min((width - self.samples - WINDOW) as i32);
+        let fits = group.iter().all(|first| ((first - base) as usize) < WINDOW);
+        fits.then(|| (base as u32, std::array::from_fn(|l| (group[l % LANES] - base) as u8)))
     }
 
     pub(super) fn firsts(&self) -> &[i32] {
@@ -69,10 +75,12 @@ impl<F: Float> Columns<F> {
     }
 }
 
-/// The first pair of each group. The last may overlap the one before, and repeats its values.
+/// The first pair of each group. A group may overlap the next, which repeats its values, so that groups begin with pixels; the
+/// last begins where it ends with the row.
 #[inline(always)]
-fn groups(n: usize) -> impl Iterator<Item = usize> + Clone {
-    (0..n).step_by(LANES).map(move |i| i.min(n - LANES))
+fn groups(n: usize, samples: usize) -> impl Iterator<Item = usize> + Clone {
+    let step = if samples < LANES { LANES - LANES % samples } else { LANES };
+    (0..n).step_by(step).map(move |i| i.min(n - LANES))
 }
 
 /// Interpolates between all pairs of a row; returns `false` if these types have no fast method.
@@ -80,7 +88,7 @@ fn groups(n: usize) -> impl Iterator<Item = usize> + Clone {
 pub(super) fn between<P: Pixel, F: Float>(isa: Isa, columns: &Columns<F>, row: &[P], out: &mut [F]) -> bool {
     #[cfg(target_arch = "x86_64")]
     if columns.n >= LANES && x86::reads::<P>(row.len()) {
-        debug_assert!(columns.firsts().iter().all(|&x| x >= 0 && (x as usize) + 1 < row.len()));
+        debug_assert!(columns.firsts().iter().all(|&x| x >= 0 && (x as usize) + columns.samples < row.len()));
         assert!(out.len() == columns.n);
         let shuffled = match P::DTYPE {
             DType::U8 => true,
@@ -172,6 +180,18 @@ pub(super) mod x86 {
     }
 
     impl Pairs {
+        /// The first pixels of these pairs and the second ones of others, of the same type.
+        #[inline]
+        #[target_feature(enable = "avx2,fma")]
+        fn with_seconds_of(self, others: Pairs) -> Pairs {
+            match (self, others) {
+                (Pairs::Integers(a, _), Pairs::Integers(_, b)) => Pairs::Integers(a, b),
+                (Pairs::Singles(a, _), Pairs::Singles(_, b)) => Pairs::Singles(a, b),
+                (Pairs::Doubles(a, _), Pairs::Doubles(_, b)) => Pairs::Doubles(a, b),
+                _ => unreachable!("pairs of one type"),
+            }
+        }
+
         #[inline]
         #[target_feature(enable = "avx2,fma")]
         pub(in super::super) fn singles(self) -> (__m256, __m256) {
@@ -235,7 +255,7 @@ pub(super) mod x86 {
     #[inline]
     #[target_feature(enable = "avx2,fma")]
     pub(super) unsafe fn gathered<P: Pixel, F: Float>(row: &[P], columns: &Columns<F>, out: &mut [F]) {
-        for i in groups(out.len()) {
+        for i in groups(out.len(), columns.samples) {
             // SAFETY: as said.
             unsafe { group(row, columns, i, out) }
         }
@@ -251,7 +271,14 @@ pub(super) mod x86 {
         // SAFETY: as said.
         unsafe {
             let at = _mm256_loadu_si256(columns.firsts.as_ptr().add(i).cast());
-            gather(row, at).lerp(columns.fractions.as_ptr().add(i), out.as_mut_ptr().add(i));
+            let pairs = gather(row, at);
+            let pairs = if columns.samples == 1 {
+                pairs
+            } else {
+                // The second pixels are also those of pairs of neighbours.
+                pairs.with_seconds_of(gather(row, _mm256_add_epi32(at, _mm256_set1_epi32(columns.samples as i32 - 1))))
+            };
+            pairs.lerp(columns.fractions.as_ptr().add(i), out.as_mut_ptr().add(i));
         }
     }
 
@@ -260,17 +287,19 @@ pub(super) mod x86 {
     #[inline]
     #[target_feature(enable = "avx2,fma")]
     pub(super) unsafe fn shuffled<P: Pixel, F: Float>(row: &[P], columns: &Columns<F>, out: &mut [F]) {
-        for (i, window) in groups(out.len()).zip(&columns.windows) {
+        for (i, window) in groups(out.len(), columns.samples).zip(&columns.windows) {
             // SAFETY: as said.
             unsafe {
                 let Some((base, places)) = window else {
                     group(row, columns, i, out);
                     continue;
                 };
-                let pixels = _mm_loadu_si128(row.as_ptr().add(*base as usize).cast());
-                let found = _mm_shuffle_epi8(pixels, _mm_loadu_si128(places.as_ptr().cast()));
-                let second = _mm_unpackhi_epi64(found, found);
-                let pairs = Pairs::Integers(_mm256_cvtepu8_epi32(found), _mm256_cvtepu8_epi32(second));
+                let from = row.as_ptr().add(*base as usize);
+                let places = _mm_loadu_si128(places.as_ptr().cast());
+                let pixels = _mm_loadu_si128(from.cast());
+                let seconds = _mm_loadu_si128(from.add(columns.samples).cast());
+                let a = _mm256_cvtepu8_epi32(_mm_shuffle_epi8(pixels, places));
+                let pairs = Pairs::Integers(a, _mm256_cvtepu8_epi32(_mm_shuffle_epi8(seconds, places)));
                 pairs.lerp(columns.fractions.as_ptr().add(i), out.as_mut_ptr().add(i));
             }
         }
@@ -282,7 +311,7 @@ pub(super) mod x86 {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
     pub(super) unsafe fn permuted<P: Pixel, F: Float>(row: &[P], columns: &Columns<F>, out: &mut [F]) {
-        for (i, window) in groups(out.len()).zip(&columns.windows) {
+        for (i, window) in groups(out.len(), columns.samples).zip(&columns.windows) {
             // SAFETY: as said.
             unsafe {
                 let Some((base, places)) = window else {
@@ -290,15 +319,17 @@ pub(super) mod x86 {
                     continue;
                 };
                 let from = row.as_ptr().add(*base as usize);
-                let places = _mm_loadu_si128(places.as_ptr().cast());
+                let (second, places) = (from.add(columns.samples), _mm_loadu_si128(places.as_ptr().cast()));
                 let pairs = if P::DTYPE == DType::F32 {
-                    let pixels = _mm512_loadu_ps(from.cast());
-                    let found = _mm512_permutexvar_ps(_mm512_cvtepu8_epi32(places), pixels);
-                    Pairs::Singles(_mm512_castps512_ps256(found), _mm512_extractf32x8_ps::<1>(found))
+                    let places = _mm512_cvtepu8_epi32(places);
+                    let a = _mm512_permutexvar_ps(places, _mm512_loadu_ps(from.cast()));
+                    let b = _mm512_permutexvar_ps(places, _mm512_loadu_ps(second.cast()));
+                    Pairs::Singles(_mm512_castps512_ps256(a), _mm512_castps512_ps256(b))
                 } else {
-                    let pixels = _mm256_loadu_si256(from.cast());
-                    let found = _mm256_permutexvar_epi16(_mm256_cvtepu8_epi16(places), pixels);
-                    let [a, b] = [_mm256_castsi256_si128(found), _mm256_extracti128_si256::<1>(found)];
+                    let places = _mm256_cvtepu8_epi16(places);
+                    let a = _mm256_permutexvar_epi16(places, _mm256_loadu_si256(from.cast()));
+                    let b = _mm256_permutexvar_epi16(places, _mm256_loadu_si256(second.cast()));
+                    let [a, b] = [_mm256_castsi256_si128(a), _mm256_castsi256_si128(b)];
                     if P::DTYPE == DType::U16 {
                         Pairs::Integers(_mm256_cvtepu16_epi32(a), _mm256_cvtepu16_epi32(b))
                     } else {

@@ -1,7 +1,7 @@
 //! Nearest pixels of maps that keep rows and columns apart, such as a change of scale: all rows of the
 //! output read the same columns, and those that read the same row are copies of each other.
 //!
-//! Columns are looked up once per tile. Where an image is enlarged, sixteen bytes of the output come
+//! Columns are looked up once per tile; they are elements, of which those of a pixel lie beside each other. Where an image is enlarged, sixteen bytes of the output come
 //! from sixteen of the row: one load and one shuffle.
 
 use std::ops::Range;
@@ -40,10 +40,19 @@ fn rows<T: Pixel>(_: Isa, plane: &Plane<'_, T>, map: &Affine, rule: &Edge, tile:
 fn part<T: Pixel>(plane: &Plane<'_, T>, map: &Affine, rule: &Edge, tile: &mut Tile<'_, T>, cols: Range<usize>) {
     let border = rule.border();
     let constant = border.constant().map_or(T::ZERO, T::from_f64);
-    let axis = Line::of(map, tile.rows.start, cols.start).x;
+    let (samples, first) = (plane.samples, cols.start % plane.samples);
+    let axis = Line::of(map, tile.rows.start, cols.start / samples).x;
+    let wide = plane.width / samples;
     let mut columns = [None; WIDTH];
-    for (i, column) in columns.iter_mut().enumerate().take(cols.len()) {
-        *column = border.map((axis.at(i) >> 32) as isize, plane.width).map(|x| x as u32);
+    let (mut pixel, mut sample) = (0, first);
+    let mut read = border.map((axis.at(0) >> 32) as isize, wide);
+    for column in &mut columns[..cols.len()] {
+        if sample == samples {
+            (pixel, sample) = (pixel + 1, 0);
+            read = border.map((axis.at(pixel) >> 32) as isize, wide);
+        }
+        *column = read.map(|x| (x * samples + sample) as u32);
+        sample += 1;
     }
     let columns = &columns[..cols.len()];
     // Rows that no pixel is read from need not be held.
@@ -55,11 +64,11 @@ fn part<T: Pixel>(plane: &Plane<'_, T>, map: &Affine, rule: &Edge, tile: &mut Ti
     for y in tile.rows.start..tile.rows.end {
         let left = cols.start - tile.cols.start;
         let out = &mut tile.row_mut(y)[left..left + cols.len()];
-        let (start, out) = sampled_part(rule, y, &cols, out);
+        let (start, out) = sampled_part(rule, y, &cols, samples, out);
         if out.is_empty() {
             continue;
         }
-        let row = plane.resolve((Line::of(map, y, cols.start).y.start >> 32) as isize, border);
+        let row = plane.resolve((Line::of(map, y, cols.start / samples).y.start >> 32) as isize, border);
         let Some(row) = row.filter(|_| seen) else {
             out.fill(constant);
             continue;

@@ -1,7 +1,8 @@
 //! Resizing by kernels.
 //!
 //! A group of rows is computed together, one per lane of vectors: sums down the columns are stored
-//! with the rows of a column side by side, so that sums along them need no gathering.
+//! with the rows of a column side by side, so that sums along them need no gathering. Samples of a pixel are columns
+//! beside each other.
 
 use super::sampling::To;
 use super::{View, each_chunk};
@@ -45,16 +46,17 @@ pub(super) fn resize<T: Pixel>(input: View<'_, T>, how: &Resize, out: &mut [T], 
     }
     let across = Sums::<T::Interp>::of(how.columns.runs(how.how, Window::whole(shape.width)));
     let down = Sums::of(how.rows.runs(how.how, rows));
-    // Columns to the right of the last run are not read.
-    let read = across.runs.iter().map(|run| run.start + run.weights.len()).max().unwrap_or(0);
+    // Elements to the right of the last run are not read.
+    let read = across.runs.iter().map(|run| run.start + run.weights.len()).max().unwrap_or(0) * shape.samples;
     for c in 0..shape.planes() {
         let plane = input.plane(c);
         let at = geometry.row(c, rows.start);
-        each_chunk(threads, &mut out[at..at + rows.len() * shape.width], ROWS * shape.width, |k, out| {
-            let lines = &down.runs[k * ROWS..][..out.len() / shape.width];
+        let line = shape.line();
+        each_chunk(threads, &mut out[at..at + rows.len() * line], ROWS * line, |k, out| {
+            let lines = &down.runs[k * ROWS..][..out.len() / line];
             let mut columns = vec![[T::Interp::ZERO; ROWS]; read];
             sum_down(isa, &plane, &down, lines, &mut columns);
-            sum_across(isa, &across, &columns, lines.len(), out);
+            sum_across(isa, &across, &columns, lines.len(), shape.samples, out);
         });
     }
 }
@@ -106,6 +108,7 @@ for_each_isa! {
         across: &Sums<T::Interp>,
         columns: &[[T::Interp; ROWS]],
         rows: usize,
+        samples: usize,
         out: &mut [T],
     ) as sum_across_body
 }
@@ -116,20 +119,24 @@ fn sum_across_body<T: Pixel>(
     across: &Sums<T::Interp>,
     columns: &[[T::Interp; ROWS]],
     rows: usize,
+    samples: usize,
     out: &mut [T],
 ) {
-    let width = across.runs.len();
+    let width = across.runs.len() * samples;
     for (x, run) in across.runs.iter().enumerate() {
-        let mut sums = [T::Interp::ZERO; ROWS];
         let weights = across.weights(run);
-        for (w, column) in weights.iter().zip(&columns[run.start..][..weights.len()]) {
-            sums.iter_mut().zip(column).for_each(|(sum, v)| *sum = w.fma(*v, *sum));
-        }
-        let pixels = sums.map(T::from_interp);
-        if rows == ROWS {
-            (0..ROWS).for_each(|y| out[y * width + x] = pixels[y]);
-        } else {
-            (0..rows).for_each(|y| out[y * width + x] = pixels[y]);
+        let columns = &columns[run.start * samples..][..weights.len() * samples];
+        for sample in 0..samples {
+            let mut sums = [T::Interp::ZERO; ROWS];
+            for (w, column) in weights.iter().zip(columns[sample..].iter().step_by(samples)) {
+                sums.iter_mut().zip(column).for_each(|(sum, v)| *sum = w.fma(*v, *sum));
+            }
+            let (at, pixels) = (x * samples + sample, sums.map(T::from_interp));
+            if rows == ROWS {
+                (0..ROWS).for_each(|y| out[y * width + at] = pixels[y]);
+            } else {
+                (0..rows).for_each(|y| out[y * width + at] = pixels[y]);
+            }
         }
     }
 }
