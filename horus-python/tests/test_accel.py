@@ -307,6 +307,20 @@ def test_channels_along_any_axis_are_served(shape: tuple[int, ...]) -> None:
     assert _profile._functions["skimage.filters.difference_of_gaussians"].served == 1
 
 
+def test_volumes_with_channels_are_served_where_nothing_is_done_along_them() -> None:
+    volume = photo(np.float64, (6, 20, 30, 3))
+    original = scipy.ndimage.gaussian_filter.__horus__.original
+    for sigma, served in (((0, 2, 2, 0), 1), (2, 1)):
+        found = scipy.ndimage.gaussian_filter(volume, sigma)
+        np.testing.assert_allclose(found, original(volume, sigma), rtol=0, atol=1e-12)
+        counts = _profile._functions["scipy.ndimage.gaussian_filter"]
+        assert counts.served == served
+    (reason,) = counts.reasons
+    assert reason.startswith("NotImplementedError")
+    skimage.filters.gaussian(volume, 1.5, channel_axis=-1)
+    assert counts.served == 2
+
+
 def test_a_negative_axis_is_served_where_scikit_image_counts_it_from_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
     import skimage._shared.utils
 
