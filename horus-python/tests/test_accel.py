@@ -288,6 +288,55 @@ def test_channels_and_axes_that_the_library_counts_otherwise_are_its_own() -> No
         assert _profile._functions["scipy.ndimage.median_filter"].served == served
 
 
+@pytest.mark.parametrize("shape", [(40, 30, 3), (5, 20, 30, 3)], ids=str)
+def test_channels_along_any_axis_are_served(shape: tuple[int, ...]) -> None:
+    for axis in range(len(shape)):
+        for dtype in (np.uint8, np.float32, np.float64):
+            colours = np.ascontiguousarray(np.moveaxis(photo(dtype, shape), -1, axis))
+            for name, given in (("unsharp_mask", {"radius": 2}), ("difference_of_gaussians", {"low_sigma": 1.0})):
+                row = next(row for row in SKIMAGE if row.name == name)
+                _profile.clear()
+                found = getattr(skimage.filters, name)(colours, **given, channel_axis=axis)
+                assert was_served(row), (name, axis)
+                _calls._threads.original = True
+                expected = served_of(row).original(colours, **given, channel_axis=axis)
+                _calls._threads.original = False
+                assert _calls.differs(found, expected, colours, row.bounds) is None
+    colours = photo(np.float64, shape)
+    assert skimage.filters.difference_of_gaussians(colours, 1.0, channel_axis=-1).shape == shape
+    assert _profile._functions["skimage.filters.difference_of_gaussians"].served == 1
+
+
+def test_volumes_with_channels_are_served_where_nothing_is_done_along_them() -> None:
+    volume = photo(np.float64, (6, 20, 30, 3))
+    original = scipy.ndimage.gaussian_filter.__horus__.original
+    for sigma, served in (((0, 2, 2, 0), 1), (2, 1)):
+        found = scipy.ndimage.gaussian_filter(volume, sigma)
+        np.testing.assert_allclose(found, original(volume, sigma), rtol=0, atol=1e-12)
+        counts = _profile._functions["scipy.ndimage.gaussian_filter"]
+        assert counts.served == served
+    (reason,) = counts.reasons
+    assert reason.startswith("NotImplementedError")
+    skimage.filters.gaussian(volume, 1.5, channel_axis=-1)
+    assert counts.served == 2
+
+
+def test_a_negative_axis_is_served_where_scikit_image_counts_it_from_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    import skimage._shared.utils
+
+    row = next(row for row in SKIMAGE if row.name == "unsharp_mask")
+    counts = lambda sl, axis: (slice(None),) * axis + (sl, ...) if axis >= 0 else (..., sl) + (slice(None),) * (-axis - 1)
+    monkeypatch.setattr(skimage._shared.utils, "slice_at_axis", counts)
+    _tables._counts_from_the_last.cache_clear()
+    try:
+        colours = photo(np.float64, (30, 40, 3))
+        found = skimage.filters.unsharp_mask(colours, channel_axis=-1)
+        assert was_served(row)
+        assert _calls.differs(found, served_of(row).original(colours, channel_axis=-1), colours, row.bounds) is None
+    finally:
+        _tables._counts_from_the_last.cache_clear()
+
+
 def test_a_hook_that_fails_says_so_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     served = scipy.ndimage.median_filter.__horus__
 

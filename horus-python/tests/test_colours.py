@@ -11,7 +11,7 @@ import pytest
 import scipy.ndimage as sp
 
 import horus_image as hi
-from horus_image import ndimage
+from horus_image import _colours, ndimage
 
 Array = np.ndarray[Any, Any]
 KERNEL = np.array([[1, 2, 1], [0, 3, -1], [-1, -2, -1]])[:, :, None]
@@ -75,6 +75,146 @@ def test_calls_that_do_nothing_along_channels_are_those_of_scipy(name: str, dtyp
                 # Positions have 32 fractional bits; what is half between two integers is rounded by the last bit.
                 bound = max(bound, 1e-8) if np.dtype(dtype).kind == "f" else 1
             np.testing.assert_allclose(got.astype(float), want.astype(float), rtol=0, atol=bound, err_msg=f"{name} {channels} {turn}")
+
+
+SQUARE, CROSS = np.ones((3, 3, 1), bool), sp.generate_binary_structure(2, 1)[:, :, None]
+MASK = "a mask"
+
+MORPHOLOGY: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
+    "erosion": ("binary_erosion", (SQUARE,), {"border_value": 1}),
+    "erosion along some": ("binary_erosion", (), {"axes": (0, 1)}),
+    "erosions within": ("binary_erosion", (DISC,), {"iterations": 2, "mask": MASK, "origin": (1, 0, 0)}),
+    "dilation": ("binary_dilation", (DISC,), {"iterations": 3}),
+    "dilation along one": ("binary_dilation", (), {"axes": (1,), "mask": MASK}),
+    "dilations until nothing changes": ("binary_dilation", (CROSS,), {"iterations": -1, "mask": MASK}),
+    "dilations that lean to one side": ("binary_dilation", (DISC,), {"iterations": -1, "mask": MASK}),
+    "opening": ("binary_opening", (SQUARE,), {}),
+    "closing": ("binary_closing", (DISC,), {"origin": (0, -1, 0)}),
+    "propagation": ("binary_propagation", (SQUARE,), {"mask": MASK}),
+    "propagation from the edges": ("binary_propagation", (), {"mask": MASK, "border_value": 1, "axes": (-2, -3)}),
+    "holes": ("binary_fill_holes", (), {"axes": (0, 1)}),
+    "holes by squares": ("binary_fill_holes", (SQUARE,), {}),
+    "holes by another element": ("binary_fill_holes", (DISC,), {}),
+    "hit or miss": ("binary_hit_or_miss", (np.array([[1, 0], [1, 1]])[:, :, None],), {}),
+    "hit and miss": ("binary_hit_or_miss", (np.ones((1, 2, 1)), np.arange(2).reshape(2, 1, 1)), {"origin1": (0, -1, 0), "origin2": (-1, 0, 0)}),
+}
+
+
+def of_calls(calls: dict[str, Any], name: str, shape: tuple[int, ...]) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
+    """A call, with a mask of a shape."""
+    function, args, kwargs = calls[name]
+    mask = np.random.default_rng(5).random(shape) > 0.25
+    return function, args, {of: mask if value is MASK else value for of, value in kwargs.items()}
+
+
+@pytest.fixture
+def entered(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The arrays of colours that are made."""
+    arrays: list[Any] = []
+    make = _colours.Colours.__init__
+
+    def noted(self: Any, array: Any) -> None:
+        arrays.append(array)
+        make(self, array)
+
+    monkeypatch.setattr(_colours.Colours, "__init__", noted)
+    return arrays
+
+
+@pytest.mark.parametrize("name", MORPHOLOGY)
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.int64, np.float32])
+def test_morphology_that_does_nothing_along_channels_is_that_of_scipy(name: str, dtype: Any, entered: list[Any]) -> None:
+    for channels in (1, 3, 4):
+        numbers = picture(channels, np.float64)
+        function, args, kwargs = of_calls(MORPHOLOGY, name, numbers.shape)
+        above = {"binary_opening": 0.15, "binary_erosion": 0.3, "binary_fill_holes": 0.4, "binary_hit_or_miss": 0.4}.get(function, 0.8)
+        array = ((numbers > above) * (1 if dtype is bool else numbers + 1)).astype(dtype)
+        want = getattr(sp, function)(array, *args, **kwargs)
+        assert want.any() and not want.all()
+        for _ in range(3):
+            got = getattr(ndimage, function)(array, *args, **kwargs)
+            assert got.dtype == bool and got.flags.c_contiguous
+            np.testing.assert_array_equal(got, want)
+        output = np.empty_like(want)
+        assert getattr(ndimage, function)(array, *args, **kwargs, output=output) is output
+        np.testing.assert_array_equal(output, want)
+        assert entered
+
+
+def test_elements_of_all_axes_are_those_of_volumes(entered: list[Any]) -> None:
+    array = picture(3, np.float64) > 0.6
+    for call in (
+        lambda of: of.binary_dilation(array),
+        lambda of: of.binary_erosion(array, np.ones((3, 3, 3))),
+        lambda of: of.binary_fill_holes(array),
+        lambda of: of.binary_hit_or_miss(array, None, CROSS),
+        lambda of: of.binary_hit_or_miss(array, CROSS, np.ones((1, 1, 3))),
+        lambda of: of.binary_dilation(array, SQUARE, mask=array, axes=(2, 0, 1)),
+    ):
+        np.testing.assert_array_equal(call(ndimage), call(sp))
+    assert not entered
+
+
+def test_masks_of_colours_may_be_images() -> None:
+    array, mask = picture(3, np.float64) > 0.8, picture(3, np.float64, 4) > 0.3
+    want = sp.binary_dilation(array, CROSS, 2, mask)
+    for image in (hi.asarray(mask), hi.asarray(mask, channels=True)):
+        np.testing.assert_array_equal(ndimage.binary_dilation(array, CROSS, 2, image), want)
+    lazy = ndimage.binary_dilation(hi.asarray(array, channels=True), CROSS[..., 0], 2, mask)
+    np.testing.assert_array_equal(np.asarray(lazy), want)
+
+
+VOLUMES: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
+    "gaussian": ("gaussian_filter", ((0.8, 2, 1.5, 0),), {}),
+    "gaussian of planes": ("gaussian_filter", ((0, 2, 1.5, 0),), {"mode": ("wrap", "wrap", "mirror", "nearest")}),
+    "gaussian along some": ("gaussian_filter", (1.2,), {"axes": (0, 2)}),
+    "gaussian of a line": ("gaussian_filter1d", (1.5,), {"axis": -4}),
+    "laplace": ("laplace", (), {"axes": (0, 1, 2)}),
+    "uniform": ("uniform_filter", ((3, 5, 4, 1),), {"origin": (1, 0, -1, 0)}),
+    "maximum": ("maximum_filter", (), {"footprint": np.stack([DISC, ~DISC, DISC]), "mode": "constant"}),
+    "median": ("median_filter", ((3, 3, 3, 1),), {}),
+    "median along some": ("median_filter", (3,), {"axes": (1, 2)}),
+    "correlate": ("correlate", (np.stack([KERNEL, -KERNEL, KERNEL]),), {"mode": "wrap"}),
+    "erosion": ("grey_erosion", ((3, 3, 3, 1),), {}),
+    "zoom": ("zoom", ((2, 0.5, 1.5, 1),), {"order": 1}),
+    "shift": ("shift", ((1, -1.5, 0.5, 0),), {"order": 1, "mode": "nearest"}),
+    "rotate": ("rotate", (30,), {"order": 1, "axes": (1, 2), "reshape": False}),
+    "binary erosion": ("binary_erosion", (np.stack([CROSS] * 3),), {"border_value": 1}),
+    "binary propagation": ("binary_propagation", (np.ones((3, 3, 3, 1)),), {"mask": MASK}),
+    "binary holes": ("binary_fill_holes", (), {"axes": (0, 1, 2)}),
+}
+
+
+@pytest.mark.parametrize("name", VOLUMES)
+def test_volumes_of_channels_are_those_of_scipy(name: str) -> None:
+    for channels in (1, 3):
+        for dtype in (np.uint8, np.float32, np.float64):
+            array = np.stack([picture(channels, dtype, seed) for seed in range(5)])
+            function, args, kwargs = of_calls(VOLUMES, name, array.shape)
+            if function.startswith("binary"):
+                array = array > (0.7 if np.dtype(dtype).kind == "f" else 100)
+            want, got = (getattr(of, function)(array, *args, **kwargs) for of in (sp, ndimage))
+            assert got.dtype == want.dtype and got.shape == want.shape and got.flags.c_contiguous
+            bound = 1e-5 if dtype is np.float32 else 1e-8
+            if want.dtype.kind != "f":
+                bound = 1 if function in ("zoom", "rotate", "shift") else 0
+            np.testing.assert_allclose(got.astype(float), want.astype(float), rtol=0, atol=bound)
+
+
+def test_volumes_of_channels_that_are_filtered_along_them_are_refused() -> None:
+    array = np.zeros((3, 4, 5, 3))
+    for call in (lambda: ndimage.gaussian_filter(array, 1), lambda: ndimage.sobel(array, 0), lambda: ndimage.rotate(array, 30, (0, 1))):
+        with pytest.raises(NotImplementedError, match="4 axes"):
+            call()
+    assert ndimage.zoom(array, (0.1, 1, 1, 1)).shape == (0, 4, 5, 3)
+    assert ndimage.zoom(array[0], (0.1, 1, 1)).shape == (0, 5, 3)
+
+
+def test_halves_of_colours_are_computed_in_single_precision() -> None:
+    array = picture(3, np.float16)
+    got = ndimage.gaussian_filter(array, (2, 2, 0))
+    assert got.dtype == np.float16
+    np.testing.assert_array_equal(got, ndimage.gaussian_filter(array.astype(np.float32), (2, 2, 0)).astype(np.float16))
 
 
 def _of_rows_and_columns(name: str, value: Any) -> Any:

@@ -122,6 +122,24 @@ def test_match_histograms_of_channels(axis):
     np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int64, np.float16, np.float32, np.float64, np.bool_, ">f4"])
+@pytest.mark.parametrize("shape", [(40, 3), (30, 41, 3), (30, 41, 1), (5, 12, 9, 2)], ids=str)
+def test_match_histograms_of_channels_along_any_axis(shape, dtype):
+    rng = np.random.default_rng(8)
+    kind = np.dtype(dtype)
+
+    def numbers(scale):
+        drawn = rng.random(shape)
+        return drawn > scale if kind.kind == "b" else (drawn * (scale if kind.kind == "f" else 200 * scale)).astype(kind)
+
+    image, reference = numbers(0.9), numbers(0.6)
+    for axis in range(-len(shape), len(shape)):
+        ours, theirs = (of.match_histograms(np.moveaxis(image, -1, axis), np.moveaxis(reference, -1, axis), channel_axis=axis) for of in (exposure, ski))
+        assert ours.dtype == theirs.dtype and ours.shape == theirs.shape
+        # Numbers of float16 are rounded from those of float32 here, and of float64 there.
+        np.testing.assert_allclose(ours.astype(float), theirs.astype(float), rtol=2**-10 if kind == np.float16 else 0, atol=0)
+
+
 def test_match_histograms_tells_what_it_cannot():
     image = picture(np.uint8)
     with pytest.raises(ValueError, match="same number of channels"):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _horus
+from ._colours import Colours, by_pixels
 from ._dtype import NATIVE
 from ._foreign import of_any_library, read
 from ._image import Array, Image
@@ -129,8 +130,8 @@ class _Step:
                 value = self.apply(value)
             return value
         around = neighbours_of(self.offsets) if iterations < 1 and (0, 0, 0) in self.offsets else None
-        depth, height, width, channels = value.core.shape
-        if around is not None and channels == 1 and depth * height * width <= _MOST_PIXELS:
+        depth, height, width, _channels = value.core.shape
+        if around is not None and depth * height * width <= _MOST_PIXELS:
             return self._settled(value, around)
         endless, left, steps = iterations < 1, iterations, 1
         while endless or left:
@@ -158,8 +159,17 @@ class _Step:
             limit = _horus.logic("or", given, changing)
         else:
             limit = _horus.logic("and", given, _horus.invert(changing))
-        found = _horus.reconstruct(start.numbers(), value.like(limit).numbers(), around, not grows)
+        cores = [start.numbers(), value.like(limit).numbers()]
+        found = _of_each_channel(cores, lambda seed, within: _horus.reconstruct(seed, within, around, not grows))
         return value.like(_horus.compare("gt", found, 0.0))
+
+
+def _of_each_channel(cores: Sequence[_horus.Image], function: Callable[..., _horus.Image]) -> _horus.Image:
+    """The result of an operation that takes one channel, of each channel of some images."""
+    count = cores[0].shape[3]
+    if count == 1:
+        return function(*cores)
+    return _horus.stack([function(*(_horus.channel(core, k) for core in cores)) for k in range(count)], True)
 
 
 def neighbours_of(offsets: Iterable[tuple[int, int, int]]) -> list[bool] | None:
@@ -172,12 +182,14 @@ def neighbours_of(offsets: Iterable[tuple[int, int, int]]) -> list[bool] | None:
 
 def _truths(input: Any) -> Any:
     """The input; of 64-bit integers, which `float64` does not hold all, where they are not 0."""
+    if type(input) is Colours:
+        return Colours(_truths(input.array))
     array = input if isinstance(input, Image) else read(input)
     wide = isinstance(array, np.ndarray) and array.dtype.kind in "iu" and array.dtype.itemsize == 8
     return array != 0 if wide else array
 
 
-def _mask_of(mask: Any, given: Any, session: Session | None, output: Array | None, name: str) -> Value | None:
+def _mask_of(mask: Any, given: Any, like: Value | None, output: Array | None, name: str) -> Value | None:
     if mask is None:
         return None
     mask = beside(mask, given)
@@ -186,7 +198,9 @@ def _mask_of(mask: Any, given: Any, session: Session | None, output: Array | Non
         mask = mask.copy() if output is not None and np.may_share_memory(mask, output) else mask
     if tuple(mask.shape) != tuple(given.shape):
         raise RuntimeError("mask and input must have equal sizes")
-    value, _ = enter(_truths(mask), name, session)
+    if like is not None and like.channels and not (isinstance(mask, Image) and mask.channels):
+        mask = Colours(mask.compute() if isinstance(mask, Image) else mask)
+    value, _ = enter(_truths(mask), name, None if like is None else like.session)
     return None if value is None else value.cast(_BOOL)
 
 
@@ -211,10 +225,11 @@ def _steps(
     # As in SciPy, a requested type is ignored: the result is a mask, converted only to the type of an array.
     into = output if isinstance(output, np.ndarray) else None
     value, given = enter(_truths(input), name)
-    within = _mask_of(mask, given, None if value is None else value.session, into, name)
+    within = _mask_of(mask, given, value, into, name)
     if into is not None and into.shape != given.shape:
         raise RuntimeError("output shape not correct")
-    steps = [_Step(given.ndim, structure, within, border_value, origin, dilates, axes) for dilates in dilations]
+    ndim = given.ndim if value is None else value.ndim
+    steps = [_Step(ndim, structure, within, border_value, origin, dilates, axes) for dilates in dilations]
     if value is None:
         return into if into is not None else np.zeros(given.shape, bool)
     value = value.cast(_BOOL)
@@ -224,6 +239,7 @@ def _steps(
 
 
 @kept
+@by_pixels("structure")
 def binary_erosion(
     input: ArrayLike,
     structure: npt.ArrayLike | None = None,
@@ -251,6 +267,7 @@ def binary_erosion(
 
 
 @kept
+@by_pixels("structure")
 def binary_dilation(
     input: ArrayLike,
     structure: npt.ArrayLike | None = None,
@@ -268,6 +285,7 @@ def binary_dilation(
 
 
 @kept
+@by_pixels("structure")
 def binary_opening(
     input: ArrayLike,
     structure: npt.ArrayLike | None = None,
@@ -285,6 +303,7 @@ def binary_opening(
 
 
 @kept
+@by_pixels("structure")
 def binary_closing(
     input: ArrayLike,
     structure: npt.ArrayLike | None = None,
@@ -302,6 +321,7 @@ def binary_closing(
 
 
 @kept
+@by_pixels("structure")
 def binary_propagation(
     input: ArrayLike,
     structure: npt.ArrayLike | None = None,
@@ -325,6 +345,7 @@ def binary_propagation(
 
 
 @kept
+@by_pixels("structure")
 def binary_fill_holes(
     input: ArrayLike, structure: npt.ArrayLike | None = None, output: Output = None, origin: Ints = 0, *, axes: Ints | None = None
 ) -> Pixels:
@@ -343,7 +364,8 @@ def binary_fill_holes(
         background = value.like(_horus.invert(value.cast(_BOOL).core), _BOOL)
         around = _neighbours(value, structure, origin, axes)
         if around is not None:
-            filled = value.like(_horus.invert(_outside(background, around)), _BOOL)
+            outer = _of_each_channel([background.core], lambda core: _outside(Value(core, _BOOL, value.shape, value.session), around))
+            filled = value.like(_horus.invert(outer), _BOOL)
             return filled if not isinstance(output, np.ndarray) else filled.cast(output.dtype)
         seed = value.like(_horus.logic("xor", background.core, background.core), _BOOL)
         outside = _Step(value.ndim, structure, background, 1, origin, True, axes).repeat(seed, -1)
@@ -359,7 +381,7 @@ def _neighbours(value: Value, structure: Any, origin: Any, axes: Any) -> list[bo
         return None
     faces = generate_binary_structure(value.ndim, 1)
     element = faces if structure is None else np.asarray(structure, dtype=bool)
-    if value.ndim < 2 or value.channels or element.shape != faces.shape or any(for_each(origin, value.ndim)):
+    if value.ndim < 2 or element.shape != faces.shape or any(for_each(origin, value.ndim)):
         return None
     if not np.array_equal(element, np.flip(element)) or not element[faces].all():
         return None
@@ -377,6 +399,7 @@ def _outside(background: Value, around: list[bool]) -> _horus.Image:
 
 
 @kept
+@by_pixels("structure1", "structure2")
 def binary_hit_or_miss(
     input: ArrayLike,
     structure1: npt.ArrayLike | None = None,

@@ -1,4 +1,5 @@
-"""Arrays of colours: functions that do nothing along a short last axis of an array are those of an image whose pixels have several samples.
+"""Arrays of colours: functions that do nothing along a short last axis of an array are those of an image, or a volume, whose pixels have
+several samples.
 
 ``gaussian_filter(rgb, (2, 2, 0))``, sizes ``(k, k, 1)``, a footprint of one level or ``axes=(0, 1)`` compute each channel by itself, which takes
 a fraction of the time of a filter of a volume whose rows have three pixels. What is computed is the same.
@@ -22,7 +23,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 MOST: Final = 16
 """Samples of a pixel: a longer axis is one of columns."""
 
-_EACH: Final = {"mode": None, "origin": 0, "order": None, "radius": None}
+_EACH: Final = {"mode": None, "origin": 0, "origin1": 0, "origin2": 0, "order": None, "radius": None}
 """Parameters that may have a value for each axis, and which one is needed along an axis where nothing is done."""
 
 
@@ -39,9 +40,15 @@ class _Along(Exception):
     """Something is done along the last axis, or the arguments are for the function to refuse."""
 
 
+def of_pixels(input: Any) -> bool:
+    """Returns true for an array whose last axis may be that of channels: of three axes, or four on the host."""
+    most = 4 if isinstance(input, np.ndarray) else 3
+    return isinstance(input, (np.ndarray, DeviceArray)) and 3 <= input.ndim <= most and input.shape[-1] <= MOST and 0 not in input.shape
+
+
 def by_pixels(*deciding: str, axis: bool = False) -> Callable[[_Function], _Function]:
     """A function that does nothing along an axis where its parameters of these names say so, or which `axes` leaves out; or, with `axis`, along
-    all but one."""
+    all but one. An element (`structure`, `structure1`) that is left out is one of all axes."""
 
     def decorated(function: _Function) -> _Function:
         signature = inspect.signature(function)
@@ -50,12 +57,11 @@ def by_pixels(*deciding: str, axis: bool = False) -> Callable[[_Function], _Func
         def called(input: Any, *args: Any, **kwargs: Any) -> Any:
             if not isinstance(input, Image):
                 input = read(input)
-                shape = input.shape
-                if len(shape) == 3 and 1 < shape[2] <= MOST and 0 not in shape:
+                if of_pixels(input):
                     try:
                         given = signature.bind(input, *args, **kwargs).arguments
                         more = given.pop("kwargs", {})
-                        reduced = _of_pixels({**given, **more}, deciding, axis)
+                        reduced = _of_pixels({**given, **more}, deciding, axis, input.ndim)
                     except (TypeError, ValueError, _Along):
                         return function(input, *args, **kwargs)
                     reduced.pop("input")
@@ -67,25 +73,26 @@ def by_pixels(*deciding: str, axis: bool = False) -> Callable[[_Function], _Func
     return decorated
 
 
-def _of_pixels(given: dict[str, Any], deciding: Sequence[str], axis: bool) -> dict[str, Any]:
-    """The arguments for rows and columns alone."""
+def _of_pixels(given: dict[str, Any], deciding: Sequence[str], axis: bool, ndim: int) -> dict[str, Any]:
+    """The arguments for levels, rows and columns alone."""
     if axis:
         line = operator.index(given.get("axis", -1))
-        if line not in (0, 1, -2, -3):
+        if not -ndim <= line < ndim or line % ndim == ndim - 1:
             raise _Along
-        return {**given, "axis": line % 3}
+        return {**given, "axis": line % ndim}
     axes = given.get("axes")
     if axes is not None:
         at = tuple(operator.index(one) for one in (axes if np.iterable(axes) else (axes,)))
-        if not all(-3 <= one < 3 for one in at) or len({one % 3 for one in at}) < len(at):
+        if not all(-ndim <= one < ndim for one in at) or len({one % ndim for one in at}) < len(at):
             raise _Along
-        axes = tuple(one % 3 for one in at)
-        if 2 not in axes:
+        axes = tuple(one % ndim for one in at)
+        if ndim - 1 not in axes:
             return {**given, "axes": axes}
         if list(axes) != sorted(axes):
             raise _Along
-    count = 3 if axes is None else len(axes)
-    if not any(given.get(name) is not None for name in deciding):
+    count = ndim if axes is None else len(axes)
+    told = [name for name in deciding if given.get(name) is not None]
+    if not told or ("structure1" in deciding and "structure1" not in told):
         raise _Along
     reduced = dict(given)
     for name in deciding:
@@ -108,7 +115,7 @@ def _of_pixels(given: dict[str, Any], deciding: Sequence[str], axis: bool) -> di
 
 def _without_last(value: Any, name: str, count: int) -> Any:
     """A parameter without what it says of the last axis, where it says that nothing is done."""
-    if name in ("weights", "footprint", "structure"):
+    if name in ("weights", "footprint", "structure", "structure1", "structure2"):
         array = np.asarray(value)
         if array.ndim != count or array.shape[-1] != 1 or array.dtype.hasobject:
             raise _Along

@@ -70,18 +70,18 @@ def is_native(dtype: np.dtype[Any]) -> bool:
 
 
 def ready(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The array in the type that Horus stores, aligned and in this machine's byte order; truth values as bytes."""
+    """The array in the type that Horus stores, in C order, aligned and in this machine's byte order; truth values as bytes."""
     code = stored(array.dtype)
     native = NATIVE[code]
     if array.dtype != native:
         if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and array.size:
             if int(array.max()) > LARGEST or int(array.min()) < -LARGEST:
                 raise ValueError(f"{array.dtype} is computed in float64, and there are magnitudes above 2^53")
-        return array.astype(native)
-    if native.kind == "b":
-        # Arrays of truth values may hold other bytes than 0 and 1.
-        return array.view(np.uint8)
-    return array if array.flags.aligned else array.copy()
+        return array.astype(native, order="C")
+    if not (array.flags.c_contiguous and array.flags.aligned):
+        array = array.copy()
+    # Arrays of truth values may hold other bytes than 0 and 1.
+    return array.view(np.uint8) if native.kind == "b" else array
 
 
 def whole(core: _horus.Image) -> _horus.Image:

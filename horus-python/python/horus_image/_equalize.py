@@ -9,8 +9,9 @@ from typing import Any, Final
 import numpy as np
 
 from . import _horus
+from ._dtype import cast, truth
 from ._floats import Given, extreme, float_type
-from ._foreign import of_any_library
+from ._foreign import dtype_of, of_any_library
 from ._image import Array, Image, asarray, where
 from ._thresholds import histogram
 from .typing import ArrayLike, Ints, Pixels
@@ -264,8 +265,14 @@ def match_histograms(image: ArrayLike, reference: ArrayLike, *, channel_axis: in
     if count != other.image._core.shape[3]:
         raise ValueError("Number of channels in the input image and reference image must match!")
     parts = [_matched(given, given.image.channel(k), other.image.channel(k)) for k in range(count)]
-    cut = [_horus.cast(part._core, given.image._core.dtype) for part in parts]
-    return given.back(given.image._with(_horus.stack(cut, True)))
+    cut = [truth(part._core) if given.dtype.kind == "b" else cast(part._core, part.dtype, given.dtype) for part in parts]
+    found = given.back(given.image._with(_horus.stack(cut, True)))
+    if isinstance(found, Image):
+        return found
+    # As there: numbers of the image's type, those of float16 in float32.
+    kind = dtype_of(image)
+    found = found.astype(kind, copy=False)
+    return found.astype(float_type(given.dtype), copy=False) if kind.kind == "f" else found
 
 
 def _counted(image: Image) -> tuple[Array, Array]:

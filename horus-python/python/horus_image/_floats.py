@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from . import _horus
+from ._colours import Colours
 from ._dtype import NATIVE
 from ._gaussian import smoothed
 from ._foreign import DeviceArray, read
@@ -50,7 +51,8 @@ class Given:
             self.array = given
             if channel_axis is not None:
                 self.axis = axis_of(channel_axis, given.ndim)
-                given = np.moveaxis(given, self.axis, -1)
+                if given.ndim == 1:
+                    raise ValueError(f"{name}: an array of one axis, which is that of channels, has no pixels")
         if isinstance(given, Image) and channel_axis is not None and not (image.channels and channel_axis in (-1, image.ndim - 1)):
             raise ValueError(f"{name}: channel_axis is {channel_axis}, and channels of an image are its last axis, if it has any")
         value = self._entered(given)
@@ -62,7 +64,7 @@ class Given:
         self.image = made(value.core, value.session, value.ndim, value.channels)
 
     def _entered(self, given: Any) -> Value:
-        value, _ = enter(given, self.name) if self.axis is None else _channels(given, self.name)
+        value, _ = enter(given if self.axis is None else Colours(np.moveaxis(given, self.axis, -1)), self.name)
         if value is None:
             raise ValueError(f"{self.name}: an image without pixels")
         return value
@@ -93,19 +95,7 @@ class Given:
                 return result
             return result._with(related(result._core, self.name, (self.image, *others)))
         pixels = result.compute()
-        return pixels if self.axis is None else np.moveaxis(pixels, -1, self.axis)
-
-
-def _channels(array: Array, name: str) -> tuple[Value, Array]:
-    """The value of an array whose last axis is that of channels."""
-    from ._dtype import ready, stored
-    from ._session import current
-
-    if array.ndim != 3:
-        raise NotImplementedError(f"{name}: {array.ndim - 1} axes and channels; images with channels have rows and columns")
-    session = current()
-    core = _horus.Image.of_array(session._core, ready(array), stored(array.dtype), True, True)
-    return Value(core, array.dtype.newbyteorder("="), array.shape[:2], session, True), array
+        return pixels if self.axis is None else np.ascontiguousarray(np.moveaxis(pixels, -1, self.axis))
 
 
 def _as(image: Image, dtype: DType) -> Image:
@@ -144,7 +134,7 @@ def applied(name: str, image: Image) -> Image:
 
 def extreme(image: Image, name: str) -> Image:
     """The smallest or largest pixel (``min``, ``max``) as an image of one pixel, which operators repeat; nothing is computed."""
-    return made(_horus.extreme_value(image._core, name), image.session, 2)
+    return made(_horus.extreme_value(image._core, name), image.session, image._ndim)
 
 
 def zeros_like(image: Image) -> Image:

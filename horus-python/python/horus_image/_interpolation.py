@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _horus
-from ._colours import MOST, Colours, by_pixels
+from ._colours import Colours, by_pixels, of_pixels
 from ._complex import by_parts
 from ._dtype import NATIVE, rounded
 from ._image import Image
@@ -402,11 +402,12 @@ def _rotate(
     plane = sorted(int(axis) + ndim if axis < 0 else int(axis) for axis in plane)
     if plane[0] < 0 or plane[1] >= ndim:
         raise ValueError("invalid rotation plane specified")
-    if plane != [ndim - 2, ndim - 1] and ndim == 3 and not isinstance(input, Image):
+    elsewhere = plane != [ndim - 2, ndim - 1]
+    if elsewhere and plane == [ndim - 3, ndim - 2] and of_pixels(input):
+        return _rotate(Colours(input), angle, (-2, -1), reshape, output, order, mode, cval, prefilter)
+    if elsewhere and ndim == 3 and not isinstance(input, Image):
         # Planes of an array are rows and columns of another view of it.
         apart = 3 - plane[0] - plane[1]
-        if apart == 2 and 1 < spatial[2] <= MOST and 0 not in spatial:
-            return _rotate(Colours(input), angle, (1, 0), reshape, output, order, mode, cval, prefilter)
         turned = np.moveaxis(np.asarray(input), apart, 0)
         within = np.moveaxis(output, apart, 0) if isinstance(output, np.ndarray) else output
         found = np.moveaxis(np.asarray(rotate(turned, angle, (2, 1), reshape, within, order, mode, cval, prefilter)), 0, apart)

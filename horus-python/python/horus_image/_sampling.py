@@ -115,7 +115,7 @@ def mapped(
             return output if isinstance(output, np.ndarray) else np.zeros(extents, dtype)
         raise NotImplementedError(f"{name}: an input without pixels")
     if 0 in extents and not isinstance(given, Image):
-        return output if isinstance(output, np.ndarray) else np.zeros(extents, dtype)
+        return output if isinstance(output, np.ndarray) else np.zeros((*extents, *channels), dtype)
     return leave(record(value, computed(dtype), extents), output, given, name)
 
 

@@ -9,9 +9,10 @@ import numpy as np
 
 from ._floats import Given, extreme
 from ._floats import gaussian as smoothed
-from ._foreign import of_any_library
+from ._foreign import of_any_library, read
 from ._image import Image, where
 from ._operators import larger, smaller
+from ._values import axis_of
 from .typing import Array, ArrayLike, Border, Floats, Pixels
 
 
@@ -58,6 +59,8 @@ def gaussian(
     >>> gaussian(np.array([[0, 0, 255, 0, 0]], np.uint8), sigma=1).round(2)
     array([[0.05, 0.24, 0.4 , 0.24, 0.05]])
     """
+    if channel_axis is not None and isinstance(sigma, Iterable) and not isinstance(image, Image):
+        sigma, channel_axis = _of_axes(list(sigma), channel_axis, read(image).ndim)
     given = Given("gaussian", image, (1, 2, 3), channel_axis)
     if any(scale < 0 for scale in (sigma if isinstance(sigma, Iterable) else [sigma])):
         raise ValueError("Sigma values less than zero are not valid")
@@ -69,6 +72,14 @@ def gaussian(
         return found
     out[...] = found
     return out
+
+
+def _of_axes(sigma: list[Any], channel_axis: int, ndim: int) -> tuple[list[Any], int | None]:
+    """Sigmas of rows and columns; as many as an array has axes smooth along channels, too, unless that of channels is 0."""
+    if len(sigma) != ndim:
+        return sigma, channel_axis
+    at = axis_of(channel_axis, ndim)
+    return (sigma, None) if sigma[at] else (sigma[:at] + sigma[at + 1 :], channel_axis)
 
 
 @of_any_library

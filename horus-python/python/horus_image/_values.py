@@ -139,19 +139,24 @@ def enter(input: Any, name: str, session: Session | None = None) -> tuple[Value 
         kind = {"c": "Complex", "O": "Object"}.get(dtype.kind, str(dtype))
         raise TypeError(f"{name}: {kind} type not supported" + ("; use astype" if dtype.kind == "f" else ""))
     if dtype == HALF:
-        value, _ = enter(array.astype(np.float32), name, session)
+        single = array.astype(np.float32)
+        value, _ = enter(Colours(single) if colours else single, name, session)
         return value, array
     if dtype not in STORED:
         raise UnsupportedTypeError(f"{name}: {dtype} type not supported; use astype")
     code = stored(dtype)
     if not array.size:
         return None, array
-    if array.ndim > 3:
+    if array.ndim - colours > 3:
         raise NotImplementedError(f"{name}: {too_many(array.shape)}")
     session = session or current()
     pixels = ready(array)
     # Read where it lies: all is computed when the call returns.
-    core = _horus.Image.of_array(session._core, pixels.reshape(1) if array.ndim == 0 else pixels, code, colours, False)
+    if array.ndim == 0:
+        pixels = pixels.reshape(1)
+    elif colours and array.ndim == 2:
+        pixels = pixels[None]
+    core = _horus.Image.of_array(session._core, pixels, code, colours, False)
     took = taking()
     if took is not None:
         core = took.entered(core, session, array)

@@ -146,7 +146,8 @@ class Served:
             return f"an image of type {type(image).__name__}"
         if image.dtype.char not in _TYPES or not image.dtype.isnative:
             return f"an image of {image.dtype}"
-        if not 1 <= image.ndim <= 3:
+        # SciPy's functions take those of another axis where they do nothing along it.
+        if not 1 <= image.ndim - (given.get("channel_axis") is not None or self.row.module == "scipy.ndimage") <= 3:
             return f"an image of {image.ndim} axes"
         if image.size < max(Settings.smallest, 1):
             return "a small image"
