@@ -107,7 +107,7 @@ impl Image {
     }
 
     /// An image of a large array, called `name` in messages, of which these blocks are in memory: their row, their column, and an
-    /// array of planes, rows and columns. It reads them in place, when it is evaluated.
+    /// array of levels, rows, columns and channels. It reads them in place, when it is evaluated.
     #[staticmethod]
     fn of_parts(
         py: Python<'_>,

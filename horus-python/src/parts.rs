@@ -22,7 +22,7 @@ pub(crate) struct Parts {
     parts: Vec<Part>,
 }
 
-/// A block: its rows and columns, and its pixels, level by level.
+/// A block: its rows and columns, and its pixels, level by level and row by row, the samples of a pixel beside each other.
 struct Part {
     rows: Range<usize>,
     columns: Range<usize>,
@@ -30,12 +30,14 @@ struct Part {
 }
 
 impl Parts {
-    /// Blocks by row and column of their corner; pixels in C order with axes for levels, rows, columns and channels.
+    /// Blocks by row and column of their corner; pixels in C order with axes for levels, rows, columns
+    /// and channels.
     pub(crate) fn new(shape: Shape, dtype: DType, blocks: &[(usize, usize, Bound<'_, PyAny>)]) -> PyResult<Parts> {
         let block = |(top, left, array): &(usize, usize, Bound<'_, PyAny>)| {
             let (levels, rows, columns, channels): (usize, usize, usize, usize) = array.getattr("shape")?.extract()?;
-            let whole = (levels, channels) == (shape.depth, shape.channels);
-            let inside = whole && top + rows <= shape.height && left + columns <= shape.width;
+            let inside = (levels, channels) == (shape.depth, shape.channels)
+                && top + rows <= shape.height
+                && left + columns <= shape.width;
             match in_place(array, dtype)? {
                 Some(pixels) if inside => Ok(Part { rows: *top..top + rows, columns: *left..left + columns, pixels }),
                 _ => Err(PyValueError::new_err(format!(
@@ -81,17 +83,17 @@ impl RegionSource for Parts {
             let (last, end) = (rows.end - 1, columns.end - 1);
             return Err(format!("rows {top} to {last} and columns {left} to {end} are not here"));
         }
-        let size = self.shape.channels * self.dtype.size();
+        let pixel = self.shape.channels * self.dtype.size();
         for (part, rows, columns) in shared {
             let pieces = (0..self.shape.depth).map(|level| Piece {
                 from: ((level * part.rows.len() + rows.start - part.rows.start) * part.columns.len() + columns.start
                     - part.columns.start)
-                    * size,
-                to: ((level * region.height + rows.start - top) * region.width + columns.start - left) * size,
-                bytes: columns.len() * size,
+                    * pixel,
+                to: ((level * region.height + rows.start - top) * region.width + columns.start - left) * pixel,
+                bytes: columns.len() * pixel,
                 rows: rows.len(),
-                from_stride: part.columns.len() * size,
-                to_stride: region.width * size,
+                from_stride: part.columns.len() * pixel,
+                to_stride: region.width * pixel,
             });
             workers.copy_pieces(part.pixels.bytes(), to, &pieces.collect::<Vec<_>>());
         }

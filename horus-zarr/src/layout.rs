@@ -1,8 +1,8 @@
 //! Position of an array's samples in an image.
 //!
-//! An image has levels, rows, columns and channels, in memory plane by plane: channel `c` of level
-//! `z` is plane `z * channels + c`. An array has axes in any order, some of which may be missing,
-//! and possibly one of times, of which one is selected.
+//! An image has levels, rows, columns and channels, in memory level by level, row by row, the samples
+//! of a pixel beside each other. An array has axes in any order, some of which may be missing, and
+//! possibly one of times, of which one is selected.
 
 use std::ops::Range;
 
@@ -176,20 +176,16 @@ impl Block<'_> {
         of(&self.layout.roles, &self.strides, role).unwrap_or(0)
     }
 
-    /// Numbers of the image's planes of which it holds any part.
-    pub(crate) fn planes(&self) -> impl Iterator<Item = usize> {
-        let channels = self.layout.extent(Role::Channel);
-        self.range(Role::Level).flat_map(move |z| self.range(Role::Channel).map(move |c| z * channels + c))
-    }
-
-    /// Position of the sample of this plane, row and column, and strides from there.
-    pub(crate) fn place(&self, plane: usize, row: usize, column: usize) -> Place {
-        let channels = self.layout.extent(Role::Channel);
+    /// Position of the sample of this level, row, column and channel, and strides from there.
+    pub(crate) fn place(&self, level: usize, row: usize, column: usize, channel: usize) -> Place {
         let at = |role: Role, i: usize| i.saturating_sub(self.range(role).start) * self.stride(role);
-        let first = at(Role::Level, plane / channels) + at(Role::Channel, plane % channels);
-        let time = at(Role::Time, self.layout.time as usize);
-        let first = first + time + at(Role::Row, row) + at(Role::Column, column);
-        Place { first, row: self.stride(Role::Row), column: self.stride(Role::Column) }
+        let first = at(Role::Time, self.layout.time as usize) + at(Role::Level, level) + at(Role::Row, row);
+        Place {
+            first: first + at(Role::Column, column) + at(Role::Channel, channel),
+            row: self.stride(Role::Row),
+            column: self.stride(Role::Column),
+            channel: self.stride(Role::Channel),
+        }
     }
 }
 
@@ -202,21 +198,46 @@ pub(crate) struct Place {
     pub(crate) row: usize,
     /// Samples from a column to the next.
     pub(crate) column: usize,
+    /// Samples from a channel to the next.
+    pub(crate) channel: usize,
 }
 
-/// Copies `rows` rows of `columns` samples of `size` bytes.
-pub(crate) fn copy(from: &[u8], at: Place, to: &mut [u8], there: Place, (rows, columns): (usize, usize), size: usize) {
+impl Place {
+    /// A sample of a region, whose pixels have `samples` samples, in memory without gaps.
+    pub(crate) fn within(
+        region: Region,
+        samples: usize,
+        (level, row, column, channel): (usize, usize, usize, usize),
+    ) -> Place {
+        let pixel = (level * region.height + row - region.top) * region.width + column - region.left;
+        Place { first: pixel * samples + channel, row: region.width * samples, column: samples, channel: 1 }
+    }
+}
+
+/// Copies `rows` rows of `columns` pixels of `channels` samples of `size` bytes.
+pub(crate) fn copy(
+    from: &[u8],
+    at: Place,
+    to: &mut [u8],
+    there: Place,
+    (rows, columns, channels): (usize, usize, usize),
+    size: usize,
+) {
+    let adjoins = |place: Place| place.column == channels && (channels == 1 || place.channel == 1);
     for y in 0..rows {
         let (a, b) = (at.first + y * at.row, there.first + y * there.row);
-        if at.column == 1 && there.column == 1 {
-            to[b * size..(b + columns) * size].copy_from_slice(&from[a * size..(a + columns) * size]);
+        if adjoins(at) && adjoins(there) {
+            let n = columns * channels;
+            to[b * size..(b + n) * size].copy_from_slice(&from[a * size..(a + n) * size]);
             continue;
         }
-        match size {
-            1 => samples::<1>(from, a, at.column, to, b, there.column, columns),
-            2 => samples::<2>(from, a, at.column, to, b, there.column, columns),
-            4 => samples::<4>(from, a, at.column, to, b, there.column, columns),
-            _ => samples::<8>(from, a, at.column, to, b, there.column, columns),
+        for (a, b) in (0..channels).map(|c| (a + c * at.channel, b + c * there.channel)) {
+            match size {
+                1 => samples::<1>(from, a, at.column, to, b, there.column, columns),
+                2 => samples::<2>(from, a, at.column, to, b, there.column, columns),
+                4 => samples::<4>(from, a, at.column, to, b, there.column, columns),
+                _ => samples::<8>(from, a, at.column, to, b, there.column, columns),
+            }
         }
     }
 }
@@ -299,25 +320,26 @@ mod tests {
             let bytes: Vec<u8> =
                 (0..all).filter(|i| inside(&index(*i))).flat_map(|i| (i as u16).to_ne_bytes()).collect();
             let shape = layout.shape();
-            for plane in block.planes() {
-                let mut rows = vec![0; region.height * region.width * 2];
-                let to = Place { first: 0, row: region.width, column: 1 };
-                let from = block.place(plane, region.top, region.left);
-                copy(&bytes, from, &mut rows, to, (region.height, region.width), 2);
-                for (k, sample) in rows.as_chunks::<2>().0.iter().enumerate() {
+            for level in block.range(Level) {
+                let mut pixels = vec![0; region.height * region.width * shape.channels * 2];
+                let to = Place::within(region, shape.channels, (0, region.top, region.left, 0));
+                let from = block.place(level, region.top, region.left, 0);
+                copy(&bytes, from, &mut pixels, to, (region.height, region.width, shape.channels), 2);
+                for (k, sample) in pixels.as_chunks::<2>().0.iter().enumerate() {
                     let at = index(u64::from(u16::from_ne_bytes(*sample)));
-                    let (y, x) = (region.top + k / region.width, region.left + k % region.width);
+                    let (pixel, channel) = (k / shape.channels, k % shape.channels);
+                    let (y, x) = (region.top + pixel / region.width, region.left + pixel % region.width);
                     let expected = roles.iter().map(|role| match role {
                         Time => 1,
-                        Channel => plane % shape.channels,
-                        Level => plane / shape.channels,
+                        Channel => channel,
+                        Level => level,
                         Row => y,
                         Column => x,
                     });
                     assert!(expected.map(|i| i as u64).eq(at.iter().copied()), "{roles:?}, {at:?}");
                 }
             }
-            assert_eq!(block.planes().count(), levels.len() * shape.channels);
+            assert_eq!((block.range(Level), block.range(Channel)), (levels, 0..shape.channels));
         }
     }
 }

@@ -84,15 +84,15 @@ impl ArraySink {
             Pending { bytes: vec![0; samples(&ranges) * self.size], missing: samples(&inside) }
         });
         let (block, come) = (self.layout.block(&ranges), self.layout.block(&come));
-        let (rows, columns, region) = (come.range(Role::Row), come.range(Role::Column), part.region);
-        for plane in come.planes() {
-            let above = (plane - part.first) * region.height + rows.start - region.top;
-            let first = above * region.width + columns.start - region.left;
-            let from = Place { first, row: region.width, column: 1 };
-            let to = block.place(plane, rows.start, columns.start);
-            copy(part.pixels, from, &mut bytes, to, (rows.len(), columns.len()), self.size);
+        let (rows, columns, channels) = (come.range(Role::Row), come.range(Role::Column), come.range(Role::Channel));
+        let extents = (rows.len(), columns.len(), channels.len());
+        for level in come.range(Role::Level) {
+            let place = (level - part.level, rows.start, columns.start, channels.start);
+            let from = Place::within(part.region, self.layout.shape().channels, place);
+            let to = block.place(level, rows.start, columns.start, channels.start);
+            copy(part.pixels, from, &mut bytes, to, extents, self.size);
         }
-        let missing = missing.checked_sub(come.planes().count() * rows.len() * columns.len());
+        let missing = missing.checked_sub(come.range(Role::Level).len() * rows.len() * columns.len() * channels.len());
         match missing.ok_or("pixels were put twice")? {
             0 => self.write(at, bytes),
             missing => {
@@ -125,9 +125,9 @@ impl ArraySink {
 /// Pixels of a region of some levels.
 struct Part<'a> {
     region: Region,
-    /// Its indices in the array, and the number of its first plane.
+    /// Its indices in the array, and its first level.
     indices: Vec<Range<u64>>,
-    first: usize,
+    level: usize,
     pixels: &'a [u8],
 }
 
@@ -165,7 +165,7 @@ impl RegionSink for ArraySink {
             all =
                 all.into_iter().flat_map(|at: Vec<u64>| cells.clone().map(move |i| [&at[..], &[i]].concat())).collect();
         }
-        let part = Part { region, indices, first: levels.start * self.layout.shape().channels, pixels };
+        let part = Part { region, indices, level: levels.start, pixels };
         let one = |at: &Vec<u64>| self.take(at, &part);
         if workers.threads() == 1 {
             return all.iter().try_for_each(one);

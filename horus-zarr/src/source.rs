@@ -185,44 +185,45 @@ impl ArraySource {
         format!("{kind} {}: {cause}", self.folder.join(key.as_str()).display())
     }
 
-    /// Copies rows of a region into their place in its planes, of which the number of the first is
-    /// given.
+    /// Copies a region of some levels into its place: its rows of each level.
     fn rows(
         &self,
         region: Region,
         wanted: &[Wanted],
         shards: &Shards,
-        (first, planes): (usize, Vec<&mut [u8]>),
+        levels: Vec<(usize, &mut [u8])>,
         workers: &Workers,
     ) -> Result<(), String> {
-        let alone = workers.threads() == 1;
         let one = |wanted: &Wanted| self.decode(wanted, shards);
-        let decoded: Vec<_> = if alone {
+        let decoded: Vec<_> = if workers.threads() == 1 {
             wanted.iter().map(one).collect::<Result<_, String>>()?
         } else {
             workers.run(|| wanted.par_iter().map(one).collect::<Result<_, String>>())?
         };
-        let size = self.dtype.size();
-        let take = |(plane, to): (usize, &mut [u8])| {
+        let (size, samples) = (self.dtype.size(), self.shape().channels);
+        let height = region.height.div_ceil(workers.threads());
+        let parts = levels.into_iter().flat_map(|(level, to)| {
+            let tops = (region.top..).step_by(height);
+            tops.zip(to.chunks_mut(height * region.width * samples * size)).map(move |(top, to)| (level, top, to))
+        });
+        let take = |(): &mut (), (level, top, to): (usize, usize, &mut [u8])| {
+            let here = Region { top, height: height.min(region.bottom() - top), ..region };
             for (wanted, (got, bytes)) in wanted.iter().zip(&decoded) {
                 let ArrayBytes::Fixed(bytes) = bytes else { return Err("its samples differ in size".to_owned()) };
                 let (part, block) = (self.layout.block(&wanted.part), self.layout.block(got));
-                if !part.planes().any(|p| p == first + plane) {
+                let (rows, columns, channels) =
+                    (part.range(Role::Row), part.range(Role::Column), part.range(Role::Channel));
+                let rows = rows.start.max(here.top)..rows.end.min(here.bottom());
+                if rows.is_empty() || !part.range(Role::Level).contains(&level) {
                     continue;
                 }
-                let (rows, columns) = (part.range(Role::Row), part.range(Role::Column));
-                let from = block.place(first + plane, rows.start, columns.start);
-                let start = (rows.start - region.top) * region.width + columns.start - region.left;
-                let there = Place { first: start, row: region.width, column: 1 };
-                copy(bytes, from, to, there, (rows.len(), columns.len()), size);
+                let from = block.place(level, rows.start, columns.start, channels.start);
+                let there = Place::within(here, samples, (0, rows.start, columns.start, channels.start));
+                copy(bytes, from, to, there, (rows.len(), columns.len(), channels.len()), size);
             }
             Ok(())
         };
-        if alone {
-            planes.into_iter().enumerate().try_for_each(take)
-        } else {
-            workers.run(|| planes.into_par_iter().enumerate().try_for_each(take))
-        }
+        workers.each(parts.collect(), take)
     }
 }
 
@@ -256,9 +257,9 @@ impl RegionSource for ArraySource {
         workers: &Workers,
     ) -> Result<(), String> {
         let shape = self.shape();
-        let plane = region.height * region.width * self.dtype.size();
+        let row = region.width * shape.channels * self.dtype.size();
         let inside = region.is_inside(shape) && levels.start < levels.end && levels.end <= shape.depth;
-        if !inside || to.len() != levels.len() * shape.channels * plane {
+        if !inside || to.len() != levels.len() * region.height * row {
             return Err(format!("a region of {region} of levels {levels:?} of {shape} is not {} bytes", to.len()));
         }
         guarded(|| {
@@ -274,11 +275,9 @@ impl RegionSource for ArraySource {
                     wanted = self.wanted(&self.layout.part(&levels, band(end)));
                 }
                 self.shards(&wanted, &mut shards)?;
-                let row = region.width * self.dtype.size();
                 let bytes = (top - region.top) * row..(end - region.top) * row;
-                let planes = to.chunks_mut(plane).map(|plane| &mut plane[bytes.clone()]).collect();
-                let first = levels.start * shape.channels;
-                self.rows(band(end), &wanted, &shards, (first, planes), workers)?;
+                let of_level = to.chunks_mut(region.height * row).map(|level| &mut level[bytes.clone()]);
+                self.rows(band(end), &wanted, &shards, levels.clone().zip(of_level).collect(), workers)?;
                 top = end;
             }
             Ok(())

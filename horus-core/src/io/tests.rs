@@ -5,7 +5,6 @@ use crate::comm::threads::ThreadComm;
 use crate::cpu::device::CpuDevice;
 use crate::dispatch;
 use crate::dtype::Pixel;
-use crate::host::buffer::HostBuffer;
 use crate::image::Image;
 use crate::plan::Want;
 use crate::shape::Axis;
@@ -223,23 +222,20 @@ const SCALINGS: [Scaling; 4] = [Scaling::Auto, Scaling::None, Scaling::Unit, Sca
 
 /// Samples and scale of an image in a file of a format, as recorded and evaluated.
 fn saved<T: crate::dtype::Element>(image: &Image<T>, format: Format, options: &SaveOptions) -> Option<(Told, Encoder)> {
-    fn told<T: Pixel>(pixels: &HostBuffer, shape: Shape) -> Vec<T> {
-        interleaved(pixels.as_slice::<T>(), shape, |v| v)
-    }
     let saving = Saving::record(image, format, options).unwrap().ok()?;
     let handles: Vec<_> = saving.handles.iter().collect();
     let fetched = image.session().fetch_all(&handles, Want::Everyone).unwrap();
     let fetched: Vec<_> = fetched.into_iter().map(Option::unwrap).collect();
-    let (shape, stored) = saving.draft.stored();
+    let (_, stored) = saving.draft.stored();
     let told = match stored {
-        DType::U8 | DType::Bool => Told::U8(told(&fetched[0], shape)),
-        DType::U16 => Told::U16(told(&fetched[0], shape)),
-        DType::U32 => Told::U32(told(&fetched[0], shape)),
-        DType::I8 => Told::I8(told(&fetched[0], shape)),
-        DType::I16 => Told::I16(told(&fetched[0], shape)),
-        DType::I32 => Told::I32(told(&fetched[0], shape)),
-        DType::F32 => Told::F32(told(&fetched[0], shape)),
-        DType::F64 => Told::F64(told(&fetched[0], shape)),
+        DType::U8 | DType::Bool => Told::U8(fetched[0].as_slice().to_vec()),
+        DType::U16 => Told::U16(fetched[0].as_slice().to_vec()),
+        DType::U32 => Told::U32(fetched[0].as_slice().to_vec()),
+        DType::I8 => Told::I8(fetched[0].as_slice().to_vec()),
+        DType::I16 => Told::I16(fetched[0].as_slice().to_vec()),
+        DType::I32 => Told::I32(fetched[0].as_slice().to_vec()),
+        DType::F32 => Told::F32(fetched[0].as_slice().to_vec()),
+        DType::F64 => Told::F64(fetched[0].as_slice().to_vec()),
     };
     Some((told, saving.draft.clone().encoder(fetched)))
 }

@@ -40,8 +40,7 @@ fn wanted((height, width): (usize, usize), components: usize, plain: bool) -> Ve
             _ => [a, b, c].map(|ink| ink * k / 255.0).to_vec(),
         }
     };
-    let pixels: Vec<Vec<f64>> = (0..height * width).map(pixel).collect();
-    (0..pixels[0].len()).flat_map(|c| pixels.iter().map(move |p| p[c].clamp(0.0, 255.0))).collect()
+    (0..height * width).flat_map(pixel).map(|v| v.clamp(0.0, 255.0)).collect()
 }
 
 /// The largest difference from the pixels that a picture should have.

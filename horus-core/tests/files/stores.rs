@@ -16,8 +16,15 @@ use horus_core::shape::{Region, Shape};
 
 const SHAPE: Shape = Shape::volume(2, 600, 500, 2);
 
-fn sample(plane: usize, y: usize, x: usize) -> u16 {
-    (plane * 20_011 + y * 97 + x * 13) as u16
+/// The sample at a place in memory: level by level, row by row, those of a pixel beside each other.
+fn sample(at: usize) -> u16 {
+    (at / 2 * 97 + at % 2 * 20_011) as u16
+}
+
+/// The samples of each row of a region: the place of the first in the image, and their number.
+fn rows(region: Region) -> impl Iterator<Item = (usize, usize)> {
+    let rows = (0..SHAPE.depth).flat_map(move |z| (region.top..region.bottom()).map(move |y| z * SHAPE.height + y));
+    rows.map(move |y| ((y * SHAPE.width + region.left) * SHAPE.channels, region.width * SHAPE.channels))
 }
 
 /// Computed samples, which fail from a row on.
@@ -50,12 +57,8 @@ impl RegionSource for Computed {
         if region.bottom() > self.end {
             return Err(format!("no row {}", self.end));
         }
-        let rows = (0..SHAPE.planes()).flat_map(|p| (region.top..region.bottom()).map(move |y| (p, y)));
-        for ((plane, y), row) in rows.zip(to.chunks_mut(region.width * 2)) {
-            for (x, to) in (region.left..).zip(row.as_chunks_mut::<2>().0) {
-                *to = sample(plane, y, x).to_ne_bytes();
-            }
-        }
+        let places = rows(region).flat_map(|(first, n)| first..first + n);
+        places.zip(to.as_chunks_mut::<2>().0).for_each(|(at, to)| *to = sample(at).to_ne_bytes());
         self.read.fetch_add(to.len() as u64, Ordering::Relaxed);
         Ok(())
     }
@@ -93,12 +96,9 @@ impl RegionSink for Kept {
         came.regions.push(region);
         came.samples.resize(SHAPE.len(), 0);
         assert_eq!(pixels.len(), SHAPE.planes() * region.height * region.width * 2);
-        let rows = (0..SHAPE.planes()).flat_map(|p| (region.top..region.bottom()).map(move |y| (p, y)));
-        for ((plane, y), row) in rows.zip(pixels.chunks(region.width * 2)) {
-            let at = (plane * SHAPE.height + y) * SHAPE.width + region.left;
-            for (to, sample) in came.samples[at..].iter_mut().zip(row.as_chunks::<2>().0) {
-                assert_eq!(std::mem::replace(to, u16::from_ne_bytes(*sample)), 0, "written twice");
-            }
+        let places = rows(region).flat_map(|(first, n)| first..first + n);
+        for (at, sample) in places.zip(pixels.as_chunks::<2>().0) {
+            assert_eq!(std::mem::replace(&mut came.samples[at], u16::from_ne_bytes(*sample)), 0, "written twice");
         }
         Ok(())
     }
@@ -149,8 +149,7 @@ fn samples_go_from_a_source_to_a_sink_as_a_whole_or_by_regions() {
         let came = came.lock().unwrap();
         assert!(came.finished);
         for (i, found) in came.samples.iter().enumerate() {
-            let (row, x) = (i / SHAPE.width, i % SHAPE.width);
-            assert_eq!(*found, sample(row / SHAPE.height, row % SHAPE.height, x).max(1), "sample {i}");
+            assert_eq!(*found, sample(i).max(1), "sample {i}");
         }
         if memory.is_none() {
             assert_eq!(came.regions, [Region::whole(SHAPE)]);

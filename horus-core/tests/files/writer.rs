@@ -20,15 +20,16 @@ const COMPRESSIONS: [Compression; 4] = [Compression::None, Compression::Deflate,
 const HEIGHT: usize = 45;
 const WIDTH: usize = 70;
 
-/// A value of a sample, with large and small differences.
-fn sample<T: Pixel>(plane: usize, y: usize, x: usize) -> T {
-    T::from_f64(((y * 7919 + x * 31 + plane * 101 + x * x % 17) % 251) as f64)
+/// A value of a sample, of a level or a channel, with large and small differences.
+fn sample<T: Pixel>(other: usize, y: usize, x: usize) -> T {
+    T::from_f64(((y * 7919 + x * 31 + other * 101 + x * x % 17) % 251) as f64)
 }
 
-/// The planes of a region.
-fn planes<T: Pixel>(shape: Shape, Region { top, left, height, width }: Region) -> Vec<T> {
-    let plane = |p| (top..top + height).flat_map(move |y| (left..left + width).map(move |x| sample(p, y, x)));
-    (0..shape.planes()).flat_map(plane).collect()
+/// The samples of a region: level by level, row by row, those of a pixel beside each other.
+fn samples<T: Pixel>(shape: Shape, region: Region) -> Vec<T> {
+    let rows = (0..shape.depth).flat_map(|z| (region.top..region.bottom()).map(move |y| (z, y)));
+    let pixels = rows.flat_map(|(z, y)| (region.left..region.right()).map(move |x| (z, y, x)));
+    pixels.flat_map(|(z, y, x)| (0..shape.channels).map(move |c| sample(z * shape.channels + c, y, x))).collect()
 }
 
 /// Regions that cover a picture, of so many rows and columns each, in an order other than spatial.
@@ -44,17 +45,17 @@ fn regions(shape: Shape, (height, width): (usize, usize)) -> Vec<Region> {
 fn write<T: Pixel>(path: &Path, writer: &PictureWriter, each: (usize, usize), workers: &Workers) -> Result<()> {
     let shape = writer.shape();
     assert_eq!(writer.dtype(), T::DTYPE, "{path:?}");
-    let put = |region| writer.put(region, bytemuck::cast_slice(&planes::<T>(shape, region)), workers);
+    let put = |region| writer.put(region, bytemuck::cast_slice(&samples::<T>(shape, region)), workers);
     regions(shape, each).into_iter().try_for_each(put)
 }
 
-/// The samples of all pages as the `tiff` crate reads them, with planes combined.
+/// The samples of all pages as the `tiff` crate reads them.
 fn decoded(path: &Path, shape: Shape) -> Vec<f64> {
     let mut decoder = Decoder::new(BufReader::new(File::open(path).expect("a file"))).expect("a TIFF file");
     let mut all = Vec::new();
     for page in 0..shape.depth {
         assert_eq!(decoder.dimensions().expect("a size"), (shape.width as u32, shape.height as u32));
-        let samples: Vec<f64> = match decoder.read_image().expect("pixels") {
+        let read: Vec<f64> = match decoder.read_image().expect("pixels") {
             DecodingResult::U8(v) => v.into_iter().map(f64::from).collect(),
             DecodingResult::U16(v) => v.into_iter().map(f64::from).collect(),
             DecodingResult::I32(v) => v.into_iter().map(f64::from).collect(),
@@ -62,7 +63,7 @@ fn decoded(path: &Path, shape: Shape) -> Vec<f64> {
             DecodingResult::F64(v) => v,
             other => panic!("{other:?}"),
         };
-        all.extend((0..shape.channels).flat_map(|c| samples.iter().skip(c).step_by(shape.channels).copied()));
+        all.extend(read);
         assert_eq!(decoder.more_images(), page + 1 < shape.depth);
         if decoder.more_images() {
             decoder.next_image().expect("a page");
@@ -87,7 +88,7 @@ fn tiles_and_strips_are_read_by_others() -> Result<()> {
                 let writer = PictureWriter::create(&path, shape, T::DTYPE, tile, compression)?;
                 write::<T>(&path, &writer, each, workers)?;
                 writer.finish()?;
-                let want = planes::<T>(shape, Region::whole(shape));
+                let want = samples::<T>(shape, Region::whole(shape));
                 // The crate reads too little of a tile of LZW that is cut at the right edge.
                 let cut = tile.is_some_and(|(_, columns)| !WIDTH.is_multiple_of(columns));
                 // It also loses a sample beyond colours that is not said to be alpha.
@@ -124,7 +125,7 @@ fn arrays_and_rasters_are_those_that_are_saved_as_a_whole() -> Result<()> {
     fn check<T: Pixel>(folder: &Folder, name: &str, shape: Shape, workers: &Workers) -> Result<()> {
         let s = super::session();
         let (path, whole) = (folder.at(name), folder.at(&format!("whole-{name}")));
-        let pixels = planes::<T>(shape, Region::whole(shape));
+        let pixels = samples::<T>(shape, Region::whole(shape));
         let image = if shape.channels == 1 {
             Image::from_volume_fn(&s, shape.depth, HEIGHT, WIDTH, sample::<T>)
         } else {
@@ -168,7 +169,7 @@ fn several_threads_write_one_file() -> Result<()> {
         std::thread::scope(|scope| {
             let some = |some: &[Region]| -> Result<()> {
                 let put = |region: &Region| {
-                    let pixels = planes::<u16>(shape, *region);
+                    let pixels = samples::<u16>(shape, *region);
                     writer.put(*region, bytemuck::cast_slice(&pixels), &Workers::alone())
                 };
                 some.iter().try_for_each(put)
@@ -178,7 +179,7 @@ fn several_threads_write_one_file() -> Result<()> {
         })?;
         assert_eq!(writer.counted().chunks, 100);
         writer.finish()?;
-        let want = planes::<u16>(shape, Region::whole(shape));
+        let want = samples::<u16>(shape, Region::whole(shape));
         assert!(decoded(&path, shape).iter().zip(&want).all(|(read, want)| *read == f64::from(*want)));
     }
     Ok(())
@@ -213,12 +214,12 @@ fn nothing_is_there_before_all_is() -> Result<()> {
         let shape = Shape::new(HEIGHT, WIDTH, 1);
         let tile = name.ends_with("tif").then_some((16, 32));
         let begin = || PictureWriter::create(&path, shape, DType::U8, tile, Compression::None);
-        let (alone, whole) = (Workers::alone(), planes::<u8>(shape, Region::whole(shape)));
+        let (alone, whole) = (Workers::alone(), samples::<u8>(shape, Region::whole(shape)));
         let names = folder.names();
         drop(begin()?);
         let writer = begin()?;
         let part = Region::new(16, 0, 16, WIDTH);
-        writer.put(part, &planes::<u8>(shape, part), &alone)?;
+        writer.put(part, &samples::<u8>(shape, part), &alone)?;
         assert_eq!(folder.names(), names, "no file but those that were there");
         let missing = why(writer.finish().expect_err("not complete"));
         let tiles = missing.contains("6 of its 9 tiles are missing");
@@ -231,7 +232,7 @@ fn nothing_is_there_before_all_is() -> Result<()> {
         assert!(told.contains("takes 1120 bytes, not 3150"), "{told}");
         if tile.is_some() {
             for odd in [Region::new(8, 0, 16, WIDTH), Region::new(0, 0, 16, 33), Region::new(0, 16, 45, 54)] {
-                let told = why(writer.put(odd, &planes::<u8>(shape, odd), &alone).expect_err("parts of tiles"));
+                let told = why(writer.put(odd, &samples::<u8>(shape, odd), &alone).expect_err("parts of tiles"));
                 assert!(told.contains("is not made of whole tiles of 16x32 pixels"), "{told}");
             }
         }
@@ -244,15 +245,15 @@ fn nothing_is_there_before_all_is() -> Result<()> {
         writer.put(Region::whole(shape), &whole, &alone)?;
         let twice =
             if tile.is_some() { "tile 3 is written twice" } else { "pixels of this region were written before" };
-        let told = why(writer.put(part, &planes::<u8>(shape, part), &alone).expect_err("again"));
+        let told = why(writer.put(part, &samples::<u8>(shape, part), &alone).expect_err("again"));
         assert!(told.contains(twice), "{told}");
         assert!(why(writer.finish().expect_err("it failed")).contains(twice));
         // As many pixels as the picture has, but not all of them.
         let writer = begin()?;
         let top = Region::new(0, 0, 32, WIDTH);
-        writer.put(top, &planes::<u8>(shape, top), &alone)?;
+        writer.put(top, &samples::<u8>(shape, top), &alone)?;
         let lap = Region::new(16, 0, 16, WIDTH);
-        assert!(why(writer.put(lap, &planes::<u8>(shape, lap), &alone).expect_err("again")).contains("written"));
+        assert!(why(writer.put(lap, &samples::<u8>(shape, lap), &alone).expect_err("again")).contains("written"));
     }
     Ok(())
 }
@@ -296,7 +297,7 @@ fn whole_images_are_saved_in_tiles() -> Result<()> {
         let options = SaveOptions { tile, compression, ..SaveOptions::default() };
         let path = folder.at("a.tif");
         image.save_with(&path, &options)?;
-        let want = planes::<u16>(image.shape(), Region::whole(image.shape()));
+        let want = samples::<u16>(image.shape(), Region::whole(image.shape()));
         assert!(decoded(&path, image.shape()).iter().zip(&want).all(|(read, want)| *read == f64::from(*want)));
         let told = AnyImage::describe(&s, &path, &OpenOptions::default())?;
         assert_eq!(told.tile, tile.unwrap_or((HEIGHT, WIDTH)));

@@ -35,6 +35,18 @@ fn bitmaps_are_written_as_ever() {
     }
 }
 
+#[test]
+fn colours_of_words_are_what_others_read() {
+    let shape = Shape::new(300, 401, 3);
+    let pixels: Vec<u16> = (0..shape.len()).map(|i| (i * 977) as u16).collect();
+    let formats = [(Format::Ppm, ImageFormat::Pnm), (Format::Tiff, ImageFormat::Tiff), (Format::Png, ImageFormat::Png)];
+    for ((format, theirs), threads) in formats.into_iter().flat_map(|format| [(format, 1), (format, 3)]) {
+        let file = written(format, &pixels, DType::U16, shape, threads);
+        let read = image::load_from_memory_with_format(&file, theirs).unwrap();
+        assert!(*read.as_rgb16().unwrap().as_raw() == pixels, "{theirs:?}, {threads} threads");
+    }
+}
+
 fn as_others_read<T: Pixel + ReadableElement>(value: impl Fn(usize) -> T) {
     for (height, width) in [(1, 1), (3, 5), (70, 1001), (1, 123_456)] {
         let pixels: Vec<T> = (0..height * width).map(&value).collect();

@@ -201,19 +201,16 @@ class _Kind(NamedTuple):
         rows, columns = self.shape[self.axes.rows :][:2]
         levels = self.shape[0] if self.axes.volume else 1
         channels = self.shape[2] if self.axes.channels else 1
-        parts = [(top, left, self._pixels(block)) for top, left, block in blocks]
+        parts = [(top, left, self._part(block)) for top, left, block in blocks]
         stored = "u8" if code == "bool" else code
         source = _horus.Image.of_parts(session._core, _NAME, stored, (levels, rows, columns, channels), parts)
         core = _horus.convert(source, "bool") if code == "bool" else source
         return made(core, session, 3 if self.axes.volume else 2, self.axes.channels), source
 
-    def _pixels(self, block: Array) -> Array:
-        """The block with all four axes."""
-        if not self.axes.volume:
-            block = block[np.newaxis]
-        if not self.axes.channels:
-            block = block[..., np.newaxis]
-        return np.ascontiguousarray(ready(block))
+    def _part(self, block: Array) -> Array:
+        """A block with axes of levels, rows, columns and channels."""
+        block = block if self.axes.volume else block[np.newaxis]
+        return np.ascontiguousarray(ready(block if self.axes.channels else block[..., np.newaxis]))
 
 
 @dataclass(frozen=True)
