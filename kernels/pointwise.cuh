@@ -37,3 +37,35 @@ template <int THREADS, int R, int C, class T> HS_FN void hs_store_pixels(T* o, i
         }
     }
 }
+
+// Samples of interleaved pixels, S of each, in the same order: an element at `q`, and every S-th from it on. What threads beside
+// each other leave of a line in the cache, they take with the next samples.
+template <int THREADS, int C> HS_FN i64 hs_pixel(int r, int c, int lane, bool vectors) {
+    return vectors ? ((i64)r * THREADS + lane) * C + c : ((i64)r * C + c) * THREADS + lane;
+}
+
+// The first element of a plane, a sample of pixels of which a level has `size` elements, from pixel `block` on.
+template <int S, class T> HS_FN const T* hs_sample(const T* in, int plane, i64 size, i64 block) {
+    return in + (i64)(plane / S) * size + plane % S + block * S;
+}
+
+template <int THREADS, int S, int R, int C, class T> HS_FN void hs_load_samples(const T* q, int lane, bool vectors, i64 left, T (&v)[R][C]) {
+#pragma unroll
+    for (int r = 0; r < R; ++r)
+#pragma unroll
+        for (int c = 0; c < C; ++c) {
+            const i64 e = hs_pixel<THREADS, C>(r, c, lane, vectors);
+            v[r][c] = e < left ? q[HS_AT(e * S)] : (T)0;
+        }
+}
+
+template <int THREADS, int S, int R, int C, class T>
+HS_FN void hs_store_samples(T* o, int lane, bool vectors, i64 left, const T (&v)[R][C]) {
+#pragma unroll
+    for (int r = 0; r < R; ++r)
+#pragma unroll
+        for (int c = 0; c < C; ++c) {
+            const i64 e = hs_pixel<THREADS, C>(r, c, lane, vectors);
+            if (e < left && HS_STORED(v[r])) o[e * S] = v[r][c];
+        }
+}

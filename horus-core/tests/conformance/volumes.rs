@@ -3,7 +3,7 @@
 use horus_core::dtype::DType;
 use horus_core::ir::graph::{NodeId, Op};
 use horus_core::ops::geometric::Flip;
-use horus_core::ops::neighbourhood::Filter;
+use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, Reduce};
 use horus_core::ops::pixel::PixelOp;
 use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reduce::RowReduce;
@@ -98,6 +98,51 @@ fn samples_in_both_orders() {
         let wide = p.convert(larger, DType::F64);
         let end = p.op(Op::from(Interleave), &[wide], shape.interleaved(), DType::F64);
         conforms(&p.wanted(&[split, join, both, end]), &Place::some(), &format!("orders {dtype} {shape}"));
+    }
+}
+
+/// Channels of interleaved pixels that are weighed, compared, moved and stacked again, without planes where nothing else needs them.
+#[test]
+fn samples_are_read_and_made_one_by_one() {
+    for [dtype, shape, channels, more] in covering([DType::ALL.len(), VOLUMES.len(), 4, 3]) {
+        let (dtype, channels) = (DType::ALL[dtype], channels + 2);
+        let shape = Shape { channels, ..VOLUMES[shape] };
+        let plane = Shape { channels: 1, ..shape };
+        let mut p = Program::default();
+        let samples = p.source(image(shape.interleaved(), dtype, 7));
+        let split = p.op(Op::from(Deinterleave), &[samples], shape, dtype);
+        let of = |p: &mut Program, c: usize| p.op(Op::Planes(PlaneMap::channel(shape, c)), &[split], plane, dtype);
+        let all: Vec<NodeId> = (0..channels).map(|c| of(&mut p, c)).collect();
+        let (first, last) = (all[0], all[channels - 1]);
+        let wide = [first, last].map(|c| p.convert(c, DType::F32));
+        let grey = p.pixel(PixelOp::Add, &wide);
+        let most = p.pixel(PixelOp::Max, &[first, last]);
+        let least = p.pixel(PixelOp::Min, &[first, last]);
+        let range = p.pixel(PixelOp::AbsDiff, &[most, least]);
+        let mut parts = vec![range, most];
+        parts.extend(all.iter().skip(2).rev().copied());
+        let stacked = p.op(Op::from(Merge), &parts, shape, dtype);
+        let mixed = p.op(Op::from(Interleave), &[stacked], shape.interleaved(), dtype);
+        let mut roots = vec![grey, mixed];
+        match more {
+            // Planes are needed as well.
+            1 => roots.push(p.like(Op::Flip(Flip::Both), split)),
+            // One of the channels is, and a filter reads another.
+            2 => {
+                let filter = Generalized {
+                    window: Filter::dense(3, 3, vec![0.0; 9]),
+                    combine: Combine::Pixel,
+                    reduce: Reduce::Max,
+                };
+                let largest = p.like(Op::Order(filter.into(), Border::Wrap), most);
+                let of_image =
+                    p.op(Op::from(Merge), &[split, largest], Shape { channels: channels + 1, ..shape }, dtype);
+                let shape = p.graph.node(of_image).shape.interleaved();
+                roots.extend([last, p.op(Op::from(Interleave), &[of_image], shape, dtype)]);
+            }
+            _ => {}
+        }
+        conforms(&p.wanted(&roots), &Place::some(), &format!("samples {dtype} {shape} {more}"));
     }
 }
 

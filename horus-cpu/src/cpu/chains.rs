@@ -175,7 +175,9 @@ impl<'a> ChainRows<'a> {
                     Task::Repeat(i, still, dtype) => {
                         self.expression.repeat((*i, *still, *dtype), step.targets[0], &spot);
                     }
-                    Task::Leaf(_) => debug_assert!(false, "a chain has linear filters, shifts and pixel operations"),
+                    Task::Leaf(_) | Task::Split(..) | Task::Sample(..) | Task::Join(..) => {
+                        debug_assert!(false, "a chain has linear filters, shifts and pixel operations")
+                    }
                 }
             }
         }

@@ -8,6 +8,8 @@ use super::pixels::{self, Lanes};
 use super::plane::{Input, held};
 use super::schedule::{Level, Place, Schedule, Step};
 use super::simd::Isa;
+use super::versions::moved;
+use super::whole::interleave;
 use horus_base::dtype::{DType, Pixel};
 use horus_base::shape::{Axis, Shape, Window};
 use horus_base::{dispatch, dispatch_float};
@@ -105,6 +107,75 @@ impl Expression<'_> {
                     (true, 1) => row.fill(from[0]),
                     (true, _) => row.iter_mut().zip(at.cols.clone()).for_each(|(v, x)| *v = from[x % samples]),
                 }
+            }
+        });
+    }
+
+    /// The interleaved pixels of an input, of a plane and a row of the tile, from its first column on.
+    fn samples<T: Pixel>(&self, input: usize, plane: usize, at: &Spot) -> &[T] {
+        let Input { memory, geometry, rows, samples } = &self.inputs[input];
+        debug_assert!(at.rows.len() == 1, "pixel operations go along one row");
+        let y = held(at.rows.start, geometry.shape.height, *rows);
+        let all = memory.host().map_or(&[][..], HostBuffer::as_slice::<T>);
+        &all[geometry.row(plane, y) + at.cols.start * samples..][..at.cols.len() * samples]
+    }
+
+    /// The pixels of a place in the tile, of a row.
+    ///
+    /// # Safety
+    /// The place is a free slot or the output, which nothing else refers to now.
+    #[expect(clippy::mut_from_ref, reason = "places are not part of the expression")]
+    unsafe fn written<T: Pixel>(&self, target: Place, dtype: DType, at: &Spot) -> &mut [T] {
+        // SAFETY: vouched for by the caller; places have room for the tile.
+        unsafe { std::slice::from_raw_parts_mut(self.resolve(target, dtype, at).0.cast(), at.cols.len()) }
+    }
+
+    /// Writes all samples of a plane of interleaved pixels.
+    pub(super) fn split(&self, (input, plane, dtype): (usize, usize, DType), targets: &[Place], at: &Spot) {
+        moved!(dtype, T => {
+            // SAFETY: each is another free slot, or the output.
+            let mut to: Vec<&mut [T]> = targets.iter().map(|t| unsafe { self.written(*t, dtype, at) }).collect();
+            interleave::split(self.isa, self.samples(input, plane, at), &mut to);
+        });
+    }
+
+    /// Writes one sample of interleaved pixels.
+    pub(super) fn sample(&self, (level, dtype): (usize, DType), target: Place, at: &Spot) {
+        let Level { input, map, outside } = self.schedule.levels[level];
+        moved!(dtype, T => {
+            // SAFETY: a free slot, or the output.
+            let to: &mut [T] = unsafe { self.written(target, dtype, at) };
+            match map.at(at.channel) {
+                Some(plane) => {
+                    let samples = self.inputs[input].samples;
+                    let from = self.samples(input, plane / samples, at);
+                    interleave::pick(self.isa, &from[plane % samples..], samples, to);
+                }
+                None => to.fill(self.schedule.constants[outside].as_slice::<T>()[0]),
+            }
+        });
+    }
+
+    /// Writes interleaved pixels from their samples.
+    pub(super) fn join(&self, dtype: DType, samples: &[Place], target: Place, at: &Spot) {
+        let (n, count) = (at.cols.len(), samples.len());
+        moved!(dtype, T => {
+            let out = self.resolve(target, dtype, at).0.cast::<T>();
+            // SAFETY: the output has room for the pixels of the tile, and is no input.
+            let to = unsafe { std::slice::from_raw_parts_mut(out, n * count) };
+            let run = |place: &Place| {
+                let (first, apart) = self.resolve(*place, dtype, at);
+                // SAFETY: a row of the tile, or a constant, of which one element is read.
+                unsafe { std::slice::from_raw_parts(first.cast_const().cast::<T>(), if apart.is_some() { n } else { 1 }) }
+            };
+            let from: Vec<&[T]> = samples.iter().map(run).collect();
+            if n == 1 || from.iter().all(|samples| samples.len() > 1) {
+                interleave::join(self.isa, &from, to);
+                return;
+            }
+            for (c, samples) in from.iter().enumerate() {
+                let to = to[c..].iter_mut().step_by(count);
+                if let [constant] = samples { to.for_each(|to| *to = *constant) } else { to.zip(*samples).for_each(|(to, from)| *to = *from) }
             }
         });
     }

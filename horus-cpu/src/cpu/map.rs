@@ -87,11 +87,15 @@ pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
     }
     let dtypes: Vec<DType> = inputs.iter().map(|i| i.geometry.dtype).collect();
     let samples = geometry.shape.samples;
-    if let Some(plan) = narrow::Plan::of(kernel, &dtypes, (isa, samples)).filter(|plan| plan.reads(inputs, rows)) {
+    // Samples of pixels are read, or made, one by one.
+    let apart: Vec<usize> = inputs.iter().map(|i| i.geometry.shape.samples).collect();
+    let apart = (kernel.woven || (samples == 1 && apart.iter().any(|n| *n > 1))).then_some(apart);
+    let narrow = if apart.is_none() { narrow::Plan::of(kernel, &dtypes, (isa, samples)) } else { None };
+    if let Some(plan) = narrow.filter(|plan| plan.reads(inputs, rows)) {
         return plan.launch(inputs, output, (geometry, rows), isa, threads);
     }
-    // From here on, samples are pixels, some of which are neighbours.
-    let geometry = geometry.flat();
+    // From here on, samples are pixels, some of which are neighbours, unless they are made one by one.
+    let geometry = if kernel.woven { geometry } else { geometry.flat() };
     let output = output.host_mut().ok_or_else(foreign)?.bytes_mut();
     assert!(geometry.window.covers(rows) && geometry.bytes() <= output.len(), "the output holds the rows");
     let mut further = Vec::with_capacity(more.len());
@@ -100,11 +104,14 @@ pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
         assert!(geometry.bytes() <= bytes.len(), "every output holds the rows");
         further.push(Further { bytes: bytes.as_mut_ptr(), geometry });
     }
-    assert!(further.len() == kernel.more.len(), "every result has an output");
+    assert!(further.len() == kernel.further(), "every result has an output");
     let inputs = &Input::all(kernel, inputs)[..];
     let with_constants = uniform::with_constants(kernel, inputs);
     let kernel = with_constants.as_ref().unwrap_or(kernel);
-    let schedule = Schedule::of(kernel, &dtypes, (isa, samples));
+    let schedule = match &apart {
+        Some(apart) => Schedule::of_samples(kernel, &dtypes, apart, isa),
+        None => Schedule::of(kernel, &dtypes, (isa, samples)),
+    };
     let tiling = tiling(kernel, &schedule, geometry, rows, threads);
     let job = Job::new((kernel, &schedule), inputs, (output.as_mut_ptr(), geometry, further), tiling, isa);
     let blocks = rows.len().div_ceil(tiling.block_rows);
@@ -247,7 +254,8 @@ impl Job<'_> {
 
     /// Address of the result at (`y`, `x`) of plane `channel`.
     fn output(&self, channel: usize, y: isize, x: usize) -> *mut u8 {
-        self.output.wrapping_add((self.geometry.row(channel, y) + x) * self.geometry.dtype.size())
+        let element = self.geometry.row(channel, y) + x * self.geometry.shape.samples;
+        self.output.wrapping_add(element * self.geometry.dtype.size())
     }
 
     fn expression(&self) -> Expression<'_> {
@@ -386,6 +394,11 @@ impl Job<'_> {
                 Task::Leaf(l) => self.leaf(*l, step.targets[0], at),
                 Task::Repeat(i, still, dtype) => self.expression().repeat((*i, *still, *dtype), step.targets[0], at),
                 Task::Index(axis, dtype) => self.expression().index(*axis, *dtype, step.targets[0], at),
+                Task::Split(input, plane, dtype) => {
+                    self.expression().split((*input, *plane, *dtype), &step.targets, at);
+                }
+                Task::Sample(level, dtype) => self.expression().sample((*level, *dtype), step.targets[0], at),
+                Task::Join(dtype, samples) => self.expression().join(*dtype, samples, step.targets[0], at),
                 Task::Run(op, operand, result, args) => {
                     self.expression().run(*op, (*operand, *result), args, step.targets[0], at);
                 }

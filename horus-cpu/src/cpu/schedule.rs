@@ -46,6 +46,13 @@ pub(super) enum Task {
     Repeat(usize, [bool; 2], DType),
     /// Pixel coordinates along an axis, as numbers of this type.
     Index(Axis, DType),
+    /// All samples of interleaved pixels of a plane of an input, of this type, which are apart from
+    /// each other in their places.
+    Split(usize, usize, DType),
+    /// A sample of interleaved pixels, of this type: an index into [`Schedule::levels`].
+    Sample(usize, DType),
+    /// Interleaved pixels of these samples, of this type.
+    Join(DType, Vec<Place>),
     /// A pixel operation, with the type of its operands and of its result.
     Run(InstrOp, DType, DType, Vec<Place>),
 }
@@ -89,6 +96,8 @@ pub(super) struct Schedule {
 
 struct Compiler<'a> {
     kernel: &'a MapKernel,
+    /// Samples of the pixels of each input, where they are read one by one; empty if none are.
+    apart: &'a [usize],
     /// The kernel is a chain.
     chain: bool,
     schedule: Schedule,
@@ -105,7 +114,7 @@ struct Compiler<'a> {
 
 /// Schedules of the kernels launched last, the most recent last: a call on a small image takes less
 /// time than its schedule.
-struct Kept(Vec<(MapKernel, Vec<DType>, How, Arc<Schedule>)>);
+struct Kept(Vec<(MapKernel, Vec<DType>, Vec<usize>, How, Arc<Schedule>)>);
 
 /// The instruction set of a schedule, and the samples of pixels.
 pub(super) type How = (Isa, usize);
@@ -119,18 +128,21 @@ impl Kept {
     const LARGE: usize = 1 << 16;
 
     /// The schedule of a kernel over inputs of these types; it becomes the most recent.
-    fn find(&mut self, kernel: &MapKernel, dtypes: &[DType], how: How) -> Option<Arc<Schedule>> {
-        let at = self.0.iter().rposition(|(k, types, h, _)| *h == how && types == dtypes && k == kernel)?;
+    fn find(&mut self, kernel: &MapKernel, dtypes: &[DType], apart: &[usize], how: How) -> Option<Arc<Schedule>> {
+        let same = |(k, types, samples, h, _): &(MapKernel, Vec<DType>, Vec<usize>, How, _)| {
+            *h == how && types == dtypes && samples == apart && k == kernel
+        };
+        let at = self.0.iter().rposition(same)?;
         self.0[at..].rotate_left(1);
         self.0.last().map(|(.., schedule)| Arc::clone(schedule))
     }
 
-    fn put(&mut self, kernel: &MapKernel, dtypes: &[DType], how: How, schedule: &Arc<Schedule>) {
+    fn put(&mut self, kernel: &MapKernel, dtypes: &[DType], apart: &[usize], how: How, schedule: &Arc<Schedule>) {
         if schedule.bytes() <= Kept::LARGE {
             if self.0.len() == Kept::MOST {
                 self.0.remove(0);
             }
-            self.0.push((kernel.clone(), dtypes.to_vec(), how, Arc::clone(schedule)));
+            self.0.push((kernel.clone(), dtypes.to_vec(), apart.to_vec(), how, Arc::clone(schedule)));
         }
     }
 }
@@ -138,11 +150,22 @@ impl Kept {
 impl Schedule {
     /// [`Schedule::new`], or what it returned for an equal kernel.
     pub(super) fn of(kernel: &MapKernel, dtypes: &[DType], how: How) -> Arc<Schedule> {
+        Schedule::kept(kernel, dtypes, &[], how)
+    }
+
+    /// As [`Schedule::of`], of a kernel that reads single samples of pixels, of which inputs have as many as `apart` says, or
+    /// makes them.
+    pub(super) fn of_samples(kernel: &MapKernel, dtypes: &[DType], apart: &[usize], isa: Isa) -> Arc<Schedule> {
+        Schedule::kept(kernel, dtypes, apart, (isa, 1))
+    }
+
+    fn kept(kernel: &MapKernel, dtypes: &[DType], apart: &[usize], (isa, samples): How) -> Arc<Schedule> {
+        let how = (isa, samples);
         let kept = || KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = kept().find(kernel, dtypes, how);
+        let known = kept().find(kernel, dtypes, apart, how);
         known.unwrap_or_else(|| {
-            let schedule = Arc::new(Schedule::new(kernel, dtypes, how));
-            kept().put(kernel, dtypes, how, &schedule);
+            let schedule = Arc::new(Schedule::compiled(kernel, dtypes, apart, Some(isa), samples));
+            kept().put(kernel, dtypes, apart, how, &schedule);
             schedule
         })
     }
@@ -154,14 +177,16 @@ impl Schedule {
     }
 
     /// Compiles `kernel` over inputs of types `dtypes`.
+    #[cfg(test)]
     pub(super) fn new(kernel: &MapKernel, dtypes: &[DType], (isa, samples): How) -> Schedule {
-        Schedule::compiled(kernel, dtypes, Some(isa), samples)
+        Schedule::compiled(kernel, dtypes, &[], Some(isa), samples)
     }
 
     /// Compiles a kernel, or a chain, which has no instruction set of its own: its filters are few.
-    fn compiled(kernel: &MapKernel, dtypes: &[DType], isa: Option<Isa>, samples: usize) -> Schedule {
+    fn compiled(kernel: &MapKernel, dtypes: &[DType], apart: &[usize], isa: Option<Isa>, samples: usize) -> Schedule {
         let mut c = Compiler {
             kernel,
+            apart,
             chain: isa.is_none(),
             schedule: Schedule {
                 steps: Vec::new(),
@@ -197,7 +222,7 @@ impl Schedule {
     /// Compiles a chain, whose rows are computed one at a time: the rows that its filters read are
     /// always kept.
     fn of_chain(chain: &MapKernel, dtypes: &[DType], samples: usize) -> Schedule {
-        let mut schedule = Schedule::compiled(chain, dtypes, None, samples);
+        let mut schedule = Schedule::compiled(chain, dtypes, &[], None, samples);
         schedule.feeds.iter_mut().for_each(|f| f.copied = true);
         schedule
     }
@@ -218,7 +243,9 @@ impl Schedule {
 
     /// Returns `true` if the kernel consists of pixel operations only.
     pub(super) fn is_pointwise(&self) -> bool {
-        self.steps.iter().all(|s| matches!(s.action, Task::Run(..)))
+        let of_pixels =
+            |action: &Task| matches!(action, Task::Run(..) | Task::Split(..) | Task::Sample(..) | Task::Join(..));
+        self.steps.iter().all(|s| of_pixels(&s.action))
     }
 }
 
@@ -284,8 +311,22 @@ impl Compiler<'_> {
                 None => break,
             }
         }
+        if kernel.woven {
+            let samples = kernel.results().filter_map(|value| self.there(value)).collect();
+            return self.push(Task::Join(kernel.result_type(), samples), vec![Place::Output(0)]);
+        }
         for (k, value) in kernel.results().enumerate() {
             self.store(value, Place::Output(k));
+        }
+    }
+
+    /// The place of a value that is available; none of coordinates.
+    fn there(&mut self, value: Val) -> Option<Place> {
+        match value {
+            Val::Const(c) => Some(self.operand_of(c)),
+            Val::Index(..) => None,
+            Val::Leaf(l) => self.leaves[l],
+            Val::Instr(i) => self.results[i],
         }
     }
 
@@ -311,6 +352,7 @@ impl Compiler<'_> {
             Val::Leaf(l) => {
                 match self.kernel.leaves[l].op {
                     LeafOp::Load(i) => self.leaves[l] = Some(Place::Plane(i, None)),
+                    LeafOp::LoadPlane(i, _) if self.samples(i) > 1 => {}
                     LeafOp::LoadPlane(i, map) => self.leaves[l] = Some(self.plane(i, map, self.kernel.leaves[l].dtype)),
                     _ => {}
                 }
@@ -324,13 +366,60 @@ impl Compiler<'_> {
         if let Some(plane) = map.fixed() {
             return Place::Plane(input, Some(plane));
         }
+        Place::Level(self.level(input, map, dtype))
+    }
+
+    /// The index of the planes read through a map.
+    fn level(&mut self, input: usize, map: PlaneMap, dtype: DType) -> usize {
         let outside = self.constant(Scalar::from_f64(dtype, map.border.constant().unwrap_or_default()));
         let level = Level { input, map, outside };
         let levels = &mut self.schedule.levels;
-        Place::Level(levels.iter().position(|l| *l == level).unwrap_or_else(|| {
+        levels.iter().position(|l| *l == level).unwrap_or_else(|| {
             levels.push(level);
             levels.len() - 1
-        }))
+        })
+    }
+
+    /// Samples of the pixels of an input, where they are read one by one.
+    fn samples(&self, input: usize) -> usize {
+        self.apart.get(input).copied().unwrap_or(1)
+    }
+
+    /// Emits the read of a sample of interleaved pixels; of few samples of which several are read, of all of them.
+    fn read_samples(&mut self, l: usize, input: usize, map: PlaneMap) {
+        const FEW: usize = 4;
+        let (kernel, samples) = (self.kernel, self.samples(input));
+        let dtype = kernel.leaves[l].dtype;
+        let sample = |l: usize| match kernel.leaves[l].op {
+            LeafOp::LoadPlane(i, map) if i == input => map.fixed(),
+            _ => None,
+        };
+        let plane = sample(l).filter(|_| samples <= FEW).map(|at| at / samples);
+        let of_plane = |l: &usize| plane.is_some() && sample(*l).map(|at| at / samples) == plane;
+        let all: Vec<usize> = (0..kernel.leaves.len())
+            .filter(|l| self.leaf_uses[*l] > 0 && self.leaves[*l].is_none())
+            .filter(of_plane)
+            .collect();
+        let Some(plane) = plane.filter(|_| all.len() > 1) else {
+            let target = self.target(Val::Leaf(l), dtype);
+            self.leaves[l] = Some(target);
+            let level = self.level(input, map, dtype);
+            return self.push(Task::Sample(level, dtype), vec![target]);
+        };
+        let mut targets = Vec::with_capacity(samples);
+        for at in 0..samples {
+            let leaf = all.iter().copied().find(|l| sample(*l) == Some(plane * samples + at));
+            targets.push(match leaf {
+                Some(l) => self.target(Val::Leaf(l), dtype),
+                None => Place::Slot(self.slot(dtype)),
+            });
+            leaf.into_iter().for_each(|l| self.leaves[l] = targets.last().copied());
+        }
+        // Samples that nothing reads are overwritten by what comes next.
+        let unread = targets.iter().filter(|target| !all.iter().any(|l| self.leaves[*l] == Some(**target)));
+        let unread: Vec<usize> = unread.filter_map(|t| if let Place::Slot(s) = t { Some(*s) } else { None }).collect();
+        self.free.extend(unread);
+        self.push(Task::Split(input, plane, dtype), targets);
     }
 
     fn push(&mut self, action: Task, targets: Vec<Place>) {
@@ -339,7 +428,7 @@ impl Compiler<'_> {
 
     /// Place for a new value.
     fn target(&mut self, value: Val, dtype: DType) -> Place {
-        let stored = self.kernel.results().position(|v| v == value);
+        let stored = self.kernel.results().position(|v| v == value).filter(|_| !self.kernel.woven);
         stored.map_or_else(|| Place::Slot(self.slot(dtype)), Place::Output)
     }
 
@@ -363,6 +452,9 @@ impl Compiler<'_> {
                 self.push(Task::Group(g), targets);
             }
             None => {
+                if let LeafOp::LoadPlane(i, map) = kernel.leaves[l].op {
+                    return self.read_samples(l, i, map);
+                }
                 let target = self.target(Val::Leaf(l), kernel.leaves[l].dtype);
                 self.leaves[l] = Some(target);
                 let task = match &kernel.leaves[l] {

@@ -59,3 +59,28 @@ macro_rules! by_vectors {
     };
 }
 pub(crate) use by_vectors;
+
+/// [`dispatch!`](horus_base::dispatch) for kernels that only move pixels: one type per pixel size.
+macro_rules! moved {
+    ($dtype:expr, $t:ident => $body:expr) => {
+        match $dtype.size() {
+            1 => {
+                type $t = u8;
+                $body
+            }
+            2 => {
+                type $t = u16;
+                $body
+            }
+            4 => {
+                type $t = u32;
+                $body
+            }
+            _ => {
+                type $t = f64;
+                $body
+            }
+        }
+    };
+}
+pub(crate) use moved;

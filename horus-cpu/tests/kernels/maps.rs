@@ -104,7 +104,10 @@ fn check(k: &MapKernel, inputs: &[Picture], dtype: DType, what: &str) {
 }
 
 fn checked(k: &MapKernel, inputs: &[Picture], dtype: DType, what: &str) {
-    let shape = inputs[0].geometry.shape;
+    checked_as(k, inputs, (inputs[0].geometry.shape, dtype), what);
+}
+
+fn checked_as(k: &MapKernel, inputs: &[Picture], (shape, dtype): (Shape, DType), what: &str) {
     let whole = Window::whole(shape.height);
     let kernel = Kernel::Map(k.clone());
     let mut want = HostImage::zeroed(Geometry { shape, dtype, window: whole });
@@ -221,6 +224,42 @@ fn transcendental_functions_have_the_same_bits_on_every_instruction_set() {
                 };
                 check(&k, &inputs, dtype, &format!("{} {dtype}", row.name));
             }
+        }
+    }
+}
+
+/// Some samples of interleaved pixels, single levels of them, and other images, in kernels of one result, and of as many as
+/// interleaved pixels have.
+#[test]
+fn samples_of_pixels_are_read_and_made_one_by_one() {
+    for [dtype, samples, levels] in covering([DType::ALL.len(), 5, 2]) {
+        let (dtype, samples) = (DType::ALL[dtype], samples + 2);
+        // More than the pixels of a tile.
+        let plane = Shape::volume(1 + 2 * levels, 9, 271, 1);
+        let pixels = Shape { samples, ..plane };
+        let inputs = [Picture::random(pixels, dtype, 5), Picture::random(plane, dtype, 6)];
+        let sample = |c: usize| LeafOp::LoadPlane(0, PlaneMap::channel(pixels.deinterleaved(), c));
+        let beyond = PlaneMap::levels(pixels.deinterleaved(), 1, 1, 1, Border::Constant(3.0));
+        let beyond = LeafOp::LoadPlane(0, PlaneMap { channel: Some(samples - 1), ..beyond });
+        let ops = [sample(1), LeafOp::Load(1), sample(0), LeafOp::LoadPlane(0, PlaneMap::one(samples - 1)), beyond];
+        let leaves = ops.map(|op| Leaf { op, dtype }).to_vec();
+        let instr = |op, args| Instr { op: InstrOp::Pixel(op), operand: dtype, result: dtype, args };
+        let code = vec![
+            instr(PixelOp::Max, vec![Val::Leaf(0), Val::Leaf(1)]),
+            instr(PixelOp::AbsDiff, vec![Val::Instr(0), Val::Leaf(2)]),
+            instr(PixelOp::Min, vec![Val::Leaf(3), Val::Leaf(4)]),
+        ];
+        let values =
+            [Val::Instr(1), Val::Leaf(0), Val::Instr(2), Val::Leaf(1), Val::Const(Scalar::from_f64(dtype, 7.0))];
+        let kernel = MapKernel { inputs: 2, leaves, code, ..MapKernel::default() };
+        for value in values {
+            let one = MapKernel { result: Some(value), ..kernel.clone() };
+            checked_as(&one, &inputs, (plane, dtype), &format!("{value:?} of {pixels} {dtype}"));
+        }
+        for first in 0..values.len() {
+            let mut made = (0..samples).map(|c| values[(first + 2 * c) % values.len()]);
+            let one = MapKernel { result: made.next(), more: made.collect(), woven: true, ..kernel.clone() };
+            checked_as(&one, &inputs, (pixels, dtype), &format!("made from {first} on, {pixels} {dtype}"));
         }
     }
 }

@@ -222,6 +222,10 @@ fn generate_with(
     let program = match kernel {
         // A repeated pixel has samples of its own.
         Kernel::Map(m) if pointwise::serves(m) && (samples == 1 || m.is_pointwise()) => {
+            // Samples are read and made one by one, or all alike.
+            if m.woven || samples == 1 {
+                return pointwise::generate(m, shapes, tuning);
+            }
             let inputs: Vec<Geometry> = shapes.inputs.iter().map(|input| input.flat()).collect();
             return pointwise::generate(
                 m,
@@ -430,7 +434,7 @@ fn outputs(
     offset: impl Fn(&Geometry) -> usize,
 ) -> Vec<(String, Geometry, Pointer)> {
     let mut all = vec![("out".to_owned(), first, Pointer::Output { offset: offset(&first) })];
-    for (index, value) in kernel.more.iter().enumerate() {
+    for (index, value) in kernel.more.iter().enumerate().take(kernel.further()) {
         let geometry = Geometry { dtype: kernel.type_of(*value), ..first };
         all.push((format!("more{index}"), geometry, Pointer::More { index, offset: offset(&geometry) }));
     }

@@ -1,5 +1,5 @@
 //! Kernels whose every leaf is the pixel itself, or one that all pixels of a plane share: planes are read as lines of vectors,
-//! regardless of rows; see `kernels/pointwise.cuh`.
+//! regardless of rows, and samples of interleaved pixels one by one; see `kernels/pointwise.cuh`.
 
 use horus_core::device::Geometry;
 use horus_core::error::DeviceError;
@@ -25,6 +25,8 @@ const CODE: usize = 8;
 /// Reads leaves for `rows` vectors of `cols` elements per thread.
 struct Reader<'a> {
     kernel: &'a MapKernel,
+    /// Samples of the pixels of each input.
+    samples: Vec<usize>,
     params: KernelParams,
     threads: usize,
     extents: (usize, usize),
@@ -49,6 +51,16 @@ impl Leaves for Reader<'_> {
             let pixel = name(format_args!("p.in{i}[(i64)plane * p.plane{i}]"));
             out.push(Stmt::Array { dtype: leaf.dtype, name: array.clone(), extents: vec![rows, cols] });
             out.push(Stmt::fill((rows, cols), &array, pixel));
+            return Ok(array);
+        }
+        if self.samples[i] > 1 {
+            let samples = self.samples[i];
+            let from = args![format!("p.in{i}"), read.plane.clone(), format!("p.plane{i}"), "block"];
+            let from = Call::new("hs_sample", template![samples], from);
+            out.push(Stmt::Array { dtype: leaf.dtype, name: array.clone(), extents: vec![rows, cols] });
+            let args = args![from, "lane", "vectors", "left", array.as_str()];
+            let load = Call::new("hs_load_samples", template![self.threads, samples], args);
+            out.push(read.guarded((rows, cols), &array, load.into()));
             return Ok(array);
         }
         let from = name(format_args!("p.in{i}")) + read.plane.clone() * format!("p.plane{i}") + "block";
@@ -102,7 +114,9 @@ pub(super) fn generate(kernel: &MapKernel, shapes: &Shapes<'_>, tuning: &Tuning)
         let plane = if out.shape.planes() == 1 { 0 } else { g.plane() * g.dtype.size() };
         offset(g).is_multiple_of(16) && plane.is_multiple_of(16)
     };
-    let mut aligned = stored.iter().all(|(_, g, _)| begins_aligned(g)) && inputs().all(begins_aligned);
+    // Of samples one by one, none need be aligned.
+    let apart = |g: &&Geometry| g.shape.samples == 1;
+    let mut aligned = stored.iter().map(|(_, g, _)| g).chain(inputs()).filter(apart).all(begins_aligned);
     for (name, g, pointer) in &stored {
         params.pointer(g.dtype.name(), name, *pointer);
     }
@@ -121,11 +135,12 @@ pub(super) fn generate(kernel: &MapKernel, shapes: &Shapes<'_>, tuning: &Tuning)
         params.long(&format!("plane{i}"), g.plane() as i64);
         // Another plane of an input may begin anywhere.
         let fixed = kernel.leaves.iter().any(|l| matches!(l.op, LeafOp::LoadPlane(j, _) if j == i));
-        aligned &= !fixed || (g.plane() * g.dtype.size()).is_multiple_of(16);
+        aligned &= !fixed || g.shape.samples > 1 || (g.plane() * g.dtype.size()).is_multiple_of(16);
     }
     params.int("aligned", aligned as isize);
 
-    let mut reader = Reader { kernel, params, threads, extents: (rows, cols) };
+    let samples = shapes.inputs.iter().map(|g| g.shape.samples).collect();
+    let mut reader = Reader { kernel, samples, params, threads, extents: (rows, cols) };
     let mut body = Vec::new();
     let mut code = Instructions::new(kernel, rows, cols);
     // All reads come first, so that they are in flight together.
@@ -136,7 +151,13 @@ pub(super) fn generate(kernel: &MapKernel, shapes: &Shapes<'_>, tuning: &Tuning)
     code.advance(&mut body, &mut reader, &vec![true; kernel.leaves.len()])?;
     let mut params = reader.params;
     let results = code.results(&mut body, &mut params)?;
-    for ((member, ..), result) in stored.iter().zip(results) {
+    let woven = if kernel.woven { results.len() } else { 0 };
+    for (k, result) in results.iter().take(woven).enumerate() {
+        let to = name("p.out") + name("plane") * "p.out_plane" + name("block") * woven + k;
+        let args = args![to, "lane", "vectors", "left", result.as_str()];
+        body.push(Call::new("hs_store_samples", template![threads, woven], args).into());
+    }
+    for ((member, ..), result) in stored.iter().zip(results).filter(|_| woven == 0) {
         let to = name(format_args!("p.{member}")) + name("plane") * "p.out_plane" + "block";
         body.push(
             Call::new("hs_store_pixels", template![threads], args![to, "lane", "vectors", "left", result]).into(),

@@ -87,7 +87,9 @@ impl Case {
         let mut outputs = self.outputs();
         for (k, output) in outputs.iter_mut().enumerate() {
             let kernel = match &self.kernel {
-                Kernel::Map(m) => Kernel::Map(MapKernel { result: m.results().nth(k), more: Vec::new(), ..m.clone() }),
+                Kernel::Map(m) if !m.woven => {
+                    Kernel::Map(MapKernel { result: m.results().nth(k), more: Vec::new(), ..m.clone() })
+                }
                 other => other.clone(),
             };
             evaluate(&kernel, inputs, output, self.rows);

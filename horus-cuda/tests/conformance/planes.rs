@@ -1,6 +1,6 @@
 //! Reads of other planes, in every kind of program.
 
-use horus_core::dtype::DType;
+use horus_core::dtype::{DType, Scalar};
 use horus_core::ir::kernel::{Kernel, Leaf, LeafOp, MapKernel, Source, Val};
 use horus_core::ops::RunningDepth;
 use horus_core::ops::neighbourhood::Filter;
@@ -87,6 +87,7 @@ pub(crate) fn cases() -> Vec<Case> {
     strip.output.window = Window::new(3, 11);
     strip.rows = Window::new(4, 9);
     all.push(strip);
+    all.extend(samples());
     // A channel of each level, and only a level beyond the input.
     for (name, map) in [
         ("channel of each level", PlaneMap::channel(shape, 1)),
@@ -97,5 +98,39 @@ pub(crate) fn cases() -> Vec<Case> {
         let kernel = MapKernel { inputs: 1, leaves: vec![leaf], result: Some(Val::Leaf(0)), ..MapKernel::default() };
         all.push(case(name, Kernel::Map(kernel), vec![whole(shape, f)], whole(Shape { channels: 1, ..shape }, f)));
     }
+    all
+}
+
+/// Single samples of interleaved pixels, as one image, as several, and as interleaved pixels again.
+fn samples() -> Vec<Case> {
+    let mut all = Vec::new();
+    for plane in [Shape::new(41, 67, 1), Shape::new(64, 256, 1), Shape::volume(5, 9, 64, 1)] {
+        for (samples, dtype) in [(3, DType::U8), (2, DType::U16), (3, DType::F32), (4, DType::F32), (3, DType::F64)] {
+            let pixels = Shape { samples, ..plane };
+            let sample = |c: usize| LeafOp::LoadPlane(0, PlaneMap::channel(pixels.deinterleaved(), c));
+            let ops = [sample(0), sample(samples - 1), LeafOp::Load(1)];
+            let code = vec![
+                instr(PixelOp::AbsDiff, dtype, vec![Val::Leaf(0), Val::Leaf(1)]),
+                instr(PixelOp::Max, dtype, vec![Val::Instr(0), Val::Leaf(2)]),
+            ];
+            let leaves = ops.map(|op| Leaf { op, dtype }).to_vec();
+            let one = MapKernel { inputs: 2, leaves, code, result: Some(Val::Instr(1)), ..MapKernel::default() };
+            let values = [Val::Instr(0), Val::Leaf(1), Val::Const(Scalar::from_f64(dtype, 7.0))];
+            let several = MapKernel { more: values.to_vec(), ..one.clone() };
+            let more = values.into_iter().cycle().take(samples - 1).collect();
+            let woven = MapKernel { more, woven: true, ..one.clone() };
+            let inputs = || vec![whole(pixels, dtype), whole(plane, dtype)];
+            for (name, kernel, shape) in [("one", one, plane), ("several", several, plane), ("woven", woven, pixels)] {
+                let name = format!("samples, {name} of {pixels} {dtype}");
+                all.push(case(name, Kernel::Map(kernel), inputs(), whole(shape, dtype)));
+            }
+        }
+    }
+    // A strip of an image.
+    let mut strip = all[2].clone();
+    strip.name = "samples, woven, of a strip".into();
+    (strip.inputs[0].window, strip.output.window) = (Window::new(3, 39), Window::new(7, 31));
+    strip.rows = Window::new(9, 30);
+    all.push(strip);
     all
 }

@@ -64,7 +64,7 @@ fn fits(
     if output.shape.samples > 1 && !kernel.knows_samples() {
         return Err(format!("it does not know the samples of {}", output.shape));
     }
-    let results = if let Kernel::Map(map) = kernel { map.more.len() } else { 0 };
+    let results = if let Kernel::Map(map) = kernel { map.further() } else { 0 };
     if more.len() != results {
         return Err(format!("{} outputs for {} results", 1 + more.len(), 1 + results));
     }
@@ -72,7 +72,7 @@ fn fits(
         Kernel::Source(_) => {}
         Kernel::Map(map) => {
             count(inputs, map.inputs)?;
-            pixels(map, inputs, output)?;
+            pixels(map, inputs, &woven(map, output)?)?;
             // Every value exists and has a type at this point.
             for (room, geometry) in more.iter().zip(more_geometries(kernel, *output)) {
                 holds(*room, &geometry).map_err(|e| format!("output: {e}"))?;
@@ -81,7 +81,7 @@ fn fits(
         Kernel::Repeat(r) => {
             count(inputs, r.body.inputs).and_then(|()| pixels(&r.body, inputs, output))?;
             let other = |g: Geometry| (g.shape, g.dtype) != (output.shape, output.dtype);
-            let several = (!r.body.more.is_empty()).then_some("several results");
+            let several = (!r.body.more.is_empty() || r.body.woven).then_some("several results");
             let fault = several
                 .or_else(|| r.fault())
                 .or_else(|| other(inputs[r.state].geometry).then_some("a state of another kind"));
@@ -92,7 +92,7 @@ fn fits(
             let Some((images, operand)) = inputs.split_at_checked(map.inputs) else {
                 return Err(format!("it reads {} images, got {}", map.inputs, inputs.len()));
             };
-            let one = map.is_pointwise() && map.chains.is_empty() && map.more.is_empty();
+            let one = map.is_pointwise() && map.chains.is_empty() && map.more.is_empty() && !map.woven;
             let (Some(first), true) = (images.first(), one) else {
                 return Err("only pixel operations on images are reduced as they are computed".into());
             };
@@ -195,6 +195,23 @@ fn whole(operation: &Whole, inputs: &[LaunchInput<'_>], output: &Geometry, rows:
     }
 }
 
+/// The geometry of each result of an expression: of one sample, if it makes the samples of pixels.
+fn woven(map: &MapKernel, output: &Geometry) -> Result<Geometry, String> {
+    if !map.woven {
+        return Ok(*output);
+    }
+    let results = map.results().count();
+    if results != output.shape.samples {
+        return Err(format!("{results} samples of {}", output.shape));
+    }
+    // Every value exists if the first of them does, as its check goes through all.
+    checked_result(map)?;
+    if map.results().any(|v| map.type_of(v) != output.dtype) {
+        return Err(format!("a sample that is not {}", output.dtype));
+    }
+    Ok(Geometry { shape: Shape { samples: 1, ..output.shape }, ..*output })
+}
+
 /// Fails unless a per-pixel expression matches the types and extents of its operands.
 fn pixels(k: &MapKernel, inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
     types(k, inputs, output)?;
@@ -204,7 +221,7 @@ fn pixels(k: &MapKernel, inputs: &[LaunchInput<'_>], output: &Geometry) -> Resul
 /// Fails unless every value of the kernel has the type that it is read as.
 fn types(k: &MapKernel, inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
     for chain in &k.chains {
-        if !chain.more.is_empty() {
+        if !chain.more.is_empty() || chain.woven {
             return Err("a chain has several results".into());
         }
         let geometry = Geometry { dtype: checked_result(chain)?, ..*output };
@@ -324,8 +341,8 @@ fn extents(k: &MapKernel, inputs: &[LaunchInput<'_>], output: &Geometry) -> Resu
         let same = (shape.height, shape.width) == (output.shape.height, output.shape.width);
         let fits = match op {
             Some(LeafOp::LoadPlane(_, map)) => {
-                map.fits(shape.planes(), output.shape.planes())?;
-                same
+                map.fits(shape.planar().planes(), output.shape.planes())?;
+                same && (shape.samples == 1 || k.reads_samples())
             }
             Some(LeafOp::Order(_, OrderFilter::Truncated(t), _)) => t.fits(shape.planes()) && shape == output.shape,
             Some(LeafOp::Warp(_, map, ..)) => {

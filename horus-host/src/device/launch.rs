@@ -56,7 +56,7 @@ impl Launch<'_> {
 /// The geometries of the other outputs of a kernel that stores several results.
 pub fn more_geometries(kernel: &Kernel, output: Geometry) -> Vec<Geometry> {
     match kernel {
-        Kernel::Map(m) => m.more.iter().map(|v| Geometry { dtype: m.type_of(*v), ..output }).collect(),
+        Kernel::Map(m) => m.more[..m.further()].iter().map(|v| Geometry { dtype: m.type_of(*v), ..output }).collect(),
         _ => Vec::new(),
     }
 }

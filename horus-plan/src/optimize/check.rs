@@ -123,8 +123,11 @@ fn kernel(program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
         Kernel::Map(m) => {
             has_inputs(node, m.inputs)?;
             expression(m, program, node)?;
-            read_in_place(m, program, node, node.shape)?;
-            typed(m.result_type(), node.dtype)
+            let pixels = if m.woven { Shape { samples: 1, ..node.shape } } else { node.shape };
+            read_in_place(m, program, node, pixels)?;
+            typed(m.result_type(), node.dtype)?;
+            hold(!m.woven || m.results().count() == node.shape.samples, || "results are missing".into())?;
+            hold(!m.woven || m.results().all(|v| m.type_of(v) == node.dtype), || "samples differ in type".into())
         }
         Kernel::MapReduce(m, how) => {
             hold(node.inputs.len() >= m.inputs, || format!("it has {} inputs", node.inputs.len()))?;
@@ -160,7 +163,8 @@ fn read_in_place(m: &MapKernel, program: &Graph<Kernel>, node: &Node<Kernel>, sh
             (LeafOp::LoadPlane(_, map), Source::Input(i)) => {
                 let read = program.node(node.inputs[i]).shape;
                 hold(plane(read) == plane(shape), || format!("it reads planes of {read} and is {shape}"))?;
-                map.fits(read.planes(), shape.planes())?;
+                hold(read.samples == 1 || m.reads_samples(), || "it does not read single samples".into())?;
+                map.fits(read.planar().planes(), shape.planes())?;
             }
             (_, Source::Input(i)) => fits(program.node(node.inputs[i]).shape, shape)?,
         }

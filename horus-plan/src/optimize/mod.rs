@@ -33,6 +33,7 @@ pub mod several;
 pub mod together;
 pub mod transforms;
 pub mod windowed;
+pub mod woven;
 
 use std::fmt;
 
@@ -112,6 +113,7 @@ pub const PASSES: &[Pass] = &[
     Pass { name: "narrow images", fusing: true, run: Run::Divided(prologue::narrow) },
     Pass { name: "steps of loops", fusing: true, run: Run::Divided(blocks::block) },
     Pass { name: "what was put together is dead", fusing: true, run: Run::Kernels(Graph::without_dead) },
+    Pass { name: "samples of pixels", fusing: true, run: Run::Kernels(woven::weave) },
     Pass { name: "several results", fusing: true, run: Run::Divided(several::join) },
 ];
 

@@ -50,7 +50,7 @@ pub fn join(graph: Graph<Kernel>, aim: &Aim<'_>) -> Graph<Kernel> {
 
 fn map(node: &Node<Kernel>) -> Option<&MapKernel> {
     match &node.op {
-        Kernel::Map(m) => Some(m),
+        Kernel::Map(m) if !m.woven => Some(m),
         _ => None,
     }
 }
@@ -250,7 +250,11 @@ impl<'a> Groups<'a> {
         let stored = self.stored(&nodes);
         let (whole, inputs) = self.kernel(&nodes, |n| stored.contains(&n))?;
         let reads: usize = inputs.iter().map(|i| weight(self.graph, *i)).sum();
-        if reads > MAX_INPUTS || !is_sound(&whole) || !self.is_free(&nodes) {
+        // Only pixel operations read single samples of pixels.
+        let of_samples =
+            |l: &Leaf| matches!(l.op, LeafOp::LoadPlane(i, _) if self.graph.node(inputs[i]).shape.samples > 1);
+        let fits = whole.reads_samples() || !whole.leaves.iter().any(of_samples);
+        if reads > MAX_INPUTS || !fits || !is_sound(&whole) || !self.is_free(&nodes) {
             return None;
         }
         let cost = self.cost(&whole, &inputs, self.graph.node(nodes[0]));

@@ -3,3 +3,4 @@
 mod filters;
 mod machine;
 mod prologue;
+mod woven;

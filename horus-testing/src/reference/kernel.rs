@@ -203,6 +203,22 @@ fn evaluate_readable(kernel: &Kernel, inputs: &[HostImage], output: &mut HostIma
             let (m, inputs) = without_chains(m, inputs, out);
             evaluate_readable(&Kernel::Map(m), &inputs, output, rows);
         }
+        Kernel::Map(m) if m.woven => {
+            let shape = Shape { samples: 1, ..out.shape };
+            for (sample, value) in m.results().enumerate() {
+                let one = MapKernel { result: Some(value), more: Vec::new(), woven: false, ..m.clone() };
+                let mut values = HostImage::zeroed(Geometry { shape, ..out });
+                evaluate_readable(&Kernel::Map(one), inputs, &mut values, rows);
+                for c in 0..shape.planes() {
+                    for y in rows.start..rows.end {
+                        for x in 0..shape.width {
+                            let at = c * out.shape.samples + sample;
+                            dispatch!(out.dtype, T => output.put::<T>(at, y, x, values.get(c, y, x)));
+                        }
+                    }
+                }
+            }
+        }
         Kernel::Map(m) => {
             let (map, planes) = (Map::of(m), out.shape.planar());
             for c in 0..planes.planes() {

@@ -64,8 +64,29 @@ pub(super) fn interleave<T: Pixel>(input: View<'_, T>, out: &mut [T], geometry: 
     how.run(tasks, |(from, to)| join(how.isa, &from, to));
 }
 
-for_each_isa! { fn split[T: Pixel][T](from: &[T], to: &mut [&mut [T]]) as split_any }
-for_each_isa! { fn join[T: Pixel][T](from: &[&[T]], to: &mut [T]) as join_any }
+for_each_isa! {
+    /// All samples of pixels, each in a run of its own.
+    pub(in crate::cpu) fn split[T: Pixel][T](from: &[T], to: &mut [&mut [T]]) as split_any
+}
+for_each_isa! {
+    /// Pixels of samples from runs of them.
+    pub(in crate::cpu) fn join[T: Pixel][T](from: &[&[T]], to: &mut [T]) as join_any
+}
+for_each_isa! {
+    /// One sample of pixels of so many, from the first element on.
+    pub(in crate::cpu) fn pick[T: Pixel][T](from: &[T], samples: usize, to: &mut [T]) as pick_any
+}
+
+#[inline(always)]
+fn pick_any<T: Pixel>(_: Isa, from: &[T], samples: usize, to: &mut [T]) {
+    // Constant distances, for which the compiler finds shuffles.
+    match samples {
+        2 => to.iter_mut().zip(from.iter().step_by(2)).for_each(|(to, from)| *to = *from),
+        3 => to.iter_mut().zip(from.iter().step_by(3)).for_each(|(to, from)| *to = *from),
+        4 => to.iter_mut().zip(from.iter().step_by(4)).for_each(|(to, from)| *to = *from),
+        _ => to.iter_mut().zip(from.iter().step_by(samples)).for_each(|(to, from)| *to = *from),
+    }
+}
 
 #[inline(always)]
 fn split_any<T: Pixel>(_: Isa, from: &[T], to: &mut [&mut [T]]) {

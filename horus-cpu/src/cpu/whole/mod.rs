@@ -9,7 +9,7 @@ mod distance;
 mod fourier;
 pub(crate) mod fused;
 mod histogram;
-mod interleave;
+pub(super) mod interleave;
 mod labels;
 mod layout;
 mod product;
@@ -24,6 +24,7 @@ use rayon::prelude::*;
 
 use super::plane::Plane;
 use super::simd::Isa;
+use super::versions::moved;
 use super::windowed;
 use horus_base::dtype::Pixel;
 use horus_base::error::DeviceError;
@@ -32,30 +33,6 @@ use horus_host::device::{Geometry, Launch, LaunchInput, Memory};
 
 /// Minimum number of pixels of a task that is worth handing to another thread.
 const GRAIN: usize = 1 << 15;
-
-/// [`dispatch!`] for kernels that only move pixels: one type per pixel size.
-macro_rules! moved {
-    ($dtype:expr, $t:ident => $body:expr) => {
-        match $dtype.size() {
-            1 => {
-                type $t = u8;
-                $body
-            }
-            2 => {
-                type $t = u16;
-                $body
-            }
-            4 => {
-                type $t = u32;
-                $body
-            }
-            _ => {
-                type $t = f64;
-                $body
-            }
-        }
-    };
-}
 
 /// Runs an operation on host memory: inside the thread pool (`threads` of it), or on the calling thread alone if `threads` is 1.
 ///

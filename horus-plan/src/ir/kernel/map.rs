@@ -75,7 +75,8 @@ pub enum LeafOp {
     /// The pixel itself.
     Load(usize),
     /// The pixel at the same position in another plane of an input, or a constant beyond its
-    /// planes.
+    /// planes. Of an input whose pixels have several samples, planes are those of the same image
+    /// with a plane for each channel: see [`MapKernel::reads_samples`].
     LoadPlane(usize, PlaneMap),
     /// Response of a linear filter. Over a [`Source::Stage`] it is a dense filter of one column.
     Correlate(Source, Filter, Border),
@@ -131,6 +132,10 @@ pub struct MapKernel {
     /// Further stored values, each in an image of its own of the same extent: only in a
     /// [`join`](MapKernel::join) of several kernels.
     pub more: Vec<Val>,
+    /// The stored values are the samples of the pixels of one image, in this order, instead of
+    /// images of their own: only of kernels that [may read samples](MapKernel::reads_samples), which
+    /// are computed as for an image of one sample.
+    pub woven: bool,
 }
 
 impl Leaf {
@@ -247,9 +252,24 @@ impl MapKernel {
         values.into_iter().any(|v| matches!(v, Val::Index(..))) || self.chains.iter().any(MapKernel::has_index)
     }
 
+    /// Number of images that are stored beside the first.
+    pub fn further(&self) -> usize {
+        if self.woven { 0 } else { self.more.len() }
+    }
+
+    /// Returns `true` if its leaves that read [planes](LeafOp::LoadPlane) may read single samples of interleaved pixels:
+    /// the kernel has pixel operations only.
+    pub fn reads_samples(&self) -> bool {
+        self.is_pointwise() && self.chains.is_empty() && self.stages.is_empty() && !self.has_index()
+    }
+
     /// Returns `true` if it is computed of images whose pixels have several samples, of the samples at the same place in other
-    /// pixels: see [`Op::knows_samples`](crate::ir::graph::Op::knows_samples).
+    /// pixels: see [`Op::knows_samples`](crate::ir::graph::Op::knows_samples). A [woven](MapKernel::woven) kernel makes such
+    /// an image.
     pub fn knows_samples(&self) -> bool {
+        if self.woven {
+            return self.reads_samples();
+        }
         let leaf = |l: &Leaf| match &l.op {
             LeafOp::Load(_) | LeafOp::Correlate(..) | LeafOp::Shift(..) | LeafOp::Warp(..) | LeafOp::Flip(..) => true,
             LeafOp::Order(_, filter, _) => filter.knows_samples(),

@@ -101,6 +101,7 @@ impl Kernel {
     pub fn name(&self) -> String {
         match self {
             Kernel::Source(v) => format!("image#{}", v.0),
+            Kernel::Map(m) if m.woven => format!("interleaved: {m}"),
             Kernel::Map(m) if m.more.is_empty() => m.to_string(),
             Kernel::Map(m) => format!("{} results: {m}", 1 + m.more.len()),
             Kernel::Repeat(r) => format!("{} steps of {}", r.steps, r.body),

@@ -84,7 +84,7 @@ impl Kernel {
         let wide = |shape: Shape| shape.line() * shape.planes();
         let read: usize = inputs.iter().enumerate().map(|(i, &input)| self.bytes_read(i, rows, out, input)).sum();
         let more: Vec<DType> = match self {
-            Kernel::Map(m) => m.more.iter().map(|v| m.type_of(*v)).collect(),
+            Kernel::Map(m) => m.more[..m.further()].iter().map(|v| m.type_of(*v)).collect(),
             _ => Vec::new(),
         };
         let sizes = out_type.size() + more.iter().map(|t| t.size()).sum::<usize>();
