@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import PIL.Image
 import pytest
 import scipy.ndimage as sp
+import skimage.color
+import skimage.filters
 
 import horus_image as hi
-from horus_image import _colours, ndimage
+from horus_image import _colours, filters, ndimage
 
 Array = np.ndarray[Any, Any]
 KERNEL = np.array([[1, 2, 1], [0, 3, -1], [-1, -2, -1]])[:, :, None]
@@ -208,6 +212,43 @@ def test_volumes_of_channels_that_are_filtered_along_them_are_refused() -> None:
             call()
     assert ndimage.zoom(array, (0.1, 1, 1, 1)).shape == (0, 4, 5, 3)
     assert ndimage.zoom(array[0], (0.1, 1, 1)).shape == (0, 5, 3)
+
+
+@pytest.mark.parametrize("channels", [2, 4])
+def test_alpha_of_a_file_is_a_channel_like_others(channels: int, tmp_path: Path) -> None:
+    array = picture(channels, np.uint8)
+    PIL.Image.fromarray(array).save(tmp_path / "alpha.png")
+    image = hi.open(tmp_path / "alpha.png")
+    assert image.channels and image.shape == array.shape
+    matrix = [[0.9, 0.1], [-0.2, 1.1]]
+    calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
+        ("zoom", (1.7,), {}),
+        ("rotate", (30,), {}),
+        ("rotate", (-50,), {"reshape": False, "mode": "mirror"}),
+        ("shift", ((1.25, -2.5),), {"mode": "nearest"}),
+        ("affine_transform", (matrix,), {"mode": "wrap"}),
+        ("gaussian_filter", (1.5,), {}),
+        ("median_filter", (3,), {}),
+    ]
+    for function, args, kwargs in calls:
+        for order in (0, 1, 3) if function in ("zoom", "rotate", "shift", "affine_transform") else (None,):
+            more = kwargs if order is None else {**kwargs, "order": order}
+            got = getattr(ndimage, function)(image, *args, **more)
+            want = np.stack([getattr(sp, function)(array[..., k], *args, **more) for k in range(channels)], axis=-1)
+            # What is half between two integers is rounded by the last bit of a position.
+            np.testing.assert_allclose(got.compute().astype(int), want, rtol=0, atol=0 if order is None else 1)
+            # Alpha stays alpha: of two channels, or four, there is one grey, or three colours.
+            assert got.luminance().shape == got.shape[:2]
+    smooth = filters.gaussian(image, 2).compute()
+    np.testing.assert_allclose(smooth, skimage.filters.gaussian(array, 2, channel_axis=-1), rtol=0, atol=1e-12)
+
+
+def test_grey_by_the_weights_of_others() -> None:
+    array = picture(3, np.uint8)
+    image = hi.asarray(array, channels=True)
+    unit = image.astype(np.float32) / 255
+    np.testing.assert_allclose((unit * [0.2125, 0.7154, 0.0721]).sum(axis=-1).compute(), skimage.color.rgb2gray(array), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(image.luminance().compute(), array @ [0.299, 0.587, 0.114] / 255, rtol=0, atol=1e-6)
 
 
 def test_halves_of_colours_are_computed_in_single_precision() -> None:

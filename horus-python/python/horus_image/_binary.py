@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Final
 
 import numpy as np
@@ -20,7 +20,7 @@ from ._kept import kept
 from ._order import extreme_under
 from ._session import Session
 from ._splines import padded
-from ._values import Value, axes_of, beside, enter, filtered, for_each, leave, offsets_of, output_type, placed, widened
+from ._values import Value, axes_of, beside, enter, filtered, for_each, leave, of_each_channel, offsets_of, output_type, placed, widened
 from .typing import ArrayLike, Ints, Output, Pixels
 
 DType = np.dtype[Any]
@@ -160,16 +160,8 @@ class _Step:
         else:
             limit = _horus.logic("and", given, _horus.invert(changing))
         cores = [start.numbers(), value.like(limit).numbers()]
-        found = _of_each_channel(cores, lambda seed, within: _horus.reconstruct(seed, within, around, not grows))
+        found = of_each_channel(cores, lambda seed, within: _horus.reconstruct(seed, within, around, not grows))
         return value.like(_horus.compare("gt", found, 0.0))
-
-
-def _of_each_channel(cores: Sequence[_horus.Image], function: Callable[..., _horus.Image]) -> _horus.Image:
-    """The result of an operation that takes one channel, of each channel of some images."""
-    count = cores[0].shape[3]
-    if count == 1:
-        return function(*cores)
-    return _horus.stack([function(*(_horus.channel(core, k) for core in cores)) for k in range(count)], True)
 
 
 def neighbours_of(offsets: Iterable[tuple[int, int, int]]) -> list[bool] | None:
@@ -364,7 +356,7 @@ def binary_fill_holes(
         background = value.like(_horus.invert(value.cast(_BOOL).core), _BOOL)
         around = _neighbours(value, structure, origin, axes)
         if around is not None:
-            outer = _of_each_channel([background.core], lambda core: _outside(Value(core, _BOOL, value.shape, value.session), around))
+            outer = of_each_channel([background.core], lambda core: _outside(Value(core, _BOOL, value.shape, value.session), around))
             filled = value.like(_horus.invert(outer), _BOOL)
             return filled if not isinstance(output, np.ndarray) else filled.cast(output.dtype)
         seed = value.like(_horus.logic("xor", background.core, background.core), _BOOL)

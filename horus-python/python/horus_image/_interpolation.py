@@ -23,7 +23,7 @@ from ._image import Image
 from ._kept import kept, refuse
 from ._sampling import interpolated_singly, is_held, mapped, sampled
 from ._splines import coefficients, prefiltered, spline_mode, spline_order, weights
-from ._values import Value, correlated, edge, filtered, for_each, number, place, shape_of
+from ._values import Value, correlated, edge, filtered, for_each, number, of_each_channel, place, shape_of
 from .typing import ArrayLike, Border, Floats, Output, Pixels
 
 DType = np.dtype[Any]
@@ -205,7 +205,12 @@ def _affine(
     entries = [float(v) for v in (xx, xy, moved[2] + up, yx, yy, moved[1] + up)]
     how = "bilinear" if order else "nearest"
     along = [_along(value, axis, whole, moved, scaled) for axis in (1, 2)] if mode == "constant" else None
-    found = _horus.affine(core, entries, (height, width), how, border, cval, along)
+
+    def moved_by(core: _horus.Image) -> _horus.Image:
+        return _horus.affine(core, entries, (height, width), how, border, cval, along)
+
+    # Horus weighs colours by alpha that their picture has, which one channel by itself has not.
+    found = of_each_channel([core], moved_by) if order and value.may_have_alpha() else moved_by(core)
     if along and value.ndim == 3 and offset[0] != 0.0:
         found = _inside(value, found, [(0, float(offset[0]))], cval)
     result = Value(found, value.dtype, shape, value.session, value.channels)
