@@ -368,26 +368,32 @@ def binary_fill_holes(
 
 
 def _neighbours(value: Value, structure: Any, origin: Any, axes: Any) -> list[bool] | None:
-    """Flags for the 27 pixels around one that a structure joins, if it joins those that share a face, and none further away."""
-    if len(axes_of(axes, value.ndim)) < value.ndim:
+    """Flags for the 27 pixels around one that a structure joins, if it joins those that share a face, of a plane or of a volume, and none
+    further away."""
+    at = axes_of(axes, value.ndim)
+    element = _cross(len(at)) if structure is None else np.asarray(structure, dtype=bool)
+    if value.ndim < 2 or element.ndim != len(at) or any(placed(origin, at, value.ndim, 0)):
         return None
-    faces = generate_binary_structure(value.ndim, 1)
-    element = faces if structure is None else np.asarray(structure, dtype=bool)
-    if value.ndim < 2 or element.shape != faces.shape or any(for_each(origin, value.ndim)):
+    element = widened(element, at, value.ndim, "structure")
+    joined = element.shape.count(3)
+    if element.shape not in ((1,) * (value.ndim - 2) + (3, 3), (3,) * value.ndim):
         return None
-    if not np.array_equal(element, np.flip(element)) or not element[faces].all():
+    if not np.array_equal(element, np.flip(element)) or not element.reshape((3,) * joined)[_cross(joined)].all():
         return None
     around = np.zeros((3, 3, 3), bool)
-    around[(1,) * (3 - value.ndim)] = element
+    around[(1,) * (3 - joined)] = element
     return [bool(there) for there in around.ravel()]
 
 
 def _outside(background: Value, around: list[bool]) -> _horus.Image:
-    """The part of the background connected with the outside: the first of all components, since it has the first pixel."""
-    wide = padded(background.like(background.numbers(), NATIVE["u8"]), 1, "constant", 1.0)
-    first = _horus.compare("eq", _horus.label(wide.core, around), 1.0)
+    """The part of the background connected with the outside: of all components the one of the first pixel, in each level where none is joined
+    with another."""
+    levels = any(around[:9])
+    wide = padded(background.like(background.numbers(), NATIVE["u8"]), 1, "constant", 1.0, levels)
+    labels = _horus.label(wide.core, around)
+    outside = _horus.compare("eq", labels, _horus.crop(labels, (0, 0, 0), (labels.shape[0], 1, 1)))
     depth, height, width, _ = background.core.shape
-    return _horus.crop(first, (1 if background.ndim == 3 else 0, 1, 1), (depth, height, width))
+    return _horus.crop(outside, (int(levels), 1, 1), (depth, height, width))
 
 
 @kept

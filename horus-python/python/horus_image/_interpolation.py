@@ -67,16 +67,20 @@ def shift(
             # SciPy extends the image before the prefilter.
             return affine("shift", value, unit, offset, value.shape, dtype, degree, mode, fill, prefilter)
         parts = any(not step.is_integer() for step in by) and max(map(abs, by)) < _FARTHEST
-        if degree == 1 and value.ndim < 3 and parts and interpolated_singly(value, degree, dtype, fill):
+        planes = value.ndim < 3 or by[0] == 0.0
+        if degree == 1 and planes and parts and interpolated_singly(value, degree, dtype, fill):
             scaled = [(1.0, step) for step in by]
             return affine("shift", value, unit, offset, value.shape, dtype, degree, mode, fill, prefilter, scaled)
+        # Along an axis that stays, a spline has the numbers that it goes through.
+        along = tuple(axis for axis, step in enumerate(by) if step)
         if prefilter and degree > 1:
-            moved = coefficients(value, degree, tuple(range(value.ndim)), spline_mode(mode))
+            moved = coefficients(value, degree, along, spline_mode(mode))
         else:
             moved = value.like(value.floats(), NATIVE["f64"])
         # Only splines read beyond the edges in this mode, where SciPy mirrors.
         beyond = "mirror" if mode == "constant" else border
-        for axis, step in enumerate(by):
+        for axis in along if prefilter else range(value.ndim):
+            step = by[axis]
             whole = math.floor(step)
             first, taps = weights(degree, step - whole)
             if taps == [1.0] and first + whole == 0:
