@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import PIL.Image
 import pytest
 import scipy.ndimage as sp
+import skimage.color
+import skimage.filters
 
 import horus_image as hi
-from horus_image import _colours, ndimage
+from horus_image import _colours, filters, ndimage
 
 Array = np.ndarray[Any, Any]
 KERNEL = np.array([[1, 2, 1], [0, 3, -1], [-1, -2, -1]])[:, :, None]
@@ -81,22 +85,22 @@ SQUARE, CROSS = np.ones((3, 3, 1), bool), sp.generate_binary_structure(2, 1)[:, 
 MASK = "a mask"
 
 MORPHOLOGY: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
-    "erosion": ("binary_erosion", (SQUARE,), {"border_value": 1}),
-    "erosion along some": ("binary_erosion", (), {"axes": (0, 1)}),
-    "erosions within": ("binary_erosion", (DISC,), {"iterations": 2, "mask": MASK, "origin": (1, 0, 0)}),
-    "dilation": ("binary_dilation", (DISC,), {"iterations": 3}),
-    "dilation along one": ("binary_dilation", (), {"axes": (1,), "mask": MASK}),
-    "dilations until nothing changes": ("binary_dilation", (CROSS,), {"iterations": -1, "mask": MASK}),
-    "dilations that lean to one side": ("binary_dilation", (DISC,), {"iterations": -1, "mask": MASK}),
-    "opening": ("binary_opening", (SQUARE,), {}),
-    "closing": ("binary_closing", (DISC,), {"origin": (0, -1, 0)}),
-    "propagation": ("binary_propagation", (SQUARE,), {"mask": MASK}),
-    "propagation from the edges": ("binary_propagation", (), {"mask": MASK, "border_value": 1, "axes": (-2, -3)}),
-    "holes": ("binary_fill_holes", (), {"axes": (0, 1)}),
-    "holes by squares": ("binary_fill_holes", (SQUARE,), {}),
-    "holes by another element": ("binary_fill_holes", (DISC,), {}),
-    "hit or miss": ("binary_hit_or_miss", (np.array([[1, 0], [1, 1]])[:, :, None],), {}),
-    "hit and miss": ("binary_hit_or_miss", (np.ones((1, 2, 1)), np.arange(2).reshape(2, 1, 1)), {"origin1": (0, -1, 0), "origin2": (-1, 0, 0)}),
+    "binary erosion": ("binary_erosion", (SQUARE,), {"border_value": 1}),
+    "binary erosion along some": ("binary_erosion", (), {"axes": (0, 1)}),
+    "binary erosions within": ("binary_erosion", (DISC,), {"iterations": 2, "mask": MASK, "origin": (1, 0, 0)}),
+    "binary dilation": ("binary_dilation", (DISC,), {"iterations": 3}),
+    "binary dilation along one": ("binary_dilation", (), {"axes": (1,), "mask": MASK}),
+    "binary dilations until nothing changes": ("binary_dilation", (CROSS,), {"iterations": -1, "mask": MASK}),
+    "binary dilations that lean to one side": ("binary_dilation", (DISC,), {"iterations": -1, "mask": MASK}),
+    "binary opening": ("binary_opening", (SQUARE,), {}),
+    "binary closing": ("binary_closing", (DISC,), {"origin": (0, -1, 0)}),
+    "binary propagation": ("binary_propagation", (SQUARE,), {"mask": MASK}),
+    "binary propagation from the edges": ("binary_propagation", (), {"mask": MASK, "border_value": 1, "axes": (-2, -3)}),
+    "binary holes": ("binary_fill_holes", (), {"axes": (0, 1)}),
+    "binary holes by squares": ("binary_fill_holes", (SQUARE,), {}),
+    "binary holes by another element": ("binary_fill_holes", (DISC,), {}),
+    "binary hit or miss": ("binary_hit_or_miss", (np.array([[1, 0], [1, 1]])[:, :, None],), {}),
+    "binary hit and miss": ("binary_hit_or_miss", (np.ones((1, 2, 1)), np.arange(2).reshape(2, 1, 1)), {"origin1": (0, -1, 0), "origin2": (-1, 0, 0)}),
 }
 
 
@@ -139,6 +143,40 @@ def test_morphology_that_does_nothing_along_channels_is_that_of_scipy(name: str,
         assert getattr(ndimage, function)(array, *args, **kwargs, output=output) is output
         np.testing.assert_array_equal(output, want)
         assert entered
+
+
+def _with_frames_along(axis: int, function: str, name: str, value: Any) -> Any:
+    """An argument of a call for arrays whose last axis becomes another."""
+    order = [0, 1]
+    order.insert(axis, 2)
+    if name in ("axis", "axes"):
+        return order.index(value % 3) if name == "axis" else tuple(order.index(one % 3) for one in value)
+    if isinstance(value, np.ndarray):
+        return np.moveaxis(value, 2, axis)
+    each = isinstance(value, (tuple, list)) and len(value) == 3 and not function.endswith("1d")
+    return tuple(value[one] for one in order) if each else value
+
+
+@pytest.mark.parametrize("name", [*CALLS, *MORPHOLOGY])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_stacks_with_nothing_done_along_their_frames_are_those_of_scipy(name: str, axis: int) -> None:
+    function, args, kwargs = of_calls({**CALLS, **MORPHOLOGY}, name, (23, 37, 5))
+    if function == "rotate":
+        kwargs = {"axes": (1, 0), **kwargs}
+    args = tuple(_with_frames_along(axis, function, "", value) for value in args)
+    kwargs = {of: _with_frames_along(axis, function, of, value) for of, value in kwargs.items()}
+    for dtype in (np.uint8, np.float32, np.float64):
+        # In C order, in that of another array, and every other frame, mirrored.
+        for array in (np.moveaxis(picture(5, dtype), 2, axis).copy(), np.moveaxis(picture(5, dtype), 2, axis), np.moveaxis(picture(10, dtype)[..., ::2], 2, axis)[::-1]):
+            given = array > np.mean(array) if name in MORPHOLOGY else array
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                want, got = (getattr(of, function)(given, *args, **kwargs) for of in (sp, ndimage))
+            assert got.dtype == want.dtype and got.shape == want.shape
+            bound = 1e-5 if dtype == np.float32 else 1e-8
+            if want.dtype.kind != "f":
+                bound = 1 if function in ("zoom", "rotate", "shift") else 0
+            np.testing.assert_allclose(got.astype(float), want.astype(float), rtol=0, atol=bound)
 
 
 def test_elements_of_all_axes_are_those_of_volumes(entered: list[Any]) -> None:
@@ -208,6 +246,43 @@ def test_volumes_of_channels_that_are_filtered_along_them_are_refused() -> None:
             call()
     assert ndimage.zoom(array, (0.1, 1, 1, 1)).shape == (0, 4, 5, 3)
     assert ndimage.zoom(array[0], (0.1, 1, 1)).shape == (0, 5, 3)
+
+
+@pytest.mark.parametrize("channels", [2, 4])
+def test_alpha_of_a_file_is_a_channel_like_others(channels: int, tmp_path: Path) -> None:
+    array = picture(channels, np.uint8)
+    PIL.Image.fromarray(array).save(tmp_path / "alpha.png")
+    image = hi.open(tmp_path / "alpha.png")
+    assert image.channels and image.shape == array.shape
+    matrix = [[0.9, 0.1], [-0.2, 1.1]]
+    calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
+        ("zoom", (1.7,), {}),
+        ("rotate", (30,), {}),
+        ("rotate", (-50,), {"reshape": False, "mode": "mirror"}),
+        ("shift", ((1.25, -2.5),), {"mode": "nearest"}),
+        ("affine_transform", (matrix,), {"mode": "wrap"}),
+        ("gaussian_filter", (1.5,), {}),
+        ("median_filter", (3,), {}),
+    ]
+    for function, args, kwargs in calls:
+        for order in (0, 1, 3) if function in ("zoom", "rotate", "shift", "affine_transform") else (None,):
+            more = kwargs if order is None else {**kwargs, "order": order}
+            got = getattr(ndimage, function)(image, *args, **more)
+            want = np.stack([getattr(sp, function)(array[..., k], *args, **more) for k in range(channels)], axis=-1)
+            # What is half between two integers is rounded by the last bit of a position.
+            np.testing.assert_allclose(got.compute().astype(int), want, rtol=0, atol=0 if order is None else 1)
+            # Alpha stays alpha: of two channels, or four, there is one grey, or three colours.
+            assert got.luminance().shape == got.shape[:2]
+    smooth = filters.gaussian(image, 2).compute()
+    np.testing.assert_allclose(smooth, skimage.filters.gaussian(array, 2, channel_axis=-1), rtol=0, atol=1e-12)
+
+
+def test_grey_by_the_weights_of_others() -> None:
+    array = picture(3, np.uint8)
+    image = hi.asarray(array, channels=True)
+    unit = image.astype(np.float32) / 255
+    np.testing.assert_allclose((unit * [0.2125, 0.7154, 0.0721]).sum(axis=-1).compute(), skimage.color.rgb2gray(array), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(image.luminance().compute(), array @ [0.299, 0.587, 0.114] / 255, rtol=0, atol=1e-6)
 
 
 def test_halves_of_colours_are_computed_in_single_precision() -> None:

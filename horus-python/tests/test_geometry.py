@@ -114,6 +114,19 @@ def test_shifts_by_splines(order: int) -> None:
                 np.testing.assert_allclose(ours, theirs, atol=1e-8, err_msg=f"{shape} {mode} {by}")
 
 
+@pytest.mark.parametrize("order", range(6))
+def test_shifts_of_some_axes(order: int) -> None:
+    """Along the others splines have the numbers that they go through, unless these are taken for coefficients."""
+    image = photo((16, 27, 18))
+    for mode in ("reflect", "mirror", "constant", "grid-wrap", "wrap", "nearest"):
+        for by in ((0, 1.3, -2.6), (0.0, 0, 2.75), (0.3, 0, 0), (-0.0, 2, 0), (0, 0, 0)):
+            for prefilter in (True, False):
+                given: dict[str, Any] = {"order": order, "mode": mode, "cval": 1.0, "prefilter": prefilter}
+                ours, theirs = (of.shift(image, by, **given) for of in (ndimage, scipy.ndimage))
+                # Positions of planes have 32 fractional bits.
+                np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-8, err_msg=f"{mode} {by} {prefilter}")
+
+
 @pytest.mark.parametrize("order", [2, 3, 4, 5])
 def test_prefilters_of_splines(order: int) -> None:
     for shape in ((1,), (2,), (3,), (31,), (35, 42), (26, 27, 28)):

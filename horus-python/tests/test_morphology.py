@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -185,3 +186,22 @@ def test_structures() -> None:
             np.testing.assert_array_equal(ours, scipy.ndimage.generate_binary_structure(rank, connectivity))
     cross = ndimage.generate_binary_structure(2, 1)
     np.testing.assert_array_equal(ndimage.iterate_structure(cross, 3), scipy.ndimage.iterate_structure(cross, 3))
+
+
+@pytest.mark.parametrize("shape", [(6, 12, 13), (1, 12, 13), (12, 13)])
+def test_holes_of_stacks_and_of_volumes(shape: tuple[int, ...]) -> None:
+    """Structures that join neighbours of some axes, and axes: holes of lines, of planes and of volumes."""
+    ndim = len(shape)
+    for seed in range(3):
+        array = np.random.default_rng(seed).random(shape) > 0.45
+        for extents in itertools.product((1, 3), repeat=ndim):
+            joined = extents.count(3)
+            square = np.ones(extents, bool)
+            cross = scipy.ndimage.generate_binary_structure(joined, 1).reshape(extents)
+            for structure in (square, cross):
+                np.testing.assert_array_equal(ndimage.binary_fill_holes(array, structure), scipy.ndimage.binary_fill_holes(array, structure))
+        for count in range(1, ndim + 1):
+            for axes in itertools.combinations(range(ndim), count):
+                for given in ({}, {"structure": np.ones((3,) * count)}, {"origin": (1,) + (0,) * (count - 1)}):
+                    want = scipy.ndimage.binary_fill_holes(array, axes=axes, **given)
+                    np.testing.assert_array_equal(ndimage.binary_fill_holes(array, axes=axes, **given), want)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Final
 
 import numpy as np
@@ -20,7 +20,7 @@ from ._kept import kept
 from ._order import extreme_under
 from ._session import Session
 from ._splines import padded
-from ._values import Value, axes_of, beside, enter, filtered, for_each, leave, offsets_of, output_type, placed, widened
+from ._values import Value, axes_of, beside, enter, filtered, for_each, leave, of_each_channel, offsets_of, output_type, placed, widened
 from .typing import ArrayLike, Ints, Output, Pixels
 
 DType = np.dtype[Any]
@@ -160,16 +160,8 @@ class _Step:
         else:
             limit = _horus.logic("and", given, _horus.invert(changing))
         cores = [start.numbers(), value.like(limit).numbers()]
-        found = _of_each_channel(cores, lambda seed, within: _horus.reconstruct(seed, within, around, not grows))
+        found = of_each_channel(cores, lambda seed, within: _horus.reconstruct(seed, within, around, not grows))
         return value.like(_horus.compare("gt", found, 0.0))
-
-
-def _of_each_channel(cores: Sequence[_horus.Image], function: Callable[..., _horus.Image]) -> _horus.Image:
-    """The result of an operation that takes one channel, of each channel of some images."""
-    count = cores[0].shape[3]
-    if count == 1:
-        return function(*cores)
-    return _horus.stack([function(*(_horus.channel(core, k) for core in cores)) for k in range(count)], True)
 
 
 def neighbours_of(offsets: Iterable[tuple[int, int, int]]) -> list[bool] | None:
@@ -364,7 +356,7 @@ def binary_fill_holes(
         background = value.like(_horus.invert(value.cast(_BOOL).core), _BOOL)
         around = _neighbours(value, structure, origin, axes)
         if around is not None:
-            outer = _of_each_channel([background.core], lambda core: _outside(Value(core, _BOOL, value.shape, value.session), around))
+            outer = of_each_channel([background.core], lambda core: _outside(Value(core, _BOOL, value.shape, value.session), around))
             filled = value.like(_horus.invert(outer), _BOOL)
             return filled if not isinstance(output, np.ndarray) else filled.cast(output.dtype)
         seed = value.like(_horus.logic("xor", background.core, background.core), _BOOL)
@@ -376,26 +368,32 @@ def binary_fill_holes(
 
 
 def _neighbours(value: Value, structure: Any, origin: Any, axes: Any) -> list[bool] | None:
-    """Flags for the 27 pixels around one that a structure joins, if it joins those that share a face, and none further away."""
-    if len(axes_of(axes, value.ndim)) < value.ndim:
+    """Flags for the 27 pixels around one that a structure joins, if it joins those that share a face, of a plane or of a volume, and none
+    further away."""
+    at = axes_of(axes, value.ndim)
+    element = _cross(len(at)) if structure is None else np.asarray(structure, dtype=bool)
+    if value.ndim < 2 or element.ndim != len(at) or any(placed(origin, at, value.ndim, 0)):
         return None
-    faces = generate_binary_structure(value.ndim, 1)
-    element = faces if structure is None else np.asarray(structure, dtype=bool)
-    if value.ndim < 2 or element.shape != faces.shape or any(for_each(origin, value.ndim)):
+    element = widened(element, at, value.ndim, "structure")
+    joined = element.shape.count(3)
+    if element.shape not in ((1,) * (value.ndim - 2) + (3, 3), (3,) * value.ndim):
         return None
-    if not np.array_equal(element, np.flip(element)) or not element[faces].all():
+    if not np.array_equal(element, np.flip(element)) or not element.reshape((3,) * joined)[_cross(joined)].all():
         return None
     around = np.zeros((3, 3, 3), bool)
-    around[(1,) * (3 - value.ndim)] = element
+    around[(1,) * (3 - joined)] = element
     return [bool(there) for there in around.ravel()]
 
 
 def _outside(background: Value, around: list[bool]) -> _horus.Image:
-    """The part of the background connected with the outside: the first of all components, since it has the first pixel."""
-    wide = padded(background.like(background.numbers(), NATIVE["u8"]), 1, "constant", 1.0)
-    first = _horus.compare("eq", _horus.label(wide.core, around), 1.0)
+    """The part of the background connected with the outside: of all components the one of the first pixel, in each level where none is joined
+    with another."""
+    levels = any(around[:9])
+    wide = padded(background.like(background.numbers(), NATIVE["u8"]), 1, "constant", 1.0, levels)
+    labels = _horus.label(wide.core, around)
+    outside = _horus.compare("eq", labels, _horus.crop(labels, (0, 0, 0), (labels.shape[0], 1, 1)))
     depth, height, width, _ = background.core.shape
-    return _horus.crop(first, (1 if background.ndim == 3 else 0, 1, 1), (depth, height, width))
+    return _horus.crop(outside, (int(levels), 1, 1), (depth, height, width))
 
 
 @kept

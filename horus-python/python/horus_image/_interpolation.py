@@ -23,7 +23,7 @@ from ._image import Image
 from ._kept import kept, refuse
 from ._sampling import interpolated_singly, is_held, mapped, sampled
 from ._splines import coefficients, prefiltered, spline_mode, spline_order, weights
-from ._values import Value, correlated, edge, filtered, for_each, number, place, shape_of
+from ._values import Value, correlated, edge, filtered, for_each, number, of_each_channel, place, shape_of
 from .typing import ArrayLike, Border, Floats, Output, Pixels
 
 DType = np.dtype[Any]
@@ -67,16 +67,20 @@ def shift(
             # SciPy extends the image before the prefilter.
             return affine("shift", value, unit, offset, value.shape, dtype, degree, mode, fill, prefilter)
         parts = any(not step.is_integer() for step in by) and max(map(abs, by)) < _FARTHEST
-        if degree == 1 and value.ndim < 3 and parts and interpolated_singly(value, degree, dtype, fill):
+        planes = value.ndim < 3 or by[0] == 0.0
+        if degree == 1 and planes and parts and interpolated_singly(value, degree, dtype, fill):
             scaled = [(1.0, step) for step in by]
             return affine("shift", value, unit, offset, value.shape, dtype, degree, mode, fill, prefilter, scaled)
+        # Along an axis that stays, a spline has the numbers that it goes through.
+        along = tuple(axis for axis, step in enumerate(by) if step)
         if prefilter and degree > 1:
-            moved = coefficients(value, degree, tuple(range(value.ndim)), spline_mode(mode))
+            moved = coefficients(value, degree, along, spline_mode(mode))
         else:
             moved = value.like(value.floats(), NATIVE["f64"])
         # Only splines read beyond the edges in this mode, where SciPy mirrors.
         beyond = "mirror" if mode == "constant" else border
-        for axis, step in enumerate(by):
+        for axis in along if prefilter else range(value.ndim):
+            step = by[axis]
             whole = math.floor(step)
             first, taps = weights(degree, step - whole)
             if taps == [1.0] and first + whole == 0:
@@ -205,7 +209,12 @@ def _affine(
     entries = [float(v) for v in (xx, xy, moved[2] + up, yx, yy, moved[1] + up)]
     how = "bilinear" if order else "nearest"
     along = [_along(value, axis, whole, moved, scaled) for axis in (1, 2)] if mode == "constant" else None
-    found = _horus.affine(core, entries, (height, width), how, border, cval, along)
+
+    def moved_by(core: _horus.Image) -> _horus.Image:
+        return _horus.affine(core, entries, (height, width), how, border, cval, along)
+
+    # Horus weighs colours by alpha that their picture has, which one channel by itself has not.
+    found = of_each_channel([core], moved_by) if order and value.may_have_alpha() else moved_by(core)
     if along and value.ndim == 3 and offset[0] != 0.0:
         found = _inside(value, found, [(0, float(offset[0]))], cval)
     result = Value(found, value.dtype, shape, value.session, value.channels)

@@ -65,7 +65,7 @@ def related(core: _horus.Image, name: str, images: Iterable[Any], where: Place |
 class Value:
     """A recorded image of one to three axes (or a single pixel, of none), with the type that its pixels stand for."""
 
-    __slots__ = ("channels", "core", "dtype", "place", "session", "shape")
+    __slots__ = ("channels", "core", "dtype", "lazy", "place", "session", "shape")
 
     def __init__(
         self,
@@ -81,6 +81,8 @@ class Value:
         self.session = session
         self.channels = channels
         self.place: Place | None = None
+        self.lazy = False
+        """It is an image of the caller, of which a file may say more."""
 
     @property
     def ndim(self) -> int:
@@ -98,6 +100,11 @@ class Value:
         """The image in a type of floats."""
         return self.core if self.core.dtype == code else _horus.convert(self.core, code)
 
+    def may_have_alpha(self) -> bool:
+        """Returns false unless the last channel may be alpha: not of arrays, nor of the three channels of a colour."""
+        count = self.core.shape[3]
+        return self.lazy and count > 1 and not (count == 3 and self.core.is_colour())
+
     def positions(self, axis: int) -> _horus.Image:
         """The position of each pixel along an axis."""
         depth, height, width, _channels = self.core.shape
@@ -112,6 +119,14 @@ class Value:
     def stored(self, dtype: np.dtype[Any]) -> Value:
         """The value in another type, as SciPy stores its results: as C converts numbers, and what is less than 1 is false."""
         return self if dtype == self.dtype else self.like(cast(self.core, self.dtype, dtype), dtype)
+
+
+def of_each_channel(cores: Sequence[_horus.Image], function: Callable[..., _horus.Image]) -> _horus.Image:
+    """The result of an operation that takes one channel, of each channel of some images."""
+    count = cores[0].shape[3]
+    if count == 1:
+        return function(*cores)
+    return _horus.stack([function(*(_horus.channel(core, k) for core in cores)) for k in range(count)], True)
 
 
 def beside(pixels: Any, given: Any) -> Any:
@@ -129,7 +144,9 @@ def enter(input: Any, name: str, session: Session | None = None) -> tuple[Value 
     if isinstance(input, Image):
         core, channels = input._core, input._channels
         shape = input.shape[:-1] if channels else input.shape
-        return Value(core, NATIVE[core.dtype], shape, input._session, channels), input
+        lazy = Value(core, NATIVE[core.dtype], shape, input._session, channels)
+        lazy.lazy = True
+        return lazy, input
     colours = type(input) is Colours
     array = input.array if colours else read(input)
     if isinstance(array, DeviceArray):
