@@ -151,14 +151,13 @@ pub(super) fn lights(inks: &[u8], stored: usize, to: &mut [u8], pixel: usize, dt
     let size = dtype.size();
     for (inks, to) in inks.chunks_exact(stored).zip(to.chunks_mut(pixel)) {
         if dtype == DType::U8 {
-            for c in 0..3 {
-                to[c] = lit(inks[c].into(), inks[3].into(), u8::MAX.into()) as u8;
+            for (to, ink) in to.iter_mut().zip(&inks[..3]) {
+                *to = lit((*ink).into(), inks[3].into(), u8::MAX.into()) as u8;
             }
         } else {
-            let (inks, to) = (inks.as_chunks().0, to.as_chunks_mut().0);
-            let wide = |c: usize| u32::from(u16::from_ne_bytes(inks[c]));
-            for c in 0..3 {
-                to[c] = (lit(wide(c), wide(3), u16::MAX.into()) as u16).to_ne_bytes();
+            let (inks, wide) = (inks.as_chunks().0, |bytes: &[u8; 2]| u32::from(u16::from_ne_bytes(*bytes)));
+            for (to, ink) in to.as_chunks_mut().0.iter_mut().zip(&inks[..3]) {
+                *to = (lit(wide(ink), wide(&inks[3]), u16::MAX.into()) as u16).to_ne_bytes();
             }
         }
         to[3 * size..stored - size].copy_from_slice(&inks[4 * size..]);
