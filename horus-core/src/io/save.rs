@@ -122,8 +122,6 @@ pub(super) fn encoded(
     call: Call,
     write: impl FnOnce(Encoder) -> Result<Vec<u8>, String>,
 ) -> Result<Result<Vec<u8>, String>> {
-    let beside = session.reserve(saving.draft.beside()).map_err(|source| session.at_host(call, source));
-    let _beside = beside.or_else(|error| session.refused(error))?;
     let fetched = session.bring(&saving.handles.iter().collect::<Vec<_>>(), call)?;
     on_root(session, "saving a picture", || {
         let fetched: Option<Vec<_>> = fetched.into_iter().collect();

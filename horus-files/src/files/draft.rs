@@ -346,11 +346,6 @@ impl Draft {
         (self.shape, self.stored)
     }
 
-    /// Bytes that the encoder takes besides the samples.
-    pub fn beside(&self) -> usize {
-        0
-    }
-
     /// The encoder of the samples of each [size](Draft::sizes), those of a pixel beside each other, followed by what
     /// [`Draft::told`] takes.
     ///
