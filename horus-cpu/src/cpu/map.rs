@@ -19,7 +19,7 @@ use super::order;
 use super::plane::{Input, Plane, Tile};
 use super::schedule::{FeedSpec, Place, Schedule, Task};
 use super::simd::Isa;
-use super::{narrow, uniform, warp};
+use super::{levels, narrow, uniform, warp};
 use horus_base::dtype::{DType, Pixel};
 use horus_base::error::DeviceError;
 use horus_base::shape::{Shape, Window};
@@ -98,6 +98,11 @@ pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
     let geometry = if kernel.woven { geometry } else { geometry.flat() };
     let output = output.host_mut().ok_or_else(foreign)?.bytes_mut();
     assert!(geometry.window.covers(rows) && geometry.bytes() <= output.len(), "the output holds the rows");
+    if let Some(filter) = levels::LevelFilter::of(kernel)
+        && filter.launch(inputs, output, (geometry, rows), isa, threads)
+    {
+        return Ok(());
+    }
     let mut further = Vec::with_capacity(more.len());
     for (memory, geometry) in more.iter_mut().zip(geometries) {
         let bytes = memory.host_mut().ok_or_else(foreign)?.bytes_mut();

@@ -14,7 +14,7 @@
 //! filter groups and instructions so that few scratch rows are alive. Filters over one source are
 //! evaluated as banks with accumulators for several filters, rows and vectors in registers; row
 //! passes go through a ring of rows so that each is computed once. Filters of bytes by whole taps are
-//! sums of integers, four products at a time (`bytes`). Chains are evaluated row by row
+//! sums of integers, four products at a time (`bytes`); filters along the depth are columns of levels (`levels`). Chains are evaluated row by row
 //! as rows come into reach, into the same rings (`cpu/expression.rs`). Chains with filters have
 //! feeds of their own, which move down with the requested rows and start again where the requests
 //! go back at an edge (`cpu/chains.rs`). Kernels exist for AVX-512 and AVX2 (elsewhere than on x86-64: portable code), chosen
@@ -34,6 +34,7 @@ mod correlate;
 pub mod device;
 mod expression;
 mod feed;
+mod levels;
 mod map;
 mod narrow;
 mod order;

@@ -45,7 +45,7 @@ impl From<Interpolation> for Sampling {
 
 /// Weights of the pixels under a B-spline: polynomials of the fraction, highest power first, and
 /// their common divisor.
-type Pieces = (&'static [&'static [f64]], f64);
+pub type Pieces = (&'static [&'static [f64]], f64);
 const SPLINE2: Pieces = (&[&[4.0, -4.0, 1.0], &[-8.0, 0.0, 6.0], &[4.0, 4.0, 1.0]], 8.0);
 const SPLINE3: Pieces =
     (&[&[-1.0, 3.0, -3.0, 1.0], &[3.0, -6.0, 0.0, 4.0], &[-3.0, 3.0, 3.0, 1.0], &[1.0, 0.0, 0.0, 0.0]], 6.0);
@@ -128,6 +128,18 @@ impl Sampling {
         }
     }
 
+    /// The polynomials of [`weights`](Sampling::weights) and their divisor, if it is a B-spline of order 2 or more.
+    #[inline(always)]
+    pub const fn pieces(self) -> Option<Pieces> {
+        match self {
+            Sampling::Nearest | Sampling::Linear | Sampling::Cubic => None,
+            Sampling::Spline2 => Some(SPLINE2),
+            Sampling::Spline3 => Some(SPLINE3),
+            Sampling::Spline4 => Some(SPLINE4),
+            Sampling::Spline5 => Some(SPLINE5),
+        }
+    }
+
     /// Poles of the filter that yields the B-spline coefficients through given pixels (Unser 1999);
     /// empty if an image is its own coefficients.
     const fn poles(self) -> &'static [f64] {
@@ -181,13 +193,20 @@ impl Sampling {
     /// once.
     #[inline(always)]
     pub fn split<F: Float>(self, position: f64) -> Option<(isize, F)> {
+        let (first, t) = self.split_finite(position);
+        position.is_finite().then_some((first as isize, t))
+    }
+
+    /// [`Sampling::split`] of a finite position, and numbers without a meaning of any other.
+    #[inline(always)]
+    pub fn split_finite<F: Float>(self, position: f64) -> (i32, F) {
         let clamped = position.clamp(-FARTHEST, FARTHEST);
         let whole = if self.from_nearest() { (clamped + 0.5).floor() } else { clamped.floor() };
-        let before = (self.taps() - 1) / 2;
+        let before = ((self.taps() - 1) / 2) as i32;
         // On top of 1.5 * 2^52 a clamped number is in the low 32 bits. A cast would check its range, and
         // a return without this work would be a branch: vectors have neither.
         let first = (whole + 6_755_399_441_055_744.0).to_bits() as i32;
-        position.is_finite().then_some((first as isize - before.cast_signed(), F::from_f64(clamped - whole)))
+        (first.wrapping_sub(before), F::from_f64(clamped - whole))
     }
 
     /// Weights of the pixels under a sample at fraction `t`, each a polynomial in Horner form by
@@ -196,23 +215,13 @@ impl Sampling {
     #[inline(always)]
     pub fn weights<F: Float>(self, t: F) -> [F; MOST_TAPS] {
         let mut out = [F::ZERO; MOST_TAPS];
-        let (pieces, divisor) = match self {
-            Sampling::Nearest => {
-                out[0] = F::ONE;
-                return out;
+        let Some((pieces, divisor)) = self.pieces() else {
+            match self {
+                Sampling::Cubic => out[..4].copy_from_slice(&cubic_weights(t)),
+                Sampling::Linear => (out[0], out[1]) = (F::ONE.sub(t), t),
+                _ => out[0] = F::ONE,
             }
-            Sampling::Linear => {
-                (out[0], out[1]) = (F::ONE.sub(t), t);
-                return out;
-            }
-            Sampling::Cubic => {
-                out[..4].copy_from_slice(&cubic_weights(t));
-                return out;
-            }
-            Sampling::Spline2 => SPLINE2,
-            Sampling::Spline3 => SPLINE3,
-            Sampling::Spline4 => SPLINE4,
-            Sampling::Spline5 => SPLINE5,
+            return out;
         };
         for (out, piece) in out.iter_mut().zip(pieces) {
             let mut sum = F::from_f64(piece[0] / divisor);

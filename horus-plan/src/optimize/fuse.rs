@@ -22,7 +22,7 @@ mod region;
 use super::Aim;
 use crate::ir::graph::{Graph, Node, NodeId};
 use crate::ir::kernel::{Kernel, Leaf, LeafOp, MapKernel, Source, Stage};
-use region::Region;
+use region::{MAX_LEVELS, Region};
 pub(super) use region::{MAX_FILTERS, MAX_MEMBERS, MAX_PLANES, MAX_STAGES, SMALL_FILTER};
 
 /// Maximum [`weight`] of the images that one kernel reads.
@@ -38,7 +38,9 @@ const MAX_REPEATED: usize = 8;
 
 /// Fuses kernels where possible. Absorbed nodes stay in the graph, dead.
 pub fn fuse(graph: Graph<Kernel>, aim: &Aim<'_>) -> Graph<Kernel> {
-    let facts = Facts::of(&graph, if aim.machine.is_unified() { usize::MAX } else { MAX_COLUMN });
+    let unified = aim.machine.is_unified();
+    let (most_taps, most_planes) = if unified { (usize::MAX, MAX_LEVELS) } else { (MAX_COLUMN, MAX_PLANES) };
+    let facts = Facts::of(&graph, most_taps, most_planes);
     let mut absorbed = vec![false; graph.nodes.len()];
     let mut out = graph.clone();
     let mut region = Region::new(&graph, &facts);
@@ -79,10 +81,12 @@ struct Facts {
     repeated: Vec<bool>,
     /// Planes that the node reads, directly or through others of its shape.
     planes: Vec<usize>,
+    /// Maximum number of reads of other planes in a kernel.
+    most_planes: usize,
 }
 
 impl Facts {
-    fn of(graph: &Graph<Kernel>, most_taps: usize) -> Facts {
+    fn of(graph: &Graph<Kernel>, most_taps: usize, most_planes: usize) -> Facts {
         let n = graph.nodes.len();
         let row_pass: Vec<bool> = graph.nodes.iter().map(|x| row_pass(x).is_some()).collect();
         let mut facts = Facts {
@@ -94,6 +98,7 @@ impl Facts {
             fill: graph.nodes.iter().map(is_fill).collect(),
             repeated: repeated(graph),
             planes: Vec::with_capacity(n),
+            most_planes,
         };
         facts.readers.iter_mut().for_each(|r| r.dedup());
         graph.roots.iter().for_each(|r| facts.wanted[r.0] = true);

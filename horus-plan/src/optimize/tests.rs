@@ -204,18 +204,22 @@ fn long_column_passes_read_stored_row_passes_on_a_gpu() {
 
 #[test]
 fn planes_beyond_the_limit_of_a_kernel_take_one_more() {
-    let volume = Shape { depth: 42, ..Shape::new(9, 7, 1) };
-    let mut g = Graph::default();
-    let source = g.push(Node { shape: volume, ..node(Op::Source(ValueId(0)), &[]) });
-    let two = vec![Operand::Input(0), Operand::Const(Scalar::F32(2.0))];
-    let computed = g.push(Node { shape: volume, ..node(Op::Pixel(PixelOp::Mul, two), &[source]) });
-    g.roots.push(computed);
-    let level = |z: i32| Op::Planes(PlaneMap::levels(volume, 1, 1, z, Border::Replicate));
-    let levels: Vec<NodeId> = (0..42).map(|z| push(&mut g, level(z), &[computed])).collect();
-    let add = || Op::Pixel(PixelOp::Add, vec![Operand::Input(0), Operand::Input(1)]);
-    let sum = levels[1..].iter().fold(levels[0], |all, level| push(&mut g, add(), &[all, *level]));
-    g.roots.push(sum);
-    let kernels = optimize(g, true, &Machine::of_default(true), &mut |_, _| ()).unwrap();
-    let launches = kernels.nodes.iter().filter(|n| matches!(n.op, Kernel::Map(_))).count();
-    assert_eq!(launches, 3, "the volume, and its sum in two");
+    let launches = |depth: usize, unified: bool| {
+        let volume = Shape { depth, ..Shape::new(9, 7, 1) };
+        let mut g = Graph::default();
+        let source = g.push(Node { shape: volume, ..node(Op::Source(ValueId(0)), &[]) });
+        let two = vec![Operand::Input(0), Operand::Const(Scalar::F32(2.0))];
+        let computed = g.push(Node { shape: volume, ..node(Op::Pixel(PixelOp::Mul, two), &[source]) });
+        g.roots.push(computed);
+        let level = |z: i32| Op::Planes(PlaneMap::levels(volume, 1, 1, z, Border::Replicate));
+        let levels: Vec<NodeId> = (0..depth as i32).map(|z| push(&mut g, level(z), &[computed])).collect();
+        let add = || Op::Pixel(PixelOp::Add, vec![Operand::Input(0), Operand::Input(1)]);
+        let sum = levels[1..].iter().fold(levels[0], |all, level| push(&mut g, add(), &[all, *level]));
+        g.roots.push(sum);
+        let kernels = optimize(g, true, &Machine::of_default(unified), &mut |_, _| ()).unwrap();
+        kernels.nodes.iter().filter(|n| matches!(n.op, Kernel::Map(_))).count()
+    };
+    assert_eq!(launches(42, false), 3, "the volume, and its sum in two");
+    assert_eq!(launches(99, true), 2, "a processor reads the levels of the longest filter of splines at once");
+    assert_eq!(launches(110, true), 3, "but no more");
 }

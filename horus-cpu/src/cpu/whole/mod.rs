@@ -16,6 +16,7 @@ mod product;
 mod reconstruction;
 mod resize;
 mod rows;
+#[allow(clippy::needless_range_loop, reason = "blocks of several arrays, in loops that become vectors")]
 mod sampling;
 mod tiles;
 

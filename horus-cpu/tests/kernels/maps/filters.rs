@@ -148,6 +148,71 @@ fn filters_over_chains_match_the_definition() {
     }
 }
 
+/// The sum of weighed levels of an image, in this order, as filters along the depth are recorded; `first` is what it begins with.
+fn along_levels(shape: Shape, dtype: DType, terms: &[(isize, f64)], border: Border, first: Option<usize>) -> MapKernel {
+    let mut k = MapKernel { inputs: 2, ..MapKernel::default() };
+    let mut sum = Val::Const(Scalar::from_f64(dtype, 0.0));
+    if let Some(image) = first {
+        k.leaves.push(Leaf { op: LeafOp::Load(image), dtype });
+        sum = Val::Leaf(0);
+    }
+    for (on, tap) in terms {
+        let map = PlaneMap::levels(shape, shape.channels, 1, *on as i32, border);
+        let op = if *on == 0 { LeafOp::Load(0) } else { LeafOp::LoadPlane(0, map) };
+        let args = vec![Val::Leaf(k.leaves.len()), Val::Const(Scalar::from_f64(dtype, *tap)), sum];
+        k.leaves.push(Leaf { op, dtype });
+        sum = Val::Instr(k.code.len());
+        k.code.push(Instr { op: InstrOp::Pixel(PixelOp::MulAdd), operand: dtype, result: dtype, args });
+    }
+    k.result = Some(sum);
+    k
+}
+
+#[test]
+fn filters_along_levels_match_the_definition() {
+    let mut r = Random(9);
+    // Fewer and more levels than taps, parts of columns, and blocks of levels.
+    let shapes = [(1, 5, 70, 1), (2, 1, 3, 2), (5, 9, 131, 1), (13, 12, 40, 2), (61, 3, 90, 1), (300, 5, 41, 1)];
+    for dtype in [DType::F32, DType::F64] {
+        for border in borders() {
+            for (i, (depth, h, w, channels)) in shapes.into_iter().enumerate() {
+                let shape = Shape::volume(depth, h, w, channels);
+                let inputs = || [Picture::random(shape, dtype, 7), Picture::random(shape, dtype, 8)];
+                let n = [5, 4, 63, 8, 9, 31][i].min(64);
+                let weights = taps(&mut r, n);
+                let rising: Vec<_> = (-(n as isize / 2)..).zip(weights.iter().copied()).collect();
+                let what = format!("{n} levels of {shape} {border} {dtype}");
+                check(&along_levels(shape, dtype, &rising, border, None), &inputs(), dtype, &what);
+                if i > 3 {
+                    continue;
+                }
+                // Sums that are no such filter.
+                let falling: Vec<_> = rising.iter().map(|(on, tap)| (-on, *tap)).collect();
+                check(
+                    &along_levels(shape, dtype, &falling, border, None),
+                    &inputs(),
+                    dtype,
+                    &format!("{what}, turned"),
+                );
+                let apart: Vec<_> = rising.iter().map(|(on, tap)| (2 * on, *tap)).collect();
+                check(&along_levels(shape, dtype, &apart, border, None), &inputs(), dtype, &format!("{what}, apart"));
+                for first in [0, 1] {
+                    let begun = along_levels(shape, dtype, &rising, border, Some(first));
+                    check(&begun, &inputs(), dtype, &format!("{what}, begun with image {first}"));
+                }
+                let mut two = along_levels(shape, dtype, &rising, border, None);
+                two.leaves[1].map_input(|_| 1);
+                check(&two, &inputs(), dtype, &format!("{what}, of two images"));
+                let mut mixed = along_levels(shape, dtype, &rising, border, None);
+                if let LeafOp::LoadPlane(_, map) = &mut mixed.leaves[0].op {
+                    map.border = if border == Border::Reflect { Border::Constant(2.0) } else { Border::Reflect };
+                }
+                check(&mixed, &inputs(), dtype, &format!("{what}, of two borders"));
+            }
+        }
+    }
+}
+
 #[test]
 fn filters_larger_than_the_image_match_the_definition() {
     let mut r = Random(5);

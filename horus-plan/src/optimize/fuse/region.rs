@@ -18,6 +18,8 @@ pub(in crate::optimize) const MAX_STAGES: usize = 4;
 /// Maximum number of reads of other planes in a kernel: a GPU thread holds all of them in registers
 /// at once.
 pub(in crate::optimize) const MAX_PLANES: usize = 32;
+/// The same on a processor, which reads the levels of a filter along the depth together: the longest filter of splines has 99 taps.
+pub(super) const MAX_LEVELS: usize = 100;
 /// Maximum number of computed (not user-given) images that fusion lets a kernel read.
 const MAX_COMPUTED: usize = 3;
 /// 2-D filters up to this many taps may meet others of a different geometry.
@@ -199,7 +201,7 @@ impl<'a> Region<'a> {
     fn grow_inputs_of(&mut self, id: NodeId) {
         let mut inputs = self.graph.node(id).inputs.clone();
         // Of too many planes, those that are read near the root come first: what is left is a chain, too.
-        let too_many = self.facts.planes[id.0] > MAX_PLANES;
+        let too_many = self.facts.planes[id.0] > self.facts.most_planes;
         inputs.sort_unstable_by_key(|p| (Reverse(if too_many { self.facts.planes[p.0] } else { 0 }), *p));
         for p in inputs.into_iter().rev() {
             if !self.member[p.0] {
@@ -262,6 +264,6 @@ impl<'a> Region<'a> {
             }
             bank.filters += 1;
         }
-        (bank.filters <= MAX_FILTERS && bank.stages <= MAX_STAGES && bank.planes <= MAX_PLANES).then_some(bank)
+        (bank.filters <= MAX_FILTERS && bank.stages <= MAX_STAGES && bank.planes <= self.facts.most_planes).then_some(bank)
     }
 }
