@@ -184,7 +184,8 @@ def test_stacks_with_nothing_done_along_their_frames_are_those_of_scipy(name: st
     kwargs = {of: _with_frames_along(axis, function, of, value) for of, value in kwargs.items()}
     for dtype in (np.uint8, np.float32, np.float64):
         # In C order, in that of another array, and every other frame, mirrored.
-        for array in (np.moveaxis(picture(5, dtype), 2, axis).copy(), np.moveaxis(picture(5, dtype), 2, axis), np.moveaxis(picture(10, dtype)[..., ::2], 2, axis)[::-1]):
+        stack, half = (np.moveaxis(of, 2, axis) for of in (picture(5, dtype), picture(10, dtype)[..., ::2]))
+        for array in (stack.copy(), stack, half[::-1]):
             given = array > np.mean(array) if name in MORPHOLOGY else array
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
