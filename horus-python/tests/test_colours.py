@@ -148,7 +148,7 @@ def test_morphology_that_does_nothing_along_channels_is_that_of_scipy(name: str,
 @pytest.mark.parametrize("name", [*CALLS, *MORPHOLOGY])
 def test_many_channels(name: str, entered: list[Any]) -> None:
     """They are samples of pixels if that takes less time than a volume."""
-    for channels in (16, 17, 64, 65):
+    for channels in (8, 9, 64, 65):
         entered.clear()
         function, args, kwargs = of_calls({**CALLS, **MORPHOLOGY}, name, (23, 37, channels))
         array = picture(channels, np.float64)
@@ -157,9 +157,9 @@ def test_many_channels(name: str, entered: list[Any]) -> None:
             warnings.simplefilter("ignore")
             want, got = (getattr(of, function)(array, *args, **kwargs) for of in (sp, ndimage))
         np.testing.assert_allclose(got.astype(float), want.astype(float), rtol=0, atol=1e-8)
-        few = function in ("zoom", "shift", "rotate", "rank_filter", "percentile_filter")
+        few = function in ("rotate", "rank_filter", "percentile_filter")
         # Axes in falling order are those of a volume, whatever is done along them.
-        assert bool(entered) == (channels <= (16 if few else 64) and name != "gaussian of one axis among some")
+        assert bool(entered) == (channels <= (8 if few else 64) and name != "gaussian of one axis among some")
 
 
 def _with_frames_along(axis: int, function: str, name: str, value: Any) -> Any:
@@ -354,7 +354,8 @@ def test_output_and_other_orders_of_memory() -> None:
     np.testing.assert_array_equal(wide, sp.median_filter(array, (3, 3, 1)))
     with pytest.raises(RuntimeError, match="output shape not correct"):
         ndimage.gaussian_filter(array, (2, 2, 0), output=np.empty((23, 37), np.uint8))
-    for other in (array[:, ::-1], np.asfortranarray(array), array[::2, 1:, :], array.transpose(1, 0, 2)):
+    planes = np.moveaxis(np.moveaxis(array, -1, 0).copy(), 0, -1)
+    for other in (planes, array[:, ::-1], np.asfortranarray(array), array[::2, 1:, :], array.transpose(1, 0, 2)):
         np.testing.assert_array_equal(ndimage.gaussian_filter(other, (2, 2, 0)), sp.gaussian_filter(other, (2, 2, 0)))
 
 

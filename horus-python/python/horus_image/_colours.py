@@ -23,8 +23,8 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 MOST: Final = 64
 """Samples of a pixel: a longer axis is one of columns."""
 
-FEW: Final = 16
-"""Samples of a pixel for ranks and geometry, which take them one at a time: of more, a volume takes less time."""
+FEW: Final = 8
+"""Samples of a pixel for ranks and rotations: of more, a volume, or its levels, take less time."""
 
 _EACH: Final = {"mode": None, "origin": 0, "origin1": 0, "origin2": 0, "order": None, "radius": None}
 """Parameters that may have a value for each axis, and which one is needed along an axis where nothing is done."""

@@ -69,8 +69,9 @@ def is_native(dtype: np.dtype[Any]) -> bool:
     return code is not None and NATIVE[code] == dtype
 
 
-def ready(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The array in the type that Horus stores, in C order, aligned and in this machine's byte order; truth values as bytes."""
+def ready(array: np.ndarray[Any, Any], channels: bool = False) -> np.ndarray[Any, Any]:
+    """The array in the type that Horus stores, in C order, aligned and in this machine's byte order; truth values as bytes. One with a last axis
+    of channels may also have one plane after the other."""
     code = stored(array.dtype)
     native = NATIVE[code]
     if array.dtype != native:
@@ -78,7 +79,8 @@ def ready(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
             if int(array.max()) > LARGEST or int(array.min()) < -LARGEST:
                 raise ValueError(f"{array.dtype} is computed in float64, and there are magnitudes above 2^53")
         return array.astype(native, order="C")
-    if not (array.flags.c_contiguous and array.flags.aligned):
+    in_order = array.flags.c_contiguous or (channels and np.moveaxis(array, -1, 0).flags.c_contiguous)
+    if not (in_order and array.flags.aligned):
         array = array.copy()
     # Arrays of truth values may hold other bytes than 0 and 1.
     return array.view(np.uint8) if native.kind == "b" else array

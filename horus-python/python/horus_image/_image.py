@@ -701,7 +701,7 @@ def asarray(array: ArrayLike | DeviceArray, *, channels: bool = False, session: 
         session = session or current()
         if not copy:
             _check_in_place(pixels)
-        found = ready(pixels)
+        found = ready(pixels, channels)
         # A copy that has just been made is read where it lies.
         core = _horus.Image.of_array(session._core, found, code, channels, copy and np.may_share_memory(found, pixels))
     return made(core, session, 2 if channels else pixels.ndim, channels)

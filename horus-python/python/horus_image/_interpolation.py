@@ -35,7 +35,7 @@ _FARTHEST: Final = 1 << 20
 
 @kept
 @by_parts
-@by_pixels("shift", most=FEW)
+@by_pixels("shift")
 def shift(
     input: ArrayLike,
     shift: Floats,
@@ -332,7 +332,7 @@ def affine_transform(
 
 @kept
 @by_parts
-@by_pixels("zoom", most=FEW)
+@by_pixels("zoom")
 def zoom(
     input: ArrayLike,
     zoom: Floats,

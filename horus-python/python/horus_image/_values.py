@@ -167,9 +167,11 @@ def enter(input: Any, name: str, session: Session | None = None) -> tuple[Value 
     if array.ndim - colours > 3:
         raise NotImplementedError(f"{name}: {too_many(array.shape)}")
     session = session or current()
-    pixels = ready(array)
+    pixels = ready(array, colours)
     # Read where it lies: all is computed when the call returns.
-    if colours:
+    if colours and not pixels.flags.c_contiguous:
+        core = _horus.Image.of_array(session._core, pixels[None] if array.ndim == 2 else pixels, code, True)
+    elif colours:
         core = _horus.Image.of_samples(session._core, pixels[None] if array.ndim == 2 else pixels, code)
     else:
         core = _horus.Image.of_array(session._core, pixels.reshape(1) if array.ndim == 0 else pixels, code, False, False)
@@ -177,7 +179,7 @@ def enter(input: Any, name: str, session: Session | None = None) -> tuple[Value 
     if took is not None:
         core = took.entered(core, session, array)
     if colours:
-        return Value(core.planes(), dtype, array.shape[:-1], session, True), array
+        return Value(core.planes() if pixels.flags.c_contiguous else core, dtype, array.shape[:-1], session, True), array
     return Value(core, dtype, array.shape, session), array
 
 
