@@ -325,7 +325,10 @@ def test_a_negative_axis_is_served_where_scikit_image_counts_it_from_the_last(mo
     import skimage._shared.utils
 
     row = next(row for row in SKIMAGE if row.name == "unsharp_mask")
-    counts = lambda sl, axis: (slice(None),) * axis + (sl, ...) if axis >= 0 else (..., sl) + (slice(None),) * (-axis - 1)
+
+    def counts(of: Any, axis: int) -> tuple[Any, ...]:
+        return (slice(None),) * axis + (of, ...) if axis >= 0 else (..., of) + (slice(None),) * (-axis - 1)
+
     monkeypatch.setattr(skimage._shared.utils, "slice_at_axis", counts)
     _tables._counts_from_the_last.cache_clear()
     try:

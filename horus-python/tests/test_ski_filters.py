@@ -464,7 +464,8 @@ def test_sigmas_of_all_axes_smooth_along_channels() -> None:
 def test_views_of_colours_are_read_as_they_are() -> None:
     image = picture(np.float32, (40, 61))
     whole = np.stack([image, image[::-1], image[:, ::-1]], axis=-1)
-    for view in (whole[:, ::-1], whole[::2, 1::3], whole.transpose(1, 0, 2), np.asfortranarray(whole), whole[..., ::-1], whole[..., 1:], whole.astype(">f4")):
+    planes = np.moveaxis(np.moveaxis(whole, -1, 0).copy(), 0, -1)
+    for view in (planes, whole[:, ::-1], whole[::2, 1::3], whole.transpose(1, 0, 2), np.asfortranarray(whole), whole[..., ::-1], whole[..., 1:], whole.astype(">f4")):
         agree(filters.gaussian(view, 1.5, channel_axis=-1), skimage.filters.gaussian(np.ascontiguousarray(view, np.float32), 1.5, channel_axis=-1))
         np.testing.assert_array_equal(hi.asarray(view, channels=True).compute(), view)
 

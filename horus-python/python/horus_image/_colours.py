@@ -20,8 +20,11 @@ from ._image import Image
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-MOST: Final = 16
+MOST: Final = 64
 """Samples of a pixel: a longer axis is one of columns."""
+
+FEW: Final = 8
+"""Samples of a pixel for ranks and rotations: of more, a volume, or its levels, take less time."""
 
 _EACH: Final = {"mode": None, "origin": 0, "origin1": 0, "origin2": 0, "order": None, "radius": None}
 """Parameters that may have a value for each axis, and which one is needed along an axis where nothing is done."""
@@ -40,13 +43,16 @@ class _Along(Exception):
     """Something is done along the last axis, or the arguments are for the function to refuse."""
 
 
-def of_pixels(input: Any) -> bool:
-    """Returns true for an array whose last axis may be that of channels: of three axes, or four on the host."""
-    most = 4 if isinstance(input, np.ndarray) else 3
-    return isinstance(input, (np.ndarray, DeviceArray)) and 3 <= input.ndim <= most and input.shape[-1] <= MOST and 0 not in input.shape
+def of_pixels(input: Any, most: int = MOST) -> bool:
+    """Returns true for an array whose last axis may be that of channels: of three axes, or four on the host, which are no volume otherwise."""
+    if not isinstance(input, (np.ndarray, DeviceArray)) or 0 in input.shape:
+        return False
+    if input.ndim == 4:
+        return isinstance(input, np.ndarray) and input.shape[3] <= MOST
+    return input.ndim == 3 and input.shape[2] <= most
 
 
-def by_pixels(*deciding: str, axis: bool = False) -> Callable[[_Function], _Function]:
+def by_pixels(*deciding: str, axis: bool = False, most: int = MOST) -> Callable[[_Function], _Function]:
     """A function that does nothing along an axis where its parameters of these names say so, or which `axes` leaves out; or, with `axis`, along
     all but one. An element (`structure`, `structure1`) that is left out is one of all axes."""
 
@@ -57,7 +63,7 @@ def by_pixels(*deciding: str, axis: bool = False) -> Callable[[_Function], _Func
         def called(input: Any, *args: Any, **kwargs: Any) -> Any:
             if not isinstance(input, Image):
                 input = read(input)
-                if of_pixels(input):
+                if of_pixels(input, most):
                     try:
                         given = signature.bind(input, *args, **kwargs).arguments
                         more = given.pop("kwargs", {})

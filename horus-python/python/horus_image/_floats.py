@@ -94,6 +94,12 @@ class Given:
                 result._on_gpu()
                 return result
             return result._with(related(result._core, self.name, (self.image, *others)))
+        if self.axis == 0 and result._core.shape[0] == 1:
+            # Planes, one after the other.
+            planes = [_horus.channel(result._core, k) for k in range(result._core.shape[3])]
+            levels = made(_horus.stack(planes, False), result.session, 3).compute()
+            found: Array = levels.reshape(self.array.shape)
+            return found
         pixels = result.compute()
         return pixels if self.axis is None else np.ascontiguousarray(np.moveaxis(pixels, -1, self.axis))
 

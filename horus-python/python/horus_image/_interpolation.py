@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _horus
-from ._colours import Colours, by_pixels, of_pixels
+from ._colours import FEW, Colours, by_pixels, of_pixels
 from ._complex import by_parts
 from ._dtype import NATIVE, rounded
 from ._image import Image
@@ -412,7 +412,7 @@ def _rotate(
     if plane[0] < 0 or plane[1] >= ndim:
         raise ValueError("invalid rotation plane specified")
     elsewhere = plane != [ndim - 2, ndim - 1]
-    if elsewhere and plane == [ndim - 3, ndim - 2] and of_pixels(input):
+    if elsewhere and plane == [ndim - 3, ndim - 2] and of_pixels(input, FEW):
         return _rotate(Colours(input), angle, (-2, -1), reshape, output, order, mode, cval, prefilter)
     if elsewhere and ndim == 3 and not isinstance(input, Image):
         # Planes of an array are rows and columns of another view of it.

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _horus
-from ._colours import by_pixels
+from ._colours import FEW, by_pixels
 from ._dtype import NATIVE, cast
 from ._image import Array
 from ._kept import kept, refuse
@@ -359,7 +359,7 @@ def _ranked(
 
 
 @kept
-@by_pixels("size", "footprint")
+@by_pixels("size", "footprint", most=FEW)
 def rank_filter(
     input: ArrayLike,
     rank: int,
@@ -402,7 +402,7 @@ def median_filter(
 
 
 @kept
-@by_pixels("size", "footprint")
+@by_pixels("size", "footprint", most=FEW)
 def percentile_filter(
     input: ArrayLike,
     percentile: float,
