@@ -101,7 +101,7 @@ impl AnyImage {
         let [rows, columns, levels] = numbers(header.get(HEADER_FIELDS * size_of::<u64>()..)?)?;
         let (shape, dtype) = parse_header(header);
         let (chunk, part) = ((rows, columns), 0..shape.depth);
-        let later = Later { shape, dtype, chunk, levels, part, path: path.into(), stock };
+        let later = Later { shape: shape.stored(), dtype, chunk, levels, part, path: path.into(), stock };
         Some(AnyImage::from_handle(session.source_later(later, site)))
     }
 }

@@ -45,7 +45,7 @@ fn channels_by_name_of_lines_and_tiles_in_every_compression() -> Result<()> {
         let image = open(name, bytes)?;
         assert_eq!((image.dtype(), image.shape()), (DType::F32, Shape::new(HEIGHT, WIDTH, channels)), "{name}");
         for (i, v) in image.convert::<f32>().to_vec()?.into_iter().map(f64::from).enumerate() {
-            let (c, y, x) = (i / (HEIGHT * WIDTH), i / WIDTH % HEIGHT, i % WIDTH);
+            let (c, y, x) = (i % channels, i / channels / WIDTH, i / channels % WIDTH);
             let (want, off) = if name.starts_with("smooth") {
                 let wave = (y as f64 / 5.0 + c as f64).sin() + (x as f64 / 4.0).cos();
                 // Lossy.

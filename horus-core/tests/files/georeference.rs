@@ -384,7 +384,7 @@ fn indices_keep_their_colours_while_they_are_picked() {
             assert_eq!(seen.channels(), 3, "viewers show colours");
             let byte = |plane: usize, k: usize| (wide[plane * 256 + usize::from(indices[k])] >> 8) as u8;
             let want: Vec<u8> =
-                (0..3).flat_map(|plane| (0..20).map(move |k| (plane, k))).map(|(p, k)| byte(p, k)).collect();
+                (0..20).flat_map(|k| (0..3).map(move |plane| (plane, k))).map(|(p, k)| byte(p, k)).collect();
             assert_eq!(seen.to_vec().unwrap(), want);
         }
     }
@@ -615,7 +615,8 @@ fn channels_of_ome_tiff_are_pages_with_names() {
     };
     let again = save(&image);
     // Pages of channels are beside each other, levels follow.
-    let planes = pixels.chunks(15).map(|plane| (1, plane.to_vec()));
+    let page = |at: usize| pixels[at / 3 * 45..][..45].iter().copied().skip(at % 3).step_by(3).collect();
+    let planes = (0..6).map(|at| (1, page(at)));
     assert_eq!(pages(&path), planes.collect::<Vec<_>>());
     assert!(described(&path).contains("<Channel ID=\"Channel:0:2\" Name=\"&lt;β&gt;\" SamplesPerPixel=\"1\"/>"));
     assert_eq!((again.shape(), again.channel_names()), (shape, &names[..]));

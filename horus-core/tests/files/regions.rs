@@ -68,8 +68,8 @@ fn part(region: Region) -> OpenOptions {
 
 /// Expected samples of a region of such a picture.
 fn wanted(samples: usize, Region { top, left, height, width }: Region) -> Vec<u8> {
-    let pixels = |c| (top..top + height).flat_map(move |y| (left..left + width).map(move |x| sample(c, y, x)));
-    (0..samples).flat_map(pixels).collect()
+    let places = (top..top + height).flat_map(|y| (left..left + width).map(move |x| (y, x)));
+    places.flat_map(|(y, x)| (0..samples).map(move |c| sample(c, y, x))).collect()
 }
 
 #[test]
@@ -245,12 +245,11 @@ fn a_region_of_a_picture_that_is_turned_is_of_what_is_seen() -> Result<()> {
             assert_eq!(reader.shape(), Shape::new(height, width, samples), "orientation {orientation}");
             for region in [Region::new(0, 0, height, width), Region::new(3, 4, 5, 6), Region::new(height - 2, 1, 2, 17)]
             {
-                let pixels = |c| {
-                    let rows = region.top..region.bottom();
-                    rows.flat_map(move |y| (region.left..region.right()).map(move |x| stored(orientation, y, x)))
-                        .map(move |(y, x)| sample(c, y, x))
-                };
-                let want: Vec<u8> = (0..samples).flat_map(pixels).collect();
+                let rows = region.top..region.bottom();
+                let places =
+                    rows.flat_map(|y| (region.left..region.right()).map(move |x| stored(orientation, y, x)));
+                let want: Vec<u8> =
+                    places.flat_map(|(y, x)| (0..samples).map(move |c| sample(c, y, x))).collect();
                 let read = AnyImage::open_with(&s, &path, &part(region))?;
                 assert_eq!(read.convert::<u8>().to_vec()?, want, "orientation {orientation}, {region}");
                 assert_eq!(values(&s, reader.read(region)?), want, "orientation {orientation}, {region}");
