@@ -169,6 +169,7 @@ fn cases() -> Vec<Case> {
         Case::new(one(LeafOp::LoadPlane(0, PlaneMap::one(1))), &[image], plane),
         Case::new(one(LeafOp::LoadPlane(0, PlaneMap::one(1))), &[(shape.interleaved(), F32)], plane),
         Case::new(Kernel::Map(woven), &[(shape.interleaved(), F32)], (shape.interleaved(), F32)),
+        Case::new(Kernel::from(RowReduce::Max), &[(shape.interleaved(), F32)], (column, F32)),
         Case::new(Kernel::from(Merge), &[plane; 2], image),
         Case::new(Kernel::from(Transpose), &[image], (Shape::new(9, 8, 2), F32)),
         Case::new(Kernel::from(Deinterleave), &[(shape.interleaved(), F32)], image),
