@@ -40,15 +40,15 @@ template <int HOW, class A> HS_FN A hs_halves(A low, A high) {
     return v;
 }
 
-// A segment of `count` elements from `p`, by the warp's threads 0 <= t < 32; the result is in
-// thread 0.
-template <int HOW, class A, class T> HS_FN A hs_segment(const T* p, int count, int t, A mean) {
+// A segment of `count` elements from `p`, APART from each other, by the warp's threads 0 <= t < 32;
+// the result is in thread 0.
+template <int HOW, class A, int APART = 1, class T> HS_FN A hs_segment(const T* p, int count, int t, A mean) {
     constexpr int EACH = HS_SEGMENT / 32;
     A low = hs_identity<HOW, A>(), high = low;
     T v[EACH]; // all of them are read at once
     if (count == HS_SEGMENT) {
 #pragma unroll
-        for (int k = 0; k < EACH; ++k) v[k] = p[t + 32 * k];
+        for (int k = 0; k < EACH; ++k) v[k] = p[(t + 32 * k) * APART];
 #pragma unroll
         for (int k = 0; k < EACH; k += 2) {
             low = hs_combine<HOW, A>(low, hs_value<HOW, A>(v[k], mean));
@@ -56,7 +56,7 @@ template <int HOW, class A, class T> HS_FN A hs_segment(const T* p, int count, i
         }
     } else {
 #pragma unroll
-        for (int k = 0; k < EACH; ++k) v[k] = t + 32 * k < count ? p[t + 32 * k] : (T)0;
+        for (int k = 0; k < EACH; ++k) v[k] = t + 32 * k < count ? p[(t + 32 * k) * APART] : (T)0;
 #pragma unroll
         for (int k = 0; k < EACH; k += 2) {
             if (t + 32 * k < count) low = hs_combine<HOW, A>(low, hs_value<HOW, A>(v[k], mean));
@@ -66,14 +66,14 @@ template <int HOW, class A, class T> HS_FN A hs_segment(const T* p, int count, i
     return hs_halves<HOW, A>(low, high);
 }
 
-// A row of `count` elements from `p`, by a warp: its segments from left to right. The result is in
-// thread 0.
+// A row of `count` pixels from `p`, of which one sample counts, by a warp: its segments from left to
+// right. The result is in thread 0.
 template <int HOW, class A, class T> HS_FN A hs_row(const T* p, i64 count, int t, A mean) {
     A total = hs_identity<HOW, A>();
 #pragma unroll 1
     for (i64 at = 0; at < count; at += HS_SEGMENT) {
         const int n = count - at < HS_SEGMENT ? (int)(count - at) : (int)HS_SEGMENT;
-        total = hs_combine<HOW, A>(total, hs_segment<HOW, A>(p + at, n, t, mean));
+        total = hs_combine<HOW, A>(total, hs_segment<HOW, A, HS_SAMPLES>(p + at * HS_SAMPLES, n, t, mean));
     }
     return total;
 }
@@ -92,7 +92,7 @@ template <class A> HS_FN void hs_row_extremes(const A* p, i64 count, int t, A* f
         const int n = count - at < HS_SEGMENT ? (int)(count - at) : (int)HS_SEGMENT;
         A v[EACH];
 #pragma unroll
-        for (int k = 0; k < EACH; ++k) v[k] = t + 32 * k < n ? p[at + t + 32 * k] : (A)0;
+        for (int k = 0; k < EACH; ++k) v[k] = t + 32 * k < n ? p[(at + t + 32 * k) * HS_SAMPLES] : (A)0;
         A low[2] = {hs_identity<HS_MIN, A>(), hs_identity<HS_MIN, A>()};
         A high[2] = {hs_identity<HS_MAX, A>(), hs_identity<HS_MAX, A>()};
 #pragma unroll
@@ -134,7 +134,7 @@ template <class T> HS_FN void hs_row_moments(const T* p, i64 count, int t, f64* 
         const int n = count - at < HS_SEGMENT ? (int)(count - at) : (int)HS_SEGMENT;
         T v[EACH];
 #pragma unroll
-        for (int k = 0; k < EACH; ++k) v[k] = t + 32 * k < n ? p[at + t + 32 * k] : (T)0;
+        for (int k = 0; k < EACH; ++k) v[k] = t + 32 * k < n ? p[(at + t + 32 * k) * HS_SAMPLES] : (T)0;
         f64 lanes[2] = {0.0, 0.0}, squares[2] = {0.0, 0.0};
 #pragma unroll
         for (int k = 0; k < EACH; ++k)
@@ -156,7 +156,7 @@ template <class T> HS_FN f64 hs_column_of(T v, f64 wanted, i64 column) {
 // The first column of a row with an element, or infinity; the result is in thread 0.
 template <class T> HS_FN f64 hs_row_first(const T* p, i64 count, int t, f64 wanted) {
     f64 at = hs_highest<f64>();
-    for (i64 x = t; x < count; x += 32) at = hs_min(at, hs_column_of(p[x], wanted, x));
+    for (i64 x = t; x < count; x += 32) at = hs_min(at, hs_column_of(p[x * HS_SAMPLES], wanted, x));
     return hs_halves<HS_MIN, f64>(at, at);
 }
 

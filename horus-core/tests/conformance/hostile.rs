@@ -162,9 +162,14 @@ fn cases() -> Vec<Case> {
     let grid = Grid { height: 4, width: 5, down: 3, across: 5 };
     let resized =
         Resize { how: Resampling::Cubic, rows: Lines::new(shape.height, 5), columns: Lines::new(shape.width, 21) };
+    let woven = of(vec![leaf(LeafOp::LoadPlane(0, PlaneMap::one(1)))]);
+    let woven = MapKernel { more: vec![Val::Const(Scalar::F32(0.5))], woven: true, ..woven };
     let (pairs, moments) = (Shape { width: 2, ..column }, Shape { width: 3, ..column });
     all.extend([
         Case::new(one(LeafOp::LoadPlane(0, PlaneMap::one(1))), &[image], plane),
+        Case::new(one(LeafOp::LoadPlane(0, PlaneMap::one(1))), &[(shape.interleaved(), F32)], plane),
+        Case::new(Kernel::Map(woven), &[(shape.interleaved(), F32)], (shape.interleaved(), F32)),
+        Case::new(Kernel::from(RowReduce::Max), &[(shape.interleaved(), F32)], (column, F32)),
         Case::new(Kernel::from(Merge), &[plane; 2], image),
         Case::new(Kernel::from(Transpose), &[image], (Shape::new(9, 8, 2), F32)),
         Case::new(Kernel::from(Deinterleave), &[(shape.interleaved(), F32)], image),

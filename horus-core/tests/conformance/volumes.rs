@@ -7,7 +7,7 @@ use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, Reduce};
 use horus_core::ops::pixel::PixelOp;
 use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reduce::RowReduce;
-use horus_core::ops::{Deinterleave, Interleave, Merge, RunningDepth};
+use horus_core::ops::{Deinterleave, Histogram, Interleave, Merge, RunningDepth};
 use horus_core::shape::{Axis, Border, Shape};
 use horus_testing::cases::covering;
 
@@ -125,6 +125,15 @@ fn samples_are_read_and_made_one_by_one() {
         let mixed = p.op(Op::from(Interleave), &[stacked], shape.interleaved(), dtype);
         let mut roots = vec![grey, mixed];
         match more {
+            // Of each channel, and of all of them.
+            0 => {
+                for how in [RowReduce::Sum, RowReduce::Extremes] {
+                    let rows = Shape { width: how.columns(), ..shape };
+                    roots.push(p.op(Op::from(how), &[split], rows, how.result(dtype)));
+                }
+                let bins = Histogram::new(9, -10.0, 100.0);
+                roots.push(p.op(Op::from(bins), &[split], Shape::new(1, 9, 1), DType::F64));
+            }
             // Planes are needed as well.
             1 => roots.push(p.like(Op::Flip(Flip::Both), split)),
             // One of the channels is, and a filter reads another.

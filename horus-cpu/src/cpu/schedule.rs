@@ -114,7 +114,10 @@ struct Compiler<'a> {
 
 /// Schedules of the kernels launched last, the most recent last: a call on a small image takes less
 /// time than its schedule.
-struct Kept(Vec<(MapKernel, Vec<DType>, Vec<usize>, How, Arc<Schedule>)>);
+struct Kept(Vec<(Key, Arc<Schedule>)>);
+
+/// A kernel, the types of its inputs, their samples where these are read one by one, and how it is computed.
+type Key = (MapKernel, Vec<DType>, Vec<usize>, How);
 
 /// The instruction set of a schedule, and the samples of pixels.
 pub(super) type How = (Isa, usize);
@@ -129,12 +132,11 @@ impl Kept {
 
     /// The schedule of a kernel over inputs of these types; it becomes the most recent.
     fn find(&mut self, kernel: &MapKernel, dtypes: &[DType], apart: &[usize], how: How) -> Option<Arc<Schedule>> {
-        let same = |(k, types, samples, h, _): &(MapKernel, Vec<DType>, Vec<usize>, How, _)| {
-            *h == how && types == dtypes && samples == apart && k == kernel
-        };
+        let same =
+            |((k, types, samples, h), _): &(Key, _)| *h == how && types == dtypes && samples == apart && k == kernel;
         let at = self.0.iter().rposition(same)?;
         self.0[at..].rotate_left(1);
-        self.0.last().map(|(.., schedule)| Arc::clone(schedule))
+        self.0.last().map(|(_, schedule)| Arc::clone(schedule))
     }
 
     fn put(&mut self, kernel: &MapKernel, dtypes: &[DType], apart: &[usize], how: How, schedule: &Arc<Schedule>) {
@@ -142,7 +144,8 @@ impl Kept {
             if self.0.len() == Kept::MOST {
                 self.0.remove(0);
             }
-            self.0.push((kernel.clone(), dtypes.to_vec(), apart.to_vec(), how, Arc::clone(schedule)));
+            let key = (kernel.clone(), dtypes.to_vec(), apart.to_vec(), how);
+            self.0.push((key, Arc::clone(schedule)));
         }
     }
 }

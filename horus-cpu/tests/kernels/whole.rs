@@ -1,5 +1,6 @@
 //! Kernels of whole images against their definitions.
 
+use horus_base::dispatch;
 use horus_base::dtype::DType;
 use horus_base::dtype::Pixel;
 use horus_base::shape::{Shape, Window};
@@ -13,6 +14,7 @@ use horus_plan::ops::reduce::{Fold, RowReduce, bin_of, fold, fold_planes};
 use horus_plan::ops::{Histogram, Merge, Running, Transpose};
 use horus_testing::for_each_type;
 use horus_testing::pixels::{SIZES, assert_same, noise, rows_of};
+use horus_testing::reference;
 
 const CHANNELS: usize = 3;
 
@@ -96,6 +98,45 @@ fn row_reductions_follow_the_fixed_order<T: Pixel>() {
             }
         }
     }
+}
+
+/// Rows of interleaved pixels are reduced sample by sample, as those of planes; their samples are counted together.
+fn samples_are_reduced_as_planes<T: Pixel>() {
+    for (samples, (h, w)) in [2, 3, 4, 7].into_iter().zip([(5, 37), (3, 2049), (40, 1025), (2, 9)]) {
+        let planes = Shape::volume(2, h, w, samples);
+        let image = reference::Image::new(planes, noise::<T>(planes.len(), (h + w) as u64, true));
+        let woven = reference::interleaved(&image);
+        for (window, rows) in windows(h) {
+            let input = |of: &reference::Image| {
+                let g = Geometry { shape: of.shape, dtype: T::DTYPE, window };
+                let (all, height) = (of.as_slice::<T>(), of.shape.height);
+                let held = all.chunks(h * g.shape.line()).flat_map(|p| rows_of(p, height, g.shape.line(), window));
+                [(held.collect::<Vec<T>>(), g)]
+            };
+            let (planar, woven) = (input(&image), input(&woven));
+            for isa in Isa::available() {
+                for how in RowReduce::ALL {
+                    let shape = Shape { width: how.columns(), ..planes };
+                    let out = Geometry { shape, dtype: how.result(T::DTYPE), window };
+                    let operand = how.has_operand().then_some(1.0);
+                    let what = format!("{how:?} of {} {} {isa:?}", woven[0].1.shape, T::DTYPE);
+                    dispatch!(out.dtype, R => {
+                        let want = run::<T, R>(how, &planar, operand, out, rows, isa);
+                        assert_same(&run::<T, R>(how, &woven, operand, out, rows, isa), &want, &what);
+                    });
+                }
+                let how = Histogram::new(19, -1.0, 200.0);
+                let out = geometry(1, 19, 1, DType::F64, Window::whole(1));
+                let want = run::<T, f64>(how, &planar, None, out, rows, isa);
+                assert_eq!(run::<T, f64>(how, &woven, None, out, rows, isa), want, "{isa:?} {}", T::DTYPE);
+            }
+        }
+    }
+}
+
+#[test]
+fn samples_are_reduced_as_planes_for_every_type() {
+    for_each_type!(samples_are_reduced_as_planes);
 }
 
 #[test]

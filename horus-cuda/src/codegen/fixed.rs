@@ -60,7 +60,7 @@ pub(super) fn plane(planes: &str, pitch: &str) -> Expr {
 pub(super) fn histogram(bins: usize, lo: f64, hi: f64, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
     const EACH: usize = 32;
     let input = shapes.inputs[0];
-    let count = shapes.rows.len() * input.shape.width;
+    let count = shapes.rows.len() * input.shape.line();
     let mut p = KernelParams::default();
     p.pointer("f64", "out", Pointer::Output { offset: 0 });
     let first = input.row(0, shapes.rows.start) * input.dtype.size();

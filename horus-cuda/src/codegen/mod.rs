@@ -242,9 +242,14 @@ fn generate_with(
         Kernel::Whole(operation) => return generate_whole(operation, shapes, limits),
         Kernel::Source(_) => return Err(unsupported(shapes, kernel.name())),
     };
+    Ok(with_samples(samples, program))
+}
+
+/// The program of images whose pixels have several samples.
+fn with_samples(samples: usize, program: Generated) -> Generated {
     match samples {
-        1 => Ok(program),
-        _ => Ok(Generated { source: format!("#define HS_SAMPLES {samples}\n{}", program.source), ..program }),
+        1 => program,
+        _ => Generated { source: format!("#define HS_SAMPLES {samples}\n{}", program.source), ..program },
     }
 }
 
@@ -266,7 +271,7 @@ fn generate_whole(operation: &Whole, shapes: &Shapes<'_>, limits: Limits) -> Res
         Whole::NearestOnLine(how) => distance::nearest_on_line(how.along, shapes),
         Whole::NearestPixel(how) => distance::nearest(*how, shapes),
         Whole::Windowed(how) => windowed::generate(how, shapes, limits),
-        Whole::RowReduce(how) => reduced::image(*how, shapes),
+        Whole::RowReduce(how) => Ok(with_samples(shapes.inputs[0].shape.samples, reduced::image(*how, shapes)?)),
         Whole::Running(_) => reduced::running(shapes),
         Whole::RunningDepth(_) => fixed::running_depth(shapes),
         Whole::Fold(how) => reduced::fold(*how, shapes),

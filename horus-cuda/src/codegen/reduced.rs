@@ -78,8 +78,13 @@ impl<'a> RowKernel<'a> {
     fn row(&mut self, variable: &str, input: usize, plane: Expr) {
         let t = self.shapes.inputs[input].dtype.name();
         let down = Call::new("i64", template![], args![name("y") - format!("p.start{input}")]);
-        let first = name(format_args!("p.in{input}")) + plane * format!("p.plane{input}");
-        self.body.push(Stmt::constant(&format!("{t}*"), variable, first + Expr::from(down) * "p.width"));
+        let samples = self.shapes.inputs[input].shape.samples;
+        let (first, row) = (name(format_args!("p.in{input}")), Expr::from(down) * "p.width");
+        let (plane, row) = match samples {
+            1 => (plane * format!("p.plane{input}"), row),
+            _ => (Call::new("hs_plane_at", template![], args![plane, format!("p.plane{input}")]).into(), row * samples),
+        };
+        self.body.push(Stmt::constant(&format!("{t}*"), variable, first + plane + row));
     }
 
     /// A call of a function of `reduce.cuh`, a template over the reduction and its result type.

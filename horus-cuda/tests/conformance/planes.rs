@@ -2,11 +2,11 @@
 
 use horus_core::dtype::{DType, Scalar};
 use horus_core::ir::kernel::{Kernel, Leaf, LeafOp, MapKernel, Source, Val};
-use horus_core::ops::RunningDepth;
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;
 use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reduce::RowReduce;
+use horus_core::ops::{Histogram, RunningDepth};
 use horus_core::shape::{Border, Shape, Window};
 
 use horus_cuda::workloads::{instr, taps};
@@ -125,6 +125,20 @@ fn samples() -> Vec<Case> {
                 all.push(case(name, Kernel::Map(kernel), inputs(), whole(shape, dtype)));
             }
         }
+    }
+    for (samples, dtype) in [(3, DType::U8), (4, DType::F32), (2, DType::F64)] {
+        let pixels = Shape { samples, ..Shape::volume(2, 9, 1100, 1) };
+        let planes = pixels.deinterleaved();
+        for how in RowReduce::ALL {
+            let one = whole(Shape::new(1, 1, 1), DType::F64);
+            let inputs = [whole(pixels, dtype), one][..1 + usize::from(how.has_operand())].to_vec();
+            let output = whole(Shape { width: how.columns(), ..planes }, how.result(dtype));
+            all.push(case(format!("samples, {} of {pixels} {dtype}", how.name()), Kernel::from(how), inputs, output));
+        }
+        let counts = Kernel::from(Histogram::new(17, -1.0, 200.0));
+        let output = whole(Shape::new(1, 17, 1), DType::F64);
+        let name = format!("samples, histogram of {pixels} {dtype}");
+        all.push(Case { rows: Window::whole(9), ..case(name, counts, vec![whole(pixels, dtype)], output) });
     }
     // A strip of an image.
     let mut strip = all[2].clone();

@@ -93,6 +93,7 @@ fn fits(
                 return Err(format!("it reads {} images, got {}", map.inputs, inputs.len()));
             };
             let one = map.is_pointwise() && map.chains.is_empty() && map.more.is_empty() && !map.woven;
+            let one = one && images.iter().all(|i| i.geometry.shape.samples == 1);
             let (Some(first), true) = (images.first(), one) else {
                 return Err("only pixel operations on images are reduced as they are computed".into());
             };
@@ -341,7 +342,7 @@ fn extents(k: &MapKernel, inputs: &[LaunchInput<'_>], output: &Geometry) -> Resu
         let same = (shape.height, shape.width) == (output.shape.height, output.shape.width);
         let fits = match op {
             Some(LeafOp::LoadPlane(_, map)) => {
-                map.fits(shape.planar().planes(), output.shape.planes())?;
+                map.fits(shape.planes() * shape.samples, output.shape.planes())?;
                 same && (shape.samples == 1 || k.reads_samples())
             }
             Some(LeafOp::Order(_, OrderFilter::Truncated(t), _)) => t.fits(shape.planes()) && shape == output.shape,

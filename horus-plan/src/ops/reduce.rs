@@ -376,7 +376,9 @@ impl RowReduce {
             let one = (*shape, *dtype) == (Shape::new(1, 1, 1), DType::F64);
             hold(one, || format!("an operand of {shape} {dtype}"))?;
         }
-        let (shape, dtype) = (Shape { width: self.columns(), ..image.0 }, self.result(image.1));
+        // Of interleaved pixels, each sample by itself.
+        hold(image.0.samples == 1 || image.0.channels == 1, || format!("{} has both orders of samples", image.0))?;
+        let (shape, dtype) = (Shape { width: self.columns(), ..image.0.planar() }, self.result(image.1));
         hold((shape, dtype) == output, || {
             format!("{} {} has row results of {shape} {dtype}, not {} {}", image.0, image.1, output.0, output.1)
         })

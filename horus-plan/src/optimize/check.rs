@@ -164,7 +164,7 @@ fn read_in_place(m: &MapKernel, program: &Graph<Kernel>, node: &Node<Kernel>, sh
                 let read = program.node(node.inputs[i]).shape;
                 hold(plane(read) == plane(shape), || format!("it reads planes of {read} and is {shape}"))?;
                 hold(read.samples == 1 || m.reads_samples(), || "it does not read single samples".into())?;
-                map.fits(read.planar().planes(), shape.planes())?;
+                map.fits(read.planes() * read.samples, shape.planes())?;
             }
             (_, Source::Input(i)) => fits(program.node(node.inputs[i]).shape, shape)?,
         }

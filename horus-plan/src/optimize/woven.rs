@@ -122,7 +122,8 @@ fn kernel(graph: &Graph<Kernel>, stack: NodeId, members: &[NodeId]) -> Option<(M
     fits.then_some((kernel, inputs))
 }
 
-/// The graph whose pixel operations read interleaved pixels where all that read planes of them can.
+/// The graph whose pixel operations read interleaved pixels where all that read planes of them can; so do reductions along rows,
+/// of each sample by itself, and histograms, which count all samples alike.
 fn without_planes(mut graph: Graph<Kernel>) -> Graph<Kernel> {
     let readers = graph.consumers();
     for id in (0..graph.nodes.len()).map(NodeId) {
@@ -134,6 +135,11 @@ fn without_planes(mut graph: Graph<Kernel>) -> Graph<Kernel> {
         let reads_planes = |reader: &NodeId| {
             let reader = graph.node(*reader);
             let at = |i: usize| reader.inputs[i] == id;
+            match reader.op {
+                Kernel::Whole(Whole::Histogram(_)) => return true,
+                Kernel::Whole(Whole::RowReduce(_)) => return !reader.inputs[1..].contains(&id),
+                _ => {}
+            }
             map(reader).is_some_and(|m| {
                 m.leaves.iter().all(|leaf| match (&leaf.op, leaf.source()) {
                     (LeafOp::LoadPlane(..), _) => true,

@@ -484,7 +484,7 @@ fn evaluate_whole(operation: &Whole, inputs: &[HostImage], output: &mut HostImag
         }
         Whole::Histogram(how) => {
             let mut counts = vec![0.0; how.bins];
-            for c in 0..inputs[0].geometry.shape.planes() {
+            for c in 0..inputs[0].geometry.shape.planar().planes() {
                 for y in rows.start..rows.end {
                     for x in 0..inputs[0].geometry.shape.width {
                         if let Some(b) = bin_of(inputs[0].number(c, y, x), how.lo(), how.hi(), how.bins) {

@@ -20,6 +20,8 @@ pub(super) struct Columns<F> {
     n: usize,
     /// Samples of a pixel: elements between those of a pair.
     samples: usize,
+    /// Elements before the first whole pixel.
+    before: usize,
     firsts: [i32; WIDTH],
     fractions: [F; WIDTH],
     /// Of each group of pairs; empty if hardly one has a load.
@@ -35,7 +37,8 @@ impl<F: Float> Columns<F> {
     #[inline(always)]
     pub(super) fn new(axis: &Axis, [first, samples]: [usize; 2], n: usize, width: usize) -> Columns<F> {
         let (firsts, fractions) = ([0; WIDTH], [F::ZERO; WIDTH]);
-        let mut columns = Columns { n, samples, firsts, fractions, windows: Vec::new() };
+        let before = (samples - first) % samples;
+        let mut columns = Columns { n, samples, before, firsts, fractions, windows: Vec::new() };
         let (mut pixel, mut sample) = (0, first);
         for i in 0..n {
             let x = axis.at(pixel);
@@ -48,7 +51,7 @@ impl<F: Float> Columns<F> {
         }
         let span = axis.step.unsigned_abs() >> 31;
         if n >= LANES && width >= WINDOW + samples && (span <= 4 || samples > 1) {
-            columns.windows = groups(n, samples).map(|i| columns.window(i, width)).collect();
+            columns.windows = columns.groups().map(|i| columns.window(i, width)).collect();
             if 2 * columns.windows.iter().flatten().count() < columns.windows.len() {
                 columns.windows.clear();
             }
@@ -66,6 +69,15 @@ impl<F: Float> Columns<F> {
         fits.then(|| (base as u32, std::array::from_fn(|l| (group[l % LANES] - base) as u8)))
     }
 
+    /// The first pair of each group. A group may overlap the next, which repeats its values, so that groups begin with pixels;
+    /// the last begins where it ends with the row.
+    #[inline(always)]
+    fn groups(&self) -> impl Iterator<Item = usize> + Clone + use<F> {
+        let Columns { n, samples, before, .. } = *self;
+        let step = if samples < LANES { LANES - LANES % samples } else { LANES };
+        (0..before.min(n)).step_by(LANES).chain((before..n).step_by(step)).map(move |i| i.min(n - LANES))
+    }
+
     pub(super) fn firsts(&self) -> &[i32] {
         &self.firsts[..self.n]
     }
@@ -73,14 +85,6 @@ impl<F: Float> Columns<F> {
     pub(super) fn fractions(&self) -> &[F] {
         &self.fractions[..self.n]
     }
-}
-
-/// The first pair of each group. A group may overlap the next, which repeats its values, so that groups begin with pixels; the
-/// last begins where it ends with the row.
-#[inline(always)]
-fn groups(n: usize, samples: usize) -> impl Iterator<Item = usize> + Clone {
-    let step = if samples < LANES { LANES - LANES % samples } else { LANES };
-    (0..n).step_by(step).map(move |i| i.min(n - LANES))
 }
 
 /// Interpolates between all pairs of a row; returns `false` if these types have no fast method.
@@ -116,7 +120,7 @@ pub(super) fn between<P: Pixel, F: Float>(isa: Isa, columns: &Columns<F>, row: &
 pub(super) mod x86 {
     use std::arch::x86_64::*;
 
-    use super::{Columns, DType, Float, Pixel, groups};
+    use super::{Columns, DType, Float, Pixel};
 
     /// Eight pairs of pixels, the first ones and the second ones.
     #[derive(Clone, Copy)]
@@ -255,7 +259,7 @@ pub(super) mod x86 {
     #[inline]
     #[target_feature(enable = "avx2,fma")]
     pub(super) unsafe fn gathered<P: Pixel, F: Float>(row: &[P], columns: &Columns<F>, out: &mut [F]) {
-        for i in groups(out.len(), columns.samples) {
+        for i in columns.groups() {
             // SAFETY: as said.
             unsafe { group(row, columns, i, out) }
         }
@@ -287,7 +291,7 @@ pub(super) mod x86 {
     #[inline]
     #[target_feature(enable = "avx2,fma")]
     pub(super) unsafe fn shuffled<P: Pixel, F: Float>(row: &[P], columns: &Columns<F>, out: &mut [F]) {
-        for (i, window) in groups(out.len(), columns.samples).zip(&columns.windows) {
+        for (i, window) in columns.groups().zip(&columns.windows) {
             // SAFETY: as said.
             unsafe {
                 let Some((base, places)) = window else {
@@ -311,7 +315,7 @@ pub(super) mod x86 {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
     pub(super) unsafe fn permuted<P: Pixel, F: Float>(row: &[P], columns: &Columns<F>, out: &mut [F]) {
-        for (i, window) in groups(out.len(), columns.samples).zip(&columns.windows) {
+        for (i, window) in columns.groups().zip(&columns.windows) {
             // SAFETY: as said.
             unsafe {
                 let Some((base, places)) = window else {

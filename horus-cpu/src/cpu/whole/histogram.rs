@@ -33,7 +33,7 @@ pub(super) fn count<T: Pixel>(
     out: &mut [f64],
     rows: Window,
 ) {
-    let width = input.geometry.shape.width;
+    let width = input.geometry.shape.line();
     let n = grain(width);
     let tasks: Vec<(usize, isize)> = (0..input.geometry.shape.planes())
         .flat_map(|c| (rows.start..rows.end).step_by(n).map(move |y| (c, y)))

@@ -79,21 +79,58 @@ for_each_isa! {
 
 #[inline(always)]
 fn pick_any<T: Pixel>(_: Isa, from: &[T], samples: usize, to: &mut [T]) {
-    // Constant distances, for which the compiler finds shuffles.
     match samples {
-        2 => to.iter_mut().zip(from.iter().step_by(2)).for_each(|(to, from)| *to = *from),
-        3 => to.iter_mut().zip(from.iter().step_by(3)).for_each(|(to, from)| *to = *from),
-        4 => to.iter_mut().zip(from.iter().step_by(4)).for_each(|(to, from)| *to = *from),
+        2 => pick_known::<T, 2>(from, to),
+        3 => pick_known::<T, 3>(from, to),
+        4 => pick_known::<T, 4>(from, to),
         _ => to.iter_mut().zip(from.iter().step_by(samples)).for_each(|(to, from)| *to = *from),
     }
 }
 
 #[inline(always)]
+fn pick_known<T: Pixel, const C: usize>(from: &[T], to: &mut [T]) {
+    let n = to.len().min(from.len().div_ceil(C));
+    for i in 0..n {
+        // SAFETY: so many pixels have a first element.
+        unsafe { *to.get_unchecked_mut(i) = *from.get_unchecked(C * i) }
+    }
+}
+
+/// Functions of a constant number of channels, each in a slice of its own, for which the compiler finds shuffles: of a loop over
+/// channels, or of bounds, it does not.
+macro_rules! known {
+    ($split:ident $join:ident $count:literal: $($plane:ident $c:literal),*) => {
+        #[inline(always)]
+        fn $split<T: Pixel>(from: &[T], $($plane: &mut [T]),*) {
+            let n = from.len() / $count;
+            $(let $plane = &mut $plane[..n];)*
+            for i in 0..n {
+                // SAFETY: `i` is below the length of each plane, of which `from` has all samples.
+                unsafe { $(*$plane.get_unchecked_mut(i) = *from.get_unchecked($count * i + $c);)* }
+            }
+        }
+
+        #[inline(always)]
+        fn $join<T: Pixel>($($plane: &[T],)* to: &mut [T]) {
+            let n = to.len() / $count;
+            $(let $plane = &$plane[..n];)*
+            for i in 0..n {
+                // SAFETY: as above.
+                unsafe { $(*to.get_unchecked_mut($count * i + $c) = *$plane.get_unchecked(i);)* }
+            }
+        }
+    };
+}
+known!(split_two join_two 2: a 0, b 1);
+known!(split_three join_three 3: a 0, b 1, c 2);
+known!(split_four join_four 4: a 0, b 1, c 2, d 3);
+
+#[inline(always)]
 fn split_any<T: Pixel>(_: Isa, from: &[T], to: &mut [&mut [T]]) {
     match to {
-        [a, b] => split_known([a, b], from),
-        [a, b, c] => split_known([a, b, c], from),
-        [a, b, c, d] => split_known([a, b, c, d], from),
+        [a, b] => split_two(from, a, b),
+        [a, b, c] => split_three(from, a, b, c),
+        [a, b, c, d] => split_four(from, a, b, c, d),
         planes => {
             let channels = planes.len();
             for (c, plane) in planes.iter_mut().enumerate() {
@@ -103,39 +140,16 @@ fn split_any<T: Pixel>(_: Isa, from: &[T], to: &mut [&mut [T]]) {
     }
 }
 
-/// Compiled for a constant number of channels, for which the compiler finds shuffles.
-#[inline(always)]
-fn split_known<T: Pixel, const C: usize>(mut planes: [&mut [T]; C], from: &[T]) {
-    let pixels = from.as_chunks::<C>().0;
-    planes.iter_mut().for_each(|plane| *plane = &mut std::mem::take(plane)[..pixels.len()]);
-    for (i, pixel) in pixels.iter().enumerate() {
-        for (plane, sample) in planes.iter_mut().zip(pixel) {
-            plane[i] = *sample;
-        }
-    }
-}
-
 #[inline(always)]
 fn join_any<T: Pixel>(_: Isa, from: &[&[T]], to: &mut [T]) {
     match *from {
-        [a, b] => join_known([a, b], to),
-        [a, b, c] => join_known([a, b, c], to),
-        [a, b, c, d] => join_known([a, b, c, d], to),
+        [a, b] => join_two(a, b, to),
+        [a, b, c] => join_three(a, b, c, to),
+        [a, b, c, d] => join_four(a, b, c, d, to),
         _ => {
             for (c, plane) in from.iter().enumerate() {
                 to[c..].iter_mut().step_by(from.len()).zip(*plane).for_each(|(to, from)| *to = *from);
             }
-        }
-    }
-}
-
-#[inline(always)]
-fn join_known<T: Pixel, const C: usize>(planes: [&[T]; C], to: &mut [T]) {
-    let pixels = to.as_chunks_mut::<C>().0;
-    let planes = planes.map(|plane| &plane[..pixels.len()]);
-    for (i, pixel) in pixels.iter_mut().enumerate() {
-        for (sample, plane) in pixel.iter_mut().zip(&planes) {
-            *sample = plane[i];
         }
     }
 }

@@ -1,12 +1,14 @@
 //! Reductions along rows and over columns of row results, in the fixed order of
 //! [`horus_plan::ops::reduce`].
 
-use super::{View, each_chunk, grain, out};
+use rayon::prelude::*;
+
+use super::{View, each_chunk, grain, interleave, out};
 use crate::cpu::simd::Isa;
-use crate::cpu::versions::for_each_isa;
+use crate::cpu::versions::{for_each_isa, moved};
 use horus_base::dtype::{Arithmetic, Pixel};
 use horus_base::error::DeviceError;
-use horus_base::shape::Window;
+use horus_base::shape::{Shape, Window};
 use horus_host::device::{Geometry, Memory};
 use horus_plan::ops::reduce::{CHUNK, Fold, LANES, Moments, RowReduce, SEGMENT};
 
@@ -32,29 +34,31 @@ pub(super) fn reduce<T: Pixel>(
     let fold = reduce.fold();
     match reduce {
         RowReduce::Sum => {
-            each_row(threads, input, out(output)?, geometry, rows, |row| [pixels(fold, row, |part| sum(isa, part))]);
+            each_row((isa, threads), input, out(output)?, geometry, rows, |row| {
+                [pixels(fold, row, |part| sum(isa, part))]
+            });
         }
         RowReduce::SquaredDeviation => {
             let mean = operand()?;
-            each_row(threads, input, out(output)?, geometry, rows, |row| {
+            each_row((isa, threads), input, out(output)?, geometry, rows, |row| {
                 [segments(fold, row, |segment| squared_deviation(isa, segment, mean))]
             });
         }
         RowReduce::Min => {
-            each_row(threads, input, out(output)?, geometry, rows, |row| {
+            each_row((isa, threads), input, out(output)?, geometry, rows, |row| {
                 [pixels(fold, row, |part| smallest(isa, part))]
             });
         }
         RowReduce::Max => {
-            each_row(threads, input, out(output)?, geometry, rows, |row| {
+            each_row((isa, threads), input, out(output)?, geometry, rows, |row| {
                 [pixels(fold, row, |part| largest(isa, part))]
             });
         }
         RowReduce::Extremes => {
-            each_row(threads, input, out(output)?, geometry, rows, |row| extremes(isa, row));
+            each_row((isa, threads), input, out(output)?, geometry, rows, |row| extremes(isa, row));
         }
         RowReduce::Moments => {
-            each_row(threads, input, out(output)?, geometry, rows, |row| {
+            each_row((isa, threads), input, out(output)?, geometry, rows, |row| {
                 let of = row.chunks(SEGMENT).fold(Moments::default(), |all, segment| {
                     // The segment is in the cache when it is read again.
                     let sum = sum(isa, segment);
@@ -66,22 +70,25 @@ pub(super) fn reduce<T: Pixel>(
         }
         RowReduce::First => {
             let wanted = operand()?;
-            each_row(threads, input, out(output)?, geometry, rows, |row| [first(isa, row, wanted)]);
+            each_row((isa, threads), input, out(output)?, geometry, rows, |row| [first(isa, row, wanted)]);
         }
     }
     Ok(())
 }
 
 fn each_row<T: Pixel, R: Pixel, const N: usize>(
-    threads: usize,
+    (isa, threads): (Isa, usize),
     input: View<'_, T>,
     out: &mut [R],
     geometry: &Geometry,
     rows: Window,
     reduce: impl Fn(&[T]) -> [R; N] + Sync,
 ) {
-    if rows.is_empty() {
+    if rows.is_empty() || geometry.shape.is_empty() {
         return;
+    }
+    if input.geometry.shape.samples > 1 {
+        return each_row_of_samples((isa, threads), input, out, geometry, rows, &reduce);
     }
     for c in 0..input.geometry.shape.planes() {
         let plane = input.plane(c);
@@ -93,6 +100,50 @@ fn each_row<T: Pixel, R: Pixel, const N: usize>(
             (first..).zip(results).for_each(|(y, out)| *out = reduce(plane.row(y)));
         });
     }
+}
+
+/// As [`each_row`], of interleaved pixels: a row is taken apart, and its samples are reduced each by itself.
+fn each_row_of_samples<T: Pixel, R: Pixel, const N: usize>(
+    (isa, threads): (Isa, usize),
+    input: View<'_, T>,
+    out: &mut [R],
+    geometry: &Geometry,
+    rows: Window,
+    reduce: &(impl Fn(&[T]) -> [R; N] + Sync),
+) {
+    let Shape { samples, width, .. } = input.geometry.shape;
+    let (first, n) = (geometry.row(0, rows.start), grain(width * samples));
+    let mut planes =
+        out.chunks_mut(geometry.plane()).map(|plane| plane[first..first + N * rows.len()].chunks_mut(N * n));
+    let mut tasks = Vec::new();
+    for level in 0..input.geometry.shape.depth {
+        let mut planes: Vec<_> = planes.by_ref().take(samples).collect();
+        for y in (rows.start..rows.end).step_by(n) {
+            let out: Vec<&mut [R]> = planes.iter_mut().filter_map(Iterator::next).collect();
+            tasks.push((level, y, out));
+        }
+    }
+    let run = |(level, y, mut out): (usize, isize, Vec<&mut [R]>)| {
+        let plane = input.plane(level);
+        let mut apart = vec![T::ZERO; width * samples];
+        for k in 0..out[0].len() / N {
+            // A row of no pixels is reduced, too.
+            if width == 0 {
+                out.iter_mut().for_each(|out| out[N * k..][..N].copy_from_slice(&reduce(&[])));
+                continue;
+            }
+            let mut parts: Vec<&mut [T]> = apart.chunks_mut(width).collect();
+            let row = plane.row(y + k.cast_signed());
+            moved!(T::DTYPE, M => {
+                let mut parts: Vec<&mut [M]> = parts.iter_mut().map(|part| bytemuck::cast_slice_mut(part)).collect();
+                interleave::split(isa, bytemuck::cast_slice::<T, M>(row), &mut parts);
+            });
+            for (out, part) in out.iter_mut().zip(&parts) {
+                out[N * k..][..N].copy_from_slice(&reduce(part));
+            }
+        }
+    };
+    if threads <= 1 { tasks.into_iter().for_each(run) } else { tasks.into_par_iter().for_each(run) }
 }
 
 /// [`horus_plan::ops::reduce::fold_planes`] of an image held whole, into one pixel per column, if
