@@ -203,7 +203,13 @@ def test_maps_across_the_levels_of_a_volume(order: int) -> None:
     turn = [[0.9, 0.1, -0.2], [0.2, 1.1, 0.1], [-0.1, 0.3, 0.8]]
     for mode in MODES:
         given: dict[str, Any] = {"order": order, "mode": mode, "cval": 1.0}
-        for name, args in (("affine_transform", (turn, (0.31, -0.42, 0.13))), ("zoom", ((1.3, 0.7, 1.9),))):
+        for name, args in (
+            ("affine_transform", (turn, (0.31, -0.42, 0.13))),
+            # Axes that are exchanged, left out, or only moved.
+            ("affine_transform", ([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.7]], (0.0, 0.0, 0.45))),
+            ("affine_transform", ([[1.0, 0.0, 0.2], [0.0, 0.0, 0.0], [0.0, -0.6, 0.0]], (0.31, 2.37, 5.13))),
+            ("zoom", ((1.3, 0.7, 1.9),)),
+        ):
             ours = getattr(ndimage, name)(volume, *args, **given)
             theirs = getattr(scipy.ndimage, name)(volume, *args, **given)
             apart = np.abs(ours - theirs) > 1e-8

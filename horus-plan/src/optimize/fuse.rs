@@ -22,8 +22,8 @@ mod region;
 use super::Aim;
 use crate::ir::graph::{Graph, Node, NodeId};
 use crate::ir::kernel::{Kernel, Leaf, LeafOp, MapKernel, Source, Stage};
-use region::{MAX_LEVELS, Region};
 pub(super) use region::{MAX_FILTERS, MAX_MEMBERS, MAX_PLANES, MAX_STAGES, SMALL_FILTER};
+use region::{MAX_LEVELS, Region};
 
 /// Maximum [`weight`] of the images that one kernel reads.
 pub(super) const MAX_INPUTS: usize = 12 * IMAGE;

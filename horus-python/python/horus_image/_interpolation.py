@@ -7,6 +7,7 @@ splines, whose prefilter is a filter, maps across the levels of a volume, and wh
 from __future__ import annotations
 
 import bisect
+import functools
 import math
 import warnings
 from collections.abc import Sequence
@@ -251,12 +252,11 @@ def _affine_positions(
             moved = _horus.binary("add", at[axis], move) if move else at[axis]
             found.append(_horus.binary("mul", moved, scale) if scale != 1.0 else moved)
             continue
-        total: _horus.Image | None = None
-        for k, factor in enumerate(matrix[axis].tolist()):
-            part = _horus.binary("mul", at[k], factor)
-            total = part if total is None else _horus.binary("add", total, part)
-        assert total is not None
-        found.append(_horus.binary("add", total, float(offset[axis])))
+        # What adds nothing costs a pass over all positions.
+        factors = [(k, factor) for k, factor in enumerate(matrix[axis].tolist()) if factor] or [(0, 0.0)]
+        parts = [_horus.binary("mul", at[k], factor) if factor != 1.0 else at[k] for k, factor in factors]
+        total = functools.reduce(lambda total, part: _horus.binary("add", total, part), parts)
+        found.append(_horus.binary("add", total, float(offset[axis])) if offset[axis] else total)
     return found
 
 

@@ -264,6 +264,7 @@ impl<'a> Region<'a> {
             }
             bank.filters += 1;
         }
-        (bank.filters <= MAX_FILTERS && bank.stages <= MAX_STAGES && bank.planes <= self.facts.most_planes).then_some(bank)
+        (bank.filters <= MAX_FILTERS && bank.stages <= MAX_STAGES && bank.planes <= self.facts.most_planes)
+            .then_some(bank)
     }
 }
