@@ -6,8 +6,7 @@ use horus::core::host::external::External;
 use horus::ndarray::{ArrayView4, ArrayViewD, Axis, Ix4};
 use horus::prelude::{DType, Image as Typed, Shape};
 use numpy::{
-    Element, PyArray1, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyReadwriteArrayDyn,
-    PyUntypedArrayMethods,
+    Element, PyArray1, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyReadwriteArrayDyn, PyUntypedArrayMethods,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

@@ -246,10 +246,8 @@ fn a_region_of_a_picture_that_is_turned_is_of_what_is_seen() -> Result<()> {
             for region in [Region::new(0, 0, height, width), Region::new(3, 4, 5, 6), Region::new(height - 2, 1, 2, 17)]
             {
                 let rows = region.top..region.bottom();
-                let places =
-                    rows.flat_map(|y| (region.left..region.right()).map(move |x| stored(orientation, y, x)));
-                let want: Vec<u8> =
-                    places.flat_map(|(y, x)| (0..samples).map(move |c| sample(c, y, x))).collect();
+                let places = rows.flat_map(|y| (region.left..region.right()).map(move |x| stored(orientation, y, x)));
+                let want: Vec<u8> = places.flat_map(|(y, x)| (0..samples).map(move |c| sample(c, y, x))).collect();
                 let read = AnyImage::open_with(&s, &path, &part(region))?;
                 assert_eq!(read.convert::<u8>().to_vec()?, want, "orientation {orientation}, {region}");
                 assert_eq!(values(&s, reader.read(region)?), want, "orientation {orientation}, {region}");

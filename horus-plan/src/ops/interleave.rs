@@ -1,10 +1,10 @@
 //! The two orders of samples of several channels: in planes, one channel after the other, and interleaved, pixel after
 //! pixel, as arrays and files have them.
 
-use super::footprint::{Access, Reading, Rect};
-use crate::ir::graph::{Graph, Node, NodeId, Op};
 use super::Whole;
+use super::footprint::{Access, Reading, Rect};
 use super::operation::{Effort, Extent, Family, ImageOperation, images, makes, stays};
+use crate::ir::graph::{Graph, Node, NodeId, Op};
 use horus_base::placed::Placed;
 use horus_base::shape::Shape;
 

@@ -38,8 +38,11 @@ pub fn keep(graph: Graph<Op>) -> Graph<Op> {
 /// The operations that are computed on interleaved pixels: their inputs are interleaved or computed so, and all their
 /// readers take interleaved pixels.
 fn kept(graph: &Graph<Op>) -> Vec<bool> {
-    let mut kept: Vec<bool> =
-        graph.nodes.iter().map(|n| n.shape.channels > 1 && !matches!(n.op, Op::Source(_)) && n.op.knows_samples()).collect();
+    let mut kept: Vec<bool> = graph
+        .nodes
+        .iter()
+        .map(|n| n.shape.channels > 1 && !matches!(n.op, Op::Source(_)) && n.op.knows_samples())
+        .collect();
     graph.roots.iter().for_each(|root| kept[root.0] = false);
     let readers = graph.consumers();
     // Each round finds operations that no longer have all of either.

@@ -65,8 +65,9 @@ fn what_nobody_can_observe_is_dropped_at_once() {
 fn images_are_stored_with_their_channels_interleaved() {
     const COLOUR: Shape = Shape::new(4, 5, 3);
     let mut p = Numbered::default();
-    let colour =
-        |p: &mut Numbered, op, inputs: &[RecordId]| p.record(op, inputs.to_vec(), COLOUR, DType::F32, Location::caller());
+    let colour = |p: &mut Numbered, op, inputs: &[RecordId]| {
+        p.record(op, inputs.to_vec(), COLOUR, DType::F32, Location::caller())
+    };
     let v = p.new_value();
     let image = colour(&mut p, Op::Source(v), &[]);
     let held = colour(&mut p, Op::Convert(Conversion::Nearest), &[image]);

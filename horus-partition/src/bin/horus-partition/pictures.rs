@@ -40,7 +40,8 @@ pub(crate) fn write(path: &Path, mask: &Mask, blocks: &Blocks, levels: &Levels, 
     } else {
         let channels = paint(mask, blocks, levels, parts);
         let shape = Shape::new(mask.height(), mask.width(), channels.len());
-        let pixels: Vec<u8> = (0..shape.area()).flat_map(|at| channels.iter().map(move |channel| channel[at])).collect();
+        let pixels: Vec<u8> =
+            (0..shape.area()).flat_map(|at| channels.iter().map(move |channel| channel[at])).collect();
         Image::from_slice(&session, shape, &pixels).save(path)
     };
     saved?;
