@@ -146,7 +146,8 @@ fn reading_coordinates_adds_no_launch() {
     let columns = Image::<f32>::index(&s, shape, Axis::Columns);
     assert_eq!(launches(&image * &rows + &columns * 0.5), 1);
     let colour = Image::from_slice(&s, Shape::new(8, 8, 3), &[[1.0f32, 2.0, 3.0]; 64].concat());
-    assert_eq!(launches(colour * &rows), 1, "one channel that meets three is not stored either");
+    assert_eq!(launches(&colour * &rows), 3, "one channel that meets three is not stored either, but planes are");
+    assert_eq!(launches(&colour * &image), 1, "of channels that are read as they lie");
 }
 
 #[test]

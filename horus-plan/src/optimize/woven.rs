@@ -37,13 +37,18 @@ fn interleaved(mut graph: Graph<Kernel>) -> Graph<Kernel> {
         let Kernel::Whole(Whole::Interleave(_)) = node.op else { continue };
         let stack = node.inputs[0];
         let apart = graph.node(stack).inputs.iter().all(|i| graph.node(*i).shape.depth == node.shape.depth);
-        let stacked = matches!(graph.node(stack).op, Kernel::Whole(Whole::Merge(_))) && apart;
         let only = !wanted[stack.0] && readers[stack.0].iter().all(|reader| *reader == id);
-        if !stacked || !only || node.shape.is_empty() || !(2..=MOST).contains(&node.shape.samples) {
+        if !apart || !only || node.shape.is_empty() || !(2..=MOST).contains(&node.shape.samples) {
             continue;
         }
-        let members = members(&graph, stack, &readers, &wanted);
-        if let Some((kernel, inputs)) = kernel(&graph, stack, &members).or_else(|| kernel(&graph, stack, &[])) {
+        let woven = match graph.node(stack).op {
+            Kernel::Whole(Whole::Merge(_)) => {
+                let members = members(&graph, stack, &readers, &wanted);
+                kernel(&graph, stack, &members).or_else(|| kernel(&graph, stack, &[]))
+            }
+            _ => channels_of(&graph, stack),
+        };
+        if let Some((kernel, inputs)) = woven {
             let node = &mut graph.nodes[id.0];
             (node.op, node.inputs) = (Kernel::Map(kernel), inputs);
         }
@@ -116,6 +121,44 @@ fn kernel(graph: &Graph<Kernel>, stack: NodeId, members: &[NodeId]) -> Option<(M
     kernel.result = results.next()?;
     kernel.more = results.collect::<Option<_>>()?;
     kernel.woven = true;
+    fitting(graph, kernel, inputs)
+}
+
+/// The kernel of all channels of pixel operations that read one channel for all of them, such as a mask, and its inputs.
+fn channels_of(graph: &Graph<Kernel>, id: NodeId) -> Option<(MapKernel, Vec<NodeId>)> {
+    let node = graph.node(id);
+    let whole = map(node).filter(|m| m.more.is_empty() && node.shape.depth == 1)?;
+    let one = |c: usize| {
+        let of_channel = |leaf: &Leaf| {
+            let (i, plane) = match &leaf.op {
+                LeafOp::Load(i) => (*i, c),
+                LeafOp::LoadPlane(i, map) => (*i, map.at(c)?),
+                _ => return None,
+            };
+            let from = graph.node(node.inputs[i]).shape;
+            let op = if from.channels == 1 {
+                LeafOp::Load(i)
+            } else {
+                LeafOp::LoadPlane(i, PlaneMap::channel(from, plane))
+            };
+            Some(Leaf { op, dtype: leaf.dtype })
+        };
+        let leaves = whole.leaves.iter().map(of_channel).collect::<Option<_>>()?;
+        Some(MapKernel { leaves, ..whole.clone() })
+    };
+    let channels: Vec<MapKernel> = (0..node.shape.channels).map(one).collect::<Option<_>>()?;
+    let inputs: Vec<Part> = node.inputs.iter().map(|i| (*i, None)).collect();
+    let parts: Vec<JoinPart<'_, Part>> = channels
+        .iter()
+        .enumerate()
+        .map(|(c, kernel)| JoinPart { id: (id, Some(c)), kernel, inputs: &inputs })
+        .collect();
+    let (kernel, inputs) = MapKernel::join(&parts, |_| true)?;
+    fitting(graph, MapKernel { woven: true, ..kernel }, inputs)
+}
+
+/// A kernel and its inputs, if it is not too large.
+fn fitting(graph: &Graph<Kernel>, kernel: MapKernel, inputs: Vec<Part>) -> Option<(MapKernel, Vec<NodeId>)> {
     let inputs: Vec<NodeId> = inputs.into_iter().map(|(id, _)| id).collect();
     let reads: usize = distinct(&inputs).map(|i| weight(graph, i)).sum();
     let fits = kernel.code.len() <= MAX_MEMBERS && kernel.leaves.len() <= MAX_PLANES && reads <= MAX_INPUTS;

@@ -69,3 +69,14 @@ fn colours_of_another_space_are_made_as_they_lie() {
     assert!(names.last().is_some_and(|name| name.starts_with("interleaved: ")), "{names:?}");
     assert!(names.iter().all(|name| !name.contains("deinterleave")), "{names:?}");
 }
+
+#[test]
+fn a_mask_of_all_channels_is_read_beside_them() {
+    let (mut g, planes, _) = program();
+    let mask = push(&mut g, Op::Source(ValueId(1)), &[], PLANE);
+    let spread = push(&mut g, Op::Planes(PlaneMap::one(0)), &[mask], PLANES);
+    let op = Op::Pixel(PixelOp::Mul, vec![Operand::Input(0), Operand::Input(1)]);
+    let masked = push(&mut g, op, &[planes, spread], PLANES);
+    let samples = push(&mut g, Op::from(Interleave), &[masked], PLANES.interleaved());
+    assert_eq!(kernels(g, &[samples]), ["interleaved: plane 0 + plane 1 + plane 2 + 3x mul of 2"]);
+}
