@@ -136,11 +136,8 @@ fn channels_of(graph: &Graph<Kernel>, id: NodeId) -> Option<(MapKernel, Vec<Node
                 _ => return None,
             };
             let from = graph.node(node.inputs[i]).shape;
-            let op = if from.channels == 1 {
-                LeafOp::Load(i)
-            } else {
-                LeafOp::LoadPlane(i, PlaneMap::channel(from, plane))
-            };
+            let op =
+                if from.channels == 1 { LeafOp::Load(i) } else { LeafOp::LoadPlane(i, PlaneMap::channel(from, plane)) };
             Some(Leaf { op, dtype: leaf.dtype })
         };
         let leaves = whole.leaves.iter().map(of_channel).collect::<Option<_>>()?;
