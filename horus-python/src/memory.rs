@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use horus::core::host::buffer::HostBuffer;
 use horus::core::host::external::DeviceArray;
-use horus::prelude::{DType, Error, Image as Typed, Result, Shape};
+use horus::prelude::{DType, Error, Image as Typed, Result};
 use horus::types::LoopState as _;
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;

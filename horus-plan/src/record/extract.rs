@@ -234,7 +234,7 @@ impl Recording {
         for _ in 0..=QUICK {
             let one = match (&r.op, r.inputs.as_slice()) {
                 (Op::Source(_) | Op::Fill(_) | Op::Index(_), _) => return Self::bytes(r) <= most,
-                (op, [one]) if matches!(op, Op::Pixel(..) | Op::Convert(_)) => one,
+                (Op::Pixel(..) | Op::Convert(_), [one]) => one,
                 _ => return false,
             };
             match self.records.get(one) {
