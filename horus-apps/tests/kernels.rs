@@ -34,7 +34,7 @@ fn few_kernels_serve_every_orientation_and_size_and_all_compile() {
         assert!(together.len() <= most, "{name}: {} kernels", together.len());
         assert!(of_size.iter().all(|p| p.len() == together.len()), "{name}: a size has kernels of its own");
         let bytes: usize = together.keys().map(String::len).sum();
-        assert!(bytes <= (most * 48) << 10, "{name}: {bytes} bytes of source");
+        assert!(bytes <= (most * 49) << 10, "{name}: {bytes} bytes of source");
         for program in together.values() {
             // None exceeds five sixths of the general limit, as a first run waits for the slowest.
             let most = MOST_COST * 5 / 6;

@@ -174,8 +174,9 @@ fn masks_are_saved_as_black_and_white_and_combine() {
     for input in ["grey.png", "colour.png", "float.npy"] {
         succeeds(dir, &[input, "o.png", "otsu"]);
         // Each channel has its own threshold.
-        let planes = session.open(dir.join(input)).unwrap().convert::<f32>().unstack(Axis::Channels);
-        let want: Vec<bool> = planes.iter().flat_map(|plane| otsu(&plane.to_vec().unwrap())).collect();
+        let channels = session.open(dir.join(input)).unwrap().convert::<f32>().unstack(Axis::Channels);
+        let masks: Vec<Vec<bool>> = channels.iter().map(|channel| otsu(&channel.to_vec().unwrap())).collect();
+        let want: Vec<bool> = (0..masks[0].len()).flat_map(|at| masks.iter().map(move |mask| mask[at])).collect();
         assert!(want.iter().any(|v| *v) && want.iter().any(|v| !*v));
         let wrong = holds("o.png").iter().zip(&want).filter(|(a, b)| a != b).count();
         assert_eq!(wrong, 0, "{input}");

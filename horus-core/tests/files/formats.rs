@@ -236,7 +236,7 @@ fn planes(bits: u32, format: u32, rows: u32, tile: Option<(u32, u32)>, encode: i
 fn planes_are_read_whatever_they_are_cut_into() -> Result<()> {
     let (s, folder) = (session(), Folder::new());
     let want: Vec<u8> =
-        (0..3).flat_map(|c| (0..8).flat_map(move |y| (0..7).map(move |x| told_by_place(c, y, x)))).collect();
+        (0..8).flat_map(|y| (0..7).flat_map(move |x| (0..3).map(move |c| told_by_place(c, y, x)))).collect();
     // Strips of all rows, of some, and beyond the picture; tiles beyond it on either side.
     let cuts = [(8, None), (4, None), (3, None), (0, Some((16, 16))), (0, Some((4, 3))), (0, Some((7, 5)))];
     for (rows, tile) in cuts {

@@ -123,7 +123,9 @@ fn regions_of_other_formats_are_those_of_the_picture() -> Result<()> {
         let options = OpenOptions { volume: true, ..part(region) };
         let read = AnyImage::open_with(&s, folder.at("v.npy"), &options)?;
         assert_eq!(read.shape(), Shape::volume(3, region.height, region.width, 1));
-        let want: Vec<f32> = wanted(3, region).into_iter().map(|v| f32::from(v) * 0.5).collect();
+        let level =
+            |z| (region.top..region.bottom()).flat_map(move |y| (region.left..region.right()).map(move |x| (z, y, x)));
+        let want: Vec<f32> = (0..3).flat_map(level).map(|(z, y, x)| f32::from(sample(z, y, x)) * 0.5).collect();
         assert_eq!(read.convert::<f32>().to_vec()?, want, "{region}");
     }
     Ok(())
