@@ -42,9 +42,13 @@ fn masks_of_every_kind_say_the_same() {
     // Blue is sea, and land is opaque.
     let plane = |f: &dyn Fn(usize, usize) -> u8| (0..96).map(|i| f(i / 12, i % 12)).collect::<Vec<u8>>();
     let (none, blue, opaque) = (plane(&|_, _| 0), plane(&|y, x| u8::from(island(y, x))), plane(&|_, _| 255));
-    Image::from_slice(&session, Shape::new(8, 12, 4), &[&none[..], &none, &blue, &opaque].concat())
-        .save(file("colours.png"))
-        .unwrap();
+    Image::from_slice(
+        &session,
+        Shape::new(8, 12, 4),
+        &(0..96).flat_map(|i| [none[i], none[i], blue[i], opaque[i]]).collect::<Vec<u8>>(),
+    )
+    .save(file("colours.png"))
+    .unwrap();
     let mut all = Vec::new();
     for name in ["mask.png", "mask.pgm", "mask.npy", "colours.png"] {
         let out = run(&[path(&file(name)), "--levels", "2:2", "--block", "2", "--halo", "1", "--json"]);

@@ -172,8 +172,5 @@ pub(crate) fn put<T: Held + Element>(
 ) -> PyResult<()> {
     let mut array: PyReadwriteArrayDyn<'_, T> = array.extract()?;
     let place = array.as_slice_mut()?;
-    if image.channels() != 1 {
-        return Err(PyValueError::new_err("an image of several channels has no pixels in the order of an array"));
-    }
     of.looked(py, || image.read_into(place))
 }

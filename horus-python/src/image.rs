@@ -178,7 +178,7 @@ impl Image {
         each!(&self.any, image => arrays::given(py, self, image, shape))
     }
 
-    /// Evaluates an image of one channel into an array of its type, contiguous and in C order.
+    /// Evaluates an image into an array of its type, contiguous and in C order.
     fn read_into(&self, py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<()> {
         each!(&self.any, image => arrays::put(py, self, image, array))
     }

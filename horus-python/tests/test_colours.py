@@ -385,3 +385,13 @@ def test_wrong_arguments_are_the_same_errors(arguments: dict[str, Any]) -> None:
     with pytest.raises((RuntimeError, ValueError)) as theirs:
         sp.gaussian_filter(array, **arguments)
     assert type(ours.value) is type(theirs.value)
+
+
+@pytest.mark.parametrize("order", range(1, 6))
+def test_samples_that_are_taken_for_coefficients_change_along_channels(order: int) -> None:
+    pixels = np.random.default_rng(5).standard_normal((9, 11, 3))
+    for call in (
+        lambda of: of.shift(pixels, (0.5, 1, 0), order=order, mode="mirror", prefilter=False),
+        lambda of: of.zoom(pixels, (2, 1.5, 1), order=order, mode="mirror", prefilter=False),
+    ):
+        np.testing.assert_allclose(call(ndimage), call(sp), rtol=0, atol=1e-7)

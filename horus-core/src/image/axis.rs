@@ -205,7 +205,7 @@ impl<T: Pixel> Image<T> {
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// let image = Image::from_slice(&session, Shape::new(1, 2, 2), &[1.0f64, 2.0, 10.0, 30.0]);
+/// let image = Image::from_slice(&session, Shape::new(1, 2, 2), &[1.0f64, 10.0, 2.0, 30.0]);
 /// let planes = image.over([Axis::Rows, Axis::Columns]);
 /// assert_eq!(planes.sum().to_vec()?, [3.0, 40.0]);
 /// assert_eq!((planes.min().to_vec()?, planes.max().to_vec()?), (vec![1.0, 10.0], vec![2.0, 30.0]));

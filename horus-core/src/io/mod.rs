@@ -12,7 +12,7 @@
 //! | smallest and largest finite value ([`Scaling::Range`]); values that the file cannot hold counted ([`Clipping`]) | recorded |
 //! | values scaled to the file's range, rounded, saturated, narrowed to 8 or 16 bits | recorded |
 //! | one copy to rank 0: 8 or 16 bits per sample, and the scale with it | one evaluation |
-//! | channels interleaved, byte order, compression | rank 0's threads ([`Encoder`]) |
+//! | byte order, compression | rank 0's threads ([`Encoder`]) |
 //!
 //! Files larger than memory are read and written region by region: [`PictureReader`] decodes the
 //! strips, tiles or rows that hold a region, [`PictureWriter`] writes those of TIFF, NumPy and PNM

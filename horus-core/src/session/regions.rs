@@ -99,7 +99,7 @@ pub(super) fn bytes<O>(graph: &Graph<O>, n: NodeId) -> usize {
 }
 
 /// Copies of a region of an image of shape `of`, with pixels of `element` bytes, to memory of its
-/// size: plane by plane, rows without gaps.
+/// size: plane by plane (of a stored image level by level), rows without gaps.
 pub(super) fn pieces(of: Shape, region: Rect, element: usize) -> Vec<Piece> {
     let [top, left] = region.corner().map(isize::unsigned_abs);
     let (row, rows) = (region.columns.len() * element, region.rows.len());

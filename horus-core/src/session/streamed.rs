@@ -18,6 +18,7 @@ use crate::error::{Call, DeviceError, Error, Result};
 use crate::host::Piece;
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
+use crate::ops::Whole;
 use crate::plan::Want;
 use crate::plan::state::Placement;
 use crate::record::{Extract, RecordId};
@@ -180,8 +181,8 @@ impl Session {
         Ok(reads && bytes(&graph, graph.roots[0]) >= LARGE && thickness(state, &graph, levels).is_some())
     }
 
-    /// Computes values part by part, and passes their pixels to `put` on rank 0: plane by plane, rows
-    /// without gaps. Parts of the first consist of whole chunks of its `grain`, and those of the others,
+    /// Computes values part by part, and passes their pixels to `put` on rank 0: level by level and row
+    /// by row, the channels of each beside each other. Parts of the first consist of whole chunks of its `grain`, and those of the others,
     /// which have as many levels, are the same parts of their extents. Reductions of unread images
     /// come first, in passes of their own.
     ///
@@ -348,7 +349,10 @@ impl Session {
         if division.count() > 1 && waiting > 0 {
             division = divided(state)?;
         }
-        let name = graph.node(graph.roots[0]).op.name();
+        let stored = graph.node(graph.roots[0]);
+        let result =
+            if let Op::Whole(Whole::Interleave(_)) = stored.op { graph.node(stored.inputs[0]) } else { stored };
+        let name = result.op.name();
         self.explain_regions(&match slabs.len() {
             1 => format!("{name} in {division}"),
             n => format!("{name} in {n} slabs of {} levels, each in {division}", slabs[0].levels.len()),

@@ -25,11 +25,11 @@ struct Results(Vec<(&'static str, u64)>);
 
 impl Results {
     fn image<T: Element>(&mut self, name: &'static str, image: &Image<T>) -> Result<()> {
-        let pixels = image.to_vec()?;
-        self.bits(
-            name,
-            pixels.iter().map(|v| v.stored()).map(|v| if v.to_f64().is_nan() { u64::MAX } else { v.bits() }),
-        );
+        let (pixels, Shape { channels, .. }) = (image.to_vec()?, image.shape());
+        // The hashes are of one channel after the other.
+        let levels = pixels.chunks(image.shape().area() * channels);
+        let planes = levels.flat_map(|level| (0..channels).flat_map(move |c| level.iter().skip(c).step_by(channels)));
+        self.bits(name, planes.map(|v| v.stored()).map(|v| if v.to_f64().is_nan() { u64::MAX } else { v.bits() }));
         Ok(())
     }
 
@@ -47,8 +47,13 @@ impl Results {
 /// Every program of the corpus on pixels of one type.
 fn results<T: Pixel>(session: &Session) -> Result<Vec<(&'static str, u64)>> {
     let (mut found, shape) = (Results::default(), Shape::new(61, 83, 2));
-    let given = Image::from_slice(session, shape, &noise::<T>(shape.len(), 37, false));
-    let other = Image::from_slice(session, shape, &noise::<T>(shape.len(), 38, false));
+    let colours = |seed| {
+        let planes = noise::<T>(shape.len(), seed, false);
+        let pixels: Vec<T> =
+            (0..shape.len()).map(|i| planes[i % shape.channels * shape.area() + i / shape.channels]).collect();
+        Image::from_slice(session, shape, &pixels)
+    };
+    let (given, other) = (colours(37), colours(38));
     let picture = given.with_border(Border::Reflect101);
     let plane = picture.channel(0);
     let mask = given.channel(1).gt(T::from_f64(given.channel(1).mean().get()?));

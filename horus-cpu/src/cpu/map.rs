@@ -98,7 +98,8 @@ pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
     let geometry = if kernel.woven { geometry } else { geometry.flat() };
     let output = output.host_mut().ok_or_else(foreign)?.bytes_mut();
     assert!(geometry.window.covers(rows) && geometry.bytes() <= output.len(), "the output holds the rows");
-    if let Some(filter) = levels::LevelFilter::of(kernel)
+    if apart.is_none()
+        && let Some(filter) = levels::LevelFilter::of(kernel)
         && filter.launch(inputs, output, (geometry, rows), isa, threads)
     {
         return Ok(());

@@ -256,6 +256,20 @@ fn samples_of_pixels_are_read_and_made_one_by_one() {
             let one = MapKernel { result: Some(value), ..kernel.clone() };
             checked_as(&one, &inputs, (plane, dtype), &format!("{value:?} of {pixels} {dtype}"));
         }
+        // A sum as of a filter along levels, of channels.
+        if dtype.is_float() {
+            let leaves: Vec<Leaf> = (0..samples).map(|c| Leaf { op: sample(c), dtype }).collect();
+            let mut weighed = MapKernel { inputs: 2, leaves, ..MapKernel::default() };
+            let mut sum = Val::Const(Scalar::from_f64(dtype, 0.0));
+            for c in 0..samples {
+                weighed
+                    .code
+                    .push(instr(PixelOp::MulAdd, vec![Val::Leaf(c), Val::Const(Scalar::from_f64(dtype, 2.0)), sum]));
+                sum = Val::Instr(c);
+            }
+            weighed.result = Some(sum);
+            checked_as(&weighed, &inputs, (plane, dtype), &format!("the weighed sum of {pixels} {dtype}"));
+        }
         for first in 0..values.len() {
             let mut made = (0..samples).map(|c| values[(first + 2 * c) % values.len()]);
             let one = MapKernel { result: made.next(), more: made.collect(), woven: true, ..kernel.clone() };

@@ -1,10 +1,8 @@
 //! The two orders of samples of several channels: in planes, one channel after the other, and interleaved, pixel after
 //! pixel, as arrays and files have them.
 
-use super::Whole;
 use super::footprint::{Access, Reading, Rect};
 use super::operation::{Effort, Extent, Family, ImageOperation, images, makes, stays};
-use crate::ir::graph::{Graph, Node, NodeId, Op};
 use horus_base::placed::Placed;
 use horus_base::shape::Shape;
 
@@ -63,31 +61,3 @@ macro_rules! order {
 }
 order!(Deinterleave, "deinterleave", deinterleaved, interleaved);
 order!(Interleave, "interleave", interleaved, deinterleaved);
-
-impl Graph<Op> {
-    /// The pixels of a node as they are [stored](Shape::stored).
-    pub fn stored(&mut self, id: NodeId) -> NodeId {
-        let Node { op, inputs, shape, dtype, site } = self.node(id);
-        match op {
-            _ if shape.stored() == *shape => id,
-            Op::Whole(Whole::Deinterleave(_)) => inputs[0],
-            _ => {
-                let (op, shape, dtype, site) = (Op::from(Interleave), shape.stored(), *dtype, *site);
-                self.push(Node { op, inputs: vec![id], shape, dtype, site })
-            }
-        }
-    }
-
-    /// The pixels of a node, which is stored, in planes.
-    pub fn planar(&mut self, id: NodeId) -> NodeId {
-        let Node { op, inputs, shape, dtype, site } = self.node(id);
-        match op {
-            _ if shape.samples == 1 => id,
-            Op::Whole(Whole::Interleave(_)) => inputs[0],
-            _ => {
-                let (op, shape, dtype, site) = (Op::from(Deinterleave), shape.deinterleaved(), *dtype, *site);
-                self.push(Node { op, inputs: vec![id], shape, dtype, site })
-            }
-        }
-    }
-}

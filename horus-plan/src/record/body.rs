@@ -108,6 +108,9 @@ impl Body {
                 }
                 let new = match node.op {
                     Op::Source(v) => source(&mut graph, v, node),
+                    Op::Whole(Whole::Deinterleave(_)) if made[node.inputs[0].0].is_some() => {
+                        graph.planar(made[node.inputs[0].0].unwrap_or(node.inputs[0]))
+                    }
                     // The values of placeholders come first, so inputs exist.
                     _ => {
                         let inputs = node.inputs.iter().filter_map(|i| made[i.0]).collect();

@@ -21,6 +21,7 @@
 
 mod body;
 mod extract;
+mod stored;
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::BuildHasherDefault;

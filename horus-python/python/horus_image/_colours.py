@@ -100,6 +100,8 @@ def _of_pixels(given: dict[str, Any], deciding: Sequence[str], axis: bool, ndim:
     told = [name for name in deciding if given.get(name) is not None]
     if not told or ("structure1" in deciding and "structure1" not in told):
         raise _Along
+    if not given.get("prefilter", True) and given.get("order", 3) > 1:
+        raise _Along  # splines through other numbers than the samples
     reduced = dict(given)
     for name in deciding:
         value = given.get(name)

@@ -146,8 +146,10 @@ class Served:
             return f"an image of type {type(image).__name__}"
         if image.dtype.char not in _TYPES or not image.dtype.isnative:
             return f"an image of {image.dtype}"
+        channels = given.get("channel_axis") is not None
         # SciPy's functions take those of another axis where they do nothing along it.
-        if not 1 <= image.ndim - (given.get("channel_axis") is not None or self.row.module == "scipy.ndimage") <= 3:
+        most = 4 if channels or self.row.module == "scipy.ndimage" else 3
+        if not 1 + channels <= image.ndim <= most:
             return f"an image of {image.ndim} axes"
         if image.size < max(Settings.smallest, 1):
             return "a small image"
