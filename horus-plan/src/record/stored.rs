@@ -4,7 +4,7 @@ use crate::ir::graph::{Graph, Node, NodeId, Op};
 use crate::ops::{Deinterleave, Interleave, Whole};
 
 impl Graph<Op> {
-    /// The pixels of a node as they are [stored](Shape::stored).
+    /// The pixels of a node as they are [stored](horus_base::shape::Shape::stored).
     pub fn stored(&mut self, id: NodeId) -> NodeId {
         let Node { op, inputs, shape, dtype, site } = self.node(id);
         match op {
