@@ -166,7 +166,7 @@ def other_arguments_are_anywhere(library: Any) -> None:
         lambda a, f: ndimage.binary_dilation(a > 0.8 if isinstance(a, np.ndarray) else hi.asarray(a) > 0.8, f(weights), mask=f(mask)),
         lambda a, f: ndimage.mean(a, f(labels), f(np.array([1, 3]))),
         lambda a, f: ndimage.map_coordinates(a, f(at), order=1),
-        lambda a, f: hi.asarray(a) * f(array) + f(np.float32(1)),
+        lambda a, f: hi.asarray(a) * f(array) + f(np.array(1, np.float32)),
     ]
     for k, call in enumerate(calls):
         wanted = np.asarray(call(array, np.asarray))

@@ -399,6 +399,6 @@ def _memory_for(output: Any, input: Any, name: str) -> Any:
     """What takes results for an array of another library: its memory on the host, or memory like it; a type if the result stays on a GPU."""
     if not _is_on_gpu(output):
         return in_place(output)
-    if name == "output" and is_other(input) and _is_on_gpu(input):
+    if name == "output" and (isinstance(input, DeviceArray) or (is_other(input) and _is_on_gpu(input))):
         return dtype_of(output)
     return np.empty(tuple(output.shape), dtype_of(output))

@@ -243,10 +243,12 @@ def _operand(value: Any, beside: Operators) -> Any:
         return value
     if isinstance(value, (bool, int, float, np.generic)):
         return value
-    from ._foreign import DeviceArray, read_beside
+    from ._foreign import DeviceArray, on_host, read_beside
     from ._image import asarray
 
     array = read_beside(value, beside._session)
+    if isinstance(array, DeviceArray) and array.ndim == 0:
+        array = on_host(value)
     if not isinstance(array, DeviceArray):
         if array.ndim == 0:
             number = array[()]
