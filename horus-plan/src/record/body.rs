@@ -106,12 +106,10 @@ impl Body {
                 if made[id.0].is_some() {
                     continue;
                 }
-                let new = match node.op {
-                    Op::Source(v) => source(&mut graph, v, node),
-                    Op::Whole(Whole::Deinterleave(_)) if made[node.inputs[0].0].is_some() => {
-                        graph.planar(made[node.inputs[0].0].unwrap_or(node.inputs[0]))
-                    }
-                    // The values of placeholders come first, so inputs exist.
+                // The values of placeholders come first, so inputs exist.
+                let new = match (&node.op, node.inputs.first().and_then(|i| made[i.0])) {
+                    (Op::Source(v), _) => source(&mut graph, *v, node),
+                    (Op::Whole(Whole::Deinterleave(_)), Some(stored)) => graph.planar(stored),
                     _ => {
                         let inputs = node.inputs.iter().filter_map(|i| made[i.0]).collect();
                         graph.push(Node { inputs, ..node.clone() })
