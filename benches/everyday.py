@@ -349,7 +349,7 @@ colour("laplace", with_cv2(both("laplace", axes=(0, 1)), lambda a: cv2.Laplacian
 colour("rotate 30 linear", with_cv2(both("rotate", 30, order=1), by_matrix(cv2.INTER_LINEAR), True))
 colour("zoom 0.5 linear", with_cv2(both("zoom", (0.5, 0.5, 1), order=1),
                                    lambda a: cv2.resize(a, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_LINEAR), True))
-colour("luminance", on_image(lambda i: i.luminance(), opencv_=grey))
+colour("luminance", on_image(lambda i: (i.with_alpha() if i.shape[2] == 4 else i).luminance(), opencv_=grey))
 colour("hsv", three(on_image(lambda i: i.convert_colour("rgb", "hsv"),
                              opencv=lambda a: cv2.cvtColor(a, cv2.COLOR_RGB2HSV))), "f32")
 colour("lab", three(on_image(lambda i: i.convert_colour("rgb", "lab"),

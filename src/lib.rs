@@ -226,7 +226,9 @@ pub mod io {
     #[doc(inline)]
     pub use horus_core::io::{FileInfo, FileTraffic, PictureReader, PictureWriter, RegionSink, RegionSource};
     #[doc(inline)]
-    pub use horus_core::io::{PixelSize, alpha, channel_names, length, pixel_size, pixel_size_of, with_pixel_size};
+    pub use horus_core::io::{
+        PixelSize, alpha, channel_names, length, pixel_size, pixel_size_of, with_alpha, with_pixel_size,
+    };
 }
 
 /// Many pictures in sequence: arguments and results of

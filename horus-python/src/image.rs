@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use horus::error::{Result, SourceLine};
-use horus::io::{Format, PixelSize, alpha, channel_names, pixel_size, with_pixel_size};
+use horus::io::{Alpha, Format, PixelSize, alpha, channel_names, pixel_size, with_alpha, with_pixel_size};
 use horus::prelude::{Image as Typed, Region, SaveOptions, Shape};
 use horus::types::LoopState as _;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -227,6 +227,11 @@ impl Image {
             PyValueError::new_err(text)
         })?;
         each!(&self.any, image => self.recorded(|| with_pixel_size(image, Some(size))))
+    }
+
+    /// The same pixels, whose last channel is alpha that colours are not multiplied by, or is not known to be.
+    fn with_alpha(&self, is_alpha: bool) -> PyResult<Image> {
+        each!(&self.any, image => self.recorded(|| with_alpha(image, is_alpha.then_some(Alpha::Unassociated))))
     }
 
     /// Channels are red, green and blue of one pixel, with or without alpha.

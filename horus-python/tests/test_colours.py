@@ -396,3 +396,23 @@ def test_samples_that_are_taken_for_coefficients_change_along_channels(order: in
     ):
         # Positions of planes have 32 fractional bits.
         np.testing.assert_allclose(call(ndimage), call(sp), rtol=0, atol=1e-8)
+
+
+def test_an_array_has_alpha_where_the_program_says_so() -> None:
+    rng = np.random.default_rng(11)
+    array = rng.integers(0, 256, (12, 14, 4), np.uint8)
+    hidden = array.copy()
+    array[2:9, 3:8, 3] = hidden[2:9, 3:8, 3] = 0
+    hidden[2:9, 3:8, :3] = 255
+    image = hi.asarray(array, channels=True)
+    with pytest.raises(ValueError, match=r"no luminance: take one of them.*say that the last is alpha \(`with_alpha\(\)`\)"):
+        image.luminance()
+    said = image.with_alpha()
+    np.testing.assert_array_equal(said, image)
+    np.testing.assert_allclose(said.luminance(), array[..., :3] @ [0.299, 0.587, 0.114] / 255, atol=1e-6)
+    other = hi.asarray(hidden, channels=True)
+    np.testing.assert_array_equal(said.resize((7, 6)), other.with_alpha().resize((7, 6)))
+    assert np.any(np.asarray(image.resize((7, 6))) != np.asarray(other.resize((7, 6))))
+    np.testing.assert_array_equal(said.with_alpha(False).resize((7, 6)), image.resize((7, 6)))
+    with pytest.raises(ValueError, match="no channels"):
+        hi.asarray(array[..., 0]).with_alpha()

@@ -144,8 +144,14 @@ impl<T: Pixel> Image<T> {
                 let call = Call::of("luminance");
                 let one = Audience::now().told("`channel(0)`", "`channel 0`", "`channel(0)`");
                 let known = if has_alpha { "the last of them alpha" } else { "none of them known to be alpha" };
+                let last = Audience::now().told(
+                    ", or say that the last is alpha (`with_alpha`)",
+                    "",
+                    ", or say that the last is alpha (`with_alpha()`)",
+                );
+                let last = if all == 4 && !has_alpha { last } else { "" };
                 let message =
-                    format!("an image of {all} channels, {known}, has no luminance: take one of them ({one})");
+                    format!("an image of {all} channels, {known}, has no luminance: take one of them ({one}){last}");
                 let shape = Shape { channels: 1, ..self.shape() };
                 self.attempt(shape, || Err(Error::parameter(call, message)))
             }

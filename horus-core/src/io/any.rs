@@ -4,7 +4,7 @@ use std::panic::Location;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::pixel_size::{alpha, channel_names, known_everywhere, pixel_size, sized};
+use super::pixel_size::{alpha, channel_names, known_everywhere, pixel_size, sized, with_last};
 use super::{Alpha, Means, Metadata, OpenOptions, Opened, Picture, RegionSource, later, on_root, opened, parse_header};
 use crate::dtype::{DType, Pixel};
 use crate::error::{Error, Result, Site};
@@ -365,9 +365,7 @@ impl AnyImage {
 
     /// The image with a last channel that is alpha, or with none that is known. TIFF files say so again.
     pub fn with_alpha(&self, alpha: Option<Alpha>) -> AnyImage {
-        let mut handle = self.handle().clone();
-        handle.attributes = Attributes::with_alpha(handle.attributes.as_ref(), alpha);
-        AnyImage::from_handle(handle)
+        AnyImage::from_handle(with_last(self.handle(), alpha))
     }
 
     fn has_alpha(&self) -> bool {

@@ -50,7 +50,7 @@ pub use ::image::DynamicImage;
 pub use any::AnyImage;
 pub(crate) use any::each;
 pub use horus_base::lengths::{PixelSize, length};
-pub use pixel_size::{alpha, channel_names, pixel_size, pixel_size_of, with_pixel_size};
+pub use pixel_size::{alpha, channel_names, pixel_size, pixel_size_of, with_alpha, with_pixel_size};
 pub use save_regions::{save_all_to, save_to};
 pub(crate) use saving::describe as describe_file;
 pub use saving::{Saving, sizes_of, tell_untold};

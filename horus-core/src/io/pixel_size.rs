@@ -52,6 +52,30 @@ pub fn alpha<T: Element>(image: &Image<T>) -> Option<Alpha> {
     Attributes::alpha(image.handle().attributes.as_ref()).filter(|_| image.channels() > 1)
 }
 
+/// The image with a last channel that is alpha, or with none that is known: see
+/// [`AnyImage::with_alpha`](super::AnyImage::with_alpha). Every rank passes the same.
+///
+/// ```
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+/// use horus::io::{Alpha, alpha, with_alpha};
+/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+/// let red = Image::from_slice(&session, Shape::new(1, 1, 4), &[255u8, 0, 0, 128]);
+/// let red = with_alpha(&red, Some(Alpha::Unassociated));
+/// assert_eq!(alpha(&red), Some(Alpha::Unassociated));
+/// assert_eq!(red.luminance().to_vec()?, [0.299]);
+/// # Ok::<(), horus_core::error::Error>(())
+/// ```
+pub fn with_alpha<T: Element>(image: &Image<T>, alpha: Option<Alpha>) -> Image<T> {
+    Image::from_handle(with_last(image.handle(), alpha))
+}
+
+/// The same value with such a last channel.
+pub(super) fn with_last(handle: &Handle, alpha: Option<Alpha>) -> Handle {
+    let mut handle = handle.clone();
+    handle.attributes = Attributes::with_alpha(handle.attributes.as_ref(), alpha);
+    handle
+}
+
 /// What rank 0 knows of a picture: the rest of the metadata does not change programs.
 pub(super) fn known_everywhere(session: &Session, said: &Metadata) -> Result<(Option<PixelSize>, Option<Alpha>)> {
     const ALL: [Option<Alpha>; 3] = [None, Some(Alpha::Unassociated), Some(Alpha::Associated)];

@@ -140,6 +140,22 @@ class Image(Operators):
         levels = float(sides[0]) if self._ndim > 2 else None
         return self._with(self._core.with_pixel_size(levels, float(rows), float(columns)))
 
+    def with_alpha(self, is_alpha: bool = True) -> Image:
+        """The same image, whose last channel is alpha (not premultiplied), or is an ordinary channel.
+
+        Files say which of their channels is alpha; arrays do not. What mixes neighbouring pixels weighs colours by alpha.
+
+        Examples
+        --------
+        >>> import horus_image as hi
+        >>> red = hi.asarray([[[255, 0, 0, 128]]], channels=True).astype("uint8").with_alpha()
+        >>> float(red.luminance().compute()[0, 0])
+        0.29899999499320984
+        """
+        if not self._channels:
+            raise ValueError("with_alpha: the image has no channels; see asarray(channels=True)")
+        return self._with(self._core.with_alpha(bool(is_alpha)))
+
     def astype(self, dtype: npt.DTypeLike) -> Image:
         """The image in another type: exact where that can hold a value, else rounded to nearest (to even) and saturated."""
         kind = np.dtype(dtype)
