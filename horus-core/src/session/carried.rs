@@ -1,22 +1,113 @@
-//! Execution of plans, on the device of this rank or on several.
+//! Programs are planned, unless they were before, and their plans executed, on the device of this rank or on several.
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use super::engine::Engine;
-use super::evaluate::source_of;
+use super::evaluate::{Unevaluated, source_of};
 use super::kept::Kept;
-use super::plans::Request;
+use super::plans::{Planned, Request};
 use super::{Mutable, Progress, Session};
 use crate::device::Sending;
+use crate::error::Error;
 use crate::execute::agree::agree_on_plan;
-use crate::execute::{Batches, Context, Failed, Outcome, Stored, execute, prepare};
+use crate::execute::{Batches, Context, Delivered, Failed, Outcome, Stored, execute, prepare};
+use crate::ir::graph::{NodeId, ValueId};
 use crate::plan::Plan;
 
+/// What a program has made. Its sources are images of the session as before.
+pub(super) struct Made {
+    /// The nodes of its roots in the plan.
+    pub(super) roots: Vec<NodeId>,
+    /// The names of images by node: of sources, and of those that were [kept](Made::keep).
+    pub(super) names: Vec<Option<ValueId>>,
+    /// The other images by node.
+    pub(super) images: Vec<Option<Kept>>,
+    /// What launches have used in the host's memory.
+    pub(super) mapped: Vec<NodeId>,
+    /// What arrives on this rank's host; or the error of a run that ended early.
+    pub(super) delivered: Result<HashMap<NodeId, Delivered>, Error>,
+}
+
+impl Made {
+    /// Gives names to the images of some nodes, which are the session's from now on, and frees the others.
+    pub(super) fn keep(&mut self, state: &mut Mutable, is_kept: impl Fn(NodeId) -> bool) {
+        for (node, (name, image)) in self.names.iter_mut().zip(self.images.drain(..)).enumerate() {
+            let Some(image) = image else { continue };
+            if is_kept(NodeId(node)) {
+                let value = *name.insert(state.names.value());
+                state.images.here.insert(value, image);
+            } else {
+                state.images.freed.push(image);
+            }
+        }
+    }
+}
+
 impl Session {
-    /// Runs a plan, whose kernels are built already unless it is new; `sending` sets the start of
-    /// copies of sent results. Takes its source images out of the session; the remaining images are
-    /// returned in any case.
+    /// Plans a program, unless a plan is known and may be used, and runs it; `sending` sets the start of copies of sent
+    /// results.
+    pub(super) fn perform(
+        &self,
+        state: &mut Mutable,
+        engine: &Engine,
+        request: Request,
+        (known, sending): (bool, Sending),
+    ) -> Result<Made, Unevaluated> {
+        let start = Instant::now(); // the time of extraction is negligible
+        let (request, Planned { plan, mut batches }, new) = self.known_or_new(engine, state, request, known)?;
+        state.trace.planned(start);
+        let ran = self.carry_out(state, engine, &request, (&plan, &mut batches), (new, sending));
+        let (images, delivered) = match ran {
+            Ok(Outcome { images, delivered, .. }) => (images, Ok(delivered)),
+            Err(Failed { error, images }) => (images, Err(error)),
+        };
+        let made = Made {
+            roots: plan.graph.roots.clone(),
+            names: plan.graph.nodes.iter().map(|node| source_of(&node.op)).collect(),
+            mapped: plan.steps.iter().filter_map(|step| step.action.unmaps()).collect(),
+            images,
+            delivered,
+        };
+        if made.delivered.is_ok() {
+            state.plans.put(request, Planned { plan, batches });
+        }
+        Ok(made)
+    }
+
+    /// Runs a plan, whose kernels are built already unless it is new. Its sources are images of the session again, as far
+    /// as a failed run has left them; the other images are returned in any case.
     pub(super) fn carry_out(
+        &self,
+        state: &mut Mutable,
+        engine: &Engine,
+        request: &Request,
+        (plan, batches): (&Plan, &mut Batches),
+        how: (bool, Sending),
+    ) -> Result<Outcome<Kept>, Failed<Kept>> {
+        let ran = self.carry_out_apart(state, engine, request, (plan, batches), how);
+        let mut back = |images: &mut [Option<Kept>]| {
+            for (node, image) in plan.graph.nodes.iter().zip(images) {
+                if let Some(value) = source_of(&node.op) {
+                    state.images.here.extend(image.take().map(|image| (value, image)));
+                }
+            }
+        };
+        match ran {
+            Ok(mut outcome) => {
+                back(&mut outcome.images);
+                Ok(outcome)
+            }
+            Err(mut failed) => {
+                back(&mut failed.images);
+                note_lost(state, plan, &failed.error);
+                Err(failed)
+            }
+        }
+    }
+
+    /// [`Session::carry_out`] with the sources taken out of the session, and returned with the other images.
+    fn carry_out_apart(
         &self,
         state: &mut Mutable,
         engine: &Engine,
@@ -86,5 +177,16 @@ impl Session {
             }
             Err(Failed { error, images }) => Err(Failed { error, images: kept(images) }),
         }
+    }
+}
+
+/// Records the images read by a failed plan that were lost with it and that the program still
+/// refers to, unless they can be read again.
+fn note_lost(state: &mut Mutable, plan: &Plan, error: &Error) {
+    let read = plan.graph.nodes.iter().filter_map(|n| source_of(&n.op));
+    let there = |v: &ValueId| state.images.has(v);
+    let lost: Vec<ValueId> = read.filter(|v| !there(v) && state.program.refers_to(*v)).collect();
+    for v in lost {
+        state.images.gone.insert(v, error.to_string());
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use super::adopt::{note_lost, unreferred};
+use super::adopt::unreferred;
 use super::engine::Engine;
 use super::kept::Kept;
 use super::later::unread;
@@ -12,7 +12,7 @@ use super::{Mutable, Session, debug};
 use crate::comm::guarded;
 use crate::device::Sending;
 use crate::error::{DeviceError, Error, Result};
-use crate::execute::{Delivered, Failed, Outcome};
+use crate::execute::Delivered;
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::ir::kernel::Kernel;
 use crate::plan::state::State;
@@ -97,7 +97,6 @@ impl Session {
         wants.resize(graph.roots.len(), Want::Keep);
         let kept: Vec<RecordId> = graph.roots.iter().map(|r| records[r.0]).collect();
         let (graph, own) = self.supplied(state, engine, graph, exceeds.is_some(), &disposable)?;
-        let start = Instant::now(); // the time of extraction is negligible
         let gone = [disposable, own.clone()].concat();
         if engine.lanes() > 1 {
             // The host of one lane is that of all.
@@ -106,32 +105,21 @@ impl Session {
         let request = self.request(engine, state, graph, wants, &gone);
         let mappable = self.mappable(engine, state, &request.sources, sending);
         let request = Request { mappable, ..request };
-        let planned = self.known_or_new(engine, state, request, !self.shows_plans());
-        let (request, Planned { plan, mut batches }, new) = planned.inspect_err(|_| state.images.forget(own))?;
-        state.trace.planned(start);
         let recording = request.graph.nodes.len() as f64 * engine.machine.of(self.rank()).recording;
         state.stats.recording += Duration::from_secs_f64(recording);
-        match self.carry_out(state, engine, &request, (&plan, &mut batches), (new, sending)) {
-            Ok(Outcome { images, delivered, .. }) => {
-                self.adopt(state, &plan, &kept, images);
-                state.images.forget(unreferred(state, gone));
-                let program = &state.program;
-                state.images.gone.retain(|v, _| program.refers_to(*v));
-                state.images.tidy();
-                let of_targets = plan.graph.roots[..targets.len()].to_vec();
-                state.plans.put(request, Planned { plan, batches });
-                // On several ranks, late failures must surface within the evaluation.
-                let lands = self.ranks() > 1 && sending == Sending::AtOnce;
-                let delivered = if lands { self.landed(state, delivered)? } else { delivered };
-                Ok(Results { of_targets, delivered })
-            }
-            Err(Failed { error, images }) => {
-                self.adopt(state, &plan, &kept, images);
-                state.images.forget(unreferred(state, gone));
-                note_lost(state, &plan, &error);
-                Err(Unevaluated::Met(error))
-            }
-        }
+        let made = self.perform(state, engine, request, (!self.shows_plans(), sending));
+        let mut made = made.inspect_err(|_| state.images.forget(own))?;
+        self.adopt(state, &mut made, &kept);
+        state.images.forget(unreferred(state, gone));
+        let delivered = made.delivered.map_err(Unevaluated::Met)?;
+        let program = &state.program;
+        state.images.gone.retain(|v, _| program.refers_to(*v));
+        state.images.tidy();
+        made.roots.truncate(targets.len());
+        // On several ranks, late failures must surface within the evaluation.
+        let lands = self.ranks() > 1 && sending == Sending::AtOnce;
+        let delivered = if lands { self.landed(state, delivered)? } else { delivered };
+        Ok(Results { of_targets: made.roots, delivered })
     }
 
     /// The plan for a request, the request that it was made for, and a flag for a new plan; plans

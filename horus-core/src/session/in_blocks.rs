@@ -568,21 +568,17 @@ impl<'a> Steps<'a> {
         let mut results: Vec<Part> = Vec::with_capacity(plan.graph.roots.len());
         for (i, root) in plan.graph.roots.iter().enumerate() {
             // Two images of the state may be one, and one may be a frame.
-            let stays = source_of(&plan.graph.node(*root).op).is_some() || plan.graph.roots[i + 1..].contains(root);
-            let part = match &mut images[root.0] {
-                Some(image) if stays => Part::lent(device, image),
-                image => {
-                    image.take().map_or_else(|| Err(lost("a result")), |image| Part::of(device, image.into_first()))
-                }
+            let frame = source_of(&plan.graph.node(*root).op);
+            let missing = || lost("a result");
+            let part = if frame.is_some() || plan.graph.roots[i + 1..].contains(root) {
+                let image = frame.map_or(images[root.0].as_ref(), |frame| state.images.here.get(&frame));
+                image.ok_or_else(missing).and_then(|image| Part::lent(device, image))
+            } else {
+                images[root.0].take().ok_or_else(missing).and_then(|image| Part::of(device, image.into_first()))
             };
             let mut part = part.map_err(failed)?;
             part.extent.rect = local.roots[i];
             results.push(part);
-        }
-        for (node, image) in plan.graph.nodes.iter().zip(&mut images) {
-            if let Some(v) = source_of(&node.op) {
-                state.images.here.extend(image.take().map(|image| (v, image)));
-            }
         }
         let planned = Planned { plan, batches };
         if engine.capacity.is_none() {

@@ -20,20 +20,19 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::adopt::note_lost;
 use super::blocks::BlockMap;
 use super::contraction::contracts;
 use super::engine::Engine;
-use super::evaluate::{Unevaluated, source_of};
+use super::evaluate::Unevaluated;
 use super::later::Later;
 use super::passes::reduces;
-use super::plans::{Planned, Plans};
+use super::plans::Plans;
 use super::streamed::program_of;
 use super::{Handle, Mutable, Pending, Session, StandIns};
 use crate::device::Sending;
 use crate::dtype::DType;
 use crate::error::{Call, DeviceError, Error, Result, Site};
-use crate::execute::{Delivered, Failed, Outcome};
+use crate::execute::Delivered;
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{Graph, NodeId, Op, ValueId};
 use crate::plan::Want;
@@ -510,40 +509,15 @@ impl Running<'_> {
         let request = session.request(engine, state, graph, wants, &disposable);
         let mut next = Vec::new();
         let ran = session.guard(state, |state| {
-            let (request, Planned { plan, mut batches }, new) = session.known_or_new(engine, state, request, true)?;
-            match session.carry_out(state, engine, &request, (&plan, &mut batches), (new, Sending::AtOnce)) {
-                Ok(Outcome { images: left, delivered, .. }) => {
-                    let (next_state, numbers) = plan.graph.roots.split_at(images);
-                    let mut names = vec![None; plan.graph.nodes.len()];
-                    for (i, (node, image)) in plan.graph.nodes.iter().zip(left).enumerate() {
-                        let Some(image) = image else { continue };
-                        let name = match source_of(&node.op) {
-                            Some(v) => v,
-                            None if next_state.contains(&NodeId(i)) => state.names.value(),
-                            None => {
-                                state.images.freed.push(image); // the device copy of a delivered number
-                                continue;
-                            }
-                        };
-                        names[i] = Some(name);
-                        state.images.here.insert(name, image);
-                    }
-                    next = next_state.iter().filter_map(|r| names[r.0]).collect();
-                    let nodes = numbers.to_vec();
-                    state.plans.put(request, Planned { plan, batches });
-                    Ok(Pending { nodes, delivered, device: session.device_name() })
-                }
-                Err(Failed { error, images }) => {
-                    for (node, image) in plan.graph.nodes.iter().zip(images) {
-                        match (source_of(&node.op), image) {
-                            (Some(v), Some(image)) => drop(state.images.here.insert(v, image)),
-                            (_, image) => state.images.freed.extend(image),
-                        }
-                    }
-                    note_lost(state, &plan, &error);
-                    Err(Unevaluated::Met(error))
-                }
-            }
+            let mut made = session.perform(state, engine, request, (true, Sending::AtOnce))?;
+            let (next_state, numbers) = made.roots.split_at(images);
+            let (next_state, nodes) = (next_state.to_vec(), numbers.to_vec());
+            let is_kept = made.delivered.is_ok();
+            // Not the device's copies of delivered numbers.
+            made.keep(state, |node| is_kept && next_state.contains(&node));
+            let delivered = made.delivered.map_err(Unevaluated::Met)?;
+            next = next_state.iter().filter_map(|root| made.names[root.0]).collect();
+            Ok(Pending { nodes, delivered, device: session.device_name() })
         });
         let pending = ran?;
         self.follow(state, next);

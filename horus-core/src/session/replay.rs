@@ -139,20 +139,11 @@ impl Replay {
         }
     }
 
-    /// Returns the images left by a run to the session, except its inputs, whose pixels are
-    /// returned if all exist.
-    fn give_back(&self, state: &mut Mutable, images: Vec<Option<Kept>>) -> Option<Vec<HostBuffer>> {
-        let mut inputs: HashMap<ValueId, Kept> = HashMap::new();
-        for (node, image) in self.plan.graph.nodes.iter().zip(images) {
-            match (source_of(&node.op), image) {
-                (Some(v), Some(image)) if self.is_input(v) => drop(inputs.insert(v, image)),
-                (Some(v), Some(image)) => drop(state.images.here.insert(v, image)),
-                (None, image) => state.images.freed.extend(image),
-                (_, None) => {}
-            }
-        }
+    /// Takes the inputs of a run out of the session; their pixels are returned if all exist.
+    fn give_back(&self, state: &mut Mutable, made: Vec<Option<Kept>>) -> Option<Vec<HostBuffer>> {
+        state.images.freed.extend(made.into_iter().flatten());
         let pixels = |input: &Input| {
-            let mut image = inputs.remove(&input.value).or_else(|| state.images.here.remove(&input.value))?;
+            let mut image = state.images.here.remove(&input.value)?;
             let pixels = image.host.take().or_else(|| image.device.take()?.into_host());
             state.images.freed.push(image);
             pixels
@@ -161,20 +152,12 @@ impl Replay {
         all.into_iter().collect()
     }
 
-    /// Gives the images left by a run to the session, including its inputs; returns those of its
-    /// results, as far as they exist.
-    fn keep(&self, state: &mut Mutable, images: Vec<Option<Kept>>) -> HashMap<NodeId, Kept> {
-        let mut results = HashMap::new();
-        for (i, (node, image)) in self.plan.graph.nodes.iter().zip(images).enumerate() {
-            match (source_of(&node.op), image) {
-                (Some(v), Some(image)) => drop(state.images.here.insert(v, image)),
-                (None, Some(image)) if self.results.iter().any(|(n, ..)| n.0 == i) => {
-                    drop(results.insert(NodeId(i), image))
-                }
-                (None, image) => state.images.freed.extend(image),
-                (_, None) => {}
-            }
-        }
+    /// The results of a run, as far as they exist; other images are freed.
+    fn keep(&self, state: &mut Mutable, made: Vec<Option<Kept>>) -> HashMap<NodeId, Kept> {
+        let is_result = |n: &NodeId| self.results.iter().any(|(result, ..)| result == n);
+        let made = made.into_iter().enumerate().filter_map(|(i, image)| Some((NodeId(i), image?)));
+        let (results, others): (HashMap<_, _>, HashMap<_, _>) = made.partition(|(n, _)| is_result(n));
+        state.images.freed.extend(others.into_values());
         results
     }
 }

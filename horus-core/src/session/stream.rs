@@ -21,16 +21,15 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, mpsc};
 
-use super::adopt::note_lost;
+use super::carried::Made;
 use super::engine::Engine;
-use super::evaluate::{Unevaluated, source_of};
+use super::evaluate::Unevaluated;
 use super::later::{Fetched, Part, Parts, Strips, Unread};
-use super::plans::Planned;
 use super::regions::{AHEAD, BEHIND, pieces};
 use super::{Mutable, Session};
 use crate::device::Sending;
 use crate::error::{DeviceError, Error, Result};
-use crate::execute::{Delivered, Failed, Outcome};
+use crate::execute::Delivered;
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{Graph, NodeId, Op};
 use crate::plan::Want;
@@ -196,31 +195,11 @@ impl Session {
         let wants = vec![want; graph.roots.len()];
         let mut request = self.request(engine, state, graph, wants, &own);
         request.mappable = self.mappable(engine, state, &request.sources, Sending::AtOnce);
-        let planned = self.known_or_new(engine, state, request, true);
-        let (request, Planned { plan, mut batches }, new) =
-            planned.inspect_err(|_| state.images.forget(own.clone()))?;
-        let back = |state: &mut Mutable, images: Vec<Option<_>>| {
-            // The parts read for this region, and its intermediates, are dropped now.
-            for (node, image) in plan.graph.nodes.iter().zip(images) {
-                if let (Some(v), Some(image)) = (source_of(&node.op).filter(|v| !own.contains(v)), image) {
-                    state.images.here.insert(v, image);
-                }
-            }
-            own.iter().for_each(|v| drop(state.images.here.remove(v)));
-        };
-        match self.carry_out(state, engine, &request, (&plan, &mut batches), (new, Sending::AtOnce)) {
-            Ok(Outcome { images, delivered, .. }) => {
-                back(state, images);
-                let nodes = plan.graph.roots.clone();
-                state.plans.put(request, Planned { plan, batches });
-                Ok(Taken { number, nodes, delivered, extents, cuts })
-            }
-            Err(Failed { error, images }) => {
-                back(state, images);
-                note_lost(state, &plan, &error);
-                Err(Unevaluated::Met(error))
-            }
-        }
+        let made = self.perform(state, engine, request, (true, Sending::AtOnce));
+        // The parts read for this region, and its intermediates, are dropped now.
+        own.iter().for_each(|v| drop(state.images.here.remove(v)));
+        let Made { roots: nodes, delivered, .. } = made?;
+        Ok(Taken { number, nodes, delivered: delivered.map_err(Unevaluated::Met)?, extents, cuts })
     }
 }
 
