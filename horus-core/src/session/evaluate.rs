@@ -8,6 +8,7 @@ use super::engine::Engine;
 use super::kept::Kept;
 use super::later::unread;
 use super::plans::{Other, Planned, Plans, Request};
+use super::schedule::Sink;
 use super::{Mutable, Session, debug};
 use crate::comm::guarded;
 use crate::device::Sending;
@@ -87,11 +88,11 @@ impl Session {
             state.plans = Plans::default();
         }
         let mut disposable = state.program.disposable(&graph, &records);
-        let exceeds = self.exceeds(state, engine, &graph, &disposable, false)?;
+        let exceeds = self.exceeds(state, engine, &graph, &disposable, Sink::Memory)?;
         if let Some(limits) = exceeds {
             Session::without_kept(&mut graph, targets.len(), limits);
             disposable = state.program.disposable(&graph, &records);
-            self.lend(state, engine, &graph, &disposable, false)?;
+            self.lend(state, engine, &graph, &disposable, Sink::Memory)?;
         }
         let mut wants = wants.to_vec();
         wants.resize(graph.roots.len(), Want::Keep);

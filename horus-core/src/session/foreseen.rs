@@ -5,11 +5,11 @@ use std::fmt;
 
 use super::evaluate::Unevaluated;
 use super::later::unread;
-use super::passes::{banded, next_pass};
-use super::regions::bytes;
+use super::regions::{bytes, counted};
+use super::schedule::{Grain, Schedule, Sink, Stage};
 use super::{Handle, Mutable, Session};
 use crate::error::Result;
-use crate::ir::graph::{Graph, Op, ValueId};
+use crate::ir::graph::ValueId;
 use crate::record::{Extract, RecordId};
 use crate::region::{Cut, Division, Rect, Supply, restrict};
 use crate::shape::Region;
@@ -104,7 +104,7 @@ impl Session {
         let Extract { mut graph, records } = state.program.extract(&[id], 0);
         let gone = state.program.disposable(&graph, &records);
         graph.roots.truncate(1);
-        let mut graph = graph.without_dead();
+        let graph = graph.without_dead();
         let engine = match self.engine() {
             Some(engine) => engine,
             None => self.settled(state, &graph)?,
@@ -123,32 +123,23 @@ impl Session {
         if limits.hold(need) {
             return Ok(told);
         }
-        let limits = self.lend(state, engine, &graph, &gone, true).map_err(Unevaluated::error)?.unwrap_or(limits);
+        let sink = Sink::Regions(&[Grain::DEEP]);
+        let limits = self.lend(state, engine, &graph, &gone, sink).map_err(Unevaluated::error)?.unwrap_or(limits);
         if unread(state, &graph).next().is_none() {
             return Ok(told);
         }
-        self.foresee_regions(state, engine, &graph, limits, true).map_err(Unevaluated::error)?;
+        let schedule = self.scheduled(state, engine, (&graph, &gone), sink, limits).map_err(Unevaluated::error)?;
+        let Schedule { stages, rest, taken, own } = schedule;
         told.read = 0;
-        loop {
-            let group = next_pass(state, &graph);
-            if group.is_empty() {
-                break;
-            }
+        for Stage { graph, .. } in &stages {
             told.passes += 1;
-            let pass = Graph { roots: banded(&graph, &group), ..graph.clone() };
-            told.read += self.need_of(state, engine, &pass.without_dead(), &gone)?.later;
-            for n in group {
-                let node = &mut graph.nodes[n.0];
-                (node.op, node.inputs) = (Op::Source(state.names.value()), Vec::new());
-            }
-            graph = graph.without_dead();
+            told.read += self.need_of(state, engine, &graph.clone().without_dead(), &gone)?.later;
         }
-        let grain = Session::grain(state, &graph);
-        let division = self.divided(state, engine, &graph, grain, None).map_err(Unevaluated::error)?;
-        let regions = (0..division.count()).map(|i| super::regions::counted(state, &graph, division.region(i)).read);
-        told.read += regions.sum::<usize>();
-        told.result = bytes(&graph, graph.roots[0]);
-        told.division = Some(division);
+        told.division = taken.map(|taken| taken.division);
+        let regions = told.division.iter().flat_map(|division| (0..division.count()).map(|i| division.region(i)));
+        told.read += regions.map(|region| counted(state, &rest, region).read).sum::<usize>();
+        told.result = bytes(&rest, rest.roots[0]);
+        state.images.forget(own);
         Ok(told)
     }
 }

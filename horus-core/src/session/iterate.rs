@@ -25,8 +25,8 @@ use super::contraction::contracts;
 use super::engine::Engine;
 use super::evaluate::Unevaluated;
 use super::later::Later;
-use super::passes::reduces;
 use super::plans::Plans;
+use super::schedule::{Grain, Sink, reduces};
 use super::streamed::program_of;
 use super::{Handle, Mutable, Pending, Session, StandIns};
 use crate::device::Sending;
@@ -43,6 +43,8 @@ use crate::shape::Shape;
 const PLANNED: usize = 256;
 /// Maximum number of steps planned together.
 const UNROLLED: usize = 16;
+/// Where the results of a step go in a loop by regions.
+const TAKEN: Sink<'_> = Sink::Regions(&[Grain::ANY]);
 
 /// Number of steps planned together.
 fn together(body: &Body) -> usize {
@@ -312,8 +314,8 @@ impl Session {
         let divides = if engine.unified() {
             self.loop_divides(state, engine, (&many, &one)).map(|many| (many, true))
         } else {
-            self.pays_by_regions(state, engine, &one, true)
-                .and_then(|regions| Ok((!regions || self.pays_by_regions(state, engine, &many, true)?, regions)))
+            self.pays_by_regions(state, engine, &one, TAKEN)
+                .and_then(|regions| Ok((!regions || self.pays_by_regions(state, engine, &many, TAKEN)?, regions)))
         };
         // Each step would be a pass over all steps before it.
         let reductions = |n| body.unrolled(&now, n, false).nodes.iter().filter(|node| reduces(&node.op)).count();
@@ -333,8 +335,8 @@ impl Session {
     ) -> Result<bool, Unevaluated> {
         let limits = self.limits(state, engine, one).map_err(Unevaluated::Foreseen)?;
         let limits = self.lend_sources(state, engine, one, limits).map_err(Unevaluated::Foreseen)?;
-        self.foresee_regions(state, engine, one, limits, true)?;
-        self.divides(state, engine, many, limits, true)
+        self.foresee(state, engine, one, TAKEN, limits)?;
+        self.divides(state, engine, many, TAKEN, limits)
     }
 
     /// The initial state of a loop by regions, in a file unless it is there already.

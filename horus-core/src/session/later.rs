@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::engine::Engine;
 use super::evaluate::Unevaluated;
 use super::regions::pieces;
+use super::schedule::Sink;
 use super::{Handle, Mutable, Session};
 use crate::device::Geometry;
 use crate::dtype::DType;
@@ -372,14 +373,12 @@ impl Session {
         }
         // It may have lost results since that were kept on the way.
         if let Some(gone) = exceeds
-            && let Some(limits) = self.exceeds(state, engine, &graph, gone, false)?
+            && let Some(limits) = self.exceeds(state, engine, &graph, gone, Sink::Memory)?
         {
-            self.foresee_regions(state, engine, &graph, limits, false)?;
+            let schedule = self.scheduled(state, engine, (&graph, gone), Sink::Memory, limits)?;
             state.images.release(|_| false);
-            graph = self.reduced(state, engine, graph, own)?;
-            if self.exceeds(state, engine, &graph, gone, false)?.is_some() {
-                graph = self.assembled(state, engine, graph, own)?;
-            }
+            self.run_stages(state, engine, &schedule.stages, own)?;
+            graph = schedule.rest;
         }
         let whole: Vec<Rect> = graph.roots.iter().map(|r| Rect::whole(graph.node(*r).shape)).collect();
         let mut supply = Parts::new(state, false);

@@ -25,7 +25,6 @@ mod later;
 mod lock;
 mod mapped;
 mod memory;
-mod passes;
 mod pending;
 mod planning;
 mod plans;
@@ -36,7 +35,9 @@ mod redistribute;
 mod regions;
 mod replay;
 mod report;
+mod schedule;
 mod settings;
+mod stages;
 mod stand_ins;
 mod start;
 mod state;
@@ -87,11 +88,12 @@ pub use pending::Pending;
 pub use progress::{Progress, Stats};
 #[doc(hidden)]
 pub use replay::{Refused, Replay, Whose};
+pub(crate) use schedule::Grain;
 #[doc(hidden)]
 pub use settings::Settings;
+pub(crate) use stages::Delivery;
 #[doc(hidden)]
 pub use stand_ins::StandIns;
-pub(crate) use streamed::{Delivery, Grain};
 #[doc(hidden)]
 pub use waiting::wait_by;
 

@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use super::engine::{Engine, agreed_capacity};
 use super::evaluate::Unevaluated;
 use super::later::{Later, STRIPS, unread};
-use super::passes::{by_extent, next_pass, pass_of};
 use super::plans;
+use super::schedule::Sink;
 use super::{Mutable, Session};
 use crate::error::{DeviceError, Error, MemoryBound, Recorded, Result};
 use crate::host::Piece;
@@ -28,10 +28,10 @@ pub(super) const BEHIND: usize = 2;
 const PARTS: [f64; 2] = [0.5, 0.875];
 /// Maximum ratio of work by regions to work as a whole: heavily overlapping regions would take
 /// hours.
-const AGAIN: f64 = 32.0;
+pub(super) const AGAIN: f64 = 32.0;
 /// The same where a plan could evict images from a device instead: a guess, about the ratio for which
 /// computing again takes as long as copying.
-const AGAIN_OR_EVICT: f64 = 2.0;
+pub(super) const AGAIN_OR_EVICT: f64 = 2.0;
 /// Maximum fraction of the memory for a result that is kept on the way, and for an image in memory that
 /// is not read by regions.
 const SMALL: usize = 256;
@@ -56,13 +56,15 @@ pub(super) struct Need {
 pub(super) struct Limits {
     pub(super) host: usize,
     pub(super) device: Option<usize>,
-    unified: bool,
+    pub(super) unified: bool,
     /// Bytes of the host in use for other purposes.
-    beside: usize,
+    pub(super) beside: usize,
     /// Limit of the host's memory.
-    bound: MemoryBound,
+    pub(super) bound: MemoryBound,
     /// Maximum ratio of work by regions to work as a whole.
-    again: f64,
+    pub(super) again: f64,
+    /// Where no regions fit, they are as small as they can be: a plan may evict images from the device.
+    pub(super) is_forced: bool,
 }
 
 impl Limits {
@@ -210,7 +212,15 @@ impl Session {
         let mine = if by_default { free().map_or(allowed, |free| free.min(allowed)) } else { allowed };
         let mine = Some(mine).filter(|_| pool.most() != usize::MAX);
         let host = agreed_capacity(&*self.0.comm, mine)?.unwrap_or(usize::MAX);
-        Ok(Limits { host, device: engine.capacity, unified: engine.unified(), beside, bound, again: AGAIN })
+        Ok(Limits {
+            host,
+            device: engine.capacity,
+            unified: engine.unified(),
+            beside,
+            bound,
+            again: AGAIN,
+            is_forced: false,
+        })
     }
 
     /// Memory use of a program after optimisation; these sources are released when they have been
@@ -262,15 +272,14 @@ impl Session {
 
     /// The available memory, if a program needs more that may be computed by regions: one over
     /// unread sources, or large ones in the memory of a single rank. For any other that is an error on the
-    /// host's memory, and left to the plan on a device, which may evict images. Results are kept, or `taken`
-    /// as they are computed.
+    /// host's memory, and left to the plan on a device, which may evict images.
     pub(super) fn exceeds(
         &self,
         state: &mut Mutable,
         engine: &Engine,
         graph: &Graph<Op>,
         gone: &[ValueId],
-        taken: bool,
+        sink: Sink<'_>,
     ) -> Result<Option<Limits>, Unevaluated> {
         let (all, room) = (generous(graph), self.0.pool.most().saturating_sub(self.0.pool.bounds().1));
         if unread(state, graph).next().is_none() {
@@ -279,7 +288,7 @@ impl Session {
                 return Ok(None);
             }
             if !engine.unified() {
-                return self.exceeds_device(state, engine, graph, taken);
+                return self.exceeds_device(state, engine, graph, sink);
             }
             let excess = self.excess(state, engine, graph, gone).map_err(Unevaluated::Foreseen)?;
             let Some((need, limits)) = excess else {
@@ -335,18 +344,18 @@ impl Session {
         state: &mut Mutable,
         engine: &Engine,
         graph: &Graph<Op>,
-        taken: bool,
+        sink: Sink<'_>,
     ) -> Result<Option<Limits>, Unevaluated> {
         if generous(graph) <= engine.room() {
             return Ok(None);
         }
         let limits = self.limits(state, engine, graph).map_err(Unevaluated::Foreseen)?;
-        let program = (plans::digest(graph), taken);
+        let program = (plans::digest(graph), matches!(sink, Sink::Regions(_)));
         let by_regions = match state.plans.by_regions(program, limits.host) {
             Some(known) => known,
             None => {
                 let excess = self.excess(state, engine, graph, &[]).map_err(Unevaluated::Foreseen)?;
-                let by_regions = excess.is_some() && self.pays_by_regions(state, engine, graph, taken)?;
+                let by_regions = excess.is_some() && self.pays_by_regions(state, engine, graph, sink)?;
                 state.plans.note_by_regions(program, limits.host, by_regions);
                 by_regions
             }
@@ -361,7 +370,7 @@ impl Session {
         state: &mut Mutable,
         engine: &Engine,
         graph: &Graph<Op>,
-        taken: bool,
+        sink: Sink<'_>,
     ) -> Result<bool, Unevaluated> {
         let mut limits = self.limits(state, engine, graph).map_err(Unevaluated::Foreseen)?;
         let with_inputs = |(id, node): (NodeId, &Node<Op>)| {
@@ -387,7 +396,7 @@ impl Session {
         let limits = limits.beside(expected.iter().map(on_host).sum());
         state.images.later.extend(expected);
         let divides = unread(state, graph).next().is_some();
-        let divides = if divides { self.divides(state, engine, graph, limits, taken) } else { Ok(false) };
+        let divides = if divides { self.divides(state, engine, graph, sink, limits) } else { Ok(false) };
         state.images.later.retain(|value, _| !lent.contains(value));
         divides
     }
@@ -404,9 +413,9 @@ impl Session {
         engine: &Engine,
         graph: &Graph<Op>,
         gone: &[ValueId],
-        taken: bool,
+        sink: Sink<'_>,
     ) -> Result<Option<Limits>, Unevaluated> {
-        let Some(limits) = self.exceeds(state, engine, graph, gone, taken)? else { return Ok(None) };
+        let Some(limits) = self.exceeds(state, engine, graph, gone, sink)? else { return Ok(None) };
         match self.lend_sources(state, engine, graph, limits) {
             // A plan may need fewer images on the host.
             Err(e) if e.is_out_of_memory() && !engine.unified() => Ok(None),
@@ -441,7 +450,7 @@ impl Session {
     }
 
     /// The error of a program that needs `bytes` bytes.
-    fn lack(&self, graph: &Graph<Op>, bytes: usize, limits: Limits, at: Option<Recorded>) -> Error {
+    pub(super) fn lack(&self, graph: &Graph<Op>, bytes: usize, limits: Limits, at: Option<Recorded>) -> Error {
         let root = graph.node(graph.roots[0]);
         let at = at.map(|at| at.to_string());
         let node = graph.nodes.iter().find(|n| Some(n.site.to_string()) == at && !matches!(n.op, Op::Source(_)));
@@ -467,122 +476,6 @@ impl Session {
         let part = restrict(graph, &whole, Cut::Always, &mut counting).graph;
         let later = counting.read;
         Ok(Need { later, ..self.need(engine, part, gone)? })
-    }
-
-    /// Refuses a program that neither fits nor can be computed by regions: before anything is read,
-    /// with the sufficient limit. Its results are kept, or taken as they are computed.
-    pub(super) fn foresee_regions(
-        &self,
-        state: &mut Mutable,
-        engine: &Engine,
-        graph: &Graph<Op>,
-        limits: Limits,
-        taken: bool,
-    ) -> Result<(), Unevaluated> {
-        if !engine.unified() {
-            return Ok(());
-        }
-        let mut fits = |host: usize| self.divides(state, engine, graph, Limits { host, ..limits }, taken);
-        if fits(limits.host)? {
-            return Ok(());
-        }
-        let whole = self.need_of(state, engine, graph, &[]).map_err(Unevaluated::Foreseen)?;
-        let mut fits = |host: usize| self.divides(state, engine, graph, Limits { host, ..limits }, taken);
-        let mut host = limits.host.max(1 << 20);
-        while host < whole.peak {
-            host = (host + host / 4).min(whole.peak);
-            if host == whole.peak || fits(host)? {
-                break;
-            }
-        }
-        Err(Unevaluated::Foreseen(self.lack(graph, host, limits, None)))
-    }
-
-    /// Returns `true` if a program that does not fit can be computed by regions within this memory.
-    pub(super) fn divides(
-        &self,
-        state: &mut Mutable,
-        engine: &Engine,
-        graph: &Graph<Op>,
-        mut limits: Limits,
-        taken: bool,
-    ) -> Result<bool, Unevaluated> {
-        let mut graph = graph.clone();
-        loop {
-            let group = next_pass(state, &graph);
-            if group.is_empty() {
-                break;
-            }
-            limits.host = limits.host.saturating_sub(group.iter().map(|n| bytes(&graph, *n)).sum());
-            let (bands, grain, how) = pass_of(state, &graph, &group);
-            if self.division(state, engine, &bands, grain, Some(how), limits)?.is_none() {
-                return Ok(false);
-            }
-            for n in group {
-                let node = &mut graph.nodes[n.0];
-                (node.op, node.inputs) = (Op::Source(state.names.value()), Vec::new());
-            }
-            graph = graph.without_dead();
-        }
-        if !taken {
-            let need = self.need_of(state, engine, &graph, &[]).map_err(Unevaluated::Foreseen)?;
-            if limits.hold(need) {
-                return Ok(true);
-            }
-        }
-        // Those that are taken are computed together.
-        let programs = if taken { vec![graph.roots.clone()] } else { by_extent(state, &graph) };
-        for roots in programs {
-            let program = Graph { roots, ..graph.clone() }.without_dead();
-            if !taken {
-                let kept = program.roots.iter().map(|n| bytes(&program, *n)).sum();
-                limits.host = limits.host.saturating_sub(kept);
-            }
-            if limits.host == 0 {
-                return Ok(false);
-            }
-            let grain = Session::grain(state, &program);
-            if unread(state, &program).next().is_some()
-                && self.division(state, engine, &program, grain, None, limits)?.is_none()
-            {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    /// The division of a program's roots, which have one extent, into regions of whole chunks of
-    /// `grain`. Roots that are `reduced` next, under the given constraints of division, leave
-    /// little to be taken.
-    pub(super) fn divided(
-        &self,
-        state: &Mutable,
-        engine: &Engine,
-        graph: &Graph<Op>,
-        grain: (usize, usize),
-        reduced: Option<Divisible>,
-    ) -> Result<Division, Unevaluated> {
-        let limits = self.limits(state, engine, graph).map_err(Unevaluated::Foreseen)?;
-        let again = if engine.unified() { vec![AGAIN] } else { vec![AGAIN_OR_EVICT, AGAIN] };
-        for again in again {
-            let found = self.division(state, engine, graph, grain, reduced, Limits { again, ..limits })?;
-            if let Some(found) = found {
-                return Ok(found);
-            }
-        }
-        if !engine.unified() {
-            let columns = if reduced.is_some() || grain.1 == 1 { usize::MAX } else { grain.1 };
-            return Ok(Division::smallest(graph.node(graph.roots[0]).shape, (grain.0, columns)));
-        }
-        // Chunks of the sink may be larger than predicted.
-        let mut host = limits.host.max(1 << 20);
-        while host < usize::MAX / 2 {
-            host += host / 4;
-            if self.division(state, engine, graph, grain, reduced, Limits { host, ..limits })?.is_some() {
-                break;
-            }
-        }
-        Err(Unevaluated::Foreseen(self.lack(graph, host, limits, None)))
     }
 
     /// The division of a program's roots into regions that fit, if there is one with little
@@ -634,7 +527,8 @@ impl Session {
                 return Ok(Some(division));
             }
         }
-        Ok(None)
+        let columns = if reduced.is_some() || grain.1 == 1 { usize::MAX } else { grain.1 };
+        Ok(limits.is_forced.then(|| Division::smallest(of, (grain.0, columns))))
     }
 
     /// Rows and columns read at once of a program's sources: of the largest image.

@@ -1,0 +1,241 @@
+//! Runs the stages of a schedule: values of images that do not fit in memory, region by region.
+
+use super::engine::Engine;
+use super::evaluate::Unevaluated;
+use super::later::Parts;
+use super::regions::bytes;
+use super::schedule::{Schedule, Stage, Taken};
+use super::stream::Job;
+use super::{Mutable, Session};
+use crate::dtype::DType;
+use crate::error::{Call, DeviceError, Error};
+use crate::host::buffer::HostBuffer;
+use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
+use crate::ops::Whole;
+use crate::ops::reduce::RowReduce;
+use crate::plan::Want;
+use crate::plan::state::Placement;
+use crate::region::{Cut, Rect, restrict};
+use crate::shape::{Shape, Window};
+
+/// A part of results: which result, levels, and region.
+#[derive(Debug)]
+pub(crate) struct Delivery {
+    pub(crate) of: usize,
+    pub(crate) levels: std::ops::Range<usize>,
+    pub(crate) region: Rect,
+}
+
+/// Takes the pixels of a part; errors are text.
+pub(super) type Put<'a> = dyn FnMut(Delivery, &[u8]) -> Result<(), String> + Send + 'a;
+
+impl Session {
+    /// Computes the values of all stages, in their order: images of the session under their names, which `own` receives.
+    pub(super) fn run_stages(
+        &self,
+        state: &mut Mutable,
+        engine: &Engine,
+        stages: &[Stage],
+        own: &mut Vec<ValueId>,
+    ) -> Result<(), Unevaluated> {
+        for stage in stages {
+            let Stage { graph, nodes, is_pass, division, values } = stage;
+            let names = nodes.iter().map(|n| graph.node(*n).op.name()).collect::<Vec<_>>().join(", ");
+            let pass = if *is_pass { "a pass for " } else { "" };
+            self.explain_regions(&format!("{pass}{names} in {division}"));
+            let room = |n: &NodeId| {
+                let call = Call { op: "evaluating by regions", site: graph.node(*n).site.site };
+                let room = self.0.pool.try_allocate(bytes(graph, *n));
+                // Other ranks may have enough memory, and go on.
+                let mut room = room.map_err(|e| Unevaluated::Met(self.at_host(call, e)))?;
+                if *is_pass {
+                    room.bytes_mut().fill(0); // counts are added up
+                }
+                Ok(room)
+            };
+            let mut results = nodes.iter().map(room).collect::<Result<Vec<_>, Unevaluated>>()?;
+            let want = if self.ranks() == 1 { Want::Handed } else { Want::Everyone };
+            let mut job = |state: &Mutable, i: usize| stage.job(state, division.region(i));
+            let mut take = |i: usize, taken: &[&HostBuffer]| {
+                stage.take(self, division.region(i), &mut results, taken);
+                Ok(())
+            };
+            done(self.run_jobs(state, engine, division.count(), want, &mut job, &mut take)?)?;
+            for ((n, value), pixels) in nodes.iter().zip(values).zip(results) {
+                let Node { shape, dtype, .. } = *graph.node(*n);
+                own.push(*value);
+                state.images.give(*value, shape, dtype, Some(pixels), Placement::Replicated);
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a schedule whose results are taken by `put`, on rank 0. Errors of `put` are inside, the same on every rank.
+    pub(super) fn run_schedule(
+        &self,
+        state: &mut Mutable,
+        engine: &Engine,
+        Schedule { stages, rest, taken, own }: Schedule,
+        call: Call,
+        put: &mut Put<'_>,
+    ) -> Result<Result<(), String>, Unevaluated> {
+        let mut own = own;
+        let done = self.run_stages(state, engine, &stages, &mut own).and_then(|()| match &taken {
+            Some(taken) => self.deliver(state, engine, (&rest, taken), call, put),
+            None => Ok(Ok(())),
+        });
+        state.images.forget(own);
+        done
+    }
+
+    /// Computes the results of a program without reductions part by part.
+    fn deliver(
+        &self,
+        state: &mut Mutable,
+        engine: &Engine,
+        (graph, taken): (&Graph<Op>, &Taken),
+        call: Call,
+        put: &mut Put<'_>,
+    ) -> Result<Result<(), String>, Unevaluated> {
+        let room = self.reserve(if self.rank() == 0 { taken.waiting } else { 0 });
+        let _room = room.map_err(|source| Unevaluated::Met(self.at_host(call, source)))?;
+        let stored = graph.node(graph.roots[0]);
+        let result =
+            if let Op::Whole(Whole::Interleave(_)) = stored.op { graph.node(stored.inputs[0]) } else { stored };
+        let (name, Taken { slabs, division, .. }) = (result.op.name(), taken);
+        self.explain_regions(&match slabs.len() {
+            1 => format!("{name} in {division}"),
+            n => format!("{name} in {n} slabs of {} levels, each in {division}", slabs[0].levels.len()),
+        });
+        let want = if self.ranks() > 1 { Want::Root } else { Want::Handed };
+        // Results that have no pixels in a region are not computed for it.
+        let mut make = |state: &Mutable, i: usize| {
+            let (slab, part) = taken.part(i);
+            let (roots, regions): (Vec<usize>, Vec<Rect>) = part.into_iter().unzip();
+            let roots = roots.into_iter().map(|root| slab.graph.roots[root]).collect();
+            Job::of(state, &Graph { roots, ..slab.graph.clone() }, &regions)
+        };
+        let mine = self.rank() == 0;
+        let mut take = |i: usize, pixels: &[&HostBuffer]| {
+            let (slab, part) = taken.part(i);
+            part.into_iter().zip(pixels).filter(|_| mine).try_for_each(|((of, region), pixels)| {
+                put(Delivery { of, levels: slab.levels.clone(), region }, pixels.bytes())
+            })
+        };
+        self.run_jobs(state, engine, taken.count(), want, &mut make, &mut take)
+    }
+}
+
+impl Stage {
+    /// The program of a region of the results, or of what is reduced.
+    fn job(&self, state: &Mutable, region: Rect) -> Job {
+        let Stage { graph, nodes, is_pass, .. } = self;
+        if !is_pass {
+            return Job::of(state, graph, &vec![region; graph.roots.len()]);
+        }
+        // The second input of a reduction is read as a whole, unless it is divided, too.
+        let other = |n: &NodeId| {
+            let node = graph.node(*n);
+            if matches!(node.op, Op::Whole(Whole::Labels(_))) { None } else { node.inputs.get(1).copied() }
+        };
+        let others: Vec<NodeId> = nodes.iter().filter_map(other).collect();
+        let roots: Vec<NodeId> = graph.roots.iter().chain(&others).copied().collect();
+        let whole = others.iter().map(|n| Rect::whole(graph.node(*n).shape));
+        let regions: Vec<Rect> = graph.roots.iter().map(|_| region).chain(whole).collect();
+        let program = Graph { roots: roots.clone(), nodes: graph.nodes.clone(), joined: Vec::new() };
+        let mut parts = Parts::new(state, true);
+        let mut part = restrict(&program, &regions, Cut::Always, &mut parts).graph;
+        let made = std::mem::take(&mut part.roots);
+        let at = |n: &NodeId| made[roots.iter().position(|r| r == n).expect("inputs are computed")];
+        for node in nodes.iter().map(|n| graph.node(*n)) {
+            let inputs = node.inputs.iter().map(at).collect();
+            let shape = rows_of(&node.op, node.shape, region).1;
+            let op = match &node.op {
+                // Coordinates count from the first pixel of the image.
+                Op::Whole(Whole::Labels(how)) => {
+                    Op::from(how.moved(region.rows.start.unsigned_abs(), region.columns.start.unsigned_abs()))
+                }
+                op => op.clone(),
+            };
+            let root = part.push(Node { op, inputs, shape, ..node.clone() });
+            part.roots.push(root);
+        }
+        Job { graph: part, parts: parts.parts, cuts: Vec::new() }
+    }
+
+    /// Takes what was computed of a region into the results.
+    fn take(&self, session: &Session, region: Rect, results: &mut [HostBuffer], taken: &[&HostBuffer]) {
+        let nodes = self.nodes.iter().map(|n| self.graph.node(*n));
+        for ((node, result), part) in nodes.zip(results).zip(taken) {
+            let Node { op, shape, dtype, .. } = node;
+            let of = (*shape, shape.pixel_bytes(*dtype));
+            if !self.is_pass {
+                session.put_levels(result.bytes_mut(), of, 0..shape.depth, region, part.bytes());
+                continue;
+            }
+            match (op, rows_of(op, *shape, region)) {
+                // The preceding columns were processed before.
+                (Op::Whole(Whole::RowReduce(how)), (Some(first), rows)) if region.columns.start > 0 => {
+                    join_rows(*how, (result, *shape), (part, rows), (first, *dtype));
+                }
+                (_, (Some(first), rows)) => {
+                    session.put_levels(result.bytes_mut(), of, 0..shape.depth, rows_from(first, rows), part.bytes());
+                }
+                (_, (None, _)) => add(result, part),
+            }
+        }
+    }
+}
+
+/// Results copied to memory: only a panic of a thread can fail there.
+fn done(taken: Result<(), String>) -> Result<(), Unevaluated> {
+    let failed = |cause| {
+        Unevaluated::Met(Error::Device {
+            op: "bringing regions".into(),
+            device: "the host".into(),
+            source: DeviceError::Internal(cause),
+        })
+    };
+    taken.map_err(failed)
+}
+
+/// Joins results of rows from `first` on with those of the following columns.
+fn join_rows(
+    how: RowReduce,
+    (to, whole): (&mut HostBuffer, Shape),
+    (from, part): (&HostBuffer, Shape),
+    (first, dtype): (usize, DType),
+) {
+    let (plane, rows) = (whole.area(), part.area());
+    crate::dispatch!(dtype.stored(), T => {
+        let planes = to.as_mut_slice::<T>().chunks_mut(plane).zip(from.as_slice::<T>().chunks(rows));
+        planes.for_each(|(to, from)| how.join(&mut to[first * whole.width..][..rows], from));
+    });
+}
+
+/// The place of a band's result in the whole result: its first row, if it has rows of its own; and
+/// its shape.
+fn rows_of(op: &Op, whole: Shape, band: Rect) -> (Option<usize>, Shape) {
+    let (start, n) = (band.rows.start.unsigned_abs(), band.rows.len());
+    match op {
+        Op::Whole(Whole::RowReduce(_)) => (Some(start), Shape { height: n, ..whole }),
+        Op::Whole(Whole::Labels(how)) => match how.block() {
+            Some(block) => (Some(start / block), Shape { height: n.div_ceil(block), ..whole }),
+            None => (None, whole),
+        },
+        _ => (None, whole),
+    }
+}
+
+/// Rows from `first` on, as many as `part` has.
+fn rows_from(first: usize, part: Shape) -> Rect {
+    let rows = Window::new(first.cast_signed(), (first + part.height).cast_signed());
+    Rect { rows, ..Rect::whole(part) }
+}
+
+/// Adds integer counts, in any order.
+fn add(to: &mut HostBuffer, from: &HostBuffer) {
+    let from: &[f64] = from.as_slice();
+    let to: &mut [f64] = bytemuck::cast_slice_mut(to.bytes_mut());
+    to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+}
