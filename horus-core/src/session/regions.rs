@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::engine::{Engine, agreed_capacity};
 use super::evaluate::Unevaluated;
-use super::later::{Later, STRIPS, unread};
+use super::later::{Later, Parts, STRIPS, unread};
 use super::plans;
 use super::schedule::Sink;
 use super::{Mutable, Session};
@@ -32,6 +32,10 @@ pub(super) const AGAIN: f64 = 32.0;
 /// The same where a plan could evict images from a device instead: a guess, about the ratio for which
 /// computing again takes as long as copying.
 pub(super) const AGAIN_OR_EVICT: f64 = 2.0;
+/// Maximum number of divisions that are compared with what their regions need.
+const TRIES: usize = 8;
+/// Minimum factor by which an estimate that was too low is raised.
+const STEP: f64 = 1.25;
 /// Maximum fraction of the memory for a result that is kept on the way, and for an image in memory that
 /// is not read by regions.
 const SMALL: usize = 256;
@@ -501,34 +505,72 @@ impl Session {
             one.saturating_mul(chunks.min(self.workers().threads()))
         };
         let decoders = unread(state, graph).map(|(_, later)| decoder(later)).max().unwrap_or(0);
-        // Fusion stores less than the recorded program, of a region as of the whole.
-        let stored = need.peak as f64 / (all.read + all.computed).max(1) as f64;
         let (segment, width) = (SEGMENT.min(of.width), of.width);
         for part in PARTS {
-            let mut cost = |region: Rect| {
-                let Counted { read, decoded, computed, results } = counted(state, graph, region);
-                let peak = (stored * (read + computed) as f64) as usize;
-                let results = if reduced.is_some() { 0 } else { results };
-                let peak = peak.max(read + results).saturating_add(decoders);
-                // Chunks that the next strip reads again are kept.
-                let strips = region.columns.len() == width && decoded <= limits.host / STRIPS;
-                let once = (all.decoded as f64 * (region.area() as f64 / of.area() as f64)) as usize;
-                let decoded = if strips { decoded.min(once) } else { decoded };
-                let fits = limits.hold_regions(Need { read, later: read, peak, results, at: None }, part);
-                fits.then_some(computed as f64 + 2.0 * decoded as f64)
-            };
-            let found = match reduced {
-                None | Some(Divisible::Anywhere) => Division::cheapest(of, grain, &mut cost),
-                Some(Divisible::AtSegments) => Division::of_widths(of, grain.0, &[width, segment], &mut cost),
-                Some(Divisible::Nowhere) => Division::of_widths(of, grain.0, &[width], &mut cost),
-            };
-            let once = all.computed as f64 + 2.0 * all.decoded as f64;
-            if let Some((_, division)) = found.filter(|(cost, _)| *cost <= limits.again * once) {
-                return Ok(Some(division));
+            // Fusion stores less than the recorded program, of a region about as of the whole.
+            let mut stored = need.peak as f64 / (all.read + all.computed).max(1) as f64;
+            for _ in 0..TRIES {
+                let mut cost = |region: Rect| {
+                    let Counted { read, decoded, computed, results } = counted(state, graph, region);
+                    let peak = (stored * (read + computed) as f64) as usize;
+                    let results = if reduced.is_some() { 0 } else { results };
+                    let peak = peak.max(read + results).saturating_add(decoders);
+                    // Chunks that the next strip reads again are kept.
+                    let strips = region.columns.len() == width && decoded <= limits.host / STRIPS;
+                    let once = (all.decoded as f64 * (region.area() as f64 / of.area() as f64)) as usize;
+                    let decoded = if strips { decoded.min(once) } else { decoded };
+                    let fits = limits.hold_regions(Need { read, later: read, peak, results, at: None }, part);
+                    fits.then_some(computed as f64 + 2.0 * decoded as f64)
+                };
+                let found = match reduced {
+                    None | Some(Divisible::Anywhere) => Division::cheapest(of, grain, &mut cost),
+                    Some(Divisible::AtSegments) => Division::of_widths(of, grain.0, &[width, segment], &mut cost),
+                    Some(Divisible::Nowhere) => Division::of_widths(of, grain.0, &[width], &mut cost),
+                };
+                let once = all.computed as f64 + 2.0 * all.decoded as f64;
+                let found = found.filter(|(cost, _)| *cost <= limits.again * once);
+                let Some((_, division)) = found else { break };
+                // A plan may evict images from a device, and reductions need less: they do not store what they read.
+                if !engine.unified() || reduced.is_some() {
+                    return Ok(Some(division));
+                }
+                // As they are computed, at the edges and in the middle.
+                let regions = [0, division.count() / 2, division.count() - 1].map(|i| division.region(i));
+                let mut more = None;
+                for region in regions {
+                    let need = self.need_of_region(state, engine, graph, region)?;
+                    let need = Need { peak: need.peak.saturating_add(decoders), ..need };
+                    if !limits.hold_regions(need, 1.0) {
+                        let Counted { read, computed, .. } = counted(state, graph, region);
+                        let ratio = need.peak as f64 / (stored * (read + computed).max(1) as f64);
+                        more = Some(ratio.max(more.unwrap_or(STEP)));
+                    }
+                }
+                match more {
+                    None => return Ok(Some(division)),
+                    Some(more) => stored *= more,
+                }
             }
         }
         let columns = if reduced.is_some() || grain.1 == 1 { usize::MAX } else { grain.1 };
         Ok(limits.is_forced.then(|| Division::smallest(of, (grain.0, columns))))
+    }
+
+    /// Memory use of the program of a region, after optimisation.
+    fn need_of_region(
+        &self,
+        state: &Mutable,
+        engine: &Engine,
+        graph: &Graph<Op>,
+        region: Rect,
+    ) -> Result<Need, Unevaluated> {
+        let (roots, regions): (Vec<NodeId>, Vec<Rect>) =
+            graph.roots.iter().copied().zip(shares(graph, region)).filter(|(_, region)| !region.is_empty()).unzip();
+        let program = Graph { roots, ..graph.clone() };
+        let mut parts = Parts::new(state, true);
+        let part = restrict(&program, &regions, Cut::Much, &mut parts).graph;
+        let own: Vec<ValueId> = parts.parts.iter().map(|part| part.value).collect();
+        self.need(engine, part, &own).map_err(Unevaluated::Foreseen)
     }
 
     /// Rows and columns read at once of a program's sources: of the largest image.
