@@ -4,9 +4,11 @@ use std::collections::{HashMap, HashSet};
 
 use super::engine::{Engine, agreed_capacity};
 use super::evaluate::Unevaluated;
-use super::later::{Later, Parts, STRIPS, unread};
+use super::later::{Later, Part, STRIPS, unread};
 use super::plans;
 use super::schedule::Sink;
+use super::stages::reductions_of;
+use super::stream::Job;
 use super::{Mutable, Session};
 use crate::error::{DeviceError, Error, MemoryBound, Recorded, Result};
 use crate::host::Piece;
@@ -91,7 +93,7 @@ impl Limits {
     /// Returns `true` if one region after the other fits into a fraction of the memory, while
     /// others are read and taken.
     fn hold_regions(&self, need: Need, part: f64) -> bool {
-        let waiting = need.read.saturating_mul(AHEAD).saturating_add(need.results.saturating_mul(BEHIND));
+        let waiting = need.later.saturating_mul(AHEAD).saturating_add(need.results.saturating_mul(BEHIND));
         let host = if self.unified { need.peak } else { need.read + need.results };
         // The device may begin with a region while it computes the one before.
         host.saturating_add(waiting) as f64 <= self.host as f64 * part
@@ -490,7 +492,7 @@ impl Session {
         engine: &Engine,
         graph: &Graph<Op>,
         grain: (usize, usize),
-        reduced: Option<Divisible>,
+        reduced: Option<(Divisible, &[NodeId])>,
         limits: Limits,
     ) -> Result<Option<Division>, Unevaluated> {
         let of = graph.node(graph.roots[0]).shape;
@@ -523,22 +525,21 @@ impl Session {
                     fits.then_some(computed as f64 + 2.0 * decoded as f64)
                 };
                 let found = match reduced {
-                    None | Some(Divisible::Anywhere) => Division::cheapest(of, grain, &mut cost),
-                    Some(Divisible::AtSegments) => Division::of_widths(of, grain.0, &[width, segment], &mut cost),
-                    Some(Divisible::Nowhere) => Division::of_widths(of, grain.0, &[width], &mut cost),
+                    None | Some((Divisible::Anywhere, _)) => Division::cheapest(of, grain, &mut cost),
+                    Some((Divisible::AtSegments, _)) => Division::of_widths(of, grain.0, &[width, segment], &mut cost),
+                    Some((Divisible::Nowhere, _)) => Division::of_widths(of, grain.0, &[width], &mut cost),
                 };
                 let once = all.computed as f64 + 2.0 * all.decoded as f64;
                 let found = found.filter(|(cost, _)| *cost <= limits.again * once);
                 let Some((_, division)) = found else { break };
-                // A plan may evict images from a device, and reductions need less: they do not store what they read.
-                if !engine.unified() || reduced.is_some() {
-                    return Ok(Some(division));
+                if !engine.unified() {
+                    return Ok(Some(division)); // a plan may evict images from the device
                 }
                 // As they are computed, at the edges and in the middle.
                 let regions = [0, division.count() / 2, division.count() - 1].map(|i| division.region(i));
                 let mut more = None;
                 for region in regions {
-                    let need = self.need_of_region(state, engine, graph, region)?;
+                    let need = self.need_of_region(state, engine, graph, reduced.map(|(_, nodes)| nodes), region)?;
                     let need = Need { peak: need.peak.saturating_add(decoders), ..need };
                     if !limits.hold_regions(need, 1.0) {
                         let Counted { read, computed, .. } = counted(state, graph, region);
@@ -556,21 +557,34 @@ impl Session {
         Ok(limits.is_forced.then(|| Division::smallest(of, (grain.0, columns))))
     }
 
-    /// Memory use of the program of a region, after optimisation.
+    /// Memory use of the program of a region, which nodes may reduce, after optimisation.
     fn need_of_region(
         &self,
         state: &Mutable,
         engine: &Engine,
         graph: &Graph<Op>,
+        reduced: Option<&[NodeId]>,
         region: Rect,
     ) -> Result<Need, Unevaluated> {
-        let (roots, regions): (Vec<NodeId>, Vec<Rect>) =
-            graph.roots.iter().copied().zip(shares(graph, region)).filter(|(_, region)| !region.is_empty()).unzip();
-        let program = Graph { roots, ..graph.clone() };
-        let mut parts = Parts::new(state, true);
-        let part = restrict(&program, &regions, Cut::Much, &mut parts).graph;
-        let own: Vec<ValueId> = parts.parts.iter().map(|part| part.value).collect();
-        self.need(engine, part, &own).map_err(Unevaluated::Foreseen)
+        let Job { graph, parts, .. } = match reduced {
+            Some(nodes) => reductions_of(state, graph, nodes, region),
+            None => {
+                let shares = graph.roots.iter().copied().zip(shares(graph, region));
+                let (roots, regions): (Vec<NodeId>, Vec<Rect>) =
+                    shares.filter(|(_, region)| !region.is_empty()).unzip();
+                Job::of(state, &Graph { roots, ..graph.clone() }, &regions)
+            }
+        };
+        let own: Vec<ValueId> = parts.iter().map(|part| part.value).collect();
+        // Values of earlier stages, which are not there yet, are not part of the available memory.
+        let to_come = |node: &&Node<Op>| match node.op {
+            Op::Source(v) => !own.contains(&v) && !state.images.has(&v),
+            _ => false,
+        };
+        let made: usize = graph.nodes.iter().filter(to_come).map(|n| block_bytes(n.shape.len() * n.dtype.size())).sum();
+        let need = self.need(engine, graph, &own).map_err(Unevaluated::Foreseen)?;
+        let later = parts.iter().map(Part::bytes).sum();
+        Ok(Need { peak: need.peak.saturating_sub(made), later, ..need })
     }
 
     /// Rows and columns read at once of a program's sources: of the largest image.

@@ -128,7 +128,7 @@ impl Session {
             }
             let (bands, grain, divisible) = pass_of(state, &rest, &nodes);
             let room = limits.beside(made.values().sum()).beside(nodes.iter().map(|n| bytes(&rest, *n)).sum());
-            let Some(division) = self.division(state, engine, &bands, grain, Some(divisible), room)? else {
+            let Some(division) = self.division(state, engine, &bands, grain, Some((divisible, &nodes)), room)? else {
                 return Ok(None);
             };
             let values = named(state, &nodes);

@@ -133,34 +133,7 @@ impl Stage {
         if !is_pass {
             return Job::of(state, graph, &vec![region; graph.roots.len()]);
         }
-        // The second input of a reduction is read as a whole, unless it is divided, too.
-        let other = |n: &NodeId| {
-            let node = graph.node(*n);
-            if matches!(node.op, Op::Whole(Whole::Labels(_))) { None } else { node.inputs.get(1).copied() }
-        };
-        let others: Vec<NodeId> = nodes.iter().filter_map(other).collect();
-        let roots: Vec<NodeId> = graph.roots.iter().chain(&others).copied().collect();
-        let whole = others.iter().map(|n| Rect::whole(graph.node(*n).shape));
-        let regions: Vec<Rect> = graph.roots.iter().map(|_| region).chain(whole).collect();
-        let program = Graph { roots: roots.clone(), nodes: graph.nodes.clone(), joined: Vec::new() };
-        let mut parts = Parts::new(state, true);
-        let mut part = restrict(&program, &regions, Cut::Always, &mut parts).graph;
-        let made = std::mem::take(&mut part.roots);
-        let at = |n: &NodeId| made[roots.iter().position(|r| r == n).expect("inputs are computed")];
-        for node in nodes.iter().map(|n| graph.node(*n)) {
-            let inputs = node.inputs.iter().map(at).collect();
-            let shape = rows_of(&node.op, node.shape, region).1;
-            let op = match &node.op {
-                // Coordinates count from the first pixel of the image.
-                Op::Whole(Whole::Labels(how)) => {
-                    Op::from(how.moved(region.rows.start.unsigned_abs(), region.columns.start.unsigned_abs()))
-                }
-                op => op.clone(),
-            };
-            let root = part.push(Node { op, inputs, shape, ..node.clone() });
-            part.roots.push(root);
-        }
-        Job { graph: part, parts: parts.parts, cuts: Vec::new() }
+        reductions_of(state, graph, nodes, region)
     }
 
     /// Takes what was computed of a region into the results.
@@ -185,6 +158,38 @@ impl Stage {
             }
         }
     }
+}
+
+/// The program that reduces a region of the roots of `graph`, by these nodes.
+pub(super) fn reductions_of(state: &Mutable, graph: &Graph<Op>, nodes: &[NodeId], region: Rect) -> Job {
+    // The second input of a reduction is read as a whole, unless it is divided, too.
+    let other = |n: &NodeId| {
+        let node = graph.node(*n);
+        if matches!(node.op, Op::Whole(Whole::Labels(_))) { None } else { node.inputs.get(1).copied() }
+    };
+    let others: Vec<NodeId> = nodes.iter().filter_map(other).collect();
+    let roots: Vec<NodeId> = graph.roots.iter().chain(&others).copied().collect();
+    let whole = others.iter().map(|n| Rect::whole(graph.node(*n).shape));
+    let regions: Vec<Rect> = graph.roots.iter().map(|_| region).chain(whole).collect();
+    let program = Graph { roots: roots.clone(), nodes: graph.nodes.clone(), joined: Vec::new() };
+    let mut parts = Parts::new(state, true);
+    let mut part = restrict(&program, &regions, Cut::Always, &mut parts).graph;
+    let made = std::mem::take(&mut part.roots);
+    let at = |n: &NodeId| made[roots.iter().position(|r| r == n).expect("inputs are computed")];
+    for node in nodes.iter().map(|n| graph.node(*n)) {
+        let inputs = node.inputs.iter().map(at).collect();
+        let shape = rows_of(&node.op, node.shape, region).1;
+        let op = match &node.op {
+            // Coordinates count from the first pixel of the image.
+            Op::Whole(Whole::Labels(how)) => {
+                Op::from(how.moved(region.rows.start.unsigned_abs(), region.columns.start.unsigned_abs()))
+            }
+            op => op.clone(),
+        };
+        let root = part.push(Node { op, inputs, shape, ..node.clone() });
+        part.roots.push(root);
+    }
+    Job { graph: part, parts: parts.parts, cuts: Vec::new() }
 }
 
 /// Results copied to memory: only a panic of a thread can fail there.

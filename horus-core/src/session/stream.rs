@@ -11,7 +11,7 @@
 //! so that regions of one extent share a plan, unless affine maps begin elsewhere. Their shape
 //! (`region::Division`) minimises computed and decoded pixels: strips of whole rows unless tiles
 //! are cheaper by a tenth or strips do not fit. Reductions come first, in passes of their own over bands of rows
-//! (`session/passes.rs`): the canonical order is defined on results of rows, and histograms and
+//! (`session/schedule.rs`): the canonical order is defined on results of rows, and histograms and
 //! exact sums add up as integers, so the bits are those of the whole. Intermediate values with
 //! handles are not kept, but recomputed when read. On several ranks, rank 0 reads and writes, each
 //! region is divided in strips as any image is, and all ranks learn of a failure before the next

@@ -134,7 +134,7 @@ fn what_is_read_later_is_what_is_read_now() {
     for (what, compute) in PROGRAMS {
         let want = compute(&later(&s, &files[0], false)).unwrap();
         for (ranks, memory) in [(1, None), (1, Some(900_000)), (2, Some(900_000)), (3, None), (4, Some(900_000))] {
-            let memory = memory.map(|bytes| if LARGER.contains(&what) { 3 * bytes } else { bytes });
+            let memory = memory.map(|bytes| if LARGER.contains(&what) { 4 * bytes } else { bytes });
             for file in &files[..if ranks == 1 { 3 } else { 1 }] {
                 let got = on_ranks(ranks, memory, |s| {
                     compute(&later(s, file, true)).unwrap_or_else(|e| panic!("{what} on {ranks} ranks: {e}"))
