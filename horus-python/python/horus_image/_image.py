@@ -147,10 +147,11 @@ class Image(Operators):
 
         Examples
         --------
+        >>> import numpy as np
         >>> import horus_image as hi
-        >>> red = hi.asarray([[[255, 0, 0, 128]]], channels=True).astype("uint8").with_alpha()
-        >>> float(red.luminance().compute()[0, 0])
-        0.29899999499320984
+        >>> red = hi.asarray(np.array([[[255, 0, 0, 128]]], np.uint8), channels=True).with_alpha()
+        >>> red.luminance().compute().round(3)
+        array([[0.299]], dtype=float32)
         """
         if not self._channels:
             raise ValueError("with_alpha: the image has no channels; see asarray(channels=True)")
