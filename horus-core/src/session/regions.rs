@@ -1,5 +1,6 @@
 //! Programs that do not fit in memory: their memory use, and their division into regions.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use super::engine::{Engine, agreed_capacity};
@@ -34,9 +35,11 @@ pub(super) const AGAIN: f64 = 32.0;
 /// The same where a plan could evict images from a device instead: a guess, about the ratio for which
 /// computing again takes as long as copying.
 pub(super) const AGAIN_OR_EVICT: f64 = 2.0;
-/// Maximum number of divisions that are compared with what their regions need.
+/// Maximum number of regions of a division of which it is determined what they need, those of most pixels: a guess.
+const LARGEST: usize = 2;
+/// Maximum number of divisions that are compared with what their regions need, and the minimum factor by which an
+/// estimate that was too low is raised between them: guesses, which reach six times the estimate.
 const TRIES: usize = 8;
-/// Minimum factor by which an estimate that was too low is raised.
 const STEP: f64 = 1.25;
 /// Maximum fraction of the memory for a result that is kept on the way, and for an image in memory that
 /// is not read by regions.
@@ -152,7 +155,7 @@ impl Supply for Counting<'_> {
 /// The regions of all roots of a program that belong to a region of the first: for each root the same
 /// part of its extent, so that the shares of regions that make up the first make up the others.
 /// Those of small roots may be empty; no root is larger than the first.
-pub(super) fn shares(graph: &Graph<Op>, region: Rect) -> Vec<Rect> {
+fn shares(graph: &Graph<Op>, region: Rect) -> Vec<Rect> {
     let of = graph.node(graph.roots[0]).shape;
     let line = |w: Window, n: usize, to: usize| {
         let step = (n as f64 / to as f64).round().max(1.0) as usize;
@@ -167,6 +170,11 @@ pub(super) fn shares(graph: &Graph<Op>, region: Rect) -> Vec<Rect> {
         Rect { rows: line(region.rows, of.height, height), columns: line(region.columns, of.width, width) }
     };
     graph.roots.iter().map(share).collect()
+}
+
+/// The results that have pixels in a region of the first, with their regions.
+pub(super) fn present(graph: &Graph<Op>, region: Rect) -> Vec<(usize, Rect)> {
+    shares(graph, region).into_iter().enumerate().filter(|(_, share)| !share.is_empty()).collect()
 }
 
 /// Memory use of regions of a program, by recorded operations: unfused.
@@ -535,15 +543,18 @@ impl Session {
                 if !engine.unified() {
                     return Ok(Some(division)); // a plan may evict images from the device
                 }
-                // As they are computed, at the edges and in the middle.
-                let regions = [0, division.count() / 2, division.count() - 1].map(|i| division.region(i));
+                let all = |region: Rect| {
+                    let Counted { read, computed, .. } = counted(state, graph, region);
+                    (read + computed, region)
+                };
+                let mut regions: Vec<(usize, Rect)> = division.kinds().into_iter().map(all).collect();
+                regions.sort_by_key(|(all, _)| Reverse(*all));
                 let mut more = None;
-                for region in regions {
+                for (all, region) in regions.into_iter().take(LARGEST) {
                     let need = self.need_of_region(state, engine, graph, reduced.map(|(_, nodes)| nodes), region)?;
                     let need = Need { peak: need.peak.saturating_add(decoders), ..need };
                     if !limits.hold_regions(need, 1.0) {
-                        let Counted { read, computed, .. } = counted(state, graph, region);
-                        let ratio = need.peak as f64 / (stored * (read + computed).max(1) as f64);
+                        let ratio = need.peak as f64 / (stored * all.max(1) as f64);
                         more = Some(ratio.max(more.unwrap_or(STEP)));
                     }
                 }
@@ -568,12 +579,7 @@ impl Session {
     ) -> Result<Need, Unevaluated> {
         let Job { graph, parts, .. } = match reduced {
             Some(nodes) => reductions_of(state, graph, nodes, region),
-            None => {
-                let shares = graph.roots.iter().copied().zip(shares(graph, region));
-                let (roots, regions): (Vec<NodeId>, Vec<Rect>) =
-                    shares.filter(|(_, region)| !region.is_empty()).unzip();
-                Job::of(state, &Graph { roots, ..graph.clone() }, &regions)
-            }
+            None => Job::of_shares(state, graph, region),
         };
         let own: Vec<ValueId> = parts.iter().map(|part| part.value).collect();
         // Values of earlier stages, which are not there yet, are not part of the available memory.

@@ -16,7 +16,7 @@ use std::ops::Range;
 use super::engine::Engine;
 use super::evaluate::Unevaluated;
 use super::later::{Later, unread};
-use super::regions::{AGAIN, AGAIN_OR_EVICT, Limits, bytes, shares};
+use super::regions::{AGAIN, AGAIN_OR_EVICT, Limits, bytes};
 use super::{Mutable, Session};
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::ops::Whole;
@@ -27,6 +27,9 @@ use crate::shape::Shape;
 /// Minimum bytes of a slab of the first result; smaller ones cost more to plan and launch than to
 /// compute: an estimate.
 const SLAB: usize = 4 << 20;
+
+/// The unit in which errors name limits.
+const MIB: usize = 1 << 20;
 
 /// The sizes of parts that a taker of pixels can take.
 #[derive(Clone, Copy, Debug)]
@@ -239,9 +242,11 @@ impl Session {
         }
         let whole = self.need_of(state, engine, graph, gone).map_err(Unevaluated::Foreseen)?.peak;
         let most = if whole > limits.host { whole } else { usize::MAX / 2 };
-        let mut host = limits.host.max(1 << 20);
+        // The limit that is named, in whole MiB, is the one that was tried.
+        let limit = |host: usize| (host + limits.beside).next_multiple_of(MIB) - limits.beside;
+        let mut host = limits.host.max(MIB);
         while host < most {
-            host = (host + host / 4).min(most);
+            host = limit((host + host / 4).min(most));
             if self.divides(state, engine, graph, sink, Limits { host, ..limits })? {
                 break;
             }
@@ -454,11 +459,9 @@ impl Taken {
         self.slabs.len() * self.division.count()
     }
 
-    /// A part: its levels, the program that computes them, and the results that have pixels in it with their regions.
-    pub(super) fn part(&self, i: usize) -> (&Slab, Vec<(usize, Rect)>) {
-        let slab = &self.slabs[i / self.division.count()];
-        let region = self.division.region(i % self.division.count());
-        let some = shares(&slab.graph, region).into_iter().enumerate().filter(|(_, r)| !r.is_empty());
-        (slab, some.collect())
+    /// A part: its slab, and its region of the first result.
+    pub(super) fn part(&self, i: usize) -> (&Slab, Rect) {
+        let regions = self.division.count();
+        (&self.slabs[i / regions], self.division.region(i % regions))
     }
 }

@@ -3,7 +3,7 @@
 use super::engine::Engine;
 use super::evaluate::Unevaluated;
 use super::later::Parts;
-use super::regions::bytes;
+use super::regions::{bytes, present};
 use super::schedule::{Schedule, Stage, Taken};
 use super::stream::Job;
 use super::{Mutable, Session};
@@ -108,19 +108,16 @@ impl Session {
             n => format!("{name} in {n} slabs of {} levels, each in {division}", slabs[0].levels.len()),
         });
         let want = if self.ranks() > 1 { Want::Root } else { Want::Handed };
-        // Results that have no pixels in a region are not computed for it.
         let mut make = |state: &Mutable, i: usize| {
-            let (slab, part) = taken.part(i);
-            let (roots, regions): (Vec<usize>, Vec<Rect>) = part.into_iter().unzip();
-            let roots = roots.into_iter().map(|root| slab.graph.roots[root]).collect();
-            Job::of(state, &Graph { roots, ..slab.graph.clone() }, &regions)
+            let (slab, region) = taken.part(i);
+            Job::of_shares(state, &slab.graph, region)
         };
         let mine = self.rank() == 0;
         let mut take = |i: usize, pixels: &[&HostBuffer]| {
-            let (slab, part) = taken.part(i);
-            part.into_iter().zip(pixels).filter(|_| mine).try_for_each(|((of, region), pixels)| {
-                put(Delivery { of, levels: slab.levels.clone(), region }, pixels.bytes())
-            })
+            let (slab, region) = taken.part(i);
+            present(&slab.graph, region).into_iter().zip(pixels).filter(|_| mine).try_for_each(
+                |((of, region), pixels)| put(Delivery { of, levels: slab.levels.clone(), region }, pixels.bytes()),
+            )
         };
         self.run_jobs(state, engine, taken.count(), want, &mut make, &mut take)
     }

@@ -25,7 +25,7 @@ use super::carried::Made;
 use super::engine::Engine;
 use super::evaluate::Unevaluated;
 use super::later::{Fetched, Part, Parts, Strips, Unread};
-use super::regions::{AHEAD, BEHIND, pieces};
+use super::regions::{AHEAD, BEHIND, pieces, present};
 use super::{Mutable, Session};
 use crate::device::Sending;
 use crate::error::{DeviceError, Error, Result};
@@ -52,6 +52,14 @@ impl Job {
         let part = restrict(graph, regions, Cut::Much, &mut parts);
         let cuts = regions.iter().copied().zip(part.roots).collect();
         Job { graph: part.graph, parts: parts.parts, cuts }
+    }
+
+    /// The program that computes a region of the first root of `graph`, and the others' shares of it: not of results that
+    /// have no pixels there.
+    pub(super) fn of_shares(state: &Mutable, graph: &Graph<Op>, region: Rect) -> Job {
+        let (roots, regions): (Vec<usize>, Vec<Rect>) = present(graph, region).into_iter().unzip();
+        let roots = roots.into_iter().map(|root| graph.roots[root]).collect();
+        Job::of(state, &Graph { roots, ..graph.clone() }, &regions)
     }
 }
 

@@ -127,6 +127,34 @@ const PROGRAMS: [(&str, Compute); 9] = [
 const LARGER: [&str; 2] = ["an order", "a smaller picture"];
 
 #[test]
+fn sums_of_running_sums_are_refused_before_reading_or_computed() {
+    const MIB: usize = 1 << 20;
+    let folder = Folder::new();
+    let file = folder.at("colours.ppm");
+    let s = super::session();
+    let plane = |k: usize| Image::from_fn(&s, 900, 1200, |y, x| sample(y + k, x));
+    Image::stack(&s, [plane(0), plane(1), plane(2)], Axis::Channels).save(&file).unwrap();
+    let sum = |s: &Session, is_later: bool| {
+        let sum = later(s, &file, is_later).to_unit().gauss(2.0).over(Axis::Rows).cumsum().sum().get();
+        (sum.map(f64::to_bits), s.stats().read.chunks)
+    };
+    let want = sum(&s, false).0.unwrap();
+    for limit in [4, 8, 12, 16, 24, 32, 48] {
+        let run = |limit: usize| sum(&builder(Some(limit * MIB)).build().unwrap(), true);
+        let got = match run(limit) {
+            (Ok(sum), _) => sum,
+            (Err(error), read) => {
+                let said = error.to_string();
+                assert_eq!(read, 0, "at {limit}: {said}");
+                let enough = said.split("at least ").nth(1).and_then(|rest| rest.split('M').next()?.parse().ok());
+                run(enough.expect("a limit")).0.unwrap_or_else(|error| panic!("{limit}: {said}; then {error}"))
+            }
+        };
+        assert_eq!(got, want, "at {limit}");
+    }
+}
+
+#[test]
 fn what_is_read_later_is_what_is_read_now() {
     let folder = Folder::new();
     let files = pictures(&folder);

@@ -46,6 +46,20 @@ impl Division {
         }
     }
 
+    /// Regions of all kinds: along each axis the first, one in the middle, the last that is not clipped, and the last.
+    pub fn kinds(&self) -> Vec<Rect> {
+        let some = |extent: usize, n: usize| {
+            let last = n.div_ceil(extent).saturating_sub(1);
+            let mut some = vec![0, last / 2, (n / extent).saturating_sub(1), last];
+            some.sort_unstable();
+            some.dedup();
+            some
+        };
+        let across = self.of.width.div_ceil(self.width);
+        let (lines, columns) = (some(self.height, self.of.height), some(self.width, self.of.width));
+        lines.iter().flat_map(|y| columns.iter().map(move |x| y * across + x)).map(|i| self.region(i)).collect()
+    }
+
     /// A cheap division of an image into regions that fit, and its total cost: strips of whole
     /// rows, or tiles where these are cheaper by a tenth. Rows and columns are multiples of `grain`. `cost`
     /// gives the cost of a region, or `None` if it does not fit. `None` if not even the smallest
