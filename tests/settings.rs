@@ -126,10 +126,11 @@ fn host_memory_bounds_the_images_of_the_cpu() {
         ),
         (
             "6M",
-            "out of memory: 5119843 bytes needed, 4194368 of the 6291456 bytes that HORUS_HOST_MEMORY allows are in use; at least 10M are needed",
+            "out of memory: 3276700 bytes needed, 4194368 of the 6291456 bytes that HORUS_HOST_MEMORY allows are in use; at least 9M are needed",
         ),
     ] {
         let said = bounded(bytes);
         assert!(said.contains(words), "{said}");
     }
+    assert_eq!(bounded("9M"), "done", "the limit that was named");
 }

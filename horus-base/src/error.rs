@@ -376,7 +376,17 @@ impl Error {
     }
 }
 
+/// The unit of limits.
+const MIB: usize = 1 << 20;
+
 impl MemoryBound {
+    /// The limit of the host's memory that an error names for so many bytes beside those in use: whole MiB, and one more,
+    /// as blocks are somewhat larger.
+    #[doc(hidden)]
+    pub const fn enough(needed: usize, used: usize) -> usize {
+        used.saturating_add(needed).div_ceil(MIB).saturating_add(1).saturating_mul(MIB)
+    }
+
     /// The limit, and the bytes in use within it.
     fn beside(self, needed: usize, used: usize) -> String {
         match self {
@@ -388,7 +398,7 @@ impl MemoryBound {
             }
             MemoryBound::Host { bytes, by_default } => {
                 let default = if by_default { " by default" } else { "" };
-                let enough = used.saturating_add(needed).div_ceil(1 << 20) + 1; // blocks are somewhat larger
+                let enough = MemoryBound::enough(needed, used) / MIB;
                 format!(
                     "{used} of the {bytes} bytes that HORUS_HOST_MEMORY allows{default} are in use; at least {enough}M are needed"
                 )

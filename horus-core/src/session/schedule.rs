@@ -18,6 +18,7 @@ use super::evaluate::Unevaluated;
 use super::later::{Later, unread};
 use super::regions::{AGAIN, AGAIN_OR_EVICT, Limits, bytes};
 use super::{Mutable, Session};
+use crate::error::MemoryBound;
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::ops::Whole;
 use crate::ops::reduce::Divisible;
@@ -27,9 +28,6 @@ use crate::shape::Shape;
 /// Minimum bytes of a slab of the first result; smaller ones cost more to plan and launch than to
 /// compute: an estimate.
 const SLAB: usize = 4 << 20;
-
-/// The unit in which errors name limits.
-const MIB: usize = 1 << 20;
 
 /// The sizes of parts that a taker of pixels can take.
 #[derive(Clone, Copy, Debug)]
@@ -242,12 +240,12 @@ impl Session {
         }
         let whole = self.need_of(state, engine, graph, gone).map_err(Unevaluated::Foreseen)?.peak;
         let most = if whole > limits.host { whole } else { usize::MAX / 2 };
-        // The limit that is named, in whole MiB, is the one that was tried.
-        let limit = |host: usize| (host + limits.beside).next_multiple_of(MIB) - limits.beside;
-        let mut host = limits.host.max(MIB);
+        let mut host = limits.host.max(1 << 20);
         while host < most {
-            host = limit((host + host / 4).min(most));
-            if self.divides(state, engine, graph, sink, Limits { host, ..limits })? {
+            host = (host + host / 4).min(most);
+            // The limit that is named is the one that is tried.
+            let named = Limits { host: MemoryBound::enough(host, limits.beside), ..limits }.beside(limits.beside);
+            if self.divides(state, engine, graph, sink, named)? {
                 break;
             }
         }
