@@ -27,6 +27,8 @@ fi
 
 # Tests inspect plans for the assumed machine, not for a measured profile of this one.
 export HORUS_PROFILE=default
+# They compute on all ranks, also what is predicted to take less time on fewer.
+export HORUS_RANKS=all
 
 # Everything is compiled once: incremental compilation and line tables only take time.
 export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=false

@@ -50,6 +50,7 @@ fn a_value_that_cannot_be_used_is_an_error_on_every_device() {
         assert_eq!(outcome(&[device]), "done");
         for (name, value) in [
             ("HORUS_FABRIC", "overlap"),
+            ("HORUS_RANKS", "some"),
             ("HORUS_OVERLAP", "zz"),
             ("HORUS_TRANSFER", "streams:0"),
             ("HORUS_STEPS", "65"),

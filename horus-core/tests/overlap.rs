@@ -276,7 +276,8 @@ fn the_bits_and_the_messages_are_those_of_whole_launches() {
                     assert_eq!(parts.1, whole.1, "rank {rank} sends the same at {place:?}");
                     assert_eq!(parts.2.exchanges, whole.2.exchanges);
                 }
-                let told = forecast(&plans[0], &plans[0].setting.machine, 1).total.total;
+                let told =
+                    forecast(&plans[0], &plans[0].setting.machine, plans[0].setting.partition.ranks(), 1).total.total;
                 let sent = parts.iter().fold(Load::default(), |a, (_, l, _)| Load {
                     messages: a.messages + l.messages,
                     bytes: a.bytes + l.bytes,

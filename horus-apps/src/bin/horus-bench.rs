@@ -45,9 +45,6 @@ struct Options {
     /// Device: auto, cpu, cuda, cuda:N, or several: cuda:all, cuda:0,1, cuda:0+cpu.
     #[arg(long, default_value = "cpu")]
     device: String,
-    /// Use all of several devices, even if the first alone is predicted to be faster.
-    #[arg(long)]
-    all_lanes: bool,
     /// Timed runs, after one that is not counted; with 0, everyday operations are only predicted.
     #[arg(long, default_value_t = 7)]
     runs: usize,
@@ -251,7 +248,6 @@ fn threads_of(session: &Session) -> usize {
 /// Measures the requested operations on images of one size in one mode.
 fn measure_all(options: &Options, size: usize, mode: Mode) -> Result<(String, Vec<BenchLine>)> {
     let mut builder = Session::builder().device(&options.device).eager(true).mode(mode).trace(options.trace.is_some());
-    builder = builder.all_lanes(options.all_lanes);
     if let Some(threads) = options.threads.or((options.device == "cpu").then_some(1)) {
         builder = builder.threads(threads);
     }

@@ -185,7 +185,7 @@ impl Strategy {
         let builder = Session::builder().device(device).eager(true);
         match self {
             Strategy::Copies(transfer) => builder.transfer(transfer),
-            Strategy::Share(percent) => builder.all_lanes(true).weights(vec![100.0 - percent, percent]),
+            Strategy::Share(percent) => builder.weights(vec![100.0 - percent, percent]),
         }
         .build()
     }

@@ -1,13 +1,13 @@
 //! The declarations.
 
-use std::num::NonZeroU8;
+use std::num::{NonZeroU8, NonZeroUsize};
 use std::path::PathBuf;
 
 use super::device::{DeviceChoice, lanes};
 use super::{Accepted, BYTES, Declared, PATH, Variable, Weights, word};
 
 /// All variables, in the order of display and checks.
-pub static VARIABLES: [&dyn Declared; 18] = [
+pub static VARIABLES: [&dyn Declared; 19] = [
     &DEVICE,
     &THREADS,
     &MODE,
@@ -20,6 +20,7 @@ pub static VARIABLES: [&dyn Declared; 18] = [
     &PROFILE,
     &GPU_MEMORY,
     &HOST_MEMORY,
+    &RANKS,
     &WEIGHTS,
     &FABRIC,
     &OVERLAP,
@@ -68,6 +69,18 @@ pub enum FabricChoice {
     Nccl,
     /// Through the host.
     Host,
+}
+
+/// The ranks, or devices of a process, that compute a program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ranks {
+    /// As many of the first ones as are predicted to take the least time.
+    #[default]
+    Auto,
+    /// All.
+    All,
+    /// So many of the first ones, or all if there are fewer.
+    First(NonZeroUsize),
 }
 
 /// Overlap of a halo's transfer with the computation of rows that do not need it.
@@ -277,6 +290,21 @@ pub static FABRIC: Variable<FabricChoice> = Variable {
         word("nccl", FabricChoice::Nccl, "an error where it does not work"),
         word("host", FabricChoice::Host, "through the host"),
     ]),
+};
+
+/// The ranks, or devices of a process, that compute a program.
+pub static RANKS: Variable<Ranks> = Variable {
+    name: "HORUS_RANKS",
+    help: "how many ranks, or devices of a process, compute a program",
+    values: Accepted::Form {
+        expected: "auto, all, or a number from 1",
+        shown: "`auto` (default: as many of the first ones as are predicted to take the least time), `all`, `N` (the first `N`)",
+        parse: |text| match text {
+            "auto" => Ok(Ranks::Auto),
+            "all" => Ok(Ranks::All),
+            _ => text.parse().map(Ranks::First).map_err(|_| String::new()),
+        },
+    },
 };
 
 /// Overlap of a halo's transfer with the computation of rows that do not need it.

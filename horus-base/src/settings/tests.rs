@@ -17,6 +17,7 @@ fn values_are_taken_or_refused_with_what_is_expected() {
         ("HORUS_WEIGHTS", "node:2(1,3),1", "1,x", "\"x\" is not a number"),
         ("HORUS_WEIGHTS", "measure", "0", "all weights are zero"),
         ("HORUS_FABRIC", "host", "overlap", "expected auto, nccl or host"),
+        ("HORUS_RANKS", "2", "0", "expected auto, all, or a number from 1"),
         ("HORUS_OVERLAP", "always", "nccl", "expected auto or always"),
         ("HORUS_STEPS", "8", "0", "expected auto, or a number from 1 to 64"),
         ("HORUS_STENCIL", "tile", "tiles", "expected auto, stored or tile"),

@@ -339,7 +339,7 @@ impl Session {
             return Ok(take(&*engine.device, parts)?.into_iter().collect());
         }
         let bytes: usize = parts.iter().map(|part| part.len()).sum();
-        let Some(partition) = engine.divided().filter(|_| engine.direct() && bytes >= MANY) else {
+        let Some(partition) = engine.divided(engine.lanes()).filter(|_| engine.direct() && bytes >= MANY) else {
             return Ok(Vec::new());
         };
         let strip = |lane: usize| {

@@ -22,7 +22,7 @@ use crate::plan::Transfer;
 use crate::plan::partition::Partition;
 use crate::record::{Numbering, Recording};
 use crate::session_settings;
-use crate::settings::{Stencil, Steps};
+use crate::settings::{Ranks, Stencil, Steps};
 
 /// Origin of a session's device.
 pub(super) enum Origin {
@@ -102,7 +102,7 @@ impl SessionBuilder {
                 let chosen = Engine::over(devices)?;
                 let pool = host_pool(&*chosen.device, settings.host_memory);
                 if weighted {
-                    chosen.divide(|| partition.clone());
+                    chosen.divide(&partition);
                 }
                 engine.get_or_init(|| chosen);
                 (None, pool)
@@ -121,6 +121,7 @@ impl SessionBuilder {
         let traced = |rank| Trace::new(rank, settings.trace).measuring(settings.measure);
         let images = Images {
             unified: engine.get().is_some_and(Engine::unified),
+            ranks,
             digests: (settings.compare_given && ranks > 1).then(HashMap::new),
             ..Images::default()
         };
@@ -176,6 +177,14 @@ fn agree(comm: &dyn Communicator, settings: &mut Settings) -> Result<()> {
         Steps::Most(n) => u64::from(n),
     };
     settings.overlap &= alike(u64::from(settings.overlap))?;
+    let ranks = match settings.ranks {
+        Ranks::Auto => 0,
+        Ranks::All => u64::MAX,
+        Ranks::First(first) => first.get() as u64,
+    };
+    if !alike(ranks)? {
+        settings.ranks = Ranks::All;
+    }
     if !alike(transfer)? {
         settings.transfer = Transfer::Auto;
     }

@@ -1,6 +1,6 @@
 //! Programs are planned, unless they were before, and their plans executed, on the device of this rank or on several.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use super::engine::Engine;
@@ -8,12 +8,15 @@ use super::evaluate::{Unevaluated, source_of};
 use super::kept::Kept;
 use super::plans::{Planned, Request};
 use super::{Mutable, Progress, Session};
+use crate::comm::First;
 use crate::device::Sending;
-use crate::error::Error;
+use crate::error::{DeviceError, Error};
 use crate::execute::agree::agree_on_plan;
 use crate::execute::{Batches, Context, Delivered, Failed, Outcome, Stored, execute, prepare};
-use crate::ir::graph::{NodeId, ValueId};
-use crate::plan::Plan;
+use crate::ir::graph::{Node, NodeId, ValueId};
+use crate::plan::movement::Load;
+use crate::plan::state::State;
+use crate::plan::{Action, Plan, Want};
 
 /// What a program has made. Its sources are images of the session as before.
 pub(super) struct Made {
@@ -85,6 +88,9 @@ impl Session {
         (plan, batches): (&Plan, &mut Batches),
         how: (bool, Sending),
     ) -> Result<Outcome<Kept>, Failed<Kept>> {
+        if let Err(error) = self.arrange(state, engine, request, plan) {
+            return Err(Failed { error: error.error(), images: Vec::new() });
+        }
         let ran = self.carry_out_apart(state, engine, request, (plan, batches), how);
         let mut back = |images: &mut [Option<Kept>]| {
             for (node, image) in plan.graph.nodes.iter().zip(images) {
@@ -122,11 +128,16 @@ impl Session {
         let images: Vec<_> = images.collect();
         let outcome = if plan.setting.in_lanes() {
             self.carry_out_on_lanes(state, engine, plan, images, (new, sending))?
+        } else if self.rank() < self.ranks() && self.rank() >= plan.setting.partition.ranks() {
+            self.left_to_others(engine, plan, images)
         } else {
             self.carry_out_alone(state, engine, (plan, batches), images, (new, sending))?
         };
+        let outcome = self.shared(plan, outcome)?;
         state.stats.evaluations += 1;
-        state.stats.made.add(&plan.counts());
+        if self.rank() < plan.setting.partition.ranks() {
+            state.stats.made.add(&plan.counts());
+        }
         state.stats.sent.messages += outcome.moved.messages;
         state.stats.sent.bytes += outcome.moved.bytes;
         state.stats.predicted += Duration::from_secs_f64(plan.predicted);
@@ -143,9 +154,20 @@ impl Session {
         images: Vec<Option<Kept>>,
         (new, sending): (bool, Sending),
     ) -> Result<Outcome<Kept>, Failed<Kept>> {
-        let images = self.laid_out(engine, images, 1)?;
+        let images = if self.ranks() > 1 { images } else { self.laid_out(engine, images, 1)? };
+        let before: Vec<_> = images.iter().map(|image| image.as_ref().map(|i| (i.state, i.among()))).collect();
         let images: Vec<_> = images.into_iter().map(|image| image.map(Kept::into_first)).collect();
-        let kept = |images: Vec<Option<Stored>>| images.into_iter().map(|i| i.map(Kept::from)).collect();
+        let among = plan.setting.partition.ranks();
+        let kept = |images: Vec<Option<Stored>>| {
+            let kept = |(image, before): (Option<Stored>, &Option<(State, usize)>)| {
+                let same = |image: &Stored| before.filter(|(state, _)| *state == image.state).map(|(_, ranks)| ranks);
+                image.map(|image| {
+                    let ranks = same(&image).unwrap_or(among);
+                    Kept::of_ranks(image, ranks)
+                })
+            };
+            images.into_iter().zip(&before).map(kept).collect()
+        };
         if new {
             let start = Instant::now();
             let prepared = prepare(plan, &images, &*engine.device, self.rank());
@@ -161,7 +183,7 @@ impl Session {
         };
         let context = Context {
             device: &*engine.device,
-            comm: &*self.0.comm,
+            comm: &First::new(&*self.0.comm, among),
             pool: &self.0.pool,
             observer: &observe,
             check: &|| self.0.settings.canceller.check(),
@@ -177,6 +199,74 @@ impl Session {
             }
             Err(Failed { error, images }) => Err(Failed { error, images: kept(images) }),
         }
+    }
+
+    /// The outcome on a rank that takes no part in a plan.
+    fn left_to_others(&self, engine: &Engine, plan: &Plan, images: Vec<Option<Kept>>) -> Outcome<Kept> {
+        let freed: HashSet<NodeId> = plan
+            .steps
+            .iter()
+            .filter_map(|step| if let Action::Free(n) = step.action { Some(n) } else { None })
+            .collect();
+        let left = |((i, image), state): ((usize, Option<Kept>), &Option<State>)| {
+            let state = (*state).filter(|_| !freed.contains(&NodeId(i)))?;
+            let Node { shape, dtype, .. } = plan.graph.nodes[i];
+            let elsewhere = || Kept::elsewhere((shape, dtype), state, engine.unified(), plan.setting.partition.ranks());
+            Some(image.filter(|image| image.state == state).unwrap_or_else(elsewhere))
+        };
+        let images = images.into_iter().enumerate().zip(&plan.states).map(left).collect();
+        Outcome { images, delivered: HashMap::new(), portions: HashMap::new(), moved: Load::default() }
+    }
+
+    /// Gives the results that every rank wants to those that took no part in a plan. Collective.
+    fn shared(&self, plan: &Plan, mut outcome: Outcome<Kept>) -> Result<Outcome<Kept>, Failed<Kept>> {
+        let among = plan.setting.partition.ranks();
+        if among >= self.ranks() {
+            return Ok(outcome);
+        }
+        let mut wanted: Vec<NodeId> = Vec::new();
+        for (root, _) in plan.graph.roots.iter().zip(&plan.wants).filter(|(_, want)| **want == Want::Everyone) {
+            if !wanted.contains(root) {
+                wanted.push(*root);
+            }
+        }
+        for root in wanted {
+            let node = plan.graph.node(root);
+            let given =
+                self.given_to_others(among, node.shape.len() * node.dtype.size(), outcome.delivered.remove(&root));
+            match given {
+                Ok(pixels) => outcome.delivered.extend(pixels.map(|pixels| (root, pixels))),
+                Err(error) => return Err(Failed { error, images: outcome.images }),
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// Sends pixels of rank 0 to the ranks from `among` on.
+    fn given_to_others(&self, among: usize, bytes: usize, mine: Option<Delivered>) -> Result<Option<Delivered>, Error> {
+        const WHAT: &str = "giving a result to all ranks";
+        let comm = &*self.0.comm;
+        let failed = |source| Error::Device { op: WHAT.into(), device: self.device_name(), source };
+        if self.rank() >= among {
+            let mut pixels = self.0.pool.try_allocate(bytes).map_err(failed)?;
+            if bytes > 0 {
+                comm.exchange(&[], &mut [(0, pixels.bytes_mut())]).map_err(|e| e.during(self.rank(), WHAT))?;
+            }
+            return Ok(Some(Delivered::Here(pixels)));
+        }
+        if self.rank() > 0 {
+            return Ok(mine);
+        }
+        let pixels = match mine {
+            Some(Delivered::Coming(landing)) => landing.land().map_err(failed)?,
+            Some(Delivered::Here(pixels)) => pixels,
+            None => return Err(failed(DeviceError::Internal("a result is not on rank 0".into()))),
+        };
+        let sends: Vec<(usize, &[u8])> = (among..self.ranks()).map(|rank| (rank, pixels.bytes())).collect();
+        if bytes > 0 {
+            comm.exchange(&sends, &mut []).map_err(|e| e.during(self.rank(), WHAT))?;
+        }
+        Ok(Some(Delivered::Here(pixels)))
     }
 }
 

@@ -49,8 +49,8 @@ pub(super) struct Engine {
     pub(super) device: Arc<dyn Device>,
     /// The devices of the other lanes.
     others: Vec<Arc<dyn Device>>,
-    /// Division of rows among lanes, set at the first evaluation on several lanes.
-    lanes: OnceLock<Partition>,
+    /// Division of rows among the first lanes, by their number but one, set at the first evaluation on as many.
+    divisions: Vec<OnceLock<Partition>>,
     /// The devices of the ranks exchange memory peer to peer, not through the host.
     direct: AtomicBool,
     /// Lanes have given up their connections, after a failure.
@@ -59,8 +59,10 @@ pub(super) struct Engine {
     pub(super) capacity: Option<usize>,
     /// The machines of all ranks.
     pub(super) machine: Arc<Machine>,
-    /// The machine of the first lane only.
-    pub(super) alone: Arc<Machine>,
+    /// Those of the first ranks, or lanes, by their number but one.
+    machines: Vec<OnceLock<Arc<Machine>>>,
+    /// The profiles of lanes.
+    profiles: Vec<Profile>,
 }
 
 impl Engine {
@@ -72,8 +74,9 @@ impl Engine {
         let machine = Arc::new(here::gather(comm, mine)?);
         log::debug!("costs are predicted by {machine}");
         let (direct, broken) = (AtomicBool::new(direct), AtomicBool::new(false));
-        let (others, lanes, alone) = (Vec::new(), OnceLock::new(), Arc::clone(&machine));
-        Ok(Engine { device, others, lanes, direct, broken, capacity, machine, alone })
+        let (others, profiles, divisions) = (Vec::new(), Vec::new(), unset(1));
+        let machines = unset(comm.size());
+        Ok(Engine { device, others, divisions, direct, broken, capacity, machine, machines, profiles })
     }
 
     /// Connects the devices of this process, at least one.
@@ -91,15 +94,31 @@ impl Engine {
         }
         let direct = meet_all(&devices)?;
         let capacity = devices.iter().filter_map(|device| device.memory().capacity()).min();
-        let alone = profiles.first().map(|first| Arc::new(Machine::of_ranks(vec![(first.clone(), 0)])));
-        let sharers = devices.iter().filter(|device| !device.memory().is_unified()).count();
-        let machine = Machine::of_ranks(profiles.into_iter().map(|profile| (profile.beside(sharers), 0)).collect());
+        let machine = Arc::new(machine_of(&profiles));
         log::debug!("costs are predicted by {machine}");
-        let (machine, others) = (Arc::new(machine), devices.split_off(1));
-        let direct = AtomicBool::new(direct);
-        let alone = alone.unwrap_or_else(|| Arc::clone(&machine));
-        let (lanes, broken) = (OnceLock::new(), AtomicBool::new(false));
-        Ok(Engine { device: devices.remove(0), others, lanes, direct, broken, capacity, machine, alone })
+        let (divisions, machines) = (unset(devices.len()), unset(devices.len()));
+        let others = devices.split_off(1);
+        let (direct, broken) = (AtomicBool::new(direct), AtomicBool::new(false));
+        let device = devices.remove(0);
+        Ok(Engine { device, others, divisions, direct, broken, capacity, machine, machines, profiles })
+    }
+
+    /// The machines of the first ranks, or lanes, without the others beside them.
+    pub(super) fn machine_among(&self, among: usize) -> Arc<Machine> {
+        if among == self.machines.len() {
+            return Arc::clone(&self.machine);
+        }
+        let of =
+            || if self.others.is_empty() { self.machine.first(among) } else { machine_of(&self.profiles[..among]) };
+        Arc::clone(self.machines[among - 1].get_or_init(|| Arc::new(of())))
+    }
+
+    /// Bytes of device memory available to plans of the first ranks, or lanes.
+    pub(super) fn capacity_among(&self, among: usize) -> Option<usize> {
+        if self.others.is_empty() {
+            return self.capacity;
+        }
+        self.devices().take(among).filter_map(|device| device.memory().capacity()).min()
     }
 
     /// The devices of all lanes.
@@ -125,16 +144,17 @@ impl Engine {
         self.capacity.map_or(usize::MAX, |bytes| bytes.saturating_mul(self.lanes()))
     }
 
-    /// Division of rows among lanes, if it is set.
-    pub(super) fn divided(&self) -> Option<&Partition> {
-        self.lanes.get()
+    /// Division of rows among the first lanes, if it is set.
+    pub(super) fn divided(&self, among: usize) -> Option<&Partition> {
+        self.divisions[among - 1].get()
     }
 
-    /// The best division of rows among lanes: in proportion to the predicted speed of each for this
+    /// The best division of rows among the first lanes: in proportion to the predicted speed of each for this
     /// work.
-    pub(super) fn shares(&self, work: &Work) -> Partition {
-        let speeds: Vec<f64> = (0..self.lanes()).map(|lane| 1.0 / work.seconds(self.machine.of(lane), 1)).collect();
-        Partition::weighted(&speeds).unwrap_or_else(|_| Partition::equal(self.lanes()))
+    pub(super) fn shares(&self, among: usize, work: &Work) -> Partition {
+        let machine = self.machine_among(among);
+        let speeds: Vec<f64> = (0..among).map(|lane| 1.0 / work.seconds(machine.of(lane), 1)).collect();
+        Partition::weighted(&speeds).unwrap_or_else(|_| Partition::equal(among))
     }
 
     /// Returns `true` if the devices of the ranks exchange memory peer to peer, not through the
@@ -174,14 +194,14 @@ impl Engine {
         Ok(!direct)
     }
 
-    /// Division of rows among lanes.
-    pub(super) fn partition(&self) -> &Partition {
-        self.lanes.get_or_init(|| Partition::equal(self.lanes()))
+    /// Division of rows among the first lanes.
+    pub(super) fn partition(&self, among: usize) -> &Partition {
+        self.divisions[among - 1].get_or_init(|| Partition::equal(among))
     }
 
-    /// Divides rows among lanes, unless they are divided already.
-    pub(super) fn divide(&self, partition: impl FnOnce() -> Partition) -> &Partition {
-        self.lanes.get_or_init(partition)
+    /// Divides rows among as many lanes as a partition has, unless they are divided already.
+    pub(super) fn divide(&self, partition: &Partition) {
+        self.divisions[partition.ranks() - 1].get_or_init(|| partition.clone());
     }
 
     pub(super) fn unified(&self) -> bool {
@@ -242,7 +262,7 @@ impl Session {
             (None, None) => return Err(Error::Config("the session has no device".into())),
         };
         // Rows are not divided, and the pool has its bound.
-        let settings = Settings { weights: None, all_lanes: false, host_memory: usize::MAX, ..settings.clone() };
+        let settings = Settings { weights: None, host_memory: usize::MAX, ..settings.clone() };
         builder.settings(settings).build()
     }
 
@@ -282,6 +302,19 @@ pub(super) fn agreed_capacity(comm: &dyn Communicator, mine: Option<usize>) -> R
     let all = all.map_err(|e| e.during(comm.rank(), "opening a session"))?;
     let least = all.into_iter().min().filter(|least| *least != UNLIMITED);
     Ok(least.map(|bytes| bytes as usize))
+}
+
+/// Places for values that are found when they are needed first.
+fn unset<T>(count: usize) -> Vec<OnceLock<T>> {
+    std::iter::repeat_with(OnceLock::new).take(count).collect()
+}
+
+/// The machine of lanes that share their host.
+fn machine_of(profiles: &[Profile]) -> Machine {
+    let sharers = profiles.iter().filter(|profile| !profile.is_unified()).count();
+    let beside =
+        |profile: &Profile| (if profiles.len() > 1 { profile.clone().beside(sharers) } else { profile.clone() }, 0);
+    Machine::of_ranks(profiles.iter().map(beside).collect())
 }
 
 /// Connects the devices of all lanes; returns `true` on success. The first error, if any, is the

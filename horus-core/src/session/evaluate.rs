@@ -197,7 +197,7 @@ impl Session {
         let gone = |v: &ValueId| disposable.binary_search(v).is_ok();
         let sources: Vec<_> = read.map(|v| (v, state.images.here.get(&v).map(|s| s.state), gone(&v))).collect();
         let others = self.others(engine, state, &sources);
-        let laid = sources.iter().map(|(v, ..)| state.images.here.get(v).map_or(1, Kept::lanes)).collect();
+        let laid = sources.iter().map(|(v, ..)| state.images.here.get(v).map_or(1, Kept::among)).collect();
         Request { graph, wants, sources, mappable: Mappable::default(), others, laid }
     }
 
@@ -216,7 +216,7 @@ impl Session {
         let there = state.images.here.iter().filter(|(v, s)| s.state.residency.device() && !read.contains(v));
         let other = |(value, s): (&ValueId, &Kept)| {
             let (shape, dtype) = (s.geometry.shape, s.geometry.dtype);
-            Other { value: *value, shape, dtype, state: s.state, laid: s.lanes() }
+            Other { value: *value, shape, dtype, state: s.state, laid: s.among() }
         };
         let mut others: Vec<_> = there.map(other).collect();
         others.sort_by_key(|other| other.value);

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::evaluate::source_of;
+use super::search::numbers;
 use super::{Handle, Session};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ir::graph::NodeId;
 use crate::ir::graph::ValueId;
 use crate::machine::Machine;
@@ -15,12 +16,30 @@ use crate::plan::state::{Halo, Placement, Residency, State};
 use crate::plan::verify::verify;
 use crate::plan::{Mode, Plan, Want, plan};
 use crate::record::Extract;
+use crate::settings::Ranks;
 
 impl Session {
+    /// Forecasts the delivery of a value to rank 0's host, on as many ranks of a cluster as are predicted to take the
+    /// least time.
+    pub(crate) fn forecast_of(&self, value: &Handle, cluster: Cluster) -> Result<Forecast> {
+        let ranks = cluster.ranks.max(1);
+        let compared = match self.0.settings.ranks {
+            Ranks::Auto => numbers(ranks),
+            Ranks::First(first) => vec![first.get().min(ranks)],
+            Ranks::All => vec![ranks],
+        };
+        let all = compared.into_iter().map(|among| self.forecast_among(value, among, cluster.clone()));
+        let all = all.collect::<Result<Vec<Forecast>>>()?;
+        let alone = self.forecast_among(value, 1, Cluster { ranks: 1, on_each_host: 1, ..cluster })?.makespan;
+        let least = all.into_iter().min_by(|a, b| a.makespan.total_cmp(&b.makespan));
+        let told = least.ok_or_else(|| Error::Config("a forecast for no rank".into()))?;
+        Ok(Forecast { alone: (ranks > 1).then_some(alone), ..told })
+    }
+
     /// Plans the delivery of a value to rank 0's host for ranks of equal speed, and forecasts the
     /// plan. Images are in their present places: pictures read on rank 0, images given everywhere,
     /// results in strips.
-    pub(crate) fn forecast_of(&self, value: &Handle, cluster: Cluster) -> Result<Forecast> {
+    fn forecast_among(&self, value: &Handle, among: usize, cluster: Cluster) -> Result<Forecast> {
         let Cluster { ranks, on_each_host, network, machine: named } = cluster;
         let id = value.look()?;
         let mut state = self.lock("forecasting")?;
@@ -29,19 +48,19 @@ impl Session {
         let mut wants = vec![Want::Root];
         wants.resize(graph.roots.len(), Want::Keep);
         let disposable = state.program.disposable(&graph, &records);
-        let mut setting = self.setting(engine, Partition::equal(ranks));
+        let mut setting = self.setting(engine, Partition::equal(among));
         if let Some(named) = &named {
             let unified = named.of(0).is_unified();
             // NCCL connects the GPUs of all ranks, within a host and between hosts.
-            (setting.unified, setting.direct) = (unified, !unified && ranks > 1);
-            (setting.capacity, setting.machine) = (None, Arc::new(named.packed(ranks, on_each_host)));
+            (setting.unified, setting.direct) = (unified, !unified && among > 1);
+            (setting.capacity, setting.machine) = (None, Arc::new(named.packed(among, on_each_host)));
         }
         let residency = if setting.unified { Residency::Both } else { Residency::Host };
         let with = |fuse: bool| -> Result<Plan> {
             let kernels = optimize_for(graph.clone(), fuse, &self.aim(&setting), &mut |_, _| ())?;
             let sources: Vec<Option<ValueId>> = kernels.nodes.iter().map(|n| source_of(&n.op)).collect();
             let placement = |n: NodeId| match sources[n.0].and_then(|v| state.images.given.get(&v)) {
-                _ if ranks == 1 => Placement::Replicated,
+                _ if among == 1 => Placement::Replicated,
                 Some(given) => *given,
                 None => Placement::Strips(Halo::NONE),
             };
@@ -56,12 +75,6 @@ impl Session {
         verify(&plan)?;
         let machine = Machine::clone(&setting.machine);
         let machine = network.map_or(machine.clone(), |link| machine.networked_by(link));
-        drop(state);
-        let mut told = forecast(&plan, &machine, on_each_host);
-        if ranks > 1 {
-            let alone = Cluster { ranks: 1, on_each_host: 1, network, machine: named };
-            told.alone = Some(self.forecast_of(value, alone)?.makespan);
-        }
-        Ok(told)
+        Ok(forecast(&plan, &machine, ranks, on_each_host))
     }
 }

@@ -32,6 +32,8 @@ pub(super) struct Images {
     pub(super) lent: Vec<(ValueId, Kept)>,
     /// Those that are no longer needed: their memory is freed without the lock.
     pub(super) freed: Vec<Kept>,
+    /// The number of ranks.
+    pub(super) ranks: usize,
     /// The device is known and computes on the host's memory.
     pub(super) unified: bool,
     /// Digests of the pixels that the program gave on every rank, if ranks compare them.
@@ -60,7 +62,7 @@ impl Images {
         let geometry = Geometry { shape, dtype: dtype.stored(), window };
         let state = self.state_of(placement);
         let (host, device) = if self.unified { (None, Some(Memory::Host(pixels))) } else { (Some(pixels), None) };
-        self.here.insert(value, Stored { geometry, state, host, device }.into());
+        self.here.insert(value, Kept::of_ranks(Stored { geometry, state, host, device }, self.ranks));
     }
 
     /// Takes the pixels of an image on the single rank's device, or the strips of lanes, with each

@@ -446,7 +446,7 @@ impl<'a> Steps<'a> {
         for (slot, (shape, dtype)) in self.kinds.iter().enumerate() {
             let name = state.names.value();
             if let Some(part) = strips[slot].take() {
-                state.images.here.insert(name, Kept::from(part.stored(*shape, *dtype, placement)));
+                state.images.here.insert(name, Kept::of_ranks(part.stored(*shape, *dtype, placement), ranks));
             }
             names.push(name);
         }
@@ -481,6 +481,11 @@ impl<'a> Steps<'a> {
         let index = |v: ValueId| images.binary_search(&v).unwrap_or(usize::MAX);
         let (mut held, mut parts) = (Vec::new(), Vec::new());
         for (i, v) in images.iter().enumerate() {
+            if let (Some(image), Some(engine)) = (state.images.here.get(v), self.session.engine())
+                && image.among() != self.session.ranks()
+            {
+                self.session.bring_to_root(state, engine, *v)?;
+            }
             let image = state.images.here.get(v).ok_or_else(|| failed(lost("an image that a loop reads")))?;
             let shape = image.geometry.shape;
             let whole = |rank| At { rank, image: i, rect: Rect::whole(shape), buffer: i, turn: [0; 2] };
@@ -524,7 +529,7 @@ impl<'a> Steps<'a> {
                 let window = Window::whole(rect.rows.len());
                 let mut image = part.stored(rect.shape(shape), dtype, Placement::Replicated);
                 image.geometry.window = window;
-                alone.images.here.insert(name, Kept::from(image));
+                alone.images.here.insert(name, Kept::of_ranks(image, 1));
             }
         }
     }

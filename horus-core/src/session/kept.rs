@@ -8,25 +8,22 @@ use super::engine::Engine;
 use super::evaluate::source_of;
 use super::later::Later;
 use crate::device::{Device, Geometry, Memory};
+use crate::dtype::DType;
 use crate::error::{DeviceError, Error, Result};
 use crate::execute::{Failed, Stored};
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::NodeId;
 use crate::plan::Plan;
 use crate::plan::state::{Halo, Placement, Residency, State};
-use crate::shape::Window;
+use crate::shape::{Shape, Window};
 
-/// An image of a session: each lane's part of it, or a single one, whose host is that of all.
+/// An image of a session: this rank's part of it; or each lane's, or a single one, whose host is that of all.
 #[derive(Debug)]
 pub(super) struct Kept {
     first: Stored,
     others: Vec<Stored>,
-}
-
-impl From<Stored> for Kept {
-    fn from(first: Stored) -> Kept {
-        Kept { first, others: Vec::new() }
-    }
+    /// The ranks among which it is divided, or each of which has it: so many of the first ones.
+    ranks: usize,
 }
 
 impl Deref for Kept {
@@ -45,7 +42,20 @@ impl DerefMut for Kept {
 impl Kept {
     /// The parts of all lanes, at least one.
     pub(super) fn of(mut lanes: Vec<Stored>) -> Option<Kept> {
-        (!lanes.is_empty()).then(|| Kept { first: lanes.remove(0), others: lanes })
+        (!lanes.is_empty()).then(|| Kept { first: lanes.remove(0), others: lanes, ranks: 1 })
+    }
+
+    /// An image of the first ranks: of this one its part.
+    pub(super) fn of_ranks(first: Stored, ranks: usize) -> Kept {
+        Kept { first, others: Vec::new(), ranks }
+    }
+
+    /// An image of other ranks, in this state.
+    pub(super) fn elsewhere((shape, dtype): (Shape, DType), state: State, unified: bool, ranks: usize) -> Kept {
+        let geometry = Geometry { shape, dtype: dtype.stored(), window: Window::new(0, 0) };
+        let nothing = HostBuffer::zeroed(0);
+        let (host, device) = if unified { (None, Some(Memory::Host(nothing))) } else { (Some(nothing), None) };
+        Kept::of_ranks(Stored { geometry, state, host, device }, ranks)
     }
 
     /// The part of the first or only lane.
@@ -53,9 +63,9 @@ impl Kept {
         self.first
     }
 
-    /// Number of lanes that have parts of it.
-    pub(super) fn lanes(&self) -> usize {
-        1 + self.others.len()
+    /// Number of ranks, or lanes, among which it is divided, or each of which has it.
+    pub(super) fn among(&self) -> usize {
+        self.ranks + self.others.len()
     }
 
     /// The part of each lane.
@@ -115,7 +125,7 @@ impl Session {
     /// An image in the layout of a plan for `lanes` lanes: if it is spread over another number of
     /// them, it is brought to the host first.
     fn laid(&self, engine: &Engine, image: Kept, lanes: usize) -> Result<Kept, Box<(Error, Kept)>> {
-        if image.lanes() == lanes {
+        if image.among() == lanes {
             return Ok(image);
         }
         let unified = engine.unified();
@@ -134,7 +144,7 @@ impl Session {
         Ok((laid.ok_or_else(nowhere)?, later))
     }
 
-    fn not_on_host(&self, source: DeviceError) -> Error {
+    pub(super) fn not_on_host(&self, source: DeviceError) -> Error {
         Error::Device { op: "bringing an image to the host".into(), device: self.device_name(), source }
     }
 
@@ -149,7 +159,7 @@ impl Session {
         let target = host.bytes_mut();
         for (lane, (stored, device)) in image.each().zip(engine.devices()).enumerate() {
             let rows = match stored.state.placement {
-                Placement::Strips(_) => engine.partition().strip(lane, height),
+                Placement::Strips(_) => engine.partition(image.among()).strip(lane, height),
                 _ if lane == 0 => whole.window,
                 _ => Window::new(0, 0),
             };
@@ -219,7 +229,7 @@ impl Session {
         let mut parts = parts.into_iter().collect::<Option<Vec<Stored>>>()?;
         let height = parts.first()?.geometry.shape.height;
         let whole = parts.iter().all(is_whole);
-        let strip = |lane| if whole { Window::whole(height) } else { engine.partition().strip(lane, height) };
+        let strip = |lane| if whole { Window::whole(height) } else { engine.partition(lanes).strip(lane, height) };
         if parts.iter().enumerate().any(|(lane, part)| !part.geometry.window.covers(strip(lane))) {
             return None;
         }

@@ -10,9 +10,8 @@
 //! and runs the plan on a thread for each lane (`session/lanes.rs`), the first on the caller's,
 //! with a communicator of threads made for each evaluation. Its images are kept as the parts of all
 //! lanes, or as one whose host is that of all (`session/kept.rs`), and change from one to the other
-//! by way of the host. For each program it plans for all lanes and for the first alone, and takes
-//! the plan predicted to be faster, including the moves of images that lie elsewhere. Rows are
-//! divided by the predicted speed of each device for the first program that runs on all. A device
+//! by way of the host. A program runs on as many as are predicted to take the least time (`session/search.rs`). Rows are
+//! divided by the predicted speed of each device for the first program that runs on as many. A device
 //! on the host's memory beside others gets a part of it to itself (`device/apart.rs`), so that one
 //! plan serves all. A lane that fails aborts the others and gives up their connections; an image
 //! that is then whole on some host is whole for all, otherwise it stays in strips; the next
@@ -23,7 +22,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::engine::Engine;
 use super::kept::Kept;
-use super::plans::Request;
 use super::{Mutable, Progress, Session};
 use crate::comm::threads::ThreadComm;
 use crate::comm::{Communicator, guarded};
@@ -32,17 +30,8 @@ use crate::error::{Error, Result};
 use crate::execute::portions::{Portion, assembled};
 use crate::execute::{Batches, Context, Failed, Outcome, Stored, execute, prepare};
 use crate::ir::graph::NodeId;
-use crate::machine::HostSide;
-use crate::plan::partition::Partition;
-use crate::plan::state::Hosts;
-use crate::plan::work::Work;
-use crate::plan::{Plan, Setting};
+use crate::plan::Plan;
 use crate::shape::Window;
-
-/// Seconds to start a lane and to wait for its end, besides its predicted plan: creating and
-/// joining a thread, and synchronising at each exchange. An estimate; a pixel operation on images
-/// held by two H200 took .14 ms longer than on one (`benches/results/2026-11-23-lanes.md`).
-const STARTED: f64 = 50e-6;
 
 /// An error of lane `lane` of `lanes`, with its name.
 fn of_lane(error: Error, lane: usize, lanes: usize) -> Error {
@@ -77,52 +66,9 @@ impl Session {
     /// The memory of all lanes, or of the only one, with each one's rows of an image of `height`
     /// rows.
     pub(super) fn strips_of(&self, pixels: Vec<Memory>, height: usize) -> Vec<(Memory, Window)> {
-        let partition = self.engine().filter(|_| pixels.len() > 1).map(Engine::partition);
+        let partition = self.engine().filter(|_| pixels.len() > 1).map(|engine| engine.partition(pixels.len()));
         let rows = |lane| partition.map_or(Window::whole(height), |partition| partition.strip(lane, height));
         pixels.into_iter().enumerate().map(|(lane, memory)| (memory, rows(lane))).collect()
-    }
-
-    /// The plan of several lanes for a request, and an explanation of the choice.
-    pub(super) fn plan_lanes(&self, engine: &Engine, state: &mut Mutable, request: &Request) -> Result<(Plan, String)> {
-        let (lanes, work) = (engine.lanes(), Work::of(&request.graph));
-        let partition = engine.divided().cloned().unwrap_or_else(|| engine.shares(&work));
-        let of_all = Setting { hosts: Hosts::Shared, ..self.setting(engine, partition) };
-        let all = self.plan_for(engine, state, request, of_all)?;
-        let shares: Vec<String> = engine
-            .devices()
-            .enumerate()
-            .map(|(lane, device)| format!("      lane {}  {}\n", lane + 1, device.about().name))
-            .collect();
-        let shares = format!("{}      rows divided as {}\n", shares.concat(), all.setting.partition);
-        if self.0.settings.all_lanes {
-            return Ok((all, shares));
-        }
-        let of_one = Setting {
-            machine: Arc::clone(&engine.alone),
-            capacity: engine.device.memory().capacity(),
-            ..self.setting(engine, Partition::equal(1))
-        };
-        let one = self.plan_for(engine, state, request, Setting { direct: false, ..of_one })?;
-        // An image spread otherwise is brought to the host first.
-        let moved = |to: usize| -> f64 {
-            let sources = request.sources.iter().zip(&request.laid);
-            let elsewhere =
-                sources.filter(|((_, at, _), laid)| **laid != to && at.is_some_and(|s| !s.residency.host()));
-            let bytes = elsewhere.filter_map(|((v, ..), laid)| Some((state.images.here.get(v)?.geometry, *laid)));
-            bytes
-                .map(|(g, laid)| engine.machine.of(0).download(g.shape.len() * g.dtype.size() / laid, HostSide::Staged))
-                .sum()
-        };
-        let together = all.predicted + moved(lanes) + STARTED * lanes as f64;
-        let alone = one.predicted + moved(1);
-        let ms = |seconds: f64| format!("{:.3} ms", seconds * 1e3);
-        let said = format!("predicted to take {} on all {lanes} lanes, {} on the first", ms(together), ms(alone));
-        let first = match (one.lacking.is_some() || !one.fits, all.lacking.is_some() || !all.fits) {
-            (true, false) => false,
-            (false, true) => true,
-            _ => alone <= together,
-        };
-        Ok(if first { (one, format!("      {said}\n")) } else { (all, format!("{shares}      {said}\n")) })
     }
 
     /// Runs a plan on all of its lanes concurrently, the first on this thread.
@@ -135,7 +81,7 @@ impl Session {
         (new, sending): (bool, Sending),
     ) -> Result<Outcome<Kept>, Failed<Kept>> {
         let lanes = plan.setting.partition.ranks();
-        engine.divide(|| plan.setting.partition.clone());
+        engine.divide(&plan.setting.partition);
         let images = self.laid_out(engine, images, lanes)?;
         let mut per_lane: Vec<Vec<Option<Stored>>> = (0..lanes).map(|_| Vec::with_capacity(images.len())).collect();
         for image in images {

@@ -36,6 +36,7 @@ mod regions;
 mod replay;
 mod report;
 mod schedule;
+mod search;
 mod settings;
 mod stages;
 mod stand_ins;
@@ -147,8 +148,7 @@ impl Session {
 
     /// Settings for a session on several devices of this process, its *lanes*: each computes a
     /// strip of every image, and all share the host's memory. Rows are divided by the predicted
-    /// speed of each device, or by [`SessionBuilder::weights`], one per lane; a program that is
-    /// predicted to take less time on the first device alone runs there.
+    /// speed of each device, or by [`SessionBuilder::weights`], one per lane.
     ///
     /// ```
     /// # use std::sync::Arc;

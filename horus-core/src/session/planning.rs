@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use super::engine::Engine;
 use super::evaluate::source_of;
-use super::kept::on_host;
 use super::plans::{Other, Request};
 use super::{Mutable, Session, Settings};
 use crate::error::{DeviceError, Error, MemoryBound, Result};
@@ -17,6 +16,7 @@ use crate::plan::partition::Partition;
 use crate::plan::predict::predict;
 use crate::plan::state::{Hosts, Placement, Residency, State};
 use crate::plan::verify::verify;
+use crate::plan::work::Work;
 use crate::plan::{Mappable, Mode, Plan, Setting, plan};
 
 impl Session {
@@ -37,22 +37,21 @@ impl Session {
         Aim { machine, ranks: partition.ranks(), direct: *direct, steps, stencil, joined: true }
     }
 
-    /// The plan for a request: for all of several lanes, or for the first if that is predicted to
-    /// be faster.
+    /// The plan for a request, on as many ranks or devices as are predicted to take the least time.
     pub(super) fn plan(&self, engine: &Engine, state: &mut Mutable, request: &Request) -> Result<Plan> {
-        let (plan, said) = match engine.lanes() {
-            1 => {
-                (self.plan_for(engine, state, request, self.setting(engine, self.0.partition.clone()))?, String::new())
-            }
-            _ => self.plan_lanes(engine, state, request)?,
-        };
+        if self.0.settings.compare_naive {
+            let of_all = self.setting_among(engine, self.all(engine), || Work::of(&request.graph));
+            let naive = self.plan_for(engine, request, Setting { mode: Mode::Naive, ..of_all })?;
+            state.stats.naive.add(&naive.counts());
+        }
+        let (plan, said) = self.cheapest(engine, state, request)?;
         let explain = |title: &str, text: &dyn fmt::Display| {
             if let Some(sink) = &self.0.settings.explain {
                 sink(&format!("{title}:\n{text}"));
             }
         };
         if !said.is_empty() {
-            explain("lanes", &said);
+            explain("predicted to take", &said);
         }
         explain("plan", &format_args!("{plan}costs by the {}\n", plan.setting.machine));
         explain("predicted", &predict(&plan));
@@ -71,24 +70,26 @@ impl Session {
     }
 
     /// The plan for a request in a setting.
-    pub(super) fn plan_for(
-        &self,
-        engine: &Engine,
-        state: &mut Mutable,
-        request: &Request,
-        setting: Setting,
-    ) -> Result<Plan> {
+    pub(super) fn plan_for(&self, engine: &Engine, request: &Request, setting: Setting) -> Result<Plan> {
         let Request { graph, wants, sources, mappable, others, laid } = request;
         let setting = Setting { mappable: mappable.clone(), ..setting };
         // As found by this plan; other images on devices take memory.
-        let lanes = if engine.lanes() > 1 { setting.partition.ranks() } else { 1 };
+        let among = setting.partition.ranks();
         let found = |(source, laid): (&(ValueId, Option<State>, bool), &usize)| {
-            let at = source.1.map(|state| if *laid == lanes { state } else { on_host(engine.unified()) });
+            let at = source.1.map(|at| self.arranged(engine, at, *laid, among));
             (source.0, at, source.2)
         };
         let sources: Vec<_> = sources.iter().zip(laid).map(found).collect();
-        let (others, elsewhere): (Vec<Other>, Vec<Other>) = others.iter().partition(|other| other.laid == lanes);
-        let taken = elsewhere.iter().map(|other| other.bytes() / other.laid).sum();
+        let is_same = |other: &Other| self.arranged(engine, other.state, other.laid, among) == other.state;
+        let (others, elsewhere): (Vec<Other>, Vec<Other>) = others.iter().partition(|other| is_same(other));
+        let part = |other: &Other| {
+            if matches!(other.state.placement, Placement::Strips(_)) {
+                other.bytes() / other.laid
+            } else {
+                other.bytes()
+            }
+        };
+        let taken = elsewhere.iter().map(part).sum();
         let setting = Setting { capacity: setting.capacity.map(|bytes| bytes.saturating_sub(taken)), ..setting };
         let make = |graph: Graph<Kernel>, setting: &Setting, dump: &mut dyn FnMut(&str, &dyn fmt::Display)| {
             let values: Vec<Option<ValueId>> = graph.nodes.iter().map(|n| source_of(&n.op)).collect();
@@ -106,10 +107,8 @@ impl Session {
                 dump,
             )
         };
-        if self.0.settings.compare_naive {
-            let naive = Setting { mode: Mode::Naive, ..setting.clone() };
-            let plan = make(lower(graph.clone()), &naive, &mut |_, _| ())?;
-            state.stats.naive.add(&plan.counts());
+        if setting.mode != self.0.settings.mode {
+            return make(lower(graph.clone()), &setting, &mut |_, _| ()); // for comparison
         }
         let explain = |title: &str, text: &dyn fmt::Display| {
             if let Some(sink) = &self.0.settings.explain {

@@ -28,7 +28,7 @@ const MOST: usize = 128;
 const MOST_NODES: usize = 1 << 14;
 
 /// Everything that determines a plan, besides the settings of its session.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Request {
     /// The program as recorded.
     pub(super) graph: Graph<Op>,
@@ -40,7 +40,7 @@ pub(super) struct Request {
     pub(super) mappable: Mappable,
     /// The other images on the device, if its memory is limited and may not hold all.
     pub(super) others: Vec<Other>,
-    /// Number of lanes of each source.
+    /// The number of ranks, or lanes, among which each source is divided.
     pub(super) laid: Vec<usize>,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct Other {
     pub(super) shape: Shape,
     pub(super) dtype: DType,
     pub(super) state: State,
-    /// Number of its lanes.
+    /// The number of ranks, or lanes, among which it is divided.
     pub(super) laid: usize,
 }
 

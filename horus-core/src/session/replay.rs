@@ -106,7 +106,7 @@ impl Replay {
     /// Returns `true` if its source images, with `whose` inputs, are where its plan expects them,
     /// and no others are in the way.
     fn fits(&self, session: &Session, engine: &Engine, state: &Mutable, whose: Whose) -> bool {
-        let there = |v: &ValueId| state.images.here.get(v).map(|image| (image.state, image.lanes()));
+        let there = |v: &ValueId| state.images.here.get(v).map(|image| (image.state, image.among()));
         let sources = self.request.sources.iter().zip(&self.request.laid);
         let looked_at = |v: &ValueId| matches!(whose, Whose::Images) || !self.is_input(*v);
         let same = sources.into_iter().all(|((v, at, _), laid)| !looked_at(v) || there(v) == at.map(|at| (at, *laid)));

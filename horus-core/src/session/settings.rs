@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Canceller, Progress};
 use crate::error::Result;
 use crate::plan::{Mode, Transfer};
-use crate::settings::{HOST_MEMORY, MODE, OVERLAP, Overlap, STENCIL, STEPS, Stencil, Steps, TRANSFER};
+use crate::settings::{HOST_MEMORY, MODE, OVERLAP, Overlap, RANKS, Ranks, STENCIL, STEPS, Stencil, Steps, TRANSFER};
 
 /// Pending operations at which the program is evaluated automatically.
 const MAX_PENDING: usize = 4096;
@@ -23,7 +23,7 @@ type Sink = Arc<dyn Fn(&str) + Send + Sync>;
 pub struct Settings {
     pub mode: Mode,
     pub weights: Option<Vec<f64>>,
-    pub all_lanes: bool,
+    pub ranks: Ranks,
     pub observer: Option<Observer>,
     pub explain: Option<Sink>,
     pub explain_passes: bool,
@@ -46,7 +46,7 @@ impl Default for Settings {
         Settings {
             mode: Mode::default(),
             weights: None,
-            all_lanes: false,
+            ranks: Ranks::All,
             observer: None,
             explain: None,
             explain_passes: false,
@@ -80,6 +80,7 @@ impl Settings {
         Ok(Settings {
             mode: MODE.get()?.unwrap_or_default(),
             host_memory: HOST_MEMORY.get()?.unwrap_or(usize::MAX),
+            ranks: RANKS.get()?.unwrap_or_default(),
             overlap: OVERLAP.get()? == Some(Overlap::Always),
             transfer: TRANSFER.get()?.unwrap_or_default(),
             steps: STEPS.get()?.unwrap_or_default(),
@@ -207,10 +208,11 @@ macro_rules! session_settings {
             self
         }
 
-        /// Runs every program on all devices of this process (default: only programs predicted to take
-        /// less time than on the first alone). Results do not depend on it.
-        pub fn all_lanes(mut self, on: bool) -> Self {
-            self.settings.all_lanes = on;
+        /// Sets how many ranks, or devices of this process, compute a program: the first ones (default: all; in `horus`
+        /// `HORUS_RANKS`, by default as many as are predicted to take the least time; all if rows are divided by
+        /// [weights](Self::weights), or if ranks request different numbers). Results do not depend on it.
+        pub fn ranks(mut self, ranks: $crate::settings::Ranks) -> Self {
+            self.settings.ranks = ranks;
             self
         }
     };

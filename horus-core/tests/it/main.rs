@@ -12,6 +12,7 @@ mod coordinates;
 mod deferred;
 mod derived;
 mod failures;
+mod fewer_ranks;
 mod integers;
 mod iterate;
 mod landing;

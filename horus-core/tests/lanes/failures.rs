@@ -62,7 +62,7 @@ fn whatever_fails_on_a_lane_nothing_that_is_held_is_lost() {
                 };
                 let mut devices: Vec<_> = (0..3).map(|_| device(kind, ROOM)).collect();
                 devices[lane] = faulty;
-                (Session::over(devices).all_lanes(true).build().unwrap(), fault)
+                (Session::over(devices).build().unwrap(), fault)
             };
             let mut failures = 0;
             for call in 0.. {
@@ -95,7 +95,7 @@ fn a_lane_without_memory_fails_the_evaluation_and_is_named() {
     let taken = full.allocate(95_000).unwrap();
     for second in [small as Arc<dyn Device>, full] {
         let devices = vec![device(Kind::Separate, ROOM), second, device(Kind::Separate, ROOM)];
-        let s = Session::over(devices).all_lanes(true).build().unwrap();
+        let s = Session::over(devices).build().unwrap();
         let image = given(&s, 1);
         let e = image.rotate(45.0, Interpolation::Bilinear).to_vec().map(drop).unwrap_err().to_string();
         assert!(e.contains("lane 2 of 3") && e.contains("memory"), "{e}");

@@ -44,7 +44,7 @@ fn device(kind: Kind, room: usize) -> Arc<dyn Device> {
 
 /// A session on `lanes` lanes, where every program runs on all.
 fn lanes(kind: Kind, lanes: usize) -> SessionBuilder {
-    Session::over((0..lanes).map(|_| device(kind, ROOM)).collect()).all_lanes(true)
+    Session::over((0..lanes).map(|_| device(kind, ROOM)).collect())
 }
 
 fn one() -> Session {

@@ -115,7 +115,7 @@ impl Twice for Image<f32> {
 fn each_lane_copies_its_own_strip_once() {
     let simulated: Vec<_> = (0..3).map(|_| Arc::new(Simulated::new(cpu(), ROOM).with_fabric())).collect();
     let devices = simulated.iter().map(|d| Arc::clone(d) as Arc<dyn Device>).collect();
-    let s = Session::over(devices).all_lanes(true).transfer(Transfer::Explicit).build().unwrap();
+    let s = Session::over(devices).transfer(Transfer::Explicit).build().unwrap();
     let image = Image::<f32>::from_fn(&s, 96, 64, |y, x| (y * 64 + x) as f32);
     let result = (image.gauss(1.0) * 2.0).to_vec().unwrap();
     assert_eq!(result.len(), 96 * 64);

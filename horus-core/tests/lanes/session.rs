@@ -8,6 +8,7 @@ use horus_core::error::Result;
 use horus_core::image::{Image, Until};
 use horus_core::ops::geometric::Interpolation;
 use horus_core::session::Session;
+use horus_core::settings::Ranks;
 use horus_core::shape::{Axis, Border};
 use horus_testing::simulated::Simulated;
 
@@ -29,7 +30,7 @@ fn on_all(program: impl Fn(&Session) -> Result<Vec<Vec<u8>>>) {
             let s = lanes(kind, count).build().unwrap();
             assert!(program(&s).unwrap() == want, "{kind:?}, {count} lanes");
             // If each program chooses, images change from one number of lanes to another.
-            let s = Session::over((0..count).map(|_| device(kind, ROOM)).collect()).build().unwrap();
+            let s = lanes(kind, count).ranks(Ranks::Auto).build().unwrap();
             assert!(program(&s).unwrap() == want, "{kind:?}, {count} lanes or one");
         }
     }
@@ -75,7 +76,7 @@ fn what_is_started_runs_on_lanes_beside_the_program() {
 #[test]
 fn an_image_of_one_lane_and_one_of_all_meet() {
     // A session that uses its lanes only for large programs.
-    let s = Session::over((0..3).map(|_| device(Kind::Connected, ROOM)).collect()).build().unwrap();
+    let s = lanes(Kind::Connected, 3).ranks(Ranks::Auto).build().unwrap();
     let o = one();
     let program = |s: &Session| -> Result<Vec<Vec<u8>>> {
         let mut all = Vec::new();
@@ -99,18 +100,19 @@ fn small_programs_take_one_lane_and_large_ones_all_and_explain_says_so() {
     let texts: Arc<Mutex<Vec<String>>> = Arc::default();
     let told = Arc::clone(&texts);
     let devices = (0..2).map(|_| device(Kind::Separate, 1 << 30)).collect();
-    let s = Session::over(devices).explain(move |t| told.lock().unwrap().push(t.to_owned())).build().unwrap();
+    let builder = Session::over(devices).ranks(Ranks::Auto);
+    let s = builder.explain(move |t| told.lock().unwrap().push(t.to_owned())).build().unwrap();
     let said = || {
         let all = std::mem::take(&mut *texts.lock().unwrap());
-        all.into_iter().find(|t| t.starts_with("lanes:")).expect("a word on lanes")
+        all.into_iter().find(|t| t.starts_with("predicted to take:")).expect("a word on lanes")
     };
     (given(&s, 8, 8) * 2.0).to_vec().unwrap();
     let small = said();
-    assert!(small.contains("on all 2 lanes") && !small.contains("rows divided"), "{small}");
+    assert!(small.contains("ms on 2 of 2 devices") && !small.contains("rows divided"), "{small}");
     let forecast = given(&s, 2048, 2048).gauss_2d(30.0, 8.0, 3.0, 0, 2).gauss_2d(60.0, 8.0, 3.0, 0, 2);
     forecast.sum().get().unwrap();
     let large = said();
-    assert!(large.contains("rows divided as 50.0%, 50.0%") && large.contains("lane 2  simulated device"), "{large}");
+    assert!(large.contains("rows divided as 50.0%, 50.0%") && large.contains("device 2  simulated device"), "{large}");
 }
 
 #[test]
@@ -127,7 +129,7 @@ fn a_device_on_the_hosts_memory_beside_one_with_its_own() {
         ])
     };
     let mixed: Vec<Arc<dyn Device>> = vec![Arc::new(Simulated::new(cpu(), ROOM)), Arc::new(cpu()), Arc::new(cpu())];
-    let s = Session::over(mixed).all_lanes(true).weights(vec![2.0, 1.0, 3.0]).build().unwrap();
+    let s = Session::over(mixed).weights(vec![2.0, 1.0, 3.0]).build().unwrap();
     assert!(!s.peer_to_peer());
     assert!(want(&s).unwrap() == want(&one()).unwrap());
 }

@@ -21,7 +21,7 @@ fn each_lane_takes_its_strip_of_a_slice() {
     let taking: Vec<Arc<crate::taking::Taking>> =
         (0..3).map(|_| Arc::new(crate::taking::Taking::new(cpu(), 8 * ROOM))).collect();
     let devices = taking.iter().map(|d| Arc::clone(d) as Arc<dyn Device>).collect();
-    let s = Session::over(devices).all_lanes(true).weights(vec![1.0, 2.0, 1.0]).build().unwrap();
+    let s = Session::over(devices).weights(vec![1.0, 2.0, 1.0]).build().unwrap();
     let of = |s: &Session| {
         let pixels = pixels();
         let image = Image::<f32>::from_slice(s, (SIDE.0, SIDE.1), &pixels);

@@ -110,7 +110,11 @@ fn of_an_image_that_every_rank_gave_each_device_gets_its_strip_and_nothing_is_se
     assert_eq!(steps(&plan)[0], "upload each strip of %0 200x50 f32, and 4 rows around it", "{plan}");
     let c = plan.counts();
     assert_eq!((c.uploads, c.scatters, c.exchanges), (1, 0, 0), "{plan}");
-    assert_eq!(forecast(&plan, &plan.setting.machine, 1).steps.len(), 1, "a gather: {plan}");
+    assert_eq!(
+        forecast(&plan, &plan.setting.machine, plan.setting.partition.ranks(), 1).steps.len(),
+        1,
+        "a gather: {plan}"
+    );
     assert_eq!(make_given(filter_loop(3), 4, None).counts().exchanges, 0);
     // One rank has no strips, and with fewer rows than ranks some ranks have none.
     for ranks in [1, 201] {

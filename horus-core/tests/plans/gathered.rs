@@ -85,7 +85,7 @@ fn what_is_gathered_through_devices_is_predicted_to_take_less() {
             let (direct, host) = (predict(&plan).seconds, predict(&by_host).seconds);
             assert!(direct < host, "{name} on {ranks} ranks: {direct} s, by the host {host} s");
             // The messages contain the other ranks' parts of the result, whatever their number.
-            let told = forecast(&plan, &plan.setting.machine, ranks);
+            let told = forecast(&plan, &plan.setting.machine, ranks, ranks);
             let met: usize =
                 told.steps.iter().filter(|(s, _)| s.starts_with("gather")).map(|(_, t)| t.total.bytes).sum();
             assert_eq!(met, 4096 * 4096 * 4 / ranks * (ranks - 1), "{name}\n{told}");

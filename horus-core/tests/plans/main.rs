@@ -184,7 +184,7 @@ fn a_turned_strip_fetches_a_band_not_the_image() {
     p.graph.roots = vec![turned, doubled];
     let ranks = 16;
     let plan = make(p.graph, ranks, true, Mode::Lazy);
-    let fetched = forecast(&plan, &plan.setting.machine, 1);
+    let fetched = forecast(&plan, &plan.setting.machine, plan.setting.partition.ranks(), 1);
     let (_, fetch) = fetched.steps.iter().find(|(text, _)| text.starts_with("fetch")).unwrap();
     let image = 1600 * 1600 * 4;
     // Every pixel of the result has one origin; strips read only their seams beyond that.

@@ -1,11 +1,13 @@
 //! Communication between ranks, used by the executor for the planner's transfers.
 
 pub mod agree;
+mod first;
 mod on_node;
 pub mod threads;
 mod turns;
 
 use crate::host::buffer::HostBuffer;
+pub use first::First;
 pub use horus_base::error::CommError;
 pub use on_node::OnNode;
 pub use turns::Turns;

@@ -127,6 +127,14 @@ impl Machine {
         rank / self.hosts.len() * hosts + self.hosts[rank % self.hosts.len()]
     }
 
+    /// The machines of the first `ranks` ranks.
+    #[must_use]
+    pub fn first(&self, ranks: usize) -> Machine {
+        let ranks = (0..ranks.max(1)).map(|rank| (self.of(rank).clone(), self.host(rank)));
+        let Machine { profiles, of, hosts, .. } = Machine::of_ranks(ranks.collect());
+        Machine::new(profiles, of, hosts, self.racks)
+    }
+
     /// The same machines with `ranks` ranks, `on_each_host` of them on each host.
     #[must_use]
     pub fn packed(&self, ranks: usize, on_each_host: usize) -> Machine {

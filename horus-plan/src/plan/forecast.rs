@@ -70,7 +70,9 @@ pub struct Limit {
 /// queues run concurrently.
 #[derive(Clone, Debug)]
 pub struct Forecast {
-    /// Number of ranks.
+    /// Number of ranks of the cluster.
+    pub of: usize,
+    /// Number of ranks that compute: the first ones.
     pub ranks: usize,
     /// Ranks on each host.
     pub on_each_host: usize,
@@ -86,6 +88,8 @@ pub struct Forecast {
     pub computing: Computing,
     /// Copies between host and device.
     pub copying: Copying,
+    /// Seconds of the round in which all ranks agree on the evaluation, which the end includes.
+    pub meeting: f64,
     /// Seconds from the beginning to the end.
     pub makespan: f64,
     /// The step that limits it.
@@ -102,16 +106,16 @@ impl Forecast {
 
     /// The share of the ranks' time that one rank would need: 1 is perfect.
     pub fn efficiency(&self) -> Option<f64> {
-        self.alone.map(|alone| alone / (self.ranks as f64 * self.makespan))
+        self.alone.map(|alone| alone / (self.of as f64 * self.makespan))
     }
 }
 
-/// Forecasts `plan` on its ranks, `on_each_host` of them per host.
-pub fn forecast(plan: &Plan, machine: &Machine, on_each_host: usize) -> Forecast {
+/// Forecasts `plan` on its ranks, the first of `of`, `on_each_host` of them per host.
+pub fn forecast(plan: &Plan, machine: &Machine, of: usize, on_each_host: usize) -> Forecast {
     /// Number of ranks whose launches are predicted: the first, the last, and some in between.
     const SAMPLES: usize = 33;
     let ranks = plan.setting.partition.ranks();
-    let machine = machine.packed(ranks, on_each_host);
+    let machine = machine.packed(of, on_each_host);
     let every = (ranks - 1).div_ceil(SAMPLES - 1).max(1);
     let sampled: Vec<usize> = (0..ranks).step_by(every).chain([ranks - 1]).collect();
     let (mut computing, mut copying) = (Computing::default(), Copying::default());
@@ -127,7 +131,7 @@ pub fn forecast(plan: &Plan, machine: &Machine, on_each_host: usize) -> Forecast
         }
         steps.extend(cost.traffic.filter(|t| t.total.messages > 0).map(|t| (text(i), t)));
     });
-    let meeting = machine.link_between(0, ranks - 1, false).round(ranks);
+    let meeting = machine.link_between(0, of - 1, false).round(of);
     let mut total = Traffic { time: meeting, ..Traffic::default() };
     for (_, traffic) in &steps {
         total.add(traffic);
@@ -137,6 +141,7 @@ pub fn forecast(plan: &Plan, machine: &Machine, on_each_host: usize) -> Forecast
         Limit { step: text(i), seconds: end - start, bounded }
     });
     Forecast {
+        of,
         ranks,
         on_each_host,
         link: machine.link(false),
@@ -145,6 +150,7 @@ pub fn forecast(plan: &Plan, machine: &Machine, on_each_host: usize) -> Forecast
         total,
         computing,
         copying,
+        meeting,
         makespan: end + meeting,
         limit,
         alone: None,
@@ -195,8 +201,9 @@ impl fmt::Display for Forecast {
         let Link { latency, bandwidth } = self.link;
         let (latency, bandwidth) = (latency * 1e6, bandwidth / 1e9);
         let (ranks, packed) = (self.ranks, self.on_each_host);
+        let of = if self.of > ranks { format!(" of {}", self.of) } else { String::new() };
         let hosts = if packed > 1 { format!(", {packed} on each host") } else { String::new() };
-        writeln!(f, "on {ranks} ranks{hosts}, at {latency} us per message and {bandwidth} GB/s between hosts:")?;
+        writeln!(f, "on {ranks}{of} ranks{hosts}, at {latency} us per message and {bandwidth} GB/s between hosts:")?;
         writeln!(
             f,
             "{:>9}  {:>11}  {:>11}  {:>11}  {:>9}  step",
