@@ -28,6 +28,7 @@ pub mod session;
 
 pub mod execute;
 pub mod machine;
+mod report;
 
 #[doc(hidden)]
 pub mod prelude;

@@ -175,6 +175,26 @@ fn no_circle_leads_through_two_rooms() {
     }
 }
 
+/// The rooms of the session, each of which names the ones before it only.
+const SESSION: [&str; 8] = ["devices", "blocks", "cache", "images", "state", "compile", "engine", "forecast"];
+
+#[test]
+fn the_rooms_of_the_session_know_each_other_one_way() {
+    let mut found = 0;
+    for module in core().iter().filter(|m| m.path.first().is_some_and(|room| room == "session")) {
+        let Some(own) = module.path.get(1).and_then(|room| SESSION.iter().position(|name| name == room)) else {
+            continue;
+        };
+        found += 1;
+        for path in &module.paths {
+            let Some(name) = path.strip_prefix("crate::session::").and_then(|p| p.split("::").next()) else { continue };
+            let known = SESSION.iter().position(|room| *room == name);
+            assert!(known.is_none_or(|known| known <= own), "{} names `{path}`", module.file.display());
+        }
+    }
+    assert!(found > 20, "{found} files were read");
+}
+
 #[test]
 fn a_circle_over_three_rooms_is_found() {
     let knows = |pairs: &[(&str, &str)]| {

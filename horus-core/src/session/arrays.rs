@@ -21,8 +21,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-use super::start::Held;
-use super::{Handle, Mutable, Session};
 use crate::comm::agree::agree_on;
 use crate::device::{Device, Label, Memory, Sending};
 use crate::error::{At, Call, DeviceError, Error, MemoryBound, Result};
@@ -33,6 +31,8 @@ use crate::host::spare::Spare;
 use crate::host::workers::Workers;
 use crate::ir::graph::NodeId;
 use crate::plan::{Mode, Want};
+use crate::session::state::start::Held;
+use crate::session::{Handle, Mutable, Session};
 
 /// A requested value: computed or being computed, to be copied to memory provided by its reader.
 pub(crate) struct Coming<'a> {

@@ -21,11 +21,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::Handle;
 use crate::dtype::DType;
 use crate::ir::graph::Op;
 use crate::ops::Whole;
 use crate::ops::geometric::Interpolation;
+use crate::session::Handle;
 use crate::shape::Shape;
 use horus_base::lengths::PixelSize;
 use horus_base::placed::{Placed, Relation};
@@ -346,7 +346,7 @@ impl Attributes {
     }
 
     /// Those of the result of an operation.
-    pub(super) fn after(op: &Op, inputs: &[&Handle], shape: Shape, dtype: DType) -> Option<Arc<Attributes>> {
+    pub(crate) fn after(op: &Op, inputs: &[&Handle], shape: Shape, dtype: DType) -> Option<Arc<Attributes>> {
         if inputs.iter().all(|input| input.attributes.is_none()) {
             return None;
         }

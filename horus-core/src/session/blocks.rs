@@ -18,7 +18,7 @@ use crate::ops::neighbourhood::Reach;
 use crate::region::Rect;
 use crate::shape::{Axis, Border, Shape, Window};
 
-/// The rank that computes each block of a plane; see [`Session::place`](super::Session::place).
+/// The rank that computes each block of a plane; see [`Session::place`](crate::session::Session::place).
 ///
 /// ```
 /// # use horus_core::{self as horus, prelude::*};
@@ -115,50 +115,50 @@ impl BlockMap {
     }
 
     /// Steps between exchanges.
-    pub(super) fn steps(&self) -> usize {
+    pub(crate) fn steps(&self) -> usize {
         self.steps
     }
 
     /// Exchanges by which pixels of other ranks are old, if loops are relaxed.
-    pub(super) fn age(&self) -> Option<usize> {
+    pub(crate) fn age(&self) -> Option<usize> {
         self.age
     }
 
     /// Rows and columns of a block.
-    pub(super) fn block(&self) -> (usize, usize) {
+    pub(crate) fn block(&self) -> (usize, usize) {
         self.block
     }
 
     /// The rank of each block, row by row.
-    pub(super) fn ranks(&self) -> &[Option<usize>] {
+    pub(crate) fn ranks(&self) -> &[Option<usize>] {
         &self.ranks
     }
 
     /// The numbers of the blocks that a rectangle contains.
-    pub(super) fn blocks_in(&self, Rect { rows, columns }: Rect) -> impl Iterator<Item = usize> {
+    pub(crate) fn blocks_in(&self, Rect { rows, columns }: Rect) -> impl Iterator<Item = usize> {
         let line = |w: Window, block: usize| w.start.unsigned_abs() / block..w.end.unsigned_abs().div_ceil(block);
         let (columns, across) = (line(columns, self.block.1), self.counts().1);
         line(rows, self.block.0).flat_map(move |y| columns.clone().map(move |x| y * across + x))
     }
 
     /// The largest number of a rank.
-    pub(super) fn last_rank(&self) -> usize {
+    pub(crate) fn last_rank(&self) -> usize {
         self.ranks.iter().flatten().copied().max().unwrap_or(0)
     }
 
     /// Rows and columns of the planes.
-    pub(super) fn plane(&self) -> (usize, usize) {
+    pub(crate) fn plane(&self) -> (usize, usize) {
         self.plane
     }
 
     /// True for an image with the extent of the planes.
-    pub(super) fn divides(&self, shape: Shape) -> bool {
+    pub(crate) fn divides(&self, shape: Shape) -> bool {
         (shape.height, shape.width) == self.plane
     }
 
     /// The blocks that have no rank, distributed evenly over `ranks` ranks; `None` if there is
     /// no such block.
-    pub(super) fn left_out(&self, ranks: usize) -> Option<BlockMap> {
+    pub(crate) fn left_out(&self, ranks: usize) -> Option<BlockMap> {
         let mut next = 0;
         let turned = self.ranks.iter().map(|rank| {
             let out = rank.is_none().then_some(next % ranks);
@@ -171,7 +171,7 @@ impl BlockMap {
 
     /// The rectangles of all ranks, and the rank of each: runs of adjacent blocks of a rank, joined
     /// with equal runs below; of relaxed loops, the blocks.
-    pub(super) fn rectangles(&self) -> Vec<(usize, Rect)> {
+    pub(crate) fn rectangles(&self) -> Vec<(usize, Rect)> {
         let ((down, across), (rows, columns)) = (self.counts(), self.block);
         let line = |from: usize, to: usize, extent: usize, n: usize| {
             Window::new((from * extent).cast_signed(), (to * extent).min(n).cast_signed())
@@ -214,7 +214,7 @@ impl fmt::Display for BlockMap {
 
 /// True, for rows and for columns, if the operations on images of a plane commute with turning all
 /// images along them, as on a ring: filters read periodically, and no coordinates.
-pub(super) fn turns(graph: &Graph<Op>, plane: (usize, usize)) -> [bool; 2] {
+pub(crate) fn turns(graph: &Graph<Op>, plane: (usize, usize)) -> [bool; 2] {
     let around = |reach: Reach, border: Border| {
         let wraps = border == Border::Wrap;
         [wraps || reach.up + reach.down == 0, wraps || reach.left + reach.right == 0]
@@ -259,20 +259,20 @@ pub(super) fn turns(graph: &Graph<Op>, plane: (usize, usize)) -> [bool; 2] {
 
 /// A rectangle of an image that a rank holds, or needs, in one of its buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct At {
+pub(crate) struct At {
     /// `None`: all ranks hold it.
-    pub(super) rank: Option<usize>,
-    pub(super) image: usize,
-    pub(super) rect: Rect,
-    pub(super) buffer: usize,
+    pub(crate) rank: Option<usize>,
+    pub(crate) image: usize,
+    pub(crate) rect: Rect,
+    pub(crate) buffer: usize,
     /// The buffer's coordinates minus the image's.
-    pub(super) turn: [isize; 2],
+    pub(crate) turn: [isize; 2],
 }
 
 impl At {
     /// The rectangle needed by a program in turned coordinates, of an image of shape `of`: parts of
     /// the image.
-    pub(super) fn turned(self, turn: [isize; 2], of: Shape) -> Vec<At> {
+    pub(crate) fn turned(self, turn: [isize; 2], of: Shape) -> Vec<At> {
         let line = |w: Window, turn: isize, n: usize| {
             let n = n.cast_signed();
             let parts = [-n, 0, n].map(|lap| {
@@ -295,28 +295,28 @@ impl At {
 }
 
 /// A rectangle moved down and right.
-pub(super) fn moved(Rect { rows, columns }: Rect, [y, x]: [isize; 2]) -> Rect {
+pub(crate) fn moved(Rect { rows, columns }: Rect, [y, x]: [isize; 2]) -> Rect {
     let by = |w: Window, n: isize| Window::new(w.start + n, w.end + n);
     Rect { rows: by(rows, y), columns: by(columns, x) }
 }
 
 /// A buffer, and a rectangle in its coordinates.
-pub(super) type Place = (usize, Rect);
+pub(crate) type Place = (usize, Rect);
 
 /// The copies and messages of one rank, between lists of what ranks hold and need.
 #[derive(Debug, Default)]
-pub(super) struct Routes {
+pub(crate) struct Routes {
     /// From what is held here into what is needed here.
-    pub(super) local: Vec<(Place, Place)>,
+    pub(crate) local: Vec<(Place, Place)>,
     /// The contents of the message to each rank, in order.
-    pub(super) sent: BTreeMap<usize, Vec<Place>>,
+    pub(crate) sent: BTreeMap<usize, Vec<Place>>,
     /// The contents of the message of each rank, in order.
-    pub(super) received: BTreeMap<usize, Vec<Place>>,
+    pub(crate) received: BTreeMap<usize, Vec<Place>>,
 }
 
 impl Routes {
     /// Those of rank `rank`. What ranks hold of an image does not overlap, but for what all hold.
-    pub(super) fn of(rank: usize, held: &[At], needed: &[At]) -> Routes {
+    pub(crate) fn of(rank: usize, held: &[At], needed: &[At]) -> Routes {
         let mut routes = Routes::default();
         for need in needed {
             for have in held.iter().filter(|have| have.image == need.image) {
@@ -340,22 +340,22 @@ impl Routes {
 }
 
 /// The pixels in both rectangles.
-pub(super) fn both(a: Rect, b: Rect) -> Rect {
+pub(crate) fn both(a: Rect, b: Rect) -> Rect {
     Rect { rows: a.rows.intersect(b.rows), columns: a.columns.intersect(b.columns) }
 }
 
 /// A buffer of pixels: a rectangle of all planes of an image, rows without gaps.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Extent {
-    pub(super) rect: Rect,
-    pub(super) planes: usize,
+pub(crate) struct Extent {
+    pub(crate) rect: Rect,
+    pub(crate) planes: usize,
     /// Bytes of a pixel of a plane.
-    pub(super) element: usize,
+    pub(crate) element: usize,
 }
 
 impl Extent {
     /// Bytes of a rectangle of all planes.
-    pub(super) fn bytes_of(&self, rect: Rect) -> usize {
+    pub(crate) fn bytes_of(&self, rect: Rect) -> usize {
         rect.area() * self.planes * self.element
     }
 
@@ -367,7 +367,7 @@ impl Extent {
     }
 
     /// The copies of a rectangle to one of the same size in another buffer of the same image.
-    pub(super) fn pieces(&self, part: Rect, (to, there): (Extent, Rect)) -> impl Iterator<Item = Piece> {
+    pub(crate) fn pieces(&self, part: Rect, (to, there): (Extent, Rect)) -> impl Iterator<Item = Piece> {
         (0..self.planes).map(move |plane| {
             let ((from, from_stride), (to, to_stride)) = (self.start(part, plane), to.start(there, plane));
             let bytes = part.columns.len() * self.element;
@@ -376,7 +376,7 @@ impl Extent {
     }
 
     /// The copies of a rectangle to a message, from byte `at` on.
-    pub(super) fn packed(&self, part: Rect, at: usize) -> impl Iterator<Item = Piece> {
+    pub(crate) fn packed(&self, part: Rect, at: usize) -> impl Iterator<Item = Piece> {
         let message = Extent { rect: part, ..*self };
         self.pieces(part, (message, part)).map(move |piece| Piece { to: piece.to + at, ..piece })
     }

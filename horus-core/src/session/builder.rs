@@ -4,12 +4,6 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use super::engine::{Deferred, Engine, host_pool};
-use super::images::Images;
-use super::lock::Owned;
-use super::plans::Plans;
-use super::start::Starter;
-use super::{Inner, Mutable, Session, Settings, Stats};
 use crate::comm::agree::agree_on;
 use crate::comm::{Alone, Communicator, guarded};
 use crate::device::Device;
@@ -21,11 +15,17 @@ use crate::machine::here;
 use crate::plan::Transfer;
 use crate::plan::partition::Partition;
 use crate::record::{Numbering, Recording};
+use crate::session::cache::Plans;
+use crate::session::devices::{Deferred, Engine, host_pool};
+use crate::session::images::Images;
+use crate::session::state::lock::Owned;
+use crate::session::state::start::Starter;
+use crate::session::{Inner, Mutable, Session, Settings, Stats};
 use crate::session_settings;
 use crate::settings::{Ranks, Stencil, Steps};
 
 /// Origin of a session's device.
-pub(super) enum Origin {
+pub(crate) enum Origin {
     /// Given devices: one, or several lanes.
     Devices(Vec<Arc<dyn Device>>),
     /// Chosen at the first evaluation; images stay in host memory until then.
@@ -41,7 +41,7 @@ pub struct SessionBuilder {
 }
 
 impl SessionBuilder {
-    pub(super) fn new(from: Origin) -> SessionBuilder {
+    pub(crate) fn new(from: Origin) -> SessionBuilder {
         SessionBuilder { from, comm: Arc::new(Alone), settings: Settings::default() }
     }
 

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use super::Session;
 use crate::error::{Cause, Error, Result};
+use crate::session::Session;
 
 /// Cancels the evaluations of a session; see [`Session::canceller`]. Cheap to clone, and usable from any thread.
 #[derive(Clone, Debug, Default)]

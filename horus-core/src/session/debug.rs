@@ -11,7 +11,7 @@ fn advice(level: &str) -> Option<&'static str> {
 }
 
 /// Warns once in a process if this build is not optimised.
-pub(super) fn warn_of_slow_build() {
+pub(crate) fn warn_of_slow_build() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         if let Some(advice) = advice(horus_cpu::cpu::OPT_LEVEL) {

@@ -1,6 +1,5 @@
 //! Memory of other libraries as images, and images as memory of other libraries.
 
-use super::{Handle, Session};
 use crate::device::Foreign;
 use crate::dtype::DType;
 use crate::error::{Call, DeviceError, Error, Result};
@@ -9,6 +8,7 @@ use crate::host::external::{DeviceArray, External};
 use crate::host::spare::Spare;
 use crate::ir::graph::{Graph, Op};
 use crate::plan::state::Placement;
+use crate::session::{Handle, Session};
 use crate::shape::{Shape, Window};
 
 impl Session {

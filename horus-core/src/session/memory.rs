@@ -1,10 +1,10 @@
 //! Memory use of a session.
 
-use super::Session;
-use super::engine::Engine;
-use super::plans::Plans;
 use crate::error::{Call, Error, Result};
 use crate::host::buffer::Reserved;
+use crate::session::Session;
+use crate::session::cache::Plans;
+use crate::session::devices::Engine;
 
 /// Bytes of one kind of memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

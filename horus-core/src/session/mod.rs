@@ -1,52 +1,24 @@
 //! Sessions: they own images, record programs, and connect the stages.
 
-mod adopt;
 mod arrays;
 mod attributes;
 mod blocks;
 mod builder;
+mod cache;
 mod cancel;
-mod carried;
-mod contraction;
+mod compile;
 mod debug;
+mod devices;
 mod engine;
-mod evaluate;
 mod external;
-mod failure;
 mod forecast;
-mod foreseen;
-mod handle;
 mod images;
-mod in_blocks;
-mod iterate;
-mod kept;
-mod lanes;
-mod later;
-mod lock;
-mod mapped;
 mod memory;
-mod pending;
-mod planning;
-mod plans;
 mod progress;
-mod recording;
-mod rectangles;
-mod redistribute;
-mod regions;
-mod replay;
-mod report;
-mod schedule;
-mod search;
 mod settings;
-mod stages;
-mod stand_ins;
-mod start;
 mod state;
-mod stream;
-mod streamed;
 #[cfg(test)]
 mod tests;
-mod waiting;
 
 use std::fmt;
 use std::sync::atomic::AtomicUsize;
@@ -68,41 +40,41 @@ use crate::plan::{Mode, Parts, Want};
 use crate::record::Numbering;
 
 use self::builder::Origin;
-use self::engine::{Deferred, Engine};
-use self::failure::Failure;
-use self::lock::Owned;
-use self::start::{Held, Starter};
+use self::devices::{Deferred, Engine};
 use self::state::Mutable;
+use self::state::failure::Failure;
+use self::state::lock::Owned;
+use self::state::start::{Held, Starter};
 
 pub(crate) use arrays::{Coming, Undecided};
 pub(crate) use attributes::{Attributes, Reduced};
 pub use blocks::BlockMap;
 pub use builder::SessionBuilder;
 pub use cancel::Canceller;
-pub use engine::Chooser;
-pub use foreseen::MemoryForecast;
-pub use handle::Handle;
-pub(crate) use iterate::{Ended, Ends, Looped};
-pub(crate) use later::Later;
+pub(crate) use compile::schedule::Grain;
+pub use devices::Chooser;
+pub(crate) use engine::loops::{Ended, Ends, Looped};
+pub use engine::read::Pending;
+#[doc(hidden)]
+pub use engine::replay::{Refused, Replay, Whose};
+pub(crate) use engine::stages::Delivery;
+pub use forecast::memory::MemoryForecast;
+pub(crate) use images::on_demand::Later;
 pub use memory::{MemoryInUse, MemoryUse};
-pub use pending::Pending;
 pub use progress::{Progress, Stats};
 #[doc(hidden)]
-pub use replay::{Refused, Replay, Whose};
-pub(crate) use schedule::Grain;
-#[doc(hidden)]
 pub use settings::Settings;
-pub(crate) use stages::Delivery;
+pub use state::handle::Handle;
 #[doc(hidden)]
-pub use stand_ins::StandIns;
+pub use state::stand_ins::StandIns;
 #[doc(hidden)]
-pub use waiting::wait_by;
+pub use state::wait::wait_by;
 
 /// A session: a device, a communicator, and the images and programs recorded on them. Cheap to clone.
 #[derive(Clone)]
 pub struct Session(Arc<Held>);
 
-struct Inner {
+pub(crate) struct Inner {
     /// Set once the device is chosen.
     engine: OnceLock<Engine>,
     /// Chooses the device, if that is deferred.
@@ -172,7 +144,7 @@ impl Session {
 
     /// The device's name, or a text if none has been chosen yet.
     pub fn device_name(&self) -> String {
-        self.engine().map_or_else(|| "a device not yet chosen".into(), |engine| lanes::names(engine.devices()))
+        self.engine().map_or_else(|| "a device not yet chosen".into(), |engine| engine.names())
     }
 
     /// The device, the first of several lanes; `None` before the first evaluation if it is chosen

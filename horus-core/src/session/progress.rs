@@ -51,7 +51,7 @@ pub struct Stats {
 
 impl Stats {
     /// Adds the statistics of another session.
-    pub(super) fn add(&mut self, other: &Stats) {
+    pub(crate) fn add(&mut self, other: &Stats) {
         let Stats { evaluations, planned, made, naive, sent, read, predicted, recording, parts } = other;
         self.evaluations += evaluations;
         self.planned += planned;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Canceller, Progress};
 use crate::error::Result;
 use crate::plan::{Mode, Transfer};
+use crate::session::{Canceller, Progress};
 use crate::settings::{HOST_MEMORY, MODE, OVERLAP, Overlap, RANKS, Ranks, STENCIL, STEPS, Stencil, Steps, TRANSFER};
 
 /// Pending operations at which the program is evaluated automatically.
@@ -16,7 +16,7 @@ const MAX_PINNED: usize = 512 << 20;
 type Observer = Arc<dyn Fn(Progress<'_>) + Send + Sync>;
 type Sink = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Settings of a [`Session`](super::Session), as the methods of builders set them, which document
+/// Settings of a [`Session`](crate::session::Session), as the methods of builders set them, which document
 /// them.
 #[doc(hidden)]
 #[derive(Clone)]
@@ -68,7 +68,7 @@ impl Default for Settings {
 
 impl Settings {
     /// Returns `true` if the device's times are recorded.
-    pub(super) fn measures(&self) -> bool {
+    pub(crate) fn measures(&self) -> bool {
         self.trace || self.measure
     }
 

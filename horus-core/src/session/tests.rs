@@ -1,9 +1,9 @@
 //! Evaluations of a session, and the values that it keeps.
 
-use super::*;
 use crate::cpu::device::CpuDevice;
 use crate::error::Cause;
 use crate::image::Image;
+use crate::session::*;
 use horus_testing::simulated::Simulated;
 
 fn session() -> Session {

@@ -70,6 +70,14 @@ impl<T: Into<Whole>> From<T> for Kernel {
 }
 
 impl Kernel {
+    /// The image that a source is.
+    pub const fn source_value(&self) -> Option<ValueId> {
+        match self {
+            Kernel::Source(value) => Some(*value),
+            _ => None,
+        }
+    }
+
     /// Scratch bytes beside inputs and results of this shape, as far as they grow with the image.
     pub fn scratch(&self, shape: Shape) -> usize {
         match self {

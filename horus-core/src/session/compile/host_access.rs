@@ -1,0 +1,51 @@
+//! The host memory that launches of a plan may use, and the experience with it.
+
+use crate::device::Sending;
+use crate::ir::graph::ValueId;
+use crate::plan::state::{Residency, State};
+use crate::plan::{Mappable, Mode, Transfer};
+use crate::session::devices::Engine;
+use crate::session::{Mutable, Session};
+
+impl Session {
+    /// Returns `true` if launches may use the host's memory at all. On several ranks each needs a
+    /// part of an image, which is copied.
+    pub(crate) fn may_map(&self) -> bool {
+        self.0.settings.transfer.may_map() && self.ranks() == 1 && self.lanes() == 1 && self.mode() != Mode::Naive
+    }
+
+    /// The host memory that the launches of a plan with these sources may use. If that is left to
+    /// predictions, which know one plan, none once an image that was used in the host's memory is
+    /// read by another plan: with a copy on the device it would have crossed the bus once.
+    pub(crate) fn mappable(
+        &self,
+        engine: &Engine,
+        state: &mut Mutable,
+        sources: &[(ValueId, Option<State>, bool)],
+        sending: Sending,
+    ) -> Mappable {
+        let none = Mappable { later: sending == Sending::WhenLanded, ..Mappable::default() };
+        if engine.unified() || !self.may_map() {
+            return none;
+        }
+        let foreseen = self.0.settings.transfer == Transfer::Auto;
+        if foreseen {
+            state.images.mapped.retain(|v| state.images.here.contains_key(v));
+            state.images.read_again |= sources.iter().any(|(v, ..)| state.images.mapped.contains(v));
+            if state.images.read_again {
+                return none;
+            }
+        }
+        let staging = engine.device.staging();
+        let locked =
+            |v: &ValueId| state.images.here.get(v).and_then(|i| i.host.as_ref()).is_some_and(|b| staging.maps(b));
+        let on_host = sources.iter().filter(|(_, s, _)| s.is_some_and(|s| s.residency == Residency::Host));
+        let results = match &state.room {
+            Some(room) => staging.maps(room),
+            // A caller that waits now does not care where it is computed; pages are locked for it
+            // only on request.
+            None => !foreseen && sending == Sending::WhenLanded,
+        };
+        Mappable { sources: on_host.map(|(v, ..)| *v).filter(locked).collect(), results, ..none }
+    }
+}

@@ -1,0 +1,159 @@
+//! Planning: the recorded program is optimised, planned and verified.
+
+pub(crate) mod host_access;
+pub(crate) mod memory;
+pub(crate) mod region;
+pub(crate) mod schedule;
+pub(crate) mod search;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::error::{DeviceError, Error, MemoryBound, Result};
+use crate::ir::graph::{Graph, Node, NodeId, ValueId};
+use crate::ir::kernel::Kernel;
+use crate::optimize::{Aim, lower::lower, optimize_for};
+use crate::plan::partition::Partition;
+use crate::plan::predict::predict;
+use crate::plan::state::{Hosts, Placement, Residency, State};
+use crate::plan::verify::verify;
+use crate::plan::work::Work;
+use crate::plan::{Mappable, Mode, Plan, Setting, plan};
+use crate::session::cache::{Other, Request};
+use crate::session::devices::Engine;
+use crate::session::{Mutable, Session, Settings};
+
+impl Session {
+    /// The setting of plans for these strips.
+    pub(crate) fn setting(&self, engine: &Engine, partition: Partition) -> Setting {
+        let (unified, direct, capacity) = (engine.unified(), engine.direct(), engine.capacity);
+        let Settings { overlap, transfer, mode, .. } = self.0.settings;
+        let machine = Arc::clone(&engine.machine);
+        let mappable = Mappable::default();
+        let hosts = Hosts::Apart;
+        Setting { partition, hosts, unified, direct, overlap, transfer, mappable, mode, capacity, machine }
+    }
+
+    /// The target of optimisation.
+    pub(crate) fn aim<'a>(&self, setting: &'a Setting) -> Aim<'a> {
+        let Setting { machine, partition, direct, .. } = setting;
+        let (steps, stencil) = (self.0.settings.steps, self.0.settings.stencil);
+        Aim { machine, ranks: partition.ranks(), direct: *direct, steps, stencil, joined: true }
+    }
+
+    /// The plan for a request, on as many ranks or devices as are predicted to take the least time.
+    pub(crate) fn plan(&self, engine: &Engine, state: &mut Mutable, request: &Request) -> Result<Plan> {
+        if self.0.settings.compare_naive {
+            let of_all = self.setting_among(engine, self.all(engine), || Work::of(&request.graph));
+            let naive = self.plan_for(engine, request, Setting { mode: Mode::Naive, ..of_all })?;
+            state.stats.naive.add(&naive.counts());
+        }
+        let (plan, said) = self.cheapest(engine, state, request)?;
+        let explain = |title: &str, text: &dyn fmt::Display| {
+            if let Some(sink) = &self.0.settings.explain {
+                sink(&format!("{title}:\n{text}"));
+            }
+        };
+        if !said.is_empty() {
+            explain("predicted to take", &said);
+        }
+        explain("plan", &format_args!("{plan}costs by the {}\n", plan.setting.machine));
+        explain("predicted", &predict(&plan));
+        if self.0.settings.explain.is_some() {
+            let new = plan.notation().into_iter().filter(|(word, _)| state.explained.insert(word));
+            let lines: String = new.map(|(word, meaning)| format!("      {word:16}  {meaning}\n")).collect();
+            if !lines.is_empty() {
+                explain("notation, told once", &lines);
+            }
+        }
+        verify(&plan)?;
+        match (plan.lacking, plan.setting.capacity) {
+            (Some((node, bytes)), Some(capacity)) => Err(too_large(engine, plan.graph.node(node), bytes, capacity)),
+            _ => Ok(plan),
+        }
+    }
+
+    /// The plan for a request in a setting.
+    pub(crate) fn plan_for(&self, engine: &Engine, request: &Request, setting: Setting) -> Result<Plan> {
+        let Request { graph, wants, sources, mappable, others, laid } = request;
+        let setting = Setting { mappable: mappable.clone(), ..setting };
+        // As found by this plan; other images on devices take memory.
+        let among = setting.partition.ranks();
+        let found = |(source, laid): (&(ValueId, Option<State>, bool), &usize)| {
+            let at = source.1.map(|at| self.arranged(engine, at, *laid, among));
+            (source.0, at, source.2)
+        };
+        let sources: Vec<_> = sources.iter().zip(laid).map(found).collect();
+        let is_same = |other: &Other| self.arranged(engine, other.state, other.laid, among) == other.state;
+        let (others, elsewhere): (Vec<Other>, Vec<Other>) = others.iter().partition(|other| is_same(other));
+        let part = |other: &Other| {
+            if matches!(other.state.placement, Placement::Strips(_)) {
+                other.bytes() / other.laid
+            } else {
+                other.bytes()
+            }
+        };
+        let taken = elsewhere.iter().map(part).sum();
+        let setting = Setting { capacity: setting.capacity.map(|bytes| bytes.saturating_sub(taken)), ..setting };
+        let make = |graph: Graph<Kernel>, setting: &Setting, dump: &mut dyn FnMut(&str, &dyn fmt::Display)| {
+            let values: Vec<Option<ValueId>> = graph.nodes.iter().map(|n| n.op.source_value()).collect();
+            let read: HashMap<ValueId, _> = sources.iter().map(|(v, state, gone)| (*v, (*state, *gone))).collect();
+            let others: HashMap<ValueId, State> = others.iter().map(|other| (other.value, other.state)).collect();
+            let read = |n: NodeId| values[n.0].and_then(|v| read.get(&v));
+            let other = |n: NodeId| values[n.0].and_then(|v| others.get(&v)).copied();
+            let nowhere = State { residency: Residency::Host, placement: Placement::Root };
+            plan(
+                graph,
+                wants,
+                setting,
+                |n| read(n).and_then(|(state, _)| *state).or_else(|| other(n)).unwrap_or(nowhere),
+                |n| read(n).is_some_and(|(_, gone)| *gone),
+                dump,
+            )
+        };
+        if setting.mode != self.0.settings.mode {
+            return make(lower(graph.clone()), &setting, &mut |_, _| ()); // for comparison
+        }
+        let explain = |title: &str, text: &dyn fmt::Display| {
+            if let Some(sink) = &self.0.settings.explain {
+                sink(&format!("{title}:\n{text}"));
+            }
+        };
+        let with = |fuse: bool, joined: bool| -> Result<Plan> {
+            let mut dump = |pass: &str, text: &dyn fmt::Display| {
+                if self.0.settings.explain_passes {
+                    explain(pass, text);
+                }
+            };
+            let mut kernels = optimize_for(graph.clone(), fuse, &Aim { joined, ..self.aim(&setting) }, &mut dump)?;
+            add_bystanders(&mut kernels, &others);
+            make(kernels, &setting, &mut dump)
+        };
+        let fuse = self.0.settings.mode == Mode::Fused;
+        let mut plan = with(fuse, true)?.or_apart(|| with(fuse, false))?;
+        if fuse && !plan.fits {
+            // A fused kernel may read more images at once than the device holds; one operation
+            // reads three at most.
+            log::info!("fused kernels need more memory than the device has; continuing without fusion");
+            plan = with(false, false)?;
+        }
+        Ok(plan)
+    }
+}
+
+/// An operation exceeds the device's memory even after all evictions.
+fn too_large(engine: &Engine, node: &Node<Kernel>, bytes: usize, capacity: usize) -> Error {
+    let op = format!("{} (recorded at {})", node.op.name(), node.site);
+    let bound = MemoryBound::Images { bytes: capacity };
+    Error::Device { op, device: engine.smallest(), source: DeviceError::OutOfMemory { bytes, used: 0, bound } }
+}
+
+/// Adds the images on the device that this program does not read: the planner may have to evict
+/// them.
+fn add_bystanders(graph: &mut Graph<Kernel>, others: &[Other]) {
+    for &Other { value, shape, dtype, .. } in others {
+        let site = std::panic::Location::caller().into();
+        graph.push(Node { op: Kernel::Source(value), inputs: Vec::new(), shape, dtype, site });
+    }
+}

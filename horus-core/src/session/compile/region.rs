@@ -1,0 +1,82 @@
+//! The programs of regions, and of what reduces them.
+
+use crate::ir::graph::{Graph, Node, NodeId, Op};
+use crate::ops::Whole;
+use crate::region::{Cut, Rect, restrict};
+use crate::session::Mutable;
+use crate::session::compile::memory::present;
+use crate::session::images::on_demand::{Part, Parts};
+use crate::shape::Shape;
+
+/// The program of a region.
+pub(crate) struct Job {
+    pub(crate) graph: Graph<Op>,
+    /// Its inputs that are not in memory.
+    pub(crate) parts: Vec<Part>,
+    /// The requested region of each root, and the computed one; none if they are the same.
+    pub(crate) cuts: Vec<(Rect, Rect)>,
+}
+
+impl Job {
+    /// The program that computes these regions of the roots of `graph`.
+    pub(crate) fn of(state: &Mutable, graph: &Graph<Op>, regions: &[Rect]) -> Job {
+        let mut parts = Parts::new(state, true);
+        let part = restrict(graph, regions, Cut::Much, &mut parts);
+        let cuts = regions.iter().copied().zip(part.roots).collect();
+        Job { graph: part.graph, parts: parts.parts, cuts }
+    }
+
+    /// The program that computes a region of the first root of `graph`, and the others' shares of it: not of results that
+    /// have no pixels there.
+    pub(crate) fn of_shares(state: &Mutable, graph: &Graph<Op>, region: Rect) -> Job {
+        let (roots, regions): (Vec<usize>, Vec<Rect>) = present(graph, region).into_iter().unzip();
+        let roots = roots.into_iter().map(|root| graph.roots[root]).collect();
+        Job::of(state, &Graph { roots, ..graph.clone() }, &regions)
+    }
+}
+
+/// The program that reduces a region of the roots of `graph`, by these nodes.
+pub(crate) fn reductions_of(state: &Mutable, graph: &Graph<Op>, nodes: &[NodeId], region: Rect) -> Job {
+    // The second input of a reduction is read as a whole, unless it is divided, too.
+    let other = |n: &NodeId| {
+        let node = graph.node(*n);
+        if matches!(node.op, Op::Whole(Whole::Labels(_))) { None } else { node.inputs.get(1).copied() }
+    };
+    let others: Vec<NodeId> = nodes.iter().filter_map(other).collect();
+    let roots: Vec<NodeId> = graph.roots.iter().chain(&others).copied().collect();
+    let whole = others.iter().map(|n| Rect::whole(graph.node(*n).shape));
+    let regions: Vec<Rect> = graph.roots.iter().map(|_| region).chain(whole).collect();
+    let program = Graph { roots: roots.clone(), nodes: graph.nodes.clone(), joined: Vec::new() };
+    let mut parts = Parts::new(state, true);
+    let mut part = restrict(&program, &regions, Cut::Always, &mut parts).graph;
+    let made = std::mem::take(&mut part.roots);
+    let at = |n: &NodeId| made[roots.iter().position(|r| r == n).expect("inputs are computed")];
+    for node in nodes.iter().map(|n| graph.node(*n)) {
+        let inputs = node.inputs.iter().map(at).collect();
+        let shape = rows_of(&node.op, node.shape, region).1;
+        let op = match &node.op {
+            // Coordinates count from the first pixel of the image.
+            Op::Whole(Whole::Labels(how)) => {
+                Op::from(how.moved(region.rows.start.unsigned_abs(), region.columns.start.unsigned_abs()))
+            }
+            op => op.clone(),
+        };
+        let root = part.push(Node { op, inputs, shape, ..node.clone() });
+        part.roots.push(root);
+    }
+    Job { graph: part, parts: parts.parts, cuts: Vec::new() }
+}
+
+/// The place of a band's result in the whole result: its first row, if it has rows of its own; and
+/// its shape.
+pub(crate) fn rows_of(op: &Op, whole: Shape, band: Rect) -> (Option<usize>, Shape) {
+    let (start, n) = (band.rows.start.unsigned_abs(), band.rows.len());
+    match op {
+        Op::Whole(Whole::RowReduce(_)) => (Some(start), Shape { height: n, ..whole }),
+        Op::Whole(Whole::Labels(how)) => match how.block() {
+            Some(block) => (Some(start / block), Shape { height: n.div_ceil(block), ..whole }),
+            None => (None, whole),
+        },
+        _ => (None, whole),
+    }
+}

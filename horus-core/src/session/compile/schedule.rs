@@ -1,0 +1,464 @@
+//! How a program that does not fit in memory is computed, decided before anything is read.
+//!
+//! A reduction of the whole image must be complete before the first region of its readers can be computed. It is a stage of
+//! its own, a *pass*: bands of rows, or parts of them, are reduced as they are read, rows to their results, on which the
+//! canonical order is defined; histograms and exact sums of parts add up exactly, as integers. The rest of the reduction then
+//! reads the results of the pass, in memory. Images that a program keeps are stages too, computed region by region into
+//! memory. What is left is computed as a whole, or taken region by region, level by level where levels do not depend on
+//! each other.
+//!
+//! A schedule is data: the forecast of a program's memory, the limit that an error names, and the run itself
+//! (`session/engine/stages.rs`) are made from the same one.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::error::{MemoryBound, Result};
+use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
+use crate::ops::Whole;
+use crate::ops::reduce::Divisible;
+use crate::region::{Division, Rect, slab};
+use crate::session::compile::memory::{AGAIN, AGAIN_OR_EVICT, Limits, bytes};
+use crate::session::devices::Engine;
+use crate::session::images::on_demand::{Later, unread};
+use crate::session::{Mutable, Session};
+use crate::shape::Shape;
+
+/// Minimum bytes of a slab of the first result; smaller ones cost more to plan and launch than to
+/// compute: an estimate.
+const SLAB: usize = 4 << 20;
+
+/// The sizes of parts that a taker of pixels can take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Grain {
+    /// Rows and columns.
+    pub(crate) chunk: (usize, usize),
+    pub(crate) levels: usize,
+}
+
+impl Grain {
+    /// Any rows and columns of a level.
+    pub(crate) const ANY: Grain = Grain { chunk: (1, 1), levels: 1 };
+    /// Any rows and columns, of all levels at once.
+    pub(crate) const DEEP: Grain = Grain { chunk: (1, 1), levels: usize::MAX };
+
+    /// Levels that are multiples of those that all takers take at once.
+    pub(crate) fn levels(all: &[Grain]) -> usize {
+        all.iter().fold(1, |n, grain| common_multiple(n, grain.levels))
+    }
+}
+
+/// Where a program's results go.
+#[derive(Clone, Copy)]
+pub(crate) enum Sink<'a> {
+    /// To memory.
+    Memory,
+    /// Region by region to takers of such parts: the same one for all results, or one for each.
+    Regions(&'a [Grain]),
+}
+
+impl Sink<'_> {
+    fn grain(&self, root: usize) -> Grain {
+        match self {
+            Sink::Regions(grains) => grains.get(root).or(grains.first()).copied().unwrap_or(Grain::ANY),
+            Sink::Memory => Grain::ANY,
+        }
+    }
+}
+
+/// The stages of a program.
+pub(crate) struct Schedule {
+    /// What must be complete before the rest, in this order.
+    pub(crate) stages: Vec<Stage>,
+    /// The program that is left: it reads the values of the stages.
+    pub(crate) rest: Graph<Op>,
+    /// How its results are taken.
+    pub(crate) taken: Option<Taken>,
+    /// Images that exist only for the schedule.
+    pub(crate) own: Vec<ValueId>,
+}
+
+/// Values that are computed region by region into memory.
+pub(crate) struct Stage {
+    /// The program. Its roots are divided: the results, or what is reduced.
+    pub(crate) graph: Graph<Op>,
+    /// The nodes that are computed.
+    pub(crate) nodes: Vec<NodeId>,
+    /// The nodes reduce the roots.
+    pub(crate) is_pass: bool,
+    pub(crate) division: Division,
+    /// The names of the values.
+    pub(crate) values: Vec<ValueId>,
+}
+
+/// Results that are taken region by region, slab by slab.
+pub(crate) struct Taken {
+    pub(crate) slabs: Vec<Slab>,
+    /// The division of each slab.
+    pub(crate) division: Division,
+    /// Bytes of small results that wait on rank 0 until chunks of them are complete.
+    pub(crate) waiting: usize,
+}
+
+/// Levels of the results of a program, and the program that computes them.
+pub(crate) struct Slab {
+    pub(crate) levels: Range<usize>,
+    pub(crate) graph: Graph<Op>,
+}
+
+impl Session {
+    /// The schedule of a program over images on demand; `None` if this memory does not suffice. Sources in `gone` are
+    /// released when they have been read.
+    pub(crate) fn schedule(
+        &self,
+        state: &mut Mutable,
+        engine: &Engine,
+        (graph, gone): (&Graph<Op>, &[ValueId]),
+        sink: Sink<'_>,
+        limits: Limits,
+    ) -> Result<Option<Schedule>> {
+        let mut rest = graph.clone();
+        let mut stages: Vec<Stage> = Vec::new();
+        // The values of earlier stages stay in memory.
+        let mut made: HashMap<ValueId, usize> = HashMap::new();
+        loop {
+            let nodes = next_pass(state, &rest);
+            if nodes.is_empty() {
+                break;
+            }
+            let (bands, grain, divisible) = pass_of(state, &rest, &nodes);
+            let room = limits.beside(made.values().sum()).beside(nodes.iter().map(|n| bytes(&rest, *n)).sum());
+            let Some(division) = self.division(state, engine, &bands, grain, Some((divisible, &nodes)), room)? else {
+                return Ok(None);
+            };
+            let values = named(state, &nodes);
+            rest = without(rest, &nodes, &values, &mut made);
+            stages.push(Stage { graph: bands, is_pass: true, division, values, nodes });
+        }
+        let Sink::Regions(_) = sink else {
+            while unread(state, &rest).next().is_some() {
+                let read = |v: &ValueId| rest.nodes.iter().any(|node| node.op == Op::Source(*v));
+                let others = made.iter().filter(|(v, _)| !read(v)).map(|(_, bytes)| bytes).sum();
+                let need = self.need_of(state, engine, &rest, gone)?;
+                if limits.beside(others).hold(need) {
+                    break;
+                }
+                let Some(roots) = by_extent(state, &rest).into_iter().next() else { break };
+                let program = Graph { roots: roots.clone(), ..rest.clone() }.without_dead();
+                let kept: usize = roots.iter().map(|n| bytes(&rest, *n)).sum();
+                let room = limits.beside(made.values().sum()).beside(kept);
+                let grain = Session::grain(state, &program);
+                let Some(division) = self.division(state, engine, &program, grain, None, room)? else {
+                    return Ok(None);
+                };
+                let values = named(state, &roots);
+                rest = without(rest, &roots, &values, &mut made);
+                let nodes = program.roots.clone();
+                stages.push(Stage { graph: program, is_pass: false, division, values, nodes });
+            }
+            return Ok(Some(Schedule { stages, rest, taken: None, own: Vec::new() }));
+        };
+        let mut own = Vec::new();
+        let taken = self.taken_by(state, engine, &rest, sink, limits.beside(made.values().sum()), &mut own);
+        match taken {
+            Ok(Some(taken)) => Ok(Some(Schedule { stages, rest, taken: Some(taken), own })),
+            Ok(None) => {
+                state.images.forget(own);
+                Ok(None)
+            }
+            Err(error) => {
+                state.images.forget(own);
+                Err(error)
+            }
+        }
+    }
+
+    /// How the results of a program without reductions are taken; `own` receives the images that exist only for that.
+    fn taken_by(
+        &self,
+        state: &mut Mutable,
+        engine: &Engine,
+        graph: &Graph<Op>,
+        sink: Sink<'_>,
+        limits: Limits,
+        own: &mut Vec<ValueId>,
+    ) -> Result<Option<Taken>> {
+        let grains: Vec<Grain> = (0..graph.roots.len()).map(|root| sink.grain(root)).collect();
+        let slabs = slabs(state, graph, Grain::levels(&grains), own);
+        let first = &slabs[0].graph;
+        let (grain, read) = (grains[0].chunk, Session::grain(state, first));
+        // Regions of whole rows are divided in rows only.
+        let of = first.node(first.roots[0]).shape;
+        let columns = if grain.1 >= of.width { of.width } else { together(grain.1, read.1) };
+        let divided = |limits: Limits| {
+            // Slabs are as many parts as reading and taking beside the computation needs.
+            if slabs.len() > 1 {
+                let whole = self.division(state, engine, first, (of.height, of.width), None, limits)?;
+                if whole.is_some() {
+                    return Ok(whole);
+                }
+            }
+            self.division(state, engine, first, (together(grain.0, read.0), columns), None, limits)
+        };
+        // On rank 0, chunks of small results wait until they are complete.
+        let waits = |(root, grain): (&NodeId, &Grain)| {
+            let Node { shape, dtype, .. } = first.node(*root);
+            grain.chunk.0.saturating_mul(shape.line() * shape.planes() * dtype.size())
+        };
+        let waiting: usize = first.roots.iter().zip(&grains).skip(1).map(waits).sum();
+        let Some(division) = divided(limits)? else { return Ok(None) };
+        if division.count() == 1 || waiting == 0 {
+            return Ok(Some(Taken { slabs, division, waiting: 0 }));
+        }
+        let division = divided(limits.beside(waiting))?;
+        Ok(division.map(|division| Taken { slabs, division, waiting }))
+    }
+
+    /// The schedule of a program that does not fit, within this memory; else an error, before anything is read, that names
+    /// a limit with which there is one.
+    pub(crate) fn scheduled(
+        &self,
+        state: &mut Mutable,
+        engine: &Engine,
+        (graph, gone): (&Graph<Op>, &[ValueId]),
+        sink: Sink<'_>,
+        limits: Limits,
+    ) -> Result<Schedule> {
+        let tried: &[f64] = if engine.unified() { &[AGAIN] } else { &[AGAIN_OR_EVICT, AGAIN] };
+        for again in tried {
+            let found = self.schedule(state, engine, (graph, gone), sink, Limits { again: *again, ..limits })?;
+            if let Some(found) = found {
+                return Ok(found);
+            }
+        }
+        let all = |limits| Limits { is_forced: true, ..limits };
+        if !engine.unified()
+            && let Some(found) = self.schedule(state, engine, (graph, gone), sink, all(limits))?
+        {
+            return Ok(found);
+        }
+        let whole = self.need_of(state, engine, graph, gone)?.peak;
+        let most = if whole > limits.host { whole } else { usize::MAX / 2 };
+        let mut host = limits.host.max(1 << 20);
+        while host < most {
+            host = (host + host / 4).min(most);
+            // The limit that is named is the one that is tried.
+            let named = Limits { host: MemoryBound::enough(host, limits.beside), ..limits }.beside(limits.beside);
+            if self.divides(state, engine, graph, sink, named)? {
+                break;
+            }
+        }
+        Err(self.lack(graph, host, limits, None))
+    }
+
+    /// Returns `true` if there is a schedule of a program within this memory.
+    pub(crate) fn divides(
+        &self,
+        state: &mut Mutable,
+        engine: &Engine,
+        graph: &Graph<Op>,
+        sink: Sink<'_>,
+        limits: Limits,
+    ) -> Result<bool> {
+        let found = self.schedule(state, engine, (graph, &[]), sink, limits)?;
+        let is_found = found.is_some();
+        found.into_iter().for_each(|schedule| state.images.forget(schedule.own));
+        Ok(is_found)
+    }
+
+    /// Refuses a program that neither fits nor has a schedule within this memory.
+    pub(crate) fn foresee(
+        &self,
+        state: &mut Mutable,
+        engine: &Engine,
+        graph: &Graph<Op>,
+        sink: Sink<'_>,
+        limits: Limits,
+    ) -> Result<()> {
+        let Schedule { own, .. } = self.scheduled(state, engine, (graph, &[]), sink, limits)?;
+        state.images.forget(own);
+        Ok(())
+    }
+}
+
+/// Names for the values of nodes.
+fn named(state: &Mutable, nodes: &[NodeId]) -> Vec<ValueId> {
+    nodes.iter().map(|_| state.names.value()).collect()
+}
+
+/// A program that reads values instead of computing nodes; `made` receives the bytes of each.
+fn without(
+    mut graph: Graph<Op>,
+    nodes: &[NodeId],
+    values: &[ValueId],
+    made: &mut HashMap<ValueId, usize>,
+) -> Graph<Op> {
+    for (n, value) in nodes.iter().zip(values) {
+        made.insert(*value, bytes(&graph, *n));
+        let node = &mut graph.nodes[n.0];
+        (node.op, node.inputs) = (Op::Source(*value), Vec::new());
+    }
+    graph.without_dead()
+}
+
+/// Rows, or columns, of regions that are whole chunks of both the source and the sink, unless these
+/// would be many.
+fn together(put: usize, read: usize) -> usize {
+    const MOST: usize = 4096;
+    let both = common_multiple(put, read);
+    if both <= MOST { both } else { put.max(1) }
+}
+
+/// The least common multiple; saturates.
+fn common_multiple(a: usize, b: usize) -> usize {
+    let (n, other) = (a.max(1), b.max(1));
+    let (mut a, mut b) = (n, other);
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    (n / a).saturating_mul(other)
+}
+
+/// The levels of slabs of a program's results, of which `levels` are taken at once; `None` if they
+/// are computed together.
+pub(crate) fn thickness(state: &Mutable, graph: &Graph<Op>, levels: usize) -> Option<usize> {
+    let Shape { depth, .. } = graph.node(graph.roots[0]).shape;
+    if unread(state, graph).any(|(_, later)| later.shape.depth != depth) {
+        return None;
+    }
+    let at_once = unread(state, graph).fold(levels, |n, (_, later)| common_multiple(n, later.levels));
+    let least = SLAB.div_ceil(bytes(graph, graph.roots[0]).div_ceil(depth.max(1)).max(1));
+    let thick = least.checked_next_multiple_of(at_once).filter(|thick| *thick < depth)?;
+    slab(graph, 0..thick, &mut Some).map(|_| thick)
+}
+
+/// The program in slabs, or as a whole; `own` receives the images that exist only for them.
+fn slabs(state: &mut Mutable, graph: &Graph<Op>, levels: usize, own: &mut Vec<ValueId>) -> Vec<Slab> {
+    let depth = graph.node(graph.roots[0]).shape.depth;
+    let whole = || vec![Slab { levels: 0..depth, graph: graph.clone() }];
+    let Some(thick) = thickness(state, graph, levels) else { return whole() };
+    let one = |start: usize| {
+        let levels = start..(start + thick).min(depth);
+        let mut named = HashMap::new();
+        let mut name = |value: ValueId| {
+            let later = state.images.later.get(&value).filter(|_| !state.images.here.contains_key(&value))?;
+            let from = later.part.start;
+            let part = from + levels.start..from + levels.end;
+            let later = Later { shape: Shape { depth: part.len(), ..later.shape }, part, ..later.clone() };
+            Some(*named.entry(value).or_insert_with(|| {
+                let name = state.names.value();
+                state.images.later.insert(name, later);
+                own.push(name);
+                name
+            }))
+        };
+        let graph = slab(graph, levels.clone(), &mut name)?;
+        Some(Slab { levels, graph })
+    };
+    (0..depth).step_by(thick).map(one).collect::<Option<_>>().unwrap_or_else(whole)
+}
+
+fn same_rows(a: Shape, b: Shape) -> bool {
+    (a.height, a.width) == (b.height, b.width)
+}
+
+/// The reductions of the next pass, over images of one extent; empty if none is left.
+fn next_pass(state: &Mutable, graph: &Graph<Op>) -> Vec<NodeId> {
+    let mut group = first_reductions(state, graph);
+    let of = |n: &NodeId| graph.node(graph.node(*n).inputs[0]).shape;
+    let extent = group.first().map(of);
+    group.retain(|n| extent.is_some_and(|extent| same_rows(of(n), extent)));
+    group
+}
+
+/// The program of a pass; the rows and columns by which it is divided, and the places where columns
+/// may be divided.
+fn pass_of(state: &Mutable, graph: &Graph<Op>, group: &[NodeId]) -> (Graph<Op>, (usize, usize), Divisible) {
+    let bands = Graph { roots: banded(graph, group), nodes: graph.nodes.clone(), joined: Vec::new() };
+    let (rows, columns) = Session::grain(state, &bands);
+    let divisible = group.iter().map(|n| divisible(&graph.node(*n).op)).max().unwrap_or(Divisible::Nowhere);
+    // Powers of two.
+    let block =
+        group.iter().map(|n| if let Op::Whole(Whole::Labels(how)) = graph.node(*n).op { how.block() } else { None });
+    (bands, (rows.next_multiple_of(block.flatten().max().unwrap_or(1)), columns), divisible)
+}
+
+/// The roots of a program that are computed from images that have not been read, those of one extent
+/// together.
+fn by_extent(state: &Mutable, graph: &Graph<Op>) -> Vec<Vec<NodeId>> {
+    let mut groups: Vec<Vec<NodeId>> = Vec::new();
+    for root in &graph.roots {
+        let program = Graph { roots: vec![*root], ..graph.clone() }.without_dead();
+        if unread(state, &program).next().is_none() || groups.iter().flatten().any(|known| known == root) {
+            continue;
+        }
+        let shape = graph.node(*root).shape;
+        match groups.iter_mut().find(|group| same_rows(graph.node(group[0]).shape, shape)) {
+            Some(group) => group.push(*root),
+            None => groups.push(vec![*root]),
+        }
+    }
+    groups
+}
+
+/// The inputs of a pass that are divided in rows, including the second image of labels.
+fn banded(graph: &Graph<Op>, group: &[NodeId]) -> Vec<NodeId> {
+    let mut banded: Vec<NodeId> = Vec::new();
+    for n in group {
+        let node = graph.node(*n);
+        let both = if matches!(node.op, Op::Whole(Whole::Labels(_))) { 2 } else { 1 };
+        for input in node.inputs.iter().take(both) {
+            if !banded.contains(input) {
+                banded.push(*input);
+            }
+        }
+    }
+    banded
+}
+
+/// Reductions of unread images that read no other such.
+fn first_reductions(state: &Mutable, graph: &Graph<Op>) -> Vec<NodeId> {
+    let mut reads = vec![false; graph.nodes.len()];
+    let mut after = vec![false; graph.nodes.len()];
+    let mut found = Vec::new();
+    for (id, node) in graph.iter() {
+        reads[id.0] = match node.op {
+            Op::Source(v) => state.images.later.contains_key(&v),
+            _ => node.inputs.iter().any(|i| reads[i.0]),
+        };
+        after[id.0] = node.inputs.iter().any(|i| after[i.0]);
+        if reduces(&node.op) && reads[id.0] && !after[id.0] {
+            found.push(id);
+            after[id.0] = true;
+        }
+    }
+    found
+}
+
+/// Returns `true` for an operation that is a pass over an image that does not fit in memory.
+pub(crate) fn reduces(op: &Op) -> bool {
+    matches!(op, Op::Whole(Whole::RowReduce(_) | Whole::Histogram(_) | Whole::Labels(_)))
+}
+
+/// The places where columns may be divided for a reduction.
+fn divisible(op: &Op) -> Divisible {
+    match op {
+        Op::Whole(Whole::RowReduce(how)) => how.divisible(),
+        Op::Whole(Whole::Histogram(_)) => Divisible::Anywhere,
+        Op::Whole(Whole::Labels(how)) if how.adds_up() => Divisible::Anywhere,
+        _ => Divisible::Nowhere,
+    }
+}
+
+impl Taken {
+    /// The number of parts.
+    pub(crate) fn count(&self) -> usize {
+        self.slabs.len() * self.division.count()
+    }
+
+    /// A part: its slab, and its region of the first result.
+    pub(crate) fn part(&self, i: usize) -> (&Slab, Rect) {
+        let regions = self.division.count();
+        (&self.slabs[i / regions], self.division.region(i % regions))
+    }
+}

@@ -1,0 +1,172 @@
+//! How many ranks, or devices of a process, compute a program: as many of the first ones as are predicted to take the
+//! least time.
+//!
+//! The plan for some of them is that for a session of as many: the others take no part in it. Images that it leaves are
+//! divided among these, or whole on each; a plan for another number finds them on rank 0, or on the host that devices
+//! share, once they are brought there, which counts for its time. So more ranks are never predicted to take longer than
+//! fewer. Ranks predict alike, as all have the profiles of all.
+
+use crate::error::Result;
+use crate::ir::graph::{Node, ValueId};
+use crate::machine::{HostSide, Profile};
+use crate::plan::movement::Load;
+use crate::plan::partition::Partition;
+use crate::plan::state::{Hosts, Placement, State};
+use crate::plan::work::Work;
+use crate::plan::{Mode, Plan, Setting, Want};
+use crate::session::cache::Request;
+use crate::session::devices::Engine;
+use crate::session::images::image::on_host;
+use crate::session::{Mutable, Session};
+use crate::settings::Ranks;
+
+/// Seconds to start a device of a process and to wait for its end, besides its predicted plan: creating and
+/// joining a thread, and synchronising at each exchange. An estimate; a pixel operation on images
+/// held by two H200 took .14 ms longer than on one (`benches/results/2026-11-23-lanes.md`).
+const STARTED: f64 = 50e-6;
+
+/// The numbers of ranks that are compared where there are `all`.
+pub(crate) fn numbers(all: usize) -> Vec<usize> {
+    /// Up to here every number is compared, beyond it powers of two: each takes the time of a plan.
+    const EACH: usize = 8;
+    let mut numbers: Vec<usize> = (1..=all.min(EACH)).collect();
+    numbers.extend(std::iter::successors(Some(2 * EACH), |n| n.checked_mul(2)).take_while(|n| *n < all));
+    if all > EACH {
+        numbers.push(all);
+    }
+    numbers
+}
+
+impl Session {
+    /// Number of ranks, or of devices of this process.
+    pub(crate) fn all(&self, engine: &Engine) -> usize {
+        self.ranks().max(engine.lanes())
+    }
+
+    /// The setting of plans for the first `among` ranks, or devices of this process.
+    pub(crate) fn setting_among(&self, engine: &Engine, among: usize, work: impl Fn() -> Work) -> Setting {
+        let partition = match engine.lanes() {
+            1 if among == self.ranks() => self.0.partition.clone(),
+            1 => Partition::equal(among),
+            _ => engine.divided(among).cloned().unwrap_or_else(|| engine.shares(among, &work())),
+        };
+        let setting = self.setting(engine, partition);
+        let hosts = if engine.lanes() > 1 && among > 1 { Hosts::Shared } else { Hosts::Apart };
+        let (direct, capacity) = (setting.direct && among > 1, engine.capacity_among(among));
+        Setting { hosts, direct, capacity, machine: engine.machine_among(among), ..setting }
+    }
+
+    /// The plan for a request that is predicted to take the least time, and an explanation of the choice.
+    pub(crate) fn cheapest(&self, engine: &Engine, state: &Mutable, request: &Request) -> Result<(Plan, String)> {
+        let (all, settings) = (self.all(engine), &self.0.settings);
+        let compared = match settings.ranks {
+            Ranks::Auto if settings.weights.is_none() && settings.mode != Mode::Naive => numbers(all),
+            Ranks::First(first) => vec![first.get().min(all)],
+            Ranks::Auto | Ranks::All => vec![all],
+        };
+        let mut found: Vec<(bool, f64, Plan)> = Vec::new();
+        for &among in &compared {
+            let setting = self.setting_among(engine, among, || Work::of(&request.graph));
+            let plan = self.plan_for(engine, request, setting)?;
+            let seconds = plan.predicted + self.beside(engine, state, request, among);
+            found.push((plan.lacking.is_some() || !plan.fits, seconds, plan));
+        }
+        let by_time = |a: &usize, b: &usize| {
+            let ((fails, seconds, _), (fail, second, _)) = (&found[*a], &found[*b]);
+            fails.cmp(fail).then(seconds.total_cmp(second))
+        };
+        let best = self.agreed_choice(engine, (0..found.len()).min_by(by_time).unwrap_or(0))?.min(found.len() - 1);
+        let mut said = String::new();
+        if compared.len() > 1 {
+            let what = if engine.lanes() > 1 { "devices" } else { "ranks" };
+            for (i, (among, (_, seconds, _))) in compared.iter().zip(&found).enumerate() {
+                let least = if i == best { ", the least" } else { "" };
+                said += &format!("      {:.3} ms on {among} of {all} {what}{least}\n", seconds * 1e3);
+            }
+        }
+        let (_, _, plan) = found.swap_remove(best);
+        if engine.lanes() > 1 && plan.setting.in_lanes() {
+            for (lane, device) in engine.devices().take(plan.setting.partition.ranks()).enumerate() {
+                said += &format!("      device {}  {}\n", lane + 1, device.about().name);
+            }
+            said += &format!("      rows divided as {}\n", plan.setting.partition);
+        }
+        Ok((plan, said))
+    }
+
+    /// The choice of rank 0, if ranks may predict differently: where some have devices with memory of their own, and
+    /// others not.
+    fn agreed_choice(&self, engine: &Engine, mine: usize) -> Result<usize> {
+        let is_unified = engine.machine.profiles().iter().map(Profile::is_unified);
+        let is_mixed = is_unified.clone().any(|is| is) && is_unified.clone().any(|is| !is);
+        if self.ranks() == 1 || !is_mixed {
+            return Ok(mine);
+        }
+        let comm = &*self.0.comm;
+        let mut choice = mine.to_le_bytes().to_vec();
+        comm.broadcast(0, &mut choice).map_err(|e| e.during(comm.rank(), "choosing ranks"))?;
+        Ok(choice.iter().rev().fold(0, |choice, byte| choice << 8 | usize::from(*byte)))
+    }
+
+    /// Seconds of a plan for `among` ranks or devices beside its steps: to bring images to where it finds them, to start
+    /// devices, and to give results to the other ranks.
+    fn beside(&self, engine: &Engine, state: &Mutable, request: &Request, among: usize) -> f64 {
+        let bytes = |value: &ValueId| {
+            state.images.here.get(value).map_or(0, |image| image.geometry.shape.len() * image.geometry.dtype.size())
+        };
+        let first = engine.machine.of(0);
+        let moved = request.sources.iter().zip(&request.laid).filter_map(|((value, at, _), laid)| {
+            let at = (*at)?;
+            let found = self.found(engine, at, *laid, among);
+            let part = if matches!(at.placement, Placement::Strips(_)) { bytes(value) / laid } else { bytes(value) };
+            let download = if at.residency.host() { 0.0 } else { first.download(part, HostSide::Staged) };
+            let is_gathered = engine.lanes() == 1 && matches!(at.placement, Placement::Strips(_));
+            let load = Load { messages: laid - 1, bytes: part * (laid - 1) };
+            let gathered = if is_gathered { engine.machine.link(false).time(load) } else { 0.0 };
+            found.is_none().then_some(download + gathered)
+        });
+        let started = if engine.lanes() > 1 && among > 1 { STARTED * among as f64 } else { 0.0 };
+        let everywhere = request.graph.roots.iter().zip(&request.wants).filter(|(_, want)| **want == Want::Everyone);
+        let others = self.ranks() - among.min(self.ranks());
+        let given = everywhere.map(|(root, _)| {
+            let Node { shape, dtype, .. } = request.graph.node(*root);
+            engine.machine.link(false).time(Load { messages: others, bytes: others * shape.len() * dtype.size() })
+        });
+        moved.sum::<f64>() + started + if others > 0 { given.sum() } else { 0.0 }
+    }
+
+    /// The state in which a plan for `among` ranks or devices finds an image without more ado.
+    pub(crate) fn found(&self, engine: &Engine, at: State, laid: usize, among: usize) -> Option<State> {
+        let replicated = State { placement: Placement::Replicated, ..at };
+        match at.placement {
+            _ if engine.lanes() > 1 => (laid == among).then_some(at),
+            Placement::Root => Some(if among == 1 { replicated } else { at }),
+            Placement::Replicated if laid >= among => Some(at),
+            Placement::Strips(_) if laid == among => Some(at),
+            _ => None,
+        }
+    }
+
+    /// The state in which a plan for `among` ranks or devices finds an image.
+    pub(crate) fn arranged(&self, engine: &Engine, at: State, laid: usize, among: usize) -> State {
+        let brought = State {
+            placement: if among == 1 || engine.lanes() > 1 { Placement::Replicated } else { Placement::Root },
+            ..on_host(engine.unified())
+        };
+        self.found(engine, at, laid, among).unwrap_or(brought)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_number_of_few_ranks_is_compared() {
+        assert_eq!(numbers(1), [1]);
+        assert_eq!(numbers(5), [1, 2, 3, 4, 5]);
+        assert_eq!(numbers(9), [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        assert_eq!(numbers(40), [1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 40]);
+        assert_eq!(numbers(64), [1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64]);
+    }
+}

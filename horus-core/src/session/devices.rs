@@ -1,0 +1,381 @@
+//! The device of a session: one that it is opened on, or one that is chosen at the first
+//! evaluation.
+//!
+//! A session has an *engine* (`session/devices.rs`): a device, connected to those of the other
+//! ranks. `Session::on` takes one. The facade defers it: `Session::deferred` takes a `Chooser`,
+//! which is called at the first evaluation, with the `Work` of the program, by all ranks together.
+//! Until then given images stay in host memory, where a CPU adopts them and a GPU finds them.
+//! `src/devices.rs` predicts both times from a few measured rates; rank 0's prediction holds for
+//! all, and a rank whose GPU cannot be used computes on its CPU. A GPU that is requested by name is
+//! opened on its own thread from the start; `auto` starts early for a program with much work per
+//! pixel (`Builder::steps_per_pixel`), when it is about to read its first file.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
+
+use crate::comm::agree::agree_on;
+use crate::comm::threads::ThreadComm;
+use crate::comm::{Communicator, guarded};
+use crate::device::apart::Apart;
+use crate::device::{Device, Memory, MemoryKind};
+use crate::error::{Error, Result};
+use crate::host::buffer::Pool;
+use crate::host::workers::Workers;
+use crate::ir::graph::{Graph, Op};
+use crate::machine::{Machine, Profile, here};
+use crate::plan::partition::Partition;
+use crate::plan::state::Residency;
+use crate::plan::work::Work;
+use crate::session::{Inner, Mutable, Session, Settings};
+
+/// Chooses a device for a session once its first program is known.
+pub trait Chooser: Send + Sync {
+    /// Returns the device for a program that does `work`; it is kept for later programs. Collective among the ranks of
+    /// `comm`: all get a device or none does.
+    ///
+    /// # Errors
+    /// If there is no device of the requested kind.
+    fn choose(&self, work: &Work, comm: &dyn Communicator) -> Result<Arc<dyn Device>>;
+
+    /// Called before a file of this size is read: a device that takes long to start may start now.
+    fn expect(&self, _bytes: u64) {}
+}
+
+/// A device that a session computes on.
+pub(crate) struct Engine {
+    /// The device; the first of several lanes.
+    pub(crate) device: Arc<dyn Device>,
+    /// The devices of the other lanes.
+    others: Vec<Arc<dyn Device>>,
+    /// Division of rows among the first lanes, by their number but one, set at the first evaluation on as many.
+    divisions: Vec<OnceLock<Partition>>,
+    /// The devices of the ranks exchange memory peer to peer, not through the host.
+    direct: AtomicBool,
+    /// Lanes have given up their connections, after a failure.
+    broken: AtomicBool,
+    /// Bytes of device memory available to plans.
+    pub(crate) capacity: Option<usize>,
+    /// The machines of all ranks.
+    pub(crate) machine: Arc<Machine>,
+    /// Those of the first ranks, or lanes, by their number but one.
+    machines: Vec<OnceLock<Arc<Machine>>>,
+    /// The profiles of lanes.
+    profiles: Vec<Profile>,
+}
+
+impl Engine {
+    /// Connects the devices of all ranks.
+    pub(crate) fn new(device: Arc<dyn Device>, comm: &dyn Communicator) -> Result<Engine> {
+        let direct = meet(&*device, comm)?;
+        let capacity = agreed_capacity(comm, device.memory().capacity())?;
+        let mine = here::profile(&*device).inspect_err(|e| comm.abort(&e.to_string()))?;
+        let machine = Arc::new(here::gather(comm, mine)?);
+        log::debug!("costs are predicted by {machine}");
+        let (direct, broken) = (AtomicBool::new(direct), AtomicBool::new(false));
+        let (others, profiles, divisions) = (Vec::new(), Vec::new(), unset(1));
+        let machines = unset(comm.size());
+        Ok(Engine { device, others, divisions, direct, broken, capacity, machine, machines, profiles })
+    }
+
+    /// Connects the devices of this process, at least one.
+    pub(crate) fn over(mut devices: Vec<Arc<dyn Device>>) -> Result<Engine> {
+        if devices.is_empty() {
+            return Err(Error::Config("a session needs a device".into()));
+        }
+        let mut profiles = devices.iter().map(|device| here::profile(&**device)).collect::<Result<Vec<_>>>()?;
+        if devices.iter().any(|device| !device.memory().is_unified()) {
+            // One plan serves all: devices on the host's memory have a part of it to themselves.
+            let unified = devices.iter().map(|device| device.memory().is_unified());
+            let apart = |(profile, unified): (Profile, bool)| if unified { profile.apart() } else { profile };
+            profiles = profiles.into_iter().zip(unified).map(apart).collect();
+            devices = devices.into_iter().map(Apart::from_unified).collect();
+        }
+        let direct = meet_all(&devices)?;
+        let capacity = devices.iter().filter_map(|device| device.memory().capacity()).min();
+        let machine = Arc::new(machine_of(&profiles));
+        log::debug!("costs are predicted by {machine}");
+        let (divisions, machines) = (unset(devices.len()), unset(devices.len()));
+        let others = devices.split_off(1);
+        let (direct, broken) = (AtomicBool::new(direct), AtomicBool::new(false));
+        let device = devices.remove(0);
+        Ok(Engine { device, others, divisions, direct, broken, capacity, machine, machines, profiles })
+    }
+
+    /// The machines of the first ranks, or lanes, without the others beside them.
+    pub(crate) fn machine_among(&self, among: usize) -> Arc<Machine> {
+        if among == self.machines.len() {
+            return Arc::clone(&self.machine);
+        }
+        let of =
+            || if self.others.is_empty() { self.machine.first(among) } else { machine_of(&self.profiles[..among]) };
+        Arc::clone(self.machines[among - 1].get_or_init(|| Arc::new(of())))
+    }
+
+    /// Bytes of device memory available to plans of the first ranks, or lanes.
+    pub(crate) fn capacity_among(&self, among: usize) -> Option<usize> {
+        if self.others.is_empty() {
+            return self.capacity;
+        }
+        self.devices().take(among).filter_map(|device| device.memory().capacity()).min()
+    }
+
+    /// The devices of all lanes.
+    pub(crate) fn devices(&self) -> impl Iterator<Item = &Arc<dyn Device>> {
+        std::iter::once(&self.device).chain(&self.others)
+    }
+
+    /// The names of the devices.
+    pub(crate) fn names(&self) -> String {
+        self.devices().map(|device| device.about().name).collect::<Vec<_>>().join(" + ")
+    }
+
+    /// The name of the device with the least memory.
+    pub(crate) fn smallest(&self) -> String {
+        let rooms = self.devices().map(|device| device.memory().capacity().unwrap_or(usize::MAX)).enumerate();
+        let lane = rooms.min_by_key(|(_, room)| *room).map_or(0, |(lane, _)| lane);
+        let name = self.devices().nth(lane).map(|device| device.about().name).unwrap_or_default();
+        if self.lanes() > 1 { named(&name, lane, self.lanes()) } else { name }
+    }
+
+    /// Number of lanes.
+    pub(crate) fn lanes(&self) -> usize {
+        1 + self.others.len()
+    }
+
+    /// Bytes of device memory available to plans, on all lanes.
+    pub(crate) fn room(&self) -> usize {
+        self.capacity.map_or(usize::MAX, |bytes| bytes.saturating_mul(self.lanes()))
+    }
+
+    /// Division of rows among the first lanes, if it is set.
+    pub(crate) fn divided(&self, among: usize) -> Option<&Partition> {
+        self.divisions[among - 1].get()
+    }
+
+    /// The best division of rows among the first lanes: in proportion to the predicted speed of each for this
+    /// work.
+    pub(crate) fn shares(&self, among: usize, work: &Work) -> Partition {
+        let machine = self.machine_among(among);
+        let speeds: Vec<f64> = (0..among).map(|lane| 1.0 / work.seconds(machine.of(lane), 1)).collect();
+        Partition::weighted(&speeds).unwrap_or_else(|_| Partition::equal(among))
+    }
+
+    /// Returns `true` if the devices of the ranks exchange memory peer to peer, not through the
+    /// host.
+    pub(crate) fn direct(&self) -> bool {
+        self.direct.load(Ordering::Relaxed)
+    }
+
+    /// Returns `true` if the single lane's device can hold, on each rank, images of `taken` bytes and those of
+    /// a plan, which take `bytes` bytes on rank 0.
+    pub(crate) fn has_room_beside(&self, taken: usize, bytes: usize) -> bool {
+        // Twice: strips of other ranks may be larger.
+        self.lanes() == 1
+            && self.capacity.is_none_or(|capacity| bytes.saturating_mul(2).saturating_add(taken) <= capacity)
+    }
+
+    /// Gives up the connections of lanes after a failure of one, so that the others do not wait for
+    /// it forever.
+    pub(crate) fn disconnect(&self) {
+        if self.direct() {
+            self.broken.store(true, Ordering::Relaxed);
+            self.devices().filter_map(|device| device.fabric()).for_each(|fabric| fabric.disconnect());
+        }
+    }
+
+    /// Reconnects lanes that have given up their connections; returns `true` if they are no longer
+    /// connected, so that plans must be remade.
+    pub(crate) fn mended(&self) -> Result<bool> {
+        if !self.broken.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        let devices: Vec<_> = self.devices().cloned().collect();
+        let direct = meet_all(&devices)?;
+        self.direct.store(direct, Ordering::Relaxed);
+        self.broken.store(false, Ordering::Relaxed);
+        Ok(!direct)
+    }
+
+    /// Division of rows among the first lanes.
+    pub(crate) fn partition(&self, among: usize) -> &Partition {
+        self.divisions[among - 1].get_or_init(|| Partition::equal(among))
+    }
+
+    /// Divides rows among as many lanes as a partition has, unless they are divided already.
+    pub(crate) fn divide(&self, partition: &Partition) {
+        self.divisions[partition.ranks() - 1].get_or_init(|| partition.clone());
+    }
+
+    pub(crate) fn unified(&self) -> bool {
+        self.device.memory().is_unified()
+    }
+}
+
+/// Origin of a deferred device.
+#[derive(Clone)]
+pub(crate) struct Deferred {
+    pub(crate) chooser: Arc<dyn Chooser>,
+    /// For work before there is a device.
+    pub(crate) workers: Arc<Workers>,
+}
+
+impl Session {
+    /// The engine, chosen for `graph` unless chosen before.
+    pub(crate) fn settled(&self, state: &mut Mutable, graph: &Graph<Op>) -> Result<&Engine> {
+        let Inner { engine, deferred, comm, pictures, .. } = &**self.0;
+        if let Some(engine) = engine.get() {
+            return Ok(engine);
+        }
+        let Some(deferred) = deferred else {
+            return Err(Error::Config("the session has no device".into())); // unreachable: every session has one
+        };
+        let start = Instant::now();
+        let work = Work::of(graph).times(pictures.load(Ordering::Relaxed));
+        agree_on(&**comm, "choosing a device")?;
+        let device = deferred.chooser.choose(&work, &**comm)?;
+        let chosen = Engine::new(device, &**comm)?;
+        if chosen.unified() {
+            state.images.unified = true;
+            // Given images have waited in host memory, where they can stay.
+            for image in state.images.here.values_mut() {
+                image.device = image.host.take().map(Memory::Host);
+                image.state.residency = Residency::Both;
+            }
+        }
+        state.trace.started(start);
+        Ok(engine.get_or_init(|| chosen))
+    }
+
+    /// The engine, if one was chosen.
+    pub(crate) fn engine(&self) -> Option<&Engine> {
+        self.0.engine.get()
+    }
+
+    /// Opens a session of this rank only, on the same device: other ranks neither see nor wait for its evaluations.
+    /// The two sessions share no images, and neither knows how much device memory the other's images take.
+    ///
+    /// # Errors
+    /// As [`SessionBuilder::build`](crate::session::SessionBuilder::build).
+    pub fn alone(&self) -> Result<Session> {
+        let Inner { engine, deferred, settings, pool, .. } = &**self.0;
+        let builder = match (engine.get(), deferred) {
+            (Some(engine), _) => Session::sharing(Arc::clone(&engine.device)),
+            (None, Some(d)) => Session::deferred(Arc::clone(&d.chooser), Arc::clone(&d.workers), Arc::clone(pool)),
+            (None, None) => return Err(Error::Config("the session has no device".into())),
+        };
+        // Rows are not divided, and the pool has its bound.
+        let settings = Settings { weights: None, host_memory: usize::MAX, ..settings.clone() };
+        builder.settings(settings).build()
+    }
+
+    /// Adds the statistics, times and trace of a session opened by [`Session::alone`] to this one's.
+    ///
+    /// # Errors
+    /// [`Error::Reentry`] while one of them evaluates on this thread.
+    pub(crate) fn absorb(&self, alone: &Session) -> Result<()> {
+        let mut theirs = alone.lock("adopting earlier results")?;
+        let mut ours = self.lock("adopting earlier results")?;
+        alone.collect(&mut theirs)?;
+        ours.stats.add(&std::mem::take(&mut theirs.stats));
+        ours.trace.absorb(&mut theirs.trace);
+        self.publish(&ours);
+        alone.publish(&theirs);
+        Ok(())
+    }
+
+    /// Hints that the next program will run for this many pictures: a device that takes long to
+    /// start may pay off.
+    pub(crate) fn expect_pictures(&self, pictures: usize) {
+        self.0.pictures.store(pictures.max(1), Ordering::Relaxed);
+    }
+
+    /// Hints that a file of this size is about to be read.
+    pub(crate) fn expect_file(&self, bytes: u64) {
+        if let (None, Some(deferred)) = (self.engine(), &self.0.deferred) {
+            deferred.chooser.expect(bytes);
+        }
+    }
+}
+
+/// The memory of the smallest device: ranks must make the same plan, so all assume that much.
+pub(crate) fn agreed_capacity(comm: &dyn Communicator, mine: Option<usize>) -> Result<Option<usize>> {
+    const UNLIMITED: u64 = u64::MAX;
+    let all = comm.gather(mine.map_or(UNLIMITED, |bytes| bytes as u64));
+    let all = all.map_err(|e| e.during(comm.rank(), "opening a session"))?;
+    let least = all.into_iter().min().filter(|least| *least != UNLIMITED);
+    Ok(least.map(|bytes| bytes as usize))
+}
+
+/// A device with its number among the lanes.
+pub(crate) fn named(device: &str, lane: usize, lanes: usize) -> String {
+    format!("{device} (lane {} of {lanes})", lane + 1)
+}
+
+/// Places for values that are found when they are needed first.
+fn unset<T>(count: usize) -> Vec<OnceLock<T>> {
+    std::iter::repeat_with(OnceLock::new).take(count).collect()
+}
+
+/// The machine of lanes that share their host.
+fn machine_of(profiles: &[Profile]) -> Machine {
+    let sharers = profiles.iter().filter(|profile| !profile.is_unified()).count();
+    let beside =
+        |profile: &Profile| (if profiles.len() > 1 { profile.clone().beside(sharers) } else { profile.clone() }, 0);
+    Machine::of_ranks(profiles.iter().map(beside).collect())
+}
+
+/// Connects the devices of all lanes; returns `true` on success. The first error, if any, is the
+/// cause of the others.
+fn meet_all(devices: &[Arc<dyn Device>]) -> Result<bool> {
+    let comms = ThreadComm::group(devices.len());
+    let first: Mutex<Option<Error>> = Mutex::default();
+    let join = |device: &Arc<dyn Device>, comm: &ThreadComm| match meet(&**device, comm) {
+        Ok(direct) => direct,
+        Err(error) => {
+            first.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+            false
+        }
+    };
+    let join = &join;
+    let met: Vec<bool> = std::thread::scope(|scope| {
+        let lanes = devices.iter().zip(&comms);
+        let lanes: Vec<_> = lanes
+            .map(|(device, comm)| scope.spawn(move || guarded(comm, "opening a session", || join(device, comm))))
+            .collect();
+        lanes.into_iter().map(|t| t.join().unwrap_or_else(|p| std::panic::resume_unwind(p))).collect()
+    });
+    match first.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some(error) => Err(error),
+        None => Ok(met.into_iter().all(|direct| direct)),
+    }
+}
+
+/// Connects the devices of all ranks; returns `true` on success.
+fn meet(device: &dyn Device, comm: &dyn Communicator) -> Result<bool> {
+    if comm.size() == 1 {
+        return Ok(false);
+    }
+    agree_on(comm, "opening a session")?;
+    let fabric = device.fabric();
+    let addresses = comm.gather(fabric.map_or(0, |fabric| fabric.address()));
+    let addresses = addresses.map_err(|e| e.during(comm.rank(), "opening a session"))?;
+    fabric.map_or(Ok(false), |fabric| fabric.connect(comm, &addresses)).map_err(|source| {
+        let e = Error::Device { op: "connecting the devices".into(), device: device.about().name, source };
+        comm.abort(&e.to_string());
+        e
+    })
+}
+
+/// Host memory for a session on `device`, of at most `most` bytes.
+pub(crate) fn host_pool(device: &dyn Device, most: usize) -> Arc<Pool> {
+    /// Freed host memory kept for reuse, in bytes.
+    const KEPT: usize = 1 << 30;
+    match device.memory() {
+        MemoryKind::Unified(pool) => {
+            pool.bound(most);
+            Arc::clone(pool)
+        }
+        MemoryKind::Separate(_) => Pool::bounded(KEPT, most),
+    }
+}

@@ -1,0 +1,199 @@
+//! Rectangles of images in memory of the device, and their redistribution among ranks.
+
+use crate::comm::{Begun, CommError, Parcel};
+use crate::device::{Device, Geometry, Memory};
+use crate::dtype::DType;
+use crate::error::{DeviceError, Error, Result};
+use crate::execute::Stored;
+use crate::host::Piece;
+use crate::host::buffer::HostBuffer;
+use crate::plan::movement::Load;
+use crate::plan::state::{Placement, Residency, State};
+use crate::region::Rect;
+use crate::session::Session;
+use crate::session::blocks::{Extent, Place, Routes};
+use crate::session::engine::evaluate::Unevaluated;
+use crate::shape::Shape;
+
+/// Pixels in memory of the device.
+pub(crate) struct Part {
+    pub(crate) extent: Extent,
+    pub(crate) memory: Memory,
+}
+
+impl Part {
+    pub(crate) fn new(device: &dyn Device, rect: Rect, (shape, dtype): (Shape, DType)) -> Result<Part, DeviceError> {
+        let extent = Extent { rect, planes: shape.planes(), element: shape.pixel_bytes(dtype) };
+        Ok(Part { memory: device.allocate(extent.bytes_of(rect))?, extent })
+    }
+
+    /// The pixels of an image of this rank; those on the host only are uploaded.
+    pub(crate) fn of(device: &dyn Device, image: Stored) -> Result<Part, DeviceError> {
+        let extent = Part::extent(&image);
+        let memory = match (image.device, image.host) {
+            (Some(memory), _) if image.state.residency.device() => memory,
+            (_, Some(host)) => uploaded(device, &host)?,
+            _ => return Err(lost("the pixels of a block")),
+        };
+        Ok(Part { extent, memory })
+    }
+
+    /// [`Part::of`] an image that stays; where memory is the host's, it is shared.
+    pub(crate) fn lent(device: &dyn Device, image: &Stored) -> Result<Part, DeviceError> {
+        let extent = Part::extent(image);
+        match (&image.device, image.host()) {
+            (Some(memory), host) if image.state.residency.device() => match host.filter(|_| memory.host().is_some()) {
+                Some(host) => Ok(Part { extent, memory: Memory::Host(host.clone()) }),
+                None => {
+                    let mut part = Part { extent, memory: device.allocate(memory.len())? };
+                    device.copy(memory, &mut part.memory, &[Piece::run(0, 0, memory.len())])?;
+                    Ok(part)
+                }
+            },
+            (_, Some(host)) => Ok(Part { extent, memory: uploaded(device, host)? }),
+            _ => Err(lost("an image that a loop reads")),
+        }
+    }
+
+    fn extent(image: &Stored) -> Extent {
+        let Geometry { shape, dtype, window } = image.geometry;
+        Extent {
+            rect: Rect { rows: window, ..Rect::whole(shape) },
+            planes: shape.planes(),
+            element: shape.pixel_bytes(dtype),
+        }
+    }
+
+    /// An image of these pixels.
+    pub(crate) fn stored(self, shape: Shape, dtype: DType, placement: Placement) -> Stored {
+        let residency = if self.memory.host().is_some() { Residency::Both } else { Residency::Device };
+        let geometry = Geometry { shape, dtype: dtype.stored(), window: self.extent.rect.rows };
+        Stored { geometry, state: State { residency, placement }, host: None, device: Some(self.memory) }
+    }
+}
+
+pub(crate) fn lost(what: &str) -> DeviceError {
+    DeviceError::Internal(format!("{what} is not in memory"))
+}
+
+/// Memory of the device, on the host.
+pub(crate) fn downloaded(device: &dyn Device, memory: &Memory) -> Result<HostBuffer, DeviceError> {
+    if let Some(host) = memory.host() {
+        return Ok(host.clone());
+    }
+    let mut host = HostBuffer::try_zeroed(memory.len())?;
+    device.read(memory, 0, host.bytes_mut())?;
+    Ok(host)
+}
+
+fn uploaded(device: &dyn Device, host: &HostBuffer) -> Result<Memory, DeviceError> {
+    if device.memory().is_unified() {
+        return Ok(Memory::Host(host.clone()));
+    }
+    let mut memory = device.allocate(host.len())?;
+    device.write(host.bytes(), &mut memory, 0)?;
+    Ok(memory)
+}
+
+impl Session {
+    /// Copies what is held into what is needed, on this rank and in one message to each other.
+    pub(crate) fn redistribute<'p>(
+        &self,
+        device: &dyn Device,
+        routes: &Routes,
+        from: &dyn Fn(usize) -> Option<&'p Part>,
+        to: &mut [Option<Part>],
+    ) -> Result<Load, Unevaluated> {
+        self.copy_here(device, &routes.local, from, to)?;
+        let bytes = |n: usize, rect| to[n].as_ref().map(|to: &Part| to.extent.bytes_of(rect));
+        let (messages, load) = self.send(device, routes, from, &bytes)?;
+        self.receive(device, routes, messages, to)?;
+        Ok(load)
+    }
+
+    /// Copies what is held here into what is needed here.
+    pub(crate) fn copy_here<'r, 'p>(
+        &self,
+        device: &dyn Device,
+        routes: impl IntoIterator<Item = &'r (Place, Place)>,
+        from: &dyn Fn(usize) -> Option<&'p Part>,
+        to: &mut [Option<Part>],
+    ) -> Result<(), Unevaluated> {
+        for ((h, here), (n, there)) in routes {
+            let (Some(from), Some(to)) = (from(*h), &mut to[*n]) else { return Err(self.missing()) };
+            let pieces: Vec<Piece> = from.extent.pieces(*here, (to.extent, *there)).collect();
+            device.copy(&from.memory, &mut to.memory, &pieces).map_err(|source| self.in_blocks_failed(source))?;
+        }
+        Ok(())
+    }
+
+    /// Begins to exchange the messages; `bytes` are those of a rectangle of a needed buffer.
+    pub(crate) fn send<'p>(
+        &self,
+        device: &dyn Device,
+        routes: &Routes,
+        from: &dyn Fn(usize) -> Option<&'p Part>,
+        bytes: &dyn Fn(usize, Rect) -> Option<usize>,
+    ) -> Result<(Option<Box<dyn Begun + '_>>, Load), Unevaluated> {
+        let failed = |source| self.in_blocks_failed(source);
+        let mut sends: Vec<Parcel> = Vec::new();
+        for (rank, parts) in &routes.sent {
+            let all: Option<Vec<(&Part, Rect)>> = parts.iter().map(|(h, rect)| Some((from(*h)?, *rect))).collect();
+            let all = all.ok_or_else(|| self.missing())?;
+            let mut message =
+                device.allocate(all.iter().map(|(part, rect)| part.extent.bytes_of(*rect)).sum()).map_err(failed)?;
+            let mut at = 0;
+            for (part, rect) in all {
+                let pieces: Vec<Piece> = part.extent.packed(rect, at).collect();
+                device.copy(&part.memory, &mut message, &pieces).map_err(failed)?;
+                at += part.extent.bytes_of(rect);
+            }
+            sends.push((*rank, downloaded(device, &message).map_err(failed)?));
+        }
+        let mut receives: Vec<Parcel> = Vec::new();
+        for (rank, parts) in &routes.received {
+            let bytes = parts.iter().map(|(n, rect)| bytes(*n, *rect)).sum::<Option<usize>>();
+            let bytes = bytes.ok_or_else(|| self.missing())?;
+            receives.push((*rank, self.0.pool.try_allocate(bytes).map_err(failed)?));
+        }
+        let load = Load { messages: sends.len(), bytes: sends.iter().map(|(_, message)| message.len()).sum() };
+        let begin = || self.0.comm.begin(sends, receives).map_err(|e| self.exchange_failed(e));
+        Ok(((self.ranks() > 1).then(begin).transpose()?, load))
+    }
+
+    /// Waits for messages, and copies them into what is needed.
+    pub(crate) fn receive(
+        &self,
+        device: &dyn Device,
+        routes: &Routes,
+        messages: Option<Box<dyn Begun + '_>>,
+        to: &mut [Option<Part>],
+    ) -> Result<(), Unevaluated> {
+        let failed = |source| self.in_blocks_failed(source);
+        let Some(messages) = messages else { return Ok(()) };
+        let received = messages.finish().map_err(|e| self.exchange_failed(e))?;
+        for ((_, parts), (_, message)) in routes.received.iter().zip(received) {
+            let message = uploaded(device, &message).map_err(failed)?;
+            let mut at = 0;
+            for (n, rect) in parts {
+                let Some(to) = &mut to[*n] else { return Err(self.missing()) };
+                let pieces: Vec<Piece> = to.extent.packed(*rect, at).map(Piece::back).collect();
+                device.copy(&message, &mut to.memory, &pieces).map_err(failed)?;
+                at += to.extent.bytes_of(*rect);
+            }
+        }
+        Ok(())
+    }
+
+    fn missing(&self) -> Unevaluated {
+        self.in_blocks_failed(lost("a part of a block"))
+    }
+
+    fn exchange_failed(&self, e: CommError) -> Unevaluated {
+        Unevaluated::Met(e.during(self.rank(), "exchanging blocks"))
+    }
+
+    pub(crate) fn in_blocks_failed(&self, source: DeviceError) -> Unevaluated {
+        Unevaluated::Met(Error::Device { op: "a loop in blocks".into(), device: self.device_name(), source })
+    }
+}

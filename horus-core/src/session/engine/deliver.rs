@@ -1,0 +1,215 @@
+//! Values that are taken part by part: what does not fit in memory, and what is read level by level.
+
+use std::env::temp_dir;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::dtype::DType;
+use crate::error::{Call, DeviceError, Error, Result};
+use crate::host::Piece;
+use crate::host::buffer::HostBuffer;
+use crate::ir::graph::{Graph, Op, ValueId};
+use crate::plan::state::Placement;
+use crate::record::{Extract, RecordId};
+use crate::region::Rect;
+use crate::session::cache::Plans;
+use crate::session::compile::memory::bytes;
+use crate::session::compile::schedule::{Grain, Sink, thickness};
+use crate::session::engine::evaluate::{Unevaluated, all_there};
+use crate::session::engine::stages::{Delivery, Put};
+use crate::session::images::on_demand::pieces;
+use crate::session::images::on_demand::{Later, unread};
+use crate::session::{Handle, Mutable, Session};
+use crate::shape::Shape;
+use horus_files::files::Aside;
+
+/// A value that is computed by regions, because the whole does not fit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TooLarge {
+    /// Rows and columns of the tiles of its largest source image, if that is tiled.
+    pub(crate) tile: Option<(usize, usize)>,
+}
+
+/// Minimum bytes of a result that is delivered in slabs although it fits in memory: files of this
+/// size are read on demand.
+const LARGE: usize = 64 << 20;
+
+/// The place of a result of regions.
+enum Held {
+    Memory(HostBuffer),
+    File(Aside),
+}
+
+/// The program of some values only.
+pub(crate) fn program_of(state: &mut Mutable, ids: &[RecordId]) -> (Graph<Op>, Vec<ValueId>) {
+    let Extract { mut graph, records } = state.program.extract(ids, 0);
+    let gone = state.program.disposable(&graph, &records);
+    graph.roots.truncate(ids.len());
+    (graph.without_dead(), gone)
+}
+
+impl Session {
+    /// Returns the constraints for values, of which `levels` are taken at once, that do not fit in
+    /// memory and can be computed by regions, else `None`. Collective.
+    pub(crate) fn does_not_fit(&self, values: &[&Handle], levels: usize) -> Result<Option<TooLarge>> {
+        let ids = values.iter().map(|value| value.look()).collect::<Result<Vec<_>>>()?;
+        self.comm(); // after started evaluations: ranks communicate in one order
+        let mut state = self.lock("evaluating")?;
+        let state = &mut *state;
+        let (graph, gone) = program_of(state, &ids);
+        let engine = match self.engine() {
+            Some(engine) => engine,
+            None => self.settled(state, &graph)?,
+        };
+        let grain = [Grain { levels, ..Grain::ANY }];
+        let sink = Sink::Regions(&grain);
+        let exceeds = self.lend(state, engine, &graph, &gone, sink)?;
+        if let Some(limits) = exceeds {
+            let foreseen = self.foresee(state, engine, &graph, sink, limits);
+            state.images.take_back();
+            foreseen?;
+        }
+        let largest = unread(state, &graph).map(|(_, later)| later).max_by_key(|l| l.shape.len());
+        let tile = largest.filter(|later| later.chunk.1 < later.shape.width).map(|later| later.chunk);
+        Ok(exceeds.map(|_| TooLarge { tile }))
+    }
+
+    /// Returns `true` if values, of which `levels` are taken at once, are computed from unread images in
+    /// slabs, and are so large that reading and taking these while others are computed pays.
+    pub(crate) fn comes_in_slabs(&self, values: &[&Handle], levels: usize) -> Result<bool> {
+        let ids = values.iter().map(|value| value.look()).collect::<Result<Vec<_>>>()?;
+        let mut state = self.lock("evaluating")?;
+        let state = &mut *state;
+        let (graph, _) = program_of(state, &ids);
+        let reads = unread(state, &graph).any(|(v, _)| !state.images.here.contains_key(&v));
+        Ok(reads && bytes(&graph, graph.roots[0]) >= LARGE && thickness(state, &graph, levels).is_some())
+    }
+
+    /// Computes values part by part, and passes their pixels to `put` on rank 0: level by level and row
+    /// by row, the channels of each beside each other. Parts of the first consist of whole chunks of its `grain`, and those of the others,
+    /// which have as many levels, are the same parts of their extents. Reductions of unread images
+    /// come first, in passes of their own.
+    ///
+    /// # Errors
+    /// Those of an evaluation; those of `put` are inside, the same on every rank.
+    pub(crate) fn stream(
+        &self,
+        values: &[&Handle],
+        grains: &[Grain],
+        call: Call,
+        put: &mut Put<'_>,
+    ) -> Result<Result<(), String>> {
+        let ids = values.iter().map(|value| value.look()).collect::<Result<Vec<_>>>()?;
+        let mut state = self.lock("evaluating")?;
+        self.guard(&mut state, |state| {
+            let (graph, gone) = program_of(state, &ids);
+            all_there(state, &graph)?;
+            let engine = match self.engine() {
+                Some(engine) => engine,
+                None => self.settled(state, &graph)?,
+            };
+            if engine.mended()? {
+                state.plans = Plans::default();
+            }
+            state.images.release(|_| false);
+            let sink = Sink::Regions(grains);
+            let limits = match self.lend(state, engine, &graph, &gone, sink)? {
+                Some(limits) => limits,
+                None => self.limits(state, engine, &graph)?,
+            };
+            let schedule = self.scheduled(state, engine, (&graph, &gone), sink, limits)?;
+            self.run_schedule(state, engine, schedule, call, put)
+        })
+    }
+
+    /// Computes a value region by region into memory of its size: see [`Session::stream`].
+    pub(crate) fn stream_into(&self, value: &Handle, call: Call, to: &mut [u8]) -> Result<()> {
+        let shape = value.shape.stored();
+        let kind = (shape, shape.pixel_bytes(value.dtype));
+        let mut put = |Delivery { levels, region, .. }: Delivery, pixels: &[u8]| {
+            self.put_levels(to, kind, levels, region, pixels);
+            Ok(())
+        };
+        self.stream(&[value], &[Grain::ANY], call, &mut put)?
+            .map_err(|cause| self.at_host(call, DeviceError::Internal(cause)))
+    }
+
+    /// Computes the first `images` roots of a program region by region into files without a name, or into
+    /// memory that they take a small part of, and returns their images; and the others, of one `f64` each.
+    pub(crate) fn set_aside(
+        &self,
+        state: &mut Mutable,
+        graph: Graph<Op>,
+        images: usize,
+        call: Call,
+    ) -> Result<(Vec<ValueId>, Vec<f64>), Unevaluated> {
+        /// Fraction of the memory that results may take: a guess, about what regions and the state before need.
+        const IN_MEMORY: usize = 4;
+        all_there(state, &graph)?;
+        let engine = self.settled(state, &graph)?;
+        state.images.release(|_| false);
+        let limits = self.limits(state, engine, &graph)?;
+        let limits = self.lend_sources(state, engine, &graph, limits)?;
+        let kinds: Vec<(Shape, DType)> =
+            graph.roots[..images].iter().map(|n| graph.node(*n)).map(|n| (n.shape, n.dtype.stored())).collect();
+        let size = |(shape, dtype): &(Shape, DType)| shape.len() * dtype.size();
+        let all: usize = kinds.iter().map(size).sum();
+        let sink = Sink::Regions(&[Grain::ANY]);
+        let in_memory = if all <= limits.host / IN_MEMORY {
+            self.schedule(state, engine, (&graph, &[]), sink, limits.beside(all))?
+        } else {
+            None
+        };
+        let (in_memory, schedule) = match in_memory {
+            Some(schedule) => (true, schedule),
+            None => (false, self.scheduled(state, engine, (&graph, &[]), sink, limits)?),
+        };
+        let failed = |cause| Unevaluated::Foreseen(Error::write(&temp_dir(), cause));
+        let lacking = |source| Unevaluated::Foreseen(self.at_host(call, source));
+        let place = |kind: &(Shape, DType)| match in_memory {
+            true => self.0.pool.try_allocate(size(kind)).map(Held::Memory).map_err(lacking),
+            false => Aside::new(kind.0, kind.1).map(Held::File).map_err(failed),
+        };
+        let mut places = kinds.iter().map(place).collect::<Result<Vec<_>, _>>()?;
+        let mut numbers = vec![0.0; graph.roots.len() - images];
+        let mut put = |Delivery { of, levels, region }: Delivery, pixels: &[u8]| match places.get_mut(of) {
+            Some(Held::File(file)) => file.put(levels, region.inside(), pixels),
+            Some(Held::Memory(to)) => {
+                let (shape, dtype) = kinds[of];
+                self.put_levels(to.bytes_mut(), (shape, shape.pixel_bytes(dtype)), levels, region, pixels);
+                Ok(())
+            }
+            None => {
+                numbers[of - images] = bytemuck::pod_read_unaligned(pixels);
+                Ok(())
+            }
+        };
+        self.run_schedule(state, engine, schedule, call, &mut put)?.map_err(failed)?;
+        let mut named = |(place, (shape, dtype)): (Held, &(Shape, DType))| {
+            let name = state.names.value();
+            match place {
+                Held::File(file) => {
+                    drop(state.images.later.insert(name, Later::of(Arc::new(file), "a temporary file")))
+                }
+                Held::Memory(pixels) => state.images.give(name, *shape, *dtype, Some(pixels), Placement::Replicated),
+            }
+            name
+        };
+        Ok((places.into_iter().zip(&kinds).map(&mut named).collect(), numbers))
+    }
+
+    /// Copies a region of some levels to its place in an image, of pixels of so many bytes, by all workers.
+    pub(crate) fn put_levels(
+        &self,
+        to: &mut [u8],
+        (shape, element): (Shape, usize),
+        levels: Range<usize>,
+        region: Rect,
+        pixels: &[u8],
+    ) {
+        let level = shape.area() * shape.channels * element;
+        let of = Shape { depth: levels.len(), ..shape };
+        let pieces: Vec<Piece> = pieces(of, region, element).into_iter().map(Piece::back).collect();
+        self.workers().copy_pieces(pixels, &mut to[level * levels.start..level * levels.end], &pieces);
+    }
+}

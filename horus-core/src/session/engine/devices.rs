@@ -1,0 +1,200 @@
+//! Lanes: the devices of one process. To the planner each is a rank whose host the others share; a
+//! plan for several runs on a thread for each.
+//!
+//! A *lane* is a device of a process. To the planner it is a rank whose host the others share
+//! (`Hosts::Shared`, `plan/state.rs`): the same plans, steps and checks, the same exchanges between
+//! devices. Only the host differs. An image given by the program is on every lane's host at once,
+//! as one buffer; each lane uploads its strip and the rows around it. Of a result that is handed
+//! over each lane sends its own strip, band by band, directly to its rows of the program's memory
+//! (`execute/portions.rs`): nothing is scattered or gathered. The session records and plans once
+//! and runs the plan on a thread for each lane (`session/engine/devices.rs`), the first on the caller's,
+//! with a communicator of threads made for each evaluation. Its images are kept as the parts of all
+//! lanes, or as one whose host is that of all (`session/images/image.rs`), and change from one to the other
+//! by way of the host. A program runs on as many as are predicted to take the least time (`session/compile/search.rs`). Rows are
+//! divided by the predicted speed of each device for the first program that runs on as many. A device
+//! on the host's memory beside others gets a part of it to itself (`device/apart.rs`), so that one
+//! plan serves all. A lane that fails aborts the others and gives up their connections; an image
+//! that is then whole on some host is whole for all, otherwise it stays in strips; the next
+//! evaluation connects the devices again. Under `mpirun` a rank has one device.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use crate::comm::threads::ThreadComm;
+use crate::comm::{Communicator, guarded};
+use crate::device::{Memory, Sending};
+use crate::error::{Error, Result};
+use crate::execute::portions::{Portion, assembled};
+use crate::execute::{Batches, Context, Failed, Outcome, Stored, execute, prepare};
+use crate::ir::graph::NodeId;
+use crate::plan::Plan;
+use crate::session::devices::{Engine, named};
+use crate::session::images::image::Kept;
+use crate::session::{Mutable, Progress, Session};
+use crate::shape::Window;
+
+/// An error of lane `lane` of `lanes`, with its name.
+fn of_lane(error: Error, lane: usize, lanes: usize) -> Error {
+    match error {
+        Error::Device { op, device, source } => Error::Device { op, device: named(&device, lane, lanes), source },
+        other => other,
+    }
+}
+
+/// Guard of a running lane: if it panics, others do not wait for its messages.
+struct Leaving<'a>(&'a Engine);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.disconnect();
+        }
+    }
+}
+
+impl Session {
+    /// Number of lanes: devices of this process that run the program together.
+    pub fn lanes(&self) -> usize {
+        self.engine().map_or(1, Engine::lanes)
+    }
+
+    /// The memory of all lanes, or of the only one, with each one's rows of an image of `height`
+    /// rows.
+    pub(crate) fn strips_of(&self, pixels: Vec<Memory>, height: usize) -> Vec<(Memory, Window)> {
+        let partition = self.engine().filter(|_| pixels.len() > 1).map(|engine| engine.partition(pixels.len()));
+        let rows = |lane| partition.map_or(Window::whole(height), |partition| partition.strip(lane, height));
+        pixels.into_iter().enumerate().map(|(lane, memory)| (memory, rows(lane))).collect()
+    }
+
+    /// Runs a plan on all of its lanes concurrently, the first on this thread.
+    pub(crate) fn carry_out_on_lanes(
+        &self,
+        state: &mut Mutable,
+        engine: &Engine,
+        plan: &Plan,
+        images: Vec<Option<Kept>>,
+        (new, sending): (bool, Sending),
+    ) -> Result<Outcome<Kept>, Failed<Kept>> {
+        let lanes = plan.setting.partition.ranks();
+        engine.divide(&plan.setting.partition);
+        let images = self.laid_out(engine, images, lanes)?;
+        let mut per_lane: Vec<Vec<Option<Stored>>> = (0..lanes).map(|_| Vec::with_capacity(images.len())).collect();
+        for image in images {
+            let mut parts = image.map_or_else(Vec::new, Kept::into_each).into_iter();
+            per_lane.iter_mut().for_each(|lane| lane.push(parts.next()));
+        }
+        let Mutable { trace, lane_traces, room, .. } = state;
+        let keep = self.0.settings.max_pinned;
+        let failed: Mutex<Option<Error>> = Mutex::default();
+        let observe = |step, steps, text: &dyn Fn() -> String| {
+            if let Some(observer) = &self.0.settings.observer {
+                observer(Progress { step, steps, text });
+            }
+        };
+        let run = |comm: &ThreadComm, images: Vec<Option<Stored>>, new: bool, context: Context<'_>| {
+            let lane = comm.rank();
+            let _leaving = Leaving(engine);
+            let made = if new { prepare(plan, &images, context.device, lane) } else { Ok(()) };
+            let ran = guarded(comm, "an evaluation", || match made {
+                Ok(()) => execute(plan, images, context),
+                Err(error) => Err(Failed { error, images }),
+            });
+            ran.map_err(|Failed { error, images }| {
+                // The first error is the cause of all.
+                let error = of_lane(error, lane, lanes);
+                let text = error.to_string();
+                failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                comm.abort(&text);
+                engine.disconnect();
+                images
+            })
+        };
+        let comms = ThreadComm::group(lanes);
+        let mut others = per_lane.split_off(1).into_iter();
+        let first = per_lane.pop().unwrap_or_default();
+        if new {
+            // Other lanes find its compiled kernels.
+            let start = std::time::Instant::now();
+            let prepared = prepare(plan, &first, &*engine.device, 0);
+            trace.prepared(start);
+            if let Err(error) = prepared {
+                let lanes_left = std::iter::once(first).chain(others).collect();
+                return Err(Failed {
+                    error: of_lane(error, 0, lanes),
+                    images: self.reconciled(engine, plan, lanes_left),
+                });
+            }
+        }
+        let run = &run;
+        let ran: Vec<Result<Outcome, Vec<Option<Stored>>>> = std::thread::scope(|scope| {
+            let mut threads = Vec::new();
+            for ((comm, device), trace) in comms.iter().zip(engine.devices()).skip(1).zip(lane_traces.iter_mut()) {
+                let images = others.next().unwrap_or_default();
+                threads.push(scope.spawn(move || {
+                    let context = Context {
+                        device: &**device,
+                        comm,
+                        pool: &self.0.pool,
+                        observer: &|_, _, _| (),
+                        check: &|| self.0.settings.canceller.check(),
+                        trace,
+                        keep,
+                        sending,
+                        room: &mut None,
+                        batches: &mut Batches::default(),
+                    };
+                    run(comm, images, new, context)
+                }));
+            }
+            let context = Context {
+                device: &*engine.device,
+                comm: &comms[0],
+                pool: &self.0.pool,
+                observer: &observe,
+                check: &|| self.0.settings.canceller.check(),
+                trace,
+                keep,
+                sending,
+                room,
+                batches: &mut Batches::default(),
+            };
+            let first = run(&comms[0], first, false, context);
+            let joined = threads.into_iter().map(|t| t.join().unwrap_or_else(|p| std::panic::resume_unwind(p)));
+            std::iter::once(first).chain(joined).collect()
+        });
+        match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            None => self.together(plan, ran.into_iter().flatten().collect()),
+            Some(error) => {
+                let left = ran.into_iter().map(|ran| ran.map_or_else(|images| images, |outcome| outcome.images));
+                Err(Failed { error, images: self.reconciled(engine, plan, left.collect()) })
+            }
+        }
+    }
+
+    /// Combines the outcomes of all lanes.
+    fn together(&self, plan: &Plan, outcomes: Vec<Outcome>) -> Result<Outcome<Kept>, Failed<Kept>> {
+        let lanes = outcomes.len();
+        let mut images: Vec<Vec<Stored>> = (0..plan.graph.nodes.len()).map(|_| Vec::with_capacity(lanes)).collect();
+        let mut portions: HashMap<NodeId, Vec<Vec<Portion>>> = HashMap::new();
+        let mut moved = crate::plan::movement::Load::default();
+        for outcome in outcomes {
+            moved.messages += outcome.moved.messages;
+            moved.bytes += outcome.moved.bytes;
+            images.iter_mut().zip(outcome.images).for_each(|(lanes, image)| lanes.extend(image));
+            outcome.portions.into_iter().for_each(|(n, p)| portions.entry(n).or_default().push(p));
+        }
+        let images: Vec<Option<Kept>> = images.into_iter().map(Kept::of).collect();
+        let mut delivered = HashMap::new();
+        for (n, portions) in portions {
+            let node = plan.graph.node(n);
+            match assembled(portions, node.shape.len() * node.dtype.size(), &self.0.pool) {
+                Ok(whole) => drop(delivered.insert(n, whole)),
+                Err(source) => {
+                    let op = format!("{} (recorded at {})", node.op.name(), node.site);
+                    return Err(Failed { error: Error::Device { op, device: self.device_name(), source }, images });
+                }
+            }
+        }
+        Ok(Outcome { images, delivered, portions: HashMap::new(), moved })
+    }
+}

@@ -1,0 +1,591 @@
+//! Loops: a step is recorded once, and plans of several consecutive steps run one after the other,
+//! each on the results of the previous one. The host neither records nor plans while they run, and
+//! waits only for the numbers that end them.
+//!
+//! `Session::iterate` calls its step once, on placeholders, and takes the recorded operations as
+//! the *body* (`record/body.rs`): inputs of the step other than the state are evaluated before
+//! (filters, and earlier records) or part of each step (a few pixel operations, broadcasts).
+//! `session/engine/loops.rs` plans up to 16 consecutive steps as one program and runs that plan
+//! repeatedly, each time on the results of the previous run, whose memory it frees: nothing is
+//! recorded, optimised or planned per step. The change of a state is a reduction at the end of such
+//! a plan; on a device with its own memory its number is downloaded while the next steps run, and
+//! its state is kept until it is read, so a loop may compute some steps too many and returns the
+//! right state. A step that reads values (or contains a loop) is called each time.
+//!
+//! A loop of one process whose state and step do not fit in memory, or on a device, is computed by
+//! regions: each plan's results go to the host's memory, if they take a small part of it, else to
+//! files without a name (`Session::set_aside`), from which the next one reads.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use crate::device::Sending;
+use crate::dtype::DType;
+use crate::error::{Call, DeviceError, Error, Result, Site};
+use crate::execute::Delivered;
+use crate::host::buffer::HostBuffer;
+use crate::ir::graph::{Graph, NodeId, Op, ValueId};
+use crate::plan::Want;
+use crate::record::{Body, RecordId};
+use crate::session::blocks::BlockMap;
+use crate::session::cache::Plans;
+use crate::session::compile::schedule::{Grain, Sink, reduces};
+use crate::session::devices::Engine;
+use crate::session::engine::blocks::contraction::contracts;
+use crate::session::engine::deliver::program_of;
+use crate::session::engine::evaluate::Unevaluated;
+use crate::session::images::on_demand::Later;
+use crate::session::{Handle, Mutable, Pending, Session, StandIns};
+use crate::shape::Shape;
+
+/// Maximum number of operations planned together.
+const PLANNED: usize = 256;
+/// Maximum number of steps planned together.
+const UNROLLED: usize = 16;
+/// Where the results of a step go in a loop by regions.
+const TAKEN: Sink<'_> = Sink::Regions(&[Grain::ANY]);
+
+/// Number of steps planned together.
+fn together(body: &Body) -> usize {
+    (PLANNED / body.operations().max(1)).clamp(1, UNROLLED)
+}
+
+/// The end of a loop, and the steps that are measured or watched.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ends {
+    /// Maximum number of steps.
+    pub(crate) steps: usize,
+    /// Steps between measurements; `None` if nothing is measured.
+    pub(crate) measured: Option<usize>,
+    /// Steps between calls of `watch`.
+    pub(crate) watched: Option<usize>,
+}
+
+impl Ends {
+    /// The next step after `done` that is measured, watched or the last.
+    fn next(&self, done: usize) -> usize {
+        let after = |every: Option<usize>| every.map_or(usize::MAX, |n| (done / n + 1).saturating_mul(n));
+        self.steps.min(after(self.measured)).min(after(self.watched))
+    }
+
+    /// Returns `true` if a step is measured: always the last one, if any.
+    fn measures(&self, step: usize) -> bool {
+        self.measured.is_some_and(|n| step == self.steps || step.is_multiple_of(n))
+    }
+
+    fn watches(&self, step: usize) -> bool {
+        self.watched.is_some_and(|n| step.is_multiple_of(n))
+    }
+}
+
+/// A recorded loop.
+pub(crate) struct Looped<'a> {
+    /// The initial state, which is released after the first steps.
+    pub(crate) initial: Vec<Handle>,
+    /// The stand-ins for the state in the recorded step.
+    pub(crate) stand_ins: &'a StandIns,
+    /// The results of the step.
+    pub(crate) next: &'a [&'a Handle],
+    /// Measured values of a step.
+    pub(crate) measured: &'a [&'a Handle],
+    /// The program's call.
+    pub(crate) site: Site,
+}
+
+/// The outcome of a loop.
+pub(crate) enum Ended {
+    /// The state after this many steps.
+    After(usize, Vec<Handle>),
+    /// The initial state: a value of the step was observed, so the recording is no longer the step.
+    LookedInto(Vec<Handle>),
+}
+
+/// A measured step of a loop, whose numbers are still to be read.
+struct Measuring {
+    step: usize,
+    state: Vec<ValueId>,
+    pending: Pending,
+}
+
+/// A running loop.
+struct Running<'a> {
+    session: &'a Session,
+    body: Body,
+    /// The state, and a flag for images made by the loop.
+    now: Vec<ValueId>,
+    /// The shapes and types of the state, as it is stored.
+    kinds: Vec<(Shape, DType)>,
+    own: HashSet<ValueId>,
+    /// Values that may be the result.
+    pinned: Vec<ValueId>,
+    /// Handles of the state that the program shares: released only after the next steps.
+    shared: Vec<Handle>,
+    /// Number of steps planned together.
+    most: usize,
+    /// The state and a step do not fit in memory.
+    by_regions: bool,
+    /// The blocks in which steps are computed, and a session of this rank only.
+    blocks: Option<(Arc<BlockMap>, Session)>,
+    /// The program's call.
+    site: Site,
+}
+
+impl Session {
+    /// Evaluates values in place, for later operations.
+    pub(crate) fn evaluate_these(&self, values: &[&Handle]) -> Result<()> {
+        let mut state = self.lock("evaluating")?;
+        let state = &mut *state;
+        if let Some(e) = state.error.take() {
+            return Err(e);
+        }
+        let ids = self.records_of(values)?;
+        self.evaluate_records(state, ids)
+    }
+
+    pub(crate) fn evaluate_records(&self, state: &mut Mutable, mut ids: Vec<RecordId>) -> Result<()> {
+        ids.retain(|id| state.program.value(*id).is_none());
+        ids.sort_unstable();
+        ids.dedup();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        self.run(state, &ids, &vec![Want::Keep; ids.len()], Sending::AtOnce).map(drop)
+    }
+
+    /// Refuses a loop whose step is called each time if its state does not fit twice, before anything
+    /// is read.
+    pub(crate) fn foresee_loop(&self, given: &[&Handle], site: Site) -> Result<()> {
+        let (bound, used) = self.0.pool.bounds();
+        let state = self.lock("evaluating")?;
+        let there = state.images.here.values().filter_map(|image| image.host()).map(HostBuffer::counted).sum();
+        drop(state);
+        let used = used.saturating_sub(there);
+        let bytes = given.iter().map(|h| h.shape.len().saturating_mul(2 * h.dtype.size()));
+        let bytes = bytes.fold(0, usize::saturating_add);
+        let unified = self.engine().is_none_or(Engine::unified);
+        if self.ranks() > 1 || !unified || bytes <= self.0.pool.most().saturating_sub(used) {
+            return Ok(());
+        }
+        let source = DeviceError::OutOfMemory { bytes, used, bound };
+        Err(self.at_host(Call { op: "iterate", site }, source))
+    }
+
+    fn records_of(&self, values: &[&Handle]) -> Result<Vec<RecordId>> {
+        let ids: std::result::Result<Vec<RecordId>, _> = values.iter().map(|h| h.record.clone()).collect();
+        ids.or_else(|failure| self.fail(&failure))
+    }
+
+    /// Runs a loop. `decide` receives each measured step and its numbers, `watch` each watched step
+    /// and the state. The initial state is evaluated.
+    pub(crate) fn run_loop(
+        &self,
+        looped: Looped<'_>,
+        ends: Ends,
+        decide: &mut dyn FnMut(usize, &[f64]) -> ControlFlow<()>,
+        watch: &mut dyn FnMut(usize, Vec<Handle>) -> Result<ControlFlow<()>>,
+    ) -> Result<Ended> {
+        let mut running = match self.loop_of(looped, ends.steps)? {
+            Ok(running) => running,
+            Err(initial) => return Ok(Ended::LookedInto(initial)),
+        };
+        let ended = running.all(ends, decide, watch).and_then(|steps| Ok(Ended::After(steps, running.handles()?)));
+        if ended.is_err() {
+            running.now.clear();
+        }
+        running.pinned.clear();
+        running.let_go(&mut self.acquire());
+        ended
+    }
+
+    /// The loop, ready to run; or its initial state, if the step was observed.
+    fn loop_of(&self, looped: Looped<'_>, steps: usize) -> Result<std::result::Result<Running<'_>, Vec<Handle>>> {
+        let Looped { initial: shared, stand_ins, next, measured, site } = looped;
+        let initial = self.records_of(&shared.iter().collect::<Vec<_>>())?;
+        let placeholders = self.records_of(&stand_ins.handles().iter().collect::<Vec<_>>())?;
+        let targets = self.records_of(&[next, measured].concat())?;
+        let mut state = self.lock("evaluating")?;
+        let state = &mut *state;
+        if let Some(e) = state.error.take() {
+            return Err(e);
+        }
+        if state.program.looked_into(stand_ins.step) {
+            return Ok(Err(shared));
+        }
+        let body = Body::of(state.program.extract(&targets, 0), targets.len(), &placeholders);
+        let kinds: Vec<(Shape, DType)> = shared.iter().map(|h| (h.shape.stored(), h.dtype)).collect();
+        let (many, by_regions) = self.foresee_steps(state, &body, (&initial, &kinds), steps, !measured.is_empty())?;
+        let map = state.blocks.as_ref().map(|(map, _)| Arc::clone(map));
+        let map = map.filter(|map| kinds.iter().any(|(shape, _)| map.divides(*shape)));
+        let running = |body: Body, now, blocks| {
+            let (own, pinned, most) = (HashSet::new(), Vec::new(), if many { together(&body) } else { 1 });
+            Running { session: self, body, now, kinds, own, pinned, shared, most, by_regions, blocks, site }
+        };
+        if by_regions {
+            let mut running = running(body, Vec::new(), None);
+            for id in initial {
+                let value = self.initial(state, id, site).inspect_err(|_| {
+                    running.now.clear();
+                    running.let_go(state);
+                })?;
+                running.now.push(value);
+                running.own.insert(value);
+            }
+            return Ok(Ok(running));
+        }
+        self.evaluate_records(state, initial.clone())?;
+        let before = placeholders.iter().min().copied();
+        let extract = state.program.extract(&targets, 0);
+        let fixed = before.map_or_else(Vec::new, |before| Body::invariants(&extract, &placeholders, before));
+        self.evaluate_records(state, fixed)?;
+        let extract = state.program.extract(&targets, 0);
+        let given: Vec<ValueId> = initial.iter().filter_map(|id| state.program.value(*id)).collect();
+        self.read_now(state, &extract.graph, &given)?;
+        let body = Body::of(extract, targets.len(), &placeholders);
+        let now: Vec<ValueId> = initial.iter().filter_map(|id| state.program.value(*id)).collect();
+        let Some(map) = map else { return Ok(Ok(running(body, now, None))) };
+        let step = body.unrolled(&now, 1, false);
+        let engine = match self.engine() {
+            Some(engine) => engine,
+            None => self.settled(state, &step)?,
+        };
+        let in_strips = Session::not_in_blocks(engine, &step, &now);
+        if map.age().is_some() && in_strips.is_none() {
+            // Images of the state may be images of the step, too.
+            let state: Vec<ValueId> = now.iter().map(|_| state.names.value()).collect();
+            if let Err(why) = contracts(&body.unrolled(&state, 1, false), &state) {
+                let message = format!("nothing shows that the loop converges if it is relaxed: {why}");
+                return self.refused(Error::parameter(Call { op: "iterate", site }, message));
+            }
+        }
+        let blocks = match (in_strips, &mut state.blocks) {
+            (None, Some((_, alone))) => {
+                let alone = match alone {
+                    Some(alone) => alone.clone(),
+                    None => alone.insert(self.alone()?).clone(),
+                };
+                Some((map, alone))
+            }
+            (Some(why), _) => {
+                crate::warn!("a loop (at {site}) is computed in strips, not in blocks: {why}");
+                None
+            }
+            (None, None) => None,
+        };
+        Ok(Ok(running(body, now, blocks)))
+    }
+
+    /// Returns `true` if several steps of a loop of `steps` fit into memory together, and `true` if they
+    /// are computed by regions. A loop for which there is not enough memory is refused before
+    /// anything is read.
+    fn foresee_steps(
+        &self,
+        state: &mut Mutable,
+        body: &Body,
+        (initial, kinds): (&[RecordId], &[(Shape, DType)]),
+        steps: usize,
+        measured: bool,
+    ) -> Result<(bool, bool)> {
+        if self.ranks() > 1 || self.engine().is_some_and(|engine| engine.lanes() > 1 && engine.unified()) {
+            return Ok((true, false));
+        }
+        let mut expected = Vec::new();
+        let mut name = |(id, (shape, dtype)): (&RecordId, &(Shape, DType))| {
+            state.program.value(*id).unwrap_or_else(|| {
+                expected.push((state.names.value(), Later::expected(*shape, *dtype)));
+                expected[expected.len() - 1].0
+            })
+        };
+        let now: Vec<ValueId> = initial.iter().zip(kinds).map(&mut name).collect();
+        let engine = match self.engine() {
+            Some(engine) => engine,
+            None => self.settled(state, &body.unrolled(&now, 1, measured))?,
+        };
+        let many = body.unrolled(&now, together(body).min(steps), measured);
+        if self.holds(state, engine, &many)? {
+            return Ok((true, false));
+        }
+        let one = body.unrolled(&now, 1, measured);
+        if !engine.unified() && self.holds(state, engine, &one)? {
+            return Ok((false, false)); // the state stays on the device
+        }
+        let own = expected.iter().map(|(name, _)| *name).collect();
+        state.images.later.extend(expected);
+        let divides = if engine.unified() {
+            self.loop_divides(state, engine, (&many, &one)).map(|many| (many, true))
+        } else {
+            self.pays_by_regions(state, engine, &one, TAKEN)
+                .and_then(|regions| Ok((!regions || self.pays_by_regions(state, engine, &many, TAKEN)?, regions)))
+        };
+        // Each step would be a pass over all steps before it.
+        let reductions = |n| body.unrolled(&now, n, false).nodes.iter().filter(|node| reduces(&node.op)).count();
+        let passes = reductions(2) > reductions(1);
+        state.images.take_back();
+        state.images.forget(own);
+        divides.map(|(many, regions)| (many && !(regions && passes), regions))
+    }
+
+    /// Returns `true` if many steps of a loop that does not fit can be computed by regions, else
+    /// `false` if one can.
+    fn loop_divides(
+        &self,
+        state: &mut Mutable,
+        engine: &Engine,
+        (many, one): (&Graph<Op>, &Graph<Op>),
+    ) -> Result<bool> {
+        let limits = self.limits(state, engine, one)?;
+        let limits = self.lend_sources(state, engine, one, limits)?;
+        self.foresee(state, engine, one, TAKEN, limits)?;
+        self.divides(state, engine, many, TAKEN, limits)
+    }
+
+    /// The initial state of a loop by regions, in a file unless it is there already.
+    fn initial(&self, state: &mut Mutable, id: RecordId, site: Site) -> Result<ValueId> {
+        if let Some(value) = state.program.value(id) {
+            return Ok(value);
+        }
+        let (graph, _) = program_of(state, &[id]);
+        let aside = |state: &mut Mutable| self.set_aside(state, graph, 1, Call { op: "iterate", site });
+        let (made, _) = self.guard(state, aside)?;
+        Ok(made[0])
+    }
+}
+
+impl Running<'_> {
+    /// Runs until the loop ends; returns the number of steps.
+    fn all(
+        &mut self,
+        ends: Ends,
+        decide: &mut dyn FnMut(usize, &[f64]) -> ControlFlow<()>,
+        watch: &mut dyn FnMut(usize, Vec<Handle>) -> Result<ControlFlow<()>>,
+    ) -> Result<usize> {
+        let most = self.most;
+        let mut done = 0;
+        let mut measuring: Option<Measuring> = None;
+        while done < ends.steps {
+            let stop = ends.next(done);
+            let rest = stop - done;
+            // The change of a state is a number for whole planes.
+            let in_blocks = rest - usize::from(ends.measures(stop));
+            let (steps, pending) = if self.blocks.is_some() && in_blocks > 0 {
+                self.run_in_blocks(in_blocks, done == 0)?;
+                (in_blocks, None)
+            } else {
+                // Few different numbers, so that there are few plans.
+                let steps = if rest >= most { most } else { 1 << rest.ilog2() };
+                (steps, Some(self.run(steps, steps == rest && ends.measures(stop))?))
+            };
+            done += steps;
+            let due = pending.filter(|_| done == stop && ends.measures(done));
+            // The numbers of an earlier step have arrived meanwhile.
+            if let Some(earlier) = measuring.take()
+                && let Some(steps) = self.decided(earlier, decide)?
+            {
+                return Ok(steps);
+            }
+            if let Some(pending) = due {
+                let this = Measuring { step: done, state: self.now.clone(), pending };
+                let waits =
+                    !self.by_regions && done < ends.steps && self.session.engine().is_some_and(|e| !e.unified());
+                if waits {
+                    self.pinned.clone_from(&this.state);
+                    measuring = Some(this);
+                } else if let Some(steps) = self.decided(this, decide)? {
+                    return Ok(steps);
+                }
+            }
+            if ends.watches(done) {
+                if let Some(earlier) = measuring.take()
+                    && let Some(steps) = self.decided(earlier, decide)?
+                {
+                    return Ok(steps);
+                }
+                self.shared = self.handles()?;
+                if watch(done, self.shared.clone())?.is_break() {
+                    break;
+                }
+            }
+        }
+        Ok(done)
+    }
+
+    /// Reads the numbers of a step; if they end the loop, its result is the state after this step.
+    fn decided(
+        &mut self,
+        Measuring { step, state, pending }: Measuring,
+        decide: &mut dyn FnMut(usize, &[f64]) -> ControlFlow<()>,
+    ) -> Result<Option<usize>> {
+        let numbers: Vec<f64> =
+            pending.wait()?.iter().flatten().filter_map(|b| b.as_slice::<f64>().first().copied()).collect();
+        let end = decide(step, &numbers).is_break();
+        if end {
+            self.now = state;
+        }
+        self.pinned.clear();
+        self.let_go(&mut self.session.acquire());
+        Ok(end.then_some(step))
+    }
+
+    /// Runs consecutive steps in blocks; `first` checks that they leave the other blocks as they are.
+    fn run_in_blocks(&mut self, steps: usize, first: bool) -> Result<()> {
+        let (session, op) = (self.session, "iterate");
+        let Some((map, alone)) = &self.blocks else { return Ok(()) };
+        let mut state = session.lock("evaluating")?;
+        let state = &mut *state;
+        if let Some(e) = state.error.take() {
+            return Err(e);
+        }
+        session.read_now(state, &self.body.unrolled(&self.now, 1, false), &[])?;
+        let Some(engine) = alone.engine() else { return Err(Error::Config("the session has no device".into())) };
+        let (alone, what) = ((alone, engine), (&self.body, &self.kinds[..]));
+        let next = session.guard(state, |state| {
+            let next = session.run_in_blocks(state, alone, what, (map, &self.now, steps), false)?;
+            if first && let Some(others) = map.left_out(session.ranks()) {
+                let after = session.run_in_blocks(state, alone, what, (&others, &next, 1), true)?;
+                let differ = session.first_difference(state, (engine, map), [&next, &after])?;
+                state.images.forget(after);
+                if let Some(pixel) = differ {
+                    state.images.forget(next);
+                    let message = self.changed(pixel);
+                    return Err(Unevaluated::Foreseen(Error::parameter(Call { op, site: self.site }, message)));
+                }
+            }
+            Ok(next)
+        })?;
+        self.own.extend(&next);
+        self.now = next;
+        self.let_go(state);
+        self.shared.clear();
+        Ok(())
+    }
+
+    /// The message for a pixel of the state that was to stay.
+    fn changed(&self, mut pixel: usize) -> String {
+        let mut image = 0;
+        while let Some((shape, _)) = self.kinds.get(image).filter(|(shape, _)| shape.len() <= pixel) {
+            pixel -= shape.len();
+            image += 1;
+        }
+        let (y, x) = self
+            .kinds
+            .get(image)
+            .map_or((0, 0), |(shape, _)| (pixel / shape.line() % shape.height, pixel % shape.line() / shape.samples));
+        format!(
+            "a step changes row {y}, column {x} of image {image} of the state, in a block that is left out; a step must \
+             leave such blocks as they are (as one that masks them), or they must be computed"
+        )
+    }
+
+    /// Runs consecutive steps; `measured` selects the measured values of the last one.
+    fn run(&mut self, steps: usize, measured: bool) -> Result<Pending> {
+        if self.by_regions {
+            return self.run_by_regions(steps, measured);
+        }
+        let session = self.session;
+        let mut state = session.lock("evaluating")?;
+        let state = &mut *state;
+        if let Some(e) = state.error.take() {
+            return Err(e);
+        }
+        let graph = self.body.unrolled(&self.now, steps, measured);
+        // Evaluations between steps may have released images that can be read again.
+        session.read_now(state, &graph, &[])?;
+        let images = self.now.len();
+        // Several ranks synchronise for their results.
+        let number = if session.ranks() == 1 { Want::Handed } else { Want::Everyone };
+        let mut wants = vec![Want::Keep; images];
+        wants.resize(graph.roots.len(), number);
+        let engine = match session.engine() {
+            Some(engine) => engine,
+            None => session.settled(state, &graph)?,
+        };
+        if engine.mended()? {
+            state.plans = Plans::default();
+        }
+        let goes = |v: &ValueId, state: &Mutable| {
+            self.own.contains(v) && !self.pinned.contains(v) && !state.program.refers_to(*v)
+        };
+        let read: Vec<ValueId> =
+            graph.nodes.iter().filter_map(|n| if let Op::Source(v) = n.op { Some(v) } else { None }).collect();
+        let disposable: Vec<ValueId> = read.into_iter().filter(|v| goes(v, state)).collect();
+        let request = session.request(engine, state, graph, wants, &disposable);
+        let mut next = Vec::new();
+        let ran = session.guard(state, |state| {
+            let mut made = session.perform(state, engine, request, (true, Sending::AtOnce))?;
+            let (next_state, numbers) = made.roots.split_at(images);
+            let (next_state, nodes) = (next_state.to_vec(), numbers.to_vec());
+            let is_kept = made.delivered.is_ok();
+            // Not the device's copies of delivered numbers.
+            made.keep(state, |node| is_kept && next_state.contains(&node));
+            let delivered = made.delivered.map_err(Unevaluated::Met)?;
+            next = next_state.iter().filter_map(|root| made.names[root.0]).collect();
+            Ok(Pending { nodes, delivered, device: session.device_name() })
+        });
+        let pending = ran?;
+        self.follow(state, next);
+        Ok(pending)
+    }
+
+    /// [`Running::run`] of a loop by regions.
+    fn run_by_regions(&mut self, steps: usize, measured: bool) -> Result<Pending> {
+        let session = self.session;
+        let mut state = session.lock("evaluating")?;
+        let state = &mut *state;
+        if let Some(e) = state.error.take() {
+            return Err(e);
+        }
+        let graph = self.body.unrolled(&self.now, steps, measured);
+        let (images, numbers) = graph.roots.split_at(self.now.len());
+        let extent = |(shape, _): &(Shape, DType)| Shape { channels: 1, samples: 1, ..*shape };
+        let together = self.kinds.iter().all(|kind| extent(kind) == extent(&self.kinds[0]));
+        let (mut next, mut told) = (Vec::new(), Vec::new());
+        let ran = session.guard(state, |state| {
+            for images in images.chunks(if together { images.len() } else { 1 }) {
+                let measured = if next.is_empty() { numbers } else { &[] };
+                let program = Graph { roots: [images, measured].concat(), ..graph.clone() }.without_dead();
+                let call = Call { op: "iterate", site: self.site };
+                let (made, values) = session.set_aside(state, program, images.len(), call)?;
+                next.extend(made);
+                told.extend(values);
+            }
+            Ok(())
+        });
+        if let Err(e) = ran {
+            state.images.forget(next);
+            return Err(e);
+        }
+        self.follow(state, next);
+        let nodes: Vec<NodeId> = (0..told.len()).map(NodeId).collect();
+        let told = told.into_iter().map(|n| Delivered::Here(HostBuffer::from_slice(&[n])));
+        Ok(Pending { delivered: nodes.iter().copied().zip(told).collect(), nodes, device: session.device_name() })
+    }
+
+    /// Takes the next state, and releases the last.
+    fn follow(&mut self, state: &mut Mutable, next: Vec<ValueId>) {
+        let before = std::mem::replace(&mut self.now, next);
+        self.own.extend(self.now.iter().filter(|v| !before.contains(v)));
+        self.let_go(state);
+        self.shared.clear();
+    }
+
+    /// Releases images made by the loop that are no longer needed.
+    fn let_go(&mut self, state: &mut Mutable) {
+        let (now, pinned) = (&self.now, &self.pinned);
+        let gone: Vec<ValueId> = self.own.extract_if(|v| !now.contains(v) && !pinned.contains(v)).collect();
+        let unread = gone.into_iter().filter(|v| !state.program.refers_to(*v)).collect();
+        state.images.forget(unread);
+    }
+
+    /// The state, for the program.
+    fn handles(&self) -> Result<Vec<Handle>> {
+        let session = self.session;
+        let mut state = session.lock("evaluating")?;
+        let handle = |(value, (shape, dtype)): (&ValueId, &(Shape, DType))| {
+            let id = session.0.numbers.record();
+            let (shape, dtype) = (shape.planar(), *dtype);
+            state.program.record(id, Op::Source(*value), Vec::new(), shape, dtype, self.site);
+            Handle { session: session.clone(), shape, dtype, record: Ok(id), attributes: None }
+        };
+        Ok(self.now.iter().zip(&self.kinds).map(handle).collect())
+    }
+}

@@ -1,0 +1,13 @@
+//! The driver: it runs what was compiled.
+
+mod blocks;
+pub(crate) mod deliver;
+pub(crate) mod devices;
+pub(crate) mod evaluate;
+pub(crate) mod loops;
+pub(crate) mod read;
+pub(crate) mod regions;
+pub(crate) mod replay;
+pub(crate) mod run;
+pub(crate) mod stages;
+mod supply;

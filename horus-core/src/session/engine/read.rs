@@ -1,0 +1,122 @@
+//! Results that are read when they arrive.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::device::Sending;
+use crate::error::{Error, Result};
+use crate::execute::Delivered;
+use crate::host::buffer::HostBuffer;
+use crate::ir::graph::NodeId;
+use crate::plan::Want;
+use crate::plan::state::Placement;
+use crate::record::RecordId;
+use crate::session::engine::evaluate::Results;
+use crate::session::engine::replay::{Whose, kinds, stood_for};
+use crate::session::{Handle, Mutable, Replay, Session, StandIns};
+
+/// The results of an evaluation that may still be in transfer to the host; see
+/// [`Session::begin_all`]. Can be awaited on any thread, and dropped.
+#[must_use]
+pub struct Pending {
+    /// The node of each requested value.
+    pub(crate) nodes: Vec<NodeId>,
+    pub(crate) delivered: HashMap<NodeId, Delivered>,
+    pub(crate) device: String,
+}
+
+impl Pending {
+    /// Waits for the pixels, in the order of the request: row-major, the channels of each beside each other; `None`
+    /// where another rank has them.
+    ///
+    /// # Errors
+    /// Errors of the device in the copies, and in launches before them.
+    pub fn wait(self) -> Result<Vec<Option<Arc<HostBuffer>>>> {
+        let Pending { nodes, delivered, device } = self;
+        let land = |(n, result)| match result {
+            Delivered::Here(host) => Ok((n, Arc::new(host))),
+            Delivered::Coming(landing) => match landing.land() {
+                Ok(host) => Ok((n, Arc::new(host))),
+                Err(source) => Err(Error::Device { op: "download of a result".into(), device: device.clone(), source }),
+            },
+        };
+        let landed = delivered.into_iter().map(land).collect::<Result<HashMap<NodeId, Arc<HostBuffer>>>>()?;
+        Ok(nodes.iter().map(|n| landed.get(n).cloned()).collect())
+    }
+}
+
+impl fmt::Debug for Pending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} results in flight from {}", self.nodes.len(), self.device)
+    }
+}
+
+impl Session {
+    /// Evaluates a value and copies its pixels to the host: on rank 0, or everywhere (then always
+    /// `Some`). Row-major, the channels of each beside each other.
+    pub(crate) fn fetch(&self, value: &Handle, want: Want) -> Result<Option<Arc<HostBuffer>>> {
+        Ok(self.fetch_all(&[value], want)?.pop().flatten())
+    }
+
+    /// [`Session::fetch`] for several values, in one evaluation. They must belong to this session; one may come twice.
+    pub(crate) fn fetch_all(&self, values: &[&Handle], want: Want) -> Result<Vec<Option<Arc<HostBuffer>>>> {
+        self.look_at(&mut *self.lock("evaluating")?, values, want, Sending::AtOnce)?.wait()
+    }
+
+    /// [`Session::fetch_all`] without waiting for the last copies to the host: while they and the
+    /// kernels before them run, the program continues. On the host's memory, and on several ranks,
+    /// all pixels are there on return.
+    #[doc(hidden)]
+    pub fn begin_all(&self, values: &[&Handle], want: Want) -> Result<Pending> {
+        // Several ranks synchronise for their results.
+        let want = if self.ranks() == 1 { Want::Handed } else { want };
+        self.look_at(&mut *self.lock("evaluating")?, values, want, Sending::AtOnce)
+    }
+
+    /// [`Session::begin_all`] of values recorded on stand-ins for images, and a program to replay
+    /// in place of those on other pixels ([`Session::repeat`]) or images
+    /// ([`Session::repeat_and_read`]); `None` if it involves more than those values and images:
+    /// other values held by the program, other ranks, and values observed since.
+    #[doc(hidden)]
+    pub fn begin_repeatable(
+        &self,
+        values: &[&Handle],
+        stand_ins: &StandIns,
+        want: Want,
+        whose: Whose,
+    ) -> Result<(Pending, Option<Replay>)> {
+        let alone = self.ranks() == 1;
+        let mut state = self.lock("evaluating")?;
+        let inputs = stood_for(&mut state, stand_ins).filter(|_| alone);
+        let want = if alone { Want::Handed } else { want };
+        let pending = self.look_at(&mut state, values, want, Sending::AtOnce)?;
+        let given = matches!(whose, Whose::Pixels).then(|| state.images.state_of(Placement::Replicated));
+        let replay =
+            inputs.and_then(|inputs| Replay::of_last(self, &mut state, &inputs, kinds(&pending.nodes, values), given));
+        Ok((pending, replay))
+    }
+
+    pub(crate) fn look_at(
+        &self,
+        state: &mut Mutable,
+        values: &[&Handle],
+        want: Want,
+        sending: Sending,
+    ) -> Result<Pending> {
+        if let Some(e) = state.error.take() {
+            return Err(e);
+        }
+        let ids: std::result::Result<Vec<RecordId>, _> = values.iter().map(|h| h.record.as_ref().copied()).collect();
+        let ids = match ids {
+            Ok(ids) => ids,
+            Err(failure) => return self.fail(failure),
+        };
+        let mut targets = ids.clone();
+        targets.sort_unstable();
+        targets.dedup();
+        let Results { of_targets, delivered } = self.run(state, &targets, &vec![want; targets.len()], sending)?;
+        let node: HashMap<RecordId, NodeId> = targets.into_iter().zip(of_targets).collect();
+        Ok(Pending { nodes: ids.iter().map(|id| node[id]).collect(), delivered, device: self.device_name() })
+    }
+}

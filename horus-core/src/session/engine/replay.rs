@@ -1,0 +1,331 @@
+//! Replay: programs that are recorded once and run again on other pixels, or other images, without
+//! recording, extracting or planning again.
+
+use std::collections::HashMap;
+
+use crate::device::Sending;
+use crate::dtype::DType;
+use crate::error::{Error, Recorded, Result};
+use crate::execute::{Batches, Delivered, Failed, Outcome};
+use crate::host::buffer::HostBuffer;
+use crate::ir::graph::{NodeId, Op, ValueId};
+use crate::ir::kernel::Kernel;
+use crate::plan::state::{Placement, State};
+use crate::plan::{Plan, Want};
+use crate::session::cache::{Other, Planned, Request};
+use crate::session::devices::Engine;
+use crate::session::engine::evaluate::Unevaluated;
+use crate::session::engine::read::Pending;
+use crate::session::images::image::Kept;
+use crate::session::{Handle, Mutable, Session, StandIns};
+use crate::shape::Shape;
+
+/// An evaluated program and its plan, ready to run on other pixels in place of some images.
+#[doc(hidden)]
+pub struct Replay {
+    request: Request,
+    plan: Plan,
+    batches: Batches,
+    inputs: Vec<Input>,
+    /// The node of each result, with its shape and type.
+    results: Vec<(NodeId, Shape, DType)>,
+}
+
+/// An image that is replaced in each run.
+struct Input {
+    /// Its current name.
+    value: ValueId,
+    /// Its use in the program; `None` if it is not read.
+    read: Option<Read>,
+    shape: Shape,
+    dtype: DType,
+}
+
+/// The use of an image in a program.
+struct Read {
+    /// Its node in the program.
+    recorded: NodeId,
+    /// Its node in the plan.
+    planned: NodeId,
+    /// Its place among the sources of the program.
+    source: usize,
+}
+
+/// The reason for refusing a replay, and the pixels, if they are still available.
+#[doc(hidden)]
+pub struct Refused {
+    /// The error of the run; `None` if it was not started because other images have moved.
+    pub error: Option<Error>,
+    /// For recording the program again.
+    pub pixels: Option<Vec<HostBuffer>>,
+}
+
+impl Replay {
+    /// A replay of the last evaluation, which computed `results` and read `inputs` that will be
+    /// replaced: anywhere, or `at` the state of newly given images.
+    pub(crate) fn of_last(
+        session: &Session,
+        state: &mut Mutable,
+        inputs: &[(ValueId, Shape, DType)],
+        results: Vec<(NodeId, Shape, DType)>,
+        at: Option<State>,
+    ) -> Option<Replay> {
+        if session.shows_plans() {
+            return None; // explained plans are made for each picture
+        }
+        let (request, Planned { plan, batches }) = state.plans.take_last()?;
+        let input = |&(value, shape, dtype): &(ValueId, Shape, DType)| {
+            let recorded = request.graph.nodes.iter().position(|n| n.op == Op::Source(value)).map(NodeId);
+            let planned = plan.graph.nodes.iter().position(|n| n.op.source_value() == Some(value)).map(NodeId);
+            let source = request.sources.iter().position(|(v, ..)| *v == value);
+            match (recorded, planned, source) {
+                // An image read before may be on the device; its replacements will not be.
+                (_, _, Some(source)) if at.is_some() && request.sources[source].1 != at => None,
+                (Some(recorded), Some(planned), Some(source)) => {
+                    Some(Input { value, read: Some(Read { recorded, planned, source }), shape, dtype })
+                }
+                (None, None, None) => Some(Input { value, read: None, shape, dtype }),
+                _ => None,
+            }
+        };
+        let known: Option<Vec<Input>> = inputs.iter().map(input).collect();
+        let all_handed = plan.graph.roots.iter().all(|root| results.iter().any(|(n, ..)| n == root));
+        // A result that reads none of them depends on something else, which only a call determines.
+        let known = known.filter(|inputs| inputs.iter().any(|input| input.read.is_some()));
+        match known {
+            Some(inputs) if all_handed && request.others.is_empty() => {
+                Some(Replay { request, plan, batches, inputs, results })
+            }
+            _ => {
+                state.plans.put(request, Planned { plan, batches });
+                None
+            }
+        }
+    }
+
+    /// Returns `true` if its source images, with `whose` inputs, are where its plan expects them,
+    /// and no others are in the way.
+    fn fits(&self, session: &Session, engine: &Engine, state: &Mutable, whose: Whose) -> bool {
+        let there = |v: &ValueId| state.images.here.get(v).map(|image| (image.state, image.among()));
+        let sources = self.request.sources.iter().zip(&self.request.laid);
+        let looked_at = |v: &ValueId| matches!(whose, Whose::Images) || !self.is_input(*v);
+        let same = sources.into_iter().all(|((v, at, _), laid)| !looked_at(v) || there(v) == at.map(|at| (at, *laid)));
+        let others = session.others(engine, state, &self.request.sources);
+        same && (others.is_empty() || engine.has_room_beside(Other::bytes_of(&others), self.plan.most_on_device()))
+    }
+
+    fn is_input(&self, value: ValueId) -> bool {
+        self.inputs.iter().any(|input| input.value == value)
+    }
+
+    /// Runs the plan.
+    fn carry_out(
+        &mut self,
+        session: &Session,
+        state: &mut Mutable,
+        engine: &Engine,
+    ) -> Result<Outcome<Kept>, Failed<Kept>> {
+        session.carry_out(state, engine, &self.request, (&self.plan, &mut self.batches), (false, Sending::AtOnce))
+    }
+
+    /// Renames the inputs to other images.
+    fn rename(&mut self, values: &[ValueId]) {
+        for (input, &now) in self.inputs.iter_mut().zip(values) {
+            input.value = now;
+            let Some(Read { recorded, planned, source }) = input.read else { continue };
+            self.request.graph.nodes[recorded.0].op = Op::Source(now);
+            self.plan.graph.nodes[planned.0].op = Kernel::Source(now);
+            self.request.sources[source].0 = now;
+        }
+    }
+
+    /// Takes the inputs of a run out of the session; their pixels are returned if all exist.
+    fn give_back(&self, state: &mut Mutable, made: Vec<Option<Kept>>) -> Option<Vec<HostBuffer>> {
+        state.images.freed.extend(made.into_iter().flatten());
+        let pixels = |input: &Input| {
+            let mut image = state.images.here.remove(&input.value)?;
+            let pixels = image.host.take().or_else(|| image.device.take()?.into_host());
+            state.images.freed.push(image);
+            pixels
+        };
+        let all: Vec<Option<HostBuffer>> = self.inputs.iter().map(pixels).collect();
+        all.into_iter().collect()
+    }
+
+    /// The results of a run, as far as they exist; other images are freed.
+    fn keep(&self, state: &mut Mutable, made: Vec<Option<Kept>>) -> HashMap<NodeId, Kept> {
+        let is_result = |n: &NodeId| self.results.iter().any(|(result, ..)| result == n);
+        let made = made.into_iter().enumerate().filter_map(|(i, image)| Some((NodeId(i), image?)));
+        let (results, others): (HashMap<_, _>, HashMap<_, _>) = made.partition(|(n, _)| is_result(n));
+        state.images.freed.extend(others.into_values());
+        results
+    }
+}
+
+/// The inputs of a run.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub enum Whose {
+    /// Pixels given to the session for one run.
+    Pixels,
+    /// Images of the session.
+    Images,
+}
+
+impl Session {
+    /// Runs a program again, on other pixels of the same shapes and types, one buffer per input;
+    /// see [`Session::begin_all`].
+    ///
+    /// # Errors
+    /// The pixels, if the program must be recorded again.
+    #[doc(hidden)]
+    pub fn repeat(&self, replay: &mut Replay, pixels: Vec<HostBuffer>) -> Result<Pending, Box<Refused>> {
+        let refused = |error, pixels| Box::new(Refused { error, pixels });
+        let mut state = match self.lock("evaluating") {
+            Ok(state) => state,
+            Err(e) => return Err(refused(Some(e), Some(pixels))),
+        };
+        let state = &mut *state;
+        if let Some(e) = state.error.take() {
+            return Err(refused(Some(e), Some(pixels)));
+        }
+        let fit = pixels.len() == replay.inputs.len()
+            && replay.inputs.iter().zip(&pixels).all(|(i, p)| p.len() == i.shape.len() * i.dtype.size());
+        let engine = self
+            .engine()
+            .filter(|e| fit && matches!(e.mended(), Ok(false)) && replay.fits(self, e, state, Whose::Pixels));
+        let Some(engine) = engine else { return Err(refused(None, Some(pixels))) };
+        let values: Vec<ValueId> = pixels.iter().map(|_| state.names.value()).collect();
+        for ((value, input), pixels) in values.iter().zip(&replay.inputs).zip(pixels) {
+            state.images.note_given(*value, &pixels);
+            state.images.give(*value, input.shape.stored(), input.dtype, Some(pixels), Placement::Replicated);
+        }
+        replay.rename(&values);
+        let mut left = None;
+        let ran = self.guard(state, |state| match replay.carry_out(self, state, engine) {
+            Ok(Outcome { images, delivered, .. }) => {
+                replay.give_back(state, images);
+                Ok(delivered)
+            }
+            Err(Failed { error, images }) => {
+                left = replay.give_back(state, images);
+                Err(Unevaluated::Met(error))
+            }
+        });
+        match ran {
+            Ok(delivered) => Ok(Pending {
+                nodes: replay.results.iter().map(|(n, ..)| *n).collect(),
+                delivered,
+                device: engine.device.about().name,
+            }),
+            Err(error) => Err(refused(Some(error), left)),
+        }
+    }
+
+    /// Evaluates values recorded on stand-ins for images in place, and returns a program to replay
+    /// on other images instead; `None` if it involves more than those values and images; see
+    /// [`Session::repeat_on`].
+    ///
+    /// # Errors
+    /// Those of the evaluation.
+    #[doc(hidden)]
+    pub fn keep_repeatable(&self, values: &[&Handle], stand_ins: &StandIns) -> Result<Option<Replay>> {
+        let mut state = self.lock("evaluating")?;
+        let state = &mut *state;
+        let inputs = stood_for(state, stand_ins);
+        let nodes = self.look_at(state, values, Want::Keep, Sending::AtOnce)?.nodes;
+        // Each result must be an image of its own.
+        let distinct = (1..nodes.len()).all(|i| !nodes[..i].contains(&nodes[i]));
+        let inputs = inputs.filter(|_| distinct && self.ranks() == 1);
+        let replay = inputs.and_then(|inputs| Replay::of_last(self, state, &inputs, kinds(&nodes, values), None));
+        let computes = |replay: &Replay| {
+            replay.results.iter().all(|(n, ..)| replay.plan.graph.node(*n).op.source_value().is_none())
+        };
+        Ok(replay.filter(computes))
+    }
+
+    /// Runs a program again on other images of the same shapes and types, one per input and in its
+    /// place; returns the results, in place. `None` if the program must be recorded again.
+    ///
+    /// # Errors
+    /// Those of the evaluation. The images stay.
+    #[doc(hidden)]
+    pub fn repeat_on(&self, replay: &mut Replay, inputs: &[&Handle]) -> Result<Option<Vec<Handle>>> {
+        let mut state = self.lock("evaluating")?;
+        let state = &mut *state;
+        let Some((mut results, _)) = self.run_on(state, replay, inputs)? else { return Ok(None) };
+        let handle = |&(node, shape, dtype): &(NodeId, Shape, DType)| {
+            let image = results.remove(&node)?;
+            let (id, value) = (self.0.numbers.record(), state.names.value());
+            state.images.here.insert(value, image);
+            let Recorded { site, line } = replay.plan.graph.node(node).site;
+            state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, site);
+            line.into_iter().for_each(|line| state.program.recorded_at(id, line));
+            Some(Handle { session: self.clone(), shape, dtype, record: Ok(id), attributes: None })
+        };
+        let handles: Option<Vec<Handle>> = replay.results.iter().map(handle).collect();
+        Ok(handles)
+    }
+
+    /// [`Session::repeat_on`] of a program whose results are read on the host; see
+    /// [`Session::begin_all`].
+    ///
+    /// # Errors
+    /// Those of the evaluation. The images stay.
+    #[doc(hidden)]
+    pub fn repeat_and_read(&self, replay: &mut Replay, inputs: &[&Handle]) -> Result<Option<Pending>> {
+        let mut state = self.lock("evaluating")?;
+        let Some((images, delivered)) = self.run_on(&mut state, replay, inputs)? else { return Ok(None) };
+        state.images.freed.extend(images.into_values());
+        let nodes = replay.results.iter().map(|(n, ..)| *n).collect();
+        Ok(Some(Pending { nodes, delivered, device: self.device_name() }))
+    }
+
+    /// Runs a program on other images; returns the results that stay, and those on their way to the
+    /// host.
+    fn run_on(&self, state: &mut Mutable, replay: &mut Replay, inputs: &[&Handle]) -> Result<Option<Made>> {
+        if let Some(e) = state.error.take() {
+            return Err(e);
+        }
+        let Some(given) = named(state, inputs) else { return Ok(None) };
+        let values: Vec<ValueId> = given.iter().map(|(value, ..)| *value).collect();
+        let alike =
+            given.iter().map(|(_, shape, dtype)| (*shape, *dtype)).eq(replay.inputs.iter().map(|i| (i.shape, i.dtype)));
+        let distinct = (1..values.len()).all(|i| !values[..i].contains(&values[i]));
+        if !alike || !distinct {
+            return Ok(None);
+        }
+        replay.rename(&values);
+        let engine =
+            self.engine().filter(|e| matches!(e.mended(), Ok(false)) && replay.fits(self, e, state, Whose::Images));
+        let Some(engine) = engine else { return Ok(None) };
+        self.guard(state, |state| match replay.carry_out(self, state, engine) {
+            Ok(Outcome { images, delivered, .. }) => Ok(Some((replay.keep(state, images), delivered))),
+            Err(Failed { error, images }) => {
+                replay.keep(state, images);
+                Err(Unevaluated::Met(error))
+            }
+        })
+    }
+}
+
+/// Results that stay where they are, and those on their way to the host.
+type Made = (HashMap<NodeId, Kept>, HashMap<NodeId, Delivered>);
+
+/// The names and kinds of the images that the stand-ins have represented so far; `None` if one is
+/// not evaluated, or a value recorded on stand-ins was evaluated.
+pub(crate) fn stood_for(state: &mut Mutable, stand_ins: &StandIns) -> Option<Vec<(ValueId, Shape, DType)>> {
+    let whole = !state.program.looked_into(stand_ins.step);
+    stand_ins.end(state);
+    named(state, &stand_ins.handles().iter().collect::<Vec<_>>()).filter(|_| whole)
+}
+
+/// The names and kinds of images of the session; `None` if one is not evaluated.
+fn named(state: &Mutable, images: &[&Handle]) -> Option<Vec<(ValueId, Shape, DType)>> {
+    images.iter().map(|image| Some((state.program.value(image.look().ok()?)?, image.shape, image.dtype))).collect()
+}
+
+/// The nodes of results, with their shapes and types.
+pub(crate) fn kinds(nodes: &[NodeId], results: &[&Handle]) -> Vec<(NodeId, Shape, DType)> {
+    nodes.iter().zip(results).map(|(n, result)| (*n, result.shape, result.dtype)).collect()
+}

@@ -1,0 +1,196 @@
+//! Runs the stages of a schedule: values of images that do not fit in memory, region by region.
+
+use crate::dtype::DType;
+use crate::error::{Call, DeviceError, Error};
+use crate::host::buffer::HostBuffer;
+use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
+use crate::ops::Whole;
+use crate::ops::reduce::RowReduce;
+use crate::plan::Want;
+use crate::plan::state::Placement;
+use crate::region::Rect;
+use crate::session::compile::memory::{bytes, present};
+use crate::session::compile::region::{Job, reductions_of, rows_of};
+use crate::session::compile::schedule::{Schedule, Stage, Taken};
+use crate::session::devices::Engine;
+use crate::session::engine::evaluate::Unevaluated;
+use crate::session::{Mutable, Session};
+use crate::shape::{Shape, Window};
+
+/// A part of results: which result, levels, and region.
+#[derive(Debug)]
+pub(crate) struct Delivery {
+    pub(crate) of: usize,
+    pub(crate) levels: std::ops::Range<usize>,
+    pub(crate) region: Rect,
+}
+
+/// Takes the pixels of a part; errors are text.
+pub(crate) type Put<'a> = dyn FnMut(Delivery, &[u8]) -> Result<(), String> + Send + 'a;
+
+impl Session {
+    /// Computes the values of all stages, in their order: images of the session under their names, which `own` receives.
+    pub(crate) fn run_stages(
+        &self,
+        state: &mut Mutable,
+        engine: &Engine,
+        stages: &[Stage],
+        own: &mut Vec<ValueId>,
+    ) -> Result<(), Unevaluated> {
+        for stage in stages {
+            let Stage { graph, nodes, is_pass, division, values } = stage;
+            let names = nodes.iter().map(|n| graph.node(*n).op.name()).collect::<Vec<_>>().join(", ");
+            let pass = if *is_pass { "a pass for " } else { "" };
+            self.explain_regions(&format!("{pass}{names} in {division}"));
+            let room = |n: &NodeId| {
+                let call = Call { op: "evaluating by regions", site: graph.node(*n).site.site };
+                let room = self.0.pool.try_allocate(bytes(graph, *n));
+                // Other ranks may have enough memory, and go on.
+                let mut room = room.map_err(|e| Unevaluated::Met(self.at_host(call, e)))?;
+                if *is_pass {
+                    room.bytes_mut().fill(0); // counts are added up
+                }
+                Ok(room)
+            };
+            let mut results = nodes.iter().map(room).collect::<Result<Vec<_>, Unevaluated>>()?;
+            let want = if self.ranks() == 1 { Want::Handed } else { Want::Everyone };
+            let mut job = |state: &Mutable, i: usize| stage.job(state, division.region(i));
+            let mut take = |i: usize, taken: &[&HostBuffer]| {
+                stage.take(self, division.region(i), &mut results, taken);
+                Ok(())
+            };
+            done(self.run_jobs(state, engine, division.count(), want, &mut job, &mut take)?)?;
+            for ((n, value), pixels) in nodes.iter().zip(values).zip(results) {
+                let Node { shape, dtype, .. } = *graph.node(*n);
+                own.push(*value);
+                state.images.give(*value, shape, dtype, Some(pixels), Placement::Replicated);
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a schedule whose results are taken by `put`, on rank 0. Errors of `put` are inside, the same on every rank.
+    pub(crate) fn run_schedule(
+        &self,
+        state: &mut Mutable,
+        engine: &Engine,
+        Schedule { stages, rest, taken, own }: Schedule,
+        call: Call,
+        put: &mut Put<'_>,
+    ) -> Result<Result<(), String>, Unevaluated> {
+        let mut own = own;
+        let done = self.run_stages(state, engine, &stages, &mut own).and_then(|()| match &taken {
+            Some(taken) => self.deliver(state, engine, (&rest, taken), call, put),
+            None => Ok(Ok(())),
+        });
+        state.images.forget(own);
+        done
+    }
+
+    /// Computes the results of a program without reductions part by part.
+    fn deliver(
+        &self,
+        state: &mut Mutable,
+        engine: &Engine,
+        (graph, taken): (&Graph<Op>, &Taken),
+        call: Call,
+        put: &mut Put<'_>,
+    ) -> Result<Result<(), String>, Unevaluated> {
+        let room = self.reserve(if self.rank() == 0 { taken.waiting } else { 0 });
+        let _room = room.map_err(|source| Unevaluated::Met(self.at_host(call, source)))?;
+        let stored = graph.node(graph.roots[0]);
+        let result =
+            if let Op::Whole(Whole::Interleave(_)) = stored.op { graph.node(stored.inputs[0]) } else { stored };
+        let (name, Taken { slabs, division, .. }) = (result.op.name(), taken);
+        self.explain_regions(&match slabs.len() {
+            1 => format!("{name} in {division}"),
+            n => format!("{name} in {n} slabs of {} levels, each in {division}", slabs[0].levels.len()),
+        });
+        let want = if self.ranks() > 1 { Want::Root } else { Want::Handed };
+        let mut make = |state: &Mutable, i: usize| {
+            let (slab, region) = taken.part(i);
+            Job::of_shares(state, &slab.graph, region)
+        };
+        let mine = self.rank() == 0;
+        let mut take = |i: usize, pixels: &[&HostBuffer]| {
+            let (slab, region) = taken.part(i);
+            present(&slab.graph, region).into_iter().zip(pixels).filter(|_| mine).try_for_each(
+                |((of, region), pixels)| put(Delivery { of, levels: slab.levels.clone(), region }, pixels.bytes()),
+            )
+        };
+        self.run_jobs(state, engine, taken.count(), want, &mut make, &mut take)
+    }
+}
+
+impl Stage {
+    /// The program of a region of the results, or of what is reduced.
+    fn job(&self, state: &Mutable, region: Rect) -> Job {
+        let Stage { graph, nodes, is_pass, .. } = self;
+        if !is_pass {
+            return Job::of(state, graph, &vec![region; graph.roots.len()]);
+        }
+        reductions_of(state, graph, nodes, region)
+    }
+
+    /// Takes what was computed of a region into the results.
+    fn take(&self, session: &Session, region: Rect, results: &mut [HostBuffer], taken: &[&HostBuffer]) {
+        let nodes = self.nodes.iter().map(|n| self.graph.node(*n));
+        for ((node, result), part) in nodes.zip(results).zip(taken) {
+            let Node { op, shape, dtype, .. } = node;
+            let of = (*shape, shape.pixel_bytes(*dtype));
+            if !self.is_pass {
+                session.put_levels(result.bytes_mut(), of, 0..shape.depth, region, part.bytes());
+                continue;
+            }
+            match (op, rows_of(op, *shape, region)) {
+                // The preceding columns were processed before.
+                (Op::Whole(Whole::RowReduce(how)), (Some(first), rows)) if region.columns.start > 0 => {
+                    join_rows(*how, (result, *shape), (part, rows), (first, *dtype));
+                }
+                (_, (Some(first), rows)) => {
+                    session.put_levels(result.bytes_mut(), of, 0..shape.depth, rows_from(first, rows), part.bytes());
+                }
+                (_, (None, _)) => add(result, part),
+            }
+        }
+    }
+}
+
+/// Results copied to memory: only a panic of a thread can fail there.
+fn done(taken: Result<(), String>) -> Result<(), Unevaluated> {
+    let failed = |cause| {
+        Unevaluated::Met(Error::Device {
+            op: "bringing regions".into(),
+            device: "the host".into(),
+            source: DeviceError::Internal(cause),
+        })
+    };
+    taken.map_err(failed)
+}
+
+/// Joins results of rows from `first` on with those of the following columns.
+fn join_rows(
+    how: RowReduce,
+    (to, whole): (&mut HostBuffer, Shape),
+    (from, part): (&HostBuffer, Shape),
+    (first, dtype): (usize, DType),
+) {
+    let (plane, rows) = (whole.area(), part.area());
+    crate::dispatch!(dtype.stored(), T => {
+        let planes = to.as_mut_slice::<T>().chunks_mut(plane).zip(from.as_slice::<T>().chunks(rows));
+        planes.for_each(|(to, from)| how.join(&mut to[first * whole.width..][..rows], from));
+    });
+}
+
+/// Rows from `first` on, as many as `part` has.
+fn rows_from(first: usize, part: Shape) -> Rect {
+    let rows = Window::new(first.cast_signed(), (first + part.height).cast_signed());
+    Rect { rows, ..Rect::whole(part) }
+}
+
+/// Adds integer counts, in any order.
+fn add(to: &mut HostBuffer, from: &HostBuffer) {
+    let from: &[f64] = from.as_slice();
+    let to: &mut [f64] = bytemuck::cast_slice_mut(to.bytes_mut());
+    to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+}

@@ -1,0 +1,116 @@
+//! Reads the pixels that a program needs of images on demand.
+
+use crate::error::Result;
+use crate::ir::graph::{Graph, Op, ValueId};
+use crate::plan::state::Placement;
+use crate::region::{Cut, Rect, restrict};
+use crate::session::compile::schedule::Sink;
+use crate::session::devices::Engine;
+use crate::session::engine::evaluate::Unevaluated;
+use crate::session::images::on_demand::{Fetched, Part, Parts, Unread, unread};
+use crate::session::{Mutable, Session};
+
+impl Session {
+    /// A program whose sources are all in memory: the needed parts of images that have not been
+    /// read are read now, by regions if it needs no more, or if more does not fit; `exceeds` is set
+    /// if the whole, with the values it keeps, did not fit. Also returns the values that exist only
+    /// for this program.
+    pub(crate) fn supplied(
+        &self,
+        state: &mut Mutable,
+        engine: &Engine,
+        graph: Graph<Op>,
+        exceeds: bool,
+        gone: &[ValueId],
+    ) -> Result<(Graph<Op>, Vec<ValueId>), Unevaluated> {
+        let mut own = Vec::new();
+        match self.supply(state, engine, graph, exceeds.then_some(gone), &mut own) {
+            Ok(graph) => Ok((graph, own)),
+            Err(e) => {
+                state.images.forget(own);
+                Err(e)
+            }
+        }
+    }
+
+    /// As [`Session::supplied`]; `own` receives the values, even on failure.
+    fn supply(
+        &self,
+        state: &mut Mutable,
+        engine: &Engine,
+        mut graph: Graph<Op>,
+        exceeds: Option<&[ValueId]>,
+        own: &mut Vec<ValueId>,
+    ) -> Result<Graph<Op>, Unevaluated> {
+        if unread(state, &graph).next().is_none() {
+            return Ok(graph);
+        }
+        // It may have lost results since that were kept on the way.
+        if let Some(gone) = exceeds
+            && let Some(limits) = self.exceeds(state, engine, &graph, gone, Sink::Memory)?
+        {
+            let schedule = self.scheduled(state, engine, (&graph, gone), Sink::Memory, limits)?;
+            state.images.release(|_| false);
+            self.run_stages(state, engine, &schedule.stages, own)?;
+            graph = schedule.rest;
+        }
+        let whole: Vec<Rect> = graph.roots.iter().map(|r| Rect::whole(graph.node(*r).shape)).collect();
+        let mut supply = Parts::new(state, false);
+        let mut part = restrict(&graph, &whole, Cut::Always, &mut supply).graph;
+        let parts = supply.parts;
+        let read = parts.iter().map(|part| part.read(self, None)).collect();
+        let read: Vec<Fetched> = self.agreed_read(read).map_err(Unevaluated::Foreseen)?;
+        for (part, pixels) in parts.iter().zip(read) {
+            self.give_part(state, part, pixels);
+        }
+        // A source that was read as a whole stays, like given pixels.
+        for (name, read) in parts.iter().filter_map(|p| Some((p.whole()?, p.value))) {
+            if let Some(image) = state.images.here.remove(&read) {
+                state.images.here.insert(name, image);
+                let same = part.nodes.iter_mut().filter(|node| node.op == Op::Source(read));
+                same.for_each(|node| node.op = Op::Source(name));
+            }
+        }
+        own.extend(parts.iter().map(|p| p.value).filter(|v| state.images.here.contains_key(v)));
+        Ok(part)
+    }
+
+    /// Reads all unread sources of a program, and these values.
+    pub(crate) fn read_now(&self, state: &mut Mutable, graph: &Graph<Op>, values: &[ValueId]) -> Result<()> {
+        let mut all: Vec<ValueId> = unread(state, graph).map(|(v, _)| v).collect();
+        all.extend(values.iter().filter(|v| state.images.later.contains_key(v)));
+        all.sort_unstable();
+        all.dedup();
+        for value in all {
+            let there = state.images.here.contains_key(&value);
+            let Some(later) = state.images.later.get(&value).filter(|_| !there).cloned() else { continue };
+            let part = Part::all(value, later);
+            let pixels = self.agreed_read(part.read(self, None))?;
+            self.give_part(state, &part, pixels);
+        }
+        Ok(())
+    }
+
+    /// Takes the pixels of a part from rank 0.
+    pub(crate) fn give_part(&self, state: &mut Mutable, part: &Part, fetched: Fetched) {
+        state.stats.read.chunks += fetched.read.chunks;
+        state.stats.read.bytes += fetched.read.bytes;
+        let everywhere = self.ranks() == 1 || part.is_number();
+        let placement = if everywhere { Placement::Replicated } else { Placement::Root };
+        state.images.give(part.value, part.shape, part.dtype, fetched.pixels, placement);
+    }
+
+    /// Rank 0's read, or its error, agreed on by all ranks.
+    pub(crate) fn agreed_read<R>(&self, read: Result<R, Unread>) -> Result<R> {
+        if self.ranks() == 1 {
+            return read.map_err(Unread::error);
+        }
+        let comm = &*self.0.comm;
+        let mut told = match &read {
+            Err(unread) if self.rank() == 0 => unread.to_bytes(),
+            _ => Vec::new(),
+        };
+        comm.broadcast(0, &mut told).map_err(|e| e.during(comm.rank(), "reading pixels"))?;
+        if told.is_empty() { read.map_err(Unread::error) } else { Err(Unread::of_bytes(&told).error()) }
+    }
+}

@@ -1,0 +1,144 @@
+//! Forecasts of memory and file reads of a value, without computing it.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use crate::error::Result;
+use crate::ir::graph::ValueId;
+use crate::record::{Extract, RecordId};
+use crate::region::{Cut, Division, Rect, Supply, restrict};
+use crate::session::compile::memory::{bytes, counted};
+use crate::session::compile::schedule::{Grain, Schedule, Sink, Stage};
+use crate::session::images::on_demand::unread;
+use crate::session::{Handle, Mutable, Session};
+use crate::shape::Region;
+
+/// Memory and file reads of a value; see
+/// [`Session::forecast_memory`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryForecast {
+    /// Bytes of pixels read from files, or region by region from memory, counting repeated reads for
+    /// several regions or passes.
+    pub read: usize,
+    /// Bytes of the result.
+    pub result: usize,
+    /// Peak of bytes of images if it were computed as a whole.
+    pub whole: usize,
+    /// Bytes of host memory available for images.
+    pub host: usize,
+    /// Bytes of the device's own memory available for images; `None` if it has none.
+    pub device: Option<usize>,
+    /// Passes over the sources before the result is computed: for reductions of images that do not
+    /// fit.
+    pub passes: usize,
+    /// Division of the result into regions, computed one after the other; `None` if it is computed
+    /// as a whole.
+    pub division: Option<Division>,
+}
+
+impl fmt::Display for MemoryForecast {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mb = |bytes: usize| format!("{:.1} MB", bytes as f64 / 1e6);
+        writeln!(f, "reads {}, makes {}", mb(self.read), mb(self.result))?;
+        write!(f, "takes {} as a whole; images may take {} of the host", mb(self.whole), mb(self.host))?;
+        if let Some(device) = self.device {
+            write!(f, " and {} of the device", mb(device))?;
+        }
+        let passes = |n: usize| if n == 1 { "a pass".to_owned() } else { format!("{n} passes") };
+        match (self.passes, &self.division) {
+            (_, None) => write!(f, "\ncomputed as a whole"),
+            (0, Some(division)) => write!(f, "\ncomputed in {division}"),
+            (n, Some(division)) => write!(f, "\ncomputed in {} for reductions, then {division}", passes(n)),
+        }
+    }
+}
+
+/// Notes the regions of sources that a program reads.
+#[derive(Default)]
+struct Noting(HashMap<ValueId, Rect>);
+
+impl Supply for Noting {
+    fn source(&mut self, value: ValueId, region: Rect) -> Option<ValueId> {
+        self.0.entry(value).and_modify(|had| *had = had.hull(region)).or_insert(region);
+        None
+    }
+
+    fn number(&mut self, _: i32) -> Option<ValueId> {
+        None
+    }
+}
+
+impl Session {
+    /// The region that an evaluation of a value reads of each of these images, which are read on
+    /// demand; `None` if it reads nothing of one. Depends on the program only, not on the device.
+    ///
+    /// # Errors
+    /// Errors that the values carry.
+    #[doc(hidden)]
+    pub fn reads(&self, value: &Handle, sources: &[&Handle]) -> Result<Vec<Option<Region>>> {
+        let id = value.look()?;
+        let of = sources.iter().map(|source| source.look()).collect::<Result<Vec<_>>>()?;
+        let state = self.lock("forecasting")?;
+        let Extract { mut graph, .. } = state.program.extract(&[id], 0);
+        graph.roots.truncate(1);
+        let graph = graph.without_dead();
+        let whole = [Rect::whole(graph.node(graph.roots[0]).shape)];
+        let mut noting = Noting::default();
+        restrict(&graph, &whole, Cut::Always, &mut noting);
+        let region = |id| state.program.value(id).and_then(|value| noting.0.get(&value)).map(|rect| rect.inside());
+        Ok(of.into_iter().map(region).collect())
+    }
+
+    /// Forecasts the memory of a value. Collective.
+    pub(crate) fn memory_of(&self, value: &Handle) -> Result<MemoryForecast> {
+        let id = value.look()?;
+        self.comm(); // after started evaluations: ranks communicate in one order
+        let mut state = self.lock("forecasting")?;
+        let told = self.memory_of_record(&mut state, id);
+        state.images.take_back();
+        told
+    }
+
+    fn memory_of_record(&self, state: &mut Mutable, id: RecordId) -> Result<MemoryForecast> {
+        let Extract { mut graph, records } = state.program.extract(&[id], 0);
+        let gone = state.program.disposable(&graph, &records);
+        graph.roots.truncate(1);
+        let graph = graph.without_dead();
+        let engine = match self.engine() {
+            Some(engine) => engine,
+            None => self.settled(state, &graph)?,
+        };
+        let limits = self.limits(state, engine, &graph)?;
+        let need = self.need_of(state, engine, &graph, &gone)?;
+        let mut told = MemoryForecast {
+            read: need.later,
+            result: need.results,
+            whole: need.peak,
+            host: limits.host,
+            device: limits.device,
+            passes: 0,
+            division: None,
+        };
+        if limits.hold(need) {
+            return Ok(told);
+        }
+        let sink = Sink::Regions(&[Grain::DEEP]);
+        let limits = self.lend(state, engine, &graph, &gone, sink)?.unwrap_or(limits);
+        if unread(state, &graph).next().is_none() {
+            return Ok(told);
+        }
+        let schedule = self.scheduled(state, engine, (&graph, &gone), sink, limits)?;
+        let Schedule { stages, rest, taken, own } = schedule;
+        told.read = 0;
+        for Stage { graph, .. } in &stages {
+            told.passes += 1;
+            told.read += self.need_of(state, engine, &graph.clone().without_dead(), &gone)?.later;
+        }
+        told.division = taken.map(|taken| taken.division);
+        let regions = told.division.iter().flat_map(|division| (0..division.count()).map(|i| division.region(i)));
+        told.read += regions.map(|region| counted(state, &rest, region).read).sum::<usize>();
+        told.result = bytes(&rest, rest.roots[0]);
+        state.images.forget(own);
+        Ok(told)
+    }
+}

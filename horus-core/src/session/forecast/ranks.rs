@@ -1,0 +1,79 @@
+//! Forecasts: the cost of a program on other ranks.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::ir::graph::NodeId;
+use crate::ir::graph::ValueId;
+use crate::machine::Machine;
+use crate::optimize::optimize_for;
+use crate::plan::forecast::{Cluster, Forecast, forecast};
+use crate::plan::partition::Partition;
+use crate::plan::state::{Halo, Placement, Residency, State};
+use crate::plan::verify::verify;
+use crate::plan::{Mode, Plan, Want, plan};
+use crate::record::Extract;
+use crate::session::compile::search::numbers;
+use crate::session::{Handle, Session};
+use crate::settings::Ranks;
+
+impl Session {
+    /// Forecasts the delivery of a value to rank 0's host, on as many ranks of a cluster as are predicted to take the
+    /// least time.
+    pub(crate) fn forecast_of(&self, value: &Handle, cluster: Cluster) -> Result<Forecast> {
+        let ranks = cluster.ranks.max(1);
+        let compared = match self.0.settings.ranks {
+            Ranks::Auto => numbers(ranks),
+            Ranks::First(first) => vec![first.get().min(ranks)],
+            Ranks::All => vec![ranks],
+        };
+        let all = compared.into_iter().map(|among| self.forecast_among(value, among, cluster.clone()));
+        let all = all.collect::<Result<Vec<Forecast>>>()?;
+        let alone = self.forecast_among(value, 1, Cluster { ranks: 1, on_each_host: 1, ..cluster })?.makespan;
+        let least = all.into_iter().min_by(|a, b| a.makespan.total_cmp(&b.makespan));
+        let told = least.ok_or_else(|| Error::Config("a forecast for no rank".into()))?;
+        Ok(Forecast { alone: (ranks > 1).then_some(alone), ..told })
+    }
+
+    /// Plans the delivery of a value to rank 0's host for ranks of equal speed, and forecasts the
+    /// plan. Images are in their present places: pictures read on rank 0, images given everywhere,
+    /// results in strips.
+    fn forecast_among(&self, value: &Handle, among: usize, cluster: Cluster) -> Result<Forecast> {
+        let Cluster { ranks, on_each_host, network, machine: named } = cluster;
+        let id = value.look()?;
+        let mut state = self.lock("forecasting")?;
+        let Extract { graph, records } = state.program.extract(&[id], self.room_to_keep(&state));
+        let engine = self.settled(&mut state, &graph)?;
+        let mut wants = vec![Want::Root];
+        wants.resize(graph.roots.len(), Want::Keep);
+        let disposable = state.program.disposable(&graph, &records);
+        let mut setting = self.setting(engine, Partition::equal(among));
+        if let Some(named) = &named {
+            let unified = named.of(0).is_unified();
+            // NCCL connects the GPUs of all ranks, within a host and between hosts.
+            (setting.unified, setting.direct) = (unified, !unified && among > 1);
+            (setting.capacity, setting.machine) = (None, Arc::new(named.packed(among, on_each_host)));
+        }
+        let residency = if setting.unified { Residency::Both } else { Residency::Host };
+        let with = |fuse: bool| -> Result<Plan> {
+            let kernels = optimize_for(graph.clone(), fuse, &self.aim(&setting), &mut |_, _| ())?;
+            let sources: Vec<Option<ValueId>> = kernels.nodes.iter().map(|n| n.op.source_value()).collect();
+            let placement = |n: NodeId| match sources[n.0].and_then(|v| state.images.given.get(&v)) {
+                _ if among == 1 => Placement::Replicated,
+                Some(given) => *given,
+                None => Placement::Strips(Halo::NONE),
+            };
+            let gone = |n: NodeId| sources[n.0].is_some_and(|v| disposable.contains(&v));
+            plan(kernels, &wants, &setting, |n| State { residency, placement: placement(n) }, gone, &mut |_, _| ())
+        };
+        let fuse = self.0.settings.mode == Mode::Fused;
+        let mut plan = with(fuse)?;
+        if fuse && !plan.fits {
+            plan = with(false)?;
+        }
+        verify(&plan)?;
+        let machine = Machine::clone(&setting.machine);
+        let machine = network.map_or(machine.clone(), |link| machine.networked_by(link));
+        Ok(forecast(&plan, &machine, ranks, on_each_host))
+    }
+}

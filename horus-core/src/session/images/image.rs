@@ -1,0 +1,257 @@
+//! The images of a session: one device's part of each, or each lane's parts, and their conversion
+//! from one number of lanes to another, by way of the host that lanes share.
+
+use std::ops::{Deref, DerefMut};
+
+use crate::device::{Device, Geometry, Memory};
+use crate::dtype::DType;
+use crate::error::{DeviceError, Error, Result};
+use crate::execute::{Failed, Stored};
+use crate::host::buffer::HostBuffer;
+use crate::ir::graph::NodeId;
+use crate::plan::Plan;
+use crate::plan::state::{Halo, Placement, Residency, State};
+use crate::session::Session;
+use crate::session::devices::Engine;
+use crate::session::images::on_demand::Later;
+use crate::shape::{Shape, Window};
+
+/// An image of a session: this rank's part of it; or each lane's, or a single one, whose host is that of all.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    first: Stored,
+    others: Vec<Stored>,
+    /// The ranks among which it is divided, or each of which has it: so many of the first ones.
+    ranks: usize,
+}
+
+impl Deref for Kept {
+    type Target = Stored;
+    fn deref(&self) -> &Stored {
+        &self.first
+    }
+}
+
+impl DerefMut for Kept {
+    fn deref_mut(&mut self) -> &mut Stored {
+        &mut self.first
+    }
+}
+
+impl Kept {
+    /// The parts of all lanes, at least one.
+    pub(crate) fn of(mut lanes: Vec<Stored>) -> Option<Kept> {
+        (!lanes.is_empty()).then(|| Kept { first: lanes.remove(0), others: lanes, ranks: 1 })
+    }
+
+    /// An image of the first ranks: of this one its part.
+    pub(crate) fn of_ranks(first: Stored, ranks: usize) -> Kept {
+        Kept { first, others: Vec::new(), ranks }
+    }
+
+    /// An image of other ranks, in this state.
+    pub(crate) fn elsewhere((shape, dtype): (Shape, DType), state: State, unified: bool, ranks: usize) -> Kept {
+        let geometry = Geometry { shape, dtype: dtype.stored(), window: Window::new(0, 0) };
+        let nothing = HostBuffer::zeroed(0);
+        let (host, device) = if unified { (None, Some(Memory::Host(nothing))) } else { (Some(nothing), None) };
+        Kept::of_ranks(Stored { geometry, state, host, device }, ranks)
+    }
+
+    /// The part of the first or only lane.
+    pub(crate) fn into_first(self) -> Stored {
+        self.first
+    }
+
+    /// Number of ranks, or lanes, among which it is divided, or each of which has it.
+    pub(crate) fn among(&self) -> usize {
+        self.ranks + self.others.len()
+    }
+
+    /// The part of each lane.
+    fn each(&self) -> impl Iterator<Item = &Stored> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+
+    pub(crate) fn into_each(self) -> Vec<Stored> {
+        std::iter::once(self.first).chain(self.others).collect()
+    }
+}
+
+/// The state of an image that is whole on the host of all lanes.
+pub(crate) const fn on_host(unified: bool) -> State {
+    let residency = if unified { Residency::Both } else { Residency::Host };
+    State { residency, placement: Placement::Replicated }
+}
+
+/// An image that every lane has on its host, which is one.
+fn shared(geometry: Geometry, host: &HostBuffer, lanes: usize, unified: bool) -> Option<Kept> {
+    let share = |_| {
+        let buffer = host.clone();
+        let (host, device) = if unified { (None, Some(Memory::Host(buffer))) } else { (Some(buffer), None) };
+        Stored { geometry, state: on_host(unified), host, device }
+    };
+    Kept::of((0..lanes).map(share).collect())
+}
+
+/// Returns `true` if the buffers of an image hold all of it.
+fn is_whole(image: &Stored) -> bool {
+    image.geometry.window.covers(Window::whole(image.geometry.shape.height))
+        && !matches!(image.state.placement, Placement::Strips(_))
+}
+
+/// The whole image on the host, if a lane has it there: `None` if only strips are on the host, or
+/// it is on devices.
+fn whole_on_host(lanes: &[Option<Stored>]) -> Option<(Geometry, HostBuffer)> {
+    let found = lanes.iter().flatten().find(|image| {
+        image.geometry.window == Window::whole(image.geometry.shape.height) && is_whole(image) && image.host().is_some()
+    })?;
+    Some((found.geometry, found.host()?.clone()))
+}
+
+/// Reads bytes of one lane's image on its host, or on its device.
+fn read(image: &Stored, device: &dyn Device, from: usize, target: &mut [u8]) -> Result<(), DeviceError> {
+    match (image.host(), &image.device) {
+        (Some(host), _) => {
+            device.workers().copy(&host.bytes()[from..from + target.len()], target);
+            Ok(())
+        }
+        (None, Some(memory)) => device.read(memory, from, target),
+        (None, None) => Err(DeviceError::Internal("pixels that are read are not in memory".into())),
+    }
+}
+
+impl Session {
+    /// An image in the layout of a plan for `lanes` lanes: if it is spread over another number of
+    /// them, it is brought to the host first.
+    fn laid(&self, engine: &Engine, image: Kept, lanes: usize) -> Result<Kept, Box<(Error, Kept)>> {
+        if image.among() == lanes {
+            return Ok(image);
+        }
+        let unified = engine.unified();
+        match self.on_host(engine, &image) {
+            Ok((geometry, host)) => Ok(shared(geometry, &host, lanes, unified).unwrap_or(image)),
+            Err(source) => Err(Box::new((self.not_on_host(source), image))),
+        }
+    }
+
+    /// The image with its pixels on the host only, and as one whose regions are read.
+    pub(crate) fn whole_at_host(&self, engine: &Engine, image: &Kept) -> Result<(Kept, Later)> {
+        let (geometry, host) = self.on_host(engine, image).map_err(|source| self.not_on_host(source))?;
+        let later = Later::lent(geometry, host.clone());
+        let laid = shared(geometry, &host, engine.lanes(), engine.unified());
+        let nowhere = || self.not_on_host(DeviceError::Internal("an engine without a lane".into()));
+        Ok((laid.ok_or_else(nowhere)?, later))
+    }
+
+    pub(crate) fn not_on_host(&self, source: DeviceError) -> Error {
+        Error::Device { op: "bringing an image to the host".into(), device: self.device_name(), source }
+    }
+
+    /// Copies the whole image to the host.
+    fn on_host(&self, engine: &Engine, image: &Kept) -> Result<(Geometry, HostBuffer), DeviceError> {
+        let height = image.geometry.shape.height;
+        let whole = Geometry { window: Window::whole(height), ..image.geometry };
+        if let Some(host) = image.each().find(|i| is_whole(i) && i.geometry == whole).and_then(Stored::host) {
+            return Ok((whole, host.clone()));
+        }
+        let mut host = self.0.pool.try_allocate(whole.bytes())?;
+        let target = host.bytes_mut();
+        for (lane, (stored, device)) in image.each().zip(engine.devices()).enumerate() {
+            let rows = match stored.state.placement {
+                Placement::Strips(_) => engine.partition(image.among()).strip(lane, height),
+                _ if lane == 0 => whole.window,
+                _ => Window::new(0, 0),
+            };
+            for c in 0..whole.shape.planes() {
+                let (from, to) = (stored.geometry.row_bytes(c, rows), whole.row_bytes(c, rows));
+                if !from.is_empty() {
+                    read(stored, &**device, from.start, &mut target[to])?;
+                }
+            }
+        }
+        Ok((whole, host))
+    }
+
+    /// All images in the layout of a plan for `lanes` lanes.
+    pub(crate) fn laid_out(
+        &self,
+        engine: &Engine,
+        images: Vec<Option<Kept>>,
+        lanes: usize,
+    ) -> Result<Vec<Option<Kept>>, Failed<Kept>> {
+        let (mut laid, mut failed) = (Vec::with_capacity(images.len()), None);
+        for image in images {
+            laid.push(match image {
+                Some(image) if failed.is_none() => match self.laid(engine, image, lanes) {
+                    Ok(image) => Some(image),
+                    Err(refused) => {
+                        let (error, image) = *refused;
+                        failed = Some(error);
+                        Some(image)
+                    }
+                },
+                image => image,
+            });
+        }
+        match failed {
+            None => Ok(laid),
+            Some(error) => Err(Failed { error, images: laid }),
+        }
+    }
+
+    /// The complete images among the parts that lanes have after a failure. Lanes may have reached
+    /// different steps: an image that is whole on some host becomes whole for all; otherwise it is
+    /// in strips.
+    pub(crate) fn reconciled(
+        &self,
+        engine: &Engine,
+        plan: &Plan,
+        lanes: Vec<Vec<Option<Stored>>>,
+    ) -> Vec<Option<Kept>> {
+        let count = lanes.len();
+        let mut lanes: Vec<_> = lanes.into_iter().map(Vec::into_iter).collect();
+        let mut all = Vec::with_capacity(plan.graph.nodes.len());
+        for (i, node) in plan.graph.nodes.iter().enumerate() {
+            let parts: Vec<Option<Stored>> = lanes.iter_mut().map(|lane| lane.next().flatten()).collect();
+            let wanted = node.op.source_value().is_some() || plan.graph.roots.contains(&NodeId(i));
+            all.push(if wanted { self.one_of(engine, parts, count) } else { None });
+        }
+        all
+    }
+
+    /// Combines the parts of lanes into one image with one state.
+    fn one_of(&self, engine: &Engine, parts: Vec<Option<Stored>>, lanes: usize) -> Option<Kept> {
+        let unified = engine.unified();
+        if let Some((geometry, host)) = whole_on_host(&parts) {
+            return shared(geometry, &host, lanes, unified);
+        }
+        let mut parts = parts.into_iter().collect::<Option<Vec<Stored>>>()?;
+        let height = parts.first()?.geometry.shape.height;
+        let whole = parts.iter().all(is_whole);
+        let strip = |lane| if whole { Window::whole(height) } else { engine.partition(lanes).strip(lane, height) };
+        if parts.iter().enumerate().any(|(lane, part)| !part.geometry.window.covers(strip(lane))) {
+            return None;
+        }
+        let on_device = parts.iter().all(|part| part.device.is_some());
+        for (part, device) in parts.iter_mut().zip(engine.devices()) {
+            if on_device {
+                part.host = None;
+            } else if part.host.is_none() {
+                let mut host = self.0.pool.try_allocate(part.geometry.bytes()).ok()?;
+                device.read(part.device.as_ref()?, 0, host.bytes_mut()).ok()?;
+                part.host = Some(host);
+            }
+            let residency = match (unified, on_device) {
+                (true, _) => Residency::Both,
+                (false, true) => Residency::Device,
+                (false, false) => {
+                    part.device = None;
+                    Residency::Host
+                }
+            };
+            let placement = if whole { Placement::Replicated } else { Placement::Strips(Halo::NONE) };
+            part.state = State { residency, placement };
+        }
+        Kept::of(parts)
+    }
+}

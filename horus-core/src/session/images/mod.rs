@@ -1,0 +1,144 @@
+//! The images of a session: in memory, to be read on demand, or lost.
+
+pub(crate) mod image;
+pub(crate) mod on_demand;
+
+use std::collections::{HashMap, HashSet};
+
+use crate::device::{Geometry, Memory};
+use crate::digest::Digest;
+use crate::dtype::DType;
+use crate::execute::Stored;
+use crate::host::buffer::HostBuffer;
+use crate::ir::graph::{Graph, Node, Op, ValueId};
+use crate::plan::state::{Halo, Placement, Residency, State};
+use crate::session::images::image::Kept;
+use crate::session::images::on_demand::Later;
+use crate::shape::{Shape, Window};
+
+/// The images of a session.
+#[derive(Default)]
+pub(crate) struct Images {
+    /// Those in memory.
+    pub(crate) here: HashMap<ValueId, Kept>,
+    /// Those that can be read again, in memory or not.
+    pub(crate) later: HashMap<ValueId, Later>,
+    /// Initial placement of given images.
+    pub(crate) given: HashMap<ValueId, Placement>,
+    /// Those that operations still read and that were lost in a failed evaluation, with its error.
+    pub(crate) gone: HashMap<ValueId, String>,
+    /// Those that launches used in the host's memory.
+    pub(crate) mapped: HashSet<ValueId>,
+    /// One of them was read again, which a copy on the device would have made faster.
+    pub(crate) read_again: bool,
+    /// Those that the present evaluation reads region by region, as if they were in files.
+    pub(crate) lent: Vec<(ValueId, Kept)>,
+    /// Those that are no longer needed: their memory is freed without the lock.
+    pub(crate) freed: Vec<Kept>,
+    /// The number of ranks.
+    pub(crate) ranks: usize,
+    /// The device is known and computes on the host's memory.
+    pub(crate) unified: bool,
+    /// Digests of the pixels that the program gave on every rank, if ranks compare them.
+    pub(crate) digests: Option<HashMap<ValueId, u64>>,
+}
+
+impl Images {
+    /// Notes the pixels of an image that the program gives on every rank, which then compare them.
+    pub(crate) fn note_given(&mut self, value: ValueId, pixels: &HostBuffer) {
+        if let Some(digests) = &mut self.digests {
+            digests.insert(value, Digest::of(pixels.bytes()));
+        }
+    }
+
+    /// Takes the pixels of an image, which other ranks may have, where the device finds them.
+    pub(crate) fn give(
+        &mut self,
+        value: ValueId,
+        shape: Shape,
+        dtype: DType,
+        pixels: Option<HostBuffer>,
+        placement: Placement,
+    ) {
+        let window = if pixels.is_some() { Window::whole(shape.height) } else { Window::new(0, 0) };
+        let pixels = pixels.unwrap_or_else(|| HostBuffer::zeroed(0));
+        let geometry = Geometry { shape, dtype: dtype.stored(), window };
+        let state = self.state_of(placement);
+        let (host, device) = if self.unified { (None, Some(Memory::Host(pixels))) } else { (Some(pixels), None) };
+        self.here.insert(value, Kept::of_ranks(Stored { geometry, state, host, device }, self.ranks));
+    }
+
+    /// Takes the pixels of an image on the single rank's device, or the strips of lanes, with each
+    /// one's rows.
+    pub(crate) fn give_device(&mut self, value: ValueId, shape: Shape, dtype: DType, pixels: Vec<(Memory, Window)>) {
+        let placement = if pixels.len() > 1 { Placement::Strips(Halo::NONE) } else { Placement::Replicated };
+        let state = State { residency: Residency::Device, placement };
+        let stored = |(pixels, window)| {
+            let geometry = Geometry { shape, dtype: dtype.stored(), window };
+            Stored { geometry, state, host: None, device: Some(pixels) }
+        };
+        let kept = Kept::of(pixels.into_iter().map(stored).collect());
+        self.here.extend(kept.map(|kept| (value, kept)));
+    }
+
+    /// State of a newly given image.
+    pub(crate) fn state_of(&self, placement: Placement) -> State {
+        State { residency: if self.unified { Residency::Both } else { Residency::Host }, placement }
+    }
+
+    /// Drops values that are no longer referenced.
+    pub(crate) fn forget(&mut self, values: Vec<ValueId>) {
+        for v in values {
+            self.freed.extend(self.here.remove(&v));
+            self.later.remove(&v);
+            self.digests.as_mut().map(|digests| digests.remove(&v));
+        }
+    }
+
+    /// Forgets the placements of images that are no longer there.
+    pub(crate) fn tidy(&mut self) {
+        let Images { here, later, given, digests, .. } = self;
+        given.retain(|v, _| here.contains_key(v) || later.contains_key(v));
+        digests.iter_mut().for_each(|digests| digests.retain(|v, _| here.contains_key(v)));
+    }
+
+    /// Returns `true` if the image is in memory, or can be read again.
+    pub(crate) fn has(&self, value: &ValueId) -> bool {
+        self.here.contains_key(value) || self.later.contains_key(value)
+    }
+
+    /// Lends an image: until [`Images::take_back`], when it is `image`, it is read region by region.
+    pub(crate) fn lend(&mut self, value: ValueId, image: Kept, later: Later) {
+        self.here.remove(&value);
+        self.later.insert(value, later);
+        self.lent.push((value, image));
+    }
+
+    /// The images in memory, of at least `least` bytes, that a program reads.
+    pub(crate) fn lendable<'a>(&'a self, graph: &'a Graph<Op>, least: usize) -> impl Iterator<Item = ValueId> + 'a {
+        let given = |v: &ValueId| self.here.contains_key(v) && !self.later.contains_key(v);
+        // From the host's memory, an image that all levels of a result read would be copied for each of them.
+        let levels =
+            graph.roots.iter().map(|root| graph.node(*root).shape.depth).max().filter(|_| self.unified).unwrap_or(1);
+        let large =
+            move |n: &&Node<Op>| n.shape.depth >= levels && n.shape.len().saturating_mul(n.dtype.size()) >= least;
+        let of = |op: &Op| if let Op::Source(v) = op { Some(*v) } else { None };
+        graph.nodes.iter().filter(large).filter_map(move |n| of(&n.op)).filter(given)
+    }
+
+    /// Takes back the lent images that have not been dropped since.
+    pub(crate) fn take_back(&mut self) {
+        for (value, image) in std::mem::take(&mut self.lent) {
+            match self.later.remove(&value) {
+                Some(_) => drop(self.here.insert(value, image)),
+                None => self.freed.push(image),
+            }
+        }
+    }
+
+    /// Releases images that can be read again, but for those to keep.
+    pub(crate) fn release(&mut self, keep: impl Fn(&ValueId) -> bool) {
+        let Images { here, later, .. } = self;
+        here.retain(|v, _| !later.contains_key(v) || keep(v));
+    }
+}

@@ -1,0 +1,347 @@
+//! Images whose pixels are read on demand, and only the regions that an evaluation needs.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::device::Geometry;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::host::Piece;
+use crate::host::buffer::HostBuffer;
+use crate::host::workers::Workers;
+use crate::ir::graph::{Graph, Op, ValueId};
+use crate::region::{Rect, Supply};
+use crate::session::{Mutable, Session};
+use crate::shape::{Region, Shape, Window};
+use horus_files::files::{FileTraffic, RegionSource};
+
+/// Pixels read on the rank that has them.
+pub(crate) struct Fetched {
+    pub(crate) pixels: Option<HostBuffer>,
+    pub(crate) read: FileTraffic,
+}
+
+/// An image that has not been read yet.
+#[derive(Clone)]
+pub(crate) struct Later {
+    pub(crate) shape: Shape,
+    pub(crate) dtype: DType,
+    /// Rows and columns that are read at once.
+    pub(crate) chunk: (usize, usize),
+    /// Levels that are read at once.
+    pub(crate) levels: usize,
+    /// The levels of the source, all or some, that are those of the image.
+    pub(crate) part: Range<usize>,
+    /// The file, for messages.
+    pub(crate) path: Arc<Path>,
+    /// The source of the pixels, on rank 0.
+    pub(crate) stock: Option<Arc<dyn RegionSource>>,
+}
+
+/// An image in memory as a source of regions.
+struct Lent {
+    shape: Shape,
+    dtype: DType,
+    pixels: HostBuffer,
+}
+
+impl RegionSource for Lent {
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    fn chunk(&self) -> (usize, usize) {
+        (1, 1)
+    }
+
+    fn levels(&self) -> usize {
+        1
+    }
+
+    fn fill(&self, region: Region, to: &mut [u8], workers: &Workers) -> Result<(), String> {
+        self.fill_levels(0..self.shape.depth, region, to, workers)
+    }
+
+    fn fill_levels(
+        &self,
+        levels: Range<usize>,
+        region: Region,
+        to: &mut [u8],
+        workers: &Workers,
+    ) -> Result<(), String> {
+        let level = self.shape.area() * self.shape.channels * self.shape.pixel_bytes(self.dtype);
+        let of = Shape { depth: levels.len(), ..self.shape };
+        let Region { top, left, height, width } = region;
+        let pieces = pieces(of, Rect::at(top, left, height, width), self.shape.pixel_bytes(self.dtype));
+        workers.copy_pieces(&self.pixels.bytes()[level * levels.start..level * levels.end], to, &pieces);
+        Ok(())
+    }
+
+    fn counted(&self) -> FileTraffic {
+        FileTraffic::default()
+    }
+}
+
+impl Later {
+    /// An image in host memory as one whose regions are read.
+    pub(crate) fn lent(Geometry { shape, dtype, .. }: Geometry, pixels: HostBuffer) -> Later {
+        Later::of(Arc::new(Lent { shape, dtype, pixels }), "an image in memory")
+    }
+
+    /// An image of a source of this name that this rank has.
+    pub(crate) fn of(stock: Arc<dyn RegionSource>, name: &str) -> Later {
+        let (shape, dtype, chunk, levels) = (stock.shape().stored(), stock.dtype(), stock.chunk(), stock.levels());
+        let (part, path) = (0..shape.depth, Path::new(name).into());
+        Later { shape, dtype, chunk, levels, part, path, stock: Some(stock) }
+    }
+
+    /// An image that will be in memory region by region.
+    pub(crate) fn expected(shape: Shape, dtype: DType) -> Later {
+        let (part, path, chunk) = (0..shape.depth, Path::new("").into(), (1, shape.width));
+        Later { shape, dtype: dtype.stored(), chunk, levels: 1, part, path, stock: None }
+    }
+
+    /// Returns `true` if only some of its regions can be read.
+    pub(crate) fn is_partial(&self) -> bool {
+        self.stock.as_ref().is_some_and(|stock| stock.is_partial())
+    }
+}
+
+/// An input of a regional program that is not in memory.
+#[derive(Clone)]
+pub(crate) struct Part {
+    pub(crate) value: ValueId,
+    pub(crate) shape: Shape,
+    pub(crate) dtype: DType,
+    from: PartOrigin,
+}
+
+#[derive(Clone)]
+enum PartOrigin {
+    /// A region of an image that has not been read, and the image's name.
+    Later(Later, ValueId, Rect),
+    /// A number, as an image of one pixel.
+    Number(i32),
+}
+
+/// Pixels that could not be read, and the cause.
+pub(crate) struct Unread {
+    path: String,
+    cause: String,
+}
+
+impl Unread {
+    /// Separates the path and the cause in messages to other ranks.
+    const APART: char = '\0';
+
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        format!("{}{}{}", self.path, Unread::APART, self.cause).into_bytes()
+    }
+
+    pub(crate) fn error(self) -> Error {
+        Error::read(Path::new(&self.path), self.cause)
+    }
+
+    pub(crate) fn of_bytes(bytes: &[u8]) -> Unread {
+        let text = String::from_utf8_lossy(bytes);
+        let (path, cause) = text.split_once(Unread::APART).unwrap_or_default();
+        Unread { path: path.into(), cause: cause.into() }
+    }
+}
+
+impl Part {
+    /// Bytes of its pixels.
+    pub(crate) fn bytes(&self) -> usize {
+        self.shape.len().saturating_mul(self.dtype.size())
+    }
+
+    /// Reads its pixels, on the rank that has them. On any thread.
+    pub(crate) fn read(&self, session: &Session, strips: Option<&mut Strips>) -> Result<Fetched, Unread> {
+        let nothing = FileTraffic::default();
+        let (later, name, region) = match &self.from {
+            PartOrigin::Number(n) => return Ok(Fetched { pixels: Some(HostBuffer::from_slice(&[*n])), read: nothing }),
+            PartOrigin::Later(later, name, region) => (later, *name, *region),
+        };
+        let Some(stock) = &later.stock else { return Ok(Fetched { pixels: None, read: nothing }) };
+        let unread = |cause: String| Unread { path: later.path.display().to_string(), cause };
+        let mut room = session.room_ahead(self.bytes()).map_err(|e| unread(e.to_string()))?;
+        // One thread of a session reads at a time.
+        let before = stock.counted();
+        let fill = |region: Rect, to: &mut HostBuffer| {
+            stock.fill_levels(later.part.clone(), region.inside(), to.bytes_mut(), session.workers())
+        };
+        match strips.filter(|_| Strips::serve(session, later, region)) {
+            None => fill(region, &mut room).map_err(unread)?,
+            Some(strips) => {
+                let new = strips.missing(name, later, region);
+                if !new.is_empty() {
+                    let bytes = new.area() * later.shape.planes() * later.shape.pixel_bytes(later.dtype);
+                    let mut strip = session.room_ahead(bytes).map_err(|e| unread(e.to_string()))?;
+                    fill(new, &mut strip).map_err(unread)?;
+                    strips.0.entry(name).or_default().push((new, strip));
+                }
+                strips.copy(session, name, later, region, &mut room);
+            }
+        }
+        let after = stock.counted();
+        let read = FileTraffic { chunks: after.chunks - before.chunks, bytes: after.bytes - before.bytes };
+        Ok(Fetched { pixels: Some(room), read })
+    }
+
+    /// All of an image that has not been read, under its name.
+    pub(crate) fn all(value: ValueId, later: Later) -> Part {
+        let (shape, dtype) = (later.shape, later.dtype);
+        Part { value, shape, dtype, from: PartOrigin::Later(later, value, Rect::whole(shape)) }
+    }
+
+    /// Returns `true` for a number, which every rank has.
+    pub(crate) fn is_number(&self) -> bool {
+        matches!(self.from, PartOrigin::Number(_))
+    }
+
+    /// The image, if the part is all of it.
+    pub(crate) fn whole(&self) -> Option<ValueId> {
+        match &self.from {
+            PartOrigin::Later(later, of, region) if *region == Rect::whole(later.shape) => Some(*of),
+            _ => None,
+        }
+    }
+}
+
+/// Decoded rows of chunks that the next regions, which lie further down, may read again: strips of
+/// whole chunks that adjoin each other, for each image.
+#[derive(Default)]
+pub(crate) struct Strips(HashMap<ValueId, Vec<(Rect, HostBuffer)>>);
+
+/// Maximum fraction of the memory for the chunks of a region that are kept for the next: those of
+/// two regions fit into what divisions leave.
+pub(crate) const STRIPS: usize = 16;
+
+impl Strips {
+    /// Returns `true` if a region, of whole rows, ends within chunks, so that the next would decode
+    /// them again, and its chunks are small enough to be kept.
+    fn serve(session: &Session, later: &Later, region: Rect) -> bool {
+        let (Shape { height, width, .. }, rows) = (later.shape, later.chunk.0);
+        let covering = Strips::covering(later, region);
+        let bytes = covering.area().saturating_mul(later.shape.planes() * later.shape.pixel_bytes(later.dtype));
+        rows > 1
+            && rows < height
+            && region.columns.len() == width
+            && covering != region
+            && bytes <= session.host_limit() / STRIPS
+    }
+
+    /// Drops the strips of images of which none of these are parts.
+    pub(crate) fn only(&mut self, parts: &[Part]) {
+        let read =
+            |v: &ValueId| parts.iter().any(|part| matches!(&part.from, PartOrigin::Later(_, name, _) if name == v));
+        self.0.retain(|name, _| read(name));
+    }
+
+    /// The rows of all chunks of a region.
+    fn covering(later: &Later, region: Rect) -> Rect {
+        let [start, end] = [region.rows.start, region.rows.end].map(isize::unsigned_abs);
+        let rows = later.chunk.0.max(1);
+        let end = end.next_multiple_of(rows).min(later.shape.height);
+        Rect { rows: Window::new((start / rows * rows).cast_signed(), end.cast_signed()), ..region }
+    }
+
+    /// Drops the strips above a region, and returns the rows of its chunks below those that are left.
+    fn missing(&mut self, name: ValueId, later: &Later, region: Rect) -> Rect {
+        let Rect { rows, .. } = Strips::covering(later, region);
+        let strips = self.0.entry(name).or_default();
+        // Regions that lie further up come with the next slab or pass.
+        if strips.first().is_some_and(|(strip, _)| strip.rows.start > rows.start) {
+            strips.clear();
+        }
+        strips.retain(|(strip, _)| strip.rows.end > rows.start);
+        let has = strips.last().map_or(rows.start, |(strip, _)| strip.rows.end.clamp(rows.start, rows.end));
+        Rect { rows: Window::new(has, rows.end), ..region }
+    }
+
+    /// Copies a region from the strips that hold it.
+    fn copy(&self, session: &Session, name: ValueId, later: &Later, region: Rect, to: &mut HostBuffer) {
+        let row = later.shape.line() * later.dtype.size();
+        for (strip, pixels) in self.0.get(&name).into_iter().flatten() {
+            let [start, end] = [strip.rows.start.max(region.rows.start), strip.rows.end.min(region.rows.end)];
+            if start >= end {
+                continue;
+            }
+            let rows = (end - start).unsigned_abs();
+            let piece = |plane: usize| Piece {
+                from: (plane * strip.rows.len() + (start - strip.rows.start).unsigned_abs()) * row,
+                to: (plane * region.rows.len() + (start - region.rows.start).unsigned_abs()) * row,
+                bytes: row,
+                rows,
+                from_stride: row,
+                to_stride: row,
+            };
+            let pieces: Vec<Piece> = (0..later.shape.planes()).map(piece).collect();
+            session.workers().copy_pieces(pixels.bytes(), to.bytes_mut(), &pieces);
+        }
+    }
+}
+
+/// Copies of a region of an image of shape `of`, with pixels of `element` bytes, to memory of its
+/// size: plane by plane (of a stored image level by level), rows without gaps.
+pub(crate) fn pieces(of: Shape, region: Rect, element: usize) -> Vec<Piece> {
+    let [top, left] = region.corner().map(isize::unsigned_abs);
+    let (row, rows) = (region.columns.len() * element, region.rows.len());
+    let piece = |plane: usize| Piece {
+        from: ((plane * of.height + top) * of.width + left) * element,
+        to: plane * rows * row,
+        bytes: row,
+        rows,
+        from_stride: of.width * element,
+        to_stride: row,
+    };
+    (0..of.planes()).map(piece).collect()
+}
+
+/// Gives names to regions of images that have not been read.
+pub(crate) struct Parts<'a> {
+    pub(crate) state: &'a Mutable,
+    /// Coordinates are numbers that the program reads, so that it is the same for all regions.
+    pub(crate) numbers: bool,
+    pub(crate) parts: Vec<Part>,
+    known: HashMap<(ValueId, Rect), ValueId>,
+}
+
+impl<'a> Parts<'a> {
+    pub(crate) fn new(state: &'a Mutable, numbers: bool) -> Parts<'a> {
+        Parts { state, numbers, parts: Vec::new(), known: HashMap::new() }
+    }
+}
+
+impl Supply for Parts<'_> {
+    fn source(&mut self, of: ValueId, region: Rect) -> Option<ValueId> {
+        let later = self.state.images.later.get(&of).filter(|_| !self.state.images.here.contains_key(&of))?;
+        if let Some(known) = self.known.get(&(of, region)) {
+            return Some(*known);
+        }
+        let value = self.state.names.value();
+        self.known.insert((of, region), value);
+        let (shape, dtype) = (region.shape(later.shape), later.dtype);
+        self.parts.push(Part { value, shape, dtype, from: PartOrigin::Later(later.clone(), of, region) });
+        Some(value)
+    }
+
+    fn number(&mut self, n: i32) -> Option<ValueId> {
+        let value = self.numbers.then(|| self.state.names.value())?;
+        let shape = Shape::new(1, 1, 1);
+        self.parts.push(Part { value, shape, dtype: DType::I32, from: PartOrigin::Number(n) });
+        Some(value)
+    }
+}
+
+/// The source images of a program that can be read again, in memory or not.
+pub(crate) fn unread<'a>(state: &'a Mutable, graph: &'a Graph<Op>) -> impl Iterator<Item = (ValueId, &'a Later)> {
+    let of = |op: &Op| if let Op::Source(v) = op { Some(*v) } else { None };
+    graph.nodes.iter().filter_map(move |n| of(&n.op)).filter_map(|v| Some((v, state.images.later.get(&v)?)))
+}

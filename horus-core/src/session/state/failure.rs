@@ -1,0 +1,79 @@
+//! Failed values: they carry their error until a value is read.
+//!
+//! A handle (`session::Handle`) holds a record or a *failure* (`session/state/failure.rs`): the first
+//! error, with the user's call site, and shape and type as far as they are known. Methods validate
+//! by `Image::attempt`; operations on a failure share it, and make no record. Filters and
+//! footprints that cannot be applied hold their error likewise. Reading the value returns the
+//! error, `Session::evaluate` returns the first one still alive, and one that is dropped unread is
+//! a warning. A rank that reads a failure synchronises with the others by `agree_on` before it
+//! returns, where they would agree on a plan: if all read the same failure all return it, and if
+//! only some have it all learn of it and end. Only `check` involves no other rank.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, MutexGuard, PoisonError, Weak};
+
+use crate::comm::agree::agree_on;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::session::{Handle, Session};
+use crate::shape::Shape;
+
+/// The first error of a value, shared by everything computed from it. If it is never read, it
+/// becomes a warning when the last of them is dropped, unless an earlier error took its place.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    error: Error,
+    seen: AtomicBool,
+}
+
+impl Failure {
+    pub(crate) fn new(error: Error) -> Failure {
+        Failure { error, seen: AtomicBool::new(false) }
+    }
+
+    /// Another error takes its place.
+    pub(crate) fn supersede(&self) {
+        self.seen.store(true, Ordering::Relaxed);
+    }
+
+    /// Reads the error.
+    pub(crate) fn look(&self) -> Error {
+        self.seen.store(true, Ordering::Relaxed);
+        self.error.clone()
+    }
+}
+
+impl Drop for Failure {
+    fn drop(&mut self) {
+        if !*self.seen.get_mut() && !std::thread::panicking() {
+            crate::warn!("an error was discarded with its image: {}", self.error);
+        }
+    }
+}
+
+impl Session {
+    /// A value that could not be recorded.
+    pub(crate) fn failed(&self, shape: Shape, dtype: DType, error: Error) -> Handle {
+        let failure = Arc::new(Failure::new(error));
+        let mut failures = self.failures();
+        failures.retain(|f| f.strong_count() > 0);
+        failures.push(Arc::downgrade(&failure));
+        drop(failures);
+        Handle { session: self.clone(), shape, dtype, record: Err(failure), attributes: None }
+    }
+
+    /// Failed values that may still be alive.
+    pub(crate) fn failures(&self) -> MutexGuard<'_, Vec<Weak<Failure>>> {
+        self.0.failures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The error of a value that is read, after all ranks have synchronised: they read the same
+    /// value, and if it failed on some ranks only, all end with an error.
+    pub(crate) fn fail<T>(&self, failure: &Failure) -> Result<T> {
+        let error = failure.look();
+        if self.ranks() > 1 {
+            agree_on(self.comm(), &format!("a value that failed: {error}"))?;
+        }
+        Err(error)
+    }
+}

@@ -1,0 +1,88 @@
+//! Handles of recorded values.
+
+use std::sync::Arc;
+
+use crate::dtype::DType;
+use crate::error::{Result, SourceLine};
+use crate::record::RecordId;
+use crate::session::Session;
+use crate::session::attributes::Attributes;
+use crate::session::state::failure::Failure;
+use crate::shape::Shape;
+
+/// A handle of a recorded value. Dropping the last clone makes the value unobservable.
+#[doc(hidden)]
+pub struct Handle {
+    pub(crate) session: Session,
+    /// Shape and type; of a failed value as far as they are known.
+    pub(crate) shape: Shape,
+    pub(crate) dtype: DType,
+    /// The record, or the failure.
+    pub(crate) record: std::result::Result<RecordId, Arc<Failure>>,
+    /// What is known of it beside its pixels.
+    pub(crate) attributes: Option<Arc<Attributes>>,
+}
+
+impl Handle {
+    /// The record, for reading the value.
+    pub(crate) fn look(&self) -> Result<RecordId> {
+        self.record.as_ref().copied().map_err(|failure| failure.look())
+    }
+
+    /// Sets the source line, in a program in another language, of the value and of all values that
+    /// it is computed from and that have none: errors name this line instead of the call.
+    pub fn recorded_at(&self, line: SourceLine) {
+        if let Ok(id) = self.record {
+            self.session.change(move |_, state| state.program.recorded_at(id, line));
+        }
+    }
+
+    /// Returns `true` for a failure.
+    pub(crate) fn failed(&self) -> bool {
+        self.record.is_err()
+    }
+
+    /// Returns `true` if both carry the same error.
+    pub(crate) fn same_failure(&self, other: &Handle) -> bool {
+        matches!((&self.record, &other.record), (Err(a), Err(b)) if Arc::ptr_eq(a, b))
+    }
+
+    /// Returns the error of a failure. Involves no other rank.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.look().map(drop)
+    }
+
+    /// Records that the reader of this value reports an earlier error instead of this one's.
+    pub(crate) fn supersede(&self) {
+        if let Err(failure) = &self.record {
+            failure.supersede();
+        }
+    }
+
+    /// For a failed value: a failure with the same error, another shape and type.
+    pub(crate) fn carried(&self, shape: Shape, dtype: DType) -> Option<Handle> {
+        let failure = self.record.as_ref().err()?;
+        Some(Handle { session: self.session.clone(), shape, dtype, record: Err(Arc::clone(failure)), attributes: None })
+    }
+}
+
+impl Clone for Handle {
+    fn clone(&self) -> Handle {
+        if let Ok(id) = self.record {
+            self.session.change(move |_, state| state.program.retain(id));
+        }
+        let Handle { session, shape, dtype, record, attributes } = self;
+        let (record, attributes) = (record.clone(), attributes.clone());
+        Handle { session: session.clone(), shape: *shape, dtype: *dtype, record, attributes }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        let Ok(id) = self.record else { return };
+        self.session.change(move |_, state| {
+            let values = state.program.release(id);
+            state.images.forget(values);
+        });
+    }
+}

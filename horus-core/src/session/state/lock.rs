@@ -1,0 +1,269 @@
+//! The lock of a session's state.
+//!
+//! An evaluation holds the session's state from its beginning to its end, and calls observers and
+//! explain sinks in between. These run on the same thread and would deadlock; other threads would
+//! wait. Drops, copies and records meanwhile, on any thread, are deferred until the state is free,
+//! and so are evaluations to be started: all in the order of the calls, in which every rank does
+//! the same. Observers that make any other request get an error; other threads wait.
+//!
+//! An evaluation holds the session's state (`session/state/lock.rs`). Drops, copies and records
+//! meanwhile, on any thread, wait in one queue, and so do evaluations that `Session::start` begins
+//! (`session/state/start.rs`). The queue is processed in the order of the calls, so every rank does the
+//! same as if each evaluation had run inside its call, by the session's thread, or by the next read
+//! of a value. `Communicator::turns` tells if more than one thread of a rank may communicate; if
+//! not (an MPI library that grants less than `MPI_THREAD_SERIALIZED`), `start` evaluates inside the
+//! call. Before MPI is finalised, the started evaluations of sessions left open are completed.
+//! Observers may drop, copy, record and start; statistics and times are as of the last evaluation;
+//! reading values is an error (`Error::Reentry`). A thread that fills the queue blocks, and so does
+//! one that drops the last image of a session with started evaluations: the wait runs as a program
+//! in another language has set (`session/state/wait.rs`), in Python without the interpreter's lock,
+//! which observers take.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::ops::{Deref, DerefMut};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+
+use crate::error::{Error, Result};
+use crate::session::images::image::Kept;
+use crate::session::state::start::Start;
+use crate::session::state::wait::waiting;
+use crate::session::{Mutable, Session};
+
+/// Maximum number of deferred changes; a thread that gets this far ahead of an evaluation blocks.
+const MOST: usize = 1 << 16;
+
+/// This thread's number, from 1.
+fn me() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    thread_local!(static ME: u64 = NEXT.fetch_add(1, Ordering::Relaxed));
+    ME.with(|me| *me)
+}
+
+thread_local! {
+    /// Number of times this thread has requested the state of a session.
+    static ASKED: Cell<u64> = const { Cell::new(0) };
+}
+
+type Change = Box<dyn FnOnce(&Session, &mut Mutable) + Send>;
+
+/// A deferred action.
+enum Later {
+    /// A change of the state that holds this many bytes of pixels.
+    Change(Change, usize),
+    /// An evaluation, for the next waiter or for the session's thread.
+    Start(Start),
+}
+
+/// Deferred actions, in order.
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<Later>,
+    bytes: usize,
+}
+
+impl Queue {
+    fn push(&mut self, later: Later) {
+        if let Later::Change(_, bytes) = later {
+            self.bytes += bytes;
+        }
+        self.waiting.push_back(later);
+    }
+
+    /// The next action, unless it starts an evaluation and only `changes` are wanted.
+    fn next(&mut self, changes: bool) -> Option<Later> {
+        if changes && matches!(self.waiting.front(), Some(Later::Start(_))) {
+            return None;
+        }
+        let next = self.waiting.pop_front()?;
+        if let Later::Change(_, bytes) = next {
+            self.bytes -= bytes;
+        }
+        Some(next)
+    }
+}
+
+/// A session's state, the thread that holds it, and the actions deferred until it is free.
+pub(crate) struct Owned {
+    state: Mutex<Mutable>,
+    /// The thread that holds the state; 0 if none does. Threads only compare it with themselves,
+    /// and only they write their own number.
+    owner: AtomicU64,
+    /// Locked while the state is released: the holder of the state processes everything deferred
+    /// before.
+    later: Mutex<Queue>,
+}
+
+impl Owned {
+    pub(crate) fn new(state: Mutable) -> Owned {
+        Owned { state: Mutex::new(state), owner: AtomicU64::new(0), later: Mutex::default() }
+    }
+
+    fn later(&self) -> MutexGuard<'_, Queue> {
+        self.later.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(error) = state.error.take()
+            && !std::thread::panicking()
+        {
+            crate::warn!("an error was discarded with its session: {error}");
+        }
+    }
+}
+
+/// The state, locked. Fields are dropped in this order.
+pub(crate) struct Locked<'a> {
+    session: &'a Session,
+    state: MutexGuard<'a, Mutable>,
+    /// Held while the state is released.
+    later: Option<MutexGuard<'a, Queue>>,
+    /// Dropped after the locks.
+    freed: Vec<Kept>,
+}
+
+impl Deref for Locked<'_> {
+    type Target = Mutable;
+    fn deref(&self) -> &Mutable {
+        &self.state
+    }
+}
+
+impl DerefMut for Locked<'_> {
+    fn deref_mut(&mut self) -> &mut Mutable {
+        &mut self.state
+    }
+}
+
+impl<'a> Locked<'a> {
+    fn new(session: &'a Session, state: MutexGuard<'a, Mutable>) -> Locked<'a> {
+        session.0.state.owner.store(me(), Ordering::Relaxed);
+        Locked { session, state, later: None, freed: Vec::new() }
+    }
+
+    /// Processes deferred actions: all, or the changes before the next evaluation. Nothing more can
+    /// be deferred while the result lives.
+    fn catch_up(&mut self, changes: bool) -> MutexGuard<'a, Queue> {
+        let session = self.session;
+        loop {
+            let mut later = session.0.state.later();
+            let Some(next) = later.next(changes) else { return later };
+            drop(later);
+            let state = &mut *self.state;
+            // A panic (of an observer) does not belong to the thread that happens to run this: it
+            // is reported as an error.
+            let done = catch_unwind(AssertUnwindSafe(|| match next {
+                Later::Change(change, _) => change(session, state),
+                Later::Start(start) => session.carry_out_start(state, start),
+            }));
+            if let Err(panic) = done {
+                let text = panic.downcast_ref::<&str>().copied();
+                let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+                self.state.lost = Some(format!("an evaluation panicked: {}", text.unwrap_or("with no message")));
+            }
+        }
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        self.later = Some(self.catch_up(true));
+        self.freed = std::mem::take(&mut self.state.images.freed);
+        self.session.0.state.owner.store(0, Ordering::Relaxed);
+    }
+}
+
+impl Session {
+    /// The state, after all deferred actions.
+    ///
+    /// # Errors
+    /// [`Error::Reentry`] if this thread holds it: a callback of an evaluation requests `what`;
+    /// [`Error::Forked`] in a child of the process that opened the session.
+    pub(crate) fn lock(&self, what: &'static str) -> Result<Locked<'_>> {
+        ASKED.set(ASKED.get() + 1);
+        self.lock_to_give(what)
+    }
+
+    /// [`Session::lock`] for a caller that gives the session pixels and reads nothing.
+    ///
+    /// # Errors
+    /// As [`Session::lock`].
+    pub(crate) fn lock_to_give(&self, what: &'static str) -> Result<Locked<'_>> {
+        if !self.0.is_here() {
+            return Err(Error::Forked { what });
+        }
+        if self.is_mine() {
+            return Err(Error::Reentry { what });
+        }
+        self.wait_for_other_sessions();
+        Ok(self.acquire())
+    }
+
+    /// Number of times this thread has read values, or made another request that waits for
+    /// evaluations. Concurrent evaluations, and those forced by much recording, do not count: they
+    /// depend on timing.
+    pub(crate) fn looks() -> u64 {
+        ASKED.get()
+    }
+
+    /// The state, which another thread may hold, after all deferred actions.
+    pub(crate) fn acquire(&self) -> Locked<'_> {
+        let state = self.0.state.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut locked = Locked::new(self, state);
+        drop(locked.catch_up(false));
+        locked
+    }
+
+    /// Returns `true` if this thread holds the state.
+    pub(crate) fn is_mine(&self) -> bool {
+        self.0.state.owner.load(Ordering::Relaxed) == me()
+    }
+
+    /// Changes the state: now, or after the current evaluation.
+    pub(crate) fn change(&self, change: impl FnOnce(&Session, &mut Mutable) + Send + 'static) {
+        self.change_with(0, change);
+    }
+
+    /// [`Session::change`] by an action that holds this many bytes of pixels.
+    pub(crate) fn change_with(&self, bytes: usize, change: impl FnOnce(&Session, &mut Mutable) + Send + 'static) {
+        if !self.0.is_here() {
+            return;
+        }
+        let owned = &self.0.state;
+        loop {
+            let mut later = owned.later();
+            if !self.is_mine() {
+                if later.waiting.is_empty() {
+                    let free = match owned.state.try_lock() {
+                        Ok(state) => Some(state),
+                        Err(TryLockError::Poisoned(state)) => Some(state.into_inner()),
+                        Err(TryLockError::WouldBlock) => None,
+                    };
+                    if let Some(state) = free {
+                        let mut locked = Locked::new(self, state);
+                        drop(later);
+                        return change(self, &mut locked);
+                    }
+                }
+                if later.waiting.len() >= MOST
+                    || later.bytes.saturating_add(bytes) > self.0.settings.max_pinned.max(bytes)
+                {
+                    drop(later);
+                    waiting(|| drop(self.acquire()));
+                    continue;
+                }
+            }
+            return later.push(Later::Change(Box::new(change), bytes));
+        }
+    }
+
+    /// Starts an evaluation when its turn comes.
+    pub(crate) fn put_off(&self, start: Start) {
+        self.0.state.later().push(Later::Start(start));
+    }
+}

@@ -1,0 +1,150 @@
+//! Recording of operations and given images, and automatic evaluation when there are too many.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::device::Sending;
+use crate::device::{Label, Memory};
+use crate::dtype::DType;
+use crate::error::Site;
+use crate::host::buffer::HostBuffer;
+use crate::ir::graph::Op;
+use crate::plan::Want;
+use crate::plan::state::Placement;
+use crate::record::RecordId;
+use crate::session::attributes::Attributes;
+use crate::session::images::on_demand::Later;
+use crate::session::state::Mutable;
+use crate::session::state::wait::waiting;
+use crate::session::{Handle, Session};
+use crate::shape::Shape;
+
+impl Session {
+    /// Appends an operation to the program. Inputs must belong to this session; if one could not be recorded, neither
+    /// can this operation, and its value carries the first such error. Evaluates only when the flush limits are
+    /// exceeded; an error of that evaluation is reported by the next call that can.
+    pub(crate) fn record(&self, op: Op, inputs: &[&Handle], shape: Shape, dtype: DType, site: Site) -> Handle {
+        self.append(op, inputs, (shape, dtype, site), None)
+    }
+
+    /// [`Session::record`]; the operation is a stand-in of a step, if one is given.
+    pub(crate) fn append(
+        &self,
+        op: Op,
+        inputs: &[&Handle],
+        (shape, dtype, site): (Shape, DType, Site),
+        step: Option<RecordId>,
+    ) -> Handle {
+        let ids: std::result::Result<Vec<RecordId>, _> = inputs.iter().map(|h| h.record.clone()).collect();
+        let handles = inputs;
+        let inputs = match ids {
+            Ok(ids) => ids,
+            Err(failure) => {
+                let others = inputs.iter().filter_map(|h| h.record.as_ref().err());
+                others.filter(|other| !Arc::ptr_eq(other, &failure)).for_each(|other| other.supersede());
+                return Handle { session: self.clone(), shape, dtype, record: Err(failure), attributes: None };
+            }
+        };
+        let id = self.0.numbers.record();
+        let attributes = Attributes::after(&op, handles, shape, dtype);
+        // Otherwise records by an observer at each step would be evaluated, and observed, without
+        // end.
+        let observer = self.is_mine();
+        self.change(move |session, state| {
+            state.program.record(id, op, inputs, shape, dtype, site);
+            if let Some(step) = step {
+                state.program.begin_step(step, id);
+            }
+            if !observer {
+                session.flush(state);
+            }
+        });
+        Handle { session: self.clone(), shape, dtype, record: Ok(id), attributes }
+    }
+
+    /// Evaluates if the flush limits are exceeded.
+    fn flush(&self, state: &mut Mutable) {
+        let (pending, pinned) = (state.program.pending(), state.program.pinned_bytes());
+        let full = pending > self.0.settings.max_pending.max(state.patience.0)
+            || pinned > self.0.settings.max_pinned.max(state.patience.1);
+        if full && state.error.is_none() && state.lost.is_none() && !std::thread::panicking() {
+            let targets = state.program.observable();
+            if targets.is_empty() {
+                return; // steps are evaluated by their recorder
+            }
+            let wants = vec![Want::Keep; targets.len()];
+            state.patience = (0, 0);
+            let mut ran = Ok(());
+            waiting(|| ran = self.run(state, &targets, &wants, Sending::AtOnce).map(drop));
+            if let Err(e) = ran {
+                state.error = Some(e);
+                // After a failure, later operations do not retry at once.
+                state.patience = (2 * pending, 2 * pinned);
+            }
+        }
+    }
+
+    /// Creates an image whose pixels every rank has (row-major, the channels of each beside each other).
+    pub(crate) fn source(&self, shape: Shape, dtype: DType, pixels: HostBuffer, site: Site) -> Handle {
+        self.keep(shape, dtype, Some(pixels), Placement::Replicated, site)
+    }
+
+    /// Creates an image whose pixels are on the single rank's device, or in strips on lanes, copied
+    /// there from `start` to now under a label.
+    pub(crate) fn source_on_device(
+        &self,
+        shape: Shape,
+        dtype: DType,
+        pixels: Vec<Memory>,
+        (start, label, site): (Instant, Label, Site),
+    ) -> Handle {
+        let id = self.0.numbers.record();
+        let took = start.elapsed();
+        let bytes = pixels.iter().map(Memory::len).sum();
+        self.change_with(bytes, move |session, state| {
+            let value = state.names.value();
+            state.images.give_device(value, shape.stored(), dtype, session.strips_of(pixels, shape.height));
+            state.images.given.insert(value, Placement::Replicated);
+            state.stats.made.uploads += 1;
+            state.trace.taken(start, took, label);
+            state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, site);
+        });
+        Handle { session: self.clone(), shape, dtype, record: Ok(id), attributes: None }
+    }
+
+    /// Creates an image whose pixels rank 0 has; other ranks pass `None` and must agree on shape and type.
+    pub(crate) fn source_on_root(&self, shape: Shape, dtype: DType, pixels: Option<HostBuffer>, site: Site) -> Handle {
+        self.keep(shape, dtype, pixels, Placement::Root, site)
+    }
+
+    fn keep(&self, shape: Shape, dtype: DType, pixels: Option<HostBuffer>, placement: Placement, site: Site) -> Handle {
+        let given = placement;
+        // On a single rank, rank 0's pixels are everyone's.
+        let placement = if self.ranks() == 1 { Placement::Replicated } else { placement };
+        let id = self.0.numbers.record();
+        let bytes = pixels.as_ref().map_or(0, HostBuffer::len);
+        self.change_with(bytes, move |_, state| {
+            let value = state.names.value();
+            if let (Some(pixels), Placement::Replicated) = (&pixels, placement) {
+                state.images.note_given(value, pixels);
+            }
+            state.images.give(value, shape.stored(), dtype, pixels, placement);
+            state.images.given.insert(value, given);
+            state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, site);
+        });
+        Handle { session: self.clone(), shape, dtype, record: Ok(id), attributes: None }
+    }
+
+    /// An image whose pixels rank 0 reads on demand; other ranks have no source.
+    pub(crate) fn source_later(&self, later: Later, site: Site) -> Handle {
+        let (shape, dtype) = (later.shape.planar(), later.dtype);
+        let id = self.0.numbers.record();
+        self.change(move |_, state| {
+            let value = state.names.value();
+            state.images.later.insert(value, later);
+            state.images.given.insert(value, Placement::Root);
+            state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, site);
+        });
+        Handle { session: self.clone(), shape, dtype, record: Ok(id), attributes: None }
+    }
+}

@@ -1,0 +1,222 @@
+//! Evaluations concurrent with the program.
+//!
+//! A started evaluation is deferred like a change during an evaluation, in the order of the calls
+//! (see [`lock`](crate::session::state::lock)), and carried out by the session's thread, or by the next thread that
+//! reads a value. Either way the session does the same as if each evaluation had been made inside
+//! its call: plans, and agreements of ranks, do not depend on timing.
+
+use std::ops::Deref;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use crate::device::Sending;
+use crate::plan::Want;
+use crate::record::RecordId;
+use crate::session::state::Mutable;
+use crate::session::state::wait::waiting;
+use crate::session::{Handle, Inner, Session};
+
+/// A deferred evaluation.
+pub(crate) enum Start {
+    /// Of all observable values.
+    Everything,
+    /// Of one value.
+    Value(RecordId),
+}
+
+/// A session as held by the program, or by its thread. When the program drops it, started
+/// evaluations are completed and the thread ends.
+pub(crate) struct Held {
+    inner: Arc<Inner>,
+    by_program: bool,
+}
+
+impl Deref for Held {
+    type Target = Inner;
+    fn deref(&self) -> &Inner {
+        &self.inner
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if !self.inner.is_here() {
+            std::mem::forget(Arc::clone(&self.inner));
+        } else if self.by_program {
+            waiting(|| self.inner.starter.end());
+        }
+    }
+}
+
+/// The thread that carries out started evaluations.
+struct Worker {
+    wake: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+/// The thread that carries out started evaluations, once there is one.
+#[derive(Default)]
+pub(crate) struct Starter(Mutex<Option<Worker>>);
+
+impl Starter {
+    /// Lets the thread complete started evaluations, and ends it.
+    fn end(&self) {
+        let worker = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(Worker { wake, thread }) = worker else { return };
+        drop(wake);
+        // An observer on that thread may have held the last handle: then it ends with its
+        // evaluation.
+        if thread.thread().id() != std::thread::current().id() && thread.join().is_err() {
+            log::error!("the thread that evaluates what was started panicked");
+        }
+    }
+}
+
+impl Session {
+    pub(crate) fn opened(inner: Inner) -> Session {
+        Session(Arc::new(Held { inner: Arc::new(inner), by_program: true }))
+    }
+
+    /// Returns `true` if both are the same session.
+    pub fn same(&self, other: &Session) -> bool {
+        Arc::ptr_eq(&self.0.inner, &other.0.inner)
+    }
+
+    /// Starts to evaluate all recorded values that can be observed, like [`Session::evaluate`], and
+    /// returns: the program computes, reads and records concurrently. Reading a value waits for
+    /// started evaluations.
+    ///
+    /// Results have the same bits as without. An evaluation started during another one follows it,
+    /// and everything recorded before. The next read of a value of the session reports an error, or
+    /// a panic of an observer, as an error; nothing more is started until then.
+    /// [`Session::canceller`] ends started evaluations like any other, and dropping the last handle
+    /// on the session or one of its images waits for them.
+    ///
+    /// Observers and explain sinks are called on the session's thread. A program that records very
+    /// far ahead (65536 operations, or as many bytes of pixels as pending operations may keep
+    /// alive) blocks until the evaluation has ended.
+    ///
+    /// On several ranks, all start the same evaluations in the same order, and calls in which ranks
+    /// communicate wait for started evaluations, in other sessions of the process too. A program
+    /// that itself calls MPI must read a value, or call [`Session::evaluate`], before it does.
+    /// Where only one thread may communicate (an MPI library that grants less than
+    /// `MPI_THREAD_SERIALIZED`), and if no thread can be created, the evaluation runs inside this
+    /// call.
+    ///
+    /// ```
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let smooth = Image::worms(&session, 64, 64).gauss(2.0);
+    /// let mean = smooth.mean();
+    /// session.start();
+    /// let own: f64 = (1..=1000).map(f64::from).sum(); // beside it, the program's own work
+    /// let brighter = smooth + 1.0; // and what comes next is recorded
+    /// assert!(mean.get()? < own); // waits
+    /// assert!(brighter.mean().get()? > mean.get()?);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    pub fn start(&self) {
+        self.begin(Start::Everything);
+    }
+
+    /// Starts to evaluate one value; see [`Session::start`]. A failed value reports its error when
+    /// it is read.
+    pub(crate) fn start_one(&self, value: &Handle) {
+        if let Ok(id) = value.record {
+            self.begin(Start::Value(id));
+        }
+    }
+
+    fn begin(&self, start: Start) {
+        if !self.0.is_here() {
+            return; // the next read reports it
+        }
+        let turns = self.0.comm.turns();
+        if (self.ranks() == 1 || turns.is_some()) && self.wake(false) {
+            if let Some(turns) = turns.filter(|_| self.ranks() > 1) {
+                let inner = Arc::downgrade(&self.0.inner);
+                let settle = move || {
+                    if let Some(inner) = inner.upgrade() {
+                        Session(Arc::new(Held { inner, by_program: false })).settle();
+                    }
+                };
+                turns.claim(self.id(), settle);
+            }
+            self.put_off(start);
+            self.wake(true);
+        } else {
+            self.put_off(start);
+            self.settle();
+        }
+    }
+
+    /// Wakes the session's thread, created now if necessary, if `something` was started; returns
+    /// `true` if there is such a thread.
+    fn wake(&self, something: bool) -> bool {
+        let mut worker = self.0.starter.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if worker.is_none() {
+            let (wake, woken) = channel();
+            let inner = Arc::downgrade(&self.0.inner);
+            let work = move || {
+                for () in woken {
+                    if let Some(inner) = inner.upgrade() {
+                        Session(Arc::new(Held { inner, by_program: false })).settle();
+                    }
+                }
+            };
+            match std::thread::Builder::new().name("horus-start".into()).spawn(work) {
+                Ok(thread) => *worker = Some(Worker { wake, thread }),
+                Err(e) => {
+                    crate::warn!("what is started is evaluated inside the call: no thread could be made: {e}");
+                    return false;
+                }
+            }
+        }
+        // The thread receives until it is ended.
+        worker.as_ref().is_some_and(|worker| !something || worker.wake.send(()).is_ok())
+    }
+
+    /// Carries out a started evaluation. Its error is kept for the next read.
+    pub(crate) fn carry_out_start(&self, state: &mut Mutable, start: Start) {
+        // One error is reported before the next is risked, and the loss of the session is reported
+        // anyway.
+        if state.error.is_some() || state.lost.is_some() {
+            return;
+        }
+        let targets = match start {
+            Start::Everything => state.program.observable(),
+            Start::Value(id) if state.program.value(id).is_some() => Vec::new(), // already evaluated
+            Start::Value(id) if state.program.in_step(id) => Vec::new(),         // its loop evaluates it
+            Start::Value(id) => vec![id],
+        };
+        if targets.is_empty() {
+            return;
+        }
+        let wants = vec![Want::Keep; targets.len()];
+        if let Err(e) = self.run(state, &targets, &wants, Sending::AtOnce) {
+            state.error = Some(e);
+        }
+    }
+
+    /// Waits for started evaluations; does nothing within an observer, which is part of one.
+    #[doc(hidden)]
+    pub fn settle(&self) {
+        if self.0.is_here() && !self.is_mine() {
+            drop(self.acquire());
+        }
+    }
+
+    /// Waits for evaluations started by other sessions on the same ranks: ranks communicate in one
+    /// order.
+    pub(crate) fn wait_for_other_sessions(&self) {
+        if let Some(turns) = self.0.comm.turns().filter(|_| self.ranks() > 1) {
+            turns.wait_for_others(self.id());
+        }
+    }
+
+    /// Identifies an open session of the process.
+    fn id(&self) -> usize {
+        Arc::as_ptr(&self.0.inner).addr()
+    }
+}
