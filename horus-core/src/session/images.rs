@@ -13,6 +13,9 @@ use crate::ir::graph::{Graph, Node, Op, ValueId};
 use crate::plan::state::{Halo, Placement, Residency, State};
 use crate::shape::{Shape, Window};
 
+/// What is dropped without the lock.
+pub(super) type Dropped = (Vec<Kept>, Vec<Later>);
+
 /// The images of a session.
 #[derive(Default)]
 pub(super) struct Images {
@@ -32,6 +35,8 @@ pub(super) struct Images {
     pub(super) lent: Vec<(ValueId, Kept)>,
     /// Those that are no longer needed: their memory is freed without the lock.
     pub(super) freed: Vec<Kept>,
+    /// Sources of those that are no longer read: they are dropped without the lock, as they may be the program's.
+    pub(super) closed: Vec<Later>,
     /// The device is known and computes on the host's memory.
     pub(super) unified: bool,
     /// Digests of the pixels that the program gave on every rank, if ranks compare them.
@@ -81,11 +86,16 @@ impl Images {
         State { residency: if self.unified { Residency::Both } else { Residency::Host }, placement }
     }
 
+    /// All that is to be dropped without the lock.
+    pub(super) fn dropped(&mut self) -> Dropped {
+        (std::mem::take(&mut self.freed), std::mem::take(&mut self.closed))
+    }
+
     /// Drops values that are no longer referenced.
     pub(super) fn forget(&mut self, values: Vec<ValueId>) {
         for v in values {
             self.freed.extend(self.here.remove(&v));
-            self.later.remove(&v);
+            self.closed.extend(self.later.remove(&v));
             self.digests.as_mut().map(|digests| digests.remove(&v));
         }
     }

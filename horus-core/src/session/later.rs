@@ -328,13 +328,13 @@ impl Session {
     pub(crate) fn source_later(&self, later: Later, site: Site) -> Handle {
         let (shape, dtype) = (later.shape.planar(), later.dtype);
         let id = self.0.numbers.record();
-        self.change(move |_, state| {
+        self.change(move |state| {
             let value = state.names.value();
             state.images.later.insert(value, later);
             state.images.given.insert(value, Placement::Root);
-            state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, site);
+            state.program.record(id, Op::Source(value), &[], shape, dtype, site);
         });
-        Handle { session: self.clone(), shape, dtype, record: Ok(id), attributes: None }
+        Handle::new(self, Ok(id), (shape, dtype))
     }
 
     /// A program whose sources are all in memory: the needed parts of images that have not been

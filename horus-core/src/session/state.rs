@@ -41,3 +41,12 @@ pub(super) struct Mutable {
     /// The reason why the session is unusable.
     pub(super) lost: Option<String>,
 }
+
+impl Mutable {
+    /// Returns `true` if more operations are pending, or more bytes pinned, than these limits, and than the last
+    /// failure allows.
+    pub(super) fn is_full(&self, (pending, pinned): (usize, usize)) -> bool {
+        self.program.pending() > pending.max(self.patience.0)
+            || self.program.pinned_bytes() > pinned.max(self.patience.1)
+    }
+}
