@@ -26,6 +26,7 @@ use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
 
+use super::stored::Ordered;
 use super::{ByNumber, Record, RecordId, Recording, Slot};
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use horus_base::digest::Digest;
@@ -113,9 +114,9 @@ impl Overwritten {
     }
 
     /// The pixels of a node in another order.
-    fn ordered(&mut self, id: NodeId, to: impl FnOnce(&Graph<Op>, NodeId) -> Result<NodeId, (Op, Shape)>) -> NodeId {
+    fn ordered(&mut self, id: NodeId, to: impl FnOnce(&Graph<Op>, NodeId) -> Ordered) -> NodeId {
         let Node { dtype, site, .. } = *self.graph.node(id);
-        to(&self.graph, id).unwrap_or_else(|(op, shape)| self.put(&op, [id].into_iter(), (shape, dtype, site)))
+        to(&self.graph, id).unwrap_or_else(|made| self.put(&made.0, [id].into_iter(), (made.1, dtype, site)))
     }
 }
 

@@ -5,7 +5,7 @@ use crate::ops::{Deinterleave, Interleave, Whole};
 use horus_base::shape::Shape;
 
 /// A node in another order of its pixels: one that is there, or the operation that computes it and its shape.
-type Ordered = Result<NodeId, (Op, Shape)>;
+pub(super) type Ordered = Result<NodeId, Box<(Op, Shape)>>;
 
 impl Graph<Op> {
     /// The pixels of a node as they are [stored](Shape::stored).
@@ -23,7 +23,7 @@ impl Graph<Op> {
         match op {
             _ if shape.stored() == *shape => Ok(id),
             Op::Whole(Whole::Deinterleave(_)) => Ok(inputs[0]),
-            _ => Err((Op::from(Interleave), shape.stored())),
+            _ => Err(Box::new((Op::from(Interleave), shape.stored()))),
         }
     }
 
@@ -32,12 +32,15 @@ impl Graph<Op> {
         match op {
             _ if shape.samples == 1 => Ok(id),
             Op::Whole(Whole::Interleave(_)) => Ok(inputs[0]),
-            _ => Err((Op::from(Deinterleave), shape.deinterleaved())),
+            _ => Err(Box::new((Op::from(Deinterleave), shape.deinterleaved()))),
         }
     }
 
     fn ordered(&mut self, id: NodeId, to: Ordered) -> NodeId {
         let Node { dtype, site, .. } = *self.node(id);
-        to.unwrap_or_else(|(op, shape)| self.push(Node { op, inputs: vec![id], shape, dtype, site }))
+        to.unwrap_or_else(|made| {
+            let (op, shape) = *made;
+            self.push(Node { op, inputs: vec![id], shape, dtype, site })
+        })
     }
 }
