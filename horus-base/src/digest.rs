@@ -44,11 +44,28 @@ impl Hasher for Digest {
         self.0
     }
 
+    // Numbers are words, as they would be byte by byte.
+    #[inline]
+    fn write_u8(&mut self, word: u8) {
+        self.word(u64::from(word));
+    }
+
+    #[inline]
+    fn write_u32(&mut self, word: u32) {
+        self.word(u64::from(word));
+    }
+
     #[inline]
     fn write_u64(&mut self, word: u64) {
         self.word(word);
     }
 
+    #[inline]
+    fn write_usize(&mut self, word: usize) {
+        self.word(word as u64);
+    }
+
+    #[inline]
     fn write(&mut self, bytes: &[u8]) {
         let (words, rest) = bytes.as_chunks::<8>();
         words.iter().for_each(|w| self.word(u64::from_le_bytes(*w)));
@@ -62,7 +79,22 @@ impl Hasher for Digest {
 
 #[cfg(test)]
 mod tests {
+    use std::hash::Hash;
+
     use super::*;
+
+    #[test]
+    fn numbers_are_their_bytes() {
+        let of = |hash: &dyn Fn(&mut Digest)| {
+            let mut digest = Digest::default();
+            hash(&mut digest);
+            digest.finish()
+        };
+        assert_eq!(of(&|d| 7u8.hash(d)), of(&|d| d.write(&[7])));
+        assert_eq!(of(&|d| (-7i32).hash(d)), of(&|d| d.write(&(-7i32).to_le_bytes())));
+        assert_eq!(of(&|d| 7usize.hash(d)), of(&|d| d.write(&7u64.to_le_bytes())));
+        assert_eq!(of(&|d| (-7i64).hash(d)), of(&|d| d.write(&(-7i64).to_le_bytes())));
+    }
 
     #[test]
     fn every_byte_changes_the_digest() {

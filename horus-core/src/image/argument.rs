@@ -165,7 +165,7 @@ impl Term {
 }
 
 /// Records a pixel operation on `terms`, one of which is an image, repeating extents of 1.
-pub(super) fn pixel<R: Element>(op: PixelOp, terms: Vec<Term>, site: Site) -> Image<R> {
+pub(super) fn pixel<R: Element, const N: usize>(op: PixelOp, terms: [Term; N], site: Site) -> Image<R> {
     let name = op.info().name;
     let mut images = terms.iter().filter_map(Term::handle);
     let first = images.next().expect("a pixel operation has an image among its operands");
@@ -187,7 +187,7 @@ fn common(call: Call, session: &Session, terms: &[Term]) -> Result<Shape> {
     let mut shapes = terms.iter().filter_map(Term::shape);
     let mut common = shapes.next().unwrap_or(Shape::new(1, 1, 1));
     for shape in shapes {
-        common = common.meet(shape).ok_or(Error::ShapeMismatch {
+        common = common.meet(shape).ok_or_else(|| Error::ShapeMismatch {
             op: call.op,
             left: common.into(),
             right: shape.into(),
@@ -197,22 +197,31 @@ fn common(call: Call, session: &Session, terms: &[Term]) -> Result<Shape> {
     Ok(common)
 }
 
-fn combine<R: Element>(op: PixelOp, terms: Vec<Term>, session: &Session, shape: Shape, site: Site) -> Image<R> {
-    let mut images: Vec<Handle> = Vec::new();
-    let mut input = |handle: Handle| {
-        images.push(handle);
-        Operand::Input(images.len() - 1)
-    };
-    let operands = terms.into_iter().map(|term| match term.0 {
-        Kind::Scalar(value) => Operand::Const(value),
-        Kind::Image(handle) => input(spread(handle, shape, site)),
-        Kind::Channels(values) => match values[..] {
-            [value] => Operand::Const(value),
-            _ => input(spread(channels(session, &values, site), shape, site)),
-        },
+fn combine<R: Element, const N: usize>(
+    op: PixelOp,
+    terms: [Term; N],
+    session: &Session,
+    shape: Shape,
+    site: Site,
+) -> Image<R> {
+    let terms = terms.map(|term| match term.0 {
+        Kind::Image(handle) => Kind::Image(spread(handle, shape, site)),
+        Kind::Channels(values) if values.len() != 1 => {
+            Kind::Image(spread(channels(session, &values, site), shape, site))
+        }
+        one => one,
     });
-    let operands = operands.collect();
-    record(session, Op::Pixel(op, operands), &images.iter().collect::<Vec<_>>(), shape, site)
+    let mut images = Vec::with_capacity(N);
+    let operand = |term| match term {
+        &Kind::Scalar(value) => Operand::Const(value),
+        Kind::Channels(values) => Operand::Const(values[0]),
+        Kind::Image(handle) => {
+            images.push(handle);
+            Operand::Input(images.len() - 1)
+        }
+    };
+    let operands = terms.iter().map(operand).collect();
+    record(session, Op::Pixel(op, operands), &images, shape, site)
 }
 
 /// A pixel whose channels are `values`.
@@ -256,6 +265,6 @@ fn spread(image: Handle, shape: Shape, site: Site) -> Handle {
 impl<T: Pixel> Image<T> {
     /// A pixel operation with this image first and `other` second.
     pub(super) fn with<R: Element>(&self, op: PixelOp, other: impl Argument<T>, site: Site) -> Image<R> {
-        pixel(op, vec![Term::image(self), other.term()], site)
+        pixel(op, [Term::image(self), other.term()], site)
     }
 }

@@ -121,7 +121,7 @@ impl<T: Pixel> Image<T> {
             Axis::Channels => self.attempt(self.shape(), || {
                 let mut planes = self.planes::<f64>(site);
                 for c in 1..planes.len() {
-                    let terms = vec![Term::image(&planes[c - 1]), Term::image(&planes[c])];
+                    let terms = [Term::image(&planes[c - 1]), Term::image(&planes[c])];
                     planes[c] = pixel(PixelOp::Add, terms, site);
                 }
                 Ok(Image::stack(self.session(), planes, Axis::Channels))
@@ -354,7 +354,7 @@ impl<T: Pixel> Several<T> {
                 return sorted.swap_remove(middle);
             }
             let [a, b] = [middle - 1, middle].map(|i| sorted[i].converted::<f64>(site));
-            let sum = pixel::<f64>(PixelOp::Add, vec![Term::image(&a), Term::image(&b)], site);
+            let sum = pixel::<f64, _>(PixelOp::Add, [Term::image(&a), Term::image(&b)], site);
             divided(&sum, 2, site).converted(site)
         })
     }
@@ -392,7 +392,7 @@ pub(super) fn merged<T: Element>(images: &[Image<T>], site: Site) -> Vec<Image<T
 
 fn compared<T: Element>(images: &[Image<T>], pairs: Vec<(usize, usize)>, site: Site) -> Vec<Image<T>> {
     let mut sorted = images.to_vec();
-    let op = |op, a: &Image<T>, b: &Image<T>| pixel::<T>(op, vec![Term::image(a), Term::image(b)], site);
+    let op = |op, a: &Image<T>, b: &Image<T>| pixel::<T, _>(op, [Term::image(a), Term::image(b)], site);
     for (i, j) in pairs {
         let (low, high) = (op(PixelOp::Lower, &sorted[i], &sorted[j]), op(PixelOp::Upper, &sorted[i], &sorted[j]));
         (sorted[i], sorted[j]) = (low, high);
@@ -427,8 +427,8 @@ fn joined<T: Pixel>(how: Fold, images: &[Image<T>], site: Site) -> Image<T> {
     let op = how.pairwise();
     let (first, others) = images.split_first().expect("at least one image");
     let nothing = Term::scalar(how.identity::<T>().scalar());
-    let first = pixel(op, vec![nothing, Term::image(first)], site);
-    others.iter().fold(first, |all, image| pixel(op, vec![Term::image(&all), Term::image(image)], site))
+    let first = pixel(op, [nothing, Term::image(first)], site);
+    others.iter().fold(first, |all, image| pixel(op, [Term::image(&all), Term::image(image)], site))
 }
 
 fn divided(sum: &Image<f64>, count: usize, site: Site) -> Image<f64> {

@@ -332,7 +332,7 @@ impl<T: Element> Image<T> {
             let covered: Image<bool> = record(self.session(), Op::Fill(true.stored()), &[], covered, site);
             let covered = covered.window(call, start, shape(covered.shape()), OUTSIDE)?;
             let placed = other.window(call, start, shape(other.shape()), OUTSIDE)?;
-            let terms = vec![Term::image(&covered), Term::image(&placed), Term::image(self)];
+            let terms = [Term::image(&covered), Term::image(&placed), Term::image(self)];
             Ok(pixel(PixelOp::Select, terms, site))
         })
     }

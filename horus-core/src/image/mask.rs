@@ -34,7 +34,7 @@ impl Image<bool> {
     #[doc(alias("copyTo", "where"))]
     #[track_caller]
     pub fn select<T: Pixel>(&self, a: impl Argument<T>, b: impl Argument<T>) -> Image<T> {
-        pixel(PixelOp::Select, vec![Term::image(self), a.term(), b.term()], Location::caller())
+        pixel(PixelOp::Select, [Term::image(self), a.term(), b.term()], Location::caller())
     }
 
     /// The number of true pixels, over all channels.
@@ -47,7 +47,7 @@ impl Image<bool> {
     }
 
     fn meet(&self, op: PixelOp, other: &Image<bool>, site: crate::error::Site) -> Image<bool> {
-        pixel(op, vec![Term::image(self), Term::image(other)], site)
+        pixel(op, [Term::image(self), Term::image(other)], site)
     }
 }
 
@@ -175,7 +175,7 @@ macro_rules! not {
             /// The complement of the mask.
             #[track_caller]
             fn not(self) -> Image<bool> {
-                let terms = vec![Term::scalar(Scalar::U8(1)), Term::image(&self)];
+                let terms = [Term::scalar(Scalar::U8(1)), Term::image(&self)];
                 pixel(PixelOp::Sub, terms, Location::caller())
             }
         }

@@ -105,7 +105,7 @@ impl<T: Element> Image<T> {
 
     /// The difference; of masks, true where this one is and the other is not.
     fn minus(&self, other: &Image<T>, site: Site) -> Image<T> {
-        pixel(PixelOp::Sub, vec![Term::image(self), Term::image(other)], site)
+        pixel(PixelOp::Sub, [Term::image(self), Term::image(other)], site)
     }
 
     #[track_caller]
@@ -124,7 +124,7 @@ impl<T: Element> Image<T> {
             Reduce::Max => (PixelOp::Max, f64::NEG_INFINITY),
             _ => (PixelOp::Min, f64::INFINITY),
         };
-        pixel(op, vec![Term::image(&found), Term::scalar(Scalar::from_f64(T::TAG, identity))], call.site)
+        pixel(op, [Term::image(&found), Term::scalar(Scalar::from_f64(T::TAG, identity))], call.site)
     }
 
     /// The extreme under a footprint. A rectangle is reduced by rows and then by columns: the same

@@ -73,7 +73,7 @@ trait Reverse<T: Pixel> {
 
 impl<T: Pixel> Reverse<T> for Image<T> {
     fn reverse(&self, op: PixelOp, left: T, site: crate::error::Site) -> Image<T> {
-        pixel(op, vec![Term::scalar(left.scalar()), Term::image(self)], site)
+        pixel(op, [Term::scalar(left.scalar()), Term::image(self)], site)
     }
 }
 

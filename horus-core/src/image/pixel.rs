@@ -214,7 +214,7 @@ impl<T: Pixel> Image<T> {
             let error = Error::parameter(call, format!("eps is {eps}; it must not be negative"));
             return self.attempt(self.shape(), || Err(error));
         }
-        pixel(PixelOp::AbsDiv, vec![Term::image(self), other.term(), Term::scalar(eps.scalar())], site)
+        pixel(PixelOp::AbsDiv, [Term::image(self), other.term(), Term::scalar(eps.scalar())], site)
     }
 
     /// `image * factor + term`; of floats rounded once (a fused multiply-add), of integers saturated after each.
@@ -229,7 +229,7 @@ impl<T: Pixel> Image<T> {
     #[doc(alias = "scaleAdd")]
     #[track_caller]
     pub fn mul_add(&self, factor: impl Argument<T>, term: impl Argument<T>) -> Image<T> {
-        let terms = vec![Term::image(self), factor.term(), term.term()];
+        let terms = [Term::image(self), factor.term(), term.term()];
         pixel(PixelOp::MulAdd, terms, Location::caller())
     }
 

@@ -47,7 +47,7 @@ impl<T: Pixel> Image<T> {
                 let level = linear.levels(self.depth(), 1, if turned { -on } else { on }, border, call.site);
                 let tap = Term::scalar(T::Linear::from_f64(*tap).scalar());
                 let before = sum.as_ref().map_or(Term::scalar(T::Linear::ZERO.scalar()), Term::image);
-                sum = Some(pixel(PixelOp::MulAdd, vec![Term::image(&level), tap, before], call.site));
+                sum = Some(pixel(PixelOp::MulAdd, [Term::image(&level), tap, before], call.site));
             }
             sum.ok_or(Error::Empty { op: call.op, shape: Shape::volume(0, 1, 1, 1), site: call.site })
         })
@@ -108,5 +108,5 @@ impl<T: Element> Image<T> {
 }
 
 pub(super) fn together<T: Element>(op: PixelOp, a: &Image<T>, b: &Image<T>, site: Site) -> Image<T> {
-    pixel(op, vec![Term::image(a), Term::image(b)], site)
+    pixel(op, [Term::image(a), Term::image(b)], site)
 }

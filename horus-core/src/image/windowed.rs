@@ -148,7 +148,7 @@ impl<T: Element> Image<T> {
     /// middle; as many have 14 below. The median of the other 13 is that of all, found as the
     /// seventh of sorted lists: the least, over ways to take seven, of the largest taken.
     fn median_of_cube(&self, border: Border, site: Site) -> Result<Image<T>> {
-        let op = |op, a: &Image<T>, b: &Image<T>| pixel::<T>(op, vec![Term::image(a), Term::image(b)], site);
+        let op = |op, a: &Image<T>, b: &Image<T>| pixel::<T, _>(op, [Term::image(a), Term::image(b)], site);
         let levels = (-1..=1).map(|z| self.shifted([z, 0, 0], border, site)).collect::<Result<Vec<_>>>()?;
         let (mut low, mut middle, mut high) = (Vec::new(), Vec::new(), Vec::new());
         for by in (0..9).map(|i: isize| [0, i / 3 - 1, i % 3 - 1]) {

@@ -71,13 +71,25 @@ impl Other {
 pub(crate) fn digest(graph: &Graph<Op>) -> u64 {
     let mut digest = Digest::default();
     for node in &graph.nodes {
+        // A processor computes the digests of several nodes side by side.
+        let mut own = Digest::default();
         match &node.op {
-            Op::Source(_) => digest.word(0), // any image of its kind
-            op => op.hash(&mut digest),
+            Op::Source(_) => {} // any image of its kind
+            op => op.hash(&mut own),
         }
-        (&node.inputs, node.shape, node.dtype).hash(&mut digest);
+        node.inputs.iter().for_each(|input| own.word(input.0 as u64));
+        // The types of others, and all but their rows and columns, follow from what they are computed of.
+        if node.inputs.is_empty() {
+            (node.shape, node.dtype).hash(&mut own);
+        } else {
+            own.word((node.shape.height as u64).rotate_left(32) ^ node.shape.width as u64);
+        }
+        digest.word(own.finish());
     }
-    graph.roots.hash(&mut digest);
+    for root in &graph.roots {
+        let node = graph.node(*root);
+        (root, node.shape, node.dtype).hash(&mut digest);
+    }
     digest.finish()
 }
 
@@ -142,7 +154,8 @@ impl Names {
     /// Notes a call in the place of another; `false` if that has another counterpart: a plan has no
     /// more calls than the program that it was made for.
     fn call(&mut self, before: Recorded, now: Recorded) -> bool {
-        match self.calls.iter().find(|(a, _)| *a == before) {
+        // Most often that of a line shortly before, of a loop or a function.
+        match self.calls.iter().rev().find(|(a, _)| *a == before) {
             Some((_, b)) => *b == now,
             None => {
                 self.calls.push((before, now));
@@ -157,11 +170,13 @@ impl Names {
 pub(crate) struct Planned {
     pub(crate) plan: Plan,
     pub(crate) batches: Batches,
+    /// That of the program, once it has been kept.
+    pub(crate) digest: Option<u64>,
 }
 
 impl From<Plan> for Planned {
     fn from(plan: Plan) -> Planned {
-        Planned { plan, batches: Batches::default() }
+        Planned { plan, batches: Batches::default(), digest: None }
     }
 }
 
@@ -175,6 +190,8 @@ pub(crate) struct Plans {
     /// Programs over images in memory that may not fit on a device, with the host's memory when that was
     /// decided, and `true` for those by regions.
     by_regions: HashMap<InMemory, (usize, bool)>,
+    /// The graph that the last known program had before: the next is written over it.
+    pub(crate) former: Graph<Op>,
 }
 
 /// The digest of a program, and `true` if its results are taken as they are computed.
@@ -182,7 +199,8 @@ pub(crate) type InMemory = (u64, bool);
 
 impl Default for Plans {
     fn default() -> Plans {
-        Plans { known: Vec::new(), nodes: 0, most: [MOST, MOST_NODES], by_regions: HashMap::new() }
+        let (known, by_regions, former) = (Vec::new(), HashMap::new(), Graph::default());
+        Plans { known, nodes: 0, most: [MOST, MOST_NODES], by_regions, former }
     }
 }
 
@@ -211,16 +229,18 @@ impl Plans {
         let digest = digest(&request.graph);
         let alike = self.known.iter().enumerate().rev().filter(|(_, (d, _))| *d == digest);
         let (i, names) = alike.map(|(i, (_, known))| (i, request.names(&known.0))).find_map(|(i, n)| Some((i, n?)))?;
-        let (_, mut plan) = self.remove(i);
+        let (request, mut plan) = self.remove(i);
+        self.former = request.graph;
+        let elsewhere = names.calls.iter().any(|(before, now)| before != now);
         for node in &mut plan.plan.graph.nodes {
             if let Kernel::Source(v) = &mut node.op {
                 *v = *names.images.get(v)?;
             }
-            if let Some((_, now)) = names.calls.iter().find(|(before, _)| *before == node.site) {
+            if elsewhere && let Some((_, now)) = names.calls.iter().find(|(before, _)| *before == node.site) {
                 node.site = *now;
             }
         }
-        Some(plan)
+        Some(Planned { digest: Some(digest), ..plan })
     }
 
     /// The last plan used and its request; removes it.
@@ -242,6 +262,6 @@ impl Plans {
             drop(self.remove(0));
         }
         self.nodes += nodes;
-        self.known.push((digest(&request.graph), Box::new((request, plan))));
+        self.known.push((plan.digest.unwrap_or_else(|| digest(&request.graph)), Box::new((request, plan))));
     }
 }

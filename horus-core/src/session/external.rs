@@ -70,9 +70,9 @@ impl Session {
         let value = state.names.value();
         state.images.give_device(value, shape.stored(), dtype, vec![(pixels, Window::whole(shape.height))]);
         state.images.given.insert(value, Placement::Replicated);
-        state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, call.site);
+        state.program.record(id, Op::Source(value), &[], shape, dtype, call.site);
         drop(state);
-        Ok(Handle { session: self.clone(), shape, dtype, record: Ok(id), attributes: None })
+        Ok(Handle::new(self, Ok(id), (shape, dtype)))
     }
 
     /// Evaluates a value and exports its pixels on the device, uploading them if necessary.

@@ -3,9 +3,11 @@
 //! quickly compares equal to itself.
 
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use crate::ops::neighbourhood::Filter;
+use horus_base::digest::Digest;
 use horus_base::error::Result;
 
 /// Maximum number of cached taps: 16 MiB with their offsets.
@@ -16,7 +18,7 @@ pub(super) type Key = (&'static str, [u64; 3], [u32; 2]);
 
 #[derive(Default)]
 struct Kept {
-    filters: HashMap<Key, (Filter, Filter)>,
+    filters: HashMap<Key, (Filter, Filter), BuildHasherDefault<Digest>>,
     taps: usize,
 }
 

@@ -77,7 +77,11 @@ pub enum Layout {
 /// fail: a filter without taps, with the wrong number of taps or with too large a reach carries its
 /// error into the image it is applied to.
 #[derive(Clone, Debug)]
-pub struct Filter {
+pub struct Filter(Arc<Shared>);
+
+/// What copies of a filter share: programs copy filters often.
+#[derive(Clone, Debug)]
+struct Shared {
     layout: Layout,
     taps: Arc<[f64]>,
     /// A hash of layout and taps: launches are looked up by their kernels, and so by all taps.
@@ -93,7 +97,7 @@ impl Filter {
         let mut hasher = DefaultHasher::new();
         layout.hash(&mut hasher);
         taps.iter().for_each(|t| t.to_bits().hash(&mut hasher));
-        Filter { layout, taps, digest: hasher.finish(), fault, note: None }
+        Filter(Arc::new(Shared { layout, taps, digest: hasher.finish(), fault, note: None }))
     }
 
     /// Multiply-adds per pixel.
@@ -152,19 +156,19 @@ impl Filter {
 
     /// The same filter with a note that follows its extent in plans.
     pub(crate) fn noted(&self, note: &Arc<str>) -> Filter {
-        Filter { note: Some(note.clone()), ..self.clone() }
+        Filter(Arc::new(Shared { note: Some(note.clone()), ..(*self.0).clone() }))
     }
 
     /// The fault found at construction, if any.
     pub fn fault(&self) -> Option<&Error> {
-        self.fault.as_deref()
+        self.0.fault.as_deref()
     }
 
     /// The filter rotated by 180 degrees about its anchor: correlation with it is convolution with
     /// `self`.
     pub fn flipped(&self) -> Filter {
-        let taps: Arc<[f64]> = self.taps.iter().rev().copied().collect();
-        let layout = match &self.layout {
+        let taps: Arc<[f64]> = self.0.taps.iter().rev().copied().collect();
+        let layout = match &self.0.layout {
             &Layout::Dense { height, width, anchor_y, anchor_x } => {
                 // A filter without taps stays as it is.
                 let turned = |size: usize, anchor: usize| size.saturating_sub(anchor + 1);
@@ -175,23 +179,23 @@ impl Filter {
                 Layout::Sparse(o.iter().rev().map(|&(y, x)| (y.saturating_neg(), x.saturating_neg())).collect())
             }
         };
-        Filter::of(layout, taps, self.fault.clone())
+        Filter::of(layout, taps, self.0.fault.clone())
     }
 
     /// Positions of the taps.
     pub fn layout(&self) -> &Layout {
-        &self.layout
+        &self.0.layout
     }
 
     /// The taps in order of accumulation.
     pub fn taps(&self) -> &[f64] {
-        &self.taps
+        &self.0.taps
     }
 
     /// `(dy, dx)` of each tap, in order of accumulation.
     #[inline]
     pub fn offsets(&self) -> Vec<(isize, isize)> {
-        match &self.layout {
+        match &self.0.layout {
             &Layout::Dense { height, width, anchor_y, anchor_x } => {
                 let at = |i: usize, anchor: usize| i.cast_signed() - anchor.cast_signed();
                 (0..height).flat_map(|y| (0..width).map(move |x| (at(y, anchor_y), at(x, anchor_x)))).collect()
@@ -202,7 +206,7 @@ impl Filter {
 
     /// Distances that the filter reads.
     pub fn reach(&self) -> Reach {
-        match &self.layout {
+        match &self.0.layout {
             &Layout::Dense { height, width, anchor_y, anchor_x } => Reach {
                 up: anchor_y,
                 down: height.saturating_sub(anchor_y + 1),
@@ -237,52 +241,50 @@ impl Filter {
     /// ```
     pub fn is_exact_for(&self, dtype: DType, border: Border) -> bool {
         const EXACT: f64 = 16_777_216.0;
-        let Layout::Dense { width: 3.., .. } = self.layout else { return false };
+        let Layout::Dense { width: 3.., .. } = self.0.layout else { return false };
         let range = match dtype {
             DType::U8 => 0.0..=255.0,
             DType::I8 => -128.0..=127.0,
             _ => return false,
         };
         let most = f64::max(*range.end(), -*range.start());
-        let sum: f64 = self.taps.iter().map(|tap| tap.abs()).sum();
-        self.taps.iter().all(|tap| tap.fract() == 0.0 && (-128.0..=127.0).contains(tap))
+        let sum: f64 = self.0.taps.iter().map(|tap| tap.abs()).sum();
+        self.0.taps.iter().all(|tap| tap.fract() == 0.0 && (-128.0..=127.0).contains(tap))
             && border.constant().is_none_or(|v| v.fract() == 0.0 && range.contains(&v))
             && sum * most < EXACT
     }
 
     /// True for a dense filter of a single row.
     pub fn is_row(&self) -> bool {
-        matches!(self.layout, Layout::Dense { height: 1, .. })
+        matches!(self.0.layout, Layout::Dense { height: 1, .. })
     }
 
     /// True for a dense filter of a single column.
     pub fn is_column(&self) -> bool {
-        matches!(self.layout, Layout::Dense { width: 1, .. })
+        matches!(self.0.layout, Layout::Dense { width: 1, .. })
     }
 }
 
 impl PartialEq for Filter {
     fn eq(&self, o: &Filter) -> bool {
-        self.digest == o.digest
-            && self.layout == o.layout
-            && (Arc::ptr_eq(&self.taps, &o.taps)
-                || (self.taps.len() == o.taps.len()
-                    && self.taps.iter().zip(o.taps.iter()).all(|(a, b)| a.to_bits() == b.to_bits())))
+        let (a, b) = (&*self.0, &*o.0);
+        let same_taps = || a.taps.iter().map(|tap| tap.to_bits()).eq(b.taps.iter().map(|tap| tap.to_bits()));
+        std::ptr::eq(a, b) || (a.digest == b.digest && a.layout == b.layout && same_taps())
     }
 }
 impl Eq for Filter {}
 impl Hash for Filter {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.digest.hash(state);
+        self.0.digest.hash(state);
     }
 }
 impl fmt::Display for Filter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.layout {
+        match &self.0.layout {
             Layout::Dense { height, width, .. } => write!(f, "{height}x{width}"),
             Layout::Sparse(o) => write!(f, "sparse {}", o.len()),
         }?;
-        self.note.as_ref().map_or(Ok(()), |note| write!(f, " ({note})"))
+        self.0.note.as_ref().map_or(Ok(()), |note| write!(f, " ({note})"))
     }
 }
 

@@ -26,9 +26,13 @@ use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
 
-use super::{ByNumber, Record, RecordId, Recording};
+use super::stored::Ordered;
+use super::{ByNumber, Record, RecordId, Recording, Slot};
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use horus_base::digest::Digest;
+use horus_base::dtype::DType;
+use horus_base::error::Recorded;
+use horus_base::shape::Shape;
 
 /// A value is small relative to another that has this many times its bytes.
 const SMALL: usize = 16;
@@ -48,27 +52,28 @@ pub struct Extract {
     pub records: Vec<RecordId>,
 }
 
-type Records = HashSet<RecordId, BuildHasherDefault<Digest>>;
-
 /// Records of an evaluation, including all inputs.
-#[derive(Default)]
 struct Taken {
-    records: Records,
-    /// Number of their reads of each record.
-    reads: ByNumber<RecordId, usize>,
+    /// For each slot, one more than the number of their reads of its record; 0 if it is not one of them.
+    reads: Vec<u32>,
     /// The readers of each record, taken or not, in the order of recording; found when first asked
     /// for.
-    readers: OnceCell<ByNumber<RecordId, Vec<RecordId>>>,
+    readers: OnceCell<ByNumber<Slot, Vec<Slot>>>,
 }
 
 impl Taken {
-    /// The records, in the order of recording.
-    fn in_order(&self) -> Vec<RecordId> {
-        let mut all: Vec<RecordId> = self.records.iter().copied().collect();
-        all.sort_unstable();
-        all
+    /// Returns `true` if a taken value will be read afterwards but has no handle.
+    fn escapes(&self, slot: Slot, r: &Record) -> bool {
+        !r.held && r.is_work() && r.readers >= self.reads[slot].max(1) as usize
+    }
+
+    fn has(&self, slot: Slot) -> bool {
+        self.reads[slot] > 0
     }
 }
+
+/// A record with its slot.
+type Placed<'a> = (Slot, &'a Record);
 
 impl Record {
     /// Returns `true` if the record is not evaluated yet, and worth keeping.
@@ -77,132 +82,174 @@ impl Record {
     }
 }
 
+/// A graph that is written over a former one, most often that of the same program: nodes that are equal stay.
+struct Overwritten {
+    graph: Graph<Op>,
+    /// Number of nodes that are written.
+    written: usize,
+}
+
+impl Overwritten {
+    /// Writes the next node.
+    fn put(
+        &mut self,
+        op: &Op,
+        inputs: impl Iterator<Item = NodeId> + Clone,
+        (shape, dtype, site): (Shape, DType, Recorded),
+    ) -> NodeId {
+        let id = NodeId(self.written);
+        self.written += 1;
+        if let Some(former) = self.graph.nodes.get_mut(id.0) {
+            if let (Op::Source(former), Op::Source(value)) = (&mut former.op, op) {
+                *former = *value;
+            }
+            let kind = (former.shape, former.dtype) == (shape, dtype);
+            if kind && former.op == *op && former.inputs.iter().copied().eq(inputs.clone()) {
+                former.site = site;
+                return id;
+            }
+            self.graph.nodes.truncate(id.0);
+        }
+        self.graph.push(Node { op: op.clone(), inputs: inputs.collect(), shape, dtype, site })
+    }
+
+    /// The pixels of a node in another order.
+    fn ordered(&mut self, id: NodeId, to: impl FnOnce(&Graph<Op>, NodeId) -> Ordered) -> NodeId {
+        let Node { dtype, site, .. } = *self.graph.node(id);
+        to(&self.graph, id).unwrap_or_else(|made| self.put(&made.0, [id].into_iter(), (made.1, dtype, site)))
+    }
+}
+
 impl Recording {
     /// Every pending value with a handle, except those of steps.
     pub fn observable(&self) -> Vec<RecordId> {
-        let held = self.records.iter().filter(|(_, r)| r.handles > 0 && r.is_work() && r.steps.is_empty());
-        let mut held: Vec<RecordId> = held.map(|(id, _)| *id).collect();
+        let held = self.slots.iter().flatten().filter(|r| r.held && r.is_work() && r.steps.is_empty());
+        let mut held: Vec<RecordId> = held.map(|r| r.id).collect();
         held.sort_unstable();
         held
     }
 
     /// The operations of an evaluation of `targets`. At most `room` bytes are kept of values that
     /// the user does not hold.
-    pub fn extract(&self, targets: &[RecordId], mut room: usize) -> Extract {
-        let mut taken = Taken::default();
-        let mut open = self.take(&mut taken, targets);
-        while let Some(id) = open.pop() {
-            if self.escapes(&taken, id)
-                && let Some(small) = self.hanging_off(&taken, id)
+    pub fn extract(&self, targets: &[RecordId], room: usize) -> Extract {
+        self.extract_over(Graph::default(), targets, room)
+    }
+
+    /// [`Recording::extract`] that is written over a former graph, which takes less time where they are alike.
+    pub fn extract_over(&self, former: Graph<Op>, targets: &[RecordId], mut room: usize) -> Extract {
+        let mut taken = Taken { reads: vec![0; self.slots.len()], readers: OnceCell::new() };
+        let targets: Vec<Slot> = targets.iter().filter_map(|id| self.records.get(id).copied()).collect();
+        let mut open = self.take(&mut taken, &targets);
+        let mut order = open.clone();
+        while let Some((slot, r)) = open.pop() {
+            if taken.escapes(slot, r)
+                && let Some(small) = self.hanging_off(&taken, slot)
             {
-                open.extend(self.take(&mut taken, &small));
+                let new = self.take(&mut taken, &small);
+                order.extend(&new);
+                open.extend(new);
             }
         }
-        let (order, mut kept) = (taken.in_order(), Records::default());
-        for &id in order.iter().rev() {
-            let r = &self.records[&id];
-            let held = r.handles > 0 && r.is_work();
-            let escapes = self.escapes(&taken, id) && Self::bytes(r) <= room && !self.is_quick(id);
+        order.sort_unstable_by_key(|(_, r)| r.id);
+        let mut kept: Vec<Slot> = Vec::new();
+        for &(slot, r) in order.iter().rev() {
+            let held = r.held && r.is_work();
+            let escapes = taken.escapes(slot, r) && Self::bytes(r) <= room && !self.is_quick(r);
             if escapes {
                 room -= Self::bytes(r);
             }
             if held || escapes {
-                kept.insert(id);
+                kept.push(slot);
             }
         }
-        for target in targets {
-            kept.remove(target);
-        }
-        self.as_graph(order, targets, &kept)
+        kept.reverse();
+        let targeted: HashSet<Slot, BuildHasherDefault<Digest>> = targets.iter().copied().collect();
+        kept.retain(|slot| !targeted.contains(slot));
+        self.as_graph(former, &order, &targets, &kept)
     }
 
-    fn as_graph(&self, taken: Vec<RecordId>, targets: &[RecordId], kept: &Records) -> Extract {
-        let mut graph = Graph::default();
-        let mut nodes: ByNumber<RecordId, NodeId> = ByNumber::default();
+    fn as_graph(&self, former: Graph<Op>, order: &[Placed<'_>], targets: &[Slot], kept: &[Slot]) -> Extract {
+        let most = order.len() + targets.len() + kept.len();
+        let mut over = Overwritten { graph: Graph { nodes: former.nodes, ..Graph::default() }, written: 0 };
+        over.graph.nodes.reserve(most.saturating_sub(over.graph.nodes.len()));
+        // The node of the record in each slot, in planes.
+        let mut nodes = vec![NodeId(0); self.slots.len()];
         let mut sources: ByNumber<ValueId, NodeId> = ByNumber::default();
-        let mut records = Vec::with_capacity(taken.len());
-        for &id in &taken {
-            let r = &self.records[&id];
-            // Records with one value are one node.
-            if let Op::Source(v) = r.op
-                && let Some(&node) = sources.get(&v)
-            {
-                nodes.insert(id, node);
-                continue;
-            }
-            let inputs = r.inputs.iter().map(|i| nodes[i]).collect();
-            let Record { shape, dtype, site, .. } = *r;
-            let node = match r.op {
-                Op::Source(v) => {
-                    let shape = shape.stored();
-                    let stored = graph.push(Node { op: Op::Source(v), inputs, shape, dtype, site });
-                    let node = graph.planar(stored);
-                    sources.insert(v, node);
-                    node
-                }
-                _ => graph.push(Node { op: r.op.clone(), inputs, shape, dtype, site }),
+        let mut records = Vec::with_capacity(most);
+        for &(slot, r) in order {
+            let Record { id, shape, dtype, site, .. } = *r;
+            nodes[slot] = match r.op {
+                // Records with one value are one node.
+                Op::Source(v) => *sources.entry(v).or_insert_with(|| {
+                    let stored = over.put(&r.op, [].into_iter(), (shape.stored(), dtype, site));
+                    over.ordered(stored, Graph::as_planar)
+                }),
+                _ => over.put(&r.op, r.inputs.iter().map(|i| nodes[*i]), (shape, dtype, site)),
             };
-            nodes.insert(id, node);
-            records.resize(graph.nodes.len(), id);
+            records.resize(over.written, id);
         }
-        let mut stored: ByNumber<RecordId, NodeId> = ByNumber::default();
-        for id in targets.iter().chain(taken.iter().filter(|id| kept.contains(id))).copied() {
-            let root = *stored.entry(id).or_insert_with(|| graph.stored(nodes[&id]));
-            graph.roots.push(root);
-            records.resize(graph.nodes.len(), id);
+        let mut stored: ByNumber<Slot, NodeId> = ByNumber::default();
+        let mut roots = Vec::with_capacity(targets.len() + kept.len());
+        for slot in targets.iter().chain(kept) {
+            let root = *stored.entry(*slot).or_insert_with(|| over.ordered(nodes[*slot], Graph::as_stored));
+            roots.push(root);
+            if let Some(r) = &self.slots[*slot] {
+                records.resize(over.written, r.id);
+            }
         }
+        let Overwritten { mut graph, written } = over;
+        graph.nodes.truncate(written);
+        graph.roots = roots;
         Extract { graph, records }
     }
 
     /// Takes `wanted` and their inputs; returns those not taken before.
-    fn take(&self, taken: &mut Taken, wanted: &[RecordId]) -> Vec<RecordId> {
-        let (mut open, mut new) = (wanted.to_vec(), Vec::new());
-        while let Some(id) = open.pop() {
-            if let Some(r) = self.records.get(&id)
-                && taken.records.insert(id)
-            {
-                new.push(id);
-                r.inputs.iter().for_each(|i| *taken.reads.entry(*i).or_default() += 1);
-                open.extend(&r.inputs);
+    fn take(&self, taken: &mut Taken, wanted: &[Slot]) -> Vec<Placed<'_>> {
+        let mut new = Vec::new();
+        let mut take = |new: &mut Vec<_>, slot: Slot, reads: u32| match (&mut taken.reads[slot], &self.slots[slot]) {
+            (before @ 0, Some(r)) => {
+                *before = 1 + reads;
+                new.push((slot, r));
             }
+            (before, _) => *before += reads,
+        };
+        wanted.iter().for_each(|slot| take(&mut new, *slot, 0));
+        let mut next = 0;
+        while let Some(&(_, r)) = new.get(next) {
+            next += 1;
+            r.inputs.iter().for_each(|i| take(&mut new, *i, 1));
         }
         new
     }
 
-    /// Returns `true` if a taken value will be read afterwards but has no handle.
-    fn escapes(&self, taken: &Taken, id: RecordId) -> bool {
-        let read = taken.reads.get(&id).copied().unwrap_or(0);
-        self.records.get(&id).is_some_and(|r| r.is_work() && r.handles == 0 && r.readers > read)
-    }
-
     /// The readers of a record that are not taken, in the order of recording.
-    fn others<'a>(&self, taken: &'a Taken, id: RecordId) -> impl Iterator<Item = RecordId> + 'a {
-        let all = taken.readers.get_or_init(|| self.readers()).get(&id);
-        all.into_iter().flatten().copied().filter(|reader| !taken.records.contains(reader))
+    fn others<'a>(&self, taken: &'a Taken, slot: Slot) -> impl Iterator<Item = Slot> + 'a {
+        let all = taken.readers.get_or_init(|| self.readers()).get(&slot);
+        all.into_iter().flatten().copied().filter(|reader| !taken.has(*reader))
     }
 
     /// The readers of each record, in the order of recording.
-    fn readers(&self) -> ByNumber<RecordId, Vec<RecordId>> {
-        let mut readers: ByNumber<RecordId, Vec<RecordId>> = ByNumber::default();
-        for (id, r) in &self.records {
-            r.inputs.iter().for_each(|i| readers.entry(*i).or_default().push(*id));
+    fn readers(&self) -> ByNumber<Slot, Vec<Slot>> {
+        let mut order: Vec<Placed<'_>> =
+            self.slots.iter().enumerate().filter_map(|(slot, r)| Some((slot, r.as_ref()?))).collect();
+        order.sort_unstable_by_key(|(_, r)| r.id);
+        let mut readers: ByNumber<Slot, Vec<Slot>> = ByNumber::default();
+        for (slot, r) in order {
+            r.inputs.iter().for_each(|i| readers.entry(*i).or_default().push(slot));
         }
-        for of_one in readers.values_mut() {
-            of_one.sort_unstable();
-            of_one.dedup();
-        }
+        readers.values_mut().for_each(Vec::dedup);
         readers
     }
 
-    /// The small values held by the user in which all readers of `id` that are not taken end, if
+    /// The small values held by the user in which all readers of a record that are not taken end, if
     /// that takes little else.
-    fn hanging_off(&self, taken: &Taken, id: RecordId) -> Option<Vec<RecordId>> {
-        let most = Self::bytes(self.records.get(&id)?) / SMALL;
+    fn hanging_off(&self, taken: &Taken, slot: Slot) -> Option<Vec<Slot>> {
+        let most = Self::bytes(self.slots[slot].as_ref()?) / SMALL;
         let mut looked_at = 0;
         let (mut small, mut seen) = (Vec::new(), HashSet::new());
-        let mut open = vec![id];
-        while let Some(id) = open.pop() {
-            for reader in self.others(taken, id) {
+        let mut open = vec![slot];
+        while let Some(slot) = open.pop() {
+            for reader in self.others(taken, slot) {
                 looked_at += 1;
                 if looked_at > AROUND {
                     return None;
@@ -210,26 +257,25 @@ impl Recording {
                 if !seen.insert(reader) {
                     continue;
                 }
-                let r = self.records.get(&reader).filter(|r| r.steps.is_empty())?;
-                match r.handles > 0 {
+                let r = self.slots[reader].as_ref().filter(|r| r.steps.is_empty())?;
+                match r.held {
                     true if Self::bytes(r) <= most => small.push(reader),
                     true => return None,
                     false => open.push(reader),
                 }
             }
         }
-        let known = |i: &RecordId| {
-            let work = self.records.get(i).is_some_and(Record::is_work);
-            !work || seen.contains(i) || taken.records.contains(i) || self.is_quick(*i)
+        let known = |i: &Slot| {
+            let unseen = |r: &Record| r.is_work() && !seen.contains(i) && !taken.has(*i) && !self.is_quick(r);
+            !self.slots[*i].as_ref().is_some_and(unseen)
         };
-        let inputs = seen.iter().filter_map(|id| self.records.get(id)).flat_map(|r| &r.inputs);
+        let inputs = seen.iter().filter_map(|slot| self.slots[*slot].as_ref()).flat_map(|r| &r.inputs);
         inputs.take(2 * AROUND + 1).enumerate().all(|(i, input)| i < 2 * AROUND && known(input)).then_some(small)
     }
 
     /// Returns `true` if a value is as quickly computed as read: by a few pixel operations on one
     /// source that is not larger.
-    fn is_quick(&self, id: RecordId) -> bool {
-        let Some(mut r) = self.records.get(&id) else { return false };
+    fn is_quick<'a>(&'a self, mut r: &'a Record) -> bool {
         let most = Self::bytes(r);
         for _ in 0..=QUICK {
             let one = match (&r.op, r.inputs.as_slice()) {
@@ -237,7 +283,7 @@ impl Recording {
                 (Op::Pixel(..) | Op::Convert(_), [one]) => one,
                 _ => return false,
             };
-            match self.records.get(one) {
+            match &self.slots[*one] {
                 Some(input) => r = input,
                 None => return false,
             }
@@ -247,22 +293,34 @@ impl Recording {
 
     /// The sources of an extract that are unreferenced once its roots are evaluated.
     pub fn disposable(&self, graph: &Graph<Op>, records: &[RecordId]) -> Vec<ValueId> {
-        let consumers = graph.consumers();
-        let mut lets_go = vec![false; graph.nodes.len()];
-        graph.roots.iter().for_each(|r| lets_go[r.0] = true);
-        let mut gone = vec![false; graph.nodes.len()];
+        /// The nodes that read one, as far as they have been visited.
+        #[derive(Clone, Copy, Default)]
+        struct Readers {
+            /// Those of other records, and `true` if one of them needs its inputs later.
+            others: (usize, bool),
+            /// The pixels of the same record in the other order, and whether it is gone and lets go.
+            order: Option<(bool, bool)>,
+        }
+        let mut readers = vec![Readers::default(); graph.nodes.len()];
+        let mut is_root = vec![false; graph.nodes.len()];
+        graph.roots.iter().for_each(|r| is_root[r.0] = true);
         let mut out = Vec::new();
         for (id, node) in graph.iter().rev() {
-            let (orders, readers): (Vec<NodeId>, Vec<NodeId>) =
-                consumers[id.0].iter().partition(|c| records[c.0] == records[id.0]);
-            let read_here_only =
-                self.records.get(&records[id.0]).is_some_and(|r| r.handles == 0 && r.readers == readers.len());
-            gone[id.0] = match (&node.op, &orders[..]) {
-                (Op::Source(_), &[planes]) => gone[planes.0],
-                _ => read_here_only && readers.iter().all(|c| lets_go[c.0]),
+            let Readers { others: (count, later), order } = readers[id.0];
+            let read_here_only = || self.at(records[id.0]).is_some_and(|r| !r.held && r.readers == count);
+            let gone = match (&node.op, order) {
+                (Op::Source(_), Some((planes_gone, _))) => planes_gone,
+                _ => !later && read_here_only(),
             };
-            lets_go[id.0] |= gone[id.0] || orders.iter().any(|order| lets_go[order.0]);
-            if let (true, Op::Source(v)) = (gone[id.0], &node.op)
+            let lets_go = is_root[id.0] || gone || order.is_some_and(|(_, lets_go)| lets_go);
+            for input in &node.inputs {
+                let read = &mut readers[input.0];
+                match records[input.0] == records[id.0] {
+                    true => read.order = Some((gone, lets_go || read.order.is_some_and(|(_, others)| others))),
+                    false => read.others = (read.others.0 + 1, read.others.1 || !lets_go),
+                }
+            }
+            if let (true, Op::Source(v)) = (gone, &node.op)
                 && self.values.get(v) == Some(&1)
             {
                 out.push(*v);

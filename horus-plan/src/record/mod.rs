@@ -2,7 +2,7 @@
 //! nothing else.
 //!
 //! `Image<T>` is a handle to a *record* (operation, inputs, shape, type, call site).
-//! `record::Program` counts, for each record, the handles that can observe it and the records that
+//! `record::Program` knows of each record whether a handle can observe it, and counts the records that
 //! read it; a record that has neither is dropped at once, so a loop that overwrites `result =
 //! result.max(&x)` keeps alive only what the last `result` needs. A program that is never observed
 //! is evaluated anyway once 4096 operations are pending or 512 MiB of images are alive only because
@@ -43,15 +43,19 @@ pub struct RecordId(u64);
 /// A table of numbered things.
 type ByNumber<K, V> = HashMap<K, V, BuildHasherDefault<Digest>>;
 
+/// The place of a record in memory.
+type Slot = usize;
+
 #[derive(Debug)]
 struct Record {
+    id: RecordId,
     op: Op,
-    inputs: Vec<RecordId>,
+    inputs: Vec<Slot>,
     shape: Shape,
     dtype: DType,
     site: Recorded,
-    /// Handles that can observe the value.
-    handles: usize,
+    /// Handles can observe the value.
+    held: bool,
     /// Reads by other records.
     readers: usize,
     /// The steps that it is part of: it is a stand-in of theirs, or computed from one.
@@ -61,7 +65,11 @@ struct Record {
 /// Recorded operations. Records without handles and readers are dropped at once.
 #[derive(Debug, Default)]
 pub struct Recording {
-    records: ByNumber<RecordId, Record>,
+    /// The slot of each record. What reads others knows their slots: programs are walked without a search.
+    records: ByNumber<RecordId, Slot>,
+    slots: Vec<Option<Record>>,
+    /// Slots without a record.
+    free: Vec<Slot>,
     /// Number of records with each value: several, where equal operations were merged.
     values: ByNumber<ValueId, usize>,
     /// Number of operations recorded and not evaluated, without those of steps.
@@ -93,12 +101,21 @@ impl Numbering {
 }
 
 impl Recording {
-    /// Appends an operation with one handle. Its number is greater than those of its inputs.
-    pub fn record(&mut self, id: RecordId, op: Op, inputs: Vec<RecordId>, shape: Shape, dtype: DType, site: Site) {
-        let mut steps = Vec::new();
-        for i in &inputs {
-            if let Some(r) = self.records.get_mut(i) {
+    fn at(&self, id: RecordId) -> Option<&Record> {
+        self.slots[*self.records.get(&id)?].as_ref()
+    }
+
+    fn at_mut(&mut self, id: RecordId) -> Option<&mut Record> {
+        self.slots[*self.records.get(&id)?].as_mut()
+    }
+
+    /// Appends an operation, with handles. Its number is greater than those of its inputs, which have handles or readers.
+    pub fn record(&mut self, id: RecordId, op: Op, inputs: &[RecordId], shape: Shape, dtype: DType, site: Site) {
+        let (mut steps, mut read) = (Vec::new(), Vec::with_capacity(inputs.len()));
+        for slot in inputs.iter().filter_map(|i| self.records.get(i)) {
+            if let Some(r) = &mut self.slots[*slot] {
                 r.readers += 1;
+                read.push(*slot);
                 for step in &r.steps {
                     if !steps.contains(step) {
                         steps.push(*step);
@@ -110,8 +127,14 @@ impl Recording {
             Op::Source(v) => *self.values.entry(v).or_default() += 1,
             _ => self.pending += usize::from(steps.is_empty()),
         }
-        let site = site.into();
-        self.records.insert(id, Record { op, inputs, shape, dtype, site, handles: 1, readers: 0, steps });
+        let (inputs, site) = (read, site.into());
+        let record = Some(Record { id, op, inputs, shape, dtype, site, held: true, readers: 0, steps });
+        let slot = self.free.pop().unwrap_or(self.slots.len());
+        match self.slots.get_mut(slot) {
+            Some(room) => *room = record,
+            None => self.slots.push(record),
+        }
+        self.records.insert(id, slot);
     }
 
     /// Makes an operation without readers a stand-in of a step, which is recorded once and run
@@ -119,18 +142,19 @@ impl Recording {
     /// evaluated only on observation: they are needed as recorded, whatever is evaluated meanwhile.
     /// The number of the step is smaller than those of its records.
     pub fn begin_step(&mut self, step: RecordId, id: RecordId) {
-        if let Some(r) = self.records.get_mut(&id) {
-            self.pending -= usize::from(r.steps.is_empty() && !matches!(r.op, Op::Source(_)));
+        if let Some(r) = self.at_mut(id) {
+            let pending = r.steps.is_empty() && !matches!(r.op, Op::Source(_));
             r.steps.push(step);
+            self.pending -= usize::from(pending);
         }
     }
 
     /// Makes a stand-in, which converts nothing, an alias of the value that it reads.
     pub fn end_stand_in(&mut self, id: RecordId) {
-        let input = self.records.get(&id).and_then(|r| r.inputs.first()).and_then(|i| self.records.get(i));
+        let input = self.at(id).and_then(|r| r.inputs.first()).and_then(|i| self.slots[*i].as_ref());
         let Some((Op::Source(v), site)) = input.map(|input| (input.op.clone(), input.site)) else { return };
         *self.values.entry(v).or_default() += 1;
-        let Some(r) = self.records.get_mut(&id) else { return };
+        let Some(r) = self.at_mut(id) else { return };
         (r.op, r.site) = (Op::Source(v), site);
         let (inputs, mut check) = (std::mem::take(&mut r.inputs), Vec::new());
         self.unread(&inputs, &mut check);
@@ -140,7 +164,7 @@ impl Recording {
     /// Ends a step: its remaining records become ordinary ones.
     pub fn end_step(&mut self, step: RecordId) {
         self.looked_into.remove(&step);
-        for r in self.records.iter_mut().filter(|(id, _)| **id >= step).map(|(_, r)| r) {
+        for r in self.slots.iter_mut().flatten().filter(|r| r.id >= step) {
             let Some(at) = r.steps.iter().position(|s| *s == step) else { continue };
             r.steps.remove(at);
             self.pending += usize::from(r.steps.is_empty() && !matches!(r.op, Op::Source(_)));
@@ -149,7 +173,7 @@ impl Recording {
 
     /// True for records of steps that are not evaluated.
     pub fn in_step(&self, id: RecordId) -> bool {
-        self.records.get(&id).is_some_and(|r| !r.steps.is_empty())
+        self.at(id).is_some_and(|r| !r.steps.is_empty())
     }
 
     /// True if a record of the step was observed, so that the step is no longer as recorded.
@@ -160,9 +184,9 @@ impl Recording {
     /// Sets the source line of a record, and of all records that it is computed from and that have
     /// none.
     pub fn recorded_at(&mut self, id: RecordId, line: SourceLine) {
-        let mut open = vec![id];
-        while let Some(id) = open.pop() {
-            if let Some(r) = self.records.get_mut(&id)
+        let mut open: Vec<Slot> = self.records.get(&id).copied().into_iter().collect();
+        while let Some(slot) = open.pop() {
+            if let Some(r) = &mut self.slots[slot]
                 && r.site.line.is_none()
             {
                 r.site.line = Some(line);
@@ -183,26 +207,24 @@ impl Recording {
 
     /// The value of an evaluated record.
     pub fn value(&self, id: RecordId) -> Option<ValueId> {
-        match self.records.get(&id)?.op {
+        match self.at(id)?.op {
             Op::Source(v) => Some(v),
             _ => None,
         }
     }
 
-    /// Adds a handle to a record.
-    pub fn retain(&mut self, id: RecordId) {
-        if let Some(r) = self.records.get_mut(&id) {
-            r.handles += 1;
-        }
-    }
-
-    /// Drops a handle. Returns the values that became unreferenced.
+    /// Drops the handles of a record. Returns the values that became unreferenced.
     pub fn release(&mut self, id: RecordId) -> Vec<ValueId> {
-        if let Some(r) = self.records.get_mut(&id) {
-            r.handles -= 1;
-        }
         let mut dropped = Vec::new();
-        self.drop_unreferenced(vec![id], &mut dropped);
+        if let Some(&slot) = self.records.get(&id)
+            && let Some(r) = &mut self.slots[slot]
+        {
+            r.held = false;
+            // What others read, and has no value yet, stays as it is: most of a program.
+            if r.readers == 0 || matches!(r.op, Op::Source(_)) {
+                self.drop_unreferenced(vec![slot], &mut dropped);
+            }
+        }
         dropped
     }
 
@@ -210,28 +232,28 @@ impl Recording {
         r.shape.len() * r.dtype.size()
     }
 
-    fn drop_unreferenced(&mut self, mut check: Vec<RecordId>, dropped: &mut Vec<ValueId>) {
-        while let Some(id) = check.pop() {
-            let Some(r) = self.records.get(&id) else { continue };
-            if r.handles > 0 {
-                continue;
-            }
+    fn drop_unreferenced(&mut self, mut check: Vec<Slot>, dropped: &mut Vec<ValueId>) {
+        while let Some(slot) = check.pop() {
+            let Some(r) = self.slots[slot].as_ref().filter(|r| !r.held) else { continue };
             if r.readers > 0 {
-                if matches!(r.op, Op::Source(_)) && self.pinned.insert(id) {
-                    self.pinned_bytes += Self::bytes(&self.records[&id]);
+                if matches!(r.op, Op::Source(_)) && self.pinned.insert(r.id) {
+                    self.pinned_bytes += Self::bytes(r);
                 }
                 continue;
             }
-            if let Some(r) = self.records.remove(&id) {
-                if self.pinned.remove(&id) {
-                    self.pinned_bytes -= Self::bytes(&r);
+            let Some(r) = self.slots[slot].take() else { continue };
+            self.records.remove(&r.id);
+            self.free.push(slot);
+            match r.op {
+                Op::Source(v) => {
+                    if self.pinned.remove(&r.id) {
+                        self.pinned_bytes -= Self::bytes(&r);
+                    }
+                    dropped.extend(self.refer_no_longer(v));
                 }
-                match r.op {
-                    Op::Source(v) => dropped.extend(self.refer_no_longer(v)),
-                    _ => self.pending -= usize::from(r.steps.is_empty()),
-                }
-                self.unread(&r.inputs, &mut check);
+                _ => self.pending -= usize::from(r.steps.is_empty()),
             }
+            self.unread(&r.inputs, &mut check);
         }
     }
 
@@ -246,11 +268,13 @@ impl Recording {
         Some(value)
     }
 
-    fn unread(&mut self, inputs: &[RecordId], check: &mut Vec<RecordId>) {
+    fn unread(&mut self, inputs: &[Slot], check: &mut Vec<Slot>) {
         for i in inputs {
-            if let Some(p) = self.records.get_mut(i) {
+            if let Some(p) = &mut self.slots[*i] {
                 p.readers -= 1;
-                check.push(*i);
+                if p.readers == 0 {
+                    check.push(*i);
+                }
             }
         }
     }
@@ -263,9 +287,10 @@ impl Recording {
     /// Marks a record as evaluated to `value`; it has no inputs any more. Returns the values that
     /// became unreferenced.
     pub fn evaluated(&mut self, id: RecordId, value: ValueId) -> Vec<ValueId> {
-        let mut check = vec![id];
         let mut dropped = Vec::new();
-        if let Some(r) = self.records.get_mut(&id) {
+        let Some(&slot) = self.records.get(&id) else { return dropped };
+        let mut check = vec![slot];
+        if let Some(r) = &mut self.slots[slot] {
             let before = std::mem::replace(&mut r.op, Op::Source(value));
             let (inputs, steps) = (std::mem::take(&mut r.inputs), std::mem::take(&mut r.steps));
             *self.values.entry(value).or_default() += 1;

@@ -2,31 +2,45 @@
 
 use crate::ir::graph::{Graph, Node, NodeId, Op};
 use crate::ops::{Deinterleave, Interleave, Whole};
+use horus_base::shape::Shape;
+
+/// A node in another order of its pixels: one that is there, or the operation that computes it and its shape.
+pub(super) type Ordered = Result<NodeId, Box<(Op, Shape)>>;
 
 impl Graph<Op> {
-    /// The pixels of a node as they are [stored](horus_base::shape::Shape::stored).
+    /// The pixels of a node as they are [stored](Shape::stored).
     pub fn stored(&mut self, id: NodeId) -> NodeId {
-        let Node { op, inputs, shape, dtype, site } = self.node(id);
-        match op {
-            _ if shape.stored() == *shape => id,
-            Op::Whole(Whole::Deinterleave(_)) => inputs[0],
-            _ => {
-                let (op, shape, dtype, site) = (Op::from(Interleave), shape.stored(), *dtype, *site);
-                self.push(Node { op, inputs: vec![id], shape, dtype, site })
-            }
-        }
+        self.ordered(id, self.as_stored(id))
     }
 
     /// The pixels of a node, which is stored, in planes.
     pub fn planar(&mut self, id: NodeId) -> NodeId {
-        let Node { op, inputs, shape, dtype, site } = self.node(id);
+        self.ordered(id, self.as_planar(id))
+    }
+
+    pub(super) fn as_stored(&self, id: NodeId) -> Ordered {
+        let Node { op, inputs, shape, .. } = self.node(id);
         match op {
-            _ if shape.samples == 1 => id,
-            Op::Whole(Whole::Interleave(_)) => inputs[0],
-            _ => {
-                let (op, shape, dtype, site) = (Op::from(Deinterleave), shape.deinterleaved(), *dtype, *site);
-                self.push(Node { op, inputs: vec![id], shape, dtype, site })
-            }
+            _ if shape.stored() == *shape => Ok(id),
+            Op::Whole(Whole::Deinterleave(_)) => Ok(inputs[0]),
+            _ => Err(Box::new((Op::from(Interleave), shape.stored()))),
         }
+    }
+
+    pub(super) fn as_planar(&self, id: NodeId) -> Ordered {
+        let Node { op, inputs, shape, .. } = self.node(id);
+        match op {
+            _ if shape.samples == 1 => Ok(id),
+            Op::Whole(Whole::Interleave(_)) => Ok(inputs[0]),
+            _ => Err(Box::new((Op::from(Deinterleave), shape.deinterleaved()))),
+        }
+    }
+
+    fn ordered(&mut self, id: NodeId, to: Ordered) -> NodeId {
+        let Node { dtype, site, .. } = *self.node(id);
+        to.unwrap_or_else(|made| {
+            let (op, shape) = *made;
+            self.push(Node { op, inputs: vec![id], shape, dtype, site })
+        })
     }
 }

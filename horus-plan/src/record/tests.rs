@@ -24,7 +24,7 @@ impl Numbered {
 
     fn record(&mut self, op: Op, inputs: Vec<RecordId>, shape: Shape, dtype: DType, site: Site) -> RecordId {
         let id = self.numbers.record();
-        self.program.record(id, op, inputs, shape, dtype, site);
+        self.program.record(id, op, &inputs, shape, dtype, site);
         id
     }
 }
@@ -337,4 +337,37 @@ fn a_stand_in_becomes_its_image() {
     assert!(p.release(source).is_empty() && p.release(result).is_empty());
     assert_eq!((p.pending(), p.release(stand_in)), (0, vec![v]));
     assert_eq!((p.records.len(), p.pinned_bytes()), (0, 0));
+}
+
+#[test]
+fn records_in_the_place_of_others_follow_in_the_order_of_recording() {
+    let mut p = Numbered::default();
+    let v = p.new_value();
+    let source = record(&mut p, Op::Source(v), &[]);
+    let [first, second, left] = [(); 3].map(|()| record(&mut p, Op::from(Transpose), &[source]));
+    p.release(first);
+    p.release(second);
+    let b = record(&mut p, Op::from(Transpose), &[left]);
+    let c = record(&mut p, Op::from(Transpose), &[b]);
+    let d = record(&mut p, Op::from(Merge), &[c, left]);
+    let Extract { graph, records } = p.extract(&[d], ROOM);
+    assert_eq!(records, [source, left, b, c, d]);
+    let inputs: Vec<&[NodeId]> = graph.nodes.iter().map(|n| &n.inputs[..]).collect();
+    assert_eq!(inputs[1..], [&[NodeId(0)][..], &[NodeId(1)], &[NodeId(2)], &[NodeId(3), NodeId(1)]]);
+    assert_eq!(p.observable(), [left, b, c, d]);
+}
+
+#[test]
+fn a_graph_over_a_former_one_is_as_new() {
+    let Rounds { mut p, states, sums } = rounds(4);
+    let colour = Shape::new(64, 64, 3);
+    let v = p.new_value();
+    let given = p.record(Op::Source(v), vec![], colour, DType::F32, Location::caller());
+    let image = p.record(Op::Convert(Conversion::Nearest), vec![given], colour, DType::F32, Location::caller());
+    let all = [sums[0], sums[3], states[4], image, given];
+    for (former, target) in all.iter().flat_map(|a| all.iter().map(move |b| (a, b))) {
+        let former = p.extract(&[*former], ROOM).graph;
+        let (over, new) = (p.extract_over(former, &[*target], ROOM), p.extract(&[*target], ROOM));
+        assert_eq!(format!("{over:?}"), format!("{new:?}"));
+    }
 }

@@ -73,7 +73,8 @@ impl Session {
         sending: Sending,
     ) -> Result<Results, Unevaluated> {
         debug::warn_of_slow_build();
-        let Extract { mut graph, records } = state.program.extract(targets, self.room_to_keep(state));
+        let former = std::mem::take(&mut state.plans.former);
+        let Extract { mut graph, records } = state.program.extract_over(former, targets, self.room_to_keep(state));
         let mut spared = spared(&graph, targets.len()).into_iter();
         let partial = unread(state, &graph).any(|(_, later)| later.is_partial());
         let mut place = 0..;

@@ -583,8 +583,8 @@ impl Running<'_> {
         let handle = |(value, (shape, dtype)): (&ValueId, &(Shape, DType))| {
             let id = session.0.numbers.record();
             let (shape, dtype) = (shape.planar(), *dtype);
-            state.program.record(id, Op::Source(*value), Vec::new(), shape, dtype, self.site);
-            Handle { session: session.clone(), shape, dtype, record: Ok(id), attributes: None }
+            state.program.record(id, Op::Source(*value), &[], shape, dtype, self.site);
+            Handle::new(session, Ok(id), (shape, dtype))
         };
         Ok(self.now.iter().zip(&self.kinds).map(handle).collect())
     }

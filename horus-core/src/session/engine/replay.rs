@@ -73,7 +73,7 @@ impl Replay {
         if session.shows_plans() {
             return None; // explained plans are made for each picture
         }
-        let (request, Planned { plan, batches }) = state.plans.take_last()?;
+        let (request, Planned { plan, batches, digest }) = state.plans.take_last()?;
         let input = |&(value, shape, dtype): &(ValueId, Shape, DType)| {
             let recorded = request.graph.nodes.iter().position(|n| n.op == Op::Source(value)).map(NodeId);
             let planned = plan.graph.nodes.iter().position(|n| n.op.source_value() == Some(value)).map(NodeId);
@@ -97,7 +97,7 @@ impl Replay {
                 Some(Replay { request, plan, batches, inputs, results })
             }
             _ => {
-                state.plans.put(request, Planned { plan, batches });
+                state.plans.put(request, Planned { plan, batches, digest });
                 None
             }
         }
@@ -259,9 +259,9 @@ impl Session {
             let (id, value) = (self.0.numbers.record(), state.names.value());
             state.images.here.insert(value, image);
             let Recorded { site, line } = replay.plan.graph.node(node).site;
-            state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, site);
+            state.program.record(id, Op::Source(value), &[], shape, dtype, site);
             line.into_iter().for_each(|line| state.program.recorded_at(id, line));
-            Some(Handle { session: self.clone(), shape, dtype, record: Ok(id), attributes: None })
+            Some(Handle::new(self, Ok(id), (shape, dtype)))
         };
         let handles: Option<Vec<Handle>> = replay.results.iter().map(handle).collect();
         Ok(handles)

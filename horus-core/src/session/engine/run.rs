@@ -79,7 +79,7 @@ impl Session {
         (known, sending): (bool, Sending),
     ) -> Result<Made, Unevaluated> {
         let start = Instant::now(); // the time of extraction is negligible
-        let (request, Planned { plan, mut batches }, new) = self.known_or_new(engine, state, request, known)?;
+        let (request, Planned { plan, mut batches, digest }, new) = self.known_or_new(engine, state, request, known)?;
         state.trace.planned(start);
         let ran = self.carry_out(state, engine, &request, (&plan, &mut batches), (new, sending));
         let (images, delivered) = match ran {
@@ -94,7 +94,7 @@ impl Session {
             delivered,
         };
         if made.delivered.is_ok() {
-            state.plans.put(request, Planned { plan, batches });
+            state.plans.put(request, Planned { plan, batches, digest });
         }
         Ok(made)
     }

@@ -16,6 +16,9 @@ use crate::session::images::image::Kept;
 use crate::session::images::on_demand::Later;
 use crate::shape::{Shape, Window};
 
+/// What is dropped without the lock.
+pub(crate) type Dropped = (Vec<Kept>, Vec<Later>);
+
 /// The images of a session.
 #[derive(Default)]
 pub(crate) struct Images {
@@ -35,6 +38,8 @@ pub(crate) struct Images {
     pub(crate) lent: Vec<(ValueId, Kept)>,
     /// Those that are no longer needed: their memory is freed without the lock.
     pub(crate) freed: Vec<Kept>,
+    /// Sources of those that are no longer read: they are dropped without the lock, as they may be the program's.
+    pub(crate) closed: Vec<Later>,
     /// The number of ranks.
     pub(crate) ranks: usize,
     /// The device is known and computes on the host's memory.
@@ -86,11 +91,16 @@ impl Images {
         State { residency: if self.unified { Residency::Both } else { Residency::Host }, placement }
     }
 
+    /// All that is to be dropped without the lock.
+    pub(crate) fn dropped(&mut self) -> Dropped {
+        (std::mem::take(&mut self.freed), std::mem::take(&mut self.closed))
+    }
+
     /// Drops values that are no longer referenced.
     pub(crate) fn forget(&mut self, values: Vec<ValueId>) {
         for v in values {
             self.freed.extend(self.here.remove(&v));
-            self.later.remove(&v);
+            self.closed.extend(self.later.remove(&v));
             self.digests.as_mut().map(|digests| digests.remove(&v));
         }
     }

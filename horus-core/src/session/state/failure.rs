@@ -59,7 +59,7 @@ impl Session {
         failures.retain(|f| f.strong_count() > 0);
         failures.push(Arc::downgrade(&failure));
         drop(failures);
-        Handle { session: self.clone(), shape, dtype, record: Err(failure), attributes: None }
+        Handle::new(self, Err(failure), (shape, dtype))
     }
 
     /// Failed values that may still be alive.

@@ -1,5 +1,6 @@
 //! Handles of recorded values.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::dtype::DType;
@@ -12,18 +13,42 @@ use crate::shape::Shape;
 
 /// A handle of a recorded value. Dropping the last clone makes the value unobservable.
 #[doc(hidden)]
+#[derive(Clone)]
 pub struct Handle {
+    value: Arc<Observed>,
+    /// What is known of it beside its pixels.
+    pub(crate) attributes: Option<Arc<Attributes>>,
+}
+
+/// A value that clones of a handle can observe. The session is told when the last is gone: an operation clones handles
+/// several times.
+#[doc(hidden)]
+pub struct Observed {
     pub(crate) session: Session,
     /// Shape and type; of a failed value as far as they are known.
     pub(crate) shape: Shape,
     pub(crate) dtype: DType,
     /// The record, or the failure.
     pub(crate) record: std::result::Result<RecordId, Arc<Failure>>,
-    /// What is known of it beside its pixels.
-    pub(crate) attributes: Option<Arc<Attributes>>,
+}
+
+impl Deref for Handle {
+    type Target = Observed;
+    fn deref(&self) -> &Observed {
+        &self.value
+    }
 }
 
 impl Handle {
+    /// The only handle of a new record, or of a failure.
+    pub(crate) fn new(
+        session: &Session,
+        record: std::result::Result<RecordId, Arc<Failure>>,
+        (shape, dtype): (Shape, DType),
+    ) -> Handle {
+        Handle { value: Arc::new(Observed { session: session.clone(), shape, dtype, record }), attributes: None }
+    }
+
     /// The record, for reading the value.
     pub(crate) fn look(&self) -> Result<RecordId> {
         self.record.as_ref().copied().map_err(|failure| failure.look())
@@ -33,7 +58,7 @@ impl Handle {
     /// it is computed from and that have none: errors name this line instead of the call.
     pub fn recorded_at(&self, line: SourceLine) {
         if let Ok(id) = self.record {
-            self.session.change(move |_, state| state.program.recorded_at(id, line));
+            self.session.change(move |state| state.program.recorded_at(id, line));
         }
     }
 
@@ -62,25 +87,14 @@ impl Handle {
     /// For a failed value: a failure with the same error, another shape and type.
     pub(crate) fn carried(&self, shape: Shape, dtype: DType) -> Option<Handle> {
         let failure = self.record.as_ref().err()?;
-        Some(Handle { session: self.session.clone(), shape, dtype, record: Err(Arc::clone(failure)), attributes: None })
+        Some(Handle::new(&self.session, Err(Arc::clone(failure)), (shape, dtype)))
     }
 }
 
-impl Clone for Handle {
-    fn clone(&self) -> Handle {
-        if let Ok(id) = self.record {
-            self.session.change(move |_, state| state.program.retain(id));
-        }
-        let Handle { session, shape, dtype, record, attributes } = self;
-        let (record, attributes) = (record.clone(), attributes.clone());
-        Handle { session: session.clone(), shape: *shape, dtype: *dtype, record, attributes }
-    }
-}
-
-impl Drop for Handle {
+impl Drop for Observed {
     fn drop(&mut self) {
         let Ok(id) = self.record else { return };
-        self.session.change(move |_, state| {
+        self.session.change(move |state| {
             let values = state.program.release(id);
             state.images.forget(values);
         });

@@ -2,11 +2,11 @@
 //!
 //! An evaluation holds the session's state from its beginning to its end, and calls observers and
 //! explain sinks in between. These run on the same thread and would deadlock; other threads would
-//! wait. Drops, copies and records meanwhile, on any thread, are deferred until the state is free,
+//! wait. Drops and records meanwhile, on any thread, are deferred until the state is free,
 //! and so are evaluations to be started: all in the order of the calls, in which every rank does
 //! the same. Observers that make any other request get an error; other threads wait.
 //!
-//! An evaluation holds the session's state (`session/state/lock.rs`). Drops, copies and records
+//! An evaluation holds the session's state (`session/state/lock.rs`). Drops and records
 //! meanwhile, on any thread, wait in one queue, and so do evaluations that `Session::start` begins
 //! (`session/state/start.rs`). The queue is processed in the order of the calls, so every rank does the
 //! same as if each evaluation had run inside its call, by the session's thread, or by the next read
@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use crate::error::{Error, Result};
-use crate::session::images::image::Kept;
+use crate::session::images::Dropped;
 use crate::session::state::start::Start;
 use crate::session::state::wait::waiting;
 use crate::session::{Mutable, Session};
@@ -104,6 +104,18 @@ impl Owned {
     fn later(&self) -> MutexGuard<'_, Queue> {
         self.later.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// The state, if no thread holds it and nothing is deferred.
+    fn free(&self, later: &Queue) -> Option<MutexGuard<'_, Mutable>> {
+        if !later.waiting.is_empty() {
+            return None;
+        }
+        match self.state.try_lock() {
+            Ok(state) => Some(state),
+            Err(TryLockError::Poisoned(state)) => Some(state.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
 }
 
 impl Drop for Owned {
@@ -124,7 +136,7 @@ pub(crate) struct Locked<'a> {
     /// Held while the state is released.
     later: Option<MutexGuard<'a, Queue>>,
     /// Dropped after the locks.
-    freed: Vec<Kept>,
+    dropped: Dropped,
 }
 
 impl Deref for Locked<'_> {
@@ -143,7 +155,7 @@ impl DerefMut for Locked<'_> {
 impl<'a> Locked<'a> {
     fn new(session: &'a Session, state: MutexGuard<'a, Mutable>) -> Locked<'a> {
         session.0.state.owner.store(me(), Ordering::Relaxed);
-        Locked { session, state, later: None, freed: Vec::new() }
+        Locked { session, state, later: None, dropped: Dropped::default() }
     }
 
     /// Processes deferred actions: all, or the changes before the next evaluation. Nothing more can
@@ -172,8 +184,10 @@ impl<'a> Locked<'a> {
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
-        self.later = Some(self.catch_up(true));
-        self.freed = std::mem::take(&mut self.state.images.freed);
+        if self.later.is_none() {
+            self.later = Some(self.catch_up(true));
+        }
+        self.dropped = self.state.images.dropped();
         self.session.0.state.owner.store(0, Ordering::Relaxed);
     }
 }
@@ -224,12 +238,26 @@ impl Session {
         self.0.state.owner.load(Ordering::Relaxed) == me()
     }
 
-    /// Changes the state: now, or after the current evaluation.
-    pub(crate) fn change(&self, change: impl FnOnce(&Session, &mut Mutable) + Send + 'static) {
-        self.change_with(0, change);
+    /// Changes the state by a short action that calls no code of the program: now, or after the current evaluation.
+    pub(crate) fn change(&self, change: impl FnOnce(&mut Mutable) + Send + 'static) {
+        match self.free() {
+            Some(mut state) => change(&mut state),
+            None => self.change_with(0, move |_, state| change(state)),
+        }
     }
 
-    /// [`Session::change`] by an action that holds this many bytes of pixels.
+    /// The state for a short action that calls no code of the program, unless a thread holds it or an action is
+    /// deferred. Nothing can be deferred while the result lives.
+    pub(crate) fn free(&self) -> Option<Locked<'_>> {
+        if !self.0.is_here() {
+            return None;
+        }
+        let later = self.0.state.later();
+        let state = self.0.state.free(&later)?;
+        Some(Locked { session: self, state, later: Some(later), dropped: Dropped::default() })
+    }
+
+    /// Changes the state by an action that holds this many bytes of pixels: now, or after the current evaluation.
     pub(crate) fn change_with(&self, bytes: usize, change: impl FnOnce(&Session, &mut Mutable) + Send + 'static) {
         if !self.0.is_here() {
             return;
@@ -238,17 +266,10 @@ impl Session {
         loop {
             let mut later = owned.later();
             if !self.is_mine() {
-                if later.waiting.is_empty() {
-                    let free = match owned.state.try_lock() {
-                        Ok(state) => Some(state),
-                        Err(TryLockError::Poisoned(state)) => Some(state.into_inner()),
-                        Err(TryLockError::WouldBlock) => None,
-                    };
-                    if let Some(state) = free {
-                        let mut locked = Locked::new(self, state);
-                        drop(later);
-                        return change(self, &mut locked);
-                    }
+                if let Some(state) = owned.free(&later) {
+                    let mut locked = Locked::new(self, state);
+                    drop(later);
+                    return change(self, &mut locked);
                 }
                 if later.waiting.len() >= MOST
                     || later.bytes.saturating_add(bytes) > self.0.settings.max_pinned.max(bytes)

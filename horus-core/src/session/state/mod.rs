@@ -49,3 +49,12 @@ pub(crate) struct Mutable {
     /// The reason why the session is unusable.
     pub(crate) lost: Option<String>,
 }
+
+impl Mutable {
+    /// Returns `true` if more operations are pending, or more bytes pinned, than these limits, and than the last
+    /// failure allows.
+    pub(crate) fn is_full(&self, (pending, pinned): (usize, usize)) -> bool {
+        self.program.pending() > pending.max(self.patience.0)
+            || self.program.pinned_bytes() > pinned.max(self.patience.1)
+    }
+}

@@ -42,7 +42,7 @@ impl Session {
             Err(failure) => {
                 let others = inputs.iter().filter_map(|h| h.record.as_ref().err());
                 others.filter(|other| !Arc::ptr_eq(other, &failure)).for_each(|other| other.supersede());
-                return Handle { session: self.clone(), shape, dtype, record: Err(failure), attributes: None };
+                return Handle::new(self, Err(failure), (shape, dtype));
             }
         };
         let id = self.0.numbers.record();
@@ -50,23 +50,37 @@ impl Session {
         // Otherwise records by an observer at each step would be evaluated, and observed, without
         // end.
         let observer = self.is_mine();
-        self.change(move |session, state| {
-            state.program.record(id, op, inputs, shape, dtype, site);
+        let limits = (self.0.settings.max_pending, self.0.settings.max_pinned);
+        let record = move |state: &mut Mutable| {
+            state.program.record(id, op, &inputs, shape, dtype, site);
             if let Some(step) = step {
                 state.program.begin_step(step, id);
             }
-            if !observer {
-                session.flush(state);
+            state.is_full(limits)
+        };
+        match self.free() {
+            Some(mut state) => {
+                let full = record(&mut state);
+                drop(state);
+                if full {
+                    self.change_with(0, Session::flush);
+                }
             }
-        });
-        Handle { session: self.clone(), shape, dtype, record: Ok(id), attributes }
+            None => self.change_with(0, move |session, state| {
+                if record(state) && !observer {
+                    session.flush(state);
+                }
+            }),
+        }
+        let mut handle = Handle::new(self, Ok(id), (shape, dtype));
+        handle.attributes = attributes;
+        handle
     }
 
     /// Evaluates if the flush limits are exceeded.
     fn flush(&self, state: &mut Mutable) {
         let (pending, pinned) = (state.program.pending(), state.program.pinned_bytes());
-        let full = pending > self.0.settings.max_pending.max(state.patience.0)
-            || pinned > self.0.settings.max_pinned.max(state.patience.1);
+        let full = state.is_full((self.0.settings.max_pending, self.0.settings.max_pinned));
         if full && state.error.is_none() && state.lost.is_none() && !std::thread::panicking() {
             let targets = state.program.observable();
             if targets.is_empty() {
@@ -107,9 +121,9 @@ impl Session {
             state.images.given.insert(value, Placement::Replicated);
             state.stats.made.uploads += 1;
             state.trace.taken(start, took, label);
-            state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, site);
+            state.program.record(id, Op::Source(value), &[], shape, dtype, site);
         });
-        Handle { session: self.clone(), shape, dtype, record: Ok(id), attributes: None }
+        Handle::new(self, Ok(id), (shape, dtype))
     }
 
     /// Creates an image whose pixels rank 0 has; other ranks pass `None` and must agree on shape and type.
@@ -130,21 +144,21 @@ impl Session {
             }
             state.images.give(value, shape.stored(), dtype, pixels, placement);
             state.images.given.insert(value, given);
-            state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, site);
+            state.program.record(id, Op::Source(value), &[], shape, dtype, site);
         });
-        Handle { session: self.clone(), shape, dtype, record: Ok(id), attributes: None }
+        Handle::new(self, Ok(id), (shape, dtype))
     }
 
     /// An image whose pixels rank 0 reads on demand; other ranks have no source.
     pub(crate) fn source_later(&self, later: Later, site: Site) -> Handle {
         let (shape, dtype) = (later.shape.planar(), later.dtype);
         let id = self.0.numbers.record();
-        self.change(move |_, state| {
+        self.change(move |state| {
             let value = state.names.value();
             state.images.later.insert(value, later);
             state.images.given.insert(value, Placement::Root);
-            state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, site);
+            state.program.record(id, Op::Source(value), &[], shape, dtype, site);
         });
-        Handle { session: self.clone(), shape, dtype, record: Ok(id), attributes: None }
+        Handle::new(self, Ok(id), (shape, dtype))
     }
 }

@@ -64,6 +64,6 @@ impl Drop for StandIns {
     fn drop(&mut self) {
         self.handles.clear();
         let step = self.step;
-        self.session.change(move |_, state| state.program.end_step(step));
+        self.session.change(move |state| state.program.end_step(step));
     }
 }

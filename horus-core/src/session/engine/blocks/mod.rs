@@ -563,7 +563,7 @@ impl<'a> Steps<'a> {
     fn compute(&self, state: &mut Mutable, local: &Local) -> Result<Vec<Part>, Unevaluated> {
         let failed = |source| self.session.in_blocks_failed(source);
         let ((alone, engine), device) = (self.alone, self.device);
-        let (request, Planned { plan, mut batches }, new) = match local.ready.take() {
+        let (request, Planned { plan, mut batches, digest }, new) = match local.ready.take() {
             Some((request, planned)) => (request, planned, false),
             None => {
                 let wants = vec![Want::Keep; local.graph.roots.len()];
@@ -589,7 +589,7 @@ impl<'a> Steps<'a> {
             part.extent.rect = local.roots[i];
             results.push(part);
         }
-        let planned = Planned { plan, batches };
+        let planned = Planned { plan, batches, digest };
         if engine.capacity.is_none() {
             local.ready.set(Some((request, planned)));
         } else {
