@@ -4,7 +4,7 @@ use std::panic::Location;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{AnyImage, HEADER_FIELDS, RegionSource, on_root, opened, parse_header};
+use super::{AnyImage, HEADER_FIELDS, Metadata, RegionSource, on_root, opened, parse_header};
 use crate::error::{Error, Result, Site};
 use crate::session::{Later, Session};
 
@@ -87,7 +87,12 @@ impl AnyImage {
         })?;
         let known = answer.map_err(|cause| Error::read(path, cause))?;
         let image = AnyImage::later(session, path, &known, source, site);
-        image.ok_or_else(|| Error::read(path, "rank 0 did not tell its size"))
+        let image = image.ok_or_else(|| Error::read(path, "rank 0 did not tell its size"))?;
+        // Those of files are told with what else they say.
+        let tile = numbers(&known[HEADER_FIELDS * size_of::<u64>()..])
+            .map(|[rows, columns, _]| (rows, columns))
+            .filter(|(_, columns)| *columns < image.shape().width);
+        Ok(image.with_metadata(Metadata { tile, ..Metadata::default() }))
     }
 
     /// The image of a picture that is read on demand, if rank 0 announced that after the header.

@@ -27,7 +27,7 @@ pub(super) fn first(
 ) -> Result<Picture, String> {
     let (picture, unread) = decode(source, options, means)?;
     tell_unread(name, unread.as_deref());
-    let said = Metadata::of(source, options, picture.shape().channels);
+    let said = Metadata::of(source, options, picture.shape().channels, picture.metadata().tile);
     Ok(picture.with_metadata(said))
 }
 

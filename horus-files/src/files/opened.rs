@@ -108,5 +108,6 @@ fn reader_of(source: Source<'static>, path: &Path, options: &OpenOptions, limit:
     let allowed = (shape.depth as u64).saturating_mul(shape.area() as u64) <= options.max_pixels;
     let reader = ((large || forced) && allowed).then_some(reader)?;
     reader.tell_unread();
-    Some(Opened::Later(Box::new(reader), Box::new(Metadata::of(&source, options, shape.channels))))
+    let said = Metadata::of(&source, options, shape.channels, reader.tiles());
+    Some(Opened::Later(Box::new(reader), Box::new(said)))
 }

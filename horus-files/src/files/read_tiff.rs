@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use tiff::Directory;
-use tiff::decoder::Decoder;
 use tiff::decoder::ifd::Value;
+use tiff::decoder::{ChunkType, Decoder};
 use tiff::tags::{CompressionMethod, IfdPointer, PhotometricInterpretation, PlanarConfiguration, Tag};
 
 use super::bounds::{self, check_capacity, check_size};
@@ -14,6 +14,7 @@ use super::count::{Count, FileTraffic};
 use super::interleave::copy_spaced;
 use super::load::{Means, Source};
 use super::metadata::Turned;
+use super::picture::Metadata;
 use super::stack::{self, By, Stack};
 use super::tiff_chunks::{Among, Chunks, Places, Stored};
 use super::tiff_coding::Coding;
@@ -42,7 +43,8 @@ pub(super) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>)
     let size = size.ok_or_else(|| format!("{whole} pixels are too large"))?;
     let mut pixels = (means.room)(size).map_err(|e| e.to_string())?;
     pages.read(0..whole.depth, region, pixels.bytes_mut(), means.workers)?;
-    Ok(Picture::from_pixels(shape, dtype, pixels))
+    let tile = pages.tiles();
+    Ok(Picture::from_pixels(shape, dtype, pixels).with_metadata(Metadata { tile, ..Metadata::default() }))
 }
 
 /// The requested page, its channels in other pages, or all as levels of a volume, each at the requested level; and
@@ -113,6 +115,11 @@ impl Pages<'_> {
 
     pub(super) fn dtype(&self) -> DType {
         self.pages[0].chunks.samples.dtype()
+    }
+
+    /// Rows and columns of a tile, after orientation, if it has tiles.
+    pub(super) fn tiles(&self) -> Option<(usize, usize)> {
+        (self.pages[0].chunks.places.kind == ChunkType::Tile).then(|| self.tile())
     }
 
     /// Rows and columns of a strip or tile, after orientation.

@@ -156,6 +156,11 @@ impl PictureReader {
         self.chunk
     }
 
+    /// Rows and columns of a tile, if it has tiles.
+    pub(super) fn tiles(&self) -> Option<(usize, usize)> {
+        if let Pixels::Pages(pages) = &self.pixels { pages.tiles() } else { None }
+    }
+
     /// Rows and columns of the page and of its smaller copies, as stored; [`OpenOptions::level`]
     /// selects one.
     pub fn levels(&self) -> &[(usize, usize)] {
