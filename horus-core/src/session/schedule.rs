@@ -16,9 +16,10 @@ use std::ops::Range;
 use super::engine::Engine;
 use super::evaluate::Unevaluated;
 use super::later::{Later, unread};
-use super::regions::{AGAIN, AGAIN_OR_EVICT, Limits, bytes};
+use super::regions::{AGAIN, AGAIN_OR_EVICT, Limits, bytes, lacking};
 use super::{Mutable, Session};
 use crate::error::MemoryBound;
+use crate::host::buffer::block_bytes;
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::ops::Whole;
 use crate::ops::reduce::Divisible;
@@ -110,7 +111,7 @@ pub(super) struct Slab {
 impl Session {
     /// The schedule of a program over images on demand; `None` if this memory does not suffice. Sources in `gone` are
     /// released when they have been read.
-    pub(super) fn schedule(
+    pub(super) fn schedule_of(
         &self,
         state: &mut Mutable,
         engine: &Engine,
@@ -239,7 +240,9 @@ impl Session {
             return Ok(found);
         }
         let whole = self.need_of(state, engine, graph, gone).map_err(Unevaluated::Foreseen)?.peak;
-        let most = if whole > limits.host { whole } else { usize::MAX / 2 };
+        let least = lacking(state, graph);
+        let whole = whole.max(least);
+        let most = if whole > limits.host || least > 0 { whole } else { usize::MAX / 2 };
         let mut host = limits.host.max(1 << 20);
         while host < most {
             host = (host + host / 4).min(most);
@@ -261,7 +264,23 @@ impl Session {
         sink: Sink<'_>,
         limits: Limits,
     ) -> Result<bool, Unevaluated> {
-        let found = self.schedule(state, engine, (graph, &[]), sink, limits)?;
+        let least = lacking(state, graph);
+        if least > limits.host {
+            return Ok(false);
+        }
+        // Sources that were not decoded for want of memory will be in memory.
+        let read: HashMap<ValueId, Later> = unread(state, graph)
+            .map(|(v, later)| (v, if later.lacks > 0 { later.read_before() } else { later.clone() }))
+            .collect();
+        let lent = |(v, later): (ValueId, &Later)| {
+            let bytes = later.shape.len().saturating_mul(later.dtype.size());
+            if later.lacks > 0 && !state.images.here.contains_key(&v) { block_bytes(bytes) } else { 0 }
+        };
+        let limits = limits.beside(unread(state, graph).map(lent).sum());
+        let before = self.replace(state, read);
+        let found = self.schedule(state, engine, (graph, &[]), sink, limits);
+        self.replace(state, before);
+        let found = found?;
         let is_found = found.is_some();
         found.into_iter().for_each(|schedule| state.images.forget(schedule.own));
         Ok(is_found)

@@ -15,6 +15,7 @@ use horus_core::shape::Axis;
 use horus_testing::simulated::Simulated;
 
 use super::Folder;
+use super::regions::deflate;
 use super::tiffs::{self, Page};
 
 const HEIGHT: usize = 480;
@@ -420,4 +421,30 @@ fn a_file_has_the_same_bytes_whatever_memory_and_ranks_there_are() {
             }
         }
     }
+}
+
+/// A picture in one deflated strip, as other programs write.
+fn in_one_strip(folder: &Folder, height: usize) -> PathBuf {
+    let pixels: Vec<u8> = (0..height).flat_map(|y| (0..WIDTH).map(move |x| sample(y, x))).collect();
+    let page = Page { compression: 8, chunks: vec![deflate(&pixels)], ..Page::grey(WIDTH as u32, height as u32, &[]) };
+    folder.put("strip.tif", &tiffs::file(&[page], false))
+}
+
+#[test]
+fn a_strip_that_many_regions_read_is_inflated_once() -> Result<()> {
+    let folder = Folder::new();
+    // Two MiB, whose rows are columns of the result.
+    let strip = in_one_strip(&folder, 4096);
+    let turned = |s: &Session, path: &Path| AnyImage::open(s, &strip)?.to_unit().transpose().save(path).map(drop);
+    let (whole, regions) = (folder.at("whole.npy"), folder.at("regions.npy"));
+    turned(&super::session(), &whole)?;
+    let told = Arc::new(Mutex::new(String::new()));
+    let sink = Arc::clone(&told);
+    let s = builder(Some(3 << 20)).explain(move |text| sink.lock().unwrap().push_str(text)).build()?;
+    turned(&s, &regions)?;
+    let told = told.lock().unwrap();
+    assert!(told.contains("regions:\n"), "it does not fit");
+    assert_eq!(s.stats().read.chunks, 1, "{told}");
+    assert!(std::fs::read(whole).unwrap() == std::fs::read(regions).unwrap());
+    Ok(())
 }

@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 use std::ops::Range;
+use std::sync::Mutex;
 
 use tiff::Directory;
 use tiff::decoder::ifd::Value;
@@ -129,6 +130,21 @@ impl Pages<'_> {
         let tile = Shape::new(chunks.rows.min(height), chunks.columns.min(width), 1);
         let seen = orientation.shape(tile, *noted);
         (seen.height, seen.width)
+    }
+
+    /// Rows and columns that are read at once: those of a strip or tile, unless rows of strips are read in place.
+    pub(super) fn chunk(&self) -> (usize, usize) {
+        let (rows, columns) = self.tile();
+        if self.tiles().is_none() && self.beside() == 0 && columns == self.shape().width {
+            (1, columns)
+        } else {
+            (rows, columns)
+        }
+    }
+
+    /// Bytes that a thread takes, beside the pixels, while it decodes a strip or tile.
+    pub(super) fn beside(&self) -> usize {
+        self.pages.iter().map(|page| page.chunks.beside()).max().unwrap_or(0)
     }
 
     /// Decodes a region, which lies inside, of some levels, without gaps.
@@ -512,6 +528,7 @@ impl<'s> Page<'s> {
             columns: columns as usize,
             missing: dispatch!(samples.dtype(), T => bytemuck::bytes_of(&T::from_f64(missing)).to_vec()),
             count: Count::default(),
+            halted: Mutex::default(),
         };
         Ok(Page { orientation: options.orientation, noted, chunks })
     }

@@ -226,7 +226,7 @@ impl TiffFile {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Cursor;
+    use std::io::{Cursor, Seek};
 
     use tiff::decoder::{Decoder, DecodingResult};
 
