@@ -129,7 +129,7 @@ fn whole(kind: Kind, bytes: &[u8], options: &OpenOptions, means: Means<'_>) -> R
         return Err("the JPEG data is truncated".into());
     }
     let (header, decoder) = Decoder::of(kind, bytes)?;
-    let beside = checked(&header, &decoder, bytes, options, means.workers)?;
+    let beside = checked(&header, &decoder, (bytes, bytes.len() as u64), options, means.workers)?;
     // All at once first: an error names a limit for all.
     let pixels = pixels_of(&header, options);
     drop(means.reserved(usize::try_from(beside.saturating_add(pixels)).map_err(|e| e.to_string())?)?);
@@ -146,14 +146,14 @@ fn pixels_of(header: &Header, options: &OpenOptions) -> u64 {
     if options.orientation.turns(header.noted) { size.saturating_mul(2) } else { size }
 }
 
-/// Bytes that a decoder takes beside the pixels and the file.
+/// Bytes that a decoder takes beside the pixels and the file, of which these are the first, and all.
 ///
 /// # Errors
 /// A message, if the picture is larger than is allowed or than its file can hold.
 fn checked(
     header: &Header,
     decoder: &Decoder<'_>,
-    bytes: &[u8],
+    (bytes, all): (&[u8], u64),
     options: &OpenOptions,
     workers: &Workers,
 ) -> Result<u64, String> {
@@ -161,12 +161,12 @@ fn checked(
     check_size(h, w, options)?;
     let most = match decoder {
         Decoder::Png(_) => bounds::png(bytes, w),
-        Decoder::Jpeg(..) | Decoder::GeneralJpeg(_) => Some(bytes.len() as u64 * bounds::JPEG),
+        Decoder::Jpeg(..) | Decoder::GeneralJpeg(_) => Some(all * bounds::JPEG),
         Decoder::Pnm(_) => bounds::pnm(bytes),
         Decoder::Bmp(_) => bounds::bmp(bytes),
-        Decoder::Exr(exr) => Some(exr.most(bytes.len() as u64)),
+        Decoder::Exr(exr) => Some(exr.most(all)),
     };
-    check_capacity(h, w, most, bytes.len() as u64)?;
+    check_capacity(h, w, most, all)?;
     let size = header.shape.len() as u64 * header.dtype.size() as u64;
     if size > MEMORY_LIMIT {
         return Err(format!("{w}x{h} pixels need {size} bytes; the limit is {MEMORY_LIMIT}"));
@@ -193,9 +193,13 @@ pub(super) fn takes(source: &Source<'_>, options: &OpenOptions, workers: &Worker
         let (shape, dtype, _) = read_npy::describe(source, options)?;
         (shape.len() as u64).saturating_mul(dtype.size() as u64)
     } else if kind == Kind::Jpeg || source.size() < SMALL {
-        let bytes = source.all(&HostBuffer::try_zeroed)?;
-        let (header, decoder) = guarded(|| Decoder::of(kind, &bytes))?;
-        checked(&header, &decoder, &bytes, options, workers)?.saturating_add(pixels_of(&header, options))
+        // Of a JPEG file only what comes before the pixels.
+        let head = if kind == Kind::Jpeg { metadata::without_pixels(source) } else { None };
+        let all = if head.is_none() { Some(source.all(&HostBuffer::try_zeroed)?) } else { None };
+        let bytes = head.as_deref().or(all.as_deref()).unwrap_or_default();
+        let (header, decoder) = guarded(|| Decoder::of(kind, bytes))?;
+        checked(&header, &decoder, (bytes, source.size()), options, workers)?
+            .saturating_add(pixels_of(&header, options))
     } else {
         let header = guarded(|| Header::of(kind, source))?;
         check_size(header.shape.height as u64, header.shape.width as u64, options)?;
