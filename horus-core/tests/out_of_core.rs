@@ -204,14 +204,7 @@ fn a_picture_larger_than_memory_is_the_same_bytes_in_bounded_memory() {
         let peak = number(&bounded, "peak");
         assert!(peak < MEMORY + BESIDE, "{peak} bytes at most, {} without a bound\n{bounded}", number(&whole, "peak"));
         let [one, other] = ["whole", "bounded"].map(|n| folder.path().join(n).with_extension(format));
-        if format == "pgm" {
-            assert!(std::fs::read(&one).unwrap() == std::fs::read(&other).unwrap(), "files differ");
-        } else {
-            let session = Session::on(Box::new(CpuDevice::new(Some(2)).unwrap())).build().unwrap();
-            let [one, other] = [one, other].map(|p| AnyImage::open(&session, p).unwrap().convert::<u8>());
-            let differ = one.ne(&other).convert::<u8>().sum().get().unwrap();
-            assert_eq!(differ, 0.0);
-        }
+        assert!(std::fs::read(&one).unwrap() == std::fs::read(&other).unwrap(), "files differ");
     }
 }
 

@@ -49,7 +49,7 @@ impl<T: Element> Image<T> {
         let bytes = self.handle().check().map_or(0, |()| shape.len().saturating_mul(size_of::<T>()));
         let _counted = session.reserve_for_program(bytes, call)?;
         let large = bytes > 0 && session.ranks() == 1 && bytes >= session.host_limit() / LARGE;
-        if large && session.does_not_fit(&[self.handle()], 1)?.is_some() {
+        if large && session.does_not_fit(&[self.handle()], 1)? {
             let mut values = vec![T::Stored::ZERO; shape.len()];
             session.stream_into(self.handle(), call, bytemuck::cast_slice_mut(&mut values))?;
             return Ok(T::from_stored(values));

@@ -225,7 +225,11 @@ impl AnyImage {
             match open(Means { workers: session.workers(), room: &room, reserve: Some(&reserve) })? {
                 Opened::Later(found, metadata) => {
                     said = *metadata;
-                    later::known(reader.insert(*found))
+                    later::known(reader.insert(*found), 0)
+                }
+                Opened::Lacking(found, metadata, bytes) => {
+                    said = *metadata;
+                    later::known(reader.insert(*found), bytes)
                 }
                 Opened::Now(picture) => {
                     let header = opened(picture.shape(), picture.dtype())?;

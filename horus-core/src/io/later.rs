@@ -4,18 +4,19 @@ use std::panic::Location;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{AnyImage, HEADER_FIELDS, RegionSource, on_root, opened, parse_header};
+use super::{AnyImage, HEADER_FIELDS, Metadata, RegionSource, on_root, opened, parse_header};
 use crate::error::{Error, Result, Site};
 use crate::session::{Later, Session};
 
-/// The header, known to every rank, of a picture that rank 0 reads on demand.
+/// The header, known to every rank, of a picture that rank 0 reads on demand; it is not read, if it `lacks` memory: so many
+/// bytes.
 ///
 /// # Errors
 /// A message, if its size exceeds the address space.
-pub(super) fn known(source: &dyn RegionSource) -> Result<Vec<u8>, String> {
+pub(super) fn known(source: &dyn RegionSource, lacks: usize) -> Result<Vec<u8>, String> {
     let (rows, columns) = source.chunk();
     let mut bytes = opened(source.shape(), source.dtype().stored())?;
-    bytes.extend(told(&[rows, columns, source.levels()]));
+    bytes.extend(told(&[rows, columns, source.levels(), source.beside(), lacks]));
     Ok(bytes)
 }
 
@@ -80,14 +81,19 @@ impl AnyImage {
             if shape.is_empty() {
                 return Err(format!("its size, {shape}, has no pixels"));
             }
-            let known = known(&*found)?;
+            let known = known(&*found, 0)?;
             session.expect_file((shape.len() * found.dtype().size()) as u64);
             source = Some(Arc::from(found));
             Ok(known)
         })?;
         let known = answer.map_err(|cause| Error::read(path, cause))?;
         let image = AnyImage::later(session, path, &known, source, site);
-        image.ok_or_else(|| Error::read(path, "rank 0 did not tell its size"))
+        let image = image.ok_or_else(|| Error::read(path, "rank 0 did not tell its size"))?;
+        // Those of files are told with what else they say.
+        let tile = numbers(&known[HEADER_FIELDS * size_of::<u64>()..])
+            .map(|[rows, columns, _, _, _]| (rows, columns))
+            .filter(|(_, columns)| *columns < image.shape().width);
+        Ok(image.with_metadata(Metadata { tile, ..Metadata::default() }))
     }
 
     /// The image of a picture that is read on demand, if rank 0 announced that after the header.
@@ -98,10 +104,11 @@ impl AnyImage {
         stock: Option<Arc<dyn RegionSource>>,
         site: Site,
     ) -> Option<AnyImage> {
-        let [rows, columns, levels] = numbers(header.get(HEADER_FIELDS * size_of::<u64>()..)?)?;
+        let [rows, columns, levels, beside, lacks] = numbers(header.get(HEADER_FIELDS * size_of::<u64>()..)?)?;
         let (shape, dtype) = parse_header(header);
         let (chunk, part) = ((rows, columns), 0..shape.depth);
-        let later = Later { shape: shape.stored(), dtype, chunk, levels, part, path: path.into(), stock };
+        let later =
+            Later { shape: shape.stored(), dtype, chunk, levels, beside, lacks, part, path: path.into(), stock };
         Some(AnyImage::from_handle(session.source_later(later, site)))
     }
 }

@@ -45,8 +45,9 @@ impl<T: Element> Image<T> {
     /// An image computed from pictures that are read on demand
     /// ([`OpenOptions::later`](super::OpenOptions::later)) that exceeds the memory
     /// (`HORUS_HOST_MEMORY`, `HORUS_GPU_MEMORY`) is computed region by region, with the same bits,
-    /// and TIFF, npy and PNM files are written by regions, TIFF files in tiles if the source is
-    /// tiled. For other formats the samples must fit in memory.
+    /// and TIFF, npy and PNM files are written by regions, with the same bytes. For other formats the samples must fit in
+    /// memory. A TIFF file is in tiles if the options ask for them, or if its picture is from a file of tiles, and larger than
+    /// one of these; else in strips.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};

@@ -13,11 +13,6 @@ use crate::image::Image;
 use crate::session::{Delivery, Grain, Handle, Session};
 use crate::shape::Region;
 
-/// Rows and columns of tiles of TIFF files are multiples of this.
-const TILE: usize = 16;
-/// Maximum rows and columns of a tile.
-const LARGEST: usize = 4096;
-
 /// Saves an image region by region if it exceeds the memory and the format supports that; `None`
 /// otherwise. The inner error is the cause, the same on every rank.
 pub(super) fn by_regions(
@@ -33,15 +28,15 @@ pub(super) fn by_regions(
     }
     let handles: Vec<&Handle> = saving.handles.iter().collect();
     let Some((samples, others)) = handles.split_at_checked(options.sizes) else { return Ok(None) };
-    let Some(large) = session.does_not_fit(samples, usize::MAX)? else { return Ok(None) };
-    let whole = |(h, w): &(usize, usize)| h % TILE == 0 && w % TILE == 0 && *h.max(w) <= LARGEST;
-    let tile = options.tile.or(large.tile.filter(whole)).filter(|_| format == Format::Tiff);
+    if !session.does_not_fit(samples, usize::MAX)? {
+        return Ok(None);
+    }
     let begin = || {
         // Devices and pipes take only complete files.
         if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
             return Ok(Vec::new());
         }
-        PictureWriter::sinks(path, &saving.draft, &SaveOptions { tile, ..*options }).map_err(cause_of)
+        PictureWriter::sinks(path, &saving.draft, options).map_err(cause_of)
     };
     let mut begun = match Begun::on_root(session, begin)? {
         Err(cause) => return Ok(Some(Err(cause))),
@@ -217,7 +212,7 @@ pub fn save_all_to<T: Element>(
     let mut begun = begun.map_err(failed)?.ok_or_else(|| failed("rank 0 has no file".to_owned()))?;
     let values: Vec<&Handle> = images.iter().map(Image::handle).collect();
     let levels = Grain::levels(&begun.grains);
-    let parts = session.does_not_fit(&values, levels)?.is_some() || session.comes_in_slabs(&values, levels)?;
+    let parts = session.does_not_fit(&values, levels)? || session.comes_in_slabs(&values, levels)?;
     let put = if parts { begun.stream(&values, call)? } else { begun.put(&values, call)? };
     put.map_err(failed)?;
     begun.finish(session, || Ok(Vec::new()))?.map(drop).map_err(failed)

@@ -83,12 +83,13 @@ struct Kind {
     names: Vec<String>,
     alpha: Option<Alpha>,
     profile: Option<Arc<[u8]>>,
+    tile: Option<(usize, usize)>,
     name: OsString,
 }
 
 impl Kind {
     fn of(picture: &Picture, name: OsString) -> Kind {
-        let Metadata { reference, pixel, names, alpha, profile, printed, exif, texts } = picture.metadata();
+        let Metadata { reference, pixel, names, alpha, profile, printed, exif, texts, tile } = picture.metadata();
         let bits = f64::to_bits;
         Kind {
             shape: picture.shape(),
@@ -103,6 +104,7 @@ impl Kind {
             names: names.clone(),
             alpha: *alpha,
             profile: profile.clone(),
+            tile: *tile,
             name,
         }
     }

@@ -11,6 +11,7 @@
 //! | profile: the colours that channels stand for (ICC) | kept if all that have one agree, and their channels are the same of its colours; joined where channels are | kept, also by channels that are split | written while channels are its colours in their order, and alpha; of masks |
 //! | EXIF data | kept if all that have them agree | kept, but for what they say of positions of pixels, and an orientation that was not applied if rows and columns turn | they differ; pixels are new ones |
 //! | texts of people: title, author, description | kept if all that have them agree | kept | they differ; pixels are new ones |
+//! | tiles of the file | those of the first that has them | kept | |
 //! | names of channels | kept if all that have them agree; joined where channels are | kept | names differ; channels are new ones |
 //!
 //! Images without an attribute contradict none; one that has lost it makes others lose it, but for the value of missing
@@ -49,6 +50,8 @@ pub(crate) struct Attributes {
     names: Fact<Arc<[String]>>,
     /// What the last channel is as alpha, or the only one of those of a picture.
     alpha: Option<Alpha>,
+    /// Rows and columns of the tiles of the file.
+    tile: Option<(usize, usize)>,
     /// Grids of several pictures were compared, or EXIF data or texts that are equal in these.
     compared: bool,
 }
@@ -257,7 +260,7 @@ impl Attributes {
         if said == Metadata::default() {
             return None;
         }
-        let Metadata { reference, pixel, names, alpha, profile, printed, exif, texts } = said;
+        let Metadata { reference, pixel, names, alpha, profile, printed, exif, texts, tile } = said;
         let place = reference.as_ref().and_then(Georeference::place);
         let words = reference.as_ref().map(Georeference::nodata).filter(|words| !words.is_empty());
         let colours = reference.as_ref().map(Georeference::colours).filter(|colours| !colours.is_empty());
@@ -271,6 +274,7 @@ impl Attributes {
             texts: Fact::of(texts),
             names: Fact::of(if names.is_empty() { None } else { Some(names.into()) }),
             alpha,
+            tile,
             ..Attributes::default()
         };
         Some(Arc::new(all.sized(pixel)))
@@ -413,6 +417,7 @@ impl Attributes {
             draft.pixel = all.pixel();
             draft.names = Attributes::names(Some(all)).to_vec();
             draft.alpha = all.alpha;
+            draft.in_tiles_of(all.tile);
             draft.profile = all.profile(draft, &mut untold);
             draft.printed = all.printed.known().and_then(Spaced::seen);
             draft.exif = all.exif.known().map(|exif| exif.of.seen(exif.moved, exif.upright));
@@ -648,6 +653,7 @@ impl Applied<'_> {
             texts: of.texts.then(others, |texts| is_of_pixels.then_some(Fact::Known(texts))),
             names,
             alpha: None,
+            tile: of.tile,
             compared: of.compared,
         };
         match relation {
@@ -707,6 +713,7 @@ impl Applied<'_> {
                 (a, b) => a.with(b, by, |a, b| a == b),
             },
             alpha: None,
+            tile: all.tile.or(one.tile),
             compared,
         }
     }

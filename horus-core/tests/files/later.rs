@@ -8,13 +8,14 @@ use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::error::{Error, Result};
 use horus_core::image::{Image, Until};
-use horus_core::io::{AnyImage, OpenOptions};
+use horus_core::io::{AnyImage, Compression, Depth, OpenOptions, SaveOptions, Scaling};
 use horus_core::ops::geometric::Interpolation;
 use horus_core::session::{Session, SessionBuilder};
 use horus_core::shape::Axis;
 use horus_testing::simulated::Simulated;
 
 use super::Folder;
+use super::regions::deflate;
 use super::tiffs::{self, Page};
 
 const HEIGHT: usize = 480;
@@ -27,16 +28,20 @@ fn sample(y: usize, x: usize) -> u8 {
 
 /// A picture in tiles, and the same as an array and as a grey map.
 fn pictures(folder: &Folder) -> [PathBuf; 3] {
-    let corners = (0..HEIGHT).step_by(TILE).flat_map(|y| (0..WIDTH).step_by(TILE).map(move |x| (y, x)));
+    pictures_of(folder, HEIGHT)
+}
+
+fn pictures_of(folder: &Folder, height: usize) -> [PathBuf; 3] {
+    let corners = (0..height).step_by(TILE).flat_map(|y| (0..WIDTH).step_by(TILE).map(move |x| (y, x)));
     let tile = |(top, left): (usize, usize)| {
         (top..top + TILE).flat_map(|y| (left..left + TILE).map(move |x| sample(y, x))).collect()
     };
     let side = Some((TILE as u32, TILE as u32));
-    let grey = Page::grey(WIDTH as u32, HEIGHT as u32, &[]);
+    let grey = Page::grey(WIDTH as u32, height as u32, &[]);
     let page = Page { tile: side, chunks: corners.map(tile).collect(), ..grey };
     let tiff = folder.put("tiles.tif", &tiffs::file(&[page], false));
     let s = super::session();
-    let image = Image::from_fn(&s, HEIGHT, WIDTH, sample);
+    let image = Image::from_fn(&s, height, WIDTH, sample);
     let others = ["array.npy", "map.pgm"].map(|name| folder.at(name));
     for path in &others {
         image.save(path).unwrap();
@@ -355,5 +360,91 @@ fn what_is_turned_is_reduced_in_parts_of_rows() -> Result<()> {
         let text = told.lock().unwrap();
         assert_eq!(text.contains("tiles of "), tiles, "{what}: {text}");
     }
+    Ok(())
+}
+
+/// Files of one picture, whose bytes are compared: the name, the options, and how it is computed.
+type Stored = (&'static str, SaveOptions, fn(&AnyImage, &Path, &SaveOptions) -> Result<()>);
+
+fn filtered(picture: &AnyImage, path: &Path, options: &SaveOptions) -> Result<()> {
+    picture.to_unit().gauss(1.0).save_with(path, options).map(drop)
+}
+
+fn colours(picture: &AnyImage, path: &Path, options: &SaveOptions) -> Result<()> {
+    let grey = picture.convert::<u8>();
+    let all = [grey.median(3), grey.dilate(3), grey];
+    Image::stack(all[0].session(), &all, Axis::Channels).save_with(path, options).map(drop)
+}
+
+fn levels(picture: &AnyImage, path: &Path, options: &SaveOptions) -> Result<()> {
+    let grey = picture.convert::<u8>();
+    let all = [grey.median(3), grey];
+    Image::stack(all[0].session(), &all, Axis::Depth).save_with(path, options).map(drop)
+}
+
+#[test]
+fn a_file_has_the_same_bytes_whatever_memory_and_ranks_there_are() {
+    let folder = Folder::new();
+    let sources = pictures_of(&folder, 10 * HEIGHT);
+    let auto = SaveOptions::default();
+    let deflated = SaveOptions { compression: Compression::Deflate, ..auto };
+    let stored: [Stored; 10] = [
+        ("grey.tif", auto, filtered),
+        ("grey.tif", SaveOptions { depth: Depth::Eight, scaling: Scaling::Range, ..deflated }, filtered),
+        ("grey.tif", SaveOptions { tile: Some((32, 48)), ..deflated }, filtered),
+        ("grey.tif", SaveOptions { sizes: 3, depth: Depth::Eight, ..deflated }, filtered),
+        ("grey.npy", auto, filtered),
+        ("grey.pgm", auto, filtered),
+        ("colour.tif", auto, colours),
+        ("colour.tif", deflated, colours),
+        ("volume.tif", auto, levels),
+        ("volume.tif", deflated, levels),
+    ];
+    for source in &sources[..2] {
+        for (i, (name, options, save)) in stored.iter().enumerate() {
+            let path = folder.at(name);
+            let mut want: Option<Vec<u8>> = None;
+            for (ranks, memory) in [(1, None), (1, Some(5 << 20)), (3, Some(7 << 20))] {
+                let case = format!("{}, file {i}: {name}, {ranks} ranks, {memory:?}", source.display());
+                for saved in on_ranks(ranks, memory, |s| save(&AnyImage::open(s, source)?, &path, options)) {
+                    saved.unwrap_or_else(|e| panic!("{case}: {e}"));
+                }
+                let bytes = std::fs::read(&path).unwrap();
+                let want = want.get_or_insert_with(|| bytes.clone());
+                assert!(bytes == *want, "{case}: {} and {} bytes", bytes.len(), want.len());
+            }
+            let read = OpenOptions { volume: name.starts_with("volume"), ..OpenOptions::default() };
+            let tile = AnyImage::describe(&super::session(), &path, &read).unwrap().tile;
+            let asked = options.tile.or((options.sizes > 1 && !source.ends_with("tiles.tif")).then_some((512, 512)));
+            if name.ends_with("tif") && (asked.is_some() || source.ends_with("tiles.tif")) {
+                assert_eq!(tile, asked.unwrap_or((TILE, TILE)), "file {i}");
+            }
+        }
+    }
+}
+
+/// A picture in one deflated strip, as other programs write.
+fn in_one_strip(folder: &Folder, height: usize) -> PathBuf {
+    let pixels: Vec<u8> = (0..height).flat_map(|y| (0..WIDTH).map(move |x| sample(y, x))).collect();
+    let page = Page { compression: 8, chunks: vec![deflate(&pixels)], ..Page::grey(WIDTH as u32, height as u32, &[]) };
+    folder.put("strip.tif", &tiffs::file(&[page], false))
+}
+
+#[test]
+fn a_strip_that_many_regions_read_is_inflated_once() -> Result<()> {
+    let folder = Folder::new();
+    // Two MiB, whose rows are columns of the result.
+    let strip = in_one_strip(&folder, 4096);
+    let turned = |s: &Session, path: &Path| AnyImage::open(s, &strip)?.to_unit().transpose().save(path).map(drop);
+    let (whole, regions) = (folder.at("whole.npy"), folder.at("regions.npy"));
+    turned(&super::session(), &whole)?;
+    let told = Arc::new(Mutex::new(String::new()));
+    let sink = Arc::clone(&told);
+    let s = builder(Some(3 << 20)).explain(move |text| sink.lock().unwrap().push_str(text)).build()?;
+    turned(&s, &regions)?;
+    let told = told.lock().unwrap();
+    assert!(told.contains("regions:\n"), "it does not fit");
+    assert_eq!(s.stats().read.chunks, 1, "{told}");
+    assert!(std::fs::read(whole).unwrap() == std::fs::read(regions).unwrap());
     Ok(())
 }

@@ -379,12 +379,17 @@ fn a_truncated_file_is_refused_before_it_is_read() -> Result<()> {
 }
 
 /// Stored blocks of zlib data.
-fn deflate(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn deflate(bytes: &[u8]) -> Vec<u8> {
+    const MOST: usize = 0xffff;
     let sum = bytes.iter().fold((1u32, 0u32), |(a, b), v| {
         let a = (a + u32::from(*v)) % 65521;
         (a, (b + a) % 65521)
     });
-    let length = (bytes.len() as u16).to_le_bytes();
-    let inverse = (!(bytes.len() as u16)).to_le_bytes();
-    [&[0x78, 1, 1][..], &length, &inverse, bytes, &(sum.1 << 16 | sum.0).to_be_bytes()].concat()
+    let count = bytes.len().div_ceil(MOST);
+    let block = |(i, part): (usize, &[u8])| {
+        let length = part.len() as u16;
+        [&[u8::from(i + 1 == count)][..], &length.to_le_bytes(), &(!length).to_le_bytes(), part].concat()
+    };
+    let blocks: Vec<u8> = bytes.chunks(MOST).enumerate().flat_map(block).collect();
+    [&[0x78, 1][..], &blocks, &(sum.1 << 16 | sum.0).to_be_bytes()].concat()
 }

@@ -68,6 +68,10 @@ impl RegionSource for Aside {
         (1, self.shape.width)
     }
 
+    fn beside(&self) -> usize {
+        0
+    }
+
     fn fill(&self, region: Region, to: &mut [u8], workers: &Workers) -> Result<(), String> {
         self.fill_levels(0..self.shape.depth, region, to, workers)
     }

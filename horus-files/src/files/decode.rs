@@ -12,6 +12,8 @@ use super::codec::{Decoder, Header};
 use super::load::{Kind, Means, Source};
 use super::picture::Metadata;
 use super::{OpenOptions, Picture, metadata, pnm, read_npy, read_tiff};
+use horus_host::host::buffer::HostBuffer;
+use horus_host::host::workers::Workers;
 
 /// Reads and decodes a file; the error is the cause, without the path.
 pub(super) fn read(path: &Path, options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
@@ -27,7 +29,7 @@ pub(super) fn first(
 ) -> Result<Picture, String> {
     let (picture, unread) = decode(source, options, means)?;
     tell_unread(name, unread.as_deref());
-    let said = Metadata::of(source, options, picture.shape().channels);
+    let said = Metadata::of(source, options, picture.shape().channels, picture.metadata().tile);
     Ok(picture.with_metadata(said))
 }
 
@@ -127,33 +129,83 @@ fn whole(kind: Kind, bytes: &[u8], options: &OpenOptions, means: Means<'_>) -> R
         return Err("the JPEG data is truncated".into());
     }
     let (header, decoder) = Decoder::of(kind, bytes)?;
-    let (w, h) = (header.shape.width as u64, header.shape.height as u64);
-    check_size(h, w, options)?;
-    let most = match &decoder {
-        Decoder::Png(_) => bounds::png(bytes, w),
-        Decoder::Jpeg(..) | Decoder::GeneralJpeg(_) => Some(bytes.len() as u64 * bounds::JPEG),
-        Decoder::Pnm(_) => bounds::pnm(bytes),
-        Decoder::Bmp(_) => bounds::bmp(bytes),
-        Decoder::Exr(exr) => Some(exr.most(bytes.len() as u64)),
-    };
-    check_capacity(h, w, most, bytes.len() as u64)?;
-    let size = header.shape.len() as u64 * header.dtype.size() as u64;
-    if size > MEMORY_LIMIT {
-        return Err(format!("{w}x{h} pixels need {size} bytes; the limit is {MEMORY_LIMIT}"));
-    }
-    let beside = match &decoder {
-        // The coefficients of all pixels, of progressive pictures.
-        Decoder::Jpeg(..) => 2 * size,
-        // Coefficients, and samples, of all components.
-        Decoder::GeneralJpeg(jpeg) => 3 * size / jpeg.channels() as u64 * jpeg.stored_channels() as u64,
-        Decoder::Exr(exr) => exr.beside(means.workers),
-        _ => 0,
-    };
+    let beside = checked(&header, &decoder, (bytes, bytes.len() as u64), options, means.workers)?;
+    // All at once first: an error names a limit for all.
+    let pixels = pixels_of(&header, options);
+    drop(means.reserved(usize::try_from(beside.saturating_add(pixels)).map_err(|e| e.to_string())?)?);
     let _beside = means.reserved(usize::try_from(beside).map_err(|e| e.to_string())?)?;
     if let Some(bytes) = header.profile {
         metadata::tell_profile(bytes);
     }
-    options.orientation.of(pixels(header, decoder, means)?, header.noted, means)
+    options.orientation.of(self::pixels(header, decoder, means)?, header.noted, means)
+}
+
+/// Bytes of the pixels of a picture while it is decoded: twice if it is turned.
+fn pixels_of(header: &Header, options: &OpenOptions) -> u64 {
+    let size = (header.shape.len() as u64).saturating_mul(header.dtype.size() as u64);
+    if options.orientation.turns(header.noted) { size.saturating_mul(2) } else { size }
+}
+
+/// Bytes that a decoder takes beside the pixels and the file, of which these are the first, and all.
+///
+/// # Errors
+/// A message, if the picture is larger than is allowed or than its file can hold.
+fn checked(
+    header: &Header,
+    decoder: &Decoder<'_>,
+    (bytes, all): (&[u8], u64),
+    options: &OpenOptions,
+    workers: &Workers,
+) -> Result<u64, String> {
+    let (w, h) = (header.shape.width as u64, header.shape.height as u64);
+    check_size(h, w, options)?;
+    let most = match decoder {
+        Decoder::Png(_) => bounds::png(bytes, w),
+        Decoder::Jpeg(..) | Decoder::GeneralJpeg(_) => Some(all * bounds::JPEG),
+        Decoder::Pnm(_) => bounds::pnm(bytes),
+        Decoder::Bmp(_) => bounds::bmp(bytes),
+        Decoder::Exr(exr) => Some(exr.most(all)),
+    };
+    check_capacity(h, w, most, all)?;
+    let size = header.shape.len() as u64 * header.dtype.size() as u64;
+    if size > MEMORY_LIMIT {
+        return Err(format!("{w}x{h} pixels need {size} bytes; the limit is {MEMORY_LIMIT}"));
+    }
+    Ok(match decoder {
+        // The coefficients of all pixels, of progressive pictures.
+        Decoder::Jpeg(..) => 2 * size,
+        // Coefficients, and samples, of all components.
+        Decoder::GeneralJpeg(jpeg) => 3 * size / jpeg.channels() as u64 * jpeg.stored_channels() as u64,
+        Decoder::Exr(exr) => exr.beside(workers),
+        _ => 0,
+    })
+}
+
+/// Bytes that decoding a picture as a whole takes: its file, its pixels, and what the decoder has beside both.
+///
+/// # Errors
+/// A message, if it cannot be decoded.
+pub(super) fn takes(source: &Source<'_>, options: &OpenOptions, workers: &Workers) -> Result<usize, String> {
+    /// Larger files are not read for it.
+    const SMALL: u64 = 1 << 20;
+    let kind = source.kind();
+    let pixels = if kind == Kind::Npy {
+        let (shape, dtype, _) = read_npy::describe(source, options)?;
+        (shape.len() as u64).saturating_mul(dtype.size() as u64)
+    } else if kind == Kind::Jpeg || source.size() < SMALL {
+        // Of a JPEG file only what comes before the pixels.
+        let head = if kind == Kind::Jpeg { metadata::without_pixels(source) } else { None };
+        let all = if head.is_none() { Some(source.all(&HostBuffer::try_zeroed)?) } else { None };
+        let bytes = head.as_deref().or(all.as_deref()).unwrap_or_default();
+        let (header, decoder) = guarded(|| Decoder::of(kind, bytes))?;
+        checked(&header, &decoder, (bytes, source.size()), options, workers)?
+            .saturating_add(pixels_of(&header, options))
+    } else {
+        let header = guarded(|| Header::of(kind, source))?;
+        check_size(header.shape.height as u64, header.shape.width as u64, options)?;
+        pixels_of(&header, options)
+    };
+    usize::try_from(pixels.saturating_add(source.size())).map_err(|e| e.to_string())
 }
 
 fn pixels(header: Header, decoder: Decoder<'_>, means: Means<'_>) -> Result<Picture, String> {

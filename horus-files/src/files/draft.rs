@@ -9,7 +9,8 @@ use super::encode::{Beside, Parts, write};
 use super::ome;
 use super::tiff_directory::Entry;
 use super::tiff_file;
-use super::{Alpha, Clipping, Compression, Exif, Format, Georeference, SaveOptions, Scale, Sink, exif, texts};
+use super::tiff_tiles::Tiles;
+use super::{Alpha, Clipping, Exif, Format, Georeference, SaveOptions, Scale, Sink, exif, texts};
 use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel};
 use horus_base::error::Audience;
@@ -325,10 +326,27 @@ impl Draft {
     }
 
     fn add(&mut self, entries: Vec<Entry>) {
-        if self.parts == Parts::Usual && !entries.is_empty() {
-            self.parts = Parts::Tiff(None, Compression::None, self.sizes);
-        }
         self.beside.entries.extend(entries);
+    }
+
+    /// Lets a TIFF file be in the tiles of the file that its picture is from, unless the options ask for others or the picture
+    /// is no larger than a tile: whatever memory there is, so that the bytes of a file do not depend on it.
+    pub fn in_tiles_of(&mut self, tile: Option<(usize, usize)>) {
+        /// Maximum rows and columns of a tile.
+        const LARGEST: usize = 4096;
+        let Shape { height, width, .. } = self.shape;
+        let fits = |(rows, columns): &(usize, usize)| {
+            let side = |side: usize, of: usize| side.is_multiple_of(Tiles::STEP) && side <= LARGEST && side < of;
+            side(*rows, height) && side(*columns, width)
+        };
+        if let Parts::Tiff(wanted @ None, ..) = &mut self.parts {
+            *wanted = tile.filter(fits);
+        }
+    }
+
+    /// Rows and columns of its tiles.
+    pub(super) fn tile(&self) -> Option<(usize, usize)> {
+        if let Parts::Tiff(tile, ..) = self.parts { tile } else { None }
     }
 
     /// What the file says beside its pixels.

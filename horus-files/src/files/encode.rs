@@ -9,7 +9,6 @@ use super::png;
 use super::target::Sink;
 use super::tiff_directory::Entry;
 use super::tiff_file::TiffFile;
-use super::write_tiff::write_tiff;
 use super::{Depth, SaveOptions, Scaling};
 use super::{bmp, pnm, write_npy};
 use horus_base::dtype::DType;
@@ -215,7 +214,7 @@ pub(super) enum Parts {
     Usual,
     /// A JPEG file of this quality.
     Jpeg(u8),
-    /// Tiles or strips of a TIFF file, and its number of sizes.
+    /// Tiles of a TIFF file, else strips, and its number of sizes.
     Tiff(Option<(usize, usize)>, Compression, usize),
 }
 
@@ -246,15 +245,12 @@ impl Parts {
         if options.sizes != 1 && format != Format::Tiff {
             return Err(format!("a {} file has one size; save as tif, or as a Zarr store", format.name()));
         }
-        let plain = options.sizes == 1 && [1, 3].contains(&shape.channels);
         match (options.tile, options.compression) {
-            (None, Compression::None) if format != Format::Tiff || plain => {
-                Ok(options.quality.map_or(Parts::Usual, Parts::Jpeg))
-            }
             (tile, compression) if format == Format::Tiff => {
                 TiffFile::new(shape, stored, tile, compression, options.sizes, false)?;
                 Ok(Parts::Tiff(tile, compression, options.sizes))
             }
+            (None, Compression::None) => Ok(options.quality.map_or(Parts::Usual, Parts::Jpeg)),
             (Some(_), _) => Err(format!("a {} file has no tiles; save as tif", format.name())),
             _ => Err(format!("a {} file leaves no choice of a compression; save as tif", format.name())),
         }
@@ -281,8 +277,6 @@ pub(super) fn write(
         Format::Pgm | Format::Ppm | Format::Pnm => return pnm::write(to, format, pixels, dtype, shape, workers),
         _ => {}
     }
-    let extent = |n: usize| u32::try_from(n).map_err(|_| format!("{n} pixels exceed the limit of the format"));
-    let (w, h) = (extent(shape.width)?, extent(shape.height)?);
     let chunks = &beside.chunks;
     match (format, dtype.stored()) {
         (Format::Jpeg, DType::U8) if matches!(shape.channels, 1 | 3) => {
@@ -291,7 +285,6 @@ pub(super) fn write(
         }
         (Format::Png, DType::U8) => png::write(to, png::Samples::Eight(pixels.as_slice()), shape, chunks, workers),
         (Format::Png, DType::U16) => png::write(to, png::Samples::Sixteen(pixels.as_slice()), shape, chunks, workers),
-        (Format::Tiff, dtype) => write_tiff(to, pixels, dtype, (w, h), shape),
         (Format::Bmp, DType::U8) => bmp::write(to, pixels.as_slice(), shape),
         _ => Err(unheld(format)),
     }

@@ -90,7 +90,6 @@ mod tiff_samples;
 mod tiff_source;
 mod tiff_tiles;
 mod write_npy;
-mod write_tiff;
 mod writer;
 
 pub use alpha::Alpha;

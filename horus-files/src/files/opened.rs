@@ -24,6 +24,9 @@ pub enum Opened {
     Now(Picture),
     /// Large, or requested as such: its regions are read when they are needed.
     Later(Box<PictureReader>, Box<Metadata>),
+    /// To be decoded as a whole, which takes so many bytes: there are fewer. The error of a program that reads it names a
+    /// limit for both.
+    Lacking(Box<PictureReader>, Box<Metadata>, usize),
 }
 
 impl Opened {
@@ -32,7 +35,7 @@ impl Opened {
     /// # Errors
     /// A message, if it cannot be read or decoded.
     pub fn at(path: &Path, options: &OpenOptions, limit: usize, means: Means<'_>) -> Result<Opened, String> {
-        match reader(path, options, limit) {
+        match reader(path, options, limit).or_else(|| lacking(Source::open(path).ok()?, path, options, means)) {
             Some(later) => Ok(later),
             None => decode::read(path, options, means).map(Opened::Now),
         }
@@ -70,9 +73,12 @@ impl Opened {
             }
             SpooledData::OnDisk(file) => {
                 let source = Source::of_file(file)?;
-                match reader_of(source.clone(), Path::new(IN_MEMORY), options, limit) {
-                    Some(later) if options.later != Some(false) => Ok(later),
-                    _ => decode::first(&source, &IN_MEMORY, options, means).map(Opened::Now),
+                let later = reader_of(source.clone(), Path::new(IN_MEMORY), options, limit)
+                    .filter(|_| options.later != Some(false))
+                    .or_else(|| lacking(source.clone(), Path::new(IN_MEMORY), options, means));
+                match later {
+                    Some(later) => Ok(later),
+                    None => decode::first(&source, &IN_MEMORY, options, means).map(Opened::Now),
                 }
             }
         }
@@ -108,5 +114,18 @@ fn reader_of(source: Source<'static>, path: &Path, options: &OpenOptions, limit:
     let allowed = (shape.depth as u64).saturating_mul(shape.area() as u64) <= options.max_pixels;
     let reader = ((large || forced) && allowed).then_some(reader)?;
     reader.tell_unread();
-    Some(Opened::Later(Box::new(reader), Box::new(Metadata::of(&source, options, shape.channels))))
+    let said = Metadata::of(&source, options, shape.channels, reader.tiles());
+    Some(Opened::Later(Box::new(reader), Box::new(said)))
+}
+
+/// The reader of a picture that is decoded as a whole, if the memory is bounded and does not suffice.
+fn lacking(source: Source<'static>, path: &Path, options: &OpenOptions, means: Means<'_>) -> Option<Opened> {
+    means.reserve?;
+    let reader = PictureReader::of(source.clone(), path, options).ok().filter(|reader| !reader.by_regions())?;
+    let bytes = decode::takes(&source, options, means.workers).ok()?;
+    if options.later == Some(false) || means.reserved(bytes).is_ok() {
+        return None;
+    }
+    let said = Metadata::of(&source, options, reader.shape().channels, None);
+    Some(Opened::Lacking(Box::new(reader), Box::new(said), bytes))
 }

@@ -138,7 +138,8 @@ pub struct SaveOptions {
     pub depth: Depth,
     /// Conversion of values to integers.
     pub scaling: Scaling,
-    /// Rows and columns of the tiles of a TIFF file, multiples of 16; in strips by default.
+    /// Rows and columns of the tiles of a TIFF file, multiples of 16; by default those of the tiled
+    /// file that the picture is from, if it is larger than one of these, else strips.
     /// Programs that show parts of large pictures read only the tiles they need.
     pub tile: Option<(usize, usize)>,
     /// Compression of a TIFF file. (PNG and JPEG files are always compressed.)

@@ -64,11 +64,18 @@ pub struct Metadata {
     pub exif: Option<Arc<Exif>>,
     /// Texts of people, by the keywords of PNG.
     pub texts: Option<Arc<[(String, String)]>>,
+    /// Rows and columns of the tiles in which it is stored.
+    pub tile: Option<(usize, usize)>,
 }
 
 impl Metadata {
-    /// That of the picture in an open file, of so many channels. What cannot be read counts as absent.
-    pub(super) fn of(source: &Source<'_>, options: &OpenOptions, channels: usize) -> Metadata {
+    /// That of the picture in an open file, of so many channels, in such tiles. What cannot be read counts as absent.
+    pub(super) fn of(
+        source: &Source<'_>,
+        options: &OpenOptions,
+        channels: usize,
+        tile: Option<(usize, usize)>,
+    ) -> Metadata {
         // Files without their pixels are found once.
         let small = metadata::without_pixels(source);
         let small = small.as_deref().and_then(|bytes| Source::of(bytes).ok());
@@ -83,6 +90,7 @@ impl Metadata {
             profile: profile::of(source, options, channels),
             exif: decode::guarded(|| Ok(Exif::of(source, options))).ok().flatten().map(Arc::new),
             texts: decode::guarded(|| Ok(texts::of(source, options))).ok().flatten(),
+            tile,
         }
     }
 }

@@ -3,10 +3,11 @@
 
 use std::collections::HashSet;
 use std::ops::Range;
+use std::sync::Mutex;
 
 use tiff::Directory;
-use tiff::decoder::Decoder;
 use tiff::decoder::ifd::Value;
+use tiff::decoder::{ChunkType, Decoder};
 use tiff::tags::{CompressionMethod, IfdPointer, PhotometricInterpretation, PlanarConfiguration, Tag};
 
 use super::bounds::{self, check_capacity, check_size};
@@ -14,6 +15,7 @@ use super::count::{Count, FileTraffic};
 use super::interleave::copy_spaced;
 use super::load::{Means, Source};
 use super::metadata::Turned;
+use super::picture::Metadata;
 use super::stack::{self, By, Stack};
 use super::tiff_chunks::{Among, Chunks, Places, Stored};
 use super::tiff_coding::Coding;
@@ -42,7 +44,8 @@ pub(super) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>)
     let size = size.ok_or_else(|| format!("{whole} pixels are too large"))?;
     let mut pixels = (means.room)(size).map_err(|e| e.to_string())?;
     pages.read(0..whole.depth, region, pixels.bytes_mut(), means.workers)?;
-    Ok(Picture::from_pixels(shape, dtype, pixels))
+    let tile = pages.tiles();
+    Ok(Picture::from_pixels(shape, dtype, pixels).with_metadata(Metadata { tile, ..Metadata::default() }))
 }
 
 /// The requested page, its channels in other pages, or all as levels of a volume, each at the requested level; and
@@ -115,6 +118,11 @@ impl Pages<'_> {
         self.pages[0].chunks.samples.dtype()
     }
 
+    /// Rows and columns of a tile, after orientation, if it has tiles.
+    pub(super) fn tiles(&self) -> Option<(usize, usize)> {
+        (self.pages[0].chunks.places.kind == ChunkType::Tile).then(|| self.tile())
+    }
+
     /// Rows and columns of a strip or tile, after orientation.
     pub(super) fn tile(&self) -> (usize, usize) {
         let Page { orientation, noted, chunks } = &self.pages[0];
@@ -122,6 +130,21 @@ impl Pages<'_> {
         let tile = Shape::new(chunks.rows.min(height), chunks.columns.min(width), 1);
         let seen = orientation.shape(tile, *noted);
         (seen.height, seen.width)
+    }
+
+    /// Rows and columns that are read at once: those of a strip or tile, unless rows of strips are read in place.
+    pub(super) fn chunk(&self) -> (usize, usize) {
+        let (rows, columns) = self.tile();
+        if self.tiles().is_none() && self.beside() == 0 && columns == self.shape().width {
+            (1, columns)
+        } else {
+            (rows, columns)
+        }
+    }
+
+    /// Bytes that a thread takes, beside the pixels, while it decodes a strip or tile.
+    pub(super) fn beside(&self) -> usize {
+        self.pages.iter().map(|page| page.chunks.beside()).max().unwrap_or(0)
     }
 
     /// Decodes a region, which lies inside, of some levels, without gaps.
@@ -505,6 +528,7 @@ impl<'s> Page<'s> {
             columns: columns as usize,
             missing: dispatch!(samples.dtype(), T => bytemuck::bytes_of(&T::from_f64(missing)).to_vec()),
             count: Count::default(),
+            halted: Mutex::default(),
         };
         Ok(Page { orientation: options.orientation, noted, chunks })
     }

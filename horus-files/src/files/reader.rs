@@ -156,6 +156,11 @@ impl PictureReader {
         self.chunk
     }
 
+    /// Rows and columns of a tile, if it has tiles.
+    pub(super) fn tiles(&self) -> Option<(usize, usize)> {
+        if let Pixels::Pages(pages) = &self.pixels { pages.tiles() } else { None }
+    }
+
     /// Rows and columns of the page and of its smaller copies, as stored; [`OpenOptions::level`]
     /// selects one.
     pub fn levels(&self) -> &[(usize, usize)] {
@@ -272,6 +277,13 @@ pub trait RegionSource: Send + Sync {
         self.shape().depth
     }
 
+    /// Bytes that each thread takes, beside the pixels, while it reads a chunk: none, if pixels are read in place. Those of
+    /// a chunk by default.
+    fn beside(&self) -> usize {
+        let (rows, columns) = self.chunk();
+        rows.saturating_mul(columns).saturating_mul(pixel_bytes(self.shape(), self.dtype()))
+    }
+
     /// [Reads](RegionSource::fill) a region of some levels only, a multiple of
     /// [`RegionSource::levels`] or the last ones.
     ///
@@ -311,7 +323,12 @@ impl RegionSource for PictureReader {
     }
 
     fn chunk(&self) -> (usize, usize) {
-        self.chunk()
+        let chunk = if let Pixels::Pages(pages) = &self.pixels { pages.chunk() } else { self.chunk };
+        (chunk.0.min(self.chunk.0), chunk.1.min(self.chunk.1))
+    }
+
+    fn beside(&self) -> usize {
+        if let Pixels::Pages(pages) = &self.pixels { pages.beside() } else { 0 }
     }
 
     fn fill(&self, region: Region, to: &mut [u8], workers: &Workers) -> std::result::Result<(), String> {

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::io::{self, Read};
+use std::sync::{Mutex, PoisonError};
 
 use tiff::decoder::{ChunkType, Decoder};
 use tiff::tags::Tag;
@@ -16,7 +17,7 @@ use super::read_tiff::text;
 use super::tiff_coding::{Coding, unread};
 use super::tiff_samples::{Colours, Samples, colour, invert, lights};
 use super::tiff_source::Reader;
-use super::{bounds, codec};
+use super::{bounds, codec, pixel_bytes};
 use horus_base::shape::{Region, Shape};
 use horus_host::host::workers::Workers;
 
@@ -91,7 +92,23 @@ pub(super) struct Chunks<'s> {
     /// The sample of strips or tiles that the file leaves out.
     pub(super) missing: Vec<u8>,
     pub(super) count: Count,
+    pub(super) halted: Halted<'s>,
 }
+
+/// Large strips and tiles that were decoded up to a row, for regions that begin there or below: the last ones.
+pub(super) type Halted<'s> = Mutex<Vec<Half<'s>>>;
+
+/// A strip or tile that was decoded in part.
+pub(super) struct Half<'s> {
+    /// Offset in the file.
+    at: u64,
+    /// The next row.
+    row: usize,
+    stream: Box<dyn Read + Send + 's>,
+}
+
+/// Bytes decoded at a time: they stay in the cache until they are in place.
+const DECODED: usize = 256 << 10;
 
 impl fmt::Debug for Chunks<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -129,7 +146,7 @@ impl Lines<'_> {
     }
 }
 
-impl Chunks<'_> {
+impl<'s> Chunks<'s> {
     /// The picture's shape.
     pub(super) fn picture(&self) -> Shape {
         Shape { channels: self.colours.channels(self.shape.channels), ..self.shape }
@@ -138,6 +155,54 @@ impl Chunks<'_> {
     /// Bytes of the samples of a pixel that are stored beside each other.
     fn together(&self) -> usize {
         self.samples.dtype().size() * if self.planar { 1 } else { self.shape.channels }
+    }
+
+    /// Rows of a strip or tile, at most those of the page.
+    fn whole_rows(&self) -> usize {
+        self.rows.min(self.shape.height)
+    }
+
+    /// Bytes of the stored samples of a row of a strip or tile.
+    fn row_bytes(&self) -> usize {
+        self.samples.row(self.columns * if self.planar { 1 } else { self.shape.channels })
+    }
+
+    /// Bytes that a thread takes, beside the pixels, while it decodes a strip or tile: none, if its rows are read in place.
+    pub(super) fn beside(&self) -> usize {
+        let chunk = self
+            .whole_rows()
+            .saturating_mul(self.columns)
+            .saturating_mul(pixel_bytes(self.shape, self.samples.dtype()));
+        let decoder = match &self.stored {
+            Stored::Plain(_) => 0,
+            // Its data, coefficients, and samples.
+            Stored::Jpeg(_) => chunk.saturating_mul(3),
+            // Stored and converted rows.
+            Stored::Coded(coding) => 2 * chunk.min(DECODED.max(self.row_bytes())) + coding.window(chunk),
+        };
+        if self.colours == Colours::Inks { decoder.saturating_add(chunk) } else { decoder }
+    }
+
+    /// The stream of a strip or tile that was decoded up to a row, at most this one.
+    fn halted(&self, at: u64, first: usize) -> Option<(Box<dyn Read + Send + 's>, usize)> {
+        let mut halted = self.halted.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = halted.iter().position(|half| half.at == at && half.row <= first)?;
+        let Half { row, stream, .. } = halted.remove(found);
+        Some((stream, row))
+    }
+
+    /// Keeps the stream of a large strip or tile of which rows are left.
+    fn halt(&self, at: u64, row: usize, stream: Box<dyn Read + Send + 's>) {
+        const LARGE: usize = 1 << 20;
+        const MOST: usize = 8;
+        if row >= self.whole_rows() || self.whole_rows().saturating_mul(self.row_bytes()) < LARGE {
+            return;
+        }
+        let mut halted = self.halted.lock().unwrap_or_else(PoisonError::into_inner);
+        if halted.len() >= MOST {
+            halted.remove(0);
+        }
+        halted.push(Half { at, row, stream });
     }
 
     /// Decodes a region, which lies inside, to its place `among` the samples of a level without gaps; of pixels that lie `behind`
@@ -358,20 +423,23 @@ impl Chunks<'_> {
         coding: Coding,
         scratch: &mut Vec<u8>,
     ) -> Result<(), String> {
-        /// Bytes decoded at a time: they stay in the cache until they are in place.
-        const AT_ONCE: usize = 256 << 10;
         /// Longest row of tiles that are wider than the picture.
         const LONGEST: usize = 64 << 20;
         let channels = if self.planar { 1 } else { self.shape.channels };
         let samples = self.columns * channels;
-        let length = self.samples.row(samples);
+        let length = self.row_bytes();
         if length > LONGEST.max(2 * self.samples.row(self.shape.width * channels)) {
             return Err(format!("its rows have {length} bytes"));
         }
-        let mut stream = coding.stream(&self.source, at, count, self.columns)?;
-        let before = (first * length) as u64;
+        let halted = self.halted(at, first);
+        let is_new = halted.is_none();
+        let (mut stream, row) = match halted {
+            Some(half) => half,
+            None => (coding.stream(&self.source, at, count, self.columns)?, 0),
+        };
+        let before = ((first - row) * length) as u64;
         io::copy(&mut stream.by_ref().take(before), &mut io::sink()).map_err(|e| unread(&e))?;
-        let rows = (AT_ONCE / length).clamp(1, part.height);
+        let rows = (DECODED / length).clamp(1, part.height);
         scratch.resize(scratch.len().max(rows * length), 0);
         let mut converted = Vec::new();
         for y in (0..part.height).step_by(rows) {
@@ -387,8 +455,11 @@ impl Chunks<'_> {
             };
             self.put(pixels, self.columns, skip, y, lines);
         }
-        self.count.chunk();
-        self.count.bytes(usize::try_from(count).unwrap_or(usize::MAX));
+        self.halt(at, first + part.height, stream);
+        if is_new {
+            self.count.chunk();
+            self.count.bytes(usize::try_from(count).unwrap_or(usize::MAX));
+        }
         Ok(())
     }
 

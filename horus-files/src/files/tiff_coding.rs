@@ -90,17 +90,17 @@ impl Coding {
     }
 
     /// The samples of `count` bytes of a file, in rows of `columns` pixels.
-    pub(super) fn stream<'a>(
+    pub(super) fn stream<'s>(
         self,
-        source: &'a Source<'_>,
+        source: &Source<'s>,
         at: u64,
         count: u64,
         columns: usize,
-    ) -> Result<Box<dyn Read + 'a>, String> {
+    ) -> Result<Box<dyn Read + Send + 's>, String> {
         const AT_ONCE: u64 = 64 << 10;
         let end = at.saturating_add(count).min(source.size());
-        let stored =
-            BufReader::with_capacity(count.min(AT_ONCE) as usize, Stored { source, at, end, reversed: self.reversed });
+        let stored = Stored { source: source.clone(), at, end, reversed: self.reversed };
+        let stored = BufReader::with_capacity(count.min(AT_ONCE) as usize, stored);
         Ok(match self.codec {
             Codec::None => Box::new(stored),
             Codec::Lzw => {
@@ -117,6 +117,13 @@ impl Coding {
                 Box::new(Fax { decoder, row: Cursor::default(), width })
             }
         })
+    }
+
+    /// Bytes that its decoder keeps of a strip or tile of so many bytes: an estimate.
+    pub(super) fn window(self, bytes: usize) -> usize {
+        const ZSTD: usize = 8 << 20;
+        const OTHERS: usize = 256 << 10;
+        bytes.min(if self.codec == Codec::Zstd { ZSTD } else { OTHERS })
     }
 
     /// Makes a row, as it was compressed, samples of `size` bytes in the order of this machine; pixels
@@ -176,15 +183,15 @@ fn compression_name(method: u16) -> String {
 }
 
 /// Bytes of a file.
-struct Stored<'a, 's> {
-    source: &'a Source<'s>,
+struct Stored<'s> {
+    source: Source<'s>,
     at: u64,
     end: u64,
     /// The bits of each byte are reversed.
     reversed: bool,
 }
 
-impl Read for Stored<'_, '_> {
+impl Read for Stored<'_> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         let n = to.len().min(usize::try_from(self.end.saturating_sub(self.at)).unwrap_or(usize::MAX));
         let to = &mut to[..n];

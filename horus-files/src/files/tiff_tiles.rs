@@ -3,20 +3,30 @@
 //! The `tiff` crate encodes strips, from the first to the last; its compressors are used.
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::sync::{Mutex, PoisonError};
 
-use tiff::tags::{ExtraSamples, PhotometricInterpretation, PlanarConfiguration, Tag};
+use tiff::tags::{ExtraSamples, PhotometricInterpretation, PlanarConfiguration, SampleFormat, Tag};
 
 use super::compression::Compression;
 use super::count::Count;
 use super::interleave::copy_spaced;
+use super::load::read_exact_at;
 use super::output::{Output, WRITERS};
 use super::pixel_bytes;
 use super::tiff_directory::Entry;
-use super::write_tiff::sample_format;
 use horus_base::dtype::DType;
 use horus_base::shape::{Region, Shape};
 use horus_host::host::workers::Workers;
+
+/// The format of samples of a type.
+const fn sample_format(dtype: DType) -> SampleFormat {
+    match dtype {
+        float if float.is_float() => SampleFormat::IEEEFP,
+        signed if signed.is_signed() => SampleFormat::Int,
+        _ => SampleFormat::Uint,
+    }
+}
 
 /// The tiles or strips of all pages of a file, in one size.
 #[derive(Debug)]
@@ -324,6 +334,27 @@ impl Tiles {
         Ok(())
     }
 
+    /// Copies tiles and strips, which were put in any order, from the file that they were written to, to offset `at` and the
+    /// following of another: in the order in which [`TiffFile::write`](super::tiff_file::TiffFile::write) puts them. Returns the
+    /// offset behind them.
+    ///
+    /// # Errors
+    /// A message, if reading or writing fails.
+    pub(super) fn collect(&self, from: &File, to: &File, at: u64) -> Result<u64, String> {
+        let mut written = self.written();
+        let mut bytes = Vec::new();
+        written.end = at;
+        let Written { places, end } = &mut *written;
+        for (place, count) in places {
+            bytes.resize(usize::try_from(*count).map_err(|e| e.to_string())?, 0);
+            read_exact_at(from, *place, &mut bytes)?;
+            to.write_at(*end, &bytes)?;
+            *place = *end;
+            *end = (*end + *count).next_multiple_of(2);
+        }
+        Ok(*end)
+    }
+
     /// Fails if a tile or strip is missing.
     pub(super) fn is_complete(&self) -> Result<(), String> {
         let written = self.written();
@@ -335,9 +366,8 @@ impl Tiles {
         Ok(())
     }
 
-    /// The directory of a page, with places `by` bytes behind those in the output; offsets are `big` in large
-    /// files. `more` are entries beside those of its pixels.
-    pub(super) fn page(&self, page: usize, by: u64, big: bool, more: Vec<Entry>) -> Vec<Entry> {
+    /// The directory of a page; offsets are `big` in large files. `more` are entries beside those of its pixels.
+    pub(super) fn page(&self, page: usize, big: bool, more: Vec<Entry>) -> Vec<Entry> {
         let chunks = self.down() * self.across();
         let written = self.written();
         let places = &written.places[page * chunks..][..chunks];
@@ -370,7 +400,7 @@ impl Tiles {
             one(Tag::SamplesPerPixel, channels as u16),
             one(Tag::PlanarConfiguration, PlanarConfiguration::Chunky.to_u16()),
             Entry::short(Tag::SampleFormat.to_u16(), std::iter::repeat_n(format.to_u16(), channels)),
-            Entry::places(offsets, places.iter().map(|(at, _)| by + *at).collect(), big),
+            Entry::places(offsets, places.iter().map(|(at, _)| *at).collect(), big),
             Entry::places(counts, places.iter().map(|(_, count)| *count).collect(), big),
         ];
         if self.tiled {

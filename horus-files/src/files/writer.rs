@@ -100,14 +100,16 @@ impl PictureWriter {
         begin().map_err(|cause: String| Error::write(path, cause))
     }
 
-    /// Begins the file of a draft, in the parts that the options ask for, and returns sinks of its
-    /// [sizes](Draft::sizes), the largest first. The last that is finished completes the file.
+    /// Begins the file of a draft that was made with these options, and returns sinks of its
+    /// [sizes](Draft::sizes), the largest first. The last that is finished completes the file, which has the bytes that an
+    /// [`Encoder`](super::Encoder) writes.
     ///
     /// # Errors
     /// Those of [`PictureWriter::create`].
     pub fn sinks(path: &Path, draft: &Draft, options: &SaveOptions) -> Result<Vec<Box<dyn RegionSink>>> {
         let (shape, dtype) = draft.stored();
-        let file = Arc::new(PictureWriter::begin(path, shape, dtype, options, draft.told_beside().clone())?);
+        let options = SaveOptions { tile: draft.tile(), ..*options };
+        let file = Arc::new(PictureWriter::begin(path, shape, dtype, &options, draft.told_beside().clone())?);
         let sink = |size| Box::new(SizeSink { file: Arc::clone(&file), size }) as Box<dyn RegionSink>;
         Ok((0..options.sizes).map(sink).collect())
     }
@@ -140,8 +142,8 @@ impl PictureWriter {
     }
 
     /// Writes a region of all levels and channels, by all workers: level by level, row by row, the samples of a pixel beside
-    /// each other, without gaps. Each pixel is written once. The bytes of a file depend on the order of its regions, not on
-    /// the workers.
+    /// each other, without gaps. Each pixel is written once. The bytes of a file depend neither on the order of its regions nor
+    /// on the workers.
     ///
     /// # Errors
     /// [`Error::File`] if the region does not lie inside, does not consist of whole

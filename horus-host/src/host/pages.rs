@@ -6,6 +6,20 @@ const LARGE: usize = 4 << 20;
 #[cfg(target_os = "linux")]
 const PAGE: usize = 64 << 10;
 
+/// Lets the allocator of the process give freed blocks of a MiB and more back to the system. By itself that of glibc keeps blocks of
+/// up to 32 MiB, once one was freed, in a heap with gaps, where they take memory beside what is counted.
+pub(crate) fn keep_no_large_blocks() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        const LARGE: libc::c_int = 1 << 20;
+        // SAFETY: sets two numbers under the allocator's lock; blocks that are in use stay as they are.
+        unsafe {
+            libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE);
+            libc::mallopt(libc::M_TRIM_THRESHOLD, LARGE);
+        }
+    }
+}
+
 /// Requests large pages for a block that has not been touched yet: a page fault for every 2 MiB
 /// instead of every 4 KiB makes the first write to an image three times faster. Systems that do not
 /// know the request ignore it.

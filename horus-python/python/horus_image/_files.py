@@ -102,7 +102,8 @@ def save(
     compression : {"none", "deflate", "lzw", "zstd"}, optional
         Compression of a TIFF file (default ``"none"``) or a store (default ``"zstd"``; without LZW).
     tile : int or (int, int), optional
-        Rows and columns of the tiles of a TIFF file (multiples of 16; by default it is in strips), or of the chunks of a store (by
+        Rows and columns of the tiles of a TIFF file (multiples of 16; by default those of the tiled file that it
+        is from, if it is larger than one of these, else strips), or of the chunks of a store (by
         default 512 each).
     sizes : int, optional
         Sizes of a store or of a TIFF file, 1 by default: each half as high and wide as the one before, rounded up, with a pixel for each block

@@ -13,7 +13,7 @@ use crate::plan::Mode;
 use crate::region::{Cut, Division, InPlace, Rect, Supply, restrict};
 use crate::session::cache;
 use crate::session::compile::region::{Job, reductions_of};
-use crate::session::compile::schedule::Sink;
+use crate::session::compile::schedule::{Schedule, Sink};
 use crate::session::devices::{Engine, agreed_capacity};
 use crate::session::images::on_demand::{Later, Part, STRIPS, unread};
 use crate::session::{Mutable, Session};
@@ -26,6 +26,9 @@ pub(crate) const BEHIND: usize = 2;
 /// Fractions of the available memory for images, the second if the first does not suffice: the rest
 /// is for decoders, encoders and reuse, and for chunks that the next region reads again.
 const PARTS: [f64; 2] = [0.5, 0.875];
+/// Maximum ratio of decoded pixels to those of the image: sources that are decoded more often are decoded once, to a temporary
+/// file, which takes about as long as decoding them again. A guess.
+const DECODED_AGAIN: f64 = 2.0;
 /// Maximum ratio of work by regions to work as a whole: heavily overlapping regions would take
 /// hours.
 pub(crate) const AGAIN: f64 = 32.0;
@@ -182,6 +185,11 @@ fn generous(graph: &Graph<Op>) -> usize {
     all.fold(0, usize::saturating_add)
 }
 
+/// Bytes that decoding the sources of a program takes that could not be decoded when they were opened.
+pub(crate) fn lacking(state: &Mutable, graph: &Graph<Op>) -> usize {
+    unread(state, graph).map(|(_, later)| later.lacks).max().unwrap_or(0)
+}
+
 /// Releases images that can be read again and that a program does not read.
 fn make_room(state: &mut Mutable, graph: &Graph<Op>) {
     state.images.release(|v| graph.nodes.iter().any(|n| n.op == Op::Source(*v)));
@@ -299,6 +307,10 @@ impl Session {
         let limits = self.limits(state, engine, graph)?;
         if all > room {
             make_room(state, graph);
+        }
+        // It is refused, with a limit for all.
+        if lacking(state, graph) > 0 {
+            return Ok(Some(limits));
         }
         if limits.hold(Need { read: all, peak: all, ..Need::default() }) {
             return Ok(None);
@@ -488,14 +500,8 @@ impl Session {
         let all = counted(state, graph, Rect::whole(of));
         let whole = restrict(graph, &shares(graph, Rect::whole(of)), Cut::Always, &mut InPlace).graph;
         let need = self.need(engine, whole, &[])?;
-        // Each thread decodes a chunk.
-        let decoder = |later: &Later| {
-            let Later { shape, dtype, chunk, .. } = later;
-            let chunks = shape.height.div_ceil(chunk.0.max(1)) * shape.width.div_ceil(chunk.1.max(1));
-            let one = chunk.0.saturating_mul(chunk.1).saturating_mul(shape.channels * shape.pixel_bytes(*dtype));
-            one.saturating_mul(chunks.min(self.workers().threads()))
-        };
-        let decoders = unread(state, graph).map(|(_, later)| decoder(later)).max().unwrap_or(0);
+        let threads = self.workers().threads();
+        let decoders = unread(state, graph).map(|(_, later)| later.decoders(threads)).max().unwrap_or(0);
         let (segment, width) = (SEGMENT.min(of.width), of.width);
         for part in PARTS {
             // Fusion stores less than the recorded program, of a region about as of the whole.
@@ -547,6 +553,63 @@ impl Session {
         }
         let columns = if reduced.is_some() || grain.1 == 1 { usize::MAX } else { grain.1 };
         Ok(limits.is_forced.then(|| Division::smallest(of, (grain.0, columns))))
+    }
+
+    /// The ratio of decoded pixels to those of the sources, of a division.
+    fn decodes(&self, state: &Mutable, graph: &Graph<Op>, division: &Division, limits: Limits) -> f64 {
+        let of = graph.node(graph.roots[0]).shape;
+        let (down, across) = (of.height.div_ceil(division.height), of.width.div_ceil(division.width));
+        let region = division.region((down - 1) / 2 * across + (across - 1) / 2);
+        let all = counted(state, graph, Rect::whole(of)).decoded as f64;
+        let decoded = counted(state, graph, region).decoded;
+        if division.width == of.width && decoded <= limits.host / STRIPS {
+            return 1.0;
+        }
+        decoded as f64 * (of.area() as f64 / region.area().max(1) as f64) / all.max(1.0)
+    }
+
+    /// [`Session::decodes`] of the pass, or of what is taken, that decodes most often.
+    fn decodes_most(&self, state: &Mutable, schedule: &Schedule, limits: Limits) -> f64 {
+        let stages = schedule.stages.iter().map(|stage| (&stage.graph, &stage.division));
+        let taken = schedule.taken.iter().map(|taken| (&taken.slabs[0].graph, &taken.division));
+        stages.chain(taken).map(|(graph, division)| self.decodes(state, graph, division, limits)).fold(0.0, f64::max)
+    }
+
+    /// [`Session::schedule_of`], with sources that regions would decode again and again decoded once, to temporary files.
+    pub(crate) fn schedule(
+        &self,
+        state: &mut Mutable,
+        engine: &Engine,
+        (graph, gone): (&Graph<Op>, &[ValueId]),
+        sink: Sink<'_>,
+        limits: Limits,
+    ) -> Result<Option<Schedule>> {
+        if lacking(state, graph) > 0 {
+            return Ok(None);
+        }
+        let found = self.schedule_of(state, engine, (graph, gone), sink, limits)?;
+        if found.as_ref().is_some_and(|found| self.decodes_most(state, found, limits) <= DECODED_AGAIN) {
+            return Ok(found);
+        }
+        let threads = self.workers().threads();
+        let once: HashMap<ValueId, Later> =
+            unread(state, graph).filter_map(|(v, later)| Some((v, later.once(threads)?))).collect();
+        if once.is_empty() {
+            return Ok(found);
+        }
+        let before = self.replace(state, once);
+        let again = self.schedule_of(state, engine, (graph, gone), sink, limits);
+        if let Ok(Some(again)) = again {
+            found.into_iter().for_each(|found| state.images.forget(found.own));
+            return Ok(Some(again));
+        }
+        self.replace(state, before);
+        again.map(|_| found)
+    }
+
+    /// Replaces sources of regions; returns those before.
+    pub(crate) fn replace(&self, state: &mut Mutable, by: HashMap<ValueId, Later>) -> HashMap<ValueId, Later> {
+        by.into_iter().filter_map(|(v, later)| Some((v, state.images.later.insert(v, later)?))).collect()
     }
 
     /// Memory use of the program of a region, which nodes may reduce, after optimisation.

@@ -14,11 +14,12 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::error::{MemoryBound, Result};
+use crate::host::buffer::block_bytes;
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::ops::Whole;
 use crate::ops::reduce::Divisible;
 use crate::region::{Division, Rect, slab};
-use crate::session::compile::memory::{AGAIN, AGAIN_OR_EVICT, Limits, bytes};
+use crate::session::compile::memory::{AGAIN, AGAIN_OR_EVICT, Limits, bytes, lacking};
 use crate::session::devices::Engine;
 use crate::session::images::on_demand::{Later, unread};
 use crate::session::{Mutable, Session};
@@ -109,7 +110,7 @@ pub(crate) struct Slab {
 impl Session {
     /// The schedule of a program over images on demand; `None` if this memory does not suffice. Sources in `gone` are
     /// released when they have been read.
-    pub(crate) fn schedule(
+    pub(crate) fn schedule_of(
         &self,
         state: &mut Mutable,
         engine: &Engine,
@@ -238,7 +239,9 @@ impl Session {
             return Ok(found);
         }
         let whole = self.need_of(state, engine, graph, gone)?.peak;
-        let most = if whole > limits.host { whole } else { usize::MAX / 2 };
+        let least = lacking(state, graph);
+        let whole = whole.max(least);
+        let most = if whole > limits.host || least > 0 { whole } else { usize::MAX / 2 };
         let mut host = limits.host.max(1 << 20);
         while host < most {
             host = (host + host / 4).min(most);
@@ -260,7 +263,23 @@ impl Session {
         sink: Sink<'_>,
         limits: Limits,
     ) -> Result<bool> {
-        let found = self.schedule(state, engine, (graph, &[]), sink, limits)?;
+        let least = lacking(state, graph);
+        if least > limits.host {
+            return Ok(false);
+        }
+        // Sources that were not decoded for want of memory will be in memory.
+        let read: HashMap<ValueId, Later> = unread(state, graph)
+            .map(|(v, later)| (v, if later.lacks > 0 { later.read_before() } else { later.clone() }))
+            .collect();
+        let lent = |(v, later): (ValueId, &Later)| {
+            let bytes = later.shape.len().saturating_mul(later.dtype.size());
+            if later.lacks > 0 && !state.images.here.contains_key(&v) { block_bytes(bytes) } else { 0 }
+        };
+        let limits = limits.beside(unread(state, graph).map(lent).sum());
+        let before = self.replace(state, read);
+        let found = self.schedule(state, engine, (graph, &[]), sink, limits);
+        self.replace(state, before);
+        let found = found?;
         let is_found = found.is_some();
         found.into_iter().for_each(|schedule| state.images.forget(schedule.own));
         Ok(is_found)

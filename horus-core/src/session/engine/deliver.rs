@@ -23,13 +23,6 @@ use crate::session::{Handle, Mutable, Session};
 use crate::shape::Shape;
 use horus_files::files::Aside;
 
-/// A value that is computed by regions, because the whole does not fit.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TooLarge {
-    /// Rows and columns of the tiles of its largest source image, if that is tiled.
-    pub(crate) tile: Option<(usize, usize)>,
-}
-
 /// Minimum bytes of a result that is delivered in slabs although it fits in memory: files of this
 /// size are read on demand.
 const LARGE: usize = 64 << 20;
@@ -49,9 +42,9 @@ pub(crate) fn program_of(state: &mut Mutable, ids: &[RecordId]) -> (Graph<Op>, V
 }
 
 impl Session {
-    /// Returns the constraints for values, of which `levels` are taken at once, that do not fit in
-    /// memory and can be computed by regions, else `None`. Collective.
-    pub(crate) fn does_not_fit(&self, values: &[&Handle], levels: usize) -> Result<Option<TooLarge>> {
+    /// Returns `true` for values, of which `levels` are taken at once, that do not fit in
+    /// memory and can be computed by regions. Collective.
+    pub(crate) fn does_not_fit(&self, values: &[&Handle], levels: usize) -> Result<bool> {
         let ids = values.iter().map(|value| value.look()).collect::<Result<Vec<_>>>()?;
         self.comm(); // after started evaluations: ranks communicate in one order
         let mut state = self.lock("evaluating")?;
@@ -69,9 +62,7 @@ impl Session {
             state.images.take_back();
             foreseen?;
         }
-        let largest = unread(state, &graph).map(|(_, later)| later).max_by_key(|l| l.shape.len());
-        let tile = largest.filter(|later| later.chunk.1 < later.shape.width).map(|later| later.chunk);
-        Ok(exceeds.map(|_| TooLarge { tile }))
+        Ok(exceeds.is_some())
     }
 
     /// Returns `true` if values, of which `levels` are taken at once, are computed from unread images in

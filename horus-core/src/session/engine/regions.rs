@@ -16,7 +16,8 @@
 //! handles are not kept, but recomputed when read. On several ranks, rank 0 reads and writes, each
 //! region is divided in strips as any image is, and all ranks learn of a failure before the next
 //! region. Large images in the memory of a single process are lent to such a program (`Session::lend_sources`):
-//! their regions are copied like those of files are read. `--explain` prints divisions and passes, `Session::forecast_memory` predicts them.
+//! their regions are copied like those of files are read. Sources that regions would decode again and again, for the size of
+//! their chunks, are decoded once, to temporary files (`Later::once`). `--explain` prints divisions and passes, `Session::forecast_memory` predicts them.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, mpsc};

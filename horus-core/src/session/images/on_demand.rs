@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::device::Geometry;
 use crate::dtype::DType;
@@ -15,7 +15,7 @@ use crate::ir::graph::{Graph, Op, ValueId};
 use crate::region::{Rect, Supply};
 use crate::session::{Mutable, Session};
 use crate::shape::{Region, Shape, Window};
-use horus_files::files::{FileTraffic, RegionSource};
+use horus_files::files::{Aside, FileTraffic, RegionSource};
 
 /// Pixels read on the rank that has them.
 pub(crate) struct Fetched {
@@ -32,6 +32,10 @@ pub(crate) struct Later {
     pub(crate) chunk: (usize, usize),
     /// Levels that are read at once.
     pub(crate) levels: usize,
+    /// Bytes that each thread takes beside the pixels while it reads a chunk.
+    pub(crate) beside: usize,
+    /// Bytes that decoding it takes, if it is decoded as a whole and there were fewer: it cannot be read then.
+    pub(crate) lacks: usize,
     /// The levels of the source, all or some, that are those of the image.
     pub(crate) part: Range<usize>,
     /// The file, for messages.
@@ -64,6 +68,10 @@ impl RegionSource for Lent {
         1
     }
 
+    fn beside(&self) -> usize {
+        0
+    }
+
     fn fill(&self, region: Region, to: &mut [u8], workers: &Workers) -> Result<(), String> {
         self.fill_levels(0..self.shape.depth, region, to, workers)
     }
@@ -88,7 +96,116 @@ impl RegionSource for Lent {
     }
 }
 
+/// A source that is decoded once, to a temporary file, as its chunks are so large that regions would decode them again and
+/// again. Where there is no room for the file, regions do.
+struct Once {
+    from: Arc<dyn RegionSource>,
+    /// Rows and columns that are decoded at a time.
+    part: (usize, usize),
+    file: OnceLock<Result<Option<Aside>, String>>,
+}
+
+impl Once {
+    /// Bytes that are decoded at a time, if chunks are decoded in parts.
+    const AT_ONCE: usize = 256 << 10;
+
+    /// Decodes the source.
+    fn file(&self, workers: &Workers) -> Result<Option<Aside>, String> {
+        let (shape, levels) = (self.from.shape(), self.from.levels().max(1));
+        let Ok(file) = Aside::new(shape.stored(), self.from.dtype()) else { return Ok(None) };
+        let mut pixels = Vec::new();
+        for first in (0..shape.depth).step_by(levels) {
+            let levels = first..(first + levels).min(shape.depth);
+            for top in (0..shape.height).step_by(self.part.0) {
+                for left in (0..shape.width).step_by(self.part.1) {
+                    let (height, width) = (self.part.0.min(shape.height - top), self.part.1.min(shape.width - left));
+                    let region = Region { top, left, height, width };
+                    pixels.resize(
+                        levels.len() * height * width * shape.channels * shape.pixel_bytes(self.from.dtype()),
+                        0,
+                    );
+                    self.from.fill_levels(levels.clone(), region, &mut pixels, workers)?;
+                    file.put(levels.clone(), region, &pixels)?;
+                }
+            }
+        }
+        Ok(Some(file))
+    }
+}
+
+impl RegionSource for Once {
+    fn shape(&self) -> Shape {
+        self.from.shape()
+    }
+
+    fn dtype(&self) -> DType {
+        self.from.dtype()
+    }
+
+    fn chunk(&self) -> (usize, usize) {
+        (1, self.shape().width)
+    }
+
+    fn levels(&self) -> usize {
+        1
+    }
+
+    fn fill(&self, region: Region, to: &mut [u8], workers: &Workers) -> Result<(), String> {
+        self.fill_levels(0..self.shape().depth, region, to, workers)
+    }
+
+    fn fill_levels(
+        &self,
+        levels: Range<usize>,
+        region: Region,
+        to: &mut [u8],
+        workers: &Workers,
+    ) -> Result<(), String> {
+        match self.file.get_or_init(|| self.file(workers)).as_ref().map_err(Clone::clone)? {
+            Some(file) => file.fill_levels(levels, region, to, workers),
+            None => self.from.fill_levels(levels, region, to, workers),
+        }
+    }
+
+    fn counted(&self) -> FileTraffic {
+        self.from.counted()
+    }
+}
+
 impl Later {
+    /// Bytes that reading takes beside the pixels: each thread decodes a chunk.
+    pub(crate) fn decoders(&self, threads: usize) -> usize {
+        let Later { shape, chunk, .. } = self;
+        let chunks = shape.height.div_ceil(chunk.0.max(1)) * shape.width.div_ceil(chunk.1.max(1));
+        self.beside.saturating_mul(chunks.min(threads))
+    }
+
+    /// The image decoded once, to a temporary file; `None` if regions are read in place, or only some can be read.
+    pub(crate) fn once(&self, threads: usize) -> Option<Later> {
+        if self.beside == 0 || self.chunk.0 <= 1 || self.is_partial() {
+            return None;
+        }
+        let (rows, columns) = self.chunk;
+        let pixel = self.levels.max(1) * self.shape.channels * self.shape.pixel_bytes(self.dtype);
+        // Whole chunks, one for each thread, or rows of one that is decoded in parts.
+        let across = columns.saturating_mul(threads.max(1)).min(self.shape.width);
+        let in_parts = self.beside < rows.saturating_mul(columns).saturating_mul(pixel) / 2;
+        let most = Once::AT_ONCE / across.saturating_mul(pixel).max(1);
+        let part = (if in_parts { rows.min(most.max(1)) } else { rows }, across);
+        let all = part.0.saturating_mul(part.1).saturating_mul(pixel).saturating_add(self.decoders(threads));
+        let stock = self.stock.as_ref().map(|from| {
+            let once = Once { from: Arc::clone(from), part, file: OnceLock::new() };
+            Arc::new(once) as Arc<dyn RegionSource>
+        });
+        let beside = all.div_ceil(threads.max(1).min(self.shape.height));
+        Some(Later { chunk: (1, self.shape.width), levels: 1, beside, stock, ..self.clone() })
+    }
+
+    /// The image as it would be in memory, read as a whole before.
+    pub(crate) fn read_before(&self) -> Later {
+        Later { chunk: (1, 1), beside: 0, lacks: 0, stock: None, ..self.clone() }
+    }
+
     /// An image in host memory as one whose regions are read.
     pub(crate) fn lent(Geometry { shape, dtype, .. }: Geometry, pixels: HostBuffer) -> Later {
         Later::of(Arc::new(Lent { shape, dtype, pixels }), "an image in memory")
@@ -98,13 +215,14 @@ impl Later {
     pub(crate) fn of(stock: Arc<dyn RegionSource>, name: &str) -> Later {
         let (shape, dtype, chunk, levels) = (stock.shape().stored(), stock.dtype(), stock.chunk(), stock.levels());
         let (part, path) = (0..shape.depth, Path::new(name).into());
-        Later { shape, dtype, chunk, levels, part, path, stock: Some(stock) }
+        let beside = stock.beside();
+        Later { shape, dtype, chunk, levels, beside, lacks: 0, part, path, stock: Some(stock) }
     }
 
     /// An image that will be in memory region by region.
     pub(crate) fn expected(shape: Shape, dtype: DType) -> Later {
         let (part, path, chunk) = (0..shape.depth, Path::new("").into(), (1, shape.width));
-        Later { shape, dtype: dtype.stored(), chunk, levels: 1, part, path, stock: None }
+        Later { shape, dtype: dtype.stored(), chunk, levels: 1, beside: 0, lacks: 0, part, path, stock: None }
     }
 
     /// Returns `true` if only some of its regions can be read.
@@ -170,6 +288,8 @@ impl Part {
         };
         let Some(stock) = &later.stock else { return Ok(Fetched { pixels: None, read: nothing }) };
         let unread = |cause: String| Unread { path: later.path.display().to_string(), cause };
+        // Programs that may be computed by regions were refused before.
+        let _decoder = session.reserve(later.lacks).map_err(|e| unread(e.to_string()))?;
         let mut room = session.room_ahead(self.bytes()).map_err(|e| unread(e.to_string()))?;
         // One thread of a session reads at a time.
         let before = stock.counted();

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{ALIGN, Block, HostBuffer, HostMemory, Storage, WORD, words, zeros};
+use crate::host::pages::keep_no_large_blocks;
 use horus_base::error::{DeviceError, MemoryBound};
 
 /// Keeps freed buffers for reuse, so that a fresh image causes no page faults. Kept and used memory
@@ -62,6 +63,7 @@ impl Pool {
         if most == usize::MAX {
             return;
         }
+        keep_no_large_blocks();
         if self.by_default.swap(false, Ordering::Relaxed) {
             self.most.store(most, Ordering::Relaxed);
         }
