@@ -173,8 +173,8 @@ impl TiffFile {
     /// A message, if a tile or strip is missing, or writing fails.
     pub(super) fn finish(&self, to: &File) -> Result<(), String> {
         self.sizes.iter().try_for_each(Tiles::is_complete)?;
-        let both = self.sizes.iter().zip(&self.aside).rev();
-        both.fold(Ok(self.begin()), |at, (size, from)| size.collect(from, to, at?))?;
+        let mut both = self.sizes.iter().zip(&self.aside).rev();
+        both.try_fold(self.begin(), |at, (size, from)| size.collect(from, to, at))?;
         to.write_at(0, &self.directories())
     }
 
