@@ -2,6 +2,9 @@
 //! computes nothing, so that all time is the host's.
 //!
 //! `cargo run --release -p horus-apps --example repeated -- [PICTURES]`; each number is the least of all pictures.
+//!
+//! With `PICTURES DEVICE SIDE...`, ConvRot on a device: the median milliseconds of a picture of so many rows and columns, and
+//! of those the milliseconds without recording it again.
 
 use std::any::Any;
 use std::hint::black_box;
@@ -90,8 +93,37 @@ impl Device for Idle {
     }
 }
 
+/// Milliseconds of pictures on a device.
+fn on_device(pictures: usize, device: &str, side: usize) -> Result<(), Error> {
+    let session = horus::Session::builder().device(device).build()?;
+    let params = Params::default();
+    let pixels: Vec<f32> = (0..side * side).map(|i| (i * 7 % 251) as f32 / 251.0).collect();
+    let image = Image::from_slice(&session, (side, side), &pixels);
+    session.evaluate()?;
+    let mut all: Vec<[f64; 2]> = Vec::new();
+    for _ in 0..pictures {
+        let start = Instant::now();
+        let lines = convrot(&image, &params);
+        let recorded = start.elapsed();
+        session.evaluate()?;
+        black_box(&lines);
+        all.push([start.elapsed(), start.elapsed() - recorded].map(|time| time.as_secs_f64() * 1e3));
+    }
+    let median = |i: usize| {
+        let mut of: Vec<f64> = all.iter().map(|times| times[i]).collect();
+        of.sort_by(f64::total_cmp);
+        of[of.len() / 2]
+    };
+    println!("convrot {side} on {}: {:.3} ms, {:.3} without recording", session.device_name(), median(0), median(1));
+    Ok(())
+}
+
 fn main() -> Result<(), Error> {
-    let pictures: usize = std::env::args().nth(1).and_then(|s| s.parse().ok()).unwrap_or(1000);
+    let arguments: Vec<String> = std::env::args().collect();
+    let pictures: usize = arguments.get(1).and_then(|s| s.parse().ok()).unwrap_or(1000);
+    if let [device, sides @ ..] = &arguments[2.min(arguments.len())..] {
+        return sides.iter().flat_map(|side| side.parse()).try_for_each(|side| on_device(pictures, device, side));
+    }
     let params = Params::default();
     let (orientations, scales) = (params.orientations().count(), params.scales().count());
     let all: [(&str, Detector, usize); 3] = [

@@ -46,9 +46,7 @@ pub(super) fn by_regions(
     // First, the range of the values, and the number of values outside.
     let told: Vec<Option<Arc<HostBuffer>>> =
         if others.is_empty() { Vec::new() } else { session.bring(others, call)? };
-    if let Err(cause) = begun.stream(samples, call)? {
-        return Ok(Some(Err(cause)));
-    }
+    begun.stream(samples, call, &|cause| Error::write(path, cause))?;
     let saved = begun.finish(session, || {
         let (scale, clipped) = saving.draft.told(&mut told.into_iter().flatten());
         if let Some(warning) = clipped.warning {
@@ -89,17 +87,17 @@ impl Begun {
     }
 
     /// Computes values part by part and writes the parts.
-    fn stream(&mut self, values: &[&Handle], call: Call) -> Result<Result<(), String>> {
+    fn stream(&mut self, values: &[&Handle], call: Call, failing: &dyn Fn(String) -> Error) -> Result<()> {
         let (session, sinks) = (&values[0].session, &mut self.sinks);
         let mut put = |Delivery { of, levels, region }: Delivery, pixels: &[u8]| {
             let sink = sinks.get_mut(of).ok_or("another rank writes the file")?;
             sink.put_levels(levels, region.inside(), pixels, session.workers())
         };
-        session.stream(values, &self.grains, call, &mut put)
+        session.stream(values, &self.grains, call, (&mut put, failing))
     }
 
     /// Computes values and writes all of them.
-    fn put(&mut self, values: &[&Handle], call: Call) -> Result<Result<(), String>> {
+    fn put(&mut self, values: &[&Handle], call: Call, failing: &dyn Fn(String) -> Error) -> Result<()> {
         let session = &values[0].session;
         let brought = session.bring(values, call)?;
         let put = on_root(session, "putting pixels", || {
@@ -109,7 +107,7 @@ impl Begun {
             }
             Ok(Vec::new())
         })?;
-        Ok(put.map(drop))
+        put.map(drop).map_err(failing)
     }
 
     /// Calls `tell` on rank 0, returns its result on every rank, and completes the file unless it
@@ -213,7 +211,10 @@ pub fn save_all_to<T: Element>(
     let values: Vec<&Handle> = images.iter().map(Image::handle).collect();
     let levels = Grain::levels(&begun.grains);
     let parts = session.does_not_fit(&values, levels)? || session.comes_in_slabs(&values, levels)?;
-    let put = if parts { begun.stream(&values, call)? } else { begun.put(&values, call)? };
-    put.map_err(failed)?;
+    if parts {
+        begun.stream(&values, call, &failed)?;
+    } else {
+        begun.put(&values, call, &failed)?;
+    }
     begun.finish(session, || Ok(Vec::new()))?.map(drop).map_err(failed)
 }

@@ -1,5 +1,7 @@
 //! Planning: the recorded program is optimised, planned and verified.
 
+pub(crate) mod division;
+pub(crate) mod fits;
 pub(crate) mod host_access;
 pub(crate) mod memory;
 pub(crate) mod region;
@@ -11,7 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::{DeviceError, Error, MemoryBound, Result};
-use crate::ir::graph::{Graph, Node, NodeId, ValueId};
+use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::ir::kernel::Kernel;
 use crate::optimize::{Aim, lower::lower, optimize_for};
 use crate::plan::partition::Partition;
@@ -19,10 +21,13 @@ use crate::plan::predict::predict;
 use crate::plan::state::{Hosts, Placement, Residency, State};
 use crate::plan::verify::verify;
 use crate::plan::work::Work;
-use crate::plan::{Mappable, Mode, Plan, Setting, plan};
+use crate::plan::{Mappable, Mode, Plan, Setting, Want, plan};
 use crate::session::cache::{Other, Request};
 use crate::session::devices::Engine;
 use crate::session::{Mutable, Session, Settings};
+
+/// Receives the names of passes, and what they leave.
+pub(crate) type Dump<'a> = &'a mut dyn FnMut(&str, &dyn fmt::Display);
 
 impl Session {
     /// The setting of plans for these strips.
@@ -35,11 +40,18 @@ impl Session {
         Setting { partition, hosts, unified, direct, overlap, transfer, mappable, mode, capacity, machine }
     }
 
-    /// The target of optimisation.
-    pub(crate) fn aim<'a>(&self, setting: &'a Setting) -> Aim<'a> {
+    /// The kernels of a program: the only call of the optimiser.
+    pub(crate) fn kernels(
+        &self,
+        graph: Graph<Op>,
+        setting: &Setting,
+        (fuse, joined): (bool, bool),
+        dump: Dump<'_>,
+    ) -> Result<Graph<Kernel>> {
         let Setting { machine, partition, direct, .. } = setting;
         let (steps, stencil) = (self.0.settings.steps, self.0.settings.stencil);
-        Aim { machine, ranks: partition.ranks(), direct: *direct, steps, stencil, joined: true }
+        let aim = Aim { machine, ranks: partition.ranks(), direct: *direct, steps, stencil, joined };
+        optimize_for(graph, fuse && self.mode() == Mode::Fused, &aim, dump)
     }
 
     /// The plan for a request, on as many ranks or devices as are predicted to take the least time.
@@ -96,49 +108,51 @@ impl Session {
         };
         let taken = elsewhere.iter().map(part).sum();
         let setting = Setting { capacity: setting.capacity.map(|bytes| bytes.saturating_sub(taken)), ..setting };
-        let make = |graph: Graph<Kernel>, setting: &Setting, dump: &mut dyn FnMut(&str, &dyn fmt::Display)| {
-            let values: Vec<Option<ValueId>> = graph.nodes.iter().map(|n| n.op.source_value()).collect();
-            let read: HashMap<ValueId, _> = sources.iter().map(|(v, state, gone)| (*v, (*state, *gone))).collect();
-            let others: HashMap<ValueId, State> = others.iter().map(|other| (other.value, other.state)).collect();
-            let read = |n: NodeId| values[n.0].and_then(|v| read.get(&v));
-            let other = |n: NodeId| values[n.0].and_then(|v| others.get(&v)).copied();
-            let nowhere = State { residency: Residency::Host, placement: Placement::Root };
-            plan(
-                graph,
-                wants,
-                setting,
-                |n| read(n).and_then(|(state, _)| *state).or_else(|| other(n)).unwrap_or(nowhere),
-                |n| read(n).is_some_and(|(_, gone)| *gone),
-                dump,
-            )
-        };
-        if setting.mode != self.0.settings.mode {
-            return make(lower(graph.clone()), &setting, &mut |_, _| ()); // for comparison
-        }
-        let explain = |title: &str, text: &dyn fmt::Display| {
-            if let Some(sink) = &self.0.settings.explain {
-                sink(&format!("{title}:\n{text}"));
+        let nowhere = State { residency: Residency::Host, placement: Placement::Root };
+        let read = sources.iter().map(|(value, at, gone)| (*value, (at.unwrap_or(nowhere), *gone)));
+        let others_there = others.iter().map(|other| (other.value, (other.state, false)));
+        let there: HashMap<ValueId, (State, bool)> = others_there.chain(read).collect();
+        let explains = self.0.settings.explain_passes;
+        let mut dump = |pass: &str, text: &dyn fmt::Display| {
+            if let Some(sink) = self.0.settings.explain.as_ref().filter(|_| explains) {
+                sink(&format!("{pass}:\n{text}"));
             }
         };
-        let with = |fuse: bool, joined: bool| -> Result<Plan> {
-            let mut dump = |pass: &str, text: &dyn fmt::Display| {
-                if self.0.settings.explain_passes {
-                    explain(pass, text);
-                }
+        self.plan_of((graph, wants), &setting, (&|value| there.get(&value).copied(), &others), &mut dump)
+    }
+
+    /// The plan for a program that finds each image in a state, and may release it, beside others on the device: the only
+    /// call of the planner.
+    pub(crate) fn plan_of(
+        &self,
+        (graph, wants): (&Graph<Op>, &[Want]),
+        setting: &Setting,
+        (found, others): (&dyn Fn(ValueId) -> Option<(State, bool)>, &[Other]),
+        dump: Dump<'_>,
+    ) -> Result<Plan> {
+        let is_compared = setting.mode != self.0.settings.mode;
+        let mut with = |fuse: bool, joined: bool| -> Result<Plan> {
+            let mut kernels = if is_compared {
+                lower(graph.clone())
+            } else {
+                self.kernels(graph.clone(), setting, (fuse, joined), dump)?
             };
-            let mut kernels = optimize_for(graph.clone(), fuse, &Aim { joined, ..self.aim(&setting) }, &mut dump)?;
-            add_bystanders(&mut kernels, &others);
-            make(kernels, &setting, &mut dump)
+            add_bystanders(&mut kernels, others);
+            let values: Vec<Option<ValueId>> = kernels.nodes.iter().map(|n| n.op.source_value()).collect();
+            let at = |n: NodeId| values[n.0].and_then(found);
+            let nowhere = State { residency: Residency::Host, placement: Placement::Root };
+            let (state, gone) =
+                (|n| at(n).map_or(nowhere, |(state, _)| state), |n| at(n).is_some_and(|(_, gone)| gone));
+            plan(kernels, wants, setting, state, gone, dump)
         };
-        let fuse = self.0.settings.mode == Mode::Fused;
-        let mut plan = with(fuse, true)?.or_apart(|| with(fuse, false))?;
-        if fuse && !plan.fits {
-            // A fused kernel may read more images at once than the device holds; one operation
-            // reads three at most.
-            log::info!("fused kernels need more memory than the device has; continuing without fusion");
-            plan = with(false, false)?;
+        let plan = with(true, true)?.or_apart(|| with(true, false))?;
+        if plan.fits || is_compared || self.mode() != Mode::Fused {
+            return Ok(plan);
         }
-        Ok(plan)
+        // A fused kernel may read more images at once than the device holds; one operation
+        // reads three at most.
+        log::info!("fused kernels need more memory than the device has; continuing without fusion");
+        with(false, false)
     }
 }
 

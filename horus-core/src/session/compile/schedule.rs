@@ -19,15 +19,19 @@ use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::ops::Whole;
 use crate::ops::reduce::Divisible;
 use crate::region::{Division, Rect, slab};
-use crate::session::compile::memory::{AGAIN, AGAIN_OR_EVICT, Limits, bytes, lacking};
+use crate::session::compile::memory::{AGAIN, AGAIN_OR_EVICT, Limits, bytes, counted, lacking};
 use crate::session::devices::Engine;
-use crate::session::images::on_demand::{Later, unread};
+use crate::session::images::on_demand::{Later, STRIPS, unread};
 use crate::session::{Mutable, Session};
 use crate::shape::Shape;
 
 /// Minimum bytes of a slab of the first result; smaller ones cost more to plan and launch than to
 /// compute: an estimate.
 const SLAB: usize = 4 << 20;
+
+/// Maximum ratio of decoded pixels to those of the image: sources that are decoded more often are decoded once, to a temporary
+/// file, which takes about as long as decoding them again. A guess.
+const DECODED_AGAIN: f64 = 2.0;
 
 /// The sizes of parts that a taker of pixels can take.
 #[derive(Clone, Copy, Debug)]
@@ -108,6 +112,63 @@ pub(crate) struct Slab {
 }
 
 impl Session {
+    /// The ratio of decoded pixels to those of the sources, of a division.
+    pub(crate) fn decodes(&self, state: &Mutable, graph: &Graph<Op>, division: &Division, limits: Limits) -> f64 {
+        let of = graph.node(graph.roots[0]).shape;
+        let (down, across) = (of.height.div_ceil(division.height), of.width.div_ceil(division.width));
+        let region = division.region((down - 1) / 2 * across + (across - 1) / 2);
+        let all = counted(state, graph, Rect::whole(of)).decoded as f64;
+        let decoded = counted(state, graph, region).decoded;
+        if division.width == of.width && decoded <= limits.host / STRIPS {
+            return 1.0;
+        }
+        decoded as f64 * (of.area() as f64 / region.area().max(1) as f64) / all.max(1.0)
+    }
+
+    /// [`Session::decodes`] of the pass, or of what is taken, that decodes most often.
+    pub(crate) fn decodes_most(&self, state: &Mutable, schedule: &Schedule, limits: Limits) -> f64 {
+        let stages = schedule.stages.iter().map(|stage| (&stage.graph, &stage.division));
+        let taken = schedule.taken.iter().map(|taken| (&taken.slabs[0].graph, &taken.division));
+        stages.chain(taken).map(|(graph, division)| self.decodes(state, graph, division, limits)).fold(0.0, f64::max)
+    }
+
+    /// [`Session::schedule_of`], with sources that regions would decode again and again decoded once, to temporary files.
+    pub(crate) fn schedule(
+        &self,
+        state: &mut Mutable,
+        engine: &Engine,
+        (graph, gone): (&Graph<Op>, &[ValueId]),
+        sink: Sink<'_>,
+        limits: Limits,
+    ) -> Result<Option<Schedule>> {
+        if lacking(state, graph) > 0 {
+            return Ok(None);
+        }
+        let found = self.schedule_of(state, engine, (graph, gone), sink, limits)?;
+        if found.as_ref().is_some_and(|found| self.decodes_most(state, found, limits) <= DECODED_AGAIN) {
+            return Ok(found);
+        }
+        let threads = self.workers().threads();
+        let once: HashMap<ValueId, Later> =
+            unread(state, graph).filter_map(|(v, later)| Some((v, later.once(threads)?))).collect();
+        if once.is_empty() {
+            return Ok(found);
+        }
+        let before = self.replace(state, once);
+        let again = self.schedule_of(state, engine, (graph, gone), sink, limits);
+        if let Ok(Some(again)) = again {
+            found.into_iter().for_each(|found| state.images.forget(found.own));
+            return Ok(Some(again));
+        }
+        self.replace(state, before);
+        again.map(|_| found)
+    }
+
+    /// Replaces sources of regions; returns those before.
+    pub(crate) fn replace(&self, state: &mut Mutable, by: HashMap<ValueId, Later>) -> HashMap<ValueId, Later> {
+        by.into_iter().filter_map(|(v, later)| Some((v, state.images.later.insert(v, later)?))).collect()
+    }
+
     /// The schedule of a program over images on demand; `None` if this memory does not suffice. Sources in `gone` are
     /// released when they have been read.
     pub(crate) fn schedule_of(

@@ -15,7 +15,9 @@ use crate::region::Rect;
 use crate::session::cache::Plans;
 use crate::session::compile::memory::bytes;
 use crate::session::compile::schedule::{Grain, Sink, thickness};
-use crate::session::engine::evaluate::{Unevaluated, all_there};
+use crate::session::engine::evaluate::all_there;
+use crate::session::engine::failure::Unevaluated;
+use crate::session::engine::regions::Failing;
 use crate::session::engine::stages::{Delivery, Put};
 use crate::session::images::on_demand::pieces;
 use crate::session::images::on_demand::{Later, unread};
@@ -82,14 +84,14 @@ impl Session {
     /// come first, in passes of their own.
     ///
     /// # Errors
-    /// Those of an evaluation; those of `put` are inside, the same on every rank.
+    /// Those of an evaluation; those of `put`, by the error that `failing` makes of their cause, on every rank.
     pub(crate) fn stream(
         &self,
         values: &[&Handle],
         grains: &[Grain],
         call: Call,
-        put: &mut Put<'_>,
-    ) -> Result<Result<(), String>> {
+        put: (&mut Put<'_>, Failing<'_>),
+    ) -> Result<()> {
         let ids = values.iter().map(|value| value.look()).collect::<Result<Vec<_>>>()?;
         let mut state = self.lock("evaluating")?;
         self.guard(&mut state, |state| {
@@ -121,8 +123,8 @@ impl Session {
             self.put_levels(to, kind, levels, region, pixels);
             Ok(())
         };
-        self.stream(&[value], &[Grain::ANY], call, &mut put)?
-            .map_err(|cause| self.at_host(call, DeviceError::Internal(cause)))
+        let failing = |cause| self.at_host(call, DeviceError::Internal(cause));
+        self.stream(&[value], &[Grain::ANY], call, (&mut put, &failing))
     }
 
     /// Computes the first `images` roots of a program region by region into files without a name, or into
@@ -155,13 +157,12 @@ impl Session {
             Some(schedule) => (true, schedule),
             None => (false, self.scheduled(state, engine, (&graph, &[]), sink, limits)?),
         };
-        let failed = |cause| Unevaluated::Foreseen(Error::write(&temp_dir(), cause));
-        let lacking = |source| Unevaluated::Foreseen(self.at_host(call, source));
+        let failing = |cause| Error::write(&temp_dir(), cause);
         let place = |kind: &(Shape, DType)| match in_memory {
-            true => self.0.pool.try_allocate(size(kind)).map(Held::Memory).map_err(lacking),
-            false => Aside::new(kind.0, kind.1).map(Held::File).map_err(failed),
+            true => self.0.pool.try_allocate(size(kind)).map(Held::Memory).map_err(|source| self.at_host(call, source)),
+            false => Aside::new(kind.0, kind.1).map(Held::File).map_err(failing),
         };
-        let mut places = kinds.iter().map(place).collect::<Result<Vec<_>, _>>()?;
+        let mut places = kinds.iter().map(place).collect::<Result<Vec<_>>>()?;
         let mut numbers = vec![0.0; graph.roots.len() - images];
         let mut put = |Delivery { of, levels, region }: Delivery, pixels: &[u8]| match places.get_mut(of) {
             Some(Held::File(file)) => file.put(levels, region.inside(), pixels),
@@ -175,7 +176,7 @@ impl Session {
                 Ok(())
             }
         };
-        self.run_schedule(state, engine, schedule, call, &mut put)?.map_err(failed)?;
+        self.run_schedule(state, engine, schedule, call, (&mut put, &failing))?;
         let mut named = |(place, (shape, dtype)): (Held, &(Shape, DType))| {
             let name = state.names.value();
             match place {

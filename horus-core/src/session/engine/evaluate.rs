@@ -15,6 +15,7 @@ use crate::region::spared;
 use crate::session::cache::{Other, Planned, Plans, Request};
 use crate::session::compile::schedule::Sink;
 use crate::session::devices::Engine;
+use crate::session::engine::failure::Unevaluated;
 use crate::session::engine::run::unreferred;
 use crate::session::images::image::Kept;
 use crate::session::images::on_demand::unread;
@@ -232,28 +233,6 @@ pub(crate) struct Results {
     /// The node of each target; two may be one.
     pub(crate) of_targets: Vec<NodeId>,
     pub(crate) delivered: HashMap<NodeId, Delivered>,
-}
-
-/// An evaluation that failed.
-pub(crate) enum Unevaluated {
-    /// Before execution, on all ranks alike.
-    Foreseen(Error),
-    /// During execution.
-    Met(Error),
-}
-
-/// An error of a call that executes nothing.
-impl From<Error> for Unevaluated {
-    fn from(error: Error) -> Unevaluated {
-        Unevaluated::Foreseen(error)
-    }
-}
-
-impl Unevaluated {
-    pub(crate) fn error(self) -> Error {
-        let (Unevaluated::Foreseen(error) | Unevaluated::Met(error)) = self;
-        error
-    }
 }
 
 /// Fails unless all source images of a program exist, or can be read.

@@ -34,7 +34,7 @@ use crate::session::compile::schedule::{Grain, Sink, reduces};
 use crate::session::devices::Engine;
 use crate::session::engine::blocks::contraction::contracts;
 use crate::session::engine::deliver::program_of;
-use crate::session::engine::evaluate::Unevaluated;
+use crate::session::engine::failure::Unevaluated;
 use crate::session::images::on_demand::Later;
 use crate::session::{Handle, Mutable, Pending, Session, StandIns};
 use crate::shape::Shape;
@@ -131,6 +131,12 @@ struct Running<'a> {
     site: Site,
 }
 
+/// A loop that is ready to run; or its initial state, as for [`Ended::LookedInto`].
+enum Begun<'a> {
+    Running(Running<'a>),
+    LookedInto(Vec<Handle>),
+}
+
 impl Session {
     /// Evaluates values in place, for later operations.
     pub(crate) fn evaluate_these(&self, values: &[&Handle]) -> Result<()> {
@@ -186,8 +192,8 @@ impl Session {
         watch: &mut dyn FnMut(usize, Vec<Handle>) -> Result<ControlFlow<()>>,
     ) -> Result<Ended> {
         let mut running = match self.loop_of(looped, ends.steps)? {
-            Ok(running) => running,
-            Err(initial) => return Ok(Ended::LookedInto(initial)),
+            Begun::Running(running) => running,
+            Begun::LookedInto(initial) => return Ok(Ended::LookedInto(initial)),
         };
         let ended = running.all(ends, decide, watch).and_then(|steps| Ok(Ended::After(steps, running.handles()?)));
         if ended.is_err() {
@@ -199,7 +205,7 @@ impl Session {
     }
 
     /// The loop, ready to run; or its initial state, if the step was observed.
-    fn loop_of(&self, looped: Looped<'_>, steps: usize) -> Result<std::result::Result<Running<'_>, Vec<Handle>>> {
+    fn loop_of(&self, looped: Looped<'_>, steps: usize) -> Result<Begun<'_>> {
         let Looped { initial: shared, stand_ins, next, measured, site } = looped;
         let initial = self.records_of(&shared.iter().collect::<Vec<_>>())?;
         let placeholders = self.records_of(&stand_ins.handles().iter().collect::<Vec<_>>())?;
@@ -210,7 +216,7 @@ impl Session {
             return Err(e);
         }
         if state.program.looked_into(stand_ins.step) {
-            return Ok(Err(shared));
+            return Ok(Begun::LookedInto(shared));
         }
         let body = Body::of(state.program.extract(&targets, 0), targets.len(), &placeholders);
         let kinds: Vec<(Shape, DType)> = shared.iter().map(|h| (h.shape.stored(), h.dtype)).collect();
@@ -231,7 +237,7 @@ impl Session {
                 running.now.push(value);
                 running.own.insert(value);
             }
-            return Ok(Ok(running));
+            return Ok(Begun::Running(running));
         }
         self.evaluate_records(state, initial.clone())?;
         let before = placeholders.iter().min().copied();
@@ -243,7 +249,7 @@ impl Session {
         self.read_now(state, &extract.graph, &given)?;
         let body = Body::of(extract, targets.len(), &placeholders);
         let now: Vec<ValueId> = initial.iter().filter_map(|id| state.program.value(*id)).collect();
-        let Some(map) = map else { return Ok(Ok(running(body, now, None))) };
+        let Some(map) = map else { return Ok(Begun::Running(running(body, now, None))) };
         let step = body.unrolled(&now, 1, false);
         let engine = match self.engine() {
             Some(engine) => engine,
@@ -272,7 +278,7 @@ impl Session {
             }
             (None, None) => None,
         };
-        Ok(Ok(running(body, now, blocks)))
+        Ok(Begun::Running(running(body, now, blocks)))
     }
 
     /// Returns `true` if several steps of a loop of `steps` fit into memory together, and `true` if they

@@ -4,6 +4,7 @@ mod blocks;
 pub(crate) mod deliver;
 pub(crate) mod devices;
 pub(crate) mod evaluate;
+pub(crate) mod failure;
 pub(crate) mod loops;
 pub(crate) mod read;
 pub(crate) mod regions;

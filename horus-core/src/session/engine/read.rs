@@ -10,11 +10,9 @@ use crate::execute::Delivered;
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::NodeId;
 use crate::plan::Want;
-use crate::plan::state::Placement;
 use crate::record::RecordId;
 use crate::session::engine::evaluate::Results;
-use crate::session::engine::replay::{Whose, kinds, stood_for};
-use crate::session::{Handle, Mutable, Replay, Session, StandIns};
+use crate::session::{Handle, Mutable, Session};
 
 /// The results of an evaluation that may still be in transfer to the host; see
 /// [`Session::begin_all`]. Can be awaited on any thread, and dropped.
@@ -72,29 +70,6 @@ impl Session {
         // Several ranks synchronise for their results.
         let want = if self.ranks() == 1 { Want::Handed } else { want };
         self.look_at(&mut *self.lock("evaluating")?, values, want, Sending::AtOnce)
-    }
-
-    /// [`Session::begin_all`] of values recorded on stand-ins for images, and a program to replay
-    /// in place of those on other pixels ([`Session::repeat`]) or images
-    /// ([`Session::repeat_and_read`]); `None` if it involves more than those values and images:
-    /// other values held by the program, other ranks, and values observed since.
-    #[doc(hidden)]
-    pub fn begin_repeatable(
-        &self,
-        values: &[&Handle],
-        stand_ins: &StandIns,
-        want: Want,
-        whose: Whose,
-    ) -> Result<(Pending, Option<Replay>)> {
-        let alone = self.ranks() == 1;
-        let mut state = self.lock("evaluating")?;
-        let inputs = stood_for(&mut state, stand_ins).filter(|_| alone);
-        let want = if alone { Want::Handed } else { want };
-        let pending = self.look_at(&mut state, values, want, Sending::AtOnce)?;
-        let given = matches!(whose, Whose::Pixels).then(|| state.images.state_of(Placement::Replicated));
-        let replay =
-            inputs.and_then(|inputs| Replay::of_last(self, &mut state, &inputs, kinds(&pending.nodes, values), given));
-        Ok((pending, replay))
     }
 
     pub(crate) fn look_at(

@@ -32,7 +32,7 @@ use crate::region::Rect;
 use crate::session::compile::memory::{AHEAD, BEHIND};
 use crate::session::compile::region::Job;
 use crate::session::devices::Engine;
-use crate::session::engine::evaluate::Unevaluated;
+use crate::session::engine::failure::Unevaluated;
 use crate::session::engine::run::Made;
 use crate::session::images::on_demand::pieces;
 use crate::session::images::on_demand::{Fetched, Part, Strips, Unread};
@@ -59,6 +59,8 @@ enum Stopped {
 
 /// Takes the results of a region, given its number.
 pub(crate) type Take<'a> = &'a mut (dyn FnMut(usize, &[&HostBuffer]) -> Result<(), String> + Send);
+/// The error of a taker's cause.
+pub(crate) type Failing<'a> = &'a dyn Fn(String) -> Error;
 /// Creates the program of a region.
 pub(crate) type Make<'a> = &'a mut dyn FnMut(&Mutable, usize) -> Job;
 
@@ -72,8 +74,8 @@ impl Session {
         count: usize,
         want: Want,
         make: Make<'_>,
-        take: Take<'_>,
-    ) -> Result<Result<(), String>, Unevaluated> {
+        (take, failing): (Take<'_>, Failing<'_>),
+    ) -> Result<(), Unevaluated> {
         std::thread::scope(|scope| {
             let (ask, asked) = mpsc::channel::<Vec<Part>>();
             let (answer, answers) = mpsc::channel::<Result<Vec<Fetched>, Unread>>();
@@ -135,7 +137,8 @@ impl Session {
                     return Err(Unevaluated::Met(Error::Device { op, device, source }));
                 }
             };
-            self.agreed_outcome(taken).map_err(Unevaluated::Foreseen)
+            // The same on all ranks, and the images are as before.
+            self.agreed_outcome(taken)?.map_or(Ok(()), |cause| Err(Unevaluated::Foreseen(failing(cause))))
         })
     }
 
@@ -150,15 +153,15 @@ impl Session {
         Ok(told != [0])
     }
 
-    /// The outcome of taking results on rank 0.
-    fn agreed_outcome(&self, outcome: Result<(), String>) -> Result<Result<(), String>> {
+    /// The cause for which results are no longer taken on rank 0.
+    fn agreed_outcome(&self, outcome: Result<(), String>) -> Result<Option<String>> {
         if self.ranks() == 1 {
-            return Ok(outcome);
+            return Ok(outcome.err());
         }
         let comm = &*self.0.comm;
         let mut told = outcome.err().unwrap_or_default().into_bytes();
         comm.broadcast(0, &mut told).map_err(|e| e.during(comm.rank(), "computing regions"))?;
-        Ok(if told.is_empty() { Ok(()) } else { Err(String::from_utf8_lossy(&told).into_owned()) })
+        Ok((!told.is_empty()).then(|| String::from_utf8_lossy(&told).into_owned()))
     }
 
     /// Runs the program of a region, whose parts are in memory.

@@ -14,7 +14,7 @@ use crate::plan::state::{Placement, State};
 use crate::plan::{Plan, Want};
 use crate::session::cache::{Other, Planned, Request};
 use crate::session::devices::Engine;
-use crate::session::engine::evaluate::Unevaluated;
+use crate::session::engine::failure::Unevaluated;
 use crate::session::engine::read::Pending;
 use crate::session::images::image::Kept;
 use crate::session::{Handle, Mutable, Session, StandIns};
@@ -222,6 +222,29 @@ impl Session {
         }
     }
 
+    /// [`Session::begin_all`] of values recorded on stand-ins for images, and a program to replay
+    /// in place of those on other pixels ([`Session::repeat`]) or images
+    /// ([`Session::repeat_and_read`]); `None` if it involves more than those values and images:
+    /// other values held by the program, other ranks, and values observed since.
+    #[doc(hidden)]
+    pub fn begin_repeatable(
+        &self,
+        values: &[&Handle],
+        stand_ins: &StandIns,
+        want: Want,
+        whose: Whose,
+    ) -> Result<(Pending, Option<Replay>)> {
+        let alone = self.ranks() == 1;
+        let mut state = self.lock("evaluating")?;
+        let inputs = stood_for(&mut state, stand_ins).filter(|_| alone);
+        let want = if alone { Want::Handed } else { want };
+        let pending = self.look_at(&mut state, values, want, Sending::AtOnce)?;
+        let given = matches!(whose, Whose::Pixels).then(|| state.images.state_of(Placement::Replicated));
+        let replay =
+            inputs.and_then(|inputs| Replay::of_last(self, &mut state, &inputs, kinds(&pending.nodes, values), given));
+        Ok((pending, replay))
+    }
+
     /// Evaluates values recorded on stand-ins for images in place, and returns a program to replay
     /// on other images instead; `None` if it involves more than those values and images; see
     /// [`Session::repeat_on`].
@@ -314,7 +337,7 @@ type Made = (HashMap<NodeId, Kept>, HashMap<NodeId, Delivered>);
 
 /// The names and kinds of the images that the stand-ins have represented so far; `None` if one is
 /// not evaluated, or a value recorded on stand-ins was evaluated.
-pub(crate) fn stood_for(state: &mut Mutable, stand_ins: &StandIns) -> Option<Vec<(ValueId, Shape, DType)>> {
+fn stood_for(state: &mut Mutable, stand_ins: &StandIns) -> Option<Vec<(ValueId, Shape, DType)>> {
     let whole = !state.program.looked_into(stand_ins.step);
     stand_ins.end(state);
     named(state, &stand_ins.handles().iter().collect::<Vec<_>>()).filter(|_| whole)
@@ -326,6 +349,6 @@ fn named(state: &Mutable, images: &[&Handle]) -> Option<Vec<(ValueId, Shape, DTy
 }
 
 /// The nodes of results, with their shapes and types.
-pub(crate) fn kinds(nodes: &[NodeId], results: &[&Handle]) -> Vec<(NodeId, Shape, DType)> {
+fn kinds(nodes: &[NodeId], results: &[&Handle]) -> Vec<(NodeId, Shape, DType)> {
     nodes.iter().zip(results).map(|(n, result)| (*n, result.shape, result.dtype)).collect()
 }

@@ -16,7 +16,7 @@ use crate::plan::{Action, Plan, Want};
 use crate::record::RecordId;
 use crate::session::cache::{Planned, Request};
 use crate::session::devices::Engine;
-use crate::session::engine::evaluate::Unevaluated;
+use crate::session::engine::failure::Unevaluated;
 use crate::session::images::image::Kept;
 use crate::session::{Mutable, Progress, Session};
 

@@ -13,7 +13,8 @@ use crate::session::compile::memory::{bytes, present};
 use crate::session::compile::region::{Job, reductions_of, rows_of};
 use crate::session::compile::schedule::{Schedule, Stage, Taken};
 use crate::session::devices::Engine;
-use crate::session::engine::evaluate::Unevaluated;
+use crate::session::engine::failure::Unevaluated;
+use crate::session::engine::regions::Failing;
 use crate::session::{Mutable, Session};
 use crate::shape::{Shape, Window};
 
@@ -29,6 +30,14 @@ pub(crate) struct Delivery {
 pub(crate) type Put<'a> = dyn FnMut(Delivery, &[u8]) -> Result<(), String> + Send + 'a;
 
 impl Session {
+    /// Passes the explanation of an evaluation by regions to the explain sink.
+    pub(crate) fn explain_regions(&self, text: &str) {
+        log::info!("{text}");
+        if let Some(sink) = &self.0.settings.explain {
+            sink(&format!("regions:\n{text}\n"));
+        }
+    }
+
     /// Computes the values of all stages, in their order: images of the session under their names, which `own` receives.
     pub(crate) fn run_stages(
         &self,
@@ -59,7 +68,13 @@ impl Session {
                 stage.take(self, division.region(i), &mut results, taken);
                 Ok(())
             };
-            done(self.run_jobs(state, engine, division.count(), want, &mut job, &mut take)?)?;
+            // Results copied to memory: only a panic of a thread can fail there.
+            let failing = |cause| Error::Device {
+                op: "bringing regions".into(),
+                device: "the host".into(),
+                source: DeviceError::Internal(cause),
+            };
+            self.run_jobs(state, engine, division.count(), want, &mut job, (&mut take, &failing))?;
             for ((n, value), pixels) in nodes.iter().zip(values).zip(results) {
                 let Node { shape, dtype, .. } = *graph.node(*n);
                 own.push(*value);
@@ -69,19 +84,19 @@ impl Session {
         Ok(())
     }
 
-    /// Runs a schedule whose results are taken by `put`, on rank 0. Errors of `put` are inside, the same on every rank.
+    /// Runs a schedule whose results are taken by `put`, on rank 0. Its errors are the same on every rank.
     pub(crate) fn run_schedule(
         &self,
         state: &mut Mutable,
         engine: &Engine,
         Schedule { stages, rest, taken, own }: Schedule,
         call: Call,
-        put: &mut Put<'_>,
-    ) -> Result<Result<(), String>, Unevaluated> {
+        put: (&mut Put<'_>, Failing<'_>),
+    ) -> Result<(), Unevaluated> {
         let mut own = own;
         let done = self.run_stages(state, engine, &stages, &mut own).and_then(|()| match &taken {
             Some(taken) => self.deliver(state, engine, (&rest, taken), call, put),
-            None => Ok(Ok(())),
+            None => Ok(()),
         });
         state.images.forget(own);
         done
@@ -94,8 +109,8 @@ impl Session {
         engine: &Engine,
         (graph, taken): (&Graph<Op>, &Taken),
         call: Call,
-        put: &mut Put<'_>,
-    ) -> Result<Result<(), String>, Unevaluated> {
+        put: (&mut Put<'_>, Failing<'_>),
+    ) -> Result<(), Unevaluated> {
         let room = self.reserve(if self.rank() == 0 { taken.waiting } else { 0 });
         let _room = room.map_err(|source| Unevaluated::Met(self.at_host(call, source)))?;
         let stored = graph.node(graph.roots[0]);
@@ -111,14 +126,14 @@ impl Session {
             let (slab, region) = taken.part(i);
             Job::of_shares(state, &slab.graph, region)
         };
-        let mine = self.rank() == 0;
+        let (mine, (put, failing)) = (self.rank() == 0, put);
         let mut take = |i: usize, pixels: &[&HostBuffer]| {
             let (slab, region) = taken.part(i);
             present(&slab.graph, region).into_iter().zip(pixels).filter(|_| mine).try_for_each(
                 |((of, region), pixels)| put(Delivery { of, levels: slab.levels.clone(), region }, pixels.bytes()),
             )
         };
-        self.run_jobs(state, engine, taken.count(), want, &mut make, &mut take)
+        self.run_jobs(state, engine, taken.count(), want, &mut make, (&mut take, failing))
     }
 }
 
@@ -154,18 +169,6 @@ impl Stage {
             }
         }
     }
-}
-
-/// Results copied to memory: only a panic of a thread can fail there.
-fn done(taken: Result<(), String>) -> Result<(), Unevaluated> {
-    let failed = |cause| {
-        Unevaluated::Met(Error::Device {
-            op: "bringing regions".into(),
-            device: "the host".into(),
-            source: DeviceError::Internal(cause),
-        })
-    };
-    taken.map_err(failed)
 }
 
 /// Joins results of rows from `first` on with those of the following columns.

@@ -6,7 +6,7 @@ use crate::plan::state::Placement;
 use crate::region::{Cut, Rect, restrict};
 use crate::session::compile::schedule::Sink;
 use crate::session::devices::Engine;
-use crate::session::engine::evaluate::Unevaluated;
+use crate::session::engine::failure::Unevaluated;
 use crate::session::images::on_demand::{Fetched, Part, Parts, Unread, unread};
 use crate::session::{Mutable, Session};
 

@@ -3,15 +3,13 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::ir::graph::NodeId;
 use crate::ir::graph::ValueId;
 use crate::machine::Machine;
-use crate::optimize::optimize_for;
+use crate::plan::Want;
 use crate::plan::forecast::{Cluster, Forecast, forecast};
 use crate::plan::partition::Partition;
 use crate::plan::state::{Halo, Placement, Residency, State};
 use crate::plan::verify::verify;
-use crate::plan::{Mode, Plan, Want, plan};
 use crate::record::Extract;
 use crate::session::compile::search::numbers;
 use crate::session::{Handle, Session};
@@ -55,22 +53,15 @@ impl Session {
             (setting.capacity, setting.machine) = (None, Arc::new(named.packed(among, on_each_host)));
         }
         let residency = if setting.unified { Residency::Both } else { Residency::Host };
-        let with = |fuse: bool| -> Result<Plan> {
-            let kernels = optimize_for(graph.clone(), fuse, &self.aim(&setting), &mut |_, _| ())?;
-            let sources: Vec<Option<ValueId>> = kernels.nodes.iter().map(|n| n.op.source_value()).collect();
-            let placement = |n: NodeId| match sources[n.0].and_then(|v| state.images.given.get(&v)) {
+        let found = |value: ValueId| {
+            let placement = match state.images.given.get(&value) {
                 _ if among == 1 => Placement::Replicated,
                 Some(given) => *given,
                 None => Placement::Strips(Halo::NONE),
             };
-            let gone = |n: NodeId| sources[n.0].is_some_and(|v| disposable.contains(&v));
-            plan(kernels, &wants, &setting, |n| State { residency, placement: placement(n) }, gone, &mut |_, _| ())
+            Some((State { residency, placement }, disposable.contains(&value)))
         };
-        let fuse = self.0.settings.mode == Mode::Fused;
-        let mut plan = with(fuse)?;
-        if fuse && !plan.fits {
-            plan = with(false)?;
-        }
+        let plan = self.plan_of((&graph, &wants), &setting, (&found, &[]), &mut |_, _| ())?;
         verify(&plan)?;
         let machine = Machine::clone(&setting.machine);
         let machine = network.map_or(machine.clone(), |link| machine.networked_by(link));

@@ -12,7 +12,7 @@ use crate::plan::state::{Placement, Residency, State};
 use crate::region::Rect;
 use crate::session::Session;
 use crate::session::blocks::{Extent, Place, Routes};
-use crate::session::engine::evaluate::Unevaluated;
+use crate::session::engine::failure::Unevaluated;
 use crate::shape::Shape;
 
 /// Pixels in memory of the device.

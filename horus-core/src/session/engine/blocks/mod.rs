@@ -24,10 +24,9 @@ use crate::execute::{Failed, Outcome};
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::machine::Machine;
-use crate::optimize::optimize_for;
+use crate::plan::Want;
 use crate::plan::movement::Load;
 use crate::plan::state::{Halo, Placement};
-use crate::plan::{Mode, Want};
 use crate::record::Body;
 use crate::region::{Cut, Rect, Restricted, Supply, needs, restrict};
 use crate::session::blocks::{At, BlockMap, Place, Routes, both, moved, turns};
@@ -35,7 +34,7 @@ use crate::session::cache::{Planned, Request};
 use crate::session::devices::Engine;
 use crate::session::engine::blocks::exchange::{Part, downloaded, lost};
 use crate::session::engine::blocks::rectangles::Work;
-use crate::session::engine::evaluate::Unevaluated;
+use crate::session::engine::failure::Unevaluated;
 use crate::session::images::image::Kept;
 use crate::session::{Mutable, Session};
 use crate::shape::{Shape, Window};
@@ -604,9 +603,8 @@ impl<'a> Steps<'a> {
         let Some(sink) = &self.session.0.settings.explain else { return Ok(()) };
         let (alone, engine) = self.alone;
         let setting = alone.setting(engine, alone.0.partition.clone());
-        let (aim, fuse) = (alone.aim(&setting), alone.mode() == Mode::Fused);
         let stored = |graph: Graph<Op>| -> Result<usize> {
-            let kernels = optimize_for(graph, fuse, &aim, &mut |_, _| ())?;
+            let kernels = alone.kernels(graph, &setting, (true, true), &mut |_, _| ())?;
             let computed = kernels.nodes.iter().filter(|n| n.op.source_value().is_none());
             Ok(computed.map(|n| n.shape.len()).sum())
         };

@@ -1,0 +1,135 @@
+//! The division of a program into regions that fit in memory.
+
+use std::cmp::Reverse;
+
+use crate::error::Result;
+use crate::host::buffer::block_bytes;
+use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
+use crate::ops::reduce::{Divisible, SEGMENT};
+use crate::region::{Cut, Division, InPlace, Rect, restrict};
+use crate::session::compile::memory::{Counted, Limits, Need, counted, shares};
+use crate::session::compile::region::{Job, reductions_of};
+use crate::session::devices::Engine;
+use crate::session::images::on_demand::{Part, STRIPS, unread};
+use crate::session::{Mutable, Session};
+
+/// Fractions of the available memory for images, the second if the first does not suffice: the rest
+/// is for decoders, encoders and reuse, and for chunks that the next region reads again.
+const PARTS: [f64; 2] = [0.5, 0.875];
+/// Maximum number of regions of a division of which it is determined what they need, those of most pixels: a guess.
+const LARGEST: usize = 2;
+/// Maximum number of divisions that are compared with what their regions need, and the minimum factor by which an
+/// estimate that was too low is raised between them: guesses, which reach six times the estimate.
+const TRIES: usize = 8;
+const STEP: f64 = 1.25;
+
+impl Session {
+    /// The division of a program's roots into regions that fit, if there is one with little
+    /// repeated work.
+    pub(crate) fn division(
+        &self,
+        state: &Mutable,
+        engine: &Engine,
+        graph: &Graph<Op>,
+        grain: (usize, usize),
+        reduced: Option<(Divisible, &[NodeId])>,
+        limits: Limits,
+    ) -> Result<Option<Division>> {
+        let of = graph.node(graph.roots[0]).shape;
+        let all = counted(state, graph, Rect::whole(of));
+        let whole = restrict(graph, &shares(graph, Rect::whole(of)), Cut::Always, &mut InPlace).graph;
+        let need = self.need(engine, whole, &[])?;
+        let threads = self.workers().threads();
+        let decoders = unread(state, graph).map(|(_, later)| later.decoders(threads)).max().unwrap_or(0);
+        let (segment, width) = (SEGMENT.min(of.width), of.width);
+        for part in PARTS {
+            // Fusion stores less than the recorded program, of a region about as of the whole.
+            let mut stored = need.peak as f64 / (all.read + all.computed).max(1) as f64;
+            for _ in 0..TRIES {
+                let mut cost = |region: Rect| {
+                    let Counted { read, decoded, computed, results } = counted(state, graph, region);
+                    let peak = (stored * (read + computed) as f64) as usize;
+                    let results = if reduced.is_some() { 0 } else { results };
+                    let peak = peak.max(read + results).saturating_add(decoders);
+                    // Chunks that the next strip reads again are kept.
+                    let strips = region.columns.len() == width && decoded <= limits.host / STRIPS;
+                    let once = (all.decoded as f64 * (region.area() as f64 / of.area() as f64)) as usize;
+                    let decoded = if strips { decoded.min(once) } else { decoded };
+                    let fits = limits.hold_regions(Need { read, later: read, peak, results, at: None }, part);
+                    fits.then_some(computed as f64 + 2.0 * decoded as f64)
+                };
+                let found = match reduced {
+                    None | Some((Divisible::Anywhere, _)) => Division::cheapest(of, grain, &mut cost),
+                    Some((Divisible::AtSegments, _)) => Division::of_widths(of, grain.0, &[width, segment], &mut cost),
+                    Some((Divisible::Nowhere, _)) => Division::of_widths(of, grain.0, &[width], &mut cost),
+                };
+                let once = all.computed as f64 + 2.0 * all.decoded as f64;
+                let found = found.filter(|(cost, _)| *cost <= limits.again * once);
+                let Some((_, division)) = found else { break };
+                if !engine.unified() {
+                    return Ok(Some(division)); // a plan may evict images from the device
+                }
+                let all = |region: Rect| {
+                    let Counted { read, computed, .. } = counted(state, graph, region);
+                    (read + computed, region)
+                };
+                let mut regions: Vec<(usize, Rect)> = division.kinds().into_iter().map(all).collect();
+                regions.sort_by_key(|(all, _)| Reverse(*all));
+                let mut more = None;
+                for (all, region) in regions.into_iter().take(LARGEST) {
+                    let need = self.need_of_region(state, engine, graph, reduced.map(|(_, nodes)| nodes), region)?;
+                    let need = Need { peak: need.peak.saturating_add(decoders), ..need };
+                    if !limits.hold_regions(need, 1.0) {
+                        let ratio = need.peak as f64 / (stored * all.max(1) as f64);
+                        more = Some(ratio.max(more.unwrap_or(STEP)));
+                    }
+                }
+                match more {
+                    None => return Ok(Some(division)),
+                    Some(more) => stored *= more,
+                }
+            }
+        }
+        let columns = if reduced.is_some() || grain.1 == 1 { usize::MAX } else { grain.1 };
+        Ok(limits.is_forced.then(|| Division::smallest(of, (grain.0, columns))))
+    }
+
+    /// Memory use of the program of a region, which nodes may reduce, after optimisation.
+    pub(crate) fn need_of_region(
+        &self,
+        state: &Mutable,
+        engine: &Engine,
+        graph: &Graph<Op>,
+        reduced: Option<&[NodeId]>,
+        region: Rect,
+    ) -> Result<Need> {
+        let Job { graph, parts, .. } = match reduced {
+            Some(nodes) => reductions_of(state, graph, nodes, region),
+            None => Job::of_shares(state, graph, region),
+        };
+        let own: Vec<ValueId> = parts.iter().map(|part| part.value).collect();
+        // Values of earlier stages, which are not there yet, are not part of the available memory.
+        let to_come = |node: &&Node<Op>| match node.op {
+            Op::Source(v) => !own.contains(&v) && !state.images.has(&v),
+            _ => false,
+        };
+        let made: usize = graph.nodes.iter().filter(to_come).map(|n| block_bytes(n.shape.len() * n.dtype.size())).sum();
+        let need = self.need(engine, graph, &own)?;
+        let later = parts.iter().map(Part::bytes).sum();
+        Ok(Need { peak: need.peak.saturating_sub(made), later, ..need })
+    }
+
+    /// Rows and columns read at once of a program's sources: of the largest image.
+    pub(crate) fn grain(state: &Mutable, graph: &Graph<Op>) -> (usize, usize) {
+        let largest = unread(state, graph).max_by_key(|(v, later)| (later.shape.len(), v.0));
+        let of = graph.node(graph.roots[0]).shape;
+        largest.map_or((1, 1), |(_, later)| {
+            // A picture that is decoded as a whole is not divided along its chunks, nor is a result
+            // of another extent.
+            let part = |chunk: usize, n: usize, of: usize| if n == of && chunk * 4 <= n { chunk } else { 1 };
+            let rows = part(later.chunk.0, later.shape.height, of.height);
+            let columns = if later.chunk.1 < later.shape.width { later.chunk.1 } else { 1 };
+            (rows, part(columns, later.shape.width, of.width))
+        })
+    }
+}
