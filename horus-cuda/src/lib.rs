@@ -48,7 +48,7 @@
 //!   model. `horus-tune` searches and compares every bit.
 //! - **Memory**: the planner keeps the images within the memory that was free at the start less a
 //!   margin, or within `HORUS_GPU_MEMORY`. A program of one process that needs more is computed by
-//!   regions if these repeat little work (`session/compile/memory.rs` of the core); else the planner evicts
+//!   regions if these repeat little work (`session/compile/fits.rs` of the core); else the planner evicts
 //!   the image whose next read is last, and if a fused kernel does not fit continues without fusion.
 //!   `HORUS_HOST_MEMORY` bounds spilled images.
 //! - **The same bits** hold because contraction is off, every fma is explicit, division and roots
