@@ -45,7 +45,7 @@ assets=$scripts/../assets
 for name in $(env | sed -n 's/^\(\(HORUS\|OMPI\|PRTE\|PMIX\|PMI\|XDG\|MPICH\|HYDRA\)_[A-Za-z_]*\)=.*/\1/p') TMPDIR; do
   unset "$name"
 done
-export HOME=/tmp HORUS_PROFILE=default HORUS_THREADS=1
+export HOME=/tmp HORUS_PROFILE=default HORUS_RANKS=all HORUS_THREADS=1
 net=10.77.0
 
 # Files shared by all hosts, read-only: programs, input pictures, host names, and a substitute for ssh: `agent HOST COMMAND`
@@ -62,7 +62,7 @@ share() {
 while [[ $1 == -* ]]; do shift; done
 host=$1; shift
 exec nsenter --net --uts --ipc --mount --pid --target "$(cat "/mnt/$host")" env -i PATH="$PATH" HOME=/tmp USER=root \
-  HORUS_PROFILE=default HORUS_THREADS=1 bash -c "cd /tmp; $*"
+  HORUS_PROFILE=default HORUS_RANKS=all HORUS_THREADS=1 bash -c "cd /tmp; $*"
 AGENT
   chmod +x /mnt/agent
 }
