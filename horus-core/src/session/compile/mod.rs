@@ -29,6 +29,9 @@ use crate::session::{Mutable, Session, Settings};
 /// Receives the names of passes, and what they leave.
 pub(crate) type Dump<'a> = &'a mut dyn FnMut(&str, &dyn fmt::Display);
 
+/// The state of an image for a plan, if it is there, and `true` if the plan may release it.
+pub(crate) type Found<'a> = &'a dyn Fn(ValueId) -> Option<(State, bool)>;
+
 impl Session {
     /// The setting of plans for these strips.
     pub(crate) fn setting(&self, engine: &Engine, partition: Partition) -> Setting {
@@ -127,7 +130,7 @@ impl Session {
         &self,
         (graph, wants): (&Graph<Op>, &[Want]),
         setting: &Setting,
-        (found, others): (&dyn Fn(ValueId) -> Option<(State, bool)>, &[Other]),
+        (found, others): (Found<'_>, &[Other]),
         dump: Dump<'_>,
     ) -> Result<Plan> {
         let is_compared = setting.mode != self.0.settings.mode;

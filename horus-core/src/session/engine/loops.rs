@@ -133,7 +133,7 @@ struct Running<'a> {
 
 /// A loop that is ready to run; or its initial state, as for [`Ended::LookedInto`].
 enum Begun<'a> {
-    Running(Running<'a>),
+    Running(Box<Running<'a>>),
     LookedInto(Vec<Handle>),
 }
 
@@ -237,7 +237,7 @@ impl Session {
                 running.now.push(value);
                 running.own.insert(value);
             }
-            return Ok(Begun::Running(running));
+            return Ok(Begun::Running(Box::new(running)));
         }
         self.evaluate_records(state, initial.clone())?;
         let before = placeholders.iter().min().copied();
@@ -249,7 +249,7 @@ impl Session {
         self.read_now(state, &extract.graph, &given)?;
         let body = Body::of(extract, targets.len(), &placeholders);
         let now: Vec<ValueId> = initial.iter().filter_map(|id| state.program.value(*id)).collect();
-        let Some(map) = map else { return Ok(Begun::Running(running(body, now, None))) };
+        let Some(map) = map else { return Ok(Begun::Running(Box::new(running(body, now, None)))) };
         let step = body.unrolled(&now, 1, false);
         let engine = match self.engine() {
             Some(engine) => engine,
@@ -278,7 +278,7 @@ impl Session {
             }
             (None, None) => None,
         };
-        Ok(Begun::Running(running(body, now, blocks)))
+        Ok(Begun::Running(Box::new(running(body, now, blocks))))
     }
 
     /// Returns `true` if several steps of a loop of `steps` fit into memory together, and `true` if they
