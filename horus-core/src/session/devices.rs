@@ -25,7 +25,7 @@ use crate::host::workers::Workers;
 use crate::ir::graph::{Graph, Op};
 use crate::machine::{Machine, Profile, here};
 use crate::plan::partition::Partition;
-use crate::plan::state::Residency;
+use crate::plan::state::{Hosts, Residency};
 use crate::plan::work::Work;
 use crate::session::{Inner, Mutable, Session, Settings};
 
@@ -136,6 +136,11 @@ impl Engine {
         let lane = rooms.min_by_key(|(_, room)| *room).map_or(0, |(lane, _)| lane);
         let name = self.devices().nth(lane).map(|device| device.about().name).unwrap_or_default();
         if self.lanes() > 1 { named(&name, lane, self.lanes()) } else { name }
+    }
+
+    /// Whether the parts of images are those of devices that share their host.
+    pub(crate) fn hosts(&self) -> Hosts {
+        if self.others.is_empty() { Hosts::Apart } else { Hosts::Shared }
     }
 
     /// Number of lanes.

@@ -145,6 +145,20 @@ impl fmt::Display for State {
     }
 }
 
+impl State {
+    /// The state in which a plan for the first `among` ranks finds an image that the first `laid` ranks divide, or each
+    /// have; `None` if it must first be brought to rank 0, or to the host that the ranks share.
+    pub fn found_by(self, among: usize, hosts: Hosts, laid: usize) -> Option<State> {
+        match self.placement {
+            _ if hosts == Hosts::Shared => (laid == among).then_some(self),
+            Placement::Root if among == 1 => Some(State { placement: Placement::Replicated, ..self }),
+            Placement::Root => Some(self),
+            Placement::Replicated => (laid >= among).then_some(self),
+            Placement::Strips(_) => (laid == among).then_some(self),
+        }
+    }
+}
+
 /// Events of an image. Every change of a state is one of these transitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -210,6 +224,20 @@ mod tests {
         let q2 = SEPARATE.next(q0, Event::Computed(Placement::Replicated));
         assert_eq!(q2.residency, Residency::Device);
         assert_eq!(SEPARATE.next(q2, Event::Downloaded).residency, Residency::Both);
+    }
+
+    #[test]
+    fn fewer_ranks_find_what_each_has_and_no_strips_of_more() {
+        let of = |placement| State { residency: Residency::Host, placement };
+        let found = |placement, among, laid| of(placement).found_by(among, Hosts::Apart, laid).map(|s| s.placement);
+        let strips = Placement::Strips(Halo::NONE);
+        assert_eq!(found(Placement::Root, 3, 4), Some(Placement::Root));
+        assert_eq!(found(Placement::Root, 1, 4), Some(Placement::Replicated));
+        assert_eq!(found(Placement::Replicated, 2, 3), Some(Placement::Replicated));
+        assert_eq!(found(Placement::Replicated, 3, 2), None);
+        assert_eq!((found(strips, 3, 3), found(strips, 2, 3), found(strips, 3, 2)), (Some(strips), None, None));
+        // Devices that share a host hold an image as so many parts.
+        assert_eq!(of(Placement::Replicated).found_by(2, Hosts::Shared, 3), None);
     }
 
     #[test]

@@ -26,7 +26,7 @@ use crate::settings::Ranks;
 const STARTED: f64 = 50e-6;
 
 /// The numbers of ranks that are compared where there are `all`.
-pub(crate) fn numbers(all: usize) -> Vec<usize> {
+fn numbers(all: usize) -> Vec<usize> {
     /// Up to here every number is compared, beyond it powers of two: each takes the time of a plan.
     const EACH: usize = 8;
     let mut numbers: Vec<usize> = (1..=all.min(EACH)).collect();
@@ -43,6 +43,16 @@ impl Session {
         self.ranks().max(engine.lanes())
     }
 
+    /// The numbers of ranks, of `all`, that are compared for a program.
+    pub(crate) fn compared(&self, all: usize) -> Vec<usize> {
+        let settings = &self.0.settings;
+        match settings.ranks {
+            Ranks::Auto if settings.weights.is_none() && settings.mode != Mode::Naive => numbers(all),
+            Ranks::First(first) => vec![first.get().min(all)],
+            Ranks::Auto | Ranks::All => vec![all],
+        }
+    }
+
     /// The setting of plans for the first `among` ranks, or devices of this process.
     pub(crate) fn setting_among(&self, engine: &Engine, among: usize, work: impl Fn() -> Work) -> Setting {
         let partition = match engine.lanes() {
@@ -51,19 +61,15 @@ impl Session {
             _ => engine.divided(among).cloned().unwrap_or_else(|| engine.shares(among, &work())),
         };
         let setting = self.setting(engine, partition);
-        let hosts = if engine.lanes() > 1 && among > 1 { Hosts::Shared } else { Hosts::Apart };
+        let hosts = if among > 1 { engine.hosts() } else { Hosts::Apart };
         let (direct, capacity) = (setting.direct && among > 1, engine.capacity_among(among));
         Setting { hosts, direct, capacity, machine: engine.machine_among(among), ..setting }
     }
 
     /// The plan for a request that is predicted to take the least time, and an explanation of the choice.
     pub(crate) fn cheapest(&self, engine: &Engine, state: &Mutable, request: &Request) -> Result<(Plan, String)> {
-        let (all, settings) = (self.all(engine), &self.0.settings);
-        let compared = match settings.ranks {
-            Ranks::Auto if settings.weights.is_none() && settings.mode != Mode::Naive => numbers(all),
-            Ranks::First(first) => vec![first.get().min(all)],
-            Ranks::Auto | Ranks::All => vec![all],
-        };
+        let all = self.all(engine);
+        let compared = self.compared(all);
         let mut found: Vec<(bool, f64, Plan)> = Vec::new();
         for &among in &compared {
             let setting = self.setting_among(engine, among, || Work::of(&request.graph));
@@ -103,9 +109,8 @@ impl Session {
             return Ok(mine);
         }
         let comm = &*self.0.comm;
-        let mut choice = mine.to_le_bytes().to_vec();
-        comm.broadcast(0, &mut choice).map_err(|e| e.during(comm.rank(), "choosing ranks"))?;
-        Ok(choice.iter().rev().fold(0, |choice, byte| choice << 8 | usize::from(*byte)))
+        let all = comm.gather(mine as u64).map_err(|e| e.during(comm.rank(), "choosing ranks"))?;
+        Ok(all[0] as usize)
     }
 
     /// Seconds of a plan for `among` ranks or devices beside its steps: to bring images to where it finds them, to start
@@ -117,7 +122,7 @@ impl Session {
         let first = engine.machine.of(0);
         let moved = request.sources.iter().zip(&request.laid).filter_map(|((value, at, _), laid)| {
             let at = (*at)?;
-            let found = self.found(engine, at, *laid, among);
+            let found = at.found_by(among, engine.hosts(), *laid);
             let part = if matches!(at.placement, Placement::Strips(_)) { bytes(value) / laid } else { bytes(value) };
             let download = if at.residency.host() { 0.0 } else { first.download(part, HostSide::Staged) };
             let is_gathered = engine.lanes() == 1 && matches!(at.placement, Placement::Strips(_));
@@ -135,25 +140,13 @@ impl Session {
         moved.sum::<f64>() + started + if others > 0 { given.sum() } else { 0.0 }
     }
 
-    /// The state in which a plan for `among` ranks or devices finds an image without more ado.
-    pub(crate) fn found(&self, engine: &Engine, at: State, laid: usize, among: usize) -> Option<State> {
-        let replicated = State { placement: Placement::Replicated, ..at };
-        match at.placement {
-            _ if engine.lanes() > 1 => (laid == among).then_some(at),
-            Placement::Root => Some(if among == 1 { replicated } else { at }),
-            Placement::Replicated if laid >= among => Some(at),
-            Placement::Strips(_) if laid == among => Some(at),
-            _ => None,
-        }
-    }
-
     /// The state in which a plan for `among` ranks or devices finds an image.
     pub(crate) fn arranged(&self, engine: &Engine, at: State, laid: usize, among: usize) -> State {
         let brought = State {
             placement: if among == 1 || engine.lanes() > 1 { Placement::Replicated } else { Placement::Root },
             ..on_host(engine.unified())
         };
-        self.found(engine, at, laid, among).unwrap_or(brought)
+        at.found_by(among, engine.hosts(), laid).unwrap_or(brought)
     }
 }
 

@@ -236,7 +236,7 @@ impl Session {
         }
         let apart = request.sources.iter().zip(&request.laid).filter_map(|((value, at, _), laid)| {
             let at = (*at)?;
-            self.found(engine, at, *laid, among).is_none().then_some(*value)
+            at.found_by(among, engine.hosts(), *laid).is_none().then_some(*value)
         });
         apart.collect::<Vec<_>>().into_iter().try_for_each(|value| self.bring_to_root(state, engine, value))
     }

@@ -11,21 +11,14 @@ use crate::plan::partition::Partition;
 use crate::plan::state::{Halo, Placement, Residency, State};
 use crate::plan::verify::verify;
 use crate::record::Extract;
-use crate::session::compile::search::numbers;
 use crate::session::{Handle, Session};
-use crate::settings::Ranks;
 
 impl Session {
     /// Forecasts the delivery of a value to rank 0's host, on as many ranks of a cluster as are predicted to take the
     /// least time.
     pub(crate) fn forecast_of(&self, value: &Handle, cluster: Cluster) -> Result<Forecast> {
         let ranks = cluster.ranks.max(1);
-        let compared = match self.0.settings.ranks {
-            Ranks::Auto => numbers(ranks),
-            Ranks::First(first) => vec![first.get().min(ranks)],
-            Ranks::All => vec![ranks],
-        };
-        let all = compared.into_iter().map(|among| self.forecast_among(value, among, cluster.clone()));
+        let all = self.compared(ranks).into_iter().map(|among| self.forecast_among(value, among, cluster.clone()));
         let all = all.collect::<Result<Vec<Forecast>>>()?;
         let alone = self.forecast_among(value, 1, Cluster { ranks: 1, on_each_host: 1, ..cluster })?.makespan;
         let least = all.into_iter().min_by(|a, b| a.makespan.total_cmp(&b.makespan));
