@@ -1,14 +1,11 @@
-//! Accuracy of the README and the book's pages of operations and settings.
+//! Accuracy of the README and the book's page of settings.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use horus::core::ops::pixel::TABLE;
 use horus::prelude::*;
 use horus::settings::{VARIABLES, table};
 
 const README: &str = include_str!("../README.md");
-const OPERATIONS: &str = include_str!("../docs/book/src/operations.md");
 const SETTINGS: &str = include_str!("../docs/book/src/settings.md");
 const PROGRAM: &str = include_str!("../examples/lines.rs");
 
@@ -21,73 +18,6 @@ fn it_is_short() {
 fn its_program_is_the_example() {
     let program = PROGRAM.split_once("\n\n").unwrap().1;
     assert!(README.contains(program), "README.md and examples/lines.rs differ");
-}
-
-/// The names in the table of operations, in code.
-fn named() -> BTreeSet<String> {
-    let cells = OPERATIONS.lines().filter(|l| l.starts_with('|')).filter_map(|l| l.split(" | ").nth(1));
-    let code = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
-    let name = |c: &str| c.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    code.filter(|c| name(c)).map(str::to_owned).collect()
-}
-
-/// The names of public functions in the files at or under folders of the core.
-fn functions(folders: &[&str]) -> BTreeSet<String> {
-    let core = Path::new(env!("CARGO_MANIFEST_DIR")).join("horus-core/src");
-    let mut files = Vec::new();
-    folders.iter().for_each(|f| read(&core.join(f), &mut files));
-    let lines = files.iter().flat_map(|(_, text)| text.lines()).filter_map(|l| l.trim().strip_prefix("pub fn "));
-    let name = |l: &str| l.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).next().map(str::to_owned);
-    lines.filter_map(name).filter(|n| !n.is_empty()).collect()
-}
-
-#[test]
-fn the_table_of_operations_is_that_of_the_code() {
-    let named = named();
-    let pixel: BTreeSet<String> = TABLE.iter().map(|row| row.name.to_owned()).collect();
-    let images = functions(&["image"]);
-    assert!(images.len() > 80 && named.len() > 100, "{} methods, {} names", images.len(), named.len());
-    // Not pixel operations, or hidden.
-    let others = [
-        "at",
-        "binary",
-        "bitwise_and",
-        "bitwise_or",
-        "bitwise_xor",
-        "cast",
-        "affine_inside",
-        "compare",
-        "dtype",
-        "forecast",
-        "forecast_memory",
-        "box_variance",
-        "get",
-        "height",
-        "in_place",
-        "width",
-        "shape",
-        "session",
-        "left_shift",
-        "lower",
-        "order_digit",
-        "rank_at",
-        "recip",
-        "related",
-        "rem",
-        "right_shift",
-        "truncated",
-        "unary",
-        "upper",
-        "worms",
-    ];
-    for name in pixel.iter().chain(&images).filter(|n| !others.contains(&n.as_str())) {
-        assert!(named.contains(name), "operations.md does not name `{name}`");
-    }
-    let elsewhere = functions(&["io", "session", "series"]);
-    for name in named {
-        let known = pixel.contains(&name) || images.contains(&name) || elsewhere.contains(&name);
-        assert!(known, "operations.md names `{name}`, which there is not");
-    }
 }
 
 #[test]

@@ -42,7 +42,7 @@ pub use horus_base::{
 };
 pub use horus_cpu::cpu;
 pub use horus_host::{comm, device, host};
-pub use horus_plan::{filters, ir, ops, optimize, plan, record, region};
+pub use horus_plan::{filters, implementation, ir, ops, optimize, plan, record, region, whole_operations};
 
 /// The crate whose types appear in signatures.
 pub use ndarray;

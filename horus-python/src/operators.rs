@@ -1,6 +1,6 @@
 //! Operations on pixels.
 
-use horus::core::ops::pixel::{PixelKind, PixelOp, TABLE};
+use horus::core::ops::pixel::{PixelInfo, PixelKind, PixelOp, TABLE};
 use horus::prelude::{Colour, Image as Typed, Pixel};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -8,15 +8,17 @@ use pyo3::prelude::*;
 use crate::any::{Any, Held, each, numbers, typed};
 use crate::image::Image;
 
-/// Name and kind of each operation of one or two operands.
-pub(crate) fn table() -> Vec<(&'static str, &'static str)> {
-    let kind = |kind| match kind {
+/// Name, kind, and NumPy's name of each operation of one or two operands; functions of floats are of their own kind.
+pub(crate) fn table() -> Vec<(&'static str, &'static str, &'static str)> {
+    let kind = |row: &PixelInfo| match row.kind {
+        PixelKind::Unary if row.transcendental => Some("function"),
         PixelKind::Unary => Some("unary"),
         PixelKind::Binary => Some("binary"),
         PixelKind::Compare => Some("compare"),
         _ => None,
     };
-    TABLE.iter().filter_map(|row| Some((row.name, kind(row.kind)?))).collect()
+    let numpy = |row: &PixelInfo| row.described.elsewhere.iter().find_map(|name| name.strip_prefix("np.")).unwrap_or("");
+    TABLE.iter().filter_map(|row| Some((row.name, kind(row)?, numpy(row)))).collect()
 }
 
 fn named(name: &str) -> PyResult<PixelOp> {

@@ -11,7 +11,7 @@ from skimage import color
 from skimage.transform import hough_line
 
 HERE = Path(__file__).resolve().parent
-PAGE = HERE.parent.parent / "docs/command.md"
+PAGE = HERE.parent.parent / "docs/operations.md"
 OUT = HERE.parent.parent / "horus-apps/tests/command/examples.txt"
 H, W = 33, 41
 y, x = np.mgrid[0:H, 0:W]
@@ -229,7 +229,8 @@ def line(chain):
 
 if __name__ == "__main__":
     rows = [row for row in PAGE.read_text().splitlines() if row.startswith("| `")]
-    examples = [re.search(r"\| `([^`]*)` \|$", row).group(1) for row in rows]
+    found = [re.search(r"\| `([^`]*)` \|$", row) for row in rows]
+    examples = [chain.group(1) for chain in found if chain]
     unused = set(EXPECTED) - set(examples)
     assert not unused, unused
     OUT.write_text("".join(f"{line(chain)}\n" for chain in examples))

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use horus::core::image::{Reader, Values};
 use horus::core::io::on_first;
+use horus::core::ops::describe::{Accepts, Parameter};
 use horus::core::session::{Handle, Session};
 use horus::prelude::*;
 
 use super::arguments::Arguments;
-use super::parameter::{Argument, Kind, Operand, Parameter};
+use super::parameter::{Argument, Operand, accepted, parse};
 use super::table::{self, Operation, Record};
 use super::value::{Alpha, Current};
 use crate::batch;
@@ -254,7 +255,7 @@ fn takes(name: &str, given: &[&str], word: &str) -> bool {
             return false;
         }
         let next = arguments.iter().zip(operation.parameters).find(|(argument, _)| argument.is_none());
-        next.is_some_and(|(_, next)| matches!(next.kind, Kind::Choice(words) if words().iter().any(|w| w == word)))
+        next.is_some_and(|(_, next)| matches!(next.kind, Accepts::Choice(words) if words().iter().any(|w| *w == word)))
     })
 }
 
@@ -272,11 +273,9 @@ fn understood(operation: &Operation, words: &[&str]) -> Result<Vec<Argument>, St
             (Some(argument), _) => Ok(argument),
             (None, Some(word)) => {
                 let words: Vec<&str> = word.split(' ').collect();
-                parameter.kind.parse(&words).map(|(argument, _)| argument)
+                parse(parameter.kind, &words).map(|(argument, _)| argument)
             }
-            (None, None) => {
-                Err(format!("{} is missing ({})", parameter.name.to_uppercase(), parameter.kind.describe()))
-            }
+            (None, None) => Err(format!("{} is missing ({})", parameter.name.to_uppercase(), accepted(parameter.kind))),
         });
     complete.collect()
 }
@@ -296,10 +295,10 @@ fn placed<'w>(operation: &Operation, words: &[&'w str]) -> Result<(Vec<Option<Ar
             format!("unknown argument `{name}`{}", table::meant(near))
         })?;
         let words: Vec<&str> = match parameters[at].kind {
-            Kind::Footprint => value.split(',').collect(),
+            Accepts::Footprint => value.split(',').collect(),
             _ => vec![value],
         };
-        let (argument, taken) = parameters[at].kind.parse(&words).map_err(|e| of(&parameters[at], e))?;
+        let (argument, taken) = parse(parameters[at].kind, &words).map_err(|e| of(&parameters[at], e))?;
         if taken < words.len() {
             return Err(of(&parameters[at], format!("unexpected `{value}`")));
         }
@@ -310,7 +309,7 @@ fn placed<'w>(operation: &Operation, words: &[&'w str]) -> Result<(Vec<Option<Ar
     let mut rest = &positional[..];
     for (i, parameter) in parameters.iter().enumerate() {
         let Some(word) = rest.first().filter(|_| arguments[i].is_none()) else { continue };
-        let (argument, taken) = match parameter.kind.parse(rest) {
+        let (argument, taken) = match parse(parameter.kind, rest) {
             Ok(parsed) => parsed,
             // A word that only a later parameter takes is meant for that one: `rotate 30 wrap`.
             Err(_) if parameter.default.is_some() && later(&parameters[i + 1..], &arguments[i + 1..], word) => continue,
@@ -328,7 +327,7 @@ fn placed<'w>(operation: &Operation, words: &[&'w str]) -> Result<(Vec<Option<Ar
 fn later(parameters: &[Parameter], arguments: &[Option<Argument>], word: &str) -> bool {
     let free = parameters.iter().zip(arguments).filter(|(_, argument)| argument.is_none());
     word.parse::<f64>().is_err()
-        && free.take_while(|(p, _)| p.default.is_some()).any(|(p, _)| p.kind.parse(&[word]).is_ok())
+        && free.take_while(|(p, _)| p.default.is_some()).any(|(p, _)| parse(p.kind, &[word]).is_ok())
 }
 
 fn of(parameter: &Parameter, cause: String) -> String {

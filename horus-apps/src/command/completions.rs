@@ -115,7 +115,7 @@ compdef _horus horus
                 "not __fish_is_first_arg; and not __fish_seen_subcommand_from info compare montage completions manual";
             let chains = "not __fish_seen_subcommand_from info compare montage";
             for row in table::all() {
-                let help = row.help.replace(['\'', '`', '\\'], " ");
+                let help = row.summary.replace(['\'', '`', '\\'], " ");
                 text += &format!("complete -c horus -n '{begun}' -a {} -d '{help}'\n", row.name);
             }
             let mut add = |condition: &str, options: Vec<(String, String, bool)>| {

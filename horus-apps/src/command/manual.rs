@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::fmt::Write;
 
 use super::completions::commands;
-use super::table::{self, Family};
+use horus::core::ops::describe::Group;
+
+use super::table;
 use super::{help, line};
 use horus::settings::VARIABLES;
 
@@ -80,10 +82,10 @@ fn page() -> String {
         let _ = write!(text, ".SH HORUS {}\n{}\n{}", name.to_uppercase(), roff(&about), options(&command, told));
     }
     text += ".SH OPERATIONS\nArguments in brackets may be left out; each can be given by name.\n";
-    for family in Family::ALL {
-        let _ = writeln!(text, ".SS {}", roff(family.title()));
-        for row in table::all().iter().filter(|row| row.family == family) {
-            text += &entry(&row.signature(), row.help);
+    for group in Group::ALL {
+        let _ = writeln!(text, ".SS {}", roff(group.title()));
+        for row in table::all().iter().filter(|row| row.group == group) {
+            text += &entry(&row.signature(), row.summary);
         }
     }
     text += ".SH TOPICS\n";

@@ -5,9 +5,9 @@
 //! picture, `line` separates files from operations, and `help` prints the table. The frame is
 //! [`crate::batch`].
 //!
-//! `table` has a row per operation (arguments, help, example, recording function); rows of pixel
-//! operations come from `ops/pixel.rs`. `value` carries type and scale; `help` also prints
-//! `docs/command.md`.
+//! `table` has a row per operation: the library's description of it, and a recording function; rows of
+//! pixel operations come from `ops/pixel.rs`. `value` carries type and scale; `pages` makes the pages of the
+//! documentation.
 
 mod arguments;
 mod chain;
@@ -19,6 +19,7 @@ mod info;
 mod line;
 mod manual;
 mod montage;
+mod pages;
 mod parameter;
 mod profile;
 mod table;
@@ -41,7 +42,7 @@ use self::value::Current;
 use crate::batch::{self, Job, RunFiles};
 use crate::report::stdout_is_open;
 
-pub use help::page;
+pub use pages::pages;
 
 /// The program `horus`.
 pub fn run() -> ExitCode {
@@ -76,7 +77,7 @@ pub fn run() -> ExitCode {
 
 /// An example of every operation: its name, and a chain that contains it.
 pub fn examples() -> impl Iterator<Item = (&'static str, String)> {
-    table::all().iter().map(|row| (row.name, row.example()))
+    table::all().iter().map(|row| (row.name, row.example.to_owned()))
 }
 
 /// Prints help, or an error that ends all ranks with this status, on the first rank only.

@@ -2,60 +2,8 @@
 
 use std::path::PathBuf;
 
+use horus::core::ops::describe::Accepts;
 use horus::prelude::*;
-
-/// A parameter of an operation.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Parameter {
-    pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
-    /// The word used if none is given.
-    pub(crate) default: Option<&'static str>,
-    /// Description, if name and kind do not suffice.
-    pub(crate) help: &'static str,
-}
-
-/// A parameter without a default.
-pub(crate) const fn required(name: &'static str, kind: Kind, help: &'static str) -> Parameter {
-    Parameter { name, kind, default: None, help }
-}
-
-/// A parameter with a default.
-pub(crate) const fn optional(name: &'static str, kind: Kind, default: &'static str, help: &'static str) -> Parameter {
-    Parameter { name, kind, default: Some(default), help }
-}
-
-/// The kinds of arguments.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Kind {
-    /// A number.
-    Number,
-    /// A number of pixels, or a length with a unit.
-    Length,
-    /// A non-negative integer.
-    Count,
-    /// An integer.
-    Offset,
-    /// A number of pixels, a percentage of the present extent, or `auto` to follow the other
-    /// extent.
-    Extent,
-    /// A number, or `auto` for the limit of the type.
-    Limit,
-    /// Numbers, separated by commas.
-    Numbers,
-    /// A number, one for each channel, or a picture.
-    Operand,
-    /// A picture.
-    File,
-    /// One of several words.
-    Choice(fn() -> Vec<String>),
-    /// A border mode.
-    Border,
-    /// A footprint; one to three words.
-    Footprint,
-    /// The taps of a filter.
-    Taps,
-}
 
 /// The second operand of an operation of two.
 #[derive(Clone, Debug, PartialEq)]
@@ -103,89 +51,71 @@ pub(crate) enum Argument {
     Taps(Filter),
 }
 
-/// The names of interpolations, in the order of [`Interpolation::ALL`].
-pub(crate) fn interpolations() -> Vec<String> {
-    names(&Interpolation::ALL)
-}
-
-/// The names of types, in the order of [`DType::ALL`].
-pub(crate) fn types() -> Vec<String> {
-    names(&DType::ALL)
-}
-
-/// The names of the values of a library's enum.
-pub(crate) fn names<T: std::fmt::Debug>(all: &[T]) -> Vec<String> {
-    all.iter().map(|v| format!("{v:?}").to_lowercase()).collect()
-}
-
 /// The border modes without a parameter.
 fn borders() -> impl Iterator<Item = Border> {
     Border::all(0.0).into_iter().filter(|b| b.constant().is_none())
 }
 
-impl Kind {
-    /// A description of accepted arguments.
-    pub(crate) fn describe(self) -> String {
-        match self {
-            Kind::Number => "a number".into(),
-            Kind::Length => "a number, or a length (2.5um)".into(),
-            Kind::Count => "a whole number".into(),
-            Kind::Offset => "a whole number, which may be negative".into(),
-            Kind::Extent => "a number of pixels, a percentage (50%), or auto, as the other one".into(),
-            Kind::Limit => "a number, or auto".into(),
-            Kind::Numbers => "numbers, separated by commas".into(),
-            Kind::Operand => "a number, a number for each channel (1,0.5,1), a picture (@FILE), or @in".into(),
-            Kind::File => "a picture (@FILE), or @in".into(),
-            Kind::Choice(names) => names().join(", "),
-            Kind::Border => {
-                let names: Vec<&str> = borders().map(Border::name).collect();
-                format!("{} or a number (`horus help border`)", names.join(", "))
-            }
-            Kind::Footprint => "N (N x N pixels), disc R, cross R, or rectangle HEIGHT WIDTH".into(),
-            Kind::Taps => "numbers, columns separated by commas and rows by / (1,2,1/2,4,2/1,2,1)".into(),
+/// A description of accepted arguments.
+pub(crate) fn accepted(kind: Accepts) -> String {
+    match kind {
+        Accepts::Number => "a number".into(),
+        Accepts::Length => "a number, or a length (2.5um)".into(),
+        Accepts::Count => "a whole number".into(),
+        Accepts::Offset => "a whole number, which may be negative".into(),
+        Accepts::Extent => "a number of pixels, a percentage (50%), or auto, as the other one".into(),
+        Accepts::Limit => "a number, or auto".into(),
+        Accepts::Numbers => "numbers, separated by commas".into(),
+        Accepts::Operand => "a number, a number for each channel (1,0.5,1), a picture (@FILE), or @in".into(),
+        Accepts::File => "a picture (@FILE), or @in".into(),
+        Accepts::Choice(names) => names().join(", "),
+        Accepts::Border => {
+            let names: Vec<&str> = borders().map(Border::name).collect();
+            format!("{} or a number (`horus help border`)", names.join(", "))
         }
+        Accepts::Footprint => "N (N x N pixels), disc R, cross R, or rectangle HEIGHT WIDTH".into(),
+        Accepts::Taps => "numbers, columns separated by commas and rows by / (1,2,1/2,4,2/1,2,1)".into(),
     }
+}
 
-    /// Parses an argument from the start of `words`; returns it and the number of words it took, or
-    /// a message.
-    pub(crate) fn parse(self, words: &[&str]) -> Result<(Argument, usize), String> {
-        let word = *words.first().ok_or("a value is missing")?;
-        let one = |argument| Ok((argument, 1));
-        match self {
-            Kind::Number => one(Argument::Number(number(word)?)),
-            Kind::Length => one(Argument::Length(match horus::io::length(word) {
-                Some(micrometres) => Length::Micrometres(micrometres),
-                None => Length::Pixels(number(word).map_err(|e| format!("{e}, and no length with a unit (2.5um)"))?),
-            })),
-            Kind::Count => one(Argument::Count(word.parse().map_err(|_| format!("`{word}` is not a whole number"))?)),
-            Kind::Offset => one(Argument::Offset(word.parse().map_err(|_| format!("`{word}` is not a whole number"))?)),
-            Kind::Extent => one(Argument::Extent(extent(word)?)),
-            Kind::Limit if word == AUTO => one(Argument::Limit(None)),
-            Kind::Limit => one(Argument::Limit(Some(number(word)?))),
-            Kind::Numbers => one(Argument::Numbers(list(word)?)),
-            Kind::Operand => one(Argument::Operand(operand(word)?)),
-            Kind::File => match operand(word)? {
-                Operand::Number(_) | Operand::Channels(_) => {
-                    Err(format!("`{word}` is not a picture; pictures are written @FILE"))
-                }
-                picture => one(Argument::Operand(picture)),
-            },
-            Kind::Choice(names) => {
-                let names = names();
-                let found = names.iter().position(|name| name == word);
-                one(Argument::Choice(found.ok_or_else(|| format!("`{word}` is not one of {}", names.join(", ")))?))
+/// Parses an argument from the start of `words`; returns it and the number of words it took, or
+/// a message.
+pub(crate) fn parse(kind: Accepts, words: &[&str]) -> Result<(Argument, usize), String> {
+    let word = *words.first().ok_or("a value is missing")?;
+    let one = |argument| Ok((argument, 1));
+    match kind {
+        Accepts::Number => one(Argument::Number(number(word)?)),
+        Accepts::Length => one(Argument::Length(match horus::io::length(word) {
+            Some(micrometres) => Length::Micrometres(micrometres),
+            None => Length::Pixels(number(word).map_err(|e| format!("{e}, and no length with a unit (2.5um)"))?),
+        })),
+        Accepts::Count => one(Argument::Count(word.parse().map_err(|_| format!("`{word}` is not a whole number"))?)),
+        Accepts::Offset => one(Argument::Offset(word.parse().map_err(|_| format!("`{word}` is not a whole number"))?)),
+        Accepts::Extent => one(Argument::Extent(extent(word)?)),
+        Accepts::Limit if word == AUTO => one(Argument::Limit(None)),
+        Accepts::Limit => one(Argument::Limit(Some(number(word)?))),
+        Accepts::Numbers => one(Argument::Numbers(list(word)?)),
+        Accepts::Operand => one(Argument::Operand(operand(word)?)),
+        Accepts::File => match operand(word)? {
+            Operand::Number(_) | Operand::Channels(_) => {
+                Err(format!("`{word}` is not a picture; pictures are written @FILE"))
             }
-            Kind::Border => match borders().find(|b| b.name() == word) {
-                Some(border) => one(Argument::Border(border)),
-                None => {
-                    let value =
-                        number(word).map_err(|_| format!("`{word}` is not a border mode ({})", self.describe()))?;
-                    one(Argument::Border(Border::Constant(value)))
-                }
-            },
-            Kind::Footprint => footprint(words),
-            Kind::Taps => one(Argument::Taps(taps(word)?)),
+            picture => one(Argument::Operand(picture)),
+        },
+        Accepts::Choice(names) => {
+            let names = names();
+            let found = names.iter().position(|name| *name == word);
+            one(Argument::Choice(found.ok_or_else(|| format!("`{word}` is not one of {}", names.join(", ")))?))
         }
+        Accepts::Border => match borders().find(|b| b.name() == word) {
+            Some(border) => one(Argument::Border(border)),
+            None => {
+                let value = number(word).map_err(|_| format!("`{word}` is not a border mode ({})", accepted(kind)))?;
+                one(Argument::Border(Border::Constant(value)))
+            }
+        },
+        Accepts::Footprint => footprint(words),
+        Accepts::Taps => one(Argument::Taps(taps(word)?)),
     }
 }
 
@@ -247,7 +177,7 @@ fn footprint(words: &[&str]) -> Result<(Argument, usize), String> {
         "cross" => (Footprint::cross(size(1, "radius")?), 2),
         "rectangle" => (Footprint::rectangle(size(1, "height")?, size(2, "width")?), 3),
         word if word.parse::<usize>().is_ok() => (Footprint::rectangle(size(0, "size")?, size(0, "size")?), 1),
-        word => return Err(format!("`{word}` is not a footprint ({})", Kind::Footprint.describe())),
+        word => return Err(format!("`{word}` is not a footprint ({})", accepted(Accepts::Footprint))),
     };
     Ok((Argument::Footprint(made), taken))
 }
@@ -271,8 +201,8 @@ fn taps(word: &str) -> Result<Filter, String> {
 mod tests {
     use super::*;
 
-    fn fails(kind: Kind, words: &[&str]) -> String {
-        kind.parse(words).map(|_| ()).unwrap_err()
+    fn fails(kind: Accepts, words: &[&str]) -> String {
+        parse(kind, words).map(|_| ()).unwrap_err()
     }
 
     #[test]
@@ -284,16 +214,16 @@ mod tests {
         assert_eq!(operand("@./in"), Ok(Operand::File("./in".into())));
         assert!(operand("dark.tif").unwrap_err().contains("@dark.tif"));
         assert!(operand("nan").is_err() && operand("1,,2").is_err() && operand("1,2,3,4,5").is_err());
-        assert!(fails(Kind::File, &["3"]).contains("@FILE"));
+        assert!(fails(Accepts::File, &["3"]).contains("@FILE"));
     }
 
     #[test]
     fn footprints_take_as_many_words_as_they_need() {
-        let taken = |words: &[&str]| Kind::Footprint.parse(words).map(|(_, taken)| taken);
+        let taken = |words: &[&str]| parse(Accepts::Footprint, words).map(|(_, taken)| taken);
         assert_eq!((taken(&["3"]), taken(&["disc", "2", "7"]), taken(&["rectangle", "3", "5"])), (Ok(1), Ok(2), Ok(3)));
-        assert!(fails(Kind::Footprint, &["disc"]).contains("`disc` is missing its radius"));
-        assert!(fails(Kind::Footprint, &["square", "3"]).contains("is not a footprint (N (N x N pixels)"));
-        assert!(fails(Kind::Footprint, &["999999"]).contains("the limit is"));
+        assert!(fails(Accepts::Footprint, &["disc"]).contains("`disc` is missing its radius"));
+        assert!(fails(Accepts::Footprint, &["square", "3"]).contains("is not a footprint (N (N x N pixels)"));
+        assert!(fails(Accepts::Footprint, &["999999"]).contains("the limit is"));
     }
 
     #[test]
@@ -306,11 +236,11 @@ mod tests {
 
     #[test]
     fn borders_are_names_or_numbers() {
-        let border = |word| match Kind::Border.parse(&[word]) {
+        let border = |word| match parse(Accepts::Border, &[word]) {
             Ok((Argument::Border(border), 1)) => border,
             other => panic!("{other:?}"),
         };
         assert_eq!((border("wrap"), border("0.5")), (Border::Wrap, Border::Constant(0.5)));
-        assert!(fails(Kind::Border, &["mirror"]).contains("reflect101"));
+        assert!(fails(Accepts::Border, &["mirror"]).contains("reflect101"));
     }
 }

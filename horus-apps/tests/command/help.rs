@@ -159,12 +159,20 @@ fn runs_say_what_was_asked_for() {
     }
 }
 
+/// `HORUS_WRITE=1` writes them instead.
 #[test]
-fn the_page_of_the_documentation_is_that_of_the_table() {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/command.md");
-    let page = horus_apps::command::page();
-    let there_is = fs::read_to_string(&path).unwrap_or_default();
-    assert!(there_is == page, "docs/command.md should be:\n{page}");
+fn the_pages_of_the_documentation_are_those_of_the_table() {
+    for (path, page) in horus_apps::command::pages() {
+        let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
+        if std::env::var_os("HORUS_WRITE").is_some() {
+            fs::write(&file, &page).unwrap();
+        }
+        let there_is = fs::read_to_string(&file).unwrap_or_default();
+        assert!(
+            there_is == page,
+            "{path} is not what the operations' descriptions make: run this test with HORUS_WRITE=1"
+        );
+    }
 }
 
 #[test]

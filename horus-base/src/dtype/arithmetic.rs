@@ -1,8 +1,35 @@
 //! The arithmetic of the eight numeric types.
 
-use super::math::{called, double, single};
+use super::math::{called, double, functions, single};
 use super::pixel::sealed::Sealed;
 use super::{DType, Float, Pixel, Scalar};
+
+/// Declares the [functions].
+macro_rules! declared {
+    ([] $($(#[$doc:meta])* $method:ident $function:ident($($further:ident)?);)*) => {
+        $($(#[$doc])* fn $method(self $(, $further: Self)?) -> Self;)*
+    };
+}
+
+/// The [functions] of an integer, in `f64`.
+macro_rules! of_integers {
+    ([] $($(#[$doc:meta])* $method:ident $function:ident($($further:ident)?);)*) => {$(
+        #[inline(always)]
+        fn $method(self $(, $further: Self)?) -> Self {
+            Self::from_f64(called::$function(self as f64 $(, $further as f64)?))
+        }
+    )*};
+}
+
+/// The [functions] of a float, which a module has.
+macro_rules! of_floats {
+    ([$module:ident] $($(#[$doc:meta])* $method:ident $function:ident($($further:ident)?);)*) => {$(
+        #[inline(always)]
+        fn $method(self $(, $further: Self)?) -> Self {
+            $module::$function(self $(, $further)?)
+        }
+    )*};
+}
 
 /// The arithmetic of pixels, from which the table in `ops::pixel` is built. Every backend must
 /// agree with it. Sealed.
@@ -45,22 +72,11 @@ pub trait Arithmetic: Sealed + Copy + PartialOrd + Default {
     fn abs(self) -> Self;
     /// Square root; integers round to nearest even, negative integers give 0.
     fn sqrt(self) -> Self;
-    /// Natural exponential. Error: at most 1 ulp.
-    fn exp(self) -> Self;
-    /// Natural logarithm. Error: at most 1 ulp.
-    fn ln(self) -> Self;
-    /// `a` to the power `b`. Error: at most 0.63 ulp (`f32`), 1 ulp (`f64`).
-    fn pow(self, b: Self) -> Self;
+    functions!(declared);
     /// Sine of an angle in radians. Error: at most 0.51 ulp (`f32`), 1 ulp (`f64`).
     fn sin(self) -> Self;
     /// Cosine of an angle in radians. Error: at most 0.51 ulp (`f32`), 1 ulp (`f64`).
     fn cos(self) -> Self;
-    /// Angle of the point with ordinate `a` and abscissa `b`, in `-pi..=pi`. Error: at most 0.51
-    /// ulp (`f32`), 1 ulp (`f64`).
-    fn atan2(self, b: Self) -> Self;
-    /// `sqrt(a * a + b * b)` without intermediate over- or underflow. Error: at most 0.51 ulp
-    /// (`f32`), 1 ulp (`f64`).
-    fn hypot(self, b: Self) -> Self;
     /// Largest integer not above `a`.
     fn floor(self) -> Self;
     /// Smallest integer not below `a`.
@@ -239,18 +255,7 @@ macro_rules! integer {
             fn sqrt(self) -> Self {
                 Self::from_f64((self as f64).sqrt())
             }
-            #[inline(always)]
-            fn exp(self) -> Self {
-                Self::from_f64(called::exp(self as f64))
-            }
-            #[inline(always)]
-            fn ln(self) -> Self {
-                Self::from_f64(called::log(self as f64))
-            }
-            #[inline(always)]
-            fn pow(self, b: Self) -> Self {
-                Self::from_f64(called::pow(self as f64, b as f64))
-            }
+            functions!(of_integers);
             #[inline(always)]
             fn sin(self) -> Self {
                 if self.far() { Self::from_f64(called::sin_far(self as f64)) } else { self.sin_near() }
@@ -258,14 +263,6 @@ macro_rules! integer {
             #[inline(always)]
             fn cos(self) -> Self {
                 if self.far() { Self::from_f64(called::cos_far(self as f64)) } else { self.cos_near() }
-            }
-            #[inline(always)]
-            fn atan2(self, b: Self) -> Self {
-                Self::from_f64(called::atan2(self as f64, b as f64))
-            }
-            #[inline(always)]
-            fn hypot(self, b: Self) -> Self {
-                Self::from_f64(called::hypot(self as f64, b as f64))
             }
             #[inline(always)]
             fn lower(self, b: Self) -> Self {
@@ -403,18 +400,7 @@ macro_rules! float {
             fn sqrt(self) -> Self {
                 <$t>::sqrt(self)
             }
-            #[inline(always)]
-            fn exp(self) -> Self {
-                $functions::exp(self)
-            }
-            #[inline(always)]
-            fn ln(self) -> Self {
-                $functions::log(self)
-            }
-            #[inline(always)]
-            fn pow(self, b: Self) -> Self {
-                $functions::pow(self, b)
-            }
+            functions!(of_floats $functions);
             #[inline(always)]
             fn sin(self) -> Self {
                 if self.far() { $functions::sin_far(self) } else { self.sin_near() }
@@ -422,14 +408,6 @@ macro_rules! float {
             #[inline(always)]
             fn cos(self) -> Self {
                 if self.far() { $functions::cos_far(self) } else { self.cos_near() }
-            }
-            #[inline(always)]
-            fn atan2(self, b: Self) -> Self {
-                $functions::atan2(self, b)
-            }
-            #[inline(always)]
-            fn hypot(self, b: Self) -> Self {
-                $functions::hypot(self, b)
             }
             #[inline(always)]
             fn lower(self, b: Self) -> Self {

@@ -56,6 +56,7 @@ impl<T: Pixel> Image<T> {
     /// assert_eq!(labels.by_label(&labels, 3).counts().get()?, [3, 2, 0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias("labeled_comprehension", "sum_labels"))]
     #[track_caller]
     pub fn by_label<L: Pixel>(&self, labels: &Image<L>, count: usize) -> ByLabel<T, L> {
         let call = Call::of("by_label");

@@ -58,7 +58,7 @@ impl<T: Element> Image<T> {
     }
 
     /// Opening: erosion, then dilation. Removes bright details smaller than the footprint.
-    #[doc(alias("MORPH_OPEN", "grey_opening"))]
+    #[doc(alias("MORPH_OPEN", "binary_opening", "grey_opening"))]
     #[track_caller]
     pub fn opening<'a>(&self, footprint: impl Into<Footprints<'a>>) -> Image<T> {
         let footprint = footprint.into();
@@ -66,7 +66,7 @@ impl<T: Element> Image<T> {
     }
 
     /// Closing: dilation, then erosion. Removes dark details smaller than the footprint.
-    #[doc(alias("MORPH_CLOSE", "grey_closing"))]
+    #[doc(alias("MORPH_CLOSE", "binary_closing", "grey_closing"))]
     #[track_caller]
     pub fn closing<'a>(&self, footprint: impl Into<Footprints<'a>>) -> Image<T> {
         let footprint = footprint.into();

@@ -1,6 +1,7 @@
 //! Positions of extremes, order statistics, thresholds.
 
 use crate::ops::Histogram;
+use crate::ops::pixel::PixelOp;
 use std::panic::Location;
 
 use super::{Image, Value, record};
@@ -126,7 +127,7 @@ impl<T: Pixel> Image<T> {
         // values.
         let (mut place, mut part, mut same, mut some) = (None, None, None, None);
         for level in 0..T::DTYPE.size() / 2 {
-            let digit = self.order_digit(T::from_f64(level as f64));
+            let digit = self.binary(PixelOp::OrderDigit, T::from_f64(level as f64));
             let shown = match &inside {
                 None => digit.clone(),
                 // No digit: in no bin.

@@ -8,9 +8,44 @@ use crate::dtype::{Conversion, Element, Pixel};
 use crate::error::{Call, Error, Site};
 use crate::ir::graph::{Op, Operand};
 use crate::ops::pixel::{PixelKind, PixelOp};
+use horus_plan::pixel_ops;
 
-macro_rules! unary {
-    ($($(#[$doc:meta])* $name:ident $op:ident;)*) => {
+/// The method of a row of the table, if it has one.
+macro_rules! method {
+    ($kind:ident $op:ident $doc:literal { $cuda:literal, $steps:literal $($transcendental:ident)? $(, like $($like:literal)*)? }) => {};
+    (unary $op:ident $doc:literal
+     { $cuda:literal, $steps:literal $($transcendental:ident)?, fn $name:ident $(, like $($like:literal)*)? }) => {
+        #[doc = $doc]
+        $($(#[doc(alias = $like)])*)?
+        #[track_caller]
+        pub fn $name(&self) -> Image<T> {
+            self.unary(PixelOp::$op)
+        }
+    };
+    (binary $op:ident $doc:literal
+     { $cuda:literal, $steps:literal $($transcendental:ident)?, fn $name:ident $(, like $($like:literal)*)? }) => {
+        method!(@two $op $name Image<T>, $doc, [$($($like)*)?]);
+    };
+    (compare $op:ident $doc:literal
+     { $cuda:literal, $steps:literal $($transcendental:ident)?, fn $name:ident $(, like $($like:literal)*)? }) => {
+        method!(@two $op $name Image<bool>, $doc, [$($($like)*)?]);
+    };
+    (@two $op:ident $name:ident $result:ty, $doc:literal, [$($like:literal)*]) => {
+        #[doc = $doc]
+        $(#[doc(alias = $like)])*
+        #[track_caller]
+        pub fn $name(&self, other: impl Argument<T>) -> $result {
+            self.with(PixelOp::$op, other, Location::caller())
+        }
+    };
+}
+
+/// The methods of the table's operations of one and two operands; those of three are below.
+macro_rules! methods {
+    (unary { $($u:ident $un:literal |$ua:ident| $ub:expr, $ud:literal, $ut:tt;)* }
+     binary { $($b:ident $bn:literal |$ba:ident, $bb:ident| $bx:expr, $bd:literal, $bt:tt;)* }
+     compare { $($c:ident $cn:literal |$ca:ident, $cb:ident| $cx:expr, $cd:literal, $ct:tt;)* }
+     $($rest:tt)*) => {
         /// Operations on each pixel of one image.
         ///
         /// ```
@@ -23,122 +58,43 @@ macro_rules! unary {
         /// # Ok::<(), horus_core::error::Error>(())
         /// ```
         impl<T: Pixel> Image<T> {
-            $($(#[$doc])*
-            #[track_caller]
-            pub fn $name(&self) -> Image<T> {
-                self.unary(PixelOp::$op)
-            })*
+            $(method!(unary $u $ud $ut);)*
+        }
+
+        /// Operations on each pixel of an image and of an [`Argument`], besides the operators `+ - * /`, by
+        /// which integers saturate: another image, a scalar, a reduction, a value per channel. Sizes that
+        /// do not broadcast are an error.
+        ///
+        /// ```
+        /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+        /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+        /// let image = Image::from_slice(&session, (1, 3), &[10u8, 100, 200]);
+        /// assert_eq!((&image + &image).to_vec()?, [20, 200, 255]); // integers saturate
+        /// assert_eq!(image.absdiff(100).to_vec()?, [90, 0, 100]);
+        /// assert_eq!(image.threshold(99).to_vec()?, [0, 1, 1]);
+        /// assert_eq!(image.min(image.max_value() / 2).to_vec()?, [10, 100, 100]); // no look in between
+        /// # Ok::<(), horus_core::error::Error>(())
+        /// ```
+        impl<T: Pixel> Image<T> {
+            $(method!(binary $b $bd $bt);)*
+        }
+
+        /// Comparisons; they yield masks. A comparison with NaN is false, except [`Image::ne`].
+        ///
+        /// ```
+        /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+        /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+        /// let image = Image::from_slice(&session, (1, 3), &[1.0, 2.0, f32::NAN]);
+        /// assert_eq!(image.lt(2.0).to_vec()?, [true, false, false]);
+        /// assert_eq!((image.ge(1.0) & image.ne(2.0)).select(&image, 0.0).to_vec()?, [1.0, 0.0, 0.0]);
+        /// # Ok::<(), horus_core::error::Error>(())
+        /// ```
+        impl<T: Pixel> Image<T> {
+            $(method!(compare $c $cd $ct);)*
         }
     };
 }
-
-unary! {
-    /// `|a|`; `i32::MIN` saturates.
-    abs Abs;
-    /// Square root; integers round to nearest even, negative integers give 0, negative floats NaN.
-    sqrt Sqrt;
-    /// Natural exponential.
-    exp Exp;
-    /// Natural logarithm.
-    log Log;
-    /// `a * a`; integers saturate.
-    square Square;
-    /// -1, 0 or 1.
-    sign Sign;
-    /// Largest integer not above `a`.
-    floor Floor;
-    /// Smallest integer not below `a`.
-    ceil Ceil;
-    /// Nearest integer, ties to even (as in numpy).
-    #[doc(alias = "rint")]
-    round Round;
-    /// Sine of an angle in radians.
-    #[doc(alias = "polarToCart")]
-    sin Sin;
-    /// Cosine of an angle in radians.
-    cos Cos;
-}
-
-macro_rules! binary {
-    ($result:ty; $($(#[$doc:meta])* $name:ident $op:ident;)*) => {
-        $($(#[$doc])*
-        #[track_caller]
-        pub fn $name(&self, other: impl Argument<T>) -> Image<$result> {
-            self.with(PixelOp::$op, other, Location::caller())
-        })*
-    };
-}
-
-/// Operations on each pixel of an image and of an [`Argument`], besides the operators `+ - * /`, by
-/// which integers saturate: another image, a scalar, a reduction, a value per channel. Sizes that
-/// do not broadcast are an error.
-///
-/// ```
-/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// let image = Image::from_slice(&session, (1, 3), &[10u8, 100, 200]);
-/// assert_eq!((&image + &image).to_vec()?, [20, 200, 255]); // integers saturate
-/// assert_eq!(image.absdiff(100).to_vec()?, [90, 0, 100]);
-/// assert_eq!(image.min(image.max_value() / 2).to_vec()?, [10, 100, 100]); // no look in between
-/// # Ok::<(), horus_core::error::Error>(())
-/// ```
-impl<T: Pixel> Image<T> {
-    binary! { T;
-        /// The smaller of both; a NaN is ignored.
-        #[doc(alias = "fmin")]
-        min Min;
-        /// The larger of both; a NaN is ignored.
-        #[doc(alias = "fmax")]
-        max Max;
-        /// The smaller of both; NaN if either is NaN.
-        minimum Minimum;
-        /// The larger of both; NaN if either is NaN.
-        maximum Maximum;
-        /// `|a - b|`; integers saturate.
-        absdiff AbsDiff;
-        /// `a` to the power `b`.
-        #[doc(alias = "power")]
-        pow Pow;
-        /// Angle of the point with ordinate `a` and abscissa `b`, in radians: `-pi..=pi`.
-        #[doc(alias("arctan2", "phase"))]
-        atan2 Atan2;
-        /// `sqrt(a * a + b * b)` without intermediate over- or underflow: the length of a gradient.
-        #[doc(alias = "magnitude")]
-        hypot Hypot;
-        /// A digit of the rank of `a` among all numbers of its type: the `b`-th 16 bits, from the
-        /// most significant (0) on. [`Image::percentile`] counts them. 0 for a `b` that does not
-        /// exist, NaN for NaN.
-        #[doc(hidden)]
-        order_digit OrderDigit;
-    }
-}
-
-/// Comparisons; they yield masks. A comparison with NaN is false, except [`Image::ne`].
-///
-/// ```
-/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// let image = Image::from_slice(&session, (1, 3), &[1.0, 2.0, f32::NAN]);
-/// assert_eq!(image.lt(2.0).to_vec()?, [true, false, false]);
-/// assert_eq!((image.ge(1.0) & image.ne(2.0)).select(&image, 0.0).to_vec()?, [1.0, 0.0, 0.0]);
-/// # Ok::<(), horus_core::error::Error>(())
-/// ```
-impl<T: Pixel> Image<T> {
-    binary! { bool;
-        /// True where `a < b`.
-        lt Lt;
-        /// True where `a <= b`.
-        le Le;
-        /// True where `a > b`.
-        gt Gt;
-        /// True where `a >= b`.
-        ge Ge;
-        /// True where `a == b`.
-        eq Eq;
-        /// True where `a != b`.
-        ne Ne;
-    }
-}
+pixel_ops!(methods);
 
 /// Operations chosen at run time from the [table of pixel operations](crate::ops::pixel::TABLE), for programs that have them by name: the
 /// command and the Python package. An operation of another [kind](PixelKind) than the method's is an error.
@@ -252,21 +208,6 @@ impl<T: Pixel> Image<T> {
         }
         let operands = vec![Operand::Input(0), Operand::Const(lo.scalar()), Operand::Const(hi.scalar())];
         self.node(Op::Pixel(PixelOp::Clamp, operands), site)
-    }
-
-    /// 1 where a pixel is larger than `t`, else 0, in the image's own type. For a mask see [`Image::gt`].
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, (1, 3), &[99u8, 100, 101]);
-    /// assert_eq!(image.threshold(100).to_vec()?, [0, 0, 1]);
-    /// assert_eq!(image.gt(100).to_vec()?, [false, false, true]);
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn threshold(&self, t: T) -> Image<T> {
-        self.with(PixelOp::Threshold, t, Location::caller())
     }
 
     /// The pixels as floats in which an integer type's `0..=MAX` spans `0..=1`; floats stay as they are. `f64` stays

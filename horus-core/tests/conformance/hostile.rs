@@ -9,8 +9,6 @@ use horus_core::dtype::{Conversion, DType, Scalar};
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
 use horus_core::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Repeat, Source, Stage, Val};
-use horus_core::ops::components::Connectivity;
-use horus_core::ops::distance::{JoinedOffsets, Metric, NearestOnLine, NearestPixel, Sought};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation};
 use horus_core::ops::labels::LabelReduce;
 use horus_core::ops::neighbourhood::{
@@ -18,17 +16,11 @@ use horus_core::ops::neighbourhood::{
 };
 use horus_core::ops::pixel::PixelOp;
 use horus_core::ops::planes::PlaneMap;
-use horus_core::ops::reconstruction::Reconstruction;
 use horus_core::ops::reduce::{Fold, RowReduce};
-use horus_core::ops::resize::{Lines, Resampling};
-use horus_core::ops::sampling::Sampling;
-use horus_core::ops::tiles::{Grid, TileReduce};
+use horus_core::ops::tiles::TileReduce;
 use horus_core::ops::windowed::{BoxMean, Ranked, Windowed};
-use horus_core::ops::{
-    Components, Deinterleave, Fourier, Histogram, Interleave, MatrixProduct, Merge, Remap, Resize, Running,
-    RunningDepth, Sliding, Tiled, Transpose, Whole,
-};
-use horus_core::shape::{Axis, Border, Shape, Window};
+use horus_core::ops::{Fourier, Sizes, Sliding, Tiled, Whole, samples};
+use horus_core::shape::{Border, Shape, Window};
 
 use crate::harness::Place;
 
@@ -105,7 +97,6 @@ impl Case {
 /// One launch of every kernel and leaf.
 fn cases() -> Vec<Case> {
     let (shape, column) = (Shape::new(8, 9, 2), Shape::new(8, 1, 2));
-    let single = Shape::new(1, 1, 1);
     let border = Border::Replicate;
     let image = (shape, F32);
     let filter = Filter::dense(3, 3, vec![0.5; 9]);
@@ -142,93 +133,20 @@ fn cases() -> Vec<Case> {
     let body = of(vec![leaf(LeafOp::Correlate(Source::Input(0), far, border))]);
     all.push(Case::new(Kernel::Repeat(Repeat { body, state: 0, steps: 3 }), &[image], image));
     let plane = (Shape { channels: 1, ..shape }, F32);
-    let sum = (column, DType::F64);
-    let tall = Shape::new(40, 9, 1);
-    let (labels, single_plane) = ((tall, DType::U16), (tall, F32));
-    let growth = Reconstruction { erosion: true, neighbours: Connectivity::CORNERS };
-    let sums = LabelReduce::Sum { count: 5, squares: true, of: DType::F32 };
-    let shapes = LabelReduce::Shape { count: 5, origin: [0, 3] };
-    let across = Windowed::Rank(Ranked::across([(-1, 0, 1), (0, -1, 0), (0, 0, 0), (2, 3, -2)], 1));
-    let distance = NearestPixel {
-        along: Axis::Columns,
-        offsets: JoinedOffsets { row_bits: 6 },
-        metric: Metric::Taxicab,
-        found: Sought::Distance,
-    };
-    let joined = NearestPixel { along: Axis::Rows, found: Sought::Joined, ..distance };
-    let offsets = (shape, DType::I32);
-    let at = Shape::new(6, 11, 2);
-    let [positions, positions_3d] = [1, 3].map(|depth| (Shape { depth, channels: 1, ..at }, F32));
-    let grid = Grid { height: 4, width: 5, down: 3, across: 5 };
-    let resized =
-        Resize { how: Resampling::Cubic, rows: Lines::new(shape.height, 5), columns: Lines::new(shape.width, 21) };
     let woven = of(vec![leaf(LeafOp::LoadPlane(0, PlaneMap::one(1)))]);
     let woven = MapKernel { more: vec![Val::Const(Scalar::F32(0.5))], woven: true, ..woven };
-    let (pairs, moments) = (Shape { width: 2, ..column }, Shape { width: 3, ..column });
+    let moments = (Shape { width: 3, ..column }, DType::F64);
+    let interleaved = (shape.interleaved(), F32);
     all.extend([
         Case::new(one(LeafOp::LoadPlane(0, PlaneMap::one(1))), &[image], plane),
-        Case::new(one(LeafOp::LoadPlane(0, PlaneMap::one(1))), &[(shape.interleaved(), F32)], plane),
-        Case::new(Kernel::Map(woven), &[(shape.interleaved(), F32)], (shape.interleaved(), F32)),
-        Case::new(Kernel::from(RowReduce::Max), &[(shape.interleaved(), F32)], (column, F32)),
-        Case::new(Kernel::from(Merge), &[plane; 2], image),
-        Case::new(Kernel::from(Transpose), &[image], (Shape::new(9, 8, 2), F32)),
-        Case::new(Kernel::from(Deinterleave), &[(shape.interleaved(), F32)], image),
-        Case::new(Kernel::from(Interleave), &[image], (shape.interleaved(), F32)),
-        Case::new(Kernel::from(MatrixProduct), &[image, (Shape::new(9, 5, 2), F32)], (Shape::new(8, 5, 2), F32)),
-        Case::new(
-            Kernel::from(Sliding { how: mean(Reach { up: 1, down: 2, left: 9, right: 0 }), border: Border::Wrap }),
-            &[image],
-            image,
-        ),
-        Case::new(Kernel::from(Sliding { how: rank(&[(-1, 0), (0, -1), (0, 0), (2, 3)], 2), border }), &[image], image),
-        Case::new(Kernel::from(Sliding { how: across, border }), &[image], image),
-        Case::new(
-            Kernel::from(Fourier { filters: [filter.clone()].into(), border, tile: [16, 16], origin: [13, 27] }),
-            &[image],
-            image,
-        ),
-        Case::new(Kernel::from(RowReduce::Max), &[image], (column, F32)),
-        Case::new(Kernel::from(RowReduce::Sum), &[image], sum),
-        Case::new(Kernel::from(RowReduce::SquaredDeviation), &[image, (single, DType::F64)], sum),
-        Case::new(Kernel::from(RowReduce::First), &[image, (single, DType::F64)], sum),
-        Case::new(Kernel::from(RowReduce::Extremes), &[image], (pairs, F32)),
-        Case::new(Kernel::from(RowReduce::Moments), &[image], (moments, DType::F64)),
-        Case::new(Kernel::MapReduce(square(loads.clone()), RowReduce::Moments), &[image], (moments, DType::F64)),
-        Case::new(Kernel::MapReduce(square(loads), RowReduce::Sum), &[image], sum),
-        Case::new(Kernel::from(Fold::Max), &[image], (single, F32)),
-        Case::new(Kernel::from(Running), &[image], (shape, DType::F64)),
-        Case::new(Kernel::from(sums), &[labels, single_plane], (Shape::new(5, 44, 1), DType::F64)),
-        Case::new(Kernel::from(shapes), &[labels], (Shape::new(5, 14, 1), DType::F64)),
-        Case::new(
-            Kernel::from(LabelReduce::Min { count: 5, block: 32 }),
-            &[labels, single_plane],
-            (Shape::new(2, 5, 1), DType::F64),
-        ),
-        Case::new(Kernel::from(Tiled { grid, reduce: TileReduce::Sum }), &[image], (Shape::new(3, 2, 2), DType::F64)),
-        Case::new(Kernel::from(Tiled { grid, reduce: TileReduce::Max }), &[image], (Shape::new(3, 2, 2), F32)),
-        Case::new(Kernel::from(Components { neighbours: Connectivity::EDGES }), &[single_plane], (tall, DType::I32)),
-        Case::new(Kernel::from(growth), &[single_plane; 2], single_plane),
-        Case::new(
-            Kernel::from(Remap { sampling: Sampling::Linear, border: Border::Wrap, outside: None }),
-            &[image, positions, positions],
-            (at, F32),
-        ),
-        Case::new(
-            Kernel::from(Remap { sampling: Sampling::Spline3, border: Border::Constant(1.0), outside: None }),
-            &[image, positions_3d, positions_3d, positions_3d],
-            (Shape { depth: 3, ..at }, F32),
-        ),
-        Case::new(Kernel::from(resized), &[image], (Shape::new(5, 21, 2), F32)),
-        Case::new(Kernel::from(NearestOnLine { along: Axis::Rows }), &[image], (shape, DType::I32)),
-        Case::new(Kernel::from(NearestOnLine { along: Axis::Depth }), &[image], (shape, DType::I32)),
-        Case::new(Kernel::from(joined), &[offsets], offsets),
-        Case::new(Kernel::from(distance), &[offsets], offsets),
-        Case::new(Kernel::from(NearestPixel { found: Sought::Row, ..distance }), &[offsets], offsets),
-        Case::new(Kernel::from(RunningDepth), &[image], (shape, DType::F64)),
-        Case::new(Kernel::from(Fold::Extremes), &[(pairs, F32)], (Shape::new(1, 2, 1), F32)),
-        Case::new(Kernel::from(Fold::Moments), &[(moments, DType::F64)], (Shape::new(1, 3, 1), DType::F64)),
-        Case::new(Kernel::from(Histogram::new(7, 0.0, 1.0)), &[image], (Shape::new(1, 7, 1), DType::F64)),
+        Case::new(one(LeafOp::LoadPlane(0, PlaneMap::one(1))), &[interleaved], plane),
+        Case::new(Kernel::Map(woven), &[interleaved], interleaved),
+        Case::new(Kernel::from(RowReduce::Max), &[interleaved], (column, F32)),
+        Case::new(Kernel::MapReduce(square(loads.clone()), RowReduce::Moments), &[image], moments),
+        Case::new(Kernel::MapReduce(square(loads), RowReduce::Sum), &[image], (column, DType::F64)),
     ]);
+    let samples = samples(Sizes::of(shape, F32, border)).into_iter();
+    all.extend(samples.map(|s| Case::new(Kernel::Whole(s.operation), &s.inputs, s.output)));
     all
 }
 
@@ -364,7 +282,7 @@ fn wrongs(good: &Case) -> Vec<(String, Case)> {
                 good.with(|c| c.kernel = Kernel::from(Sliding { how: other, border: *border })),
             );
         }
-        let of = if matches!(how, Windowed::Mean(_)) { DType::U8 } else { DType::F64 };
+        let of = if matches!(how, Windowed::Rank(_)) { DType::F64 } else { DType::U8 };
         add("a result of another type", good.with(|c| (c.output.dtype, c.room) = (of, 2 * c.room)));
     }
     if let Kernel::Whole(Whole::Fourier(how)) = &good.kernel {

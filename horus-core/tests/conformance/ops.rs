@@ -2,7 +2,7 @@
 
 use horus_core::dispatch;
 use horus_core::dtype::{Conversion, DType, Pixel, Scalar};
-use horus_core::ir::graph::Op;
+use horus_core::ir::graph::{NodeId, Op};
 use horus_core::ops::components::Connectivity;
 use horus_core::ops::distance::{JoinedOffsets, Metric, NearestOnLine, NearestPixel, Sought, Spacing};
 use horus_core::ops::edge::{Edge, Inside};
@@ -18,8 +18,8 @@ use horus_core::ops::resize::{Lines, Resampling};
 use horus_core::ops::sampling::Sampling;
 use horus_core::ops::windowed::{BoxMean, Ranked, Windowed};
 use horus_core::ops::{
-    Components, Fourier, Histogram, ImageOperation as _, MatrixProduct, Merge, Remap, Resize, Running, Sliding,
-    Transpose,
+    Components, Fourier, Histogram, ImageOperation as _, Instance, MatrixProduct, Merge, Remap, Resize, Running, Sizes,
+    Sliding, Transpose, Whole, samples,
 };
 use horus_core::shape::{Axis, Border, Shape};
 use horus_testing::cases::{covering, part};
@@ -102,6 +102,27 @@ fn conversions() {
         let half = p.pixel_const(PixelOp::Div, a, &[2.0]);
         let roots = [p.convert(half, to), p.convert_by(Conversion::Cast, half, to)];
         conforms(&p.wanted(&roots), &Place::some(), &format!("{from} to {to} {shape}"));
+    }
+}
+
+/// The samples of each operation: what is tested of all of them.
+#[test]
+fn samples_of_whole_image_operations() {
+    let shapes = [Shape::volume(2, 7, 5, 2), Shape::new(1, 1, 1), Shape::new(1, 9, 1), Shape::new(23, 37, 1)];
+    for [dtype, border, shape] in covering([FLOATS.len(), borders().len(), shapes.len()]) {
+        let (dtype, border, shape) = (FLOATS[dtype], borders()[border], shapes[shape]);
+        for Instance { operation, inputs, output, .. } in samples(Sizes::of(shape, dtype, border)) {
+            let name = format!("{} {dtype} {border} {shape}", operation.name());
+            // Samples of pixels are made of planes, and kernels know the first reduction of a row only.
+            if inputs.iter().any(|(shape, _)| shape.samples > 1) || matches!(operation, Whole::Fold(_)) {
+                continue;
+            }
+            let mut p = Program::default();
+            let seeds = (11..).zip(&inputs);
+            let sources: Vec<NodeId> = seeds.map(|(seed, (shape, of))| p.source(image(*shape, *of, seed))).collect();
+            let out = p.op(Op::Whole(operation), &sources, output.0, output.1);
+            conforms(&p.wanted(&[out]), &Place::some(), &name);
+        }
     }
 }
 

@@ -173,11 +173,11 @@ fn powers_body<T: Pixel>(_: Isa, pixels: &[T], exponent: T, out: &mut [T]) {
 }
 
 macro_rules! interpreter {
-    (unary { $($u:ident $un:literal |$ua:ident| $ub:expr, $uc:literal, $ud:literal;)* }
-     binary { $($b:ident $bn:literal |$ba:ident, $bb:ident| $bx:expr, $bc:literal, $bd:literal;)* }
-     compare { $($c:ident $cn:literal |$ca:ident, $cb:ident| $cx:expr, $cc:literal, $cd:literal;)* }
-     ternary { $($t:ident $tn:literal |$ta:ident, $tb:ident, $tc:ident| $tx:expr, $tcu:literal, $td:literal;)* }
-     select { $($s:ident $sn:literal $sc:literal, $sd:literal;)* }) => {
+    (unary { $($u:ident $un:literal |$ua:ident| $ub:expr, $_ud:literal, $_ut:tt;)* }
+     binary { $($b:ident $bn:literal |$ba:ident, $bb:ident| $bx:expr, $_bd:literal, $_bt:tt;)* }
+     compare { $($c:ident $cn:literal |$ca:ident, $cb:ident| $cx:expr, $_cd:literal, $_ct:tt;)* }
+     ternary { $($t:ident $tn:literal |$ta:ident, $tb:ident, $tc:ident| $tx:expr, $_td:literal, $_tt:tt;)* }
+     select { $($s:ident $sn:literal $_sd:literal, $_st:tt;)* }) => {
         unsafe fn typed<T: Pixel>(op: PixelOp, isa: Isa, args: &[Lanes; 3], out: *mut u8, n: usize) {
             debug_assert!(T::DTYPE.is_float() || !op.is_transcendental(), "{op:?} of integers has no loop");
             // SAFETY: vouched for by the caller.

@@ -10,7 +10,7 @@ use horus_core::shape::Window;
 use super::cpp::{Call, Expr, Stmt, args, name, template};
 use super::fixed::with_bounds;
 use super::params::KernelParams;
-use super::{FOURIER, Generated, Limits, PRELUDE, Passes, Pointer, Shapes, blocks, border_name};
+use super::{CudaOperation, FOURIER, Generated, Limits, PRELUDE, Passes, Pointer, Shapes, blocks, border_name};
 
 /// Fewest threads of a block.
 const THREADS: usize = 64;
@@ -28,173 +28,177 @@ const COMPLEX: usize = 16;
 /// cache does.
 const ROUND: usize = 192 << 20;
 
-pub(super) fn generate(how: &Fourier, shapes: &Shapes<'_>, limits: Limits) -> Result<Generated, DeviceError> {
-    let (input, out) = (shapes.inputs[0], shapes.output);
-    let ([tall, wide], [down, across], reach) = (how.tile, how.step(), how.reach());
-    let all = how.pairs(Rect { rows: shapes.rows, columns: Window::whole(out.shape.width) });
-    let (pairs_down, pairs_across) = (all.rows.len() / down, all.columns.len() / (2 * across));
-    let pairs = pairs_down * pairs_across * input.shape.planes();
-    let filters = how.filters.len();
-    // Products with one filter take the place of the transforms.
-    let sets = if filters > 1 { 2 } else { 1 };
-    let round = (ROUND / (sets * tall * wide * COMPLEX)).clamp(1, pairs);
-    let threads = |lines: usize| (lines * tall.max(wide) / POINTS).max(THREADS);
-    // Points, with gaps, and roots.
-    let bytes = |lines: usize| (threads(lines) * (POINTS + 1) + (tall + wide) / 8 * 9) * COMPLEX;
-    let lines = LINES.into_iter().find(|lines| bytes(*lines) <= limits.shared).unwrap_or(LINES[2]);
-    let (threads, bytes) = (threads(lines), bytes(lines));
-    let shared = (round.max(filters) * tall * wide).div_ceil(POINTS * threads).min(BLOCKS);
-    let taps = how.filters.iter().map(|f| f.taps().len()).max().unwrap_or(0);
+impl CudaOperation for Fourier {
+    fn generate(&self, shapes: &Shapes<'_>, limits: Limits) -> Result<Generated, DeviceError> {
+        let how = self;
 
-    // The points of filters as tiles that are not 0, column by column.
-    let mut ends_of_columns = vec![0];
-    let (mut points, mut values) = (Vec::new(), Vec::new());
-    for filter in &*how.filters {
-        let tile = how.reflected(filter);
-        for x in 0..wide {
-            for y in (0..tall).filter(|y| tile[y * wide + x][0] != 0.0) {
-                points.push(y);
-                values.push(tile[y * wide + x][0]);
+        let (input, out) = (shapes.inputs[0], shapes.output);
+        let ([tall, wide], [down, across], reach) = (how.tile, how.step(), how.reach());
+        let all = how.pairs(Rect { rows: shapes.rows, columns: Window::whole(out.shape.width) });
+        let (pairs_down, pairs_across) = (all.rows.len() / down, all.columns.len() / (2 * across));
+        let pairs = pairs_down * pairs_across * input.shape.planes();
+        let filters = how.filters.len();
+        // Products with one filter take the place of the transforms.
+        let sets = if filters > 1 { 2 } else { 1 };
+        let round = (ROUND / (sets * tall * wide * COMPLEX)).clamp(1, pairs);
+        let threads = |lines: usize| (lines * tall.max(wide) / POINTS).max(THREADS);
+        // Points, with gaps, and roots.
+        let bytes = |lines: usize| (threads(lines) * (POINTS + 1) + (tall + wide) / 8 * 9) * COMPLEX;
+        let lines = LINES.into_iter().find(|lines| bytes(*lines) <= limits.shared).unwrap_or(LINES[2]);
+        let (threads, bytes) = (threads(lines), bytes(lines));
+        let shared = (round.max(filters) * tall * wide).div_ceil(POINTS * threads).min(BLOCKS);
+        let taps = how.filters.iter().map(|f| f.taps().len()).max().unwrap_or(0);
+
+        // The points of filters as tiles that are not 0, column by column.
+        let mut ends_of_columns = vec![0];
+        let (mut points, mut values) = (Vec::new(), Vec::new());
+        for filter in &*how.filters {
+            let tile = how.reflected(filter);
+            for x in 0..wide {
+                for y in (0..tall).filter(|y| tile[y * wide + x][0] != 0.0) {
+                    points.push(y);
+                    values.push(tile[y * wide + x][0]);
+                }
+                ends_of_columns.push(points.len());
             }
-            ends_of_columns.push(points.len());
         }
-    }
-    // Filters of fewer taps end with some that are not read: see `ends`.
-    let padded = |f: &Filter| f.taps().iter().copied().chain(std::iter::repeat(0.0)).take(taps).collect::<Vec<_>>();
-    let places = |f: &Filter| {
-        let in_tile = |(dy, dx): (isize, isize)| [dy + reach.up.cast_signed(), dx + reach.left.cast_signed()];
-        let places = f.offsets().into_iter().flat_map(in_tile);
-        places.chain(std::iter::repeat(0)).take(2 * taps).map(isize::cast_unsigned).collect::<Vec<_>>()
-    };
-    let mut table = Vec::new();
-    let mut doubles = |values: &mut dyn Iterator<Item = f64>| {
-        let at = table.len();
-        values.for_each(|v| table.extend(v.to_le_bytes()));
-        at as i64
-    };
-    let roots = |n: usize| {
-        let roots = Roots::of(n);
-        (0..n).flat_map(move |k| roots.at(k))
-    };
-    let at_roots = doubles(&mut roots(tall).chain(roots(wide)));
-    let at_values = doubles(&mut values.into_iter());
-    let at_weights = doubles(&mut how.filters.iter().flat_map(padded));
-    let mut ints = |values: &mut dyn Iterator<Item = usize>| {
-        let at = table.len();
-        values.for_each(|v| table.extend((v as i32).to_le_bytes()));
-        at as i64
-    };
-    let at_columns = ints(&mut ends_of_columns.into_iter());
-    let at_points = ints(&mut points.into_iter());
-    let at_places = ints(&mut how.filters.iter().flat_map(places));
-    let at_ends = ints(&mut how.filters.iter().map(|f| f.taps().len()));
+        // Filters of fewer taps end with some that are not read: see `ends`.
+        let padded = |f: &Filter| f.taps().iter().copied().chain(std::iter::repeat(0.0)).take(taps).collect::<Vec<_>>();
+        let places = |f: &Filter| {
+            let in_tile = |(dy, dx): (isize, isize)| [dy + reach.up.cast_signed(), dx + reach.left.cast_signed()];
+            let places = f.offsets().into_iter().flat_map(in_tile);
+            places.chain(std::iter::repeat(0)).take(2 * taps).map(isize::cast_unsigned).collect::<Vec<_>>()
+        };
+        let mut table = Vec::new();
+        let mut doubles = |values: &mut dyn Iterator<Item = f64>| {
+            let at = table.len();
+            values.for_each(|v| table.extend(v.to_le_bytes()));
+            at as i64
+        };
+        let roots = |n: usize| {
+            let roots = Roots::of(n);
+            (0..n).flat_map(move |k| roots.at(k))
+        };
+        let at_roots = doubles(&mut roots(tall).chain(roots(wide)));
+        let at_values = doubles(&mut values.into_iter());
+        let at_weights = doubles(&mut how.filters.iter().flat_map(padded));
+        let mut ints = |values: &mut dyn Iterator<Item = usize>| {
+            let at = table.len();
+            values.for_each(|v| table.extend((v as i32).to_le_bytes()));
+            at as i64
+        };
+        let at_columns = ints(&mut ends_of_columns.into_iter());
+        let at_points = ints(&mut points.into_iter());
+        let at_places = ints(&mut how.filters.iter().flat_map(places));
+        let at_ends = ints(&mut how.filters.iter().map(|f| f.taps().len()));
 
-    let t = out.dtype.name();
-    let mut p = KernelParams::default();
-    // The first pass: see `Passes`.
-    p.int("pass", 0);
-    p.pointer(t, "out", Pointer::Output { offset: out.row(0, shapes.rows.start) * out.dtype.size() });
-    p.pointer(&format!("const {t}"), "in", Pointer::Input { index: 0, offset: 0 });
-    p.pointer("unsigned char", "scratch", Pointer::Scratch);
-    p.pointer("const unsigned char", "table", Pointer::Table);
-    p.long("in_plane", input.plane() as i64);
-    p.long("out_plane", out.plane() as i64);
-    for (member, at) in [
-        ("at_roots", at_roots),
-        ("at_columns", at_columns),
-        ("at_points", at_points),
-        ("at_values", at_values),
-        ("at_weights", at_weights),
-        ("at_places", at_places),
-        ("at_ends", at_ends),
-    ] {
-        p.long(member, at);
+        let t = out.dtype.name();
+        let mut p = KernelParams::default();
+        // The first pass: see `Passes`.
+        p.int("pass", 0);
+        p.pointer(t, "out", Pointer::Output { offset: out.row(0, shapes.rows.start) * out.dtype.size() });
+        p.pointer(&format!("const {t}"), "in", Pointer::Input { index: 0, offset: 0 });
+        p.pointer("unsigned char", "scratch", Pointer::Scratch);
+        p.pointer("const unsigned char", "table", Pointer::Table);
+        p.long("in_plane", input.plane() as i64);
+        p.long("out_plane", out.plane() as i64);
+        for (member, at) in [
+            ("at_roots", at_roots),
+            ("at_columns", at_columns),
+            ("at_points", at_points),
+            ("at_values", at_values),
+            ("at_weights", at_weights),
+            ("at_places", at_places),
+            ("at_ends", at_ends),
+        ] {
+            p.long(member, at);
+        }
+        for (member, v) in [
+            ("height", input.shape.height.cast_signed()),
+            ("width", input.shape.width.cast_signed()),
+            ("start", input.window.start),
+            ("end", input.window.end),
+            ("row0", shapes.rows.start),
+            ("row1", shapes.rows.end),
+            ("channels", input.shape.channels.cast_signed()),
+            ("filters", filters.cast_signed()),
+            ("down", down.cast_signed()),
+            ("across", across.cast_signed()),
+            ("up", reach.up.cast_signed()),
+            ("left", reach.left.cast_signed()),
+            ("top", all.rows.start),
+            ("first", all.columns.start),
+            ("pairs_down", pairs_down.cast_signed()),
+            ("pairs_across", pairs_across.cast_signed()),
+            ("pairs", pairs.cast_signed()),
+            ("round", round.cast_signed()),
+            ("blocks", shared.cast_signed()),
+            ("taps", taps.cast_signed()),
+        ] {
+            p.int(member, v);
+        }
+        let outside = p.constant(Scalar::from_f64(out.dtype, how.border.constant().unwrap_or(0.0)), out.dtype);
+        let largest = p.constant(Scalar::F64(Fourier::largest(out.dtype)), DType::F64);
+        let of = |ctype: &str, member: &str| name(format_args!("(const {ctype}*)(p.table + p.{member})"));
+        let members = args![
+            "p.in",
+            "p.in_plane",
+            "p.height",
+            "p.width",
+            "p.start",
+            "p.end",
+            "p.out",
+            "p.out_plane",
+            "p.row0",
+            "p.row1",
+            "p.channels",
+            "p.filters",
+            "p.down",
+            "p.across",
+            "p.up",
+            "p.left",
+            "p.top",
+            "p.first",
+            "p.pairs_down",
+            "p.pairs_across",
+            "p.pairs",
+            "p.round",
+            "p.blocks",
+            "p.taps",
+            outside,
+            largest,
+            of("hs_complex", "at_roots"),
+            of("int", "at_columns"),
+            of("int", "at_points"),
+            of("f64", "at_values"),
+            of("int", "at_places"),
+            of("int", "at_ends"),
+            of("f64", "at_weights"),
+            "p.scratch",
+        ];
+        let body = [
+            Stmt::Let {
+                ctype: format!("const hs_fourier_tiles<{t}, {tall}, {wide}>"),
+                name: "tiles".into(),
+                value: Expr::Members(None, members),
+            },
+            Call::new(
+                "hs_fourier",
+                template![border_name(how.border), lines, threads],
+                args!["p.pass", "tiles", name("(hs_complex*)hs_smem")],
+            )
+            .into(),
+        ];
+        let passes = blocks(1 + pairs.div_ceil(round) * (2 + 2 * filters), "passes over tiles")?;
+        let scratch = (sets * round + filters) * tall * wide * COMPLEX + (1 + 2 * pairs) * DType::I32.size();
+        let made = with_bounds(
+            &[PRELUDE, FOURIER],
+            &body,
+            p,
+            [blocks(shared, "tiles")?, 1],
+            (threads, format!("{threads}, {}", RESIDENT / threads)),
+            bytes,
+        );
+        Ok(Generated { table, passes: Some(Passes { count: passes, repeated: 0, scratch }), ..made })
     }
-    for (member, v) in [
-        ("height", input.shape.height.cast_signed()),
-        ("width", input.shape.width.cast_signed()),
-        ("start", input.window.start),
-        ("end", input.window.end),
-        ("row0", shapes.rows.start),
-        ("row1", shapes.rows.end),
-        ("channels", input.shape.channels.cast_signed()),
-        ("filters", filters.cast_signed()),
-        ("down", down.cast_signed()),
-        ("across", across.cast_signed()),
-        ("up", reach.up.cast_signed()),
-        ("left", reach.left.cast_signed()),
-        ("top", all.rows.start),
-        ("first", all.columns.start),
-        ("pairs_down", pairs_down.cast_signed()),
-        ("pairs_across", pairs_across.cast_signed()),
-        ("pairs", pairs.cast_signed()),
-        ("round", round.cast_signed()),
-        ("blocks", shared.cast_signed()),
-        ("taps", taps.cast_signed()),
-    ] {
-        p.int(member, v);
-    }
-    let outside = p.constant(Scalar::from_f64(out.dtype, how.border.constant().unwrap_or(0.0)), out.dtype);
-    let largest = p.constant(Scalar::F64(Fourier::largest(out.dtype)), DType::F64);
-    let of = |ctype: &str, member: &str| name(format_args!("(const {ctype}*)(p.table + p.{member})"));
-    let members = args![
-        "p.in",
-        "p.in_plane",
-        "p.height",
-        "p.width",
-        "p.start",
-        "p.end",
-        "p.out",
-        "p.out_plane",
-        "p.row0",
-        "p.row1",
-        "p.channels",
-        "p.filters",
-        "p.down",
-        "p.across",
-        "p.up",
-        "p.left",
-        "p.top",
-        "p.first",
-        "p.pairs_down",
-        "p.pairs_across",
-        "p.pairs",
-        "p.round",
-        "p.blocks",
-        "p.taps",
-        outside,
-        largest,
-        of("hs_complex", "at_roots"),
-        of("int", "at_columns"),
-        of("int", "at_points"),
-        of("f64", "at_values"),
-        of("int", "at_places"),
-        of("int", "at_ends"),
-        of("f64", "at_weights"),
-        "p.scratch",
-    ];
-    let body = [
-        Stmt::Let {
-            ctype: format!("const hs_fourier_tiles<{t}, {tall}, {wide}>"),
-            name: "tiles".into(),
-            value: Expr::Members(None, members),
-        },
-        Call::new(
-            "hs_fourier",
-            template![border_name(how.border), lines, threads],
-            args!["p.pass", "tiles", name("(hs_complex*)hs_smem")],
-        )
-        .into(),
-    ];
-    let passes = blocks(1 + pairs.div_ceil(round) * (2 + 2 * filters), "passes over tiles")?;
-    let scratch = (sets * round + filters) * tall * wide * COMPLEX + (1 + 2 * pairs) * DType::I32.size();
-    let made = with_bounds(
-        &[PRELUDE, FOURIER],
-        &body,
-        p,
-        [blocks(shared, "tiles")?, 1],
-        (threads, format!("{threads}, {}", RESIDENT / threads)),
-        bytes,
-    );
-    Ok(Generated { table, passes: Some(Passes { count: passes, repeated: 0, scratch }), ..made })
 }

@@ -33,7 +33,6 @@ mod similar;
 mod steps;
 mod windowed;
 
-use horus_core::ops::{Components, Remap, Tiled, Whole};
 use std::fmt::Display;
 
 use horus_core::device::Geometry;
@@ -41,7 +40,9 @@ use horus_core::dtype::DType;
 use horus_core::error::DeviceError;
 use horus_core::ir::kernel::{Kernel, MapKernel};
 use horus_core::ops::pixel::TABLE;
+use horus_core::ops::{ImageOperation as _, Merge, Whole};
 use horus_core::shape::{Border, Window};
+use horus_core::{implementation, whole_operations};
 
 use self::cpp::{Call, Expr};
 use crate::tuning::Tuning;
@@ -236,10 +237,16 @@ fn generate_with(
         Kernel::Map(m) => map::generate(m, shapes, tuning, limits, repeats)?,
         Kernel::Repeat(repeat) => steps::generate(repeat, shapes, tuning, limits)?,
         Kernel::MapReduce(map, how) => return reduced::expression(map, *how, shapes),
-        Kernel::Whole(operation @ (Whole::Windowed(_) | Whole::Resize(_))) => {
-            generate_whole(operation, shapes, limits)?
+        Kernel::Whole(operation) => {
+            let program = whole_operations!(implementation operation as CudaOperation).generate(shapes, limits)?;
+            // Others have one sample, or read and make each by itself.
+            let samples = match operation {
+                Whole::Windowed(_) | Whole::Resize(_) => samples,
+                Whole::RowReduce(_) => shapes.inputs[0].shape.samples,
+                _ => 1,
+            };
+            return Ok(with_samples(samples, program));
         }
-        Kernel::Whole(operation) => return generate_whole(operation, shapes, limits),
         Kernel::Source(_) => return Err(unsupported(shapes, kernel.name())),
     };
     Ok(with_samples(samples, program))
@@ -257,29 +264,18 @@ fn unsupported(shapes: &Shapes<'_>, kernel: String) -> DeviceError {
     DeviceError::Unsupported { kernel, dtype: shapes.output.dtype }
 }
 
-fn generate_whole(operation: &Whole, shapes: &Shapes<'_>, limits: Limits) -> Result<Generated, DeviceError> {
-    match operation {
-        Whole::Transpose(_) => fixed::transpose(shapes),
-        Whole::Deinterleave(_) => fixed::deinterleave(shapes),
-        Whole::Interleave(_) => fixed::interleave(shapes),
-        Whole::MatrixProduct(_) => product::product(shapes),
-        Whole::Lookup(_) => fixed::lookup(shapes),
-        Whole::Remap(Remap { sampling: how, border, outside }) => components::remap(*how, *border, *outside, shapes),
-        Whole::Resize(how) => components::resize(how, shapes),
-        Whole::Components(Components { neighbours: how }) => components::components(*how, shapes),
-        Whole::Reconstruct(how) => reconstruction::reconstruct(*how, shapes),
-        Whole::NearestOnLine(how) => distance::nearest_on_line(how.along, shapes),
-        Whole::NearestPixel(how) => distance::nearest(*how, shapes),
-        Whole::Windowed(how) => windowed::generate(how, shapes, limits),
-        Whole::RowReduce(how) => Ok(with_samples(shapes.inputs[0].shape.samples, reduced::image(*how, shapes)?)),
-        Whole::Running(_) => reduced::running(shapes),
-        Whole::RunningDepth(_) => fixed::running_depth(shapes),
-        Whole::Fold(how) => reduced::fold(*how, shapes),
-        Whole::Labels(how) => labels::generate(*how, shapes),
-        Whole::Tiles(Tiled { grid, reduce: how }) => reduced::tiles(*grid, *how, shapes),
-        Whole::Histogram(how) => fixed::histogram(how.bins, how.lo(), how.hi(), shapes),
-        Whole::Fourier(how) => fourier::generate(how, shapes, limits),
-        Whole::Merge(_) => Err(unsupported(shapes, operation.name())),
+/// An operation on whole images, as a GPU computes it.
+trait CudaOperation {
+    /// The program of a launch that [`check`](horus_core::device::check) accepts.
+    ///
+    /// # Errors
+    /// As [`generate`].
+    fn generate(&self, shapes: &Shapes<'_>, limits: Limits) -> Result<Generated, DeviceError>;
+}
+
+impl CudaOperation for Merge {
+    fn generate(&self, shapes: &Shapes<'_>, _limits: Limits) -> Result<Generated, DeviceError> {
+        Err(unsupported(shapes, self.name()))
     }
 }
 

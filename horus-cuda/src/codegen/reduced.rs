@@ -6,14 +6,15 @@ use horus_core::dtype::DType;
 use horus_core::error::DeviceError;
 use horus_core::ir::kernel::{LeafOp, MapKernel, Source};
 use horus_core::ops::reduce::{CHUNK, Fold, LANES, RowReduce, SEGMENT};
-use horus_core::ops::tiles::{Grid, TileReduce};
+use horus_core::ops::tiles::TileReduce;
+use horus_core::ops::{Running, Tiled};
 
 use super::cpp::{Call, Expr, Operator, Stmt, args, name, pixel, template};
 use super::fixed::{plane, program};
 use super::instructions::{Instructions, declare_extent};
 use super::params::KernelParams;
 use super::planes::PlaneRead;
-use super::{Generated, PRELUDE, Pointer, REDUCE, Shapes, blocks, defect};
+use super::{CudaOperation, Generated, Limits, PRELUDE, Pointer, REDUCE, Shapes, blocks, defect};
 
 /// Rows reduced by one block, one per warp.
 const LINES: usize = 4;
@@ -177,88 +178,99 @@ fn columns(columns: usize) -> Vec<Expr> {
     (0..columns).map(|k| name("found").element(k)).collect()
 }
 
-/// Rows of an image.
-pub(super) fn image(how: RowReduce, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
-    let mut k = RowKernel::new(how, 1, shapes);
-    k.row("row", 0, name("plane"));
-    let several = match how {
-        RowReduce::Extremes => "hs_row_extremes",
-        RowReduce::Moments => "hs_row_moments",
-        RowReduce::First => {
-            let first = Call::new("hs_row_first", template![], args!["row", "count", "lane", "mean"]);
-            return k.finish(vec![first.into()]);
-        }
-        RowReduce::Sum | RowReduce::SquaredDeviation | RowReduce::Min | RowReduce::Max => {
-            let total = k.call(k.code(), "hs_row", args!["row", "count", "lane", "mean"]);
-            return k.finish(vec![total.into()]);
-        }
-    };
-    k.body.extend([k.found(), Call::new(several, template![], args!["row", "count", "lane", "found"]).into()]);
-    k.finish(columns(how.columns()))
+impl CudaOperation for RowReduce {
+    fn generate(&self, shapes: &Shapes<'_>, _limits: Limits) -> Result<Generated, DeviceError> {
+        let how = *self;
+
+        let mut k = RowKernel::new(how, 1, shapes);
+        k.row("row", 0, name("plane"));
+        let several = match how {
+            RowReduce::Extremes => "hs_row_extremes",
+            RowReduce::Moments => "hs_row_moments",
+            RowReduce::First => {
+                let first = Call::new("hs_row_first", template![], args!["row", "count", "lane", "mean"]);
+                return k.finish(vec![first.into()]);
+            }
+            RowReduce::Sum | RowReduce::SquaredDeviation | RowReduce::Min | RowReduce::Max => {
+                let total = k.call(k.code(), "hs_row", args!["row", "count", "lane", "mean"]);
+                return k.finish(vec![total.into()]);
+            }
+        };
+        k.body.extend([k.found(), Call::new(several, template![], args!["row", "count", "lane", "found"]).into()]);
+        k.finish(columns(how.columns()))
+    }
 }
 
-pub(super) fn fold(how: Fold, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
-    let (input, out) = (shapes.inputs[0], shapes.output);
-    let mut p = KernelParams::default();
-    p.pointer(out.dtype.name(), "out", Pointer::Output { offset: 0 });
-    p.pointer(&format!("const {}", input.dtype.name()), "in", Pointer::Input { index: 0, offset: 0 });
-    let mut body: Vec<Stmt> = vec![Call::new("hs_wait_for_previous", template![], args![]).into()];
-    body.extend(all_rows(how, input, COLUMN, &mut p, ["p.in", "p.out"]));
-    // It reads the result of the preceding reduction along rows, and takes less time than a launch.
-    let (threads, shared) = (WARP * COLUMN, COLUMN * out.dtype.size());
-    Ok(Generated { early: true, ..program(&[PRELUDE, REDUCE], &body, p, [1, 1], threads, shared) })
+impl CudaOperation for Fold {
+    fn generate(&self, shapes: &Shapes<'_>, _limits: Limits) -> Result<Generated, DeviceError> {
+        let how = *self;
+
+        let (input, out) = (shapes.inputs[0], shapes.output);
+        let mut p = KernelParams::default();
+        p.pointer(out.dtype.name(), "out", Pointer::Output { offset: 0 });
+        p.pointer(&format!("const {}", input.dtype.name()), "in", Pointer::Input { index: 0, offset: 0 });
+        let mut body: Vec<Stmt> = vec![Call::new("hs_wait_for_previous", template![], args![]).into()];
+        body.extend(all_rows(how, input, COLUMN, &mut p, ["p.in", "p.out"]));
+        // It reads the result of the preceding reduction along rows, and takes less time than a launch.
+        let (threads, shared) = (WARP * COLUMN, COLUMN * out.dtype.size());
+        Ok(Generated { early: true, ..program(&[PRELUDE, REDUCE], &body, p, [1, 1], threads, shared) })
+    }
 }
 
-/// One warp per rectangle.
-pub(super) fn tiles(grid: Grid, how: TileReduce, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
-    let (input, out) = (shapes.inputs[0], shapes.output);
-    let (t, a) = (input.dtype.name(), out.dtype.name());
-    let code = match how {
-        TileReduce::Sum => "HS_SUM",
-        TileReduce::SquaredDeviation => "HS_SQUARED",
-        TileReduce::Min => "HS_MIN",
-        TileReduce::Max => "HS_MAX",
-    };
-    let mut p = KernelParams::default();
-    p.pointer(a, "out", Pointer::Output { offset: 0 });
-    p.pointer(&format!("const {t}"), "in", Pointer::Input { index: 0, offset: 0 });
-    p.long("in_plane", input.plane() as i64);
-    p.long("out_plane", out.plane() as i64);
-    p.int("in_start", input.window.start);
-    p.int("in_height", input.shape.height.cast_signed());
-    p.int("in_width", input.shape.width.cast_signed());
-    p.int("out_start", out.window.start);
-    p.int("width", out.shape.width.cast_signed());
-    p.int("row0", shapes.rows.start);
-    p.int("row1", shapes.rows.end);
-    // Rectangles larger than the image are clipped to it.
-    let within = |n: usize, most: usize| n.min(most).cast_signed();
-    p.int("tall", within(grid.height, input.shape.height));
-    p.int("wide", within(grid.width, input.shape.width));
-    p.int("down", within(grid.down, input.shape.height));
-    p.int("across", within(grid.across, input.shape.width));
-    let (from, to) = (plane("p.in", "p.in_plane"), plane("p.out", "p.out_plane"));
-    let call = Call::new("hs_tiles", template![code, a, COLUMN], args!["p", from, to]);
-    let count = shapes.rows.len() * out.shape.width;
-    let blocks = [blocks(count.div_ceil(COLUMN), "rectangles")?, blocks(out.shape.planes(), "planes")?];
-    Ok(program(&[PRELUDE, REDUCE], &[call.into()], p, blocks, WARP * COLUMN, 0))
+impl CudaOperation for Tiled {
+    fn generate(&self, shapes: &Shapes<'_>, _limits: Limits) -> Result<Generated, DeviceError> {
+        let Tiled { grid, reduce: how } = *self;
+
+        let (input, out) = (shapes.inputs[0], shapes.output);
+        let (t, a) = (input.dtype.name(), out.dtype.name());
+        let code = match how {
+            TileReduce::Sum => "HS_SUM",
+            TileReduce::SquaredDeviation => "HS_SQUARED",
+            TileReduce::Min => "HS_MIN",
+            TileReduce::Max => "HS_MAX",
+        };
+        let mut p = KernelParams::default();
+        p.pointer(a, "out", Pointer::Output { offset: 0 });
+        p.pointer(&format!("const {t}"), "in", Pointer::Input { index: 0, offset: 0 });
+        p.long("in_plane", input.plane() as i64);
+        p.long("out_plane", out.plane() as i64);
+        p.int("in_start", input.window.start);
+        p.int("in_height", input.shape.height.cast_signed());
+        p.int("in_width", input.shape.width.cast_signed());
+        p.int("out_start", out.window.start);
+        p.int("width", out.shape.width.cast_signed());
+        p.int("row0", shapes.rows.start);
+        p.int("row1", shapes.rows.end);
+        // Rectangles larger than the image are clipped to it.
+        let within = |n: usize, most: usize| n.min(most).cast_signed();
+        p.int("tall", within(grid.height, input.shape.height));
+        p.int("wide", within(grid.width, input.shape.width));
+        p.int("down", within(grid.down, input.shape.height));
+        p.int("across", within(grid.across, input.shape.width));
+        let (from, to) = (plane("p.in", "p.in_plane"), plane("p.out", "p.out_plane"));
+        let call = Call::new("hs_tiles", template![code, a, COLUMN], args!["p", from, to]);
+        let count = shapes.rows.len() * out.shape.width;
+        let blocks = [blocks(count.div_ceil(COLUMN), "rectangles")?, blocks(out.shape.planes(), "planes")?];
+        Ok(program(&[PRELUDE, REDUCE], &[call.into()], p, blocks, WARP * COLUMN, 0))
+    }
 }
 
-/// Running sums of rows of an image, one warp per row, with a segment in shared memory.
-pub(super) fn running(shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
-    /// Elements of a segment, plus one for each chunk.
-    const ROOM: usize = SEGMENT + SEGMENT / CHUNK;
-    let mut k = RowKernel::new(RowReduce::Sum, 1, shapes);
-    k.row("row", 0, name("plane"));
-    let down = Call::new("i64", template![], args![name("y") - "p.out_start"]);
-    let to = name("p.out") + name("plane") * "p.out_plane" + Expr::from(down) * "p.width";
-    let shared = Expr::Shared(DType::F64, 0) + name("line") * ROOM;
-    let sums = Call::new("hs_running", template![], args!["row", "count", "lane", shared, to]);
-    k.body.push(sums.into());
-    let rows = shapes.rows.len().div_ceil(LINES);
-    let grid = [blocks(rows, "running sums")?, blocks(shapes.output.shape.planes(), "planes")?];
-    let shared = LINES * ROOM * DType::F64.size();
-    Ok(program(&[PRELUDE, REDUCE], &k.body, k.params, grid, WARP * LINES, shared))
+impl CudaOperation for Running {
+    fn generate(&self, shapes: &Shapes<'_>, _limits: Limits) -> Result<Generated, DeviceError> {
+        /// Elements of a segment, plus one for each chunk.
+        const ROOM: usize = SEGMENT + SEGMENT / CHUNK;
+        let mut k = RowKernel::new(RowReduce::Sum, 1, shapes);
+        k.row("row", 0, name("plane"));
+        let down = Call::new("i64", template![], args![name("y") - "p.out_start"]);
+        let to = name("p.out") + name("plane") * "p.out_plane" + Expr::from(down) * "p.width";
+        let shared = Expr::Shared(DType::F64, 0) + name("line") * ROOM;
+        let sums = Call::new("hs_running", template![], args!["row", "count", "lane", shared, to]);
+        k.body.push(sums.into());
+        let rows = shapes.rows.len().div_ceil(LINES);
+        let grid = [blocks(rows, "running sums")?, blocks(shapes.output.shape.planes(), "planes")?];
+        let shared = LINES * ROOM * DType::F64.size();
+        Ok(program(&[PRELUDE, REDUCE], &k.body, k.params, grid, WARP * LINES, shared))
+    }
 }
 
 /// Rows of an expression.

@@ -10,7 +10,7 @@ use horus_core::shape::Border;
 use super::cpp::{Call, Expr, Stmt, args, name, template};
 use super::fixed::program;
 use super::params::KernelParams;
-use super::{Generated, Limits, PRELUDE, Pointer, Shapes, WINDOWED, blocks, border_name, plane_at};
+use super::{CudaOperation, Generated, Limits, PRELUDE, Pointer, Shapes, WINDOWED, blocks, border_name, plane_at};
 
 /// Threads of a block.
 const THREADS: usize = 256;
@@ -19,20 +19,20 @@ const SHARED: usize = 96 << 10;
 /// Rows and columns of a block that searches for ranks under large footprints.
 const RANKED: (usize, usize) = (8, 32);
 
-pub(super) fn generate(
-    Sliding { how, border }: &Sliding,
-    shapes: &Shapes<'_>,
-    limits: Limits,
-) -> Result<Generated, DeviceError> {
-    match how {
-        Windowed::Mean(mean) => {
-            let sum = total(shapes.inputs[0].dtype, mean.height().saturating_mul(mean.width()));
-            let image = (shapes.rows.len(), shapes.output.shape.width);
-            let tile = Tile::of((mean.height(), mean.width()), image, sum.size(), SHARED.min(limits.shared));
-            rectangles(mean, sum.name(), tile.map(|tile| (tile, sum.size())), *border, shapes)
+impl CudaOperation for Sliding {
+    fn generate(&self, shapes: &Shapes<'_>, limits: Limits) -> Result<Generated, DeviceError> {
+        let Sliding { how, border } = self;
+
+        match how {
+            Windowed::Mean(mean) => {
+                let sum = total(shapes.inputs[0].dtype, mean.height().saturating_mul(mean.width()));
+                let image = (shapes.rows.len(), shapes.output.shape.width);
+                let tile = Tile::of((mean.height(), mean.width()), image, sum.size(), SHARED.min(limits.shared));
+                rectangles(mean, sum.name(), tile.map(|tile| (tile, sum.size())), *border, shapes)
+            }
+            Windowed::Variance(mean) => rectangles(mean, "hs_moments", None, *border, shapes),
+            Windowed::Rank(rank) => ranks(rank, *border, shapes, limits),
         }
-        Windowed::Variance(mean) => rectangles(mean, "hs_moments", None, *border, shapes),
-        Windowed::Rank(rank) => ranks(rank, *border, shapes, limits),
     }
 }
 

@@ -22,7 +22,8 @@ use horus_core::ops::reduce::{Fold, RowReduce};
 use horus_core::ops::tiles::{Grid, TileReduce};
 use horus_core::ops::windowed::{BoxMean, Ranked, Windowed, summed};
 use horus_core::ops::{
-    Deinterleave, Histogram, ImageOperation as _, Interleave, Lookup, Running, Sliding, Tiled, Transpose, Whole,
+    Deinterleave, Histogram, ImageOperation as _, Instance, Interleave, Lookup, Running, Sizes, Sliding, Tiled,
+    Transpose, Whole, samples,
 };
 use horus_core::shape::{Axis, Border, Shape, Window};
 
@@ -984,6 +985,19 @@ fn others() -> Vec<Case> {
     }
     let one = Shape::new(1, 1, 1);
     let f64s = |s| whole(s, DType::F64);
+    for (border, shape) in [(Border::Wrap, SMALL), (Border::Constant(1.5), Shape::volume(2, 19, 33, 2))] {
+        // Merging is a copy.
+        let samples = samples(Sizes::of(shape, DType::F32, border)).into_iter();
+        for Instance { operation, inputs, output, .. } in samples.filter(|s| !matches!(s.operation, Whole::Merge(_))) {
+            let name = format!("sample {} {border} {shape}", operation.name());
+            let inputs: Vec<Geometry> = inputs.iter().map(|(shape, dtype)| whole(*shape, *dtype)).collect();
+            let mut sample = case(name, Kernel::Whole(operation), inputs, whole(output.0, output.1));
+            if sample.kernel.goes_over_input() {
+                sample.rows = sample.inputs[0].window;
+            }
+            all.push(sample);
+        }
+    }
     all.push(case("fold_sum", Kernel::from(Fold::Sum), vec![f64s(SMALL)], f64s(one)));
     let grid = Grid { height: 6, width: 70, down: 3, across: 64 };
     let tiles = Kernel::from(Tiled { grid, reduce: TileReduce::SquaredDeviation });

@@ -1,10 +1,22 @@
 //! Connected components, and the neighbourhoods that define them.
 
+use super::describe::{Accepts, Group, Pattern, describe, description, optional};
 use super::footprint::{Access, Reading, Rect};
-use super::operation::{Distribution, Effort, Extent, Family, ImageOperation, hold, images, makes};
+use super::operation::{
+    Distribution, Effort, Extent, Family, ImageOperation, Instance, Sampled, Sizes, hold, images, makes,
+};
 use horus_base::dtype::DType;
 use horus_base::placed::Placed;
 use horus_base::shape::Shape;
+
+describe! {
+    LABEL = description("label", Group::Morphology, Pattern::WholeImage, "The number of each pixel's connected component, from 1 on; 0 where the picture is 0")
+        .also(&["components"])
+        .takes(&[optional("neighbours", Accepts::Choice(|| vec!["4", "8"]), "4", "")])
+        .elsewhere(&["ndi.label", "ski.measure.label", "cv.connectedComponents", "imageproc::region_labelling::connected_components"])
+        .differs("in raster order; nonzero pixels; scikit-image separates different values. `Connectivity::FACES` is 4 or 6 neighbours, `CORNERS` 8 or 26")
+        .example("luminance otsu label 8 convert u16");
+}
 
 /// Most pixels of an image whose labels fit `i32`.
 pub const MOST_PIXELS: usize = i32::MAX as usize;
@@ -140,6 +152,13 @@ impl ImageOperation for Components {
 
     fn scratch(&self, shape: Shape) -> usize {
         shape.len().saturating_mul(size_of::<i32>())
+    }
+}
+
+impl Sampled for Components {
+    fn samples(of: Sizes) -> Vec<Instance> {
+        let how = Components { neighbours: Connectivity::FACES };
+        vec![Instance::of(how, &[of.plane], (of.plane.0, DType::I32))]
     }
 }
 

@@ -6,11 +6,23 @@
 //! selects the column. A volume is one plane more: of the nearest pixels of each level the second
 //! pass selects the row, and the third the column. Offsets do not depend on the place of a strip or a region.
 
+use super::describe::{Accepts, Group, Pattern, describe, description, optional};
 use super::footprint::{Access, Reading, Rect};
-use super::operation::{Effort, Extent, Family, ImageOperation, hold, images, makes, stays};
+use super::operation::{Effort, Extent, Family, ImageOperation, Instance, Sampled, Sizes, hold, images, makes, stays};
 use horus_base::dtype::{DType, Scalar};
 use horus_base::placed::Placed;
 use horus_base::shape::{Axis, Shape, Window};
+
+describe! {
+    DISTANCE = description("distance", Group::Morphology, Pattern::WholeImage, "The distance of each pixel to the nearest one that is 0")
+        .also(&["distance_transform"])
+        .called("distances")
+        .takes(&[optional("metric", Accepts::Choice(|| vec!["euclidean", "taxicab", "chessboard"]), "euclidean", "")])
+        .details("Meijster, Roerdink and Hesselink 2000.")
+        .elsewhere(&["ndi.distance_transform_edt", "ndi.distance_transform_cdt", "cv.distanceTransform", "imageproc::distance_transform::euclidean_squared_distance_transform"])
+        .differs("`a.distances()`: `euclidean`, `taxicab`, `chessboard`; `spaced` and `spaced_levels` are `sampling`, `nearest` and `nearest_level` the indices; exact, of volumes too; infinite, or -1, without background; per channel")
+        .example("luminance otsu distance");
+}
 
 /// Offset of pixels whose column, or plane, has no background.
 pub const NONE: i32 = i32::MIN;
@@ -255,6 +267,13 @@ impl ImageOperation for NearestOnLine {
     }
 }
 
+impl Sampled for NearestOnLine {
+    fn samples(of: Sizes) -> Vec<Instance> {
+        let sample = |along| Instance::of(NearestOnLine { along }, &[of.image], (of.image.0, DType::I32));
+        vec![sample(Axis::Rows), sample(Axis::Depth)]
+    }
+}
+
 impl ImageOperation for NearestPixel {
     fn kind(&self) -> &'static str {
         "nearest"
@@ -328,5 +347,21 @@ impl ImageOperation for NearestPixel {
 
     fn effort(&self, _: &[Extent], output: Extent, rows: usize) -> Effort {
         Effort::of_rows(Family::Pixel, output.0, rows, 900.0)
+    }
+}
+
+impl Sampled for NearestPixel {
+    fn samples(of: Sizes) -> Vec<Instance> {
+        let offsets = (of.image.0, DType::I32);
+        let sample = |along, found| {
+            let offsets_of = JoinedOffsets { row_bits: 5 };
+            let how = NearestPixel { along, offsets: offsets_of, metric: Metric::Taxicab, found };
+            Instance::of(how, &[offsets], offsets)
+        };
+        vec![
+            sample(Axis::Columns, Sought::Column),
+            sample(Axis::Columns, Sought::Distance),
+            sample(Axis::Rows, Sought::Joined),
+        ]
     }
 }

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use super::Whole;
 use super::footprint::{Access, Reading, Rect};
 use super::neighbourhood::{Filter, Reach};
-use super::operation::{Effort, Extent, Family, ImageOperation, hold, images, stays};
+use super::operation::{Effort, Extent, Family, ImageOperation, Instance, Sampled, Sizes, hold, images, stays};
 use horus_base::dtype::{Arithmetic, DType, Float};
 use horus_base::placed::Placed;
 use horus_base::shape::{Border, Shape, Window};
@@ -378,6 +378,14 @@ impl ImageOperation for Fourier {
 
     fn shared_bytes(&self) -> usize {
         self.filters.iter().map(|f| size_of_val(f.taps())).sum()
+    }
+}
+
+impl Sampled for Fourier {
+    fn samples(of: Sizes) -> Vec<Instance> {
+        let filters = [Filter::sparse([(-2, 0), (1, 3)], [1.0; 2])].into();
+        let how = Fourier { filters, border: of.border, tile: [16; 2], origin: [5, 9] };
+        vec![Instance::of(how, &[of.image], of.image)]
     }
 }
 

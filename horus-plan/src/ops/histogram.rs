@@ -1,10 +1,21 @@
 //! Histograms.
 
+use super::describe::{Accepts, Group, Pattern, describe, description, optional, required};
 use super::footprint::{Access, Reading, Rect};
-use super::operation::{AllReduce, Distribution, Effort, Extent, Family, ImageOperation, hold, images};
+use super::operation::{
+    AllReduce, Distribution, Effort, Extent, Family, ImageOperation, Instance, Sampled, Sizes, hold, images,
+};
 use horus_base::dtype::{DType, Scalar};
 use horus_base::placed::Placed;
 use horus_base::shape::Shape;
+
+describe! {
+    HISTOGRAM = description("histogram", Group::Numbers, Pattern::Reduction, "The number of pixels in each of equal bins over `lo..=hi`, a column each")
+        .takes(&[required("bins", Accepts::Count, ""), optional("lo", Accepts::Limit, "auto", "the smallest number of the type; of floats 0"), optional("hi", Accepts::Limit, "auto", "the largest number of the type; of floats white")])
+        .elsewhere(&["np.histogram", "cv.calcHist", "imageproc::stats::histogram"])
+        .differs("the last bin includes its end as in NumPy; OpenCV excludes it")
+        .example("histogram 4");
+}
 
 /// Counts in `bins` equal bins over a range, across all planes: a `1 x bins x 1` image of `f64`. A
 /// launch counts only its rows.
@@ -70,5 +81,12 @@ impl ImageOperation for Histogram {
 
     fn effort(&self, inputs: &[Extent], output: Extent, rows: usize) -> Effort {
         Effort::of_rows(Family::Histogram, inputs.first().unwrap_or(&output).0, rows, 1.0)
+    }
+}
+
+impl Sampled for Histogram {
+    fn samples(of: Sizes) -> Vec<Instance> {
+        let how = Histogram::new(3, 0.0, 1.0);
+        vec![Instance::of(how, &[of.image], (Shape::new(1, 3, 1), DType::F64))]
     }
 }

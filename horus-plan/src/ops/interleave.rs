@@ -2,7 +2,7 @@
 //! pixel, as arrays and files have them.
 
 use super::footprint::{Access, Reading, Rect};
-use super::operation::{Effort, Extent, Family, ImageOperation, images, makes, stays};
+use super::operation::{Effort, Extent, Family, ImageOperation, Instance, Sampled, Sizes, images, makes, stays};
 use horus_base::placed::Placed;
 use horus_base::shape::Shape;
 
@@ -61,3 +61,15 @@ macro_rules! order {
 }
 order!(Deinterleave, "deinterleave", deinterleaved, interleaved);
 order!(Interleave, "interleave", interleaved, deinterleaved);
+
+impl Sampled for Deinterleave {
+    fn samples(of: Sizes) -> Vec<Instance> {
+        vec![Instance::of(Deinterleave, &[(of.image.0.interleaved(), of.image.1)], of.image)]
+    }
+}
+
+impl Sampled for Interleave {
+    fn samples(of: Sizes) -> Vec<Instance> {
+        vec![Instance::of(Interleave, &[of.image], (of.image.0.interleaved(), of.image.1))]
+    }
+}

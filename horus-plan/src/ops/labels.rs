@@ -6,11 +6,20 @@
 //! rounded once (Kulisch; Collange, Defour, Graillat and Iakymchuk 2015). A square enters as two
 //! numbers, as it has up to 106 bits. Extremes are found per block of rows.
 
+use super::describe::{Group, Pattern, describe, description};
 use super::footprint::{Access, Reading, Rect};
-use super::operation::{AllReduce, Distribution, Effort, Extent, Family, ImageOperation, hold};
+use super::operation::{
+    AllReduce, Distribution, Effort, Extent, Family, ImageOperation, Instance, Sampled, Sizes, hold,
+};
 use horus_base::dtype::DType;
 use horus_base::placed::Placed;
 use horus_base::shape::{Shape, Window};
+
+describe! {
+    BY_LABEL = description("by_label", Group::Statistics, Pattern::Reduction, "Statistics of the pixels of each label")
+        .elsewhere(&["ndi.mean", "ndi.sum_labels", "ndi.variance", "ndi.minimum", "ndi.maximum", "ndi.median", "np.bincount", "ski.measure.regionprops", "cv.connectedComponentsWithStats"])
+        .differs("`sum` `mean` `variance` `min` `max` `histogram` `counts` `shapes` (number, centre, covariance), and on the host `median` `percentile`, which ignore NaN; exact sums; labels start at 0");
+}
 
 /// Bits per digit.
 pub const DIGIT_BITS: usize = 24;
@@ -431,6 +440,22 @@ impl ImageOperation for LabelReduce {
     fn effort(&self, inputs: &[Extent], output: Extent, rows: usize) -> Effort {
         let of = inputs.first().unwrap_or(&output).0;
         Effort::of_rows(Family::Histogram, of, rows * self.block().unwrap_or(1), 1.0)
+    }
+}
+
+impl Sampled for LabelReduce {
+    fn samples(of: Sizes) -> Vec<Instance> {
+        let (plane, dtype) = of.plane;
+        let labels = (plane, DType::I32);
+        let sample = |how: LabelReduce, inputs: &[Extent]| {
+            let (rows, columns) = how.extent(plane.height);
+            Instance::of(how, inputs, (Shape::new(rows, columns, 1), DType::F64)).loose()
+        };
+        vec![
+            sample(LabelReduce::Min { count: 3, block: 2 }, &[labels, of.plane]),
+            sample(LabelReduce::Sum { count: 3, squares: false, of: dtype }, &[labels, of.plane]),
+            sample(LabelReduce::Shape { count: 3, origin: [0, 3] }, &[labels]),
+        ]
     }
 }
 

@@ -1,9 +1,17 @@
 //! Tables.
 
+use super::describe::{Group, Pattern, describe, description};
 use super::footprint::{Access, Reading, Rect};
-use super::operation::{Effort, Extent, Family, ImageOperation, hold, images, stays};
+use super::operation::{Effort, Extent, Family, ImageOperation, Instance, Sampled, Sizes, hold, images, stays};
+use horus_base::dtype::DType;
 use horus_base::placed::Placed;
 use horus_base::shape::Shape;
+
+describe! {
+    LOOKUP = description("lookup", Group::Types, Pattern::Pixel, "The entry of a table at the value of each pixel")
+        .elsewhere(&["np.take", "cv.LUT", "imageproc::map::map_subpixels"])
+        .differs("tables of `u16`, `i8` and `i16` too, which begin with the smallest value");
+}
 
 /// The entry of the second input, `1 x n x 1`, indexed by the pixel of the first, counted from the
 /// lowest value of its type: `n` is 256 for 8-bit types and 65536 for 16-bit types.
@@ -61,5 +69,12 @@ impl ImageOperation for Lookup {
 
     fn effort(&self, _: &[Extent], output: Extent, rows: usize) -> Effort {
         Effort::of_rows(Family::Pixel, output.0, rows, 0.0)
+    }
+}
+
+impl Sampled for Lookup {
+    fn samples(of: Sizes) -> Vec<Instance> {
+        let table = (Shape::new(1, 256, 1), of.image.1);
+        vec![Instance::of(Lookup, &[(of.image.0, DType::U8), table], of.image).loose()]
     }
 }

@@ -8,6 +8,8 @@
 //! about it.
 
 pub mod components;
+pub mod composed;
+pub mod describe;
 pub mod distance;
 pub mod edge;
 pub mod footprint;
@@ -34,6 +36,8 @@ pub mod windowed;
 
 use std::ops::Deref;
 
+use describe::Description;
+
 pub use components::Components;
 pub use distance::{NearestOnLine, NearestPixel};
 pub use fourier::Fourier;
@@ -41,7 +45,8 @@ pub use histogram::Histogram;
 pub use interleave::{Deinterleave, Interleave};
 pub use labels::LabelReduce;
 pub use lookup::Lookup;
-pub use operation::ImageOperation;
+use operation::Sampled;
+pub use operation::{ImageOperation, Instance, Sizes};
 pub use planes::Merge;
 pub use product::MatrixProduct;
 pub use reconstruction::Reconstruction;
@@ -53,9 +58,72 @@ pub use tiles::Tiled;
 pub use transpose::Transpose;
 pub use windowed::Sliding;
 
-/// The closed list of operations on whole images, each with its parameters.
+/// The closed list of operations on whole images, each with its parameters. Calls `$callback!` with what follows its name, in
+/// brackets, and the list.
+#[macro_export]
+macro_rules! whole_operations {
+    ($callback:ident $($given:tt)*) => {
+        $callback! {
+            [$($given)*]
+            /// The inputs concatenated along the channels or the depth.
+            Merge(Merge),
+            /// A plane for each sample of interleaved pixels.
+            Deinterleave(Deinterleave),
+            /// Pixels that have the samples of all channels.
+            Interleave(Interleave),
+            /// Rows and columns exchanged, per plane.
+            Transpose(Transpose),
+            /// The matrix product of two images.
+            MatrixProduct(MatrixProduct),
+            /// Entries of a table.
+            Lookup(Lookup),
+            /// Samples at positions given by images.
+            Remap(Remap),
+            /// Weighted sums of runs of rows and columns.
+            Resize(Resize),
+            /// Linear filters by Fourier transforms.
+            Fourier(Fourier),
+            /// An operation over a window of any size.
+            Windowed(Sliding),
+            /// Each row reduced to one value, or one per [column](RowReduce::columns).
+            RowReduce(RowReduce),
+            /// Sums along each row.
+            Running(Running),
+            /// Sums along the depth.
+            RunningDepth(RunningDepth),
+            /// An image reduced to one value, or one per [column](Fold::columns).
+            Fold(Fold),
+            /// Each rectangle of a grid reduced to one value.
+            Tiles(Tiled),
+            /// A reduction of the pixels of each label.
+            Labels(LabelReduce),
+            /// Connected components.
+            Components(Components),
+            /// The nearest background in each column, or along the levels.
+            NearestOnLine(NearestOnLine),
+            /// The nearest background, of these.
+            NearestPixel(NearestPixel),
+            /// A marker grown within a mask.
+            Reconstruct(Reconstruction),
+            /// Counts in equal bins.
+            Histogram(Histogram),
+        }
+    };
+}
+
+/// A device's implementation of an operation: `whole_operations!(implementation operation as Trait)`, where each type of the list
+/// implements the trait. The compiler names the type that does not.
+#[macro_export]
+macro_rules! implementation {
+    ([$operation:ident as $trait:ident] $($(#[$doc:meta])* $variant:ident($parameters:ident),)*) => {
+        match $operation {
+            $($crate::ops::Whole::$variant(operation) => operation as &dyn $trait,)*
+        }
+    };
+}
+
 macro_rules! whole {
-    ($($(#[$doc:meta])* $variant:ident($parameters:ty),)*) => {
+    ([] $($(#[$doc:meta])* $variant:ident($parameters:ident),)*) => {
         /// A whole-image operation, identical as a recorded operation and as a kernel.
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
         pub enum Whole {
@@ -72,6 +140,11 @@ macro_rules! whole {
             }
         }
 
+        /// Samples of all operations, for tests.
+        pub fn samples(of: Sizes) -> Vec<Instance> {
+            [$(<$parameters as Sampled>::samples(of),)*].concat()
+        }
+
         $(impl From<$parameters> for Whole {
             fn from(operation: $parameters) -> Whole {
                 Whole::$variant(operation)
@@ -79,48 +152,32 @@ macro_rules! whole {
         })*
     };
 }
+whole_operations!(whole);
 
-whole! {
-    /// The inputs concatenated along the channels or the depth.
-    Merge(Merge),
-    /// A plane for each sample of interleaved pixels.
-    Deinterleave(Deinterleave),
-    /// Pixels that have the samples of all channels.
-    Interleave(Interleave),
-    /// Rows and columns exchanged, per plane.
-    Transpose(Transpose),
-    /// The matrix product of two images.
-    MatrixProduct(MatrixProduct),
-    /// Entries of a table.
-    Lookup(Lookup),
-    /// Samples at positions given by images.
-    Remap(Remap),
-    /// Weighted sums of runs of rows and columns.
-    Resize(Resize),
-    /// Linear filters by Fourier transforms.
-    Fourier(Fourier),
-    /// An operation over a window of any size.
-    Windowed(Sliding),
-    /// Each row reduced to one value, or one per [column](RowReduce::columns).
-    RowReduce(RowReduce),
-    /// Sums along each row.
-    Running(Running),
-    /// Sums along the depth.
-    RunningDepth(RunningDepth),
-    /// An image reduced to one value, or one per [column](Fold::columns).
-    Fold(Fold),
-    /// Each rectangle of a grid reduced to one value.
-    Tiles(Tiled),
-    /// A reduction of the pixels of each label.
-    Labels(LabelReduce),
-    /// Connected components.
-    Components(Components),
-    /// The nearest background in each column, or along the levels.
-    NearestOnLine(NearestOnLine),
-    /// The nearest background, of these.
-    NearestPixel(NearestPixel),
-    /// A marker grown within a mask.
-    Reconstruct(Reconstruction),
-    /// Counts in equal bins.
-    Histogram(Histogram),
+/// What people are told of the operations: of those of the table of pixel operations, then of others, by module.
+pub fn described() -> impl Iterator<Item = &'static Description> {
+    let modules = [
+        composed::DESCRIBED,
+        planes::DESCRIBED,
+        lookup::DESCRIBED,
+        pixel::DESCRIBED,
+        product::DESCRIBED,
+        neighbourhood::DESCRIBED,
+        windowed::DESCRIBED,
+        components::DESCRIBED,
+        distance::DESCRIBED,
+        reconstruction::DESCRIBED,
+        geometric::DESCRIBED,
+        transpose::DESCRIBED,
+        resize::DESCRIBED,
+        sampling::DESCRIBED,
+        reduce::DESCRIBED,
+        running::DESCRIBED,
+        tiles::DESCRIBED,
+        labels::DESCRIBED,
+        histogram::DESCRIBED,
+    ];
+    let rows = pixel::TABLE.iter().map(|row| &row.described);
+    let further = |row: &&Description| !pixel::DESCRIBED.iter().any(|further| further.name == row.name);
+    rows.filter(further).chain(modules.into_iter().flatten())
 }

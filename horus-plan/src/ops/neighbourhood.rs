@@ -4,6 +4,7 @@
 //! canonical order: the accumulator starts at +0 and takes `fma(tap, pixel, accumulator)` tap by
 //! tap, in the order of [`Filter::taps`].
 
+use super::describe::{Accepts, BORDER, Group, Parameter, Pattern, describe, description, optional, required};
 use std::collections::HashSet;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,6 +13,110 @@ use std::sync::Arc;
 use horus_base::dtype::DType;
 use horus_base::error::{Call, Error};
 use horus_base::shape::Border;
+
+const THETA: Parameter = required("theta", Accepts::Number, "degrees, anti-clockwise");
+const SIGMA: Parameter = required("sigma", Accepts::Length, "in pixels, or a length: 2.5um");
+const SIGMA_U: Parameter = required("sigma_u", Accepts::Number, "along the line, in pixels");
+const SIGMA_V: Parameter = required("sigma_v", Accepts::Number, "across the line, in pixels");
+const ORDER_U: Parameter = optional("order_u", Accepts::Count, "0", "of the derivative: 0, 1 or 2");
+const ORDER_V: Parameter = optional("order_v", Accepts::Count, "0", "of the derivative: 0, 1 or 2");
+const FOOTPRINT: Parameter = optional("footprint", Accepts::Footprint, "3", "");
+
+fn combinations() -> Vec<&'static str> {
+    Combine::ALL.map(Combine::name).to_vec()
+}
+
+fn reductions() -> Vec<&'static str> {
+    Reduce::ALL.map(Reduce::name).to_vec()
+}
+
+describe! {
+    CORRELATE = description("correlate", Group::Filters, Pattern::GeneralizedConvolution, "Correlation with a filter")
+        .takes(&[required("taps", Accepts::Taps, "anchored at the centre"), BORDER])
+        .elsewhere(&["ndi.correlate", "cv.filter2D", "imageproc::filter::filter"])
+        .differs("a `&Filter` in the plane of each level, a filter for each of several levels, or `Taps::Depth` along levels alone (`ndi.correlate1d(axis=0)`); even sizes have their anchor at half the size")
+        .example("correlate 1,0,-1/2,0,-2/1,0,-1");
+    CONVOLVE = description("convolve", Group::Filters, Pattern::GeneralizedConvolution, "Convolution: correlation with the filter rotated by 180 degrees")
+        .takes(&[required("taps", Accepts::Taps, "anchored at the centre"), BORDER])
+        .elsewhere(&["ndi.convolve"])
+        .differs("even sizes are rotated about their anchor as in ndi")
+        .example("convolve 1,2,3");
+    SEPARABLE = description("separable", Group::Filters, Pattern::GeneralizedConvolution, "Correlation with a row of taps, then with a column")
+        .elsewhere(&["ndi.correlate1d", "cv.sepFilter2D", "imageproc::filter::separable_filter"])
+        .differs("row first");
+    GENERALIZED = description("generalized", Group::Filters, Pattern::GeneralizedConvolution, "Generalized convolution, in the type of the picture")
+        .takes(&[required("weights", Accepts::Taps, "anchored at the centre"), optional("combine", Accepts::Choice(combinations), "mul", "each pixel with its weight"), optional("reduce", Accepts::Choice(reductions), "sum", "of the combined values"), BORDER])
+        .elsewhere(&["ndi.grey_erosion", "ndi.generic_filter"])
+        .differs("combines with weights and reduces")
+        .example("generalized 1,0,1 add min");
+    GAUSS = description("gauss", Group::Filters, Pattern::GeneralizedConvolution, "Gaussian smoothing of radius `ceil(3 sigma)`")
+        .also(&["blur"])
+        .takes(&[SIGMA, BORDER])
+        .details("Taps `exp(-x^2 / 2 sigma^2)`, normalised to sum 1 in `f64`.")
+        .elsewhere(&["ndi.gaussian_filter", "cv.GaussianBlur", "imageproc::filter::gaussian_blur_f32"])
+        .differs("one sigma applies to all axes, in a volume to three as in ndi; `(y, x)` in the plane of each level, `(z, y, x)`; ndi reaches 4 sigma, OpenCV 4 of floats and 3 of bytes, imageproc 2")
+        .example("gauss 2");
+    GAUSS_DERIVATIVE = description("gauss_derivative", Group::Filters, Pattern::GeneralizedConvolution, "Derivative along y and x of the picture smoothed by `gauss`")
+        .takes(&[SIGMA, required("order_y", Accepts::Count, "0, 1 or 2"), required("order_x", Accepts::Count, "0, 1 or 2"), BORDER])
+        .elsewhere(&["ndi.gaussian_filter"])
+        .differs("`order=(y, x)`; the same sign; orders `(y, x)` or `(z, y, x)`")
+        .example("gauss_derivative 1 0 1");
+    GAUSS_XY = description("gauss_xy", Group::Filters, Pattern::GeneralizedConvolution, "Anisotropic Gaussian, u along x and v along y")
+        .takes(&[SIGMA_U, SIGMA_V, ORDER_U, ORDER_V, BORDER])
+        .elsewhere(&["ndi.correlate1d"])
+        .differs("u along x, v along y; odd orders have the sign of the derivative, as ndi's")
+        .example("gauss_xy 3 1 0 2");
+    GAUSS_2D = description("gauss_2d", Group::Filters, Pattern::GeneralizedConvolution, "Anisotropic Gaussian, rotated, as one kernel; the border mode is reflect101")
+        .takes(&[THETA, SIGMA_U, SIGMA_V, ORDER_U, ORDER_V])
+        .elsewhere(&["cv.getGaborKernel"])
+        .differs("rotated by `theta`, anti-clockwise")
+        .example("gauss_2d 30 3 1 0 2");
+    GAUSS_UV = description("gauss_uv", Group::Filters, Pattern::GeneralizedConvolution, "Anisotropic Gaussian, rotated, first along u and then along v; the border mode is reflect101")
+        .takes(&[THETA, SIGMA_U, SIGMA_V, ORDER_U, ORDER_V])
+        .details("Two passes, along `(cos theta, -sin theta)` and then across it, that interpolate bilinearly between pixels.")
+        .differs("rotated by `theta`, anti-clockwise")
+        .example("gauss_uv 30 3 1 0 2");
+    BOX_FILTER = description("box_filter", Group::Filters, Pattern::GeneralizedConvolution, "Mean over `size` x `size` pixels")
+        .also(&["box"])
+        .takes(&[required("size", Accepts::Count, "side of the square"), BORDER])
+        .elsewhere(&["ndi.uniform_filter", "cv.blur"])
+        .differs("the taps, in `filters`")
+        .example("box_filter 5");
+    SOBEL = description("sobel", Group::Filters, Pattern::Composition, "Magnitude of the gradient by Sobel: 8 times the slope")
+        .takes(&[BORDER])
+        .elsewhere(&["ndi.sobel", "cv.Sobel", "imageproc::gradients::horizontal_sobel",
+            "imageproc::gradients::vertical_sobel"])
+        .differs("`sobel(Axis::Columns)` is `axis=1` and `dx=1`: one derivative, 8 times the slope, positive where it rises; the command takes the magnitude of both")
+        .example("gauss 2 sobel");
+    SOBEL_X = description("sobel_x", Group::Filters, Pattern::GeneralizedConvolution, "8 times the slope along x by Sobel")
+        .called("sobel")
+        .takes(&[BORDER])
+        .example("sobel_x");
+    SOBEL_Y = description("sobel_y", Group::Filters, Pattern::GeneralizedConvolution, "8 times the slope along y by Sobel")
+        .called("sobel")
+        .takes(&[BORDER])
+        .example("sobel_y");
+    LAPLACE = description("laplace", Group::Filters, Pattern::GeneralizedConvolution, "The four neighbours minus four times the pixel")
+        .takes(&[BORDER])
+        .elsewhere(&["ndi.laplace", "cv.Laplacian", "imageproc::filter::laplacian_filter"])
+        .differs("the same taps; of volumes along three axes, as ndi")
+        .example("laplace");
+    MEDIAN = description("median", Group::Filters, Pattern::Neighbourhood, "The median of a square of pixels")
+        .takes(&[optional("size", Accepts::Count, "3", "side of the square"), BORDER])
+        .elsewhere(&["ndi.median_filter", "cv.medianBlur", "imageproc::filter::median_filter"])
+        .differs("a size for all axes, `(height, width)`, or a footprint; of a volume also across levels; OpenCV and imageproc replicate the edge: `a.with_border(Border::Replicate).median(3)`")
+        .example("median 5");
+    ERODE = description("erode", Group::Morphology, Pattern::GeneralizedConvolution, "The smallest pixel under the footprint")
+        .takes(&[FOOTPRINT, BORDER])
+        .elsewhere(&["ndi.grey_erosion", "ndi.binary_erosion", "ndi.minimum_filter", "cv.erode", "imageproc::morphology::grayscale_erode"])
+        .differs("a size as in `median`, a footprint, or one for each of several levels; OpenCV ignores pixels outside: `a.with_border(Border::Constant(f64::INFINITY)).erode(&fp)`; `binary_erosion` reads false there")
+        .example("erode disc 2");
+    DILATE = description("dilate", Group::Morphology, Pattern::GeneralizedConvolution, "The largest pixel under the footprint")
+        .takes(&[FOOTPRINT, BORDER])
+        .elsewhere(&["ndi.grey_dilation", "ndi.binary_dilation", "ndi.maximum_filter", "cv.dilate", "imageproc::morphology::grayscale_dilate"])
+        .differs("the footprint is rotated by 180 degrees, as in ndi; `cv.dilate` and `ndi.maximum_filter` do not rotate it")
+        .example("dilate cross 1");
+}
 
 /// Distances in pixels that an operation reads beyond the computed pixel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -309,6 +414,18 @@ impl Combine {
     /// All combinations, for sweeps.
     pub const ALL: [Combine; 6] =
         [Combine::Pixel, Combine::Add, Combine::Sub, Combine::Mul, Combine::Min, Combine::Max];
+
+    /// Name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Combine::Pixel => "pixel",
+            Combine::Add => "add",
+            Combine::Sub => "sub",
+            Combine::Mul => "mul",
+            Combine::Min => "min",
+            Combine::Max => "max",
+        }
+    }
 }
 
 /// Reduction of the combined values in a generalized convolution, in the order of the offsets.
@@ -327,6 +444,16 @@ pub enum Reduce {
 impl Reduce {
     /// All reductions, for sweeps.
     pub const ALL: [Reduce; 4] = [Reduce::Sum, Reduce::Product, Reduce::Min, Reduce::Max];
+
+    /// Name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Reduce::Sum => "sum",
+            Reduce::Product => "product",
+            Reduce::Min => "min",
+            Reduce::Max => "max",
+        }
+    }
 }
 
 /// A generalized convolution: `out(p) = reduce over offsets o of combine(in(p + o), weight(o))`,
@@ -525,7 +652,7 @@ impl std::fmt::Display for OrderFilter {
     /// `pixel/min 3x3`, `truncated 1x9`, `median 5x5`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            OrderFilter::Fold(g) => f.write_str(&format!("{:?}/{:?} {}", g.combine, g.reduce, g.window).to_lowercase()),
+            OrderFilter::Fold(g) => write!(f, "{}/{} {}", g.combine.name(), g.reduce.name(), g.window),
             OrderFilter::Truncated(t) => match t.levels().len() {
                 1 => write!(f, "truncated {}", t.window),
                 levels => write!(f, "truncated {} of {levels} levels", t.window),

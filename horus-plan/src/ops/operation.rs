@@ -4,7 +4,7 @@ use super::Whole;
 use super::footprint::{Access, Reading, Rect};
 use horus_base::dtype::DType;
 use horus_base::placed::Placed;
-use horus_base::shape::Shape;
+use horus_base::shape::{Border, Shape};
 use serde::{Deserialize, Serialize};
 
 /// Extent and type of an image.
@@ -97,6 +97,55 @@ pub trait ImageOperation {
     fn scratch(&self, _shape: Shape) -> usize {
         0
     }
+}
+
+/// Instance parameters of an operation, with the extents of images that they fit: what tests run of it.
+#[derive(Clone, Debug)]
+pub struct Instance {
+    /// The operation.
+    pub operation: Whole,
+    /// Its inputs.
+    pub inputs: Vec<Extent>,
+    /// Its result.
+    pub output: Extent,
+    /// `false` if it may read less than [`ImageOperation::reads`] says: what it reads depends on pixels, or has gaps.
+    pub exact: bool,
+}
+
+impl Instance {
+    /// An operation that reads all of its footprint.
+    pub(crate) fn of(operation: impl Into<Whole>, inputs: &[Extent], output: Extent) -> Instance {
+        Instance { operation: operation.into(), inputs: inputs.to_vec(), output, exact: true }
+    }
+
+    /// The same, of an operation that may read less.
+    pub(crate) fn loose(self) -> Instance {
+        Instance { exact: false, ..self }
+    }
+}
+
+/// The images that samples are of, and the border mode of those that have one.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes {
+    /// An image of floats, of any number of levels and channels.
+    pub image: Extent,
+    /// One of its planes.
+    pub plane: Extent,
+    /// The border mode.
+    pub border: Border,
+}
+
+impl Sizes {
+    /// An image of this shape and type.
+    pub const fn of(shape: Shape, dtype: DType, border: Border) -> Sizes {
+        Sizes { image: (shape, dtype), plane: (Shape::new(shape.height, shape.width, 1), dtype), border }
+    }
+}
+
+/// An operation with sample parameters.
+pub trait Sampled {
+    /// Samples of each of its kinds.
+    fn samples(of: Sizes) -> Vec<Instance>;
 }
 
 /// The work of a launch, without its memory traffic.

@@ -1,75 +1,82 @@
 //! Pixel operations: one row per operation in `pixel_ops!`.
 //!
 //! A row holds the variant, its name, the Rust body (methods of
-//! [`Arithmetic`](horus_base::dtype::Arithmetic), which define it), the equivalent CUDA expression,
-//! and one line of documentation. The enum below, the CPU interpreter, the CUDA code generator, the
-//! conformance tests and the book's page of operations iterate over the rows.
+//! [`Arithmetic`](horus_base::dtype::Arithmetic), which define it), one line of documentation and, in braces, the equivalent
+//! CUDA expression, its cost, the method of `Image`, and names in other libraries. The enum
+//! below, the methods, the CPU interpreter, the CUDA code generator, the conformance tests, the command and the page of
+//! operations iterate over the rows.
 
 use std::fmt;
 
 use horus_base::dtype::DType;
 
-/// The table of pixel operations. Calls `$callback!` with the rows in four groups: `unary` and
-/// `binary` yield the type of their operands, `compare` yields a `u8` mask of 0 and 1, and
-/// `ternary` is spelled out (its first operand may be a mask).
+use super::describe::{Accepts, Description, Group, Parameter, Pattern, describe, description, required};
+
+/// The table of pixel operations. Calls `$callback!` with the rows in five groups: `unary` and
+/// `binary` yield the type of their operands, `compare` yields a `u8` mask of 0 and 1,
+/// `ternary` is spelled out (its first operand may be a mask), and so is `select`.
+///
+/// In the braces: the CUDA expression; the cost of an evaluation in multiply-adds, with `transcendental` for a function of floats,
+/// which integers have by way of `f64` (division and square root are correctly rounded, transcendental functions are polynomials);
+/// `fn` and the name of a method of `Image`; `like` and names in other libraries.
 #[macro_export]
 macro_rules! pixel_ops {
     ($callback:ident) => {
         $callback! {
             unary {
-                Neg "neg" |a| a.neg(), "hs_neg(a)", "`-a`";
-                Abs "abs" |a| a.abs(), "hs_abs(a)", "`|a|`";
-                Sqrt "sqrt" |a| a.sqrt(), "hs_sqrt(a)", "square root";
-                Exp "exp" |a| a.exp(), "hs_exp(a)", "natural exponential";
-                Log "log" |a| a.ln(), "hs_log(a)", "natural logarithm";
-                Square "square" |a| a.mul(a), "hs_mul(a, a)", "`a * a`";
-                Recip "recip" |a| T::ONE.div(a), "hs_div((T)1, a)", "`1 / a`";
-                Sign "sign" |a| a.sign(), "hs_sign(a)", "-1, 0 or 1";
-                Floor "floor" |a| a.floor(), "hs_floor(a)", "largest integer not above `a`";
-                Ceil "ceil" |a| a.ceil(), "hs_ceil(a)", "smallest integer not below `a`";
-                Round "round" |a| a.round(), "hs_round(a)", "nearest integer, the even one of two as near";
-                Sin "sin" |a| a.sin(), "hs_sin(a)", "sine of an angle in radians";
-                Cos "cos" |a| a.cos(), "hs_cos(a)", "cosine of an angle in radians";
+                Neg "neg" |a| a.neg(), "`-a`; integers saturate", { "hs_neg(a)", 1.0, like "np.negative" };
+                Abs "abs" |a| a.abs(), "`|a|`; integers saturate", { "hs_abs(a)", 1.0, fn abs, like "np.abs" "cv.absdiff" "imageproc::map::map_pixels" };
+                Sqrt "sqrt" |a| a.sqrt(), "Square root; integers round to nearest even, of negative ones it is 0, of negative floats NaN", { "hs_sqrt(a)", 10.0, fn sqrt, like "np.sqrt" "cv.sqrt" };
+                Exp "exp" |a| a.exp(), "Natural exponential", { "hs_exp(a)", 25.0 transcendental, fn exp, like "np.exp" "cv.exp" };
+                Log "log" |a| a.ln(), "Natural logarithm", { "hs_log(a)", 25.0 transcendental, fn log, like "np.log" "cv.log" };
+                Square "square" |a| a.mul(a), "`a * a`; integers saturate", { "hs_mul(a, a)", 1.0, fn square, like "np.square" };
+                Recip "recip" |a| T::ONE.div(a), "`1 / a`", { "hs_div((T)1, a)", 10.0, like "np.reciprocal" };
+                Sign "sign" |a| a.sign(), "-1, 0 or 1", { "hs_sign(a)", 1.0, fn sign, like "np.sign" };
+                Floor "floor" |a| a.floor(), "Largest integer not above `a`", { "hs_floor(a)", 1.0, fn floor, like "np.floor" };
+                Ceil "ceil" |a| a.ceil(), "Smallest integer not below `a`", { "hs_ceil(a)", 1.0, fn ceil, like "np.ceil" };
+                Round "round" |a| a.round(), "Nearest integer, the even one of two as near", { "hs_round(a)", 1.0, fn round, like "np.rint" };
+                Sin "sin" |a| a.sin(), "Sine of an angle in radians", { "hs_sin(a)", 25.0 transcendental, fn sin, like "np.sin" "cv.polarToCart" };
+                Cos "cos" |a| a.cos(), "Cosine of an angle in radians", { "hs_cos(a)", 25.0 transcendental, fn cos, like "np.cos" "cv.polarToCart" };
             }
             binary {
-                Add "add" |a, b| a.add(b), "hs_add(a, b)", "`a + b`";
-                Sub "sub" |a, b| a.sub(b), "hs_sub(a, b)", "`a - b`";
-                Mul "mul" |a, b| a.mul(b), "hs_mul(a, b)", "`a * b`";
-                Div "div" |a, b| a.div(b), "hs_div(a, b)", "`a / b`";
-                Min "min" |a, b| a.min(b), "hs_min(a, b)", "the smaller, ignoring NaN";
-                Max "max" |a, b| a.max(b), "hs_max(a, b)", "the larger, ignoring NaN";
-                Minimum "minimum" |a, b| a.minimum(b), "hs_minimum(a, b)", "the smaller, NaN if either is NaN";
-                Maximum "maximum" |a, b| a.maximum(b), "hs_maximum(a, b)", "the larger, NaN if either is NaN";
-                Lower "lower" |a, b| a.lower(b), "hs_lower(a, b)", "the first in the order of numbers: -0 before 0, NaN last";
-                Upper "upper" |a, b| a.upper(b), "hs_upper(a, b)", "the last in the order of numbers: -0 before 0, NaN last";
-                AbsDiff "absdiff" |a, b| a.absdiff(b), "hs_absdiff(a, b)", "`|a - b|`";
-                Pow "pow" |a, b| a.pow(b), "hs_pow(a, b)", "`a` to the power `b`";
-                Atan2 "atan2" |a, b| a.atan2(b), "hs_atan2(a, b)", "angle of the point with ordinate `a` and abscissa `b`, in radians";
-                Hypot "hypot" |a, b| a.hypot(b), "hs_hypot(a, b)", "`sqrt(a * a + b * b)`";
-                OrderDigit "order_digit" |a, b| a.order_digit(b), "hs_order_digit(a, b)", "16 bits, the `b`-th from the highest (0), of the place of `a` among numbers of its type; NaN of NaN";
-                Rem "rem" |a, b| a.rem(b), "hs_rem(a, b)", "what `a / b` leaves, with the sign of `a`";
-                BitwiseAnd "bitwise_and" |a, b| a.bitwise_and(b), "hs_bitwise_and(a, b)", "bits that both have; of floats, of their whole parts";
-                BitwiseOr "bitwise_or" |a, b| a.bitwise_or(b), "hs_bitwise_or(a, b)", "bits that one or both have; of floats, of their whole parts";
-                BitwiseXor "bitwise_xor" |a, b| a.bitwise_xor(b), "hs_bitwise_xor(a, b)", "bits that one of both has; of floats, of their whole parts";
-                LeftShift "left_shift" |a, b| a.left_shift(b), "hs_left_shift(a, b)", "bits moved `b` places up, without those beyond the type";
-                RightShift "right_shift" |a, b| a.right_shift(b), "hs_right_shift(a, b)", "bits moved `b` places down: `a` divided by a power of 2, rounded down";
-                Threshold "threshold" |a, b| (if a > b { T::ONE } else { T::ZERO }), "(a > b ? (T)1 : (T)0)", "1 where `a > b`, else 0";
+                Add "add" |a, b| a.add(b), "`a + b`", { "hs_add(a, b)", 1.0, like "np.add" "cv.add" "imageproc::map::map_pixels2" };
+                Sub "sub" |a, b| a.sub(b), "`a - b`", { "hs_sub(a, b)", 1.0, like "np.subtract" "cv.subtract" };
+                Mul "mul" |a, b| a.mul(b), "`a * b`", { "hs_mul(a, b)", 1.0, like "np.multiply" "cv.multiply" };
+                Div "div" |a, b| a.div(b), "`a / b`; integers truncate, and by 0 it is 0", { "hs_div(a, b)", 10.0, like "np.divide" "cv.divide" };
+                Min "min" |a, b| a.min(b), "The smaller, ignoring NaN", { "hs_min(a, b)", 1.0, fn min, like "np.fmin" "cv.min" };
+                Max "max" |a, b| a.max(b), "The larger, ignoring NaN", { "hs_max(a, b)", 1.0, fn max, like "np.fmax" "cv.max" };
+                Minimum "minimum" |a, b| a.minimum(b), "The smaller, NaN if either is NaN", { "hs_minimum(a, b)", 1.0, fn minimum, like "np.minimum" };
+                Maximum "maximum" |a, b| a.maximum(b), "The larger, NaN if either is NaN", { "hs_maximum(a, b)", 1.0, fn maximum, like "np.maximum" };
+                Lower "lower" |a, b| a.lower(b), "The first in the order of numbers: -0 before 0, NaN last", { "hs_lower(a, b)", 1.0 };
+                Upper "upper" |a, b| a.upper(b), "The last in the order of numbers: -0 before 0, NaN last", { "hs_upper(a, b)", 1.0 };
+                AbsDiff "absdiff" |a, b| a.absdiff(b), "`|a - b|`; integers saturate", { "hs_absdiff(a, b)", 1.0, fn absdiff, like "cv.absdiff" };
+                Pow "pow" |a, b| a.pow(b), "`a` to the power `b`", { "hs_pow(a, b)", 60.0 transcendental, fn pow, like "np.power" "cv.pow" };
+                Atan2 "atan2" |a, b| a.atan2(b), "Angle of the point with ordinate `a` and abscissa `b`, in radians", { "hs_atan2(a, b)", 60.0 transcendental, fn atan2, like "np.arctan2" "cv.phase" "cv.cartToPolar" };
+                Hypot "hypot" |a, b| a.hypot(b), "`sqrt(a * a + b * b)` without over- or underflow in between", { "hs_hypot(a, b)", 25.0 transcendental, fn hypot, like "np.hypot" "cv.magnitude" };
+                OrderDigit "order_digit" |a, b| a.order_digit(b), "16 bits, the `b`-th from the highest (0), of the place of `a` among numbers of its type; NaN of NaN", { "hs_order_digit(a, b)", 1.0 };
+                Rem "rem" |a, b| a.rem(b), "What `a / b` leaves, with the sign of `a`", { "hs_rem(a, b)", 20.0, like "np.fmod" };
+                BitwiseAnd "bitwise_and" |a, b| a.bitwise_and(b), "Bits that both have; of floats, of their whole parts", { "hs_bitwise_and(a, b)", 1.0, like "np.bitwise_and" "cv.bitwise_and" };
+                BitwiseOr "bitwise_or" |a, b| a.bitwise_or(b), "Bits that one or both have; of floats, of their whole parts", { "hs_bitwise_or(a, b)", 1.0, like "np.bitwise_or" "cv.bitwise_or" };
+                BitwiseXor "bitwise_xor" |a, b| a.bitwise_xor(b), "Bits that one of both has; of floats, of their whole parts", { "hs_bitwise_xor(a, b)", 1.0, like "np.bitwise_xor" "cv.bitwise_xor" };
+                LeftShift "left_shift" |a, b| a.left_shift(b), "Bits moved `b` places up, without those beyond the type", { "hs_left_shift(a, b)", 1.0, like "np.left_shift" };
+                RightShift "right_shift" |a, b| a.right_shift(b), "Bits moved `b` places down: `a` divided by a power of 2, rounded down", { "hs_right_shift(a, b)", 1.0, like "np.right_shift" };
+                Threshold "threshold" |a, b| (if a > b { T::ONE } else { T::ZERO }), "1 where `a > b`, else 0, in the type of `a`", { "(a > b ? (T)1 : (T)0)", 1.0, fn threshold, like "cv.threshold" "imageproc::contrast::threshold" };
             }
             compare {
-                Lt "lt" |a, b| a < b, "(a < b)", "1 where `a < b`";
-                Le "le" |a, b| a <= b, "(a <= b)", "1 where `a <= b`";
-                Gt "gt" |a, b| a > b, "(a > b)", "1 where `a > b`";
-                Ge "ge" |a, b| a >= b, "(a >= b)", "1 where `a >= b`";
-                Eq "eq" |a, b| a == b, "(a == b)", "1 where `a == b`";
-                Ne "ne" |a, b| a != b, "(a != b)", "1 where `a != b`";
+                Lt "lt" |a, b| a < b, "True where `a < b`", { "(a < b)", 1.0, fn lt, like "np.less" "cv.compare" };
+                Le "le" |a, b| a <= b, "True where `a <= b`", { "(a <= b)", 1.0, fn le, like "np.less_equal" "cv.compare" };
+                Gt "gt" |a, b| a > b, "True where `a > b`", { "(a > b)", 1.0, fn gt, like "np.greater" "cv.compare" };
+                Ge "ge" |a, b| a >= b, "True where `a >= b`", { "(a >= b)", 1.0, fn ge, like "np.greater_equal" "cv.compare" };
+                Eq "eq" |a, b| a == b, "True where `a == b`", { "(a == b)", 1.0, fn eq, like "np.equal" "cv.compare" };
+                Ne "ne" |a, b| a != b, "True where `a != b`", { "(a != b)", 1.0, fn ne, like "np.not_equal" "cv.compare" };
             }
             ternary {
-                AbsDiv "absdiv" |a, b, c| a.absdiv(b, c), "hs_absdiv(a, b, c)", "`|a / b|`, 0 where `|b| < c`";
-                MulAdd "mul_add" |a, b, c| a.mul_add(b, c), "hs_mul_add(a, b, c)", "`a * b + c`, of floats rounded once";
-                Clamp "clamp" |a, b, c| b.max(a).min(c), "hs_min(hs_max(b, a), c)", "`a` limited to `b..=c`; NaN becomes `b`";
+                AbsDiv "absdiv" |a, b, c| a.absdiv(b, c), "`|a / b|`, 0 where `|b| < c`", { "hs_absdiv(a, b, c)", 10.0, fn absdiv };
+                MulAdd "mul_add" |a, b, c| a.mul_add(b, c), "`a * b + c`, of floats rounded once", { "hs_mul_add(a, b, c)", 1.0, fn mul_add, like "cv.scaleAdd" };
+                Clamp "clamp" |a, b, c| b.max(a).min(c), "`a` limited to `b..=c`; NaN becomes `b`", { "hs_min(hs_max(b, a), c)", 1.0, fn clamp, like "np.clip" };
             }
             select {
-                Select "select" "(m ? b : c)", "`b` where the mask `m` is not 0, else `c`";
+                Select "select" "`b` where the mask `m` is not 0, else `c`", { "(m ? b : c)", 1.0, fn select, like "np.where" "cv.copyTo" };
             }
         }
     };
@@ -90,7 +97,7 @@ pub enum PixelKind {
     Select,
 }
 
-/// Description of a pixel operation: one row of the table.
+/// A pixel operation as its row in the table has it.
 #[derive(Clone, Copy, Debug)]
 pub struct PixelInfo {
     /// The operation.
@@ -101,17 +108,70 @@ pub struct PixelInfo {
     pub kind: PixelKind,
     /// CUDA expression over operands `a`, `b`, `c` (`m` for the mask) of type `T`.
     pub cuda: &'static str,
-    /// One line of documentation.
-    pub doc: &'static str,
+    /// Cost of one evaluation.
+    pub steps: f64,
+    /// `true` for a function of floats, which integers have by way of `f64`.
+    pub transcendental: bool,
+    /// Its description, with the parameters that the command takes.
+    pub described: Description,
+}
+
+/// The row of the table that a row of the macro is.
+macro_rules! info {
+    ($op:ident $name:literal $kind:ident
+     $doc:literal, { $cuda:literal, $steps:literal $($transcendental:ident)? $(, fn $method:ident)? $(, like $($like:literal)*)? }) => {
+        PixelInfo {
+            op: PixelOp::$op,
+            name: $name,
+            kind: PixelKind::$kind,
+            cuda: $cuda,
+            steps: $steps,
+            transcendental: !stringify!($($transcendental)?).is_empty(),
+            described: of_row($name, PixelKind::$kind, $doc)
+                .called(concat!($(stringify!($method))?))
+                .example(example!($kind $name))
+                .elsewhere(&[$($($like),*)?]),
+        }
+    };
+}
+
+/// A chain of the command.
+macro_rules! example {
+    (Unary $name:literal) => {
+        $name
+    };
+    (Binary $name:literal) => {
+        concat!($name, " 2")
+    };
+    (Compare $name:literal) => {
+        concat!($name, " 2")
+    };
+    ($further:ident $name:literal) => {
+        ""
+    };
+}
+
+/// The description of a row: an operation of one or two operands is one of the command.
+const fn of_row(name: &'static str, kind: PixelKind, doc: &'static str) -> Description {
+    const B: &[Parameter] = &[required("b", Accepts::Operand, "")];
+    let group = match kind {
+        PixelKind::Compare | PixelKind::Select => Group::Thresholds,
+        _ => Group::Arithmetic,
+    };
+    let row = description(name, group, Pattern::Pixel, doc);
+    match kind {
+        PixelKind::Binary | PixelKind::Compare => row.takes(B),
+        PixelKind::Unary | PixelKind::Ternary | PixelKind::Select => row,
+    }
 }
 
 macro_rules! define {
-    (unary { $($u:ident $un:literal |$ua:ident| $ub:expr, $uc:literal, $ud:literal;)* }
-     binary { $($b:ident $bn:literal |$ba:ident, $bb:ident| $bx:expr, $bc:literal, $bd:literal;)* }
-     compare { $($c:ident $cn:literal |$ca:ident, $cb:ident| $cx:expr, $cc:literal, $cd:literal;)* }
-     ternary { $($t:ident $tn:literal |$ta:ident, $tb:ident, $tc:ident| $tx:expr, $tcu:literal, $td:literal;)* }
-     select { $($s:ident $sn:literal $sc:literal, $sd:literal;)* }) => {
-        /// A pixel operation, without its operands.
+    (unary { $($u:ident $un:literal |$ua:ident| $ub:expr, $ud:literal, $ut:tt;)* }
+     binary { $($b:ident $bn:literal |$ba:ident, $bb:ident| $bx:expr, $bd:literal, $bt:tt;)* }
+     compare { $($c:ident $cn:literal |$ca:ident, $cb:ident| $cx:expr, $cd:literal, $ct:tt;)* }
+     ternary { $($t:ident $tn:literal |$ta:ident, $tb:ident, $tc:ident| $tx:expr, $td:literal, $tt:tt;)* }
+     select { $($s:ident $sn:literal $sd:literal, $st:tt;)* }) => {
+        /// A pixel operation, without its operands. [`PixelOp::info`] describes it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum PixelOp {
             $(#[doc = $ud] $u,)* $(#[doc = $bd] $b,)* $(#[doc = $cd] $c,)* $(#[doc = $td] $t,)* $(#[doc = $sd] $s,)*
@@ -119,39 +179,47 @@ macro_rules! define {
 
         /// The table as data, in the order of the enum.
         pub const TABLE: &[PixelInfo] = &[
-            $(PixelInfo { op: PixelOp::$u, name: $un, kind: PixelKind::Unary, cuda: $uc, doc: $ud },)*
-            $(PixelInfo { op: PixelOp::$b, name: $bn, kind: PixelKind::Binary, cuda: $bc, doc: $bd },)*
-            $(PixelInfo { op: PixelOp::$c, name: $cn, kind: PixelKind::Compare, cuda: $cc, doc: $cd },)*
-            $(PixelInfo { op: PixelOp::$t, name: $tn, kind: PixelKind::Ternary, cuda: $tcu, doc: $td },)*
-            $(PixelInfo { op: PixelOp::$s, name: $sn, kind: PixelKind::Select, cuda: $sc, doc: $sd },)*
+            $(info!($u $un Unary $ud, $ut),)*
+            $(info!($b $bn Binary $bd, $bt),)*
+            $(info!($c $cn Compare $cd, $ct),)*
+            $(info!($t $tn Ternary $td, $tt),)*
+            $(info!($s $sn Select $sd, $st),)*
         ];
     };
 }
 pixel_ops!(define);
 
+// What the command takes of those of three operands.
+describe! {
+    ABSDIV = description("absdiv", Group::Arithmetic, Pattern::Pixel, "`|a / b|`, 0 where `|b| < eps`")
+        .takes(&[required("b", Accepts::Operand, ""), required("eps", Accepts::Number, "where `|b|` is less, the result is 0")])
+        .example("luminance absdiv @in 0.001");
+    CLAMP = description("clamp", Group::Arithmetic, Pattern::Pixel, "`a` limited to `lo..=hi`; NaN becomes `lo`")
+        .also(&["clip"])
+        .takes(&[required("lo", Accepts::Number, ""), required("hi", Accepts::Number, "")])
+        .elsewhere(&["np.clip", "imageproc::map::map_subpixels"])
+        .example("luminance clamp 0.2 0.8");
+    SELECT = description("select", Group::Thresholds, Pattern::Pixel, "`b` where the mask is true, else `c`; numbers alone are `f32` in which white is 1")
+        .takes(&[required("b", Accepts::Operand, "where the mask is true"), required("c", Accepts::Operand, "where it is false")])
+        .elsewhere(&["np.where", "cv.copyTo"])
+        .example("luminance otsu select @in 0");
+}
+
 impl PixelOp {
     /// The operation's row in the table.
-    pub fn info(self) -> &'static PixelInfo {
+    pub const fn info(self) -> &'static PixelInfo {
         &TABLE[self as usize]
     }
 
     /// Returns `true` for a transcendental function: one of floats, which integers have by way of
     /// `f64`.
     pub const fn is_transcendental(self) -> bool {
-        use PixelOp::{Atan2, Cos, Exp, Hypot, Log, Pow, Sin};
-        matches!(self, Exp | Log | Sin | Cos | Pow | Atan2 | Hypot)
+        self.info().transcendental
     }
 
-    /// Cost of one evaluation. Division and square root are correctly rounded, transcendental
-    /// functions are polynomials.
+    /// Cost of one evaluation, in multiply-adds.
     pub const fn steps(self) -> f64 {
-        match self {
-            PixelOp::Div | PixelOp::Recip | PixelOp::Sqrt | PixelOp::AbsDiv => 10.0,
-            PixelOp::Rem => 20.0,
-            PixelOp::Pow | PixelOp::Atan2 => 60.0,
-            op if op.is_transcendental() => 25.0,
-            _ => 1.0,
-        }
+        self.info().steps
     }
 
     /// Number of operands.

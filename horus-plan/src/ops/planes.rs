@@ -1,12 +1,30 @@
 //! Plane maps: the input plane that each plane of a result reads, and the planes of an image made
 //! of several.
 
+use super::describe::{Accepts, Group, Pattern, describe, description, required};
 use std::fmt;
 
 use super::footprint::{Access, Reading, Rect};
-use super::operation::{Effort, Extent, Family, ImageOperation, hold, stays};
+use super::operation::{Effort, Extent, Family, ImageOperation, Instance, Sampled, Sizes, hold, stays};
 use horus_base::placed::Placed;
 use horus_base::shape::{Border, Shape};
+
+describe! {
+    CHANNEL = description("channel", Group::Types, Pattern::Pixel, "One channel")
+        .takes(&[required("n", Accepts::Count, "the first is 0")])
+        .elsewhere(&["np: `a[..., i]`", "cv.extractChannel", "imageproc::map::into_red_channel"])
+        .example("channel 0");
+    STACK = description("stack", Group::Types, Pattern::Pixel, "The channels of `a`, then those of the other picture")
+        .takes(&[required("other", Accepts::File, "of the same size")])
+        .elsewhere(&["np.stack", "cv.merge"])
+        .differs("along an axis: `stack(&session, [r, g, b], Axis::Channels)`")
+        .example("channel 0 stack @in");
+    UNSTACK = description("unstack", Group::Types, Pattern::Pixel, "The images of each channel or level")
+        .elsewhere(&["np.unstack", "cv.split"])
+        .differs("`volume.unstack(Axis::Depth)`");
+    SLICE = description("slice", Group::Types, Pattern::Pixel, "Levels of a volume, as a volume or an image")
+        .elsewhere(&["np: `a[z]` `a[i:j]`"]);
+}
 
 /// Bound on positions along the depth, so that kernels can count in 32 bits.
 const FAR: i64 = 1 << 30;
@@ -198,6 +216,13 @@ impl ImageOperation for Merge {
 
     fn effort(&self, _: &[Extent], output: Extent, rows: usize) -> Effort {
         Effort::of_rows(Family::Pixel, output.0, rows, 0.0)
+    }
+}
+
+impl Sampled for Merge {
+    fn samples(of: Sizes) -> Vec<Instance> {
+        let (shape, dtype) = of.image;
+        vec![Instance::of(Merge, &[of.image; 2], (Shape { channels: 2 * shape.channels, ..shape }, dtype))]
     }
 }
 

@@ -1,9 +1,16 @@
 //! Matrix products.
 
+use super::describe::{Group, Pattern, describe, description};
 use super::footprint::{Access, Reading, Rect};
-use super::operation::{Effort, Extent, Family, ImageOperation, hold, images};
+use super::operation::{Effort, Extent, Family, ImageOperation, Instance, Sampled, Sizes, hold, images};
 use horus_base::placed::Placed;
 use horus_base::shape::{Shape, Window};
+
+describe! {
+    MATMUL = description("matmul", Group::Arithmetic, Pattern::WholeImage, "The matrix product")
+        .elsewhere(&["np.matmul", "cv.gemm"])
+        .differs("floats; the terms of a pixel are added in order");
+}
 
 /// The product of two images as matrices, per plane: pixel (y, x) is the sum over k of pixel (y, k)
 /// of the first and pixel (k, x) of the second, by `fma(first, second, sum)` from +0, in the order
@@ -53,5 +60,13 @@ impl ImageOperation for MatrixProduct {
     fn effort(&self, inputs: &[Extent], output: Extent, rows: usize) -> Effort {
         let terms = inputs.get(FIRST).map_or(0, |(shape, _)| shape.width);
         Effort::of_rows(Family::CorrelateLarge, output.0, rows, terms as f64)
+    }
+}
+
+impl Sampled for MatrixProduct {
+    fn samples(of: Sizes) -> Vec<Instance> {
+        let (shape, dtype) = of.image;
+        let other = Shape { height: shape.width, width: 3, ..shape };
+        vec![Instance::of(MatrixProduct, &[of.image, (other, dtype)], (Shape { width: 3, ..shape }, dtype))]
     }
 }

@@ -1,11 +1,20 @@
 //! Morphological reconstruction of a mask from a marker.
 
 use super::components::{Connectivity, MOST_PIXELS};
+use super::describe::{Group, Pattern, describe, description};
 use super::footprint::{Access, Reading, Rect};
-use super::operation::{Distribution, Effort, Extent, Family, ImageOperation, hold, images, makes};
+use super::operation::{
+    Distribution, Effort, Extent, Family, ImageOperation, Instance, Sampled, Sizes, hold, images, makes,
+};
 use horus_base::dtype::Pixel;
 use horus_base::placed::Placed;
 use horus_base::shape::Shape;
+
+describe! {
+    RECONSTRUCT = description("reconstruct", Group::Morphology, Pattern::WholeImage, "A marker grown within a mask: by dilation below it, or `Reconstruction::by_erosion` above it")
+        .elsewhere(&["ski.morphology.reconstruction", "ndi.binary_propagation"])
+        .differs("a marker beyond the mask is clamped to it; types are kept");
+}
 
 /// Morphological reconstruction: a marker dilated and clamped to a mask until nothing changes, or, by
 /// erosion, the reverse. Every order of steps leads to the same image. Pixels are compared as by
@@ -102,5 +111,13 @@ impl ImageOperation for Reconstruction {
 
     fn scratch(&self, shape: Shape) -> usize {
         shape.len().saturating_mul(size_of::<bool>())
+    }
+}
+
+impl Sampled for Reconstruction {
+    fn samples(of: Sizes) -> Vec<Instance> {
+        let sample =
+            |erosion, neighbours| Instance::of(Reconstruction { erosion, neighbours }, &[of.plane; 2], of.plane);
+        vec![sample(false, Connectivity::FACES), sample(true, Connectivity::CORNERS)]
     }
 }

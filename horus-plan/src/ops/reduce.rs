@@ -13,12 +13,58 @@
 //! The owner of a segment (a tile, a block of rows) can therefore reduce it alone, and up to 1024
 //! elements form one tree.
 
+use super::describe::{Accepts, Group, Pattern, describe, description, optional, required};
 use super::footprint::{Access, Reading, Rect};
-use super::operation::{Distribution, Effort, Extent, Family, ImageOperation, hold, images};
+use super::operation::{Distribution, Effort, Extent, Family, ImageOperation, Instance, Sampled, Sizes, hold, images};
 use super::pixel::PixelOp;
 use horus_base::dtype::{DType, Pixel};
 use horus_base::placed::Placed;
 use horus_base::shape::Shape;
+
+describe! {
+    MIN_VALUE = description("min", Group::Numbers, Pattern::Reduction, "The smallest pixel")
+        .called("min_value")
+        .elsewhere(&["np.nanmin", "cv.minMaxLoc", "imageproc::stats::min_max"])
+        .differs("NaN is ignored, of nothing else it is infinity; several in one pass by `session.get_all((a.min_value(), a.max_value()))`")
+        .example("min");
+    MAX_VALUE = description("max", Group::Numbers, Pattern::Reduction, "The largest pixel")
+        .called("max_value")
+        .elsewhere(&["np.nanmax", "cv.minMaxLoc"])
+        .differs("NaN is ignored, of nothing else it is minus infinity")
+        .example("max");
+    SUM = description("sum", Group::Numbers, Pattern::Reduction, "The sum of all pixels")
+        .elsewhere(&["np.sum", "cv.sumElems", "imageproc::stats::sum_image_pixels"])
+        .differs("over all channels together; OpenCV: each")
+        .example("sum");
+    MEAN = description("mean", Group::Numbers, Pattern::Reduction, "The mean of all pixels; of a mask, the fraction that is true")
+        .elsewhere(&["np.mean", "cv.mean"])
+        .differs("over all channels together")
+        .example("luminance mean");
+    VARIANCE = description("variance", Group::Numbers, Pattern::Reduction, "The population variance: the mean of the squared deviation from the mean")
+        .elsewhere(&["np.var", "cv.meanStdDev"])
+        .differs("over all channels together")
+        .example("variance");
+    ARGMIN = description("argmin", Group::Numbers, Pattern::Reduction, "Row, column and channel of the smallest pixel, the first of several; its level first in a volume")
+        .elsewhere(&["np.nanargmin", "cv.minMaxLoc"])
+        .differs("level, row, column, channel of the first; level by level, channel by channel")
+        .example("argmin");
+    ARGMAX = description("argmax", Group::Numbers, Pattern::Reduction, "Row, column and channel of the largest pixel, the first of several; its level first in a volume")
+        .elsewhere(&["np.nanargmax", "cv.minMaxLoc"])
+        .differs("as `argmin`")
+        .example("argmax");
+    COUNT = description("count", Group::Numbers, Pattern::Reduction, "The number of true pixels of a mask")
+        .elsewhere(&["np.count_nonzero", "cv.countNonZero"])
+        .differs("of masks")
+        .example("otsu count");
+    OVER = description("over", Group::Statistics, Pattern::Reduction, "The sum, mean, smallest or largest pixel over an axis, whose extent becomes 1")
+        .takes(&[required("axis", Accepts::Choice(|| vec!["rows", "columns", "channels"]), ""), optional("how", Accepts::Choice(|| vec!["sum", "mean", "min", "max"]), "mean", "what is computed along it")])
+        .elsewhere(&["np.sum", "np.mean", "np.nanmin", "np.nanmax", "cv.reduce"])
+        .differs("`a.over(Axis::Rows).sum()`, of several axes `a.over([Axis::Rows, Axis::Columns])`, of the pixels of a mask `a.over(&mask).mean()`; sums in `f64`, means in `f32` (of `f64` images `f64`); `Axis::Rows` is NumPy's axis 0, with `keepdims`")
+        .example("over channels mean");
+    OF_ALL = description("of_all", Group::Statistics, Pattern::Reduction, "Sum, mean, median, smallest or largest of several images, pixel by pixel")
+        .elsewhere(&["np.median", "cv.accumulate"])
+        .differs("of a stack, `axis=0`: `Image::of_all(&session, &frames).median()`; sums in `f64`, means in `f32`");
+}
 
 /// Lanes of the fixed order.
 pub const LANES: usize = 64;
@@ -422,6 +468,26 @@ impl ImageOperation for RowReduce {
     }
 }
 
+impl Sampled for RowReduce {
+    fn samples(of: Sizes) -> Vec<Instance> {
+        let (shape, dtype) = of.image;
+        let all = [
+            RowReduce::Sum,
+            RowReduce::SquaredDeviation,
+            RowReduce::Max,
+            RowReduce::Extremes,
+            RowReduce::Moments,
+            RowReduce::First,
+        ];
+        let sample = |how: RowReduce| {
+            let operand = (Shape::new(1, 1, 1), DType::F64);
+            let inputs = if how.has_operand() { vec![of.image, operand] } else { vec![of.image] };
+            Instance::of(how, &inputs, (Shape { width: how.columns(), ..shape }, how.result(dtype)))
+        };
+        all.map(sample).into()
+    }
+}
+
 impl ImageOperation for Fold {
     fn kind(&self) -> &'static str {
         Fold::name(*self)
@@ -459,6 +525,20 @@ impl ImageOperation for Fold {
 
     fn effort(&self, inputs: &[Extent], output: Extent, _: usize) -> Effort {
         Effort { family: Family::Reduction, pixels: inputs.first().unwrap_or(&output).0.len(), steps: 1.0, reach: 0 }
+    }
+}
+
+impl Sampled for Fold {
+    fn samples(of: Sizes) -> Vec<Instance> {
+        let sample = |how: Fold, (shape, dtype): Extent| {
+            Instance::of(
+                how,
+                &[(Shape { width: how.columns(), ..shape }, dtype)],
+                (Shape::new(1, how.columns(), 1), dtype),
+            )
+        };
+        let wide = (of.image.0, DType::F64);
+        vec![sample(Fold::Max, of.image), sample(Fold::Extremes, of.image), sample(Fold::Moments, wide)]
     }
 }
 

@@ -4,15 +4,40 @@
 //! first down the rows of its run, for each column of its run; then along these sums. The result
 //! is rounded once.
 
+use super::describe::{Accepts, Group, Parameter, Pattern, describe, description, optional, required};
 use std::ops::Range;
 
 use super::Whole;
 use super::footprint::{Access, Reading, Rect};
 use super::gaussian::gauss_taps;
-use super::operation::{Effort, Extent, Family, ImageOperation, hold, images};
+use super::geometric::Interpolation;
+use super::operation::{Effort, Extent, Family, ImageOperation, Instance, Sampled, Sizes, hold, images};
 use horus_base::dtype::Arithmetic;
 use horus_base::placed::Placed;
 use horus_base::shape::{Border, Shape, Window};
+
+const HEIGHT: Parameter = required("height", Accepts::Extent, "");
+const WIDTH: Parameter = optional("width", Accepts::Extent, "auto", "");
+const HOW: Parameter = optional("how", Accepts::Choice(ways), "bilinear", "");
+
+/// Those that sample, then those that average.
+fn ways() -> Vec<&'static str> {
+    let sampled = Interpolation::ALL.map(Interpolation::name);
+    sampled.into_iter().chain(Resampling::ALL.map(Resampling::name)).collect()
+}
+
+describe! {
+    RESIZE = description("resize", Group::Geometry, Pattern::Geometric, "Resizing: the first three sample, so that shrinking may alias; the others average all pixels")
+        .takes(&[HEIGHT, WIDTH, HOW])
+        .elsewhere(&["ski.transform.resize", "cv.resize", "image::imageops::resize"])
+        .differs("pixel centres aligned (`ndi.zoom` aligns the outer pixels' centres); `box` to `lanczos` are Pillow's kernels, `area` is `INTER_AREA`, `gaussian` scikit-image's `anti_aliasing`; integers are rounded once, by Pillow and OpenCV between passes too")
+        .example("resize 50% lanczos");
+    SCALE = description("scale", Group::Geometry, Pattern::Geometric, "As `resize`, by a factor; sizes are rounded and at least 1")
+        .called("resize")
+        .takes(&[required("factor", Accepts::Number, "of height and width"), optional("how", Accepts::Choice(ways), "triangle", "")])
+        .elsewhere(&["ski.transform.rescale"])
+        .example("scale 0.5");
+}
 
 /// Averages of an image that is resized: of the pixels under a kernel, which is as many times wider
 /// as an axis shrinks. Weights add up to 1, and only pixels of the image have any.
@@ -314,6 +339,24 @@ impl ImageOperation for Resize {
         let taps = |lines: Lines| 1.0 + 2.0 * self.how.support() * lines.widened();
         let across = image.width as f64 / output.0.width.max(1) as f64;
         Effort::of_rows(Family::Warp, output.0, rows, taps(self.rows) * across + taps(self.columns))
+    }
+}
+
+impl Sampled for Resize {
+    fn samples(of: Sizes) -> Vec<Instance> {
+        let (shape, dtype) = of.image;
+        let sizes = [
+            (Resampling::Lanczos, 3, 2 * shape.width),
+            (Resampling::Area, shape.height + 2, 2),
+            (Resampling::Gaussian, 2, 3),
+            (Resampling::Cubic, 5, 21),
+        ];
+        let sample = |(how, height, width)| {
+            let resize =
+                Resize { how, rows: Lines::new(shape.height, height), columns: Lines::new(shape.width, width) };
+            Instance::of(resize, &[of.image], (Shape { height, width, ..shape }, dtype))
+        };
+        sizes.map(sample).into()
     }
 }
 

@@ -1,10 +1,19 @@
 //! Running sums.
 
+use super::describe::{Accepts, Group, Pattern, describe, description, required};
 use super::footprint::{Access, Reading, Rect};
-use super::operation::{Effort, Extent, Family, ImageOperation, hold, images, stays};
+use super::operation::{Effort, Extent, Family, ImageOperation, Instance, Sampled, Sizes, hold, images, stays};
 use horus_base::dtype::DType;
 use horus_base::placed::Placed;
 use horus_base::shape::{Shape, Window};
+
+describe! {
+    CUMSUM = description("cumsum", Group::Statistics, Pattern::Reduction, "The running sums along an axis")
+        .takes(&[required("axis", Accepts::Choice(|| vec!["rows", "columns", "channels"]), "")])
+        .elsewhere(&["np.cumsum", "cv.integral", "imageproc::integral_image::integral_image"])
+        .differs("`a.over(Axis::Rows).cumsum()`, in `f64`; over rows and columns the integral image, without a row and a column of zeros")
+        .example("luminance cumsum rows cumsum columns");
+}
 
 /// Running sums along each row, each including its own pixel, in `f64`: see
 /// [`running`](super::reduce::running).
@@ -60,6 +69,12 @@ impl ImageOperation for Running {
     }
 }
 
+impl Sampled for Running {
+    fn samples(of: Sizes) -> Vec<Instance> {
+        vec![Instance::of(Running, &[of.image], (of.image.0, DType::F64))]
+    }
+}
+
 impl ImageOperation for RunningDepth {
     fn kind(&self) -> &'static str {
         "running_sum of levels"
@@ -87,5 +102,11 @@ impl ImageOperation for RunningDepth {
 
     fn effort(&self, _: &[Extent], output: Extent, rows: usize) -> Effort {
         Effort::of_rows(Family::Reduction, output.0, rows, 1.0)
+    }
+}
+
+impl Sampled for RunningDepth {
+    fn samples(of: Sizes) -> Vec<Instance> {
+        vec![Instance::of(RunningDepth, &[of.image], (of.image.0, DType::F64))]
     }
 }

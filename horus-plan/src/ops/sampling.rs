@@ -1,11 +1,21 @@
 //! Samples at positions given by the pixels of other images.
 
+use super::describe::{Group, Pattern, describe, description};
 use super::footprint::{Access, Reading, Rect};
 use super::geometric::{Interpolation, cubic_weights};
-use super::operation::{Effort, Extent, Family, ImageOperation, hold, stays};
+use super::operation::{Effort, Extent, Family, ImageOperation, Instance, Sampled, Sizes, hold, stays};
 use horus_base::dtype::{Float, Scalar};
 use horus_base::placed::Placed;
 use horus_base::shape::{Border, Shape};
+
+describe! {
+    REMAP = description("remap", Group::Geometry, Pattern::Geometric, "Samples at positions that images give; also by B-splines")
+        .elsewhere(&["ndi.map_coordinates", "cv.remap", "imageproc::geometric_transformations::warp_with"])
+        .differs("rows and columns are two images; border modes as everywhere; `prefilter=False`");
+    SPLINE_COEFFICIENTS = description("spline_coefficients", Group::Geometry, Pattern::Neighbourhood, "What `remap` by B-splines reads")
+        .elsewhere(&["ndi.spline_filter", "ndi.spline_filter1d"])
+        .differs("along axes; a filter of finite length");
+}
 
 /// Sampling at a position given per pixel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -304,6 +314,21 @@ impl ImageOperation for Remap {
         let taps = self.sampling.taps();
         let levels = if inputs.len() > 3 { taps } else { 1 };
         Effort::of_rows(Family::Warp, output.0, rows, (taps * taps * levels) as f64)
+    }
+}
+
+impl Sampled for Remap {
+    fn samples(of: Sizes) -> Vec<Instance> {
+        let bilinear = Remap { sampling: Sampling::Linear, border: of.border, outside: None };
+        let spline = Remap { sampling: Sampling::Spline3, ..bilinear };
+        let cubic = Remap { sampling: Sampling::Cubic, ..bilinear };
+        let (plane, volume) = (of.plane, (Shape { channels: 1, ..of.image.0 }, of.image.1));
+        let inside = Remap { outside: Some(Scalar::from_f64(of.image.1, 2.5)), ..bilinear };
+        vec![
+            Instance::of(cubic, &[of.image, plane, plane], of.image).loose(),
+            Instance::of(inside, &[of.image, plane, plane], of.image).loose(),
+            Instance::of(spline, &[of.image, volume, volume, volume], of.image).loose(),
+        ]
     }
 }
 

@@ -5,12 +5,34 @@
 //! a segment ([`combine_lanes`]). The result is therefore independent of ranks, devices and
 //! threads.
 
+use super::describe::{Accepts, Group, Parameter, Pattern, describe, description, optional, required};
 use super::footprint::{Access, Reading, Rect};
-use super::operation::{Effort, Extent, Family, ImageOperation, hold, images};
+use super::operation::{Effort, Extent, Family, ImageOperation, Instance, Sampled, Sizes, hold, images};
 use super::reduce::{Fold, LANES, combine_lanes};
 use horus_base::dtype::{DType, Pixel};
 use horus_base::placed::Placed;
 use horus_base::shape::{Shape, Window};
+
+const HEIGHT: Parameter = required("height", Accepts::Count, "");
+const WIDTH: Parameter = required("width", Accepts::Count, "");
+const HOW: Parameter = optional("how", Accepts::Choice(statistics), "mean", "what is computed of each");
+
+fn statistics() -> Vec<&'static str> {
+    vec!["sum", "mean", "variance", "min", "max"]
+}
+
+describe! {
+    TILES = description("tiles", Group::Statistics, Pattern::Reduction, "A pixel for each tile: its sum, mean, variance, smallest or largest pixel")
+        .takes(&[HEIGHT, WIDTH, HOW])
+        .elsewhere(&["ski.measure.block_reduce", "cv.resize(INTER_AREA)"])
+        .differs("the last tiles may be smaller")
+        .example("tiles 8 8 max");
+    WINDOWS = description("windows", Group::Statistics, Pattern::Reduction, "A pixel for each window inside the picture, every so many rows and columns")
+        .takes(&[HEIGHT, WIDTH, required("down", Accepts::Count, "rows"), required("across", Accepts::Count, "columns"), HOW])
+        .elsewhere(&["np.lib.stride_tricks.sliding_window_view"])
+        .differs("windows inside the image")
+        .example("windows 7 7 4 4 variance");
+}
 
 /// Rectangles at regular distances from the corner of an image, clipped at its bottom and right
 /// edges.
@@ -169,6 +191,16 @@ impl ImageOperation for Tiled {
         let each = (self.grid.height * self.grid.width).min(image.area());
         let pixels = rows * output.0.width * output.0.planes() * each;
         Effort { family: Family::Reduction, pixels, steps: 1.0, reach: 0 }
+    }
+}
+
+impl Sampled for Tiled {
+    fn samples(of: Sizes) -> Vec<Instance> {
+        let (shape, dtype) = of.image;
+        let grid = Grid { height: 3, width: 2, down: 2, across: 3 };
+        let to = Shape { height: shape.height.div_ceil(grid.down), width: shape.width.div_ceil(grid.across), ..shape };
+        let sample = |reduce: TileReduce| Instance::of(Tiled { grid, reduce }, &[of.image], (to, reduce.result(dtype)));
+        vec![sample(TileReduce::Sum), sample(TileReduce::Max)]
     }
 }
 

@@ -1,9 +1,16 @@
 //! Transposition.
 
+use super::describe::{Group, Pattern, describe, description};
 use super::footprint::{Access, Reading, Rect};
-use super::operation::{Effort, Extent, Family, ImageOperation, hold, images};
+use super::operation::{Effort, Extent, Family, ImageOperation, Instance, Sampled, Sizes, hold, images};
 use horus_base::placed::Placed;
 use horus_base::shape::Shape;
+
+describe! {
+    TRANSPOSE = description("transpose", Group::Geometry, Pattern::Geometric, "Transposition: rows and columns are swapped")
+        .elsewhere(&["np: `a.T`", "cv.transpose"])
+        .example("transpose");
+}
 
 /// Rows and columns exchanged, per plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,5 +49,12 @@ impl ImageOperation for Transpose {
 
     fn effort(&self, _: &[Extent], output: Extent, rows: usize) -> Effort {
         Effort::of_rows(Family::Transpose, output.0, rows, 0.0)
+    }
+}
+
+impl Sampled for Transpose {
+    fn samples(of: Sizes) -> Vec<Instance> {
+        let (shape, dtype) = of.image;
+        vec![Instance::of(Transpose, &[of.image], (Shape { height: shape.width, width: shape.height, ..shape }, dtype))]
     }
 }

@@ -1,14 +1,45 @@
 //! Windowed operations whose cost hardly depends on the window size: means and variances of
 //! rectangles and ranks under footprints.
 
+use super::describe::{Accepts, BORDER, Group, Parameter, Pattern, describe, description, optional, required};
 use std::sync::Arc;
 
 use super::footprint::{Access, Reading, Rect};
 use super::neighbourhood::Reach;
-use super::operation::{Effort, Extent, Family, ImageOperation, hold, images, same_places, stays};
+use super::operation::{
+    Effort, Extent, Family, ImageOperation, Instance, Sampled, Sizes, hold, images, same_places, stays,
+};
 use horus_base::dtype::{DType, Float, Scalar};
 use horus_base::placed::Placed;
 use horus_base::shape::{Border, Shape};
+
+const FOOTPRINT: Parameter = optional("footprint", Accepts::Footprint, "3", "");
+
+describe! {
+    BOX_MEAN = description("box_mean", Group::Filters, Pattern::Neighbourhood, "Mean over a rectangle of any size, which hardly costs more than a small one")
+        .also(&["mean_filter"])
+        .takes(&[required("height", Accepts::Count, "of the rectangle"), required("width", Accepts::Count, "of the rectangle"), BORDER])
+        .elsewhere(&["ndi.uniform_filter", "cv.blur", "cv.boxFilter", "imageproc::filter::box_filter"])
+        .differs("side, not radius, of all axes as ndi, or `(height, width)`; even sizes as ndi and OpenCV; `Window::at` names the anchor (ndi's `origin`); imageproc rounds each pass down")
+        .example("box_mean 101 51");
+    MEDIAN_UNDER = description("median_under", Group::Morphology, Pattern::Neighbourhood, "The median of the pixels under the footprint")
+        .called("median")
+        .takes(&[FOOTPRINT, BORDER])
+        .elsewhere(&["ndi.median_filter"])
+        .differs("for an even number of pixels the upper of the middle two; NaN is sorted last")
+        .example("median_under disc 7");
+    PERCENTILE_UNDER = description("percentile_under", Group::Morphology, Pattern::Neighbourhood, "A percentile of the pixels under the footprint")
+        .called("rank")
+        .takes(&[required("percent", Accepts::Number, "0 to 100"), FOOTPRINT, BORDER])
+        .elsewhere(&["ndi.percentile_filter"])
+        .example("percentile_under 90 15");
+    RANK_UNDER = description("rank_under", Group::Morphology, Pattern::Neighbourhood, "The pixel in a place of the order of those under the footprint")
+        .called("rank")
+        .takes(&[required("place", Accepts::Count, "in the order of the pixels; the smallest is 0"), FOOTPRINT, BORDER])
+        .elsewhere(&["ndi.rank_filter"])
+        .differs("NaN is sorted last, and is the result where its place is wanted")
+        .example("rank_under 3 cross 2");
+}
 
 /// An operation over a window around each pixel.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -366,6 +397,22 @@ impl ImageOperation for Sliding {
         };
         let Reach { up, down, .. } = self.how.reach();
         Effort { reach: up + down, ..Effort::of_rows(family, output.0, rows, self.how.steps()) }
+    }
+}
+
+impl Sampled for Sliding {
+    fn samples(of: Sizes) -> Vec<Instance> {
+        let mean = BoxMean::over(Reach { up: 1, down: 3, left: 0, right: 2 });
+        let plane = Ranked::new(&[(-4, 0), (0, -1), (0, 0), (0, 1), (2, 0)], 2);
+        let across = Ranked::across([(-1, 0, -1), (0, -2, 0), (0, 0, 0), (1, 3, 2)], 2);
+        let sliding = |how| Sliding { how, border: of.border };
+        vec![
+            Instance::of(sliding(Windowed::Mean(mean)), &[of.image], of.image),
+            Instance::of(sliding(Windowed::Variance(mean)), &[of.image], (of.image.0, DType::F64)),
+            // No row between the rows of a footprint is read.
+            Instance::of(sliding(Windowed::Rank(plane)), &[of.image], of.image).loose(),
+            Instance::of(sliding(Windowed::Rank(across)), &[of.image], of.image).loose(),
+        ]
     }
 }
 

@@ -89,7 +89,7 @@ __all__ = [
 ]
 
 __version__: Final[str]
-PIXEL_OPERATIONS: Final[list[tuple[str, str]]]
+PIXEL_OPERATIONS: Final[list[tuple[str, str, str]]]
 
 class HorusError(Exception):
     """An error of Horus without a matching built-in exception."""

@@ -366,34 +366,25 @@ def _radians(of: Any) -> Any:
     return of(math.pi) / of(180.0)
 
 
+_KINDS: Final = {"function": _of_floats, "unary": _of_one, "binary": _of_two, "compare": _comparison}
+
 UFUNCS: Final[dict[np.ufunc, _Record]] = {
-    np.add: _of_two("add"),
-    np.subtract: _of_two("sub"),
-    np.multiply: _of_two("mul"),
+    getattr(np, numpy): _KINDS[kind](name) for name, kind, numpy in _horus.PIXEL_OPERATIONS if numpy
+} | {
     np.matmul: _product,
-    np.true_divide: _of_two("div"),
     np.floor_divide: _floor_divided,
     np.remainder: _remainder,
     np.fmod: _modulo,
     np.divmod: lambda a, b: (_floor_divided(a, b), _remainder(a, b)),
-    np.power: _of_two("pow"),
     np.float_power: _power,
     np.minimum: _extreme("minimum", "and"),
     np.maximum: _extreme("maximum", "or"),
     np.fmin: _extreme("min", "and"),
     np.fmax: _extreme("max", "or"),
-    np.hypot: _of_two("hypot"),
-    np.arctan2: _of_two("atan2"),
     np.copysign: _of_pair("copysign", lambda x, y: where(_is_negative(y), -abs(x), abs(x))),
     np.heaviside: _of_pair("heaviside", _heaviside),
     np.logaddexp: _of_pair("logaddexp", _added(_log1p, _exp, math.log(2.0))),
     np.logaddexp2: _of_pair("logaddexp2", _added(lambda x: _log1p(x) / math.log(2.0), lambda x: _binary("pow", 2.0, x), 1.0)),
-    np.less: _comparison("lt"),
-    np.less_equal: _comparison("le"),
-    np.greater: _comparison("gt"),
-    np.greater_equal: _comparison("ge"),
-    np.equal: _comparison("eq"),
-    np.not_equal: _comparison("ne"),
     np.bitwise_and: _bitwise("bitwise_and"),
     np.bitwise_or: _bitwise("bitwise_or"),
     np.bitwise_xor: _bitwise("bitwise_xor"),
@@ -402,7 +393,6 @@ UFUNCS: Final[dict[np.ufunc, _Record]] = {
     np.logical_and: _logical("and"),
     np.logical_or: _logical("or"),
     np.logical_xor: _logical("xor"),
-    np.negative: _of_one("neg"),
     np.positive: lambda image: image._with(image._numeric("positive")),
     np.conjugate: lambda image: image._with(image._numeric("conjugate")),
     np.absolute: _abs,
@@ -414,22 +404,14 @@ UFUNCS: Final[dict[np.ufunc, _Record]] = {
     np.signbit: _is_negative,
     np.sqrt: _of_floats("sqrt"),
     np.cbrt: _composed("cbrt", _cbrt),
-    np.exp: _of_floats("exp"),
     np.exp2: _composed("exp2", lambda x: _binary("pow", 2.0, x)),
     np.expm1: _composed("expm1", _expm1),
-    np.log: _of_floats("log"),
     np.log2: _composed("log2", _log_of(2.0)),
     np.log10: _composed("log10", _log_of(10.0)),
     np.log1p: _composed("log1p", _log1p),
-    np.square: _of_one("square"),
-    np.reciprocal: _of_one("recip"),
     np.sign: _sign,
-    np.floor: _of_one("floor"),
-    np.ceil: _of_one("ceil"),
     np.rint: _of_floats("round"),
     np.modf: _fractions,
-    np.sin: _of_floats("sin"),
-    np.cos: _of_floats("cos"),
     np.tan: _composed("tan", _tan),
     np.arcsin: _composed("arcsin", lambda x: _binary("atan2", x, _beside(x))),
     np.arccos: _composed("arccos", lambda x: _binary("atan2", _beside(x), x)),
@@ -447,7 +429,7 @@ UFUNCS: Final[dict[np.ufunc, _Record]] = {
     np.invert: lambda image: ~image,
     np.logical_not: lambda image: ~_truth(image),
 }
-"""What records each function of NumPy that images have."""
+"""What records each function of NumPy that images have: operations of Horus, and what differs from them or is composed of them."""
 
 if hasattr(np, "bitwise_count"):  # from NumPy 2.0 on
     UFUNCS[np.bitwise_count] = _bit_count

@@ -1,6 +1,34 @@
 //! Connected components, by a search around each pixel of a component.
 
+use super::kernel::HostImage;
+use super::{Definition, Image};
+use horus_base::dtype::DType;
+use horus_base::shape::{Shape, Window};
+use horus_host::device::Geometry;
+use horus_plan::ops::Components;
 use horus_plan::ops::components::Connectivity;
+
+impl Definition for Components {
+    fn of_images(&self, inputs: &[&Image], (_shape, _dtype): (Shape, DType)) -> Image {
+        let how = &self.neighbours;
+        let Shape { depth, height, width, .. } = inputs[0].shape;
+        let there: Vec<bool> = inputs[0].numbers().into_iter().map(|v| v != 0.0).collect();
+        Image::new(inputs[0].shape, components(&there, [depth, height, width], *how))
+    }
+
+    fn of_launch(&self, inputs: &[HostImage], output: &mut HostImage, out: Geometry, _rows: Window) {
+        let how = &self.neighbours;
+
+        let Shape { depth, height, width, .. } = out.shape;
+        let pixel = |i: usize| (i / width / height, (i / width % height).cast_signed(), i % width);
+        let pixels = (0..out.shape.len()).map(pixel);
+        let there: Vec<bool> = pixels.map(|(z, y, x)| inputs[0].number(z, y, x) != 0.0).collect();
+        for (i, label) in components(&there, [depth, height, width], *how).into_iter().enumerate() {
+            let (z, y, x) = pixel(i);
+            output.put(z, y, x, label);
+        }
+    }
+}
 
 /// The labels of an image of `[depth, height, width]` pixels with foreground `there`: the
 /// definition.

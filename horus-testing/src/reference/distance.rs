@@ -1,8 +1,64 @@
 //! Nearest background pixels by trying all.
 
-use horus_base::dtype::Scalar;
-use horus_base::shape::{Axis, Shape};
+use super::kernel::HostImage;
+use super::{Definition, Image};
+use horus_base::dispatch;
+use horus_base::dtype::{DType, Pixel, Scalar};
+use horus_base::shape::{Axis, Shape, Window};
+use horus_host::device::Geometry;
+use horus_plan::ops::NearestOnLine;
 use horus_plan::ops::distance::{Metric, NONE, NearestPixel, Sought};
+
+impl Definition for NearestOnLine {
+    fn of_images(&self, inputs: &[&Image], (_shape, _dtype): (Shape, DType)) -> Image {
+        let how = self;
+        let image = inputs[0];
+        Image::from_fn(image.shape, |p, y, x| {
+            let (line, at) = line(image.shape, how.along, (p, y, x), |p, y, x| image.number(p, y, x) != 0.0);
+            nearest_on_line(&line, at)
+        })
+    }
+
+    fn of_launch(&self, inputs: &[HostImage], output: &mut HostImage, out: Geometry, rows: Window) {
+        let how = self;
+
+        for c in 0..out.shape.planes() {
+            for y in rows.start..rows.end {
+                for x in 0..out.shape.width {
+                    let there = |c: usize, y: usize, x: usize| inputs[0].number(c, y.cast_signed(), x) != 0.0;
+                    let (line, at) = line(out.shape, how.along, (c, y.cast_unsigned(), x), there);
+                    output.put(c, y, x, nearest_on_line(&line, at));
+                }
+            }
+        }
+    }
+}
+
+impl Definition for NearestPixel {
+    fn of_images(&self, inputs: &[&Image], (_shape, dtype): (Shape, DType)) -> Image {
+        let how = self;
+        let offsets = inputs[0];
+        dispatch!(dtype, T => Image::from_fn(offsets.shape, |p, y, x| {
+            let (line, at) = line(offsets.shape, how.along, (p, y, x), |p, y, x| offsets.at(p, y, x));
+            T::from_scalar(nearest(&line, at, *how))
+        }))
+    }
+
+    fn of_launch(&self, inputs: &[HostImage], output: &mut HostImage, out: Geometry, rows: Window) {
+        let how = self;
+        dispatch!(out.dtype, T => {
+            for c in 0..out.shape.planes() {
+                for y in rows.start..rows.end {
+                    for x in 0..out.shape.width {
+                        let offset = |c: usize, y: usize, x: usize| inputs[0].get(c, y.cast_signed(), x);
+                        let (line, at) = line(out.shape, how.along, (c, y.cast_unsigned(), x), offset);
+                        output.put(c, y, x, T::from_scalar(nearest(&line, at, *how)));
+                    }
+                }
+            }
+        });
+    }
+}
 
 /// The line along an axis through a pixel, given by its plane, row and column, and the pixel's place on it.
 pub fn line<V>(

@@ -1,10 +1,32 @@
 //! Geometric operations: affine maps, mirror images and transposition.
 
-use super::{Image, Pixel};
-use horus_base::dtype::{Arithmetic, Float};
-use horus_base::shape::Shape;
+use super::kernel::HostImage;
+use super::{Definition, Image};
+use horus_base::dispatch;
+use horus_base::dtype::{Arithmetic, DType, Float, Pixel};
+use horus_base::shape::{Shape, Window};
+use horus_host::device::Geometry;
+use horus_plan::ops::Transpose;
 use horus_plan::ops::edge::Edge;
 use horus_plan::ops::geometric::{Affine, Flip, Interpolation, cubic_weights};
+
+impl Definition for Transpose {
+    fn of_images(&self, inputs: &[&Image], (_shape, _dtype): (Shape, DType)) -> Image {
+        transpose(inputs[0])
+    }
+
+    fn of_launch(&self, inputs: &[HostImage], output: &mut HostImage, out: Geometry, rows: Window) {
+        dispatch!(out.dtype, T => {
+            for c in 0..out.shape.planes() {
+                for y in rows.start..rows.end {
+                    for x in 0..out.shape.width {
+                        output.put::<T>(c, y, x, inputs[0].get(c, x.cast_signed(), y.cast_unsigned()));
+                    }
+                }
+            }
+        });
+    }
+}
 
 /// The image sampled at the positions of `map`, for an output of `shape` (its channels are the
 /// image's).

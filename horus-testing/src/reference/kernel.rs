@@ -6,30 +6,18 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use super::components::components;
-use super::distance;
 use super::geometric::{beyond, sample};
-use super::neighbourhood::{correlate_at, fourier_of, order_at};
+use super::neighbourhood::{correlate_at, order_at};
 use super::pixel::{body, holds};
-use super::reads;
-use super::reconstruction::reconstruction;
-use super::reduce;
-use super::sampling;
-use super::sum_of_products;
-use super::windowed;
+use super::{definition, reads};
+use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel, Scalar, convert_pixel};
 use horus_base::shape::{Axis, Border, Shape, Window};
-use horus_base::{dispatch, dispatch_float};
 use horus_host::device::Geometry;
 use horus_plan::ir::kernel::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
-use horus_plan::ops::footprint::Rect;
+use horus_plan::ops::Whole;
 use horus_plan::ops::geometric::Flip;
-use horus_plan::ops::labels;
 use horus_plan::ops::pixel::PixelKind;
-use horus_plan::ops::planes::stacked;
-use horus_plan::ops::reduce::{bin_of, running};
-use horus_plan::ops::sampling::is_outside;
-use horus_plan::ops::{Components, Remap, Tiled, Whole};
 
 /// An image on the host: the rows of its window.
 #[derive(Clone, Debug)]
@@ -124,23 +112,23 @@ impl HostImage {
     }
 
     /// [`HostImage::get`] as a number, which all types are exactly.
-    fn number(&self, c: usize, y: isize, x: usize) -> f64 {
+    pub(super) fn number(&self, c: usize, y: isize, x: usize) -> f64 {
         dispatch!(self.geometry.dtype, T => self.get::<T>(c, y, x).to_f64())
     }
 
     /// Stores a number in the type of the image.
-    fn put_number(&mut self, c: usize, y: isize, x: usize, v: f64) {
+    pub(super) fn put_number(&mut self, c: usize, y: isize, x: usize, v: f64) {
         dispatch!(self.geometry.dtype, T => self.put::<T>(c, y, x, T::from_f64(v)));
     }
 
-    fn put<T: Pixel>(&mut self, c: usize, y: isize, x: usize, v: T) {
+    pub(super) fn put<T: Pixel>(&mut self, c: usize, y: isize, x: usize, v: T) {
         reads::wrote([y, x.cast_signed()]);
         let at = self.at(c, y, x);
         self.bytes[at..at + size_of::<T>()].copy_from_slice(&bytes_of(v.scalar()));
     }
 
     /// The pixel read at (`y`, `x`) with a border.
-    fn sample<T: Pixel>(&self, c: usize, y: isize, x: isize, border: Border) -> T {
+    pub(super) fn sample<T: Pixel>(&self, c: usize, y: isize, x: isize, border: Border) -> T {
         match (self.resolve(y, border), border.map(x, self.geometry.shape.width)) {
             (Some(y), Some(x)) => self.get(c, y, x),
             _ => border.constant().map_or(T::ZERO, T::from_f64),
@@ -263,239 +251,7 @@ fn evaluate_readable(kernel: &Kernel, inputs: &[HostImage], output: &mut HostIma
 /// Evaluates a whole-image operation.
 fn evaluate_whole(operation: &Whole, inputs: &[HostImage], output: &mut HostImage, rows: Window) {
     let out = Geometry { shape: output.geometry.shape.planar(), ..output.geometry };
-    match operation {
-        Whole::Merge(_) => dispatch!(out.dtype, T => {
-            let from = stacked(inputs.iter().map(|i| i.geometry.shape), out.shape).expect("a launch that fits");
-            for (p, (i, plane)) in from.into_iter().enumerate() {
-                for y in rows.start..rows.end {
-                    (0..out.shape.width).for_each(|x| output.put::<T>(p, y, x, inputs[i].get(plane, y, x)));
-                }
-            }
-        }),
-        Whole::Lookup(_) => {
-            let lowest = dispatch!(inputs[0].geometry.dtype, S => S::LOWEST.to_f64());
-            for c in 0..out.shape.planes() {
-                for y in rows.start..rows.end {
-                    for x in 0..out.shape.width {
-                        let entry = (inputs[0].number(c, y, x) - lowest) as usize;
-                        output.put_number(c, y, x, inputs[1].number(0, 0, entry));
-                    }
-                }
-            }
-        }
-        Whole::Remap(Remap { sampling: how, border, outside }) => dispatch!(out.dtype, T => {
-            let (of, volume) = (inputs[0].geometry.shape, inputs.len() == 4);
-            for p in 0..out.shape.planes() {
-                let (level, channel) = (p / out.shape.channels, p % out.shape.channels);
-                for y in rows.start..rows.end {
-                    for x in 0..out.shape.width {
-                        let at = |c: &HostImage| c.number(if volume { level } else { 0 }, y, x);
-                        let position: Vec<f64> = inputs[1..].iter().map(at).collect();
-                        let read = |place: &[isize]| {
-                            let (z, place) = if volume { (place[0], &place[1..]) } else { (level.cast_signed(), place) };
-                            match border.map(z, of.depth) {
-                                Some(z) => inputs[0].sample(z * of.channels + channel, place[0], place[1], *border),
-                                None => border.constant().map_or(T::ZERO, T::from_f64),
-                            }
-                        };
-                        let sample = match outside {
-                            Some(value) if is_outside(&position, of) => T::from_scalar(*value),
-                            _ => sampling::sample(*how, &position, &read),
-                        };
-                        output.put::<T>(p, y, x, sample);
-                    }
-                }
-            }
-        }),
-        Whole::Resize(how) => dispatch!(out.dtype, T => {
-            let columns = how.columns.runs(how.how, Window::whole(out.shape.width));
-            let lines = how.rows.runs(how.how, rows);
-            for c in 0..out.shape.planes() {
-                for (y, line) in (rows.start..).zip(&lines.runs) {
-                    for (x, column) in columns.runs.iter().enumerate() {
-                        let read = |y: usize, x| inputs[0].get::<T>(c, y.cast_signed(), x);
-                        output.put::<T>(c, y, x, sampling::resized((&lines, line), (&columns, column), &read));
-                    }
-                }
-            }
-        }),
-        Whole::Windowed(how) => {
-            let dtype = inputs[0].geometry.dtype;
-            for c in 0..out.shape.planes() {
-                for y in rows.start..rows.end {
-                    for x in 0..out.shape.width {
-                        let read = |dz: isize, dy: isize, dx: isize| {
-                            let (y, x) = (y + dy, x.cast_signed() + dx);
-                            match windowed::plane_at(out.shape, c, dz, how.border) {
-                                Some(c) => dispatch!(dtype, S => inputs[0].sample::<S>(c, y, x, how.border).to_f64()),
-                                None => windowed::constant(dtype, how.border),
-                            }
-                        };
-                        output.put_number(c, y, x, windowed::windowed_at(how, dtype, &read));
-                    }
-                }
-            }
-        }
-        Whole::Fourier(how) => dispatch_float!(out.dtype, T => {
-            let part = Rect { rows, columns: Window::whole(out.shape.width) };
-            let read = |c, y, x| inputs[0].sample::<T>(c, y, x, how.border);
-            fourier_of::<T>(how, out.shape, part, &read, &mut |c, y, x, v| output.put(c, y, x, v));
-        }),
-        Whole::Reconstruct(how) => dispatch!(out.dtype, T => {
-            let Shape { depth, height, width, .. } = out.shape;
-            let pixel = |i: usize| (i / width / height, (i / width % height).cast_signed(), i % width);
-            let all = |image: &HostImage| (0..out.shape.len()).map(pixel).map(|(z, y, x)| image.get::<T>(z, y, x)).collect();
-            let [marker, mask]: [Vec<T>; 2] = [&inputs[0], &inputs[1]].map(all);
-            for (i, v) in reconstruction(&marker, &mask, [depth, height, width], *how).into_iter().enumerate() {
-                let (z, y, x) = pixel(i);
-                output.put(z, y, x, v);
-            }
-        }),
-        Whole::Components(Components { neighbours: how }) => {
-            let Shape { depth, height, width, .. } = out.shape;
-            let pixel = |i: usize| (i / width / height, (i / width % height).cast_signed(), i % width);
-            let pixels = (0..out.shape.len()).map(pixel);
-            let there: Vec<bool> = pixels.map(|(z, y, x)| inputs[0].number(z, y, x) != 0.0).collect();
-            for (i, label) in components(&there, [depth, height, width], *how).into_iter().enumerate() {
-                let (z, y, x) = pixel(i);
-                output.put(z, y, x, label);
-            }
-        }
-        Whole::Transpose(_) => dispatch!(out.dtype, T => {
-            for c in 0..out.shape.planes() {
-                for y in rows.start..rows.end {
-                    for x in 0..out.shape.width {
-                        output.put::<T>(c, y, x, inputs[0].get(c, x.cast_signed(), y.cast_unsigned()));
-                    }
-                }
-            }
-        }),
-        Whole::Deinterleave(_) | Whole::Interleave(_) => dispatch!(out.dtype, T => {
-            for c in 0..out.shape.planes() {
-                for y in rows.start..rows.end {
-                    (0..out.shape.width).for_each(|x| output.put::<T>(c, y, x, inputs[0].get(c, y, x)));
-                }
-            }
-        }),
-        Whole::MatrixProduct(_) => dispatch_float!(out.dtype, T => {
-            for c in 0..out.shape.planes() {
-                for y in rows.start..rows.end {
-                    for x in 0..out.shape.width {
-                        let factors = (0..inputs[0].geometry.shape.width)
-                            .map(|k| [inputs[0].get::<T>(c, y, k), inputs[1].get(c, k.cast_signed(), x)]);
-                        output.put(c, y, x, sum_of_products(factors));
-                    }
-                }
-            }
-        }),
-        Whole::RowReduce(how) => {
-            let operand = inputs.get(1).map(|m| m.get(0, 0, 0));
-            let width = inputs[0].geometry.shape.width;
-            for c in 0..out.shape.planes() {
-                for y in rows.start..rows.end {
-                    let row: Vec<f64> = (0..width).map(|x| inputs[0].number(c, y, x)).collect();
-                    let results = reduce::row(*how, &row, operand);
-                    results.into_iter().enumerate().for_each(|(x, v)| output.put_number(c, y, x, v));
-                }
-            }
-        }
-        Whole::Running(_) => {
-            for c in 0..out.shape.planes() {
-                for y in rows.start..rows.end {
-                    let line: Vec<f64> = (0..out.shape.width).map(|x| inputs[0].number(c, y, x)).collect();
-                    running(&line).into_iter().enumerate().for_each(|(x, v)| output.put::<f64>(c, y, x, v));
-                }
-            }
-        }
-        Whole::NearestOnLine(how) => {
-            for c in 0..out.shape.planes() {
-                for y in rows.start..rows.end {
-                    for x in 0..out.shape.width {
-                        let there = |c: usize, y: usize, x: usize| inputs[0].number(c, y.cast_signed(), x) != 0.0;
-                        let (line, at) = distance::line(out.shape, how.along, (c, y.cast_unsigned(), x), there);
-                        output.put(c, y, x, distance::nearest_on_line(&line, at));
-                    }
-                }
-            }
-        }
-        Whole::NearestPixel(how) => dispatch!(out.dtype, T => {
-            for c in 0..out.shape.planes() {
-                for y in rows.start..rows.end {
-                    for x in 0..out.shape.width {
-                        let offset = |c: usize, y: usize, x: usize| inputs[0].get(c, y.cast_signed(), x);
-                        let (line, at) = distance::line(out.shape, how.along, (c, y.cast_unsigned(), x), offset);
-                        output.put(c, y, x, T::from_scalar(distance::nearest(&line, at, *how)));
-                    }
-                }
-            }
-        }),
-        Whole::RunningDepth(_) => {
-            for c in 0..out.shape.channels {
-                for y in rows.start..rows.end {
-                    for x in 0..out.shape.width {
-                        let planes = (0..out.shape.depth).map(|z| z * out.shape.channels + c);
-                        planes.fold(None, |sum: Option<f64>, plane| {
-                            let v = inputs[0].number(plane, y, x);
-                            let sum = sum.map_or(v, |sum| sum + v);
-                            output.put::<f64>(plane, y, x, sum);
-                            Some(sum)
-                        });
-                    }
-                }
-            }
-        }
-        Whole::Fold(how) => dispatch!(out.dtype, T => {
-            let at = |c, y: usize, x| inputs[0].get::<T>(c, y.cast_signed(), x);
-            let results = reduce::folded(*how, inputs[0].geometry.shape, &at);
-            results.into_iter().enumerate().for_each(|(x, v)| output.put(0, 0, x, v));
-        }),
-        Whole::Labels(how) => {
-            let over_input = if how.adds_up() { rows } else { how.rows(rows).clipped(inputs[0].geometry.shape.height) };
-            let first = if how.adds_up() { 0 } else { out.window.start.cast_unsigned() };
-            let mut table = vec![labels::identity(*how); out.window.len() * out.shape.width];
-            let of = inputs[0].geometry.shape;
-            for (p, y) in (0..of.planes()).flat_map(|p| (over_input.start..over_input.end).map(move |y| (p, y))) {
-                for x in 0..of.width {
-                    let label = inputs[0].number(p, y, x);
-                    if label >= 0.0 && label < how.count() as f64 {
-                        let v = inputs.get(1).map_or(0.0, |image| image.number(p, y, x));
-                        labels::enter(*how, &mut table, first, label as usize, (y.cast_unsigned(), x), v);
-                    }
-                }
-            }
-            let written = if how.adds_up() { out.window } else { rows };
-            for y in written.start..written.end {
-                for x in 0..out.shape.width {
-                    let at = (y - out.window.start).cast_unsigned() * out.shape.width + x;
-                    output.put(0, y, x, table[at]);
-                }
-            }
-        }
-        Whole::Tiles(Tiled { grid, reduce: how }) => {
-            for c in 0..out.shape.planes() {
-                for y in rows.start..rows.end {
-                    for x in 0..out.shape.width {
-                        let part = grid.rectangle(inputs[0].geometry.shape, y.cast_unsigned(), x);
-                        let at = |y: usize, x| inputs[0].number(c, y.cast_signed(), x);
-                        output.put_number(c, y, x, reduce::tile(*how, part, &at));
-                    }
-                }
-            }
-        }
-        Whole::Histogram(how) => {
-            let mut counts = vec![0.0; how.bins];
-            for c in 0..inputs[0].geometry.shape.planar().planes() {
-                for y in rows.start..rows.end {
-                    for x in 0..inputs[0].geometry.shape.width {
-                        if let Some(b) = bin_of(inputs[0].number(c, y, x), how.lo(), how.hi(), how.bins) {
-                            counts[b] += 1.0;
-                        }
-                    }
-                }
-            }
-            counts.into_iter().enumerate().for_each(|(b, n)| output.put::<f64>(0, 0, b, n));
-        }
-    }
+    definition(operation).of_launch(inputs, output, out, rows);
 }
 
 /// The kernel with its chains evaluated and appended to its inputs. Chains are evaluated in all

@@ -9,18 +9,19 @@
 //! yield the bits of [`evaluate`] (except the sign and payload of NaN); `tests/goldens` checks
 //! [`evaluate`] itself against scipy.
 
-use horus_base::dtype::{Conversion, DType, Float, Pixel, Scalar, convert_pixel};
-use horus_base::shape::{Axis, Shape};
+use horus_base::dtype::{Conversion, DType, Pixel, Scalar, convert_pixel};
+use horus_base::shape::{Axis, Shape, Window};
+use horus_host::device::Geometry;
 use horus_plan::ir::graph::{Graph, Node, Op, Operand, ValueId};
-use horus_plan::ops::components::Connectivity;
-use horus_plan::ops::distance::{NearestOnLine, NearestPixel};
+use horus_plan::ops::Whole;
 use horus_plan::ops::planes::PlaneMap;
-use horus_plan::ops::{Components, Remap, Tiled, Whole};
+use horus_plan::{implementation, whole_operations};
 
 pub mod components;
 pub mod distance;
 pub mod geometric;
 pub mod kernel;
+mod layout;
 pub mod neighbourhood;
 pub mod pixel;
 pub mod reads;
@@ -31,6 +32,7 @@ pub mod windowed;
 
 mod image;
 pub use image::Image;
+pub use layout::{deinterleaved, interleaved, merge};
 
 /// The values of the graph's roots, in their order. `source` gives existing values.
 ///
@@ -83,64 +85,24 @@ fn apply(node: &Node<Op>, inputs: &[&Image], source: &dyn Fn(ValueId) -> Image) 
         Op::Order(filter, border) => neighbourhood::order(inputs[0], filter, *border),
         Op::Warp(map, interpolation, edge) => geometric::warp(inputs[0], node.shape, map, *interpolation, *edge),
         Op::Flip(flip) => geometric::flip(inputs[0], *flip),
-        Op::Whole(operation) => apply_whole(operation, node, inputs),
+        Op::Whole(operation) => definition(operation).of_images(inputs, (node.shape, node.dtype.stored())),
     }
 }
 
-fn apply_whole(operation: &Whole, node: &Node<Op>, inputs: &[&Image]) -> Image {
-    match operation {
-        Whole::Lookup(_) => lookup(inputs[0], inputs[1]),
-        Whole::Remap(Remap { sampling: how, border, outside }) => {
-            sampling::remap(inputs[0], &inputs[1..], *how, *border, *outside)
-        }
-        Whole::Resize(how) => sampling::resize(inputs[0], how, node.shape),
-        Whole::Merge(_) => merge(inputs, node.shape),
-        Whole::Fourier(how) => neighbourhood::fourier(inputs[0], how),
-        Whole::Windowed(how) => windowed::windowed(inputs[0], how, node.dtype.stored()),
-        Whole::Transpose(_) => geometric::transpose(inputs[0]),
-        Whole::Deinterleave(_) => deinterleaved(inputs[0]),
-        Whole::Interleave(_) => interleaved(inputs[0]),
-        Whole::MatrixProduct(_) => product(inputs[0], inputs[1], node.shape),
-        Whole::RowReduce(how) => reduce::rows(inputs[0], *how, inputs.get(1).copied()),
-        Whole::Running(_) => reduce::running(inputs[0]),
-        Whole::RunningDepth(_) => reduce::running_depth(inputs[0]),
-        Whole::Fold(how) => reduce::fold(inputs[0], *how),
-        Whole::Labels(how) => reduce::labels(inputs[0], inputs.get(1).copied(), *how),
-        Whole::Components(Components { neighbours: how }) => label(inputs[0], *how),
-        Whole::Reconstruct(how) => reconstruction::reconstruct(inputs[0], inputs[1], *how),
-        Whole::NearestOnLine(how) => nearest_on_line(inputs[0], *how),
-        Whole::NearestPixel(how) => nearest(inputs[0], *how, node.dtype.stored()),
-        Whole::Tiles(Tiled { grid, reduce: how }) => reduce::tiles(inputs[0], *grid, *how, node.shape),
-        Whole::Histogram(how) => reduce::histogram(inputs[0], how.bins, how.lo(), how.hi()),
-    }
+use kernel::HostImage;
+
+/// The definition of an operation on whole images.
+pub(crate) trait Definition {
+    /// Its result, of this shape and type, from images.
+    fn of_images(&self, inputs: &[&Image], result: (Shape, DType)) -> Image;
+
+    /// The wanted rows of its result, from the images of a launch. Samples are channels: `out` is the geometry without them.
+    fn of_launch(&self, inputs: &[HostImage], output: &mut HostImage, out: Geometry, rows: Window);
 }
 
-/// Sample `c` of each pixel as the pixel of channel `c`.
-pub fn deinterleaved(image: &Image) -> Image {
-    let channels = image.shape.samples;
-    horus_base::dispatch!(image.dtype(), T => Image::from_fn(image.shape.deinterleaved(), |plane, y, x| {
-        image.at::<T>(plane / channels, y, x * channels + plane % channels)
-    }))
-}
-
-/// The pixel of channel `c` as sample `c` of each pixel.
-pub fn interleaved(image: &Image) -> Image {
-    let channels = image.shape.channels;
-    horus_base::dispatch!(image.dtype(), T => Image::from_fn(image.shape.interleaved(), |level, y, x| {
-        image.at::<T>(level * channels + x % channels, y, x / channels)
-    }))
-}
-
-/// A matrix product.
-fn product(a: &Image, b: &Image, shape: Shape) -> Image {
-    horus_base::dispatch_float!(a.dtype(), T => Image::from_fn(shape, |plane, y, x| {
-        sum_of_products((0..a.shape.width).map(|k| [a.at::<T>(plane, y, k), b.at(plane, k, x)]))
-    }))
-}
-
-/// A pixel of a matrix product, of the pairs of factors in order.
-pub(crate) fn sum_of_products<T: Float>(factors: impl Iterator<Item = [T; 2]>) -> T {
-    factors.fold(T::ZERO, |sum, [a, b]| a.fma(b, sum))
+/// The definition of an operation.
+fn definition(operation: &Whole) -> &dyn Definition {
+    whole_operations!(implementation operation as Definition)
 }
 
 /// A constant image.
@@ -176,60 +138,5 @@ pub fn planes(image: &Image, map: &PlaneMap, shape: Shape) -> Image {
     horus_base::dispatch!(image.dtype(), T => Image::from_fn(shape, |p, y, x| match map.at(p) {
         Some(plane) => image.at::<T>(plane, y, x),
         None => map.border.constant().map_or(T::ZERO, T::from_f64),
-    }))
-}
-
-/// For each pixel, the entry of `table` at that index.
-pub fn lookup(image: &Image, table: &Image) -> Image {
-    let lowest = horus_base::dispatch!(image.dtype(), S => S::LOWEST.to_f64());
-    let entry = |c, y, x| (image.number(c, y, x) - lowest) as usize;
-    horus_base::dispatch!(table.dtype(), D => {
-        Image::from_fn(image.shape, |c, y, x| table.at::<D>(0, 0, entry(c, y, x)))
-    })
-}
-
-/// The connected components of the nonzero pixels of one channel.
-pub fn label(image: &Image, how: Connectivity) -> Image {
-    let Shape { depth, height, width, .. } = image.shape;
-    let there: Vec<bool> = image.numbers().into_iter().map(|v| v != 0.0).collect();
-    Image::new(image.shape, components::components(&there, [depth, height, width], how))
-}
-
-/// The offset of the nearest background pixel on each pixel's line.
-pub fn nearest_on_line(image: &Image, how: NearestOnLine) -> Image {
-    Image::from_fn(image.shape, |p, y, x| {
-        let (line, at) = distance::line(image.shape, how.along, (p, y, x), |p, y, x| image.number(p, y, x) != 0.0);
-        distance::nearest_on_line(&line, at)
-    })
-}
-
-/// The nearest background pixel of each pixel, from offsets, as an image of type `dtype`.
-pub fn nearest(offsets: &Image, how: NearestPixel, dtype: DType) -> Image {
-    horus_base::dispatch!(dtype, T => Image::from_fn(offsets.shape, |p, y, x| {
-        let (line, at) = distance::line(offsets.shape, how.along, (p, y, x), |p, y, x| offsets.at(p, y, x));
-        T::from_scalar(distance::nearest(&line, at, how))
-    }))
-}
-
-/// Images of one type, concatenated into an image of shape `shape`: along the channels if they have
-/// its depth, else along the depth.
-pub fn merge(images: &[&Image], shape: Shape) -> Image {
-    let first = images[0];
-    assert!(images.iter().all(|i| i.dtype() == first.dtype()), "merged images differ in type");
-    let along = if images.iter().all(|i| i.shape.depth == shape.depth) { Axis::Channels } else { Axis::Depth };
-    let total: usize = images.iter().map(|i| i.shape.extent(along)).sum();
-    assert_eq!(first.shape.with_extent(along, total), shape, "merged images make up the result");
-    horus_base::dispatch!(first.dtype(), T => Image::from_fn(shape, |p, y, x| {
-        let (mut z, mut c) = (p / shape.channels, p % shape.channels);
-        let mut rest = images.iter();
-        loop {
-            let image = rest.next().expect("the extents add up");
-            assert_eq!(image.shape.with_extent(along, total), shape, "merged images have one extent");
-            let (at, n) = (if along == Axis::Depth { &mut z } else { &mut c }, image.shape.extent(along));
-            if *at < n {
-                return image.at::<T>(z * image.shape.channels + c, y, x);
-            }
-            *at -= n;
-        }
     }))
 }

@@ -1,14 +1,33 @@
 //! Neighbourhood operations: linear filters, generalized convolutions and medians.
 
-use super::{Image, Pixel};
-use horus_base::dtype::Float;
-use horus_base::shape::{Border, Shape};
+use super::kernel::HostImage;
+use super::{Definition, Image};
+use horus_base::dispatch_float;
+use horus_base::dtype::{DType, Float, Pixel};
+use horus_base::shape::{Border, Shape, Window};
+use horus_host::device::Geometry;
 use horus_plan::ops::Fourier;
 use horus_plan::ops::footprint::Rect;
 use horus_plan::ops::fourier::Complex;
 use horus_plan::ops::neighbourhood::{
     Combine, Filter, Generalized, MedianSize, OrderFilter, Pairing, Reduce, Truncated,
 };
+
+impl Definition for Fourier {
+    fn of_images(&self, inputs: &[&Image], (_shape, _dtype): (Shape, DType)) -> Image {
+        let how = self;
+        fourier(inputs[0], how)
+    }
+
+    fn of_launch(&self, inputs: &[HostImage], output: &mut HostImage, out: Geometry, rows: Window) {
+        let how = self;
+        dispatch_float!(out.dtype, T => {
+            let part = Rect { rows, columns: Window::whole(out.shape.width) };
+            let read = |c, y, x| inputs[0].sample::<T>(c, y, x, how.border);
+            fourier_of::<T>(how, out.shape, part, &read, &mut |c, y, x, v| output.put(c, y, x, v));
+        });
+    }
+}
 
 /// The pixel read at offset (`dy`, `dx`) from pixel (`y`, `x`).
 fn neighbour<T: Pixel>(image: &Image, c: usize, y: usize, x: usize, (dy, dx): (isize, isize), border: Border) -> T {

@@ -22,11 +22,11 @@ impl ImageOrScalar<'_> {
 }
 
 macro_rules! bodies {
-    (unary { $($u:ident $un:literal |$ua:ident| $ub:expr, $uc:literal, $ud:literal;)* }
-     binary { $($b:ident $bn:literal |$ba:ident, $bb:ident| $bx:expr, $bc:literal, $bd:literal;)* }
-     compare { $($c:ident $cn:literal |$ca:ident, $cb:ident| $cx:expr, $cc:literal, $cd:literal;)* }
-     ternary { $($t:ident $tn:literal |$ta:ident, $tb:ident, $tc:ident| $tx:expr, $tcu:literal, $td:literal;)* }
-     select { $($s:ident $sn:literal $sc:literal, $sd:literal;)* }) => {
+    (unary { $($u:ident $un:literal |$ua:ident| $ub:expr, $_ud:literal, $_ut:tt;)* }
+     binary { $($b:ident $bn:literal |$ba:ident, $bb:ident| $bx:expr, $_bd:literal, $_bt:tt;)* }
+     compare { $($c:ident $cn:literal |$ca:ident, $cb:ident| $cx:expr, $_cd:literal, $_ct:tt;)* }
+     ternary { $($t:ident $tn:literal |$ta:ident, $tb:ident, $tc:ident| $tx:expr, $_td:literal, $_tt:tt;)* }
+     select { $($s:ident $sn:literal $_sd:literal, $_st:tt;)* }) => {
         /// The body of a unary, binary or ternary operation on its first operands `v`.
         pub(super) fn body<T: Pixel>(op: PixelOp, v: &[T]) -> T {
             match op {

@@ -1,8 +1,33 @@
 //! Reconstruction by iteration until nothing changes.
 
-use super::{Image, Shape};
-use horus_base::dtype::Pixel;
+use super::kernel::HostImage;
+use super::{Definition, Image};
+use horus_base::dispatch;
+use horus_base::dtype::{DType, Pixel};
+use horus_base::shape::{Shape, Window};
+use horus_host::device::Geometry;
 use horus_plan::ops::reconstruction::Reconstruction;
+
+impl Definition for Reconstruction {
+    fn of_images(&self, inputs: &[&Image], (_shape, _dtype): (Shape, DType)) -> Image {
+        let how = self;
+        reconstruct(inputs[0], inputs[1], *how)
+    }
+
+    fn of_launch(&self, inputs: &[HostImage], output: &mut HostImage, out: Geometry, _rows: Window) {
+        let how = self;
+        dispatch!(out.dtype, T => {
+            let Shape { depth, height, width, .. } = out.shape;
+            let pixel = |i: usize| (i / width / height, (i / width % height).cast_signed(), i % width);
+            let all = |image: &HostImage| (0..out.shape.len()).map(pixel).map(|(z, y, x)| image.get::<T>(z, y, x)).collect();
+            let [marker, mask]: [Vec<T>; 2] = [&inputs[0], &inputs[1]].map(all);
+            for (i, v) in reconstruction(&marker, &mask, [depth, height, width], *how).into_iter().enumerate() {
+                let (z, y, x) = pixel(i);
+                output.put(z, y, x, v);
+            }
+        });
+    }
+}
 
 /// Reconstruction of a mask from a marker, of one channel.
 pub fn reconstruct(marker: &Image, mask: &Image, how: Reconstruction) -> Image {

@@ -2,10 +2,166 @@
 
 use std::ops::Range;
 
-use super::{Image, Pixel, Shape};
+use super::kernel::HostImage;
+use super::{Definition, Image};
+use horus_base::dispatch;
+use horus_base::dtype::{DType, Pixel};
+use horus_base::shape::{Shape, Window};
+use horus_host::device::Geometry;
 use horus_plan::ops::labels::{self, LabelReduce};
 use horus_plan::ops::reduce::{self, Fold, Moments, RowReduce, bin_of};
 use horus_plan::ops::tiles::{self, Grid, TileReduce};
+use horus_plan::ops::{Histogram, Running, RunningDepth, Tiled};
+
+impl Definition for RowReduce {
+    fn of_images(&self, inputs: &[&Image], (_shape, _dtype): (Shape, DType)) -> Image {
+        let how = self;
+        rows(inputs[0], *how, inputs.get(1).copied())
+    }
+
+    fn of_launch(&self, inputs: &[HostImage], output: &mut HostImage, out: Geometry, rows: Window) {
+        let how = self;
+
+        let operand = inputs.get(1).map(|m| m.get(0, 0, 0));
+        let width = inputs[0].geometry.shape.width;
+        for c in 0..out.shape.planes() {
+            for y in rows.start..rows.end {
+                let pixels: Vec<f64> = (0..width).map(|x| inputs[0].number(c, y, x)).collect();
+                let results = row(*how, &pixels, operand);
+                results.into_iter().enumerate().for_each(|(x, v)| output.put_number(c, y, x, v));
+            }
+        }
+    }
+}
+
+impl Definition for Running {
+    fn of_images(&self, inputs: &[&Image], (_shape, _dtype): (Shape, DType)) -> Image {
+        running(inputs[0])
+    }
+
+    fn of_launch(&self, inputs: &[HostImage], output: &mut HostImage, out: Geometry, rows: Window) {
+        for c in 0..out.shape.planes() {
+            for y in rows.start..rows.end {
+                let line: Vec<f64> = (0..out.shape.width).map(|x| inputs[0].number(c, y, x)).collect();
+                reduce::running(&line).into_iter().enumerate().for_each(|(x, v)| output.put::<f64>(c, y, x, v));
+            }
+        }
+    }
+}
+
+impl Definition for RunningDepth {
+    fn of_images(&self, inputs: &[&Image], (_shape, _dtype): (Shape, DType)) -> Image {
+        running_depth(inputs[0])
+    }
+
+    fn of_launch(&self, inputs: &[HostImage], output: &mut HostImage, out: Geometry, rows: Window) {
+        for c in 0..out.shape.channels {
+            for y in rows.start..rows.end {
+                for x in 0..out.shape.width {
+                    let planes = (0..out.shape.depth).map(|z| z * out.shape.channels + c);
+                    planes.fold(None, |sum: Option<f64>, plane| {
+                        let v = inputs[0].number(plane, y, x);
+                        let sum = sum.map_or(v, |sum| sum + v);
+                        output.put::<f64>(plane, y, x, sum);
+                        Some(sum)
+                    });
+                }
+            }
+        }
+    }
+}
+
+impl Definition for Fold {
+    fn of_images(&self, inputs: &[&Image], (_shape, _dtype): (Shape, DType)) -> Image {
+        let how = self;
+        fold(inputs[0], *how)
+    }
+
+    fn of_launch(&self, inputs: &[HostImage], output: &mut HostImage, out: Geometry, _rows: Window) {
+        let how = self;
+        dispatch!(out.dtype, T => {
+            let at = |c, y: usize, x| inputs[0].get::<T>(c, y.cast_signed(), x);
+            let results = folded(*how, inputs[0].geometry.shape, &at);
+            results.into_iter().enumerate().for_each(|(x, v)| output.put(0, 0, x, v));
+        });
+    }
+}
+
+impl Definition for LabelReduce {
+    fn of_images(&self, inputs: &[&Image], (_shape, _dtype): (Shape, DType)) -> Image {
+        let how = self;
+        labels(inputs[0], inputs.get(1).copied(), *how)
+    }
+
+    fn of_launch(&self, inputs: &[HostImage], output: &mut HostImage, out: Geometry, rows: Window) {
+        let how = self;
+
+        let over_input = if how.adds_up() { rows } else { how.rows(rows).clipped(inputs[0].geometry.shape.height) };
+        let first = if how.adds_up() { 0 } else { out.window.start.cast_unsigned() };
+        let mut table = vec![labels::identity(*how); out.window.len() * out.shape.width];
+        let of = inputs[0].geometry.shape;
+        for (p, y) in (0..of.planes()).flat_map(|p| (over_input.start..over_input.end).map(move |y| (p, y))) {
+            for x in 0..of.width {
+                let label = inputs[0].number(p, y, x);
+                if label >= 0.0 && label < how.count() as f64 {
+                    let v = inputs.get(1).map_or(0.0, |image| image.number(p, y, x));
+                    labels::enter(*how, &mut table, first, label as usize, (y.cast_unsigned(), x), v);
+                }
+            }
+        }
+        let written = if how.adds_up() { out.window } else { rows };
+        for y in written.start..written.end {
+            for x in 0..out.shape.width {
+                let at = (y - out.window.start).cast_unsigned() * out.shape.width + x;
+                output.put(0, y, x, table[at]);
+            }
+        }
+    }
+}
+
+impl Definition for Tiled {
+    fn of_images(&self, inputs: &[&Image], (shape, _dtype): (Shape, DType)) -> Image {
+        let Tiled { grid, reduce: how } = self;
+        tiles(inputs[0], *grid, *how, shape)
+    }
+
+    fn of_launch(&self, inputs: &[HostImage], output: &mut HostImage, out: Geometry, rows: Window) {
+        let Tiled { grid, reduce: how } = self;
+
+        for c in 0..out.shape.planes() {
+            for y in rows.start..rows.end {
+                for x in 0..out.shape.width {
+                    let part = grid.rectangle(inputs[0].geometry.shape, y.cast_unsigned(), x);
+                    let at = |y: usize, x| inputs[0].number(c, y.cast_signed(), x);
+                    output.put_number(c, y, x, tile(*how, part, &at));
+                }
+            }
+        }
+    }
+}
+
+impl Definition for Histogram {
+    fn of_images(&self, inputs: &[&Image], (_shape, _dtype): (Shape, DType)) -> Image {
+        let how = self;
+        histogram(inputs[0], how.bins, how.lo(), how.hi())
+    }
+
+    fn of_launch(&self, inputs: &[HostImage], output: &mut HostImage, _out: Geometry, rows: Window) {
+        let how = self;
+
+        let mut counts = vec![0.0; how.bins];
+        for c in 0..inputs[0].geometry.shape.planar().planes() {
+            for y in rows.start..rows.end {
+                for x in 0..inputs[0].geometry.shape.width {
+                    if let Some(b) = bin_of(inputs[0].number(c, y, x), how.lo(), how.hi(), how.bins) {
+                        counts[b] += 1.0;
+                    }
+                }
+            }
+        }
+        counts.into_iter().enumerate().for_each(|(b, n)| output.put::<f64>(0, 0, b, n));
+    }
+}
 
 /// The results of a row: one, or one per column. `operand` is that of reductions that [have
 /// one](RowReduce::has_operand): the mean, or the value to find.

@@ -1,11 +1,72 @@
 //! Samples at positions given by the pixels of other images, and resizing by kernels.
 
-use super::{Image, Pixel};
-use horus_base::dtype::{Arithmetic, Float, Scalar};
+use super::kernel::HostImage;
+use super::{Definition, Image};
+use horus_base::dispatch;
+use horus_base::dtype::{Arithmetic, DType, Float, Pixel, Scalar};
 use horus_base::shape::{Border, Shape, Window};
-use horus_plan::ops::Resize;
+use horus_host::device::Geometry;
 use horus_plan::ops::resize::{Runs, WeightedRun};
 use horus_plan::ops::sampling::{Sampling, is_outside};
+use horus_plan::ops::{Remap, Resize};
+
+impl Definition for Remap {
+    fn of_images(&self, inputs: &[&Image], (_shape, _dtype): (Shape, DType)) -> Image {
+        let Remap { sampling: how, border, outside } = self;
+        remap(inputs[0], &inputs[1..], *how, *border, *outside)
+    }
+
+    fn of_launch(&self, inputs: &[HostImage], output: &mut HostImage, out: Geometry, rows: Window) {
+        let Remap { sampling: how, border, outside } = self;
+        dispatch!(out.dtype, T => {
+            let (of, volume) = (inputs[0].geometry.shape, inputs.len() == 4);
+            for p in 0..out.shape.planes() {
+                let (level, channel) = (p / out.shape.channels, p % out.shape.channels);
+                for y in rows.start..rows.end {
+                    for x in 0..out.shape.width {
+                        let at = |c: &HostImage| c.number(if volume { level } else { 0 }, y, x);
+                        let position: Vec<f64> = inputs[1..].iter().map(at).collect();
+                        let read = |place: &[isize]| {
+                            let (z, place) = if volume { (place[0], &place[1..]) } else { (level.cast_signed(), place) };
+                            match border.map(z, of.depth) {
+                                Some(z) => inputs[0].sample(z * of.channels + channel, place[0], place[1], *border),
+                                None => border.constant().map_or(T::ZERO, T::from_f64),
+                            }
+                        };
+                        let sample = match outside {
+                            Some(value) if is_outside(&position, of) => T::from_scalar(*value),
+                            _ => sample(*how, &position, &read),
+                        };
+                        output.put::<T>(p, y, x, sample);
+                    }
+                }
+            }
+        });
+    }
+}
+
+impl Definition for Resize {
+    fn of_images(&self, inputs: &[&Image], (shape, _dtype): (Shape, DType)) -> Image {
+        let how = self;
+        resize(inputs[0], how, shape)
+    }
+
+    fn of_launch(&self, inputs: &[HostImage], output: &mut HostImage, out: Geometry, rows: Window) {
+        let how = self;
+        dispatch!(out.dtype, T => {
+            let columns = how.columns.runs(how.how, Window::whole(out.shape.width));
+            let lines = how.rows.runs(how.how, rows);
+            for c in 0..out.shape.planes() {
+                for (y, line) in (rows.start..).zip(&lines.runs) {
+                    for (x, column) in columns.runs.iter().enumerate() {
+                        let read = |y: usize, x| inputs[0].get::<T>(c, y.cast_signed(), x);
+                        output.put::<T>(c, y, x, resized((&lines, line), (&columns, column), &read));
+                    }
+                }
+            }
+        });
+    }
+}
 
 /// `image` sampled at the positions in `coordinates`: rows and columns, or levels, rows and
 /// columns, each an image of one channel. The result has the extent of the positions, and with two

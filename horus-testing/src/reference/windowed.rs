@@ -2,11 +2,41 @@
 
 use std::cmp::Ordering;
 
-use super::Image;
+use super::kernel::HostImage;
+use super::{Definition, Image};
+use horus_base::dispatch;
 use horus_base::dtype::{DType, Float, Pixel};
-use horus_base::shape::{Border, Shape};
+use horus_base::shape::{Border, Shape, Window};
+use horus_host::device::Geometry;
 use horus_plan::ops::neighbourhood::Reach;
 use horus_plan::ops::windowed::{BoxMean, Ranked, Sliding, WindowMoments, Windowed, joined, line_sum, summed};
+
+impl Definition for Sliding {
+    fn of_images(&self, inputs: &[&Image], (_shape, dtype): (Shape, DType)) -> Image {
+        let how = self;
+        windowed(inputs[0], how, dtype)
+    }
+
+    fn of_launch(&self, inputs: &[HostImage], output: &mut HostImage, out: Geometry, rows: Window) {
+        let how = self;
+
+        let dtype = inputs[0].geometry.dtype;
+        for c in 0..out.shape.planes() {
+            for y in rows.start..rows.end {
+                for x in 0..out.shape.width {
+                    let read = |dz: isize, dy: isize, dx: isize| {
+                        let (y, x) = (y + dy, x.cast_signed() + dx);
+                        match plane_at(out.shape, c, dz, how.border) {
+                            Some(c) => dispatch!(dtype, S => inputs[0].sample::<S>(c, y, x, how.border).to_f64()),
+                            None => constant(dtype, how.border),
+                        }
+                    };
+                    output.put_number(c, y, x, windowed_at(how, dtype, &read));
+                }
+            }
+        }
+    }
+}
 
 /// A windowed operation, as an image of type `dtype`.
 pub fn windowed(image: &Image, how: &Sliding, dtype: DType) -> Image {

@@ -3,25 +3,15 @@
 use std::panic::Location;
 
 use horus_base::dtype::DType;
-use horus_base::shape::{Axis, Border, Shape, Window};
+use horus_base::shape::{Border, Shape, Window};
 use horus_host::device::Geometry;
 use horus_plan::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use horus_plan::ir::kernel::Distribution;
-use horus_plan::ops::components::Connectivity;
-use horus_plan::ops::distance::{JoinedOffsets, Metric, Sought};
 use horus_plan::ops::geometric::{Affine, Flip, Interpolation, rotation};
-use horus_plan::ops::labels::LabelReduce;
-use horus_plan::ops::neighbourhood::{Filter, MedianSize, Pairing, Reach, Truncated};
+use horus_plan::ops::neighbourhood::{Filter, MedianSize, Pairing, Truncated};
 use horus_plan::ops::operation::Extent;
 use horus_plan::ops::planes::PlaneMap;
-use horus_plan::ops::resize::{Lines, Resampling};
-use horus_plan::ops::sampling::Sampling;
-use horus_plan::ops::tiles::{Grid, TileReduce};
-use horus_plan::ops::windowed::{BoxMean, Ranked, Windowed};
-use horus_plan::ops::{
-    Components, Deinterleave, Fold, Fourier, Histogram, Interleave, Lookup, MatrixProduct, Merge, NearestOnLine,
-    NearestPixel, Reconstruction, Remap, Resize, RowReduce, Running, RunningDepth, Sliding, Tiled, Transpose, Whole,
-};
+use horus_plan::ops::{Instance, Sizes, Whole, samples};
 use horus_plan::optimize::lower::lower;
 use horus_plan::region::{Rect, needs};
 use horus_testing::reference::kernel::HostImage;
@@ -49,107 +39,14 @@ impl Case {
     }
 }
 
-fn resized(how: Resampling, [rows, columns]: [(usize, usize); 2]) -> Whole {
-    let lines = |(from, to)| Lines::new(from, to);
-    Resize { how, rows: lines(rows), columns: lines(columns) }.into()
-}
-
-/// Operations with reads around their pixels or elsewhere; a `match` makes the compiler require
-/// every whole-image operation.
+/// Operations with reads around their pixels or elsewhere: the samples of whole-image operations, and others.
 fn cases(height: usize, width: usize, border: Border) -> Vec<Case> {
     let shape = Shape::volume(2, height, width, 2);
-    let (image, plane) = ((shape, DType::F32), (Shape::new(height, width, 1), DType::F32));
-    let labels = (plane.0, DType::I32);
-    let one = Shape::new(1, 1, 1);
-    let with = |width: usize| Shape { width, ..shape };
-    let distance = |along, found| {
-        Whole::from(NearestPixel { along, offsets: JoinedOffsets { row_bits: 5 }, metric: Metric::Taxicab, found })
-    };
-    let mut all = Vec::new();
-    let whole = [
-        Whole::from(Merge),
-        Transpose.into(),
-        Deinterleave.into(),
-        Interleave.into(),
-        MatrixProduct.into(),
-        Lookup.into(),
-        Remap { sampling: Sampling::Cubic, border, outside: None }.into(),
-        Fourier {
-            filters: [Filter::sparse([(-2, 0), (1, 3)], [1.0; 2])].into(),
-            border,
-            tile: [16; 2],
-            origin: [5, 9],
-        }
-        .into(),
-        Sliding { how: Windowed::Mean(BoxMean::over(Reach { up: 1, down: 3, left: 0, right: 2 })), border }.into(),
-        Sliding { how: Windowed::Rank(Ranked::new(&[(-4, 0), (0, -1), (0, 0), (0, 1), (2, 0)], 2)), border }.into(),
-        Sliding { how: Windowed::Rank(Ranked::across([(-1, 0, -1), (0, -2, 0), (0, 0, 0), (1, 3, 2)], 2)), border }
-            .into(),
-        resized(Resampling::Lanczos, [(height, 3), (width, 2 * width)]),
-        resized(Resampling::Area, [(height, height + 2), (width, 2)]),
-        resized(Resampling::Gaussian, [(height, 2), (width, 3)]),
-        RowReduce::First.into(),
-        Running.into(),
-        RunningDepth.into(),
-        Fold::Max.into(),
-        Tiled { grid: Grid { height: 3, width: 2, down: 2, across: 3 }, reduce: TileReduce::Sum }.into(),
-        LabelReduce::Min { count: 3, block: 2 }.into(),
-        LabelReduce::Sum { count: 3, squares: false, of: DType::F32 }.into(),
-        Components { neighbours: Connectivity::FACES }.into(),
-        Reconstruction { erosion: false, neighbours: Connectivity::FACES }.into(),
-        NearestOnLine { along: Axis::Rows }.into(),
-        NearestOnLine { along: Axis::Depth }.into(),
-        distance(Axis::Columns, Sought::Column),
-        distance(Axis::Rows, Sought::Joined),
-        Histogram::new(3, 0.0, 1.0).into(),
-    ];
-    for operation in whole {
-        let of = |inputs: &[Extent], output: Extent| Case::of(operation.clone(), inputs, output);
-        all.push(match &operation {
-            Whole::Merge(_) => of(&[image, image], (Shape { channels: 4, ..shape }, DType::F32)),
-            Whole::Transpose(_) => of(&[image], (Shape { height: width, width: height, ..shape }, DType::F32)),
-            Whole::Deinterleave(_) => of(&[(shape.interleaved(), DType::F32)], image),
-            Whole::Interleave(_) => of(&[image], (shape.interleaved(), DType::F32)),
-            Whole::MatrixProduct(_) => {
-                let other = (Shape { height: width, width: 3, ..shape }, DType::F32);
-                of(&[image, other], (with(3), DType::F32))
-            }
-            // Entries and positions depend on pixels.
-            Whole::Lookup(_) => {
-                let table = (Shape::new(1, 256, 1), DType::F32);
-                of(&[(shape, DType::U8), table], image).at_most()
-            }
-            Whole::Remap(_) => of(&[image, plane, plane], image).at_most(),
-            Whole::Resize(how) => {
-                let to = Shape { height: how.rows.to, width: how.columns.to, ..shape };
-                of(&[image], (to, DType::F32))
-            }
-            Whole::Fourier(_) => of(&[image], image),
-            // No row between the rows of a footprint is read.
-            Whole::Windowed(Sliding { how: Windowed::Rank(_), .. }) => of(&[image], image).at_most(),
-            Whole::Windowed(_) => of(&[image], image),
-            Whole::RowReduce(how) => {
-                let operand = (one, DType::F64);
-                let inputs = if how.has_operand() { vec![image, operand] } else { vec![image] };
-                of(&inputs, (with(how.columns()), how.result(DType::F32)))
-            }
-            Whole::Running(_) | Whole::RunningDepth(_) => of(&[image], (shape, DType::F64)),
-            Whole::Fold(how) => of(&[image], (Shape::new(1, how.columns(), 1), DType::F32)),
-            Whole::Tiles(Tiled { grid, reduce }) => {
-                let to = Shape { height: height.div_ceil(grid.down), width: width.div_ceil(grid.across), ..shape };
-                of(&[image], (to, reduce.result(DType::F32)))
-            }
-            Whole::Labels(how) => {
-                let (rows, columns) = how.extent(height);
-                of(&[labels, plane], (Shape::new(rows, columns, 1), DType::F64)).at_most()
-            }
-            Whole::Components(_) => of(&[plane], labels),
-            Whole::Reconstruct(_) => of(&[plane, plane], plane),
-            Whole::NearestOnLine(_) => of(&[image], (shape, DType::I32)),
-            Whole::NearestPixel(_) => of(&[(shape, DType::I32)], (shape, DType::I32)),
-            Whole::Histogram(how) => of(&[image], (Shape::new(1, how.bins, 1), DType::F64)),
-        });
-    }
+    let image = (shape, DType::F32);
+    let samples = samples(Sizes::of(shape, DType::F32, border)).into_iter();
+    let mut all: Vec<Case> = samples
+        .map(|Instance { operation, inputs, output, exact }| Case { op: operation.into(), inputs, output, exact })
+        .collect();
     let filter = Filter::sparse([(-3, 0), (0, -2), (0, 0), (1, 1)], [1.0; 4]);
     let around = |op: Op| Case::of(op, &[image], image);
     // If a filter reads only distant rows, those in between are read as well.

@@ -1,31 +1,27 @@
 //! The line detectors as operations.
 
-use super::{Family, Operation, Record};
+use super::Operation;
 use crate::cli::{parse_sigma, parse_step};
 use crate::command::arguments::Arguments;
 use crate::command::chain::Fault;
-use crate::command::parameter::{Kind, Parameter, optional};
 use crate::command::value::Current;
 use crate::detectors::{self, Detector, Params};
+use horus::core::ops::describe::{Accepts, Description, Group, Parameter, Pattern, description, optional};
 
 const PARAMETERS: &[Parameter] = &[
-    optional("theta_step", Kind::Number, "15", "degrees between orientations"),
-    optional("sigma_u", Kind::Numbers, "3,5,7", "scales along the line, in pixels"),
-    optional("sigma_v", Kind::Numbers, "1,2,3", "scales across the line, in pixels"),
+    optional("theta_step", Accepts::Number, "15", "degrees between orientations"),
+    optional("sigma_u", Accepts::Numbers, "3,5,7", "scales along the line, in pixels"),
+    optional("sigma_v", Accepts::Numbers, "1,2,3", "scales across the line, in pixels"),
 ];
 
 macro_rules! detector {
-    ($name:ident, $help:literal) => {
-        Operation {
-            name: stringify!($name),
-            aliases: &[],
-            family: Family::Detectors,
-            parameters: PARAMETERS,
-            help: $help,
-            example: concat!(stringify!($name), " theta_step=90 sigma_u=2 sigma_v=1 normalize"),
-            record: Record::Picture(|v, a| detected(v, a, detectors::$name)),
-        }
-    };
+    ($name:ident, $summary:literal) => {{
+        const DESCRIBED: Description = description(stringify!($name), Group::Detectors, Pattern::Composition, $summary)
+            .only_command()
+            .takes(PARAMETERS)
+            .example(concat!(stringify!($name), " theta_step=90 sigma_u=2 sigma_v=1 normalize"));
+        Operation::picture(&DESCRIBED, |v, a| detected(v, a, detectors::$name))
+    }};
 }
 
 pub(super) const ROWS: &[Operation] = &[

@@ -1,7 +1,7 @@
-//! The table of operations: one row each, with name, arguments, help and recording function.
+//! The operations of the command: the library's descriptions, each with a function that records it.
 //!
 //! Pixel operations come from the library's own table ([`horus::core::ops::pixel::TABLE`]); a new
-//! row there is an operation here. The other families are one file each.
+//! row there is an operation here. The other groups are one file each, with compositions that only the command has.
 
 pub(super) mod arithmetic;
 mod colour;
@@ -13,27 +13,20 @@ mod reductions;
 mod statistics;
 mod thresholds;
 
+use std::ops::Deref;
 use std::sync::LazyLock;
 
+use horus::core::ops::describe::{Description, Group};
 use horus::core::ops::pixel::PixelOp;
 
 use super::arguments::Arguments;
 use super::chain::{Answer, Fault};
-use super::parameter::Parameter;
 use super::value::Current;
 
-/// An operation: a row of the table.
+/// An operation of the command.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Operation {
-    pub(crate) name: &'static str,
-    /// Alternative names.
-    pub(crate) aliases: &'static [&'static str],
-    pub(crate) family: Family,
-    pub(crate) parameters: &'static [Parameter],
-    /// One line.
-    pub(crate) help: &'static str,
-    /// A chain that contains it; for operations of the library's table, see [`Operation::example`].
-    example: &'static str,
+    pub(crate) described: &'static Description,
     pub(crate) record: Record,
 }
 
@@ -48,51 +41,15 @@ pub(crate) enum Record {
     Pixel(PixelOp),
 }
 
-/// A group of related operations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Family {
-    Types,
-    Arithmetic,
-    Thresholds,
-    Filters,
-    Morphology,
-    Geometry,
-    Detectors,
-    Statistics,
-    Reductions,
-}
+impl Deref for Operation {
+    type Target = Description;
 
-impl Family {
-    /// All families, in the order of the help.
-    pub(crate) const ALL: [Family; 9] = [
-        Family::Types,
-        Family::Arithmetic,
-        Family::Thresholds,
-        Family::Filters,
-        Family::Morphology,
-        Family::Geometry,
-        Family::Detectors,
-        Family::Statistics,
-        Family::Reductions,
-    ];
-
-    /// A heading.
-    pub(crate) fn title(self) -> &'static str {
-        match self {
-            Family::Types => "Types, scales, channels, colour",
-            Family::Arithmetic => "Arithmetic, `a` being the picture",
-            Family::Thresholds => "Thresholds and masks",
-            Family::Filters => "Filters",
-            Family::Morphology => "Morphology, of pictures and masks",
-            Family::Geometry => "Geometry",
-            Family::Detectors => "Detectors",
-            Family::Statistics => "Statistics along axes and of tiles",
-            Family::Reductions => "Numbers, which end a chain and are printed",
-        }
+    fn deref(&self) -> &Description {
+        self.described
     }
 }
 
-/// All operations, by family.
+/// All operations, by group.
 pub(crate) fn all() -> &'static [Operation] {
     static TABLE: LazyLock<Vec<Operation>> = LazyLock::new(|| {
         let mut rows = [
@@ -110,34 +67,32 @@ pub(crate) fn all() -> &'static [Operation] {
         // Rows of this command replace those of the library's table with the same name.
         let own: Vec<&str> = rows.iter().filter(|r| matches!(r.record, Record::Picture(_))).map(|r| r.name).collect();
         rows.retain(|row| !matches!(row.record, Record::Pixel(_)) || !own.contains(&row.name));
-        rows.sort_by_key(|row| Family::ALL.iter().position(|f| *f == row.family));
+        rows.sort_by_key(|row| Group::ALL.iter().position(|group| *group == row.group));
         rows
     });
     &TABLE
 }
 
 impl Operation {
-    /// Its syntax: `gauss SIGMA [BORDER]`.
-    pub(crate) fn signature(&self) -> String {
-        let words = self.parameters.iter().map(|p| match p.default {
-            None => format!(" {}", p.name.to_uppercase()),
-            Some(default) => format!(" [{}={}]", p.name, default.replace(' ', ",")),
-        });
-        std::iter::once(self.name.to_owned()).chain(words).collect()
+    /// An operation that yields a picture or a mask.
+    const fn picture(
+        described: &'static Description,
+        record: fn(&Current, &Arguments<'_>) -> Result<Current, Fault>,
+    ) -> Operation {
+        Operation { described, record: Record::Picture(record) }
     }
 
-    /// A chain that contains it.
-    pub(crate) fn example(&self) -> String {
-        match self.record {
-            Record::Pixel(_) if self.parameters.is_empty() => self.name.to_owned(),
-            Record::Pixel(_) => format!("{} 2", self.name),
-            _ => self.example.to_owned(),
-        }
+    /// An operation that yields numbers.
+    const fn numbers(
+        described: &'static Description,
+        record: fn(&Current, &Arguments<'_>) -> Result<Answer, Fault>,
+    ) -> Operation {
+        Operation { described, record: Record::Numbers(record) }
     }
 
     /// Returns `true` if it moves pixels, and their alpha with them.
     pub(crate) fn moves(&self) -> bool {
-        self.family == Family::Geometry
+        self.group == Group::Geometry
     }
 
     fn is_named(&self, name: &str) -> bool {
@@ -240,6 +195,7 @@ mod tests {
     use horus::core::ops::pixel::TABLE;
 
     use super::*;
+    use crate::command::parameter::parse;
 
     #[test]
     fn names_are_words_and_no_arguments() {
@@ -251,7 +207,7 @@ mod tests {
                 assert!(name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'), "{name}");
                 assert!(!["help", "operations"].contains(name));
             }
-            assert!(row.help.len() <= 100 && !row.help.ends_with('.'), "{}: {}", row.name, row.help);
+            assert!(row.summary.len() <= 100 && !row.summary.ends_with('.'), "{}: {}", row.name, row.summary);
         }
         for (words, here, python) in ELSEWHERE {
             assert!(words.iter().all(|word| !is_name(word)), "{words:?} are operations");
@@ -276,7 +232,7 @@ mod tests {
             for parameter in row.parameters {
                 if let Some(word) = parameter.default {
                     let words: Vec<&str> = word.split(' ').collect();
-                    let parsed = parameter.kind.parse(&words).map(|(_, taken)| taken);
+                    let parsed = parse(parameter.kind, &words).map(|(_, taken)| taken);
                     assert_eq!(parsed, Ok(words.len()), "{} of {}", parameter.name, row.name);
                 }
             }

@@ -2,22 +2,22 @@
 
 use super::double;
 
-macro_rules! functions {
-    ($($name:ident($($arg:ident),+);)*) => {
-        $(#[inline(never)]
-        pub(crate) fn $name($($arg: f64),+) -> f64 {
-            double::$name($($arg),+)
-        })*
+macro_rules! once {
+    ($name:ident($($arg:ident),*)) => {
+        #[inline(never)]
+        pub(crate) fn $name($($arg: f64),*) -> f64 {
+            double::$name($($arg),*)
+        }
     };
 }
-functions! {
-    exp(a);
-    log(a);
-    pow(a, b);
-    sin_near(a);
-    sin_far(a);
-    cos_near(a);
-    cos_far(a);
-    atan2(a, b);
-    hypot(a, b);
+
+macro_rules! all {
+    ([] $($(#[$doc:meta])* $method:ident $function:ident($($further:ident)?);)*) => {
+        $(once! { $function(a $(, $further)?) })*
+    };
 }
+functions!(all);
+once! { sin_near(a) }
+once! { sin_far(a) }
+once! { cos_near(a) }
+once! { cos_far(a) }

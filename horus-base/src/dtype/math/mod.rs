@@ -10,6 +10,29 @@
 //! (ulp) of the result, against the exact result; the tests measure them.
 //! `tests/goldens/mathematics.py` computes the coefficients.
 
+/// The functions that pixels call by name: declared in [`Arithmetic`](super::Arithmetic), where `f32` and `f64` call [`single`] and [`double`],
+/// and integers [`called`]. Calls `$callback!` with what follows its name, in brackets, and the list: method, function, further arguments.
+macro_rules! functions {
+    ($callback:ident $($given:tt)*) => {
+        $callback! {
+            [$($given)*]
+            /// Natural exponential. Error: at most 1 ulp.
+            exp exp();
+            /// Natural logarithm. Error: at most 1 ulp.
+            ln log();
+            /// `a` to the power `b`. Error: at most 0.63 ulp (`f32`), 1 ulp (`f64`).
+            pow pow(b);
+            /// Angle of the point with ordinate `a` and abscissa `b`, in `-pi..=pi`. Error: at most 0.51
+            /// ulp (`f32`), 1 ulp (`f64`).
+            atan2 atan2(b);
+            /// `sqrt(a * a + b * b)` without intermediate over- or underflow. Error: at most 0.51 ulp
+            /// (`f32`), 1 ulp (`f64`).
+            hypot hypot(b);
+        }
+    };
+}
+pub(crate) use functions;
+
 pub(crate) mod called;
 pub(crate) mod double;
 mod far;

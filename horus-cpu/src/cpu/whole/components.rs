@@ -8,9 +8,20 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::{GRAIN, View, each_chunk};
+use super::{CpuOperation, GRAIN, To, View, each_chunk, out, type_of, view};
+use horus_base::dispatch;
 use horus_base::dtype::Pixel;
+use horus_base::error::DeviceError;
+use horus_host::device::{LaunchInput, Memory};
+use horus_plan::ops::Components;
 use horus_plan::ops::components::Connectivity;
+
+impl CpuOperation for Components {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+        dispatch!(type_of(inputs), T => label(view::<T>(inputs, 0)?, self.neighbours, out(output)?, to.threads));
+        Ok(())
+    }
+}
 
 /// Pixels that follow each other in a row: the first column, and the one after the last.
 #[derive(Clone, Copy, Debug)]
@@ -147,7 +158,7 @@ impl Above {
 }
 
 /// The labels of the pixels of an image of one channel.
-pub(super) fn label<T: Pixel>(image: View<'_, T>, how: Connectivity, out: &mut [i32], threads: usize) {
+fn label<T: Pixel>(image: View<'_, T>, how: Connectivity, out: &mut [i32], threads: usize) {
     let shape = image.geometry.shape;
     // Neighbours are at most this many rows away.
     let unit = if shape.depth > 1 { shape.height } else { 1 };

@@ -4,44 +4,48 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::{GRAIN, View, each_chunk, grain, out};
+use super::{CpuOperation, GRAIN, To, View, each_chunk, grain, out, type_of, view};
 use crate::cpu::simd::Isa;
 use crate::cpu::versions::for_each_isa;
+use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel};
 use horus_base::error::DeviceError;
-use horus_base::shape::{Axis, Window};
-use horus_host::device::{Geometry, Memory};
+use horus_base::shape::Axis;
+use horus_host::device::{LaunchInput, Memory};
+use horus_plan::ops::NearestOnLine;
 use horus_plan::ops::distance::{Metric, NONE, NearestPixel, Sought};
+
+impl CpuOperation for NearestOnLine {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+        dispatch!(type_of(inputs), T => nearest_on_line(self.along, view::<T>(inputs, 0)?, out(output)?, to));
+        Ok(())
+    }
+}
+
+impl CpuOperation for NearestPixel {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+        nearest(*self, view(inputs, 0)?, output, to)
+    }
+}
 
 /// Steps to a background pixel that is not there: more than an image has rows, and far from `i32`'s
 /// end.
 const FAR: i32 = 1 << 30;
 
 /// The nearest background pixels on lines along an axis, of rows `rows` of every plane.
-pub(super) fn nearest_on_line<T: Pixel>(
-    along: Axis,
-    input: View<'_, T>,
-    out: &mut [i32],
-    geometry: &Geometry,
-    rows: Window,
-    (isa, threads): (Isa, usize),
-) {
+fn nearest_on_line<T: Pixel>(along: Axis, input: View<'_, T>, out: &mut [i32], to: &To) {
+    let &To { geometry, rows, .. } = to;
     if rows.is_empty() || geometry.shape.width == 0 {
         return;
     }
     match along {
-        Axis::Depth => nearest_level(input, out, geometry, rows, (isa, threads)),
-        _ => nearest_row(input, out, geometry, rows, (isa, threads)),
+        Axis::Depth => nearest_level(input, out, to),
+        _ => nearest_row(input, out, to),
     }
 }
 
-fn nearest_row<T: Pixel>(
-    input: View<'_, T>,
-    out: &mut [i32],
-    geometry: &Geometry,
-    rows: Window,
-    (isa, threads): (Isa, usize),
-) {
+fn nearest_row<T: Pixel>(input: View<'_, T>, out: &mut [i32], to: &To) {
+    let &To { geometry, rows, threads, isa } = to;
     let (width, height) = (geometry.shape.width, geometry.shape.height.cast_signed());
     // A part looks for background beyond its rows, so that there are no more of them than threads.
     let n = rows.len().div_ceil(threads.max(1)).max(grain(width));
@@ -66,13 +70,8 @@ fn nearest_row<T: Pixel>(
 }
 
 /// Parts of some pixels of all levels are swept while they are in the cache.
-fn nearest_level<T: Pixel>(
-    input: View<'_, T>,
-    out: &mut [i32],
-    geometry: &Geometry,
-    rows: Window,
-    (isa, threads): (Isa, usize),
-) {
+fn nearest_level<T: Pixel>(input: View<'_, T>, out: &mut [i32], to: &To) {
+    let &To { geometry, rows, threads, isa } = to;
     let (planes, channels) = (geometry.shape.planes(), geometry.shape.channels);
     let n = rows.len() * geometry.shape.width;
     let each = (GRAIN / planes.max(1)).max(256);
@@ -404,21 +403,14 @@ fn heights(offsets: &[i32], how: NearestPixel, heights: &mut [f64]) -> f64 {
 ///
 /// # Errors
 /// [`DeviceError::Argument`] for memory that is not the host's.
-pub(super) fn nearest(
-    how: NearestPixel,
-    input: View<'_, i32>,
-    output: &mut Memory,
-    geometry: &Geometry,
-    rows: Window,
-    (isa, threads): (Isa, usize),
-) -> Result<(), DeviceError> {
+fn nearest(how: NearestPixel, input: View<'_, i32>, output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+    let &To { geometry, rows, isa, .. } = to;
     if rows.is_empty() || geometry.shape.width == 0 {
         return Ok(());
     }
-    let to = (geometry, rows, threads);
     let find = |row: &[i32], line: &mut Line| search(isa, row, how, 0..row.len(), line);
     match (how.found, geometry.dtype) {
-        _ if how.along == Axis::Rows => nearest_down(how, input, out::<i32>(output)?, to, isa),
+        _ if how.along == Axis::Rows => nearest_down(how, input, out::<i32>(output)?, to),
         (Sought::Distance, DType::F64) => each_row(input, out::<f64>(output)?, to, |row, line, out| {
             find(row, line);
             out.iter_mut().zip(&line.measures).for_each(|(out, v)| *out = v.sqrt());
@@ -452,7 +444,7 @@ fn found(how: NearestPixel, offsets: &[i32], at: i32, x: i32) -> i32 {
 fn each_row<T: Pixel>(
     input: View<'_, i32>,
     out: &mut [T],
-    (geometry, rows, threads): (&Geometry, Window, usize),
+    &To { geometry, rows, threads, .. }: &To,
     f: impl Fn(&[i32], &mut Line, &mut [T]) + Sync,
 ) {
     let width = geometry.shape.width;
@@ -474,13 +466,7 @@ fn each_row<T: Pixel>(
 const COLUMNS: usize = 16;
 
 /// A pass along rows.
-fn nearest_down(
-    how: NearestPixel,
-    input: View<'_, i32>,
-    out: &mut [i32],
-    (geometry, rows, threads): (&Geometry, Window, usize),
-    isa: Isa,
-) {
+fn nearest_down(how: NearestPixel, input: View<'_, i32>, out: &mut [i32], &To { geometry, rows, threads, isa }: &To) {
     let (width, height, planes) = (geometry.shape.width, geometry.shape.height, geometry.shape.planes());
     // Each part of a plane goes along whole columns: planes are divided only if there are fewer than threads.
     let n = rows.len().div_ceil(threads.max(1).div_ceil(planes.max(1)));

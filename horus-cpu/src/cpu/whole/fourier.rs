@@ -10,16 +10,25 @@ use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
-use super::View;
-use super::sampling::To;
+use super::{CpuOperation, To, View, out, type_of, view};
 use crate::cpu::plane::Plane;
 use crate::cpu::simd::{Isa, Vector};
 use crate::cpu::versions::{by_vectors, for_each_isa};
+use horus_base::dispatch_float;
 use horus_base::dtype::Float;
+use horus_base::error::DeviceError;
 use horus_base::shape::Window;
+use horus_host::device::{LaunchInput, Memory};
 use horus_plan::ops::footprint::Rect;
 use horus_plan::ops::fourier::{Complex, Fourier, Roots, conjugate};
 use horus_plan::ops::neighbourhood::{Filter, Reach};
+
+impl CpuOperation for Fourier {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+        dispatch_float!(type_of(inputs), T => filter(view::<T>(inputs, 0)?, self, out(output)?, to));
+        Ok(())
+    }
+}
 
 /// Lines transformed together.
 const LANES: usize = 8;
@@ -109,7 +118,7 @@ struct Job<'a, T> {
 }
 
 /// Computes the requested rows.
-pub(super) fn filter<T: Float>(input: View<'_, T>, how: &Fourier, out: &mut [T], to: &To) {
+fn filter<T: Float>(input: View<'_, T>, how: &Fourier, out: &mut [T], to: &To) {
     let To { geometry, rows, threads, isa } = *to;
     if rows.is_empty() || geometry.shape.is_empty() {
         return;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::{View, out, rows, view};
+use super::{To, View, out, rows, view};
 use crate::cpu::map;
 use crate::cpu::simd::Isa;
 use horus_base::dispatch;
@@ -63,8 +63,8 @@ pub(crate) fn launch(
         let host = scratch.host().ok_or_else(super::foreign)?;
         dispatch!(dtype, T => {
             let view = View { data: host.as_slice::<T>(), geometry: values };
-            let how = rows::How { reduce: how, isa, threads: 1 };
-            rows::reduce(how, view, || Ok(operand), &mut results, &column, window)?;
+            let to = To { geometry: column, rows: window, isa, threads: 1 };
+            rows::reduce(how, view, || Ok(operand), &mut results, &to)?;
         });
         Ok((column, results))
     };

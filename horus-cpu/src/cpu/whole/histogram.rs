@@ -2,16 +2,27 @@
 
 use rayon::prelude::*;
 
-use super::{View, grain};
+use super::{CpuOperation, To, View, grain, out, type_of, view};
 use crate::cpu::simd::Isa;
 use crate::cpu::versions::for_each_isa;
+use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel};
-use horus_base::shape::Window;
+use horus_base::error::DeviceError;
+use horus_host::device::{LaunchInput, Memory};
+use horus_plan::ops::Histogram;
 use horus_plan::ops::reduce::bin_of;
+
+impl CpuOperation for Histogram {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+        let bins = Bins { lo: self.lo(), hi: self.hi(), bins: self.bins };
+        dispatch!(type_of(inputs), T => count(view::<T>(inputs, 0)?, bins, out(output)?, to));
+        Ok(())
+    }
+}
 
 /// Equal bins over `lo..=hi`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bins {
+struct Bins {
     pub(super) lo: f64,
     pub(super) hi: f64,
     pub(super) bins: usize,
@@ -26,13 +37,7 @@ impl Bins {
 
 /// Counts the pixels of rows `rows` of all planes of `input` into `out`, which has one element per
 /// bin, on `threads` threads.
-pub(super) fn count<T: Pixel>(
-    (isa, threads): (Isa, usize),
-    input: View<'_, T>,
-    bins: Bins,
-    out: &mut [f64],
-    rows: Window,
-) {
+fn count<T: Pixel>(input: View<'_, T>, bins: Bins, out: &mut [f64], &To { rows, threads, isa, .. }: &To) {
     let width = input.geometry.shape.line();
     let n = grain(width);
     let tasks: Vec<(usize, isize)> = (0..input.geometry.shape.planes())

@@ -1,33 +1,30 @@
 //! Samples of several channels from one order to the other: planes, and interleaved.
 
-use rayon::prelude::*;
-
-use super::{GRAIN, View};
+use super::{CpuOperation, GRAIN, To, View, out, view};
 use crate::cpu::simd::Isa;
-use crate::cpu::versions::for_each_isa;
+use crate::cpu::versions::{for_each_isa, moved};
 use horus_base::dtype::Pixel;
-use horus_base::shape::Window;
-use horus_host::device::Geometry;
+use horus_base::error::DeviceError;
+use horus_host::device::{LaunchInput, Memory};
+use horus_plan::ops::{Deinterleave, Interleave};
 
-/// How launches run.
-pub(super) struct How {
-    pub(super) isa: Isa,
-    pub(super) threads: usize,
+impl CpuOperation for Deinterleave {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+        moved!(to.geometry.dtype, T => deinterleave(view::<T>(inputs, 0)?, out(output)?, to));
+        Ok(())
+    }
 }
 
-impl How {
-    /// Runs tasks, on several threads if there are any.
-    fn run<Task: Send>(&self, tasks: Vec<Task>, run: impl Fn(Task) + Sync + Send) {
-        if self.threads <= 1 || tasks.len() == 1 {
-            tasks.into_iter().for_each(run);
-        } else {
-            tasks.into_par_iter().for_each(run);
-        }
+impl CpuOperation for Interleave {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+        moved!(to.geometry.dtype, T => interleave(view::<T>(inputs, 0)?, out(output)?, to));
+        Ok(())
     }
 }
 
 /// Rows `rows` of planes from interleaved samples.
-pub(super) fn deinterleave<T: Pixel>(input: View<'_, T>, out: &mut [T], geometry: &Geometry, rows: Window, how: &How) {
+fn deinterleave<T: Pixel>(input: View<'_, T>, out: &mut [T], to: &To) {
+    let &To { geometry, rows, isa, .. } = to;
     let (channels, n) = (geometry.shape.channels, rows.len() * geometry.shape.width);
     if n == 0 || geometry.shape.is_empty() {
         return;
@@ -43,11 +40,12 @@ pub(super) fn deinterleave<T: Pixel>(input: View<'_, T>, out: &mut [T], geometry
             tasks.push((from, to));
         }
     }
-    how.run(tasks, |(from, mut to)| split(how.isa, from, &mut to));
+    to.run(tasks, |(from, mut to)| split(isa, from, &mut to));
 }
 
 /// Rows `rows` of interleaved samples from planes.
-pub(super) fn interleave<T: Pixel>(input: View<'_, T>, out: &mut [T], geometry: &Geometry, rows: Window, how: &How) {
+fn interleave<T: Pixel>(input: View<'_, T>, out: &mut [T], to: &To) {
+    let &To { geometry, rows, isa, .. } = to;
     let (channels, n) = (geometry.shape.samples, rows.len() * geometry.shape.width);
     if n == 0 || geometry.shape.is_empty() {
         return;
@@ -61,7 +59,7 @@ pub(super) fn interleave<T: Pixel>(input: View<'_, T>, out: &mut [T], geometry: 
             tasks.push((from, to));
         }
     }
-    how.run(tasks, |(from, to)| join(how.isa, &from, to));
+    to.run(tasks, |(from, to)| join(isa, &from, to));
 }
 
 for_each_isa! {

@@ -1,29 +1,32 @@
 //! Reductions of the pixels of each label: exact sums, in any order, and extremes of blocks of
 //! rows. Sums are integers below 2^53, in `f64`.
 
-use super::{View, each_chunk, view};
+use super::{CpuOperation, To, View, each_chunk, out, view};
 use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel};
 use horus_base::error::DeviceError;
 use horus_base::shape::Window;
-use horus_host::device::{Geometry, LaunchInput};
+use horus_host::device::{LaunchInput, Memory};
 use horus_plan::ops::labels::{DIGIT_BITS, Digits, LabelReduce, MASK, identity, square};
+
+impl CpuOperation for LabelReduce {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+        let (out, labels) = (out::<f64>(output)?, Labels::of(inputs)?);
+        match inputs.get(1).map(|i| i.geometry.dtype) {
+            None => shapes(*self, &labels, inputs[0].geometry.shape.width, out, to),
+            Some(image) => dispatch!(image, T => reduce(*self, &labels, view::<T>(inputs, 1)?, out, to)),
+        }
+        Ok(())
+    }
+}
 
 /// Elements of all per-thread tables together, and elements of a piece in which they are merged.
 const ROOM: usize = 1 << 24;
 const MERGED: usize = 1 << 14;
 
-/// Output geometry and threads.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct To {
-    pub(super) geometry: Geometry,
-    pub(super) rows: Window,
-    pub(super) threads: usize,
-}
-
 /// Labels of any integer type, read row by row, so that kernels are not compiled for each pair of
 /// types.
-pub(super) struct Labels<'a> {
+struct Labels<'a> {
     row: Box<Row<'a>>,
 }
 
@@ -58,7 +61,7 @@ fn number<L: Pixel>(label: L) -> u32 {
 }
 
 /// Reduces the pixels of `image` by `labels` of the same extent.
-pub(super) fn reduce<T: Pixel>(how: LabelReduce, labels: &Labels<'_>, image: View<'_, T>, out: &mut [f64], to: &To) {
+fn reduce<T: Pixel>(how: LabelReduce, labels: &Labels<'_>, image: View<'_, T>, out: &mut [f64], to: &To) {
     match how {
         LabelReduce::Sum { .. } => sums(how, labels, image, out, to),
         LabelReduce::Shape { .. } => shapes(how, labels, image.geometry.shape.width, out, to),
@@ -128,7 +131,7 @@ fn sums<T: Pixel>(how: LabelReduce, labels: &Labels<'_>, image: View<'_, T>, out
 }
 
 /// Sums of rows, columns and their products, of labels that are `width` pixels wide.
-pub(super) fn shapes(how: LabelReduce, labels: &Labels<'_>, width: usize, out: &mut [f64], to: &To) {
+fn shapes(how: LabelReduce, labels: &Labels<'_>, width: usize, out: &mut [f64], to: &To) {
     let LabelReduce::Shape { origin: [first_row, first_column], .. } = how else { return };
     let (count, columns) = how.extent(0);
     let digit = |v: u64, k: usize| v >> (k * DIGIT_BITS) & MASK;

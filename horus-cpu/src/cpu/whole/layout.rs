@@ -1,10 +1,45 @@
 //! Kernels that move pixels: merging planes, transposition, tables; and running sums over levels.
 
-use super::{GRAIN, View, each_chunk, grain};
+use super::{CpuOperation, GRAIN, To, View, each_chunk, grain, out, type_of, view, views};
+use crate::cpu::versions::moved;
 use horus_base::dtype::Pixel;
-use horus_base::shape::Window;
-use horus_host::device::Geometry;
+use horus_base::error::DeviceError;
+use horus_base::{dispatch, dispatch_narrow};
+use horus_host::device::{LaunchInput, Memory};
 use horus_plan::ops::planes::stacked;
+use horus_plan::ops::{Lookup, Merge, RunningDepth, Transpose};
+
+impl CpuOperation for Merge {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+        moved!(to.geometry.dtype, T => merge(&views::<T>(inputs)?, out(output)?, to));
+        Ok(())
+    }
+}
+
+impl CpuOperation for Transpose {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+        moved!(to.geometry.dtype, T => transpose(view::<T>(inputs, 0)?, out(output)?, to));
+        Ok(())
+    }
+}
+
+impl CpuOperation for Lookup {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+        moved!(to.geometry.dtype, T => {
+            let table = view::<T>(inputs, 1)?.data;
+            let out = out(output)?;
+            dispatch_narrow!(type_of(inputs), S => lookup(view::<S>(inputs, 0)?, table, out, to));
+        });
+        Ok(())
+    }
+}
+
+impl CpuOperation for RunningDepth {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+        dispatch!(type_of(inputs), T => running_depth(view::<T>(inputs, 0)?, out(output)?, to));
+        Ok(())
+    }
+}
 
 /// Side of the squares that are transposed at once, through the stack, so that the lines of a
 /// column of pixels need not stay in the same set of the cache.
@@ -13,13 +48,8 @@ const SQUARE: usize = 16;
 const BLOCK: usize = 64;
 
 /// Concatenates rows `rows` of the planes of the inputs.
-pub(super) fn merge<T: Pixel>(
-    inputs: &[View<'_, T>],
-    out: &mut [T],
-    geometry: &Geometry,
-    rows: Window,
-    threads: usize,
-) {
+fn merge<T: Pixel>(inputs: &[View<'_, T>], out: &mut [T], to: &To) {
+    let &To { geometry, rows, threads, .. } = to;
     let width = geometry.shape.width;
     if rows.is_empty() || width == 0 {
         return;
@@ -35,13 +65,8 @@ pub(super) fn merge<T: Pixel>(
 }
 
 /// Running sums along the depth of the pixels of rows `rows`, level after level.
-pub(super) fn running_depth<T: Pixel>(
-    input: View<'_, T>,
-    out: &mut [f64],
-    geometry: &Geometry,
-    rows: Window,
-    threads: usize,
-) {
+fn running_depth<T: Pixel>(input: View<'_, T>, out: &mut [f64], to: &To) {
+    let &To { geometry, rows, threads, .. } = to;
     let (n, channels) = (rows.len() * geometry.shape.width, geometry.shape.channels);
     if n == 0 {
         return;
@@ -65,14 +90,8 @@ pub(super) fn running_depth<T: Pixel>(
 
 /// The entries of `table` indexed by the pixels of rows `rows`, counted from the smallest pixel
 /// value. The table has an entry for every pixel value.
-pub(super) fn lookup<S: Pixel + Into<i32>, T: Pixel>(
-    input: View<'_, S>,
-    table: &[T],
-    out: &mut [T],
-    geometry: &Geometry,
-    rows: Window,
-    threads: usize,
-) {
+fn lookup<S: Pixel + Into<i32>, T: Pixel>(input: View<'_, S>, table: &[T], out: &mut [T], to: &To) {
+    let &To { geometry, rows, threads, .. } = to;
     let (width, lowest): (usize, i32) = (geometry.shape.width, S::LOWEST.into());
     if rows.is_empty() || width == 0 {
         return;
@@ -92,13 +111,8 @@ pub(super) fn lookup<S: Pixel + Into<i32>, T: Pixel>(
 
 /// Output (`y`, `x`) is input (`x`, `y`), for output rows `rows` of every plane. The input holds
 /// all its rows.
-pub(super) fn transpose<T: Pixel>(
-    input: View<'_, T>,
-    out: &mut [T],
-    geometry: &Geometry,
-    rows: Window,
-    threads: usize,
-) {
+fn transpose<T: Pixel>(input: View<'_, T>, out: &mut [T], to: &To) {
+    let &To { geometry, rows, threads, .. } = to;
     let width = geometry.shape.width;
     if rows.is_empty() || width == 0 {
         return;

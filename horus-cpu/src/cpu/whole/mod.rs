@@ -1,7 +1,7 @@
 //! Kernels other than maps over pixels: merging planes, transposition, tables, reductions and
 //! histograms.
 //!
-//! They divide their rows among the threads of the device's pool where that pays. The division does
+//! Each operation implements [`CpuOperation`] in its module; the list of them is the planner's. They divide their rows among the threads of the device's pool where that pays. The division does
 //! not affect the result.
 
 mod components;
@@ -20,113 +20,68 @@ mod rows;
 mod sampling;
 mod tiles;
 
-use horus_plan::ops::{Components, Remap, Tiled, Whole};
+use horus_plan::ops::Whole;
+use horus_plan::{implementation, whole_operations};
 use rayon::prelude::*;
 
 use super::plane::Plane;
 use super::simd::Isa;
-use super::versions::moved;
-use super::windowed;
-use horus_base::dtype::Pixel;
+use horus_base::dtype::{DType, Pixel};
 use horus_base::error::DeviceError;
-use horus_base::{dispatch, dispatch_float, dispatch_narrow};
+use horus_base::shape::Window;
 use horus_host::device::{Geometry, Launch, LaunchInput, Memory};
 
 /// Minimum number of pixels of a task that is worth handing to another thread.
 const GRAIN: usize = 1 << 15;
+
+/// An operation on whole images, as the CPU computes it.
+pub(super) trait CpuOperation {
+    /// Computes the wanted rows: inside the thread pool, or on the calling thread alone. The launch is one that
+    /// [`check`](horus_host::device::check::check) accepts.
+    ///
+    /// # Errors
+    /// [`DeviceError::Argument`] for memory that is not the host's.
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError>;
+}
+
+/// The result of a launch, and what computes it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct To {
+    pub(super) geometry: Geometry,
+    /// The rows to compute; of a histogram and a reduction of labels, those of the input.
+    pub(super) rows: Window,
+    /// Threads of the pool; 1 is the calling thread alone.
+    pub(super) threads: usize,
+    pub(super) isa: Isa,
+}
+
+impl To {
+    /// Runs tasks, on several threads if there are any.
+    fn run<Task: Send>(&self, tasks: Vec<Task>, run: impl Fn(Task) + Sync + Send) {
+        if self.threads <= 1 || tasks.len() == 1 {
+            tasks.into_iter().for_each(run);
+        } else {
+            tasks.into_par_iter().for_each(run);
+        }
+    }
+}
 
 /// Runs an operation on host memory: inside the thread pool (`threads` of it), or on the calling thread alone if `threads` is 1.
 ///
 /// # Errors
 /// [`DeviceError::Argument`] for memory that is not the host's.
 pub(crate) fn launch(launch: Launch<'_>, operation: &Whole, isa: Isa, threads: usize) -> Result<(), DeviceError> {
-    if let Whole::Windowed(how) = operation {
-        return windowed::launch(launch, how, isa, threads);
-    }
     let Launch { inputs, output, geometry, rows, .. } = launch;
-    let dtype = inputs.first().map_or(geometry.dtype, |i| i.geometry.dtype);
-    match operation {
-        Whole::Merge(_) => {
-            moved!(dtype, T => layout::merge(&views::<T>(inputs)?, out(output)?, &geometry, rows, threads))
-        }
-        Whole::Transpose(_) => {
-            moved!(dtype, T => layout::transpose(view::<T>(inputs, 0)?, out(output)?, &geometry, rows, threads))
-        }
-        Whole::Deinterleave(_) => {
-            let how = interleave::How { isa, threads };
-            moved!(dtype, T => interleave::deinterleave(view::<T>(inputs, 0)?, out(output)?, &geometry, rows, &how));
-        }
-        Whole::Interleave(_) => {
-            let how = interleave::How { isa, threads };
-            moved!(dtype, T => interleave::interleave(view::<T>(inputs, 0)?, out(output)?, &geometry, rows, &how));
-        }
-        Whole::MatrixProduct(_) => {
-            let to = sampling::To { geometry, rows, threads, isa };
-            dispatch_float!(dtype, T => product::product(view::<T>(inputs, 0)?, view(inputs, 1)?, out(output)?, &to));
-        }
-        Whole::Lookup(_) => moved!(geometry.dtype, T => {
-            let table = view::<T>(inputs, 1)?.data;
-            let out = out(output)?;
-            dispatch_narrow!(dtype, S => {
-                layout::lookup(view::<S>(inputs, 0)?, table, out, &geometry, rows, threads);
-            });
-        }),
-        Whole::Remap(Remap { sampling: how, border, outside }) => {
-            let positions = sampling::Positions::of(inputs)?;
-            let to = sampling::To { geometry, rows, threads, isa };
-            dispatch!(dtype, T => sampling::remap(view::<T>(inputs, 0)?, &positions, (*how, *border, *outside), out(output)?, &to));
-        }
-        Whole::Resize(how) => {
-            let to = sampling::To { geometry, rows, threads, isa };
-            dispatch!(dtype, T => resize::resize(view::<T>(inputs, 0)?, how, out(output)?, &to));
-        }
-        Whole::Fourier(how) => {
-            let to = sampling::To { geometry, rows, threads, isa };
-            dispatch_float!(dtype, T => fourier::filter(view::<T>(inputs, 0)?, how, out(output)?, &to));
-        }
-        Whole::RowReduce(how) => {
-            let operand = || Ok(view::<f64>(inputs, 1)?.first().unwrap_or(0.0));
-            let how = rows::How { reduce: *how, isa, threads };
-            dispatch!(dtype, T => rows::reduce(how, view::<T>(inputs, 0)?, operand, output, &geometry, rows)?);
-        }
-        Whole::Running(_) => {
-            dispatch!(dtype, T => rows::running(view::<T>(inputs, 0)?, out(output)?, &geometry, rows, (isa, threads)));
-        }
-        Whole::RunningDepth(_) => {
-            dispatch!(dtype, T => layout::running_depth(view::<T>(inputs, 0)?, out(output)?, &geometry, rows, threads));
-        }
-        Whole::Fold(how) => dispatch!(dtype, T => {
-            rows::fold(isa, *how, view::<T>(inputs, 0)?, out(output)?);
-        }),
-        Whole::Histogram(how) => {
-            let bins = histogram::Bins { lo: how.lo(), hi: how.hi(), bins: how.bins };
-            dispatch!(dtype, T => histogram::count((isa, threads), view::<T>(inputs, 0)?, bins, out(output)?, rows));
-        }
-        Whole::Labels(how) => {
-            let (out, to) = (out::<f64>(output)?, labels::To { geometry, rows, threads });
-            let labels = labels::Labels::of(inputs)?;
-            match inputs.get(1).map(|i| i.geometry.dtype) {
-                None => labels::shapes(*how, &labels, inputs[0].geometry.shape.width, out, &to),
-                Some(image) => dispatch!(image, T => labels::reduce(*how, &labels, view::<T>(inputs, 1)?, out, &to)),
-            }
-        }
-        Whole::Components(Components { neighbours: how }) => {
-            dispatch!(dtype, T => components::label(view::<T>(inputs, 0)?, *how, out(output)?, threads));
-        }
-        Whole::Reconstruct(how) => dispatch!(dtype, T => {
-            reconstruction::reconstruct(view::<T>(inputs, 0)?, view::<T>(inputs, 1)?, *how, out(output)?, threads);
-        }),
-        Whole::NearestOnLine(how) => dispatch!(dtype, T => {
-            distance::nearest_on_line(how.along, view::<T>(inputs, 0)?, out(output)?, &geometry, rows, (isa, threads));
-        }),
-        Whole::NearestPixel(how) => distance::nearest(*how, view(inputs, 0)?, output, &geometry, rows, (isa, threads))?,
-        Whole::Tiles(Tiled { grid, reduce: how }) => {
-            let to = tiles::To { geometry, rows, threads, isa };
-            dispatch!(dtype, T => tiles::reduce(view::<T>(inputs, 0)?, *grid, *how, output, &to)?);
-        }
-        Whole::Windowed(_) => {} // launched above
-    }
-    Ok(())
+    whole_operations!(implementation operation as CpuOperation).run(
+        inputs,
+        output,
+        &To { geometry, rows, threads, isa },
+    )
+}
+
+/// The type of the first input.
+pub(super) fn type_of(inputs: &[LaunchInput<'_>]) -> DType {
+    inputs.first().map_or(DType::U8, |input| input.geometry.dtype)
 }
 
 /// An input as typed planes.

@@ -4,11 +4,21 @@
 //! which one stays in the innermost cache while all rows of the first factor pass it. The sums of a
 //! few rows are in registers meanwhile. Each sum takes its terms in their order.
 
-use super::sampling::To;
-use super::{View, each_chunk};
+use super::{CpuOperation, To, View, each_chunk, out, view};
 use crate::cpu::simd::{Isa, Simd, Vector};
 use crate::cpu::versions::{by_vectors, for_each_isa};
+use horus_base::dispatch_float;
 use horus_base::dtype::Pixel;
+use horus_base::error::DeviceError;
+use horus_host::device::{LaunchInput, Memory};
+use horus_plan::ops::MatrixProduct;
+
+impl CpuOperation for MatrixProduct {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+        dispatch_float!(to.geometry.dtype, T => product(view::<T>(inputs, 0)?, view(inputs, 1)?, out(output)?, to));
+        Ok(())
+    }
+}
 
 /// Terms of a panel: as many as fit, with two vectors each, the innermost cache.
 const DEEP: usize = 256;
@@ -22,7 +32,7 @@ const GRAIN: usize = 1 << 18;
 const CHUNKS: usize = 4;
 
 /// Computes the requested rows of a product.
-pub(super) fn product<T: Simd>(a: View<'_, T>, b: View<'_, T>, out: &mut [T], to: &To) {
+fn product<T: Simd>(a: View<'_, T>, b: View<'_, T>, out: &mut [T], to: &To) {
     let To { geometry, rows, threads, isa } = *to;
     let (width, terms) = (geometry.shape.width, a.geometry.shape.width);
     if rows.is_empty() || geometry.shape.is_empty() {

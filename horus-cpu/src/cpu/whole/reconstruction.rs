@@ -6,9 +6,21 @@
 
 use std::collections::VecDeque;
 
-use super::{GRAIN, View, each_chunk, grain};
+use super::{CpuOperation, GRAIN, To, View, each_chunk, grain, out, type_of, view};
+use horus_base::dispatch;
 use horus_base::dtype::Pixel;
+use horus_base::error::DeviceError;
+use horus_host::device::{LaunchInput, Memory};
 use horus_plan::ops::reconstruction::Reconstruction;
+
+impl CpuOperation for Reconstruction {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+        dispatch!(type_of(inputs), T => {
+            reconstruct(view::<T>(inputs, 0)?, view::<T>(inputs, 1)?, *self, out(output)?, to.threads);
+        });
+        Ok(())
+    }
+}
 
 /// The reconstruction step of an image.
 struct Growth<'a, T> {
@@ -167,13 +179,7 @@ impl Queue {
 }
 
 /// Reconstructs `marker` under `mask`, both whole, non-empty images of one channel.
-pub(super) fn reconstruct<T: Pixel>(
-    marker: View<'_, T>,
-    mask: View<'_, T>,
-    how: Reconstruction,
-    out: &mut [T],
-    threads: usize,
-) {
+fn reconstruct<T: Pixel>(marker: View<'_, T>, mask: View<'_, T>, how: Reconstruction, out: &mut [T], threads: usize) {
     let shape = mask.geometry.shape;
     // Neighbours are at most this many rows away.
     let unit = if shape.depth > 1 { shape.height } else { 1 };

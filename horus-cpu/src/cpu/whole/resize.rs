@@ -4,15 +4,24 @@
 //! with the rows of a column side by side, so that sums along them need no gathering. Samples of a pixel are columns
 //! beside each other.
 
-use super::sampling::To;
-use super::{View, each_chunk};
+use super::{CpuOperation, To, View, each_chunk, out, type_of, view};
 use crate::cpu::plane::Plane;
 use crate::cpu::simd::Isa;
 use crate::cpu::versions::for_each_isa;
+use horus_base::dispatch;
 use horus_base::dtype::{Float, Pixel};
+use horus_base::error::DeviceError;
 use horus_base::shape::Window;
+use horus_host::device::{LaunchInput, Memory};
 use horus_plan::ops::Resize;
 use horus_plan::ops::resize::{Runs, WeightedRun};
+
+impl CpuOperation for Resize {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+        dispatch!(type_of(inputs), T => resize(view::<T>(inputs, 0)?, self, out(output)?, to));
+        Ok(())
+    }
+}
 
 /// Rows computed together.
 const ROWS: usize = 16;
@@ -38,7 +47,7 @@ impl<F: Float> Sums<F> {
 }
 
 /// Computes the requested rows.
-pub(super) fn resize<T: Pixel>(input: View<'_, T>, how: &Resize, out: &mut [T], to: &To) {
+fn resize<T: Pixel>(input: View<'_, T>, how: &Resize, out: &mut [T], to: &To) {
     let To { geometry, rows, threads, isa } = *to;
     let shape = geometry.shape;
     if rows.is_empty() || shape.width == 0 {

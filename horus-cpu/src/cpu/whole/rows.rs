@@ -3,62 +3,70 @@
 
 use rayon::prelude::*;
 
-use super::{View, each_chunk, grain, interleave, out};
+use super::{CpuOperation, To, View, each_chunk, grain, interleave, out, type_of, view};
 use crate::cpu::simd::Isa;
 use crate::cpu::versions::{for_each_isa, moved};
+use horus_base::dispatch;
 use horus_base::dtype::{Arithmetic, Pixel};
 use horus_base::error::DeviceError;
-use horus_base::shape::{Shape, Window};
-use horus_host::device::{Geometry, Memory};
+use horus_base::shape::Shape;
+use horus_host::device::{LaunchInput, Memory};
+use horus_plan::ops::Running;
 use horus_plan::ops::reduce::{CHUNK, Fold, LANES, Moments, RowReduce, SEGMENT};
 
-/// A row reduction and its threads.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct How {
-    pub(super) reduce: RowReduce,
-    pub(super) isa: Isa,
-    pub(super) threads: usize,
+impl CpuOperation for RowReduce {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+        let operand = || Ok(view::<f64>(inputs, 1)?.first().unwrap_or(0.0));
+        dispatch!(type_of(inputs), T => reduce(*self, view::<T>(inputs, 0)?, operand, output, to))
+    }
+}
+
+impl CpuOperation for Running {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+        dispatch!(type_of(inputs), T => running(view::<T>(inputs, 0)?, out(output)?, to));
+        Ok(())
+    }
+}
+
+impl CpuOperation for Fold {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+        dispatch!(type_of(inputs), T => fold(to.isa, *self, view::<T>(inputs, 0)?, out(output)?));
+        Ok(())
+    }
 }
 
 /// Reduces rows `rows` of every plane of `input` to one element each, or to one per column.
 /// `operand` is called only by reductions that [have one](RowReduce::has_operand).
 pub(super) fn reduce<T: Pixel>(
-    how: How,
+    reduce: RowReduce,
     input: View<'_, T>,
     operand: impl Fn() -> Result<f64, DeviceError>,
     output: &mut Memory,
-    geometry: &Geometry,
-    rows: Window,
+    to: &To,
 ) -> Result<(), DeviceError> {
-    let How { reduce, isa, threads } = how;
+    let isa = to.isa;
     let fold = reduce.fold();
     match reduce {
         RowReduce::Sum => {
-            each_row((isa, threads), input, out(output)?, geometry, rows, |row| {
-                [pixels(fold, row, |part| sum(isa, part))]
-            });
+            each_row(input, out(output)?, to, |row| [pixels(fold, row, |part| sum(isa, part))]);
         }
         RowReduce::SquaredDeviation => {
             let mean = operand()?;
-            each_row((isa, threads), input, out(output)?, geometry, rows, |row| {
+            each_row(input, out(output)?, to, |row| {
                 [segments(fold, row, |segment| squared_deviation(isa, segment, mean))]
             });
         }
         RowReduce::Min => {
-            each_row((isa, threads), input, out(output)?, geometry, rows, |row| {
-                [pixels(fold, row, |part| smallest(isa, part))]
-            });
+            each_row(input, out(output)?, to, |row| [pixels(fold, row, |part| smallest(isa, part))]);
         }
         RowReduce::Max => {
-            each_row((isa, threads), input, out(output)?, geometry, rows, |row| {
-                [pixels(fold, row, |part| largest(isa, part))]
-            });
+            each_row(input, out(output)?, to, |row| [pixels(fold, row, |part| largest(isa, part))]);
         }
         RowReduce::Extremes => {
-            each_row((isa, threads), input, out(output)?, geometry, rows, |row| extremes(isa, row));
+            each_row(input, out(output)?, to, |row| extremes(isa, row));
         }
         RowReduce::Moments => {
-            each_row((isa, threads), input, out(output)?, geometry, rows, |row| {
+            each_row(input, out(output)?, to, |row| {
                 let of = row.chunks(SEGMENT).fold(Moments::default(), |all, segment| {
                     // The segment is in the cache when it is read again.
                     let sum = sum(isa, segment);
@@ -70,25 +78,24 @@ pub(super) fn reduce<T: Pixel>(
         }
         RowReduce::First => {
             let wanted = operand()?;
-            each_row((isa, threads), input, out(output)?, geometry, rows, |row| [first(isa, row, wanted)]);
+            each_row(input, out(output)?, to, |row| [first(isa, row, wanted)]);
         }
     }
     Ok(())
 }
 
 fn each_row<T: Pixel, R: Pixel, const N: usize>(
-    (isa, threads): (Isa, usize),
     input: View<'_, T>,
     out: &mut [R],
-    geometry: &Geometry,
-    rows: Window,
+    to: &To,
     reduce: impl Fn(&[T]) -> [R; N] + Sync,
 ) {
+    let &To { geometry, rows, threads, .. } = to;
     if rows.is_empty() || geometry.shape.is_empty() {
         return;
     }
     if input.geometry.shape.samples > 1 {
-        return each_row_of_samples((isa, threads), input, out, geometry, rows, &reduce);
+        return each_row_of_samples(input, out, to, &reduce);
     }
     for c in 0..input.geometry.shape.planes() {
         let plane = input.plane(c);
@@ -104,13 +111,12 @@ fn each_row<T: Pixel, R: Pixel, const N: usize>(
 
 /// As [`each_row`], of interleaved pixels: a row is taken apart, and its samples are reduced each by itself.
 fn each_row_of_samples<T: Pixel, R: Pixel, const N: usize>(
-    (isa, threads): (Isa, usize),
     input: View<'_, T>,
     out: &mut [R],
-    geometry: &Geometry,
-    rows: Window,
+    to: &To,
     reduce: &(impl Fn(&[T]) -> [R; N] + Sync),
 ) {
+    let &To { geometry, rows, threads, isa } = to;
     let Shape { samples, width, .. } = input.geometry.shape;
     let (first, n) = (geometry.row(0, rows.start), grain(width * samples));
     let mut planes =
@@ -148,7 +154,7 @@ fn each_row_of_samples<T: Pixel, R: Pixel, const N: usize>(
 
 /// [`horus_plan::ops::reduce::fold_planes`] of an image held whole, into one pixel per column, if
 /// there are several.
-pub(super) fn fold<T: Pixel>(isa: Isa, how: Fold, input: View<'_, T>, out: &mut [T]) {
+fn fold<T: Pixel>(isa: Isa, how: Fold, input: View<'_, T>, out: &mut [T]) {
     let plane = input.geometry.plane();
     let planes = input.data[..plane * input.geometry.shape.planes()].chunks(plane.max(1));
     match how {
@@ -183,13 +189,8 @@ pub(super) fn fold<T: Pixel>(isa: Isa, how: Fold, input: View<'_, T>, out: &mut 
 }
 
 /// [`horus_plan::ops::reduce::running`] of rows `rows` of every plane.
-pub(super) fn running<T: Pixel>(
-    input: View<'_, T>,
-    out: &mut [f64],
-    geometry: &Geometry,
-    rows: Window,
-    (isa, threads): (Isa, usize),
-) {
+fn running<T: Pixel>(input: View<'_, T>, out: &mut [f64], to: &To) {
+    let &To { geometry, rows, threads, isa } = to;
     let width = geometry.shape.width;
     if rows.is_empty() || width == 0 {
         return;

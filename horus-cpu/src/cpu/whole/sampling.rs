@@ -7,28 +7,30 @@
 mod apart;
 
 use self::apart::Apart;
-use super::{GRAIN, View, view};
+use super::{CpuOperation, GRAIN, To, View, out, type_of, view};
 use crate::cpu::simd::{CACHED, Isa, prefetch};
 use crate::cpu::versions::for_each_isa;
+use horus_base::dispatch;
 use horus_base::dtype::{DType, Float, Pixel, Scalar};
 use horus_base::error::DeviceError;
-use horus_base::shape::{Border, Shape, Window};
-use horus_host::device::{Geometry, LaunchInput};
+use horus_base::shape::{Border, Shape};
+use horus_host::device::{LaunchInput, Memory};
+use horus_plan::ops::Remap;
 use horus_plan::ops::sampling::{MOST_TAPS, Sampling};
 use rayon::prelude::*;
 
-/// Output geometry, instruction set and threads.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct To {
-    pub(super) geometry: Geometry,
-    pub(super) rows: Window,
-    pub(super) threads: usize,
-    pub(super) isa: Isa,
+impl CpuOperation for Remap {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+        let positions = Positions::of(inputs)?;
+        let how = (self.sampling, self.border, self.outside);
+        dispatch!(type_of(inputs), T => remap(view::<T>(inputs, 0)?, &positions, how, out(output)?, to));
+        Ok(())
+    }
 }
 
 /// Positions of either type, read row by row, so that kernels are not compiled for each pair of
 /// types.
-pub(super) struct Positions<'a> {
+struct Positions<'a> {
     axes: Vec<Axis<'a>>,
 }
 
@@ -232,7 +234,7 @@ fn split_by<F: Float, const N: usize>(how: Sampling, positions: &[f64; BLOCK], t
 }
 
 /// Samples of `image` at positions.
-pub(super) fn remap<T: Pixel>(
+fn remap<T: Pixel>(
     image: View<'_, T>,
     positions: &Positions<'_>,
     how: (Sampling, Border, Option<Scalar>),

@@ -2,24 +2,22 @@
 
 use std::ops::Range;
 
-use super::{View, each_chunk, out};
+use super::{CpuOperation, To, View, each_chunk, out, type_of, view};
 use crate::cpu::plane::Plane;
 use crate::cpu::simd::Isa;
 use crate::cpu::versions::for_each_isa;
+use horus_base::dispatch;
 use horus_base::dtype::Pixel;
 use horus_base::error::DeviceError;
-use horus_base::shape::Window;
-use horus_host::device::{Geometry, Memory};
+use horus_host::device::{LaunchInput, Memory};
+use horus_plan::ops::Tiled;
 use horus_plan::ops::reduce::{Fold, LANES};
 use horus_plan::ops::tiles::{Grid, TileReduce};
 
-/// Output geometry, instruction set and threads.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct To {
-    pub(super) geometry: Geometry,
-    pub(super) rows: Window,
-    pub(super) threads: usize,
-    pub(super) isa: Isa,
+impl CpuOperation for Tiled {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+        dispatch!(type_of(inputs), T => reduce(view::<T>(inputs, 0)?, self.grid, self.reduce, output, to))
+    }
 }
 
 /// A rectangle of a plane.
@@ -40,7 +38,7 @@ impl<T: Pixel> Rectangle<'_, T> {
 }
 
 /// Reduces each rectangle of the requested rows of the grid.
-pub(super) fn reduce<T: Pixel>(
+fn reduce<T: Pixel>(
     input: View<'_, T>,
     grid: Grid,
     how: TileReduce,

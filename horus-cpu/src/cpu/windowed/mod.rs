@@ -12,70 +12,62 @@ use rayon::prelude::*;
 
 use super::plane::Plane;
 use super::simd::Isa;
-use super::whole::{out, view};
+use super::whole::{self, CpuOperation, out, type_of, view};
 use horus_base::dtype::{DType, Pixel};
 use horus_base::error::DeviceError;
 use horus_base::shape::{Border, Window};
 use horus_base::{dispatch, dispatch_narrow};
-use horus_host::device::{Geometry, Launch};
+use horus_host::device::{Geometry, LaunchInput, Memory};
 use horus_plan::ops::windowed::{BoxMean, Ranked, Sliding, Windowed, ordered};
 
-/// Runs a kernel over windows on host memory: inside the thread pool (`threads` of it), or on the
-/// calling thread alone if `threads` is 1. The launch is one that
-/// [`check`](horus_host::device::check::check) accepts.
-///
-/// # Errors
-/// [`DeviceError::Argument`] for memory that is not the host's.
-pub(crate) fn launch(
-    launch: Launch<'_>,
-    &Sliding { ref how, border }: &Sliding,
-    isa: Isa,
-    threads: usize,
-) -> Result<(), DeviceError> {
-    let Launch { inputs, output, geometry, rows, .. } = launch;
-    let dtype = inputs.first().map_or(geometry.dtype, |i| i.geometry.dtype);
-    if rows.is_empty() || geometry.shape.is_empty() {
-        return Ok(());
-    }
-    match how {
-        Windowed::Mean(mean) => dispatch!(dtype, S => {
-            let input = view::<S>(inputs, 0)?;
-            let to = To { geometry: geometry.flat(), rows, threads, reach: mean.height() };
-            match geometry.dtype {
-                DType::F64 => to.each(out::<f64>(output)?, &|c, rows, out| {
-                    means(isa, &input.plane(c), (mean, border), rows, out);
-                }),
-                _ => to.each(out::<f32>(output)?, &|c, rows, out| {
-                    means(isa, &input.plane(c), (mean, border), rows, out);
-                }),
-            }
-        }),
-        Windowed::Variance(mean) => dispatch!(dtype, S => {
-            let input = view::<S>(inputs, 0)?;
-            let to = To { geometry: geometry.flat(), rows, threads, reach: mean.height() };
-            to.each(out::<f64>(output)?, &|c, rows, out| {
-                moments::variances(isa, &input.plane(c), mean, border, rows, out);
-            });
-        }),
-        Windowed::Rank(rank) => dispatch!(dtype, T => {
-            let input = view::<T>(inputs, 0)?;
-            let reach = rank.reach();
-            let to = To { geometry, rows, threads, reach: reach.up + reach.down + 1 };
-            let across = rank.crosses_levels();
-            let by_columns = size_of::<T>() == 1 && rank.is_rectangle() && rank.count() <= columns::MOST;
-            to.each(out::<T>(output)?, &|c, rows, out| {
-                let how = (rank, border);
-                if across {
-                    levels::ranks(isa, &|c| input.plane(c), (geometry.shape, c), how, rows, out);
-                } else if by_columns {
-                    by_histograms(isa, &input.plane(c), how, rows, out);
-                } else {
-                    ranks::ranks(&input.plane(c), rank, border, rows, out);
+impl CpuOperation for Sliding {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &whole::To) -> Result<(), DeviceError> {
+        let (how, border) = (&self.how, self.border);
+        let &whole::To { geometry, rows, threads, isa } = to;
+        let dtype = type_of(inputs);
+        if rows.is_empty() || geometry.shape.is_empty() {
+            return Ok(());
+        }
+        match how {
+            Windowed::Mean(mean) => dispatch!(dtype, S => {
+                let input = view::<S>(inputs, 0)?;
+                let to = To { geometry: geometry.flat(), rows, threads, reach: mean.height() };
+                match geometry.dtype {
+                    DType::F64 => to.each(out::<f64>(output)?, &|c, rows, out| {
+                        means(isa, &input.plane(c), (mean, border), rows, out);
+                    }),
+                    _ => to.each(out::<f32>(output)?, &|c, rows, out| {
+                        means(isa, &input.plane(c), (mean, border), rows, out);
+                    }),
                 }
-            });
-        }),
+            }),
+            Windowed::Variance(mean) => dispatch!(dtype, S => {
+                let input = view::<S>(inputs, 0)?;
+                let to = To { geometry: geometry.flat(), rows, threads, reach: mean.height() };
+                to.each(out::<f64>(output)?, &|c, rows, out| {
+                    moments::variances(isa, &input.plane(c), mean, border, rows, out);
+                });
+            }),
+            Windowed::Rank(rank) => dispatch!(dtype, T => {
+                let input = view::<T>(inputs, 0)?;
+                let reach = rank.reach();
+                let to = To { geometry, rows, threads, reach: reach.up + reach.down + 1 };
+                let across = rank.crosses_levels();
+                let by_columns = size_of::<T>() == 1 && rank.is_rectangle() && rank.count() <= columns::MOST;
+                to.each(out::<T>(output)?, &|c, rows, out| {
+                    let how = (rank, border);
+                    if across {
+                        levels::ranks(isa, &|c| input.plane(c), (geometry.shape, c), how, rows, out);
+                    } else if by_columns {
+                        by_histograms(isa, &input.plane(c), how, rows, out);
+                    } else {
+                        ranks::ranks(&input.plane(c), rank, border, rows, out);
+                    }
+                });
+            }),
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Output geometry and threads.

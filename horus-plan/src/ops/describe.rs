@@ -1,0 +1,259 @@
+//! What people are told of operations: names here and in other libraries, parameters, help.
+//!
+//! Each module of operations describes its own, by `describe!`. The command, its help, completions and manual, and the page of
+//! operations are made of these descriptions; a composition has one beside its function.
+
+/// The description of an operation.
+#[derive(Clone, Copy, Debug)]
+pub struct Description {
+    /// Its name in the command and, unless [`method`](Self::method) says otherwise, in the library.
+    pub name: &'static str,
+    /// Further names in the command.
+    pub aliases: &'static [&'static str],
+    /// The method or function of the library; empty for an operation of the command only.
+    pub method: &'static str,
+    /// Its place in lists.
+    pub group: Group,
+    /// What it is to planner and devices.
+    pub pattern: Pattern,
+    /// Its parameters in the command.
+    pub parameters: &'static [Parameter],
+    /// One line.
+    pub summary: &'static str,
+    /// Formula, conventions and source, if a line does not suffice.
+    pub details: &'static str,
+    /// Names in other libraries, with a prefix: `np.` NumPy, `ndi.` `scipy.ndimage`, `ski.` scikit-image, `cv.` OpenCV, `imageproc::` and
+    /// `image::` the crates of Rust.
+    pub elsewhere: &'static [&'static str],
+    /// Differences from these.
+    pub differs: &'static str,
+    /// A chain of the command that contains it; empty for an operation of the library only.
+    pub example: &'static str,
+}
+
+/// A group of related operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// Types, scales, channels, colour.
+    Types,
+    /// Arithmetic.
+    Arithmetic,
+    /// Thresholds and masks.
+    Thresholds,
+    /// Filters.
+    Filters,
+    /// Morphology.
+    Morphology,
+    /// Geometry.
+    Geometry,
+    /// Line detectors.
+    Detectors,
+    /// Statistics whose results are images.
+    Statistics,
+    /// Numbers.
+    Numbers,
+}
+
+impl Group {
+    /// All groups, in the order of lists.
+    pub const ALL: [Group; 9] = [
+        Group::Types,
+        Group::Arithmetic,
+        Group::Thresholds,
+        Group::Filters,
+        Group::Morphology,
+        Group::Geometry,
+        Group::Detectors,
+        Group::Statistics,
+        Group::Numbers,
+    ];
+
+    /// A heading.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Group::Types => "Types, scales, channels, colour",
+            Group::Arithmetic => "Arithmetic, `a` being the picture",
+            Group::Thresholds => "Thresholds and masks",
+            Group::Filters => "Filters",
+            Group::Morphology => "Morphology, of pictures and masks",
+            Group::Geometry => "Geometry",
+            Group::Detectors => "Detectors",
+            Group::Statistics => "Statistics along axes and of tiles",
+            Group::Numbers => "Numbers, which end a chain and are printed",
+        }
+    }
+}
+
+/// What an operation is to planner and devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    /// Each pixel from those at its place.
+    Pixel,
+    /// Each pixel from those around it.
+    Neighbourhood,
+    /// Pixels combined with weights, and reduced: `sum` of `mul` is a linear filter.
+    GeneralizedConvolution,
+    /// Each pixel from another place.
+    Geometric,
+    /// Fewer pixels or a number, of many.
+    Reduction,
+    /// Pixels that depend on the whole image.
+    WholeImage,
+    /// Others of these, one after another.
+    Composition,
+}
+
+impl Pattern {
+    /// Name in plain words.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Pattern::Pixel => "pixel",
+            Pattern::Neighbourhood => "neighbourhood",
+            Pattern::GeneralizedConvolution => "generalized convolution",
+            Pattern::Geometric => "geometric",
+            Pattern::Reduction => "reduction",
+            Pattern::WholeImage => "whole image",
+            Pattern::Composition => "composition",
+        }
+    }
+}
+
+/// A parameter of an operation.
+#[derive(Clone, Copy, Debug)]
+pub struct Parameter {
+    /// Its name.
+    pub name: &'static str,
+    /// What it accepts.
+    pub kind: Accepts,
+    /// The word used if none is given.
+    pub default: Option<&'static str>,
+    /// Description, if name and kind do not suffice.
+    pub help: &'static str,
+}
+
+/// A parameter without a default.
+pub const fn required(name: &'static str, kind: Accepts, help: &'static str) -> Parameter {
+    Parameter { name, kind, default: None, help }
+}
+
+/// A parameter with a default.
+pub const fn optional(name: &'static str, kind: Accepts, default: &'static str, help: &'static str) -> Parameter {
+    Parameter { name, kind, default: Some(default), help }
+}
+
+/// The border mode of a filter.
+pub const BORDER: Parameter = optional("border", Accepts::Border, "reflect101", "border mode");
+
+/// The kinds of arguments.
+#[derive(Clone, Copy, Debug)]
+pub enum Accepts {
+    /// A number.
+    Number,
+    /// A number of pixels, or a length with a unit.
+    Length,
+    /// A non-negative integer.
+    Count,
+    /// An integer.
+    Offset,
+    /// A number of pixels, a percentage of the present extent, or `auto` to follow the other
+    /// extent.
+    Extent,
+    /// A number, or `auto` for the limit of the type.
+    Limit,
+    /// Numbers, separated by commas.
+    Numbers,
+    /// A number, one for each channel, or a picture.
+    Operand,
+    /// A picture.
+    File,
+    /// One of several words.
+    Choice(fn() -> Vec<&'static str>),
+    /// A border mode.
+    Border,
+    /// A footprint; one to three words.
+    Footprint,
+    /// The taps of a filter.
+    Taps,
+}
+
+/// The description of an operation, a method of the same name unless [`Description::called`] or [`Description::only_command`] follows.
+pub const fn description(name: &'static str, group: Group, pattern: Pattern, summary: &'static str) -> Description {
+    Description {
+        name,
+        aliases: &[],
+        method: name,
+        group,
+        pattern,
+        parameters: &[],
+        summary,
+        details: "",
+        elsewhere: &[],
+        differs: "",
+        example: "",
+    }
+}
+
+impl Description {
+    /// With further names in the command.
+    pub const fn also(self, aliases: &'static [&'static str]) -> Description {
+        Description { aliases, ..self }
+    }
+
+    /// Of a method or function of another name.
+    pub const fn called(self, method: &'static str) -> Description {
+        Description { method, ..self }
+    }
+
+    /// Without a method: a composition that the command makes.
+    pub const fn only_command(self) -> Description {
+        Description { method: "", ..self }
+    }
+
+    /// With parameters.
+    pub const fn takes(self, parameters: &'static [Parameter]) -> Description {
+        Description { parameters, ..self }
+    }
+
+    /// With [`Description::details`].
+    pub const fn details(self, details: &'static str) -> Description {
+        Description { details, ..self }
+    }
+
+    /// With names in other libraries.
+    pub const fn elsewhere(self, elsewhere: &'static [&'static str]) -> Description {
+        Description { elsewhere, ..self }
+    }
+
+    /// With differences from other libraries.
+    pub const fn differs(self, differs: &'static str) -> Description {
+        Description { differs, ..self }
+    }
+
+    /// With a chain of the command.
+    pub const fn example(self, example: &'static str) -> Description {
+        Description { example, ..self }
+    }
+
+    /// Its syntax: `gauss SIGMA [border=reflect101]`.
+    pub fn signature(&self) -> String {
+        let words = self.parameters.iter().map(|p| match p.default {
+            None => format!(" {}", p.name.to_uppercase()),
+            Some(default) => format!(" [{}={}]", p.name, default.replace(' ', ",")),
+        });
+        std::iter::once(self.name.to_owned()).chain(words).collect()
+    }
+}
+
+/// The descriptions of a module's operations, and the list of them.
+macro_rules! describe {
+    ($($NAME:ident = $description:expr;)*) => {
+        $(
+            /// What people are told of this operation.
+            pub const $NAME: crate::ops::describe::Description = $description;
+        )*
+
+        /// The descriptions of this module's operations.
+        pub(super) const DESCRIBED: &[crate::ops::describe::Description] = &[$($NAME),*];
+    };
+}
+pub(crate) use describe;
