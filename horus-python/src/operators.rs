@@ -17,7 +17,8 @@ pub(crate) fn table() -> Vec<(&'static str, &'static str, &'static str)> {
         PixelKind::Compare => Some("compare"),
         _ => None,
     };
-    let numpy = |row: &PixelInfo| row.described.elsewhere.iter().find_map(|name| name.strip_prefix("np.")).unwrap_or("");
+    let numpy =
+        |row: &PixelInfo| row.described.elsewhere.iter().find_map(|name| name.strip_prefix("np.")).unwrap_or("");
     TABLE.iter().filter_map(|row| Some((row.name, kind(row)?, numpy(row)))).collect()
 }
 
