@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::fs::File;
-use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use horus_files::files::tell_once;
 use serde::{Deserialize, Serialize};
+use tempfile::NamedTempFile;
 
 use super::Item;
 use super::input::{Content, Input};
@@ -112,7 +112,6 @@ where
         to.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
     };
     let mut mark = None;
-    let number = RandomState::new().hash_one(std::process::id());
     let told = on_root(session, op, || {
         let (mut dealt, path) = match first(inputs, options) {
             Some((picture, path)) => (picture.shape().area() < DEALT && free(picture.clone()), path),
@@ -120,54 +119,30 @@ where
         };
         let path = path.unwrap_or(Path::new(""));
         if dealt && several {
-            mark = Mark::leave(&folder_of(path), number);
+            // Ranks on other hosts recognise the folder by it. If the folder is not writable, rank 0 reports the reason.
+            mark = tempfile::Builder::new().prefix(".horus-").tempfile_in(folder_of(path)).ok();
             dealt = mark.is_some();
         }
-        Ok(dealt.then(|| (number, path.as_os_str().to_owned())))
+        let name = mark.as_ref().and_then(|mark| mark.path().file_name()).unwrap_or_default();
+        Ok(dealt.then(|| (name.to_owned(), path.as_os_str().to_owned())))
     })?;
-    let Some((number, path)) = told.map_err(Error::Config)? else { return Ok(false) };
+    let Some((name, path)) = told.map_err(Error::Config)? else { return Ok(false) };
     let path = PathBuf::from(path);
     let folder = folder_of(&path);
     // Copies of a folder on several hosts may have the same `identity`, but not that of a file made
     // just now.
-    let (word, shared) = if several {
-        (identity(&[&path]), Mark::path(&folder, number).exists())
-    } else {
-        (identity(&[&path, &folder]), true)
-    };
+    let (word, shared) =
+        if several { (identity(&[&path]), folder.join(name).exists()) } else { (identity(&[&path, &folder]), true) };
     // Rank 0 sees its own.
     let words = comm.gather(if shared { word } else { !word }).map_err(failed)?;
-    drop(mark);
+    if let Some(Err(e)) = mark.map(NamedTempFile::close) {
+        crate::warn!("a file in {} stays: {e}", folder.display());
+    }
     let alike = words.iter().all(|other| *other == words[0]);
     if !alike {
         log::info!("the ranks do not see the same files: rank 0 reads and writes all pictures");
     }
     Ok(alike)
-}
-
-/// An empty file in the folder of the results, by which ranks on other hosts recognise the folder
-/// as shared.
-#[derive(Debug)]
-struct Mark(PathBuf);
-
-impl Mark {
-    fn path(folder: &Path, number: u64) -> PathBuf {
-        folder.join(format!(".horus-{number:016x}"))
-    }
-
-    /// `None` if the folder is not writable: rank 0 reports the reason.
-    fn leave(folder: &Path, number: u64) -> Option<Mark> {
-        let path = Mark::path(folder, number);
-        File::create_new(&path).ok().map(|_| Mark(path))
-    }
-}
-
-impl Drop for Mark {
-    fn drop(&mut self) {
-        if let Err(e) = std::fs::remove_file(&self.0) {
-            crate::warn!("{} stays: {e}", self.0.display());
-        }
-    }
 }
 
 /// A hash that is equal on all hosts where these paths lead to the same files and folders; a path
