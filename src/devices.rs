@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use horus_core::comm::Communicator;
+use horus_core::comm::{Communicator, share};
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
 use horus_core::error::{Error, Result};
@@ -255,9 +255,8 @@ impl Chooser for Devices {
         let begun = OPENED.load(Ordering::Relaxed) || self.opening().is_some();
         let forecast = Prediction::of(work, &here::candidates(self.workers.threads()), comm.size(), begun);
         // The state of opening a GPU may differ between ranks.
-        let mut gpu = vec![u8::from(forecast.gpu < forecast.cpu)];
-        comm.broadcast(0, &mut gpu).map_err(failed)?;
-        let taken = self.take(gpu == [1], forecast.to_string());
+        let gpu = share(comm, 0, || forecast.gpu < forecast.cpu).map_err(failed)?;
+        let taken = self.take(gpu, forecast.to_string());
         let there = comm.gather(u64::from(taken.is_ok())).map_err(failed)?;
         let (device, why) = taken?;
         if let Some(rank) = there.iter().position(|ok| *ok == 0) {

@@ -27,7 +27,8 @@ fn signatures_need_no_other_crate() -> Result<()> {
 /// The most public methods of an image.
 const METHODS: usize = 132;
 
-/// The names of public methods of images in the files at or under `path`, without hidden ones.
+/// The names of public methods of images in the files at or under `path`, without hidden ones: `cargo public-api`, which lists
+/// them in `docs/api`, needs a nightly toolchain.
 fn methods(path: &Path) -> BTreeSet<String> {
     if path.is_dir() {
         let files = std::fs::read_dir(path).expect("a folder").map(|f| f.expect("a file").path());

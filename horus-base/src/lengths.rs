@@ -1,9 +1,11 @@
 //! Sizes of pixels, and lengths with a unit.
 
+use serde::{Deserialize, Serialize};
+
 use crate::placed::Placed;
 
 /// The size of a pixel in micrometres: the distances of neighbouring levels, rows and columns.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PixelSize {
     /// From a level to the next, if it is known.
     pub levels: Option<f64>,

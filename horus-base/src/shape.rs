@@ -5,6 +5,8 @@ use std::hash::{Hash, Hasher};
 use std::mem::discriminant;
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use crate::dtype::DType;
 
 /// The extent of an image or a volume: levels, rows, columns and channels. It is [stored](Shape::stored) level by level and row
@@ -13,7 +15,7 @@ use crate::dtype::DType;
 ///
 /// It is written `height x width`, after the depth if that is not 1, before the channels if these
 /// are not 1: `42x480x640` is 42 levels of one channel, `480x640x3` is one level of three.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Shape {
     /// Number of levels (slices); 1 for an image.
     pub depth: usize,

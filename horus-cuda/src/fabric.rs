@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use cudarc::driver::sys;
-use horus_core::comm::{CommError, Communicator};
+use horus_core::comm::{CommError, Communicator, share};
 use horus_core::device::distinct;
 use horus_core::error::DeviceError;
 
@@ -67,14 +67,9 @@ fn join<W: Way>(way: &W, comm: &dyn Communicator) -> Result<Result<W::Group, Str
     if versions.iter().any(|v| *v != versions[0]) {
         return Ok(Err(format!("the ranks have different versions of NCCL: {versions:?}")));
     }
-    let mut name = match comm.rank() {
-        0 => way.name().map_err(told).unwrap_or_default(),
-        _ => Vec::new(),
-    };
-    comm.broadcast(0, &mut name)?;
-    if name.is_empty() {
+    let Some(name) = share(comm, 0, || way.name().map_err(told).ok())? else {
         return Ok(Err("rank 0 could not start".into()));
-    }
+    };
     let group = way.join(&name).map_err(told);
     let joined = comm.gather(u64::from(group.is_ok()))?;
     Ok(match joined.iter().position(|ok| *ok == 0) {

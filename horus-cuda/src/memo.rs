@@ -47,7 +47,7 @@ struct LaunchKey {
     forced: Forced,
 }
 
-/// Launches by a hash of their key.
+/// Launches by a hash of their key: a cache of the crate `lru` could only be asked with a key that owns a kernel.
 #[derive(Debug)]
 pub(crate) struct Memo<M = Made> {
     known: HashMap<u64, Vec<(LaunchKey, Arc<M>)>>,

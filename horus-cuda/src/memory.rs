@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys::{self, CUdeviceptr, CUresult};
 use horus_core::device::DeviceMemory;
 use horus_core::error::{DeviceError, MemoryBound};
@@ -19,7 +20,7 @@ use horus_core::host::external::Owner;
 use horus_core::settings::GPU_MEMORY;
 
 use crate::clock::Clock;
-use crate::driver::{Context, Event, Stream, check};
+use crate::driver::{Context, Event, Stream, check, during};
 
 use self::room::Usage;
 
@@ -118,11 +119,9 @@ impl Core {
         let attribute = sys::CUdevice_attribute_enum::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED;
         let pooled = context.attribute(attribute)? != 0;
         if pooled {
-            let mut pool = std::ptr::null_mut();
-            // SAFETY: a pointer to a live handle.
-            check(unsafe { sys::cuDeviceGetDefaultMemPool(&mut pool, context.device) }, || {
-                "finding the memory pool".into()
-            })?;
+            // SAFETY: a device that the driver named.
+            let pool = unsafe { result::device::get_default_mem_pool(context.device) };
+            let pool = during(pool, || "finding the memory pool".into())?;
             let set = |attribute, mut value: u64| {
                 // SAFETY: both attributes are integers of at most 64 bits; the pool is the device's
                 // own.
@@ -158,17 +157,9 @@ impl Core {
         self.limit
     }
 
-    fn try_allocate(&self, bytes: usize, stream: &Stream) -> (CUresult, CUdeviceptr) {
-        let mut at = 0;
-        // SAFETY: a pointer to a live address; the context is current.
-        let code = unsafe {
-            if self.pooled {
-                sys::cuMemAllocAsync(&mut at, bytes, stream.0)
-            } else {
-                sys::cuMemAlloc_v2(&mut at, bytes)
-            }
-        };
-        (code, at)
+    fn try_allocate(&self, bytes: usize, stream: &Stream) -> Result<CUdeviceptr, DriverError> {
+        // SAFETY: the context is current.
+        unsafe { if self.pooled { result::malloc_async(stream.0, bytes) } else { result::malloc_sync(bytes) } }
     }
 
     /// New memory, ordered after everything in the stream.
@@ -197,21 +188,21 @@ impl Core {
             let bound = MemoryBound::Setting { name: GPU_MEMORY.name, bytes: limit };
             return Err(DeviceError::OutOfMemory { bytes, used, bound });
         }
-        let (mut code, mut at) = self.try_allocate(bytes, &self.stream);
-        if code == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+        const FULL: DriverError = DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY);
+        let mut at = self.try_allocate(bytes, &self.stream);
+        if at == Err(FULL) {
             // Finished copies to the host release their blocks, and fragments in the pool may
             // suffice once merged.
             self.deferred().iter().for_each(|d| d.bring());
             self.finish_reading()?;
             self.stream.synchronize()?;
             self.trim();
-            (code, at) = self.try_allocate(bytes, &self.stream);
+            at = self.try_allocate(bytes, &self.stream);
         }
-        if code == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+        if at == Err(FULL) {
             return Err(self.lacking(bytes, used)?);
         }
-        check(code, || format!("allocating {bytes} bytes"))?;
-        Ok(at)
+        during(at, || format!("allocating {bytes} bytes"))
     }
 
     /// The error that the GPU has no room for `bytes` beside the `used` of this program.
@@ -298,8 +289,7 @@ impl Core {
         if !self.pooled || !self.limit.is_none_or(within) {
             return None;
         }
-        let (code, at) = self.try_allocate(bytes, stream);
-        (code == CUresult::CUDA_SUCCESS).then(|| Arc::new(Block::new(self, at)))
+        self.try_allocate(bytes, stream).ok().map(|at| Arc::new(Block::new(self, at)))
     }
 }
 

@@ -24,8 +24,8 @@
 //! each evaluation, each file and the end of the process, all ranks exchange one word
 //! (`Communicator::gather`): a hash of the recorded operations, of the communicating steps and of
 //! the distribution of rows, with equal values in all processes. If the words differ, the first
-//! rank that differs from rank 0 sends a description of its next action, line by line, and rank 0
-//! reports the first difference and stops all ranks. Ranks wait for nothing else outside a plan, so
+//! rank that differs from rank 0 sends a description of its next actions, and rank 0 reports the
+//! first difference and stops all ranks. Ranks wait for nothing else outside a plan, so
 //! this also detects a rank that returns early, or fails before its first message.
 //!
 //! **Failure.** An evaluation that fails, or panics, aborts the communicator: the rank prints one

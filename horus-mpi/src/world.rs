@@ -82,7 +82,7 @@ impl World {
             let first_here = gather(local, local_size, rank as u64)?[0];
             let place = OnNode::of(rank, &gather(comm, size, first_here)?, &gather(comm, size, here::cores())?);
             check("MPI_Comm_free", ffi::MPI_Comm_free(&raw mut local))?;
-            if atexit(leave) != 0 {
+            if libc::atexit(leave) != 0 {
                 return Err(CommError("cannot register MPI_Finalize to run at exit".into()));
             }
             let thread = (provided < wanted).then(|| std::thread::current().id());
@@ -232,11 +232,6 @@ pub(crate) unsafe fn gather(comm: ffi::MPI_Comm, size: usize, value: u64) -> Res
     };
     check("MPI_Allgather", code)?;
     Ok(values)
-}
-
-unsafe extern "C" {
-    /// The C library's `atexit`: calls `f` when the process returns from `main` or calls `exit`.
-    safe fn atexit(f: extern "C" fn()) -> c_int;
 }
 
 /// Finalises MPI at the end of the process, after a last collective call: a rank that ends while

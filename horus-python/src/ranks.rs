@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::ThreadId;
 use std::time::Duration;
 
+use bytemuck::{bytes_of, bytes_of_mut, cast_slice, cast_slice_mut};
 use horus::core::comm::agree::agree_on;
 use horus::core::comm::{Begun, CommError, Communicator, OnNode, Parcel, Turns};
 use horus::core::machine::here;
@@ -153,11 +154,11 @@ fn end_all(message: &str) {
 
 /// One word of each rank, in order.
 fn gathered(py: Python<'_>, comm: &Bound<'_, PyAny>, size: usize, value: u64) -> PyResult<Vec<u64>> {
-    let mut all = vec![0; 8 * size];
-    with_readable(py, &value.to_ne_bytes(), |mine| {
-        with_writable(py, &mut all, |all| comm.call_method1("Allgather", (mine, all)).map(drop))
+    let mut all = vec![0; size];
+    with_readable(py, bytes_of(&value), |mine| {
+        with_writable(py, cast_slice_mut(&mut all), |all| comm.call_method1("Allgather", (mine, all)).map(drop))
     })?;
-    Ok(all.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word)).collect())
+    Ok(all)
 }
 
 impl Communicator for Ranks {
@@ -198,34 +199,29 @@ impl Communicator for Ranks {
     }
 
     fn broadcast(&self, root: usize, bytes: &mut Vec<u8>) -> Result<(), CommError> {
-        let mut length = (bytes.len() as u64).to_ne_bytes();
-        self.broadcast_bytes(root, &mut length)?;
-        let length = u64::from_ne_bytes(length);
+        let mut length = bytes.len() as u64;
+        self.broadcast_bytes(root, bytes_of_mut(&mut length))?;
         bytes.resize(usize::try_from(length).map_err(|e| CommError(e.to_string()))?, 0);
         self.broadcast_bytes(root, bytes)
     }
 
     fn sum(&self, values: &mut [f64]) -> Result<(), CommError> {
         for part in values.chunks_mut((GATHERED / self.size).max(1)) {
-            let mut bytes: Vec<u8> = part.iter().flat_map(|value| value.to_ne_bytes()).collect();
-            let mut all = vec![0; if self.rank == 0 { bytes.len() * self.size } else { 0 }];
+            let mut all = vec![0.0; if self.rank == 0 { part.len() * self.size } else { 0 }];
             self.call("Gather", |py, comm| {
-                with_readable(py, &bytes, |mine| {
+                with_readable(py, cast_slice(part), |mine| {
                     if self.rank > 0 {
                         return comm.call_method1("Gather", (mine, py.None(), 0)).map(drop);
                     }
-                    with_writable(py, &mut all, |all| comm.call_method1("Gather", (mine, all, 0)).map(drop))
+                    with_writable(py, cast_slice_mut(&mut all), |all| {
+                        comm.call_method1("Gather", (mine, all, 0)).map(drop)
+                    })
                 })
             })?;
-            for theirs in all.chunks_exact(bytes.len()).skip(1) {
-                let theirs = theirs.as_chunks::<8>().0.iter().map(|value| f64::from_ne_bytes(*value));
+            for theirs in all.chunks_exact(part.len()).skip(1) {
                 part.iter_mut().zip(theirs).for_each(|(sum, value)| *sum += value);
             }
-            bytes.clear();
-            bytes.extend(part.iter().flat_map(|value| value.to_ne_bytes()));
-            self.broadcast_bytes(0, &mut bytes)?;
-            let sums = bytes.as_chunks::<8>().0.iter().map(|value| f64::from_ne_bytes(*value));
-            part.iter_mut().zip(sums).for_each(|(to, sum)| *to = sum);
+            self.broadcast_bytes(0, cast_slice_mut(part))?;
         }
         Ok(())
     }

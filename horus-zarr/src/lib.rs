@@ -311,8 +311,7 @@ pub fn save<T: Element>(image: &Image<T>, path: impl AsRef<Path>, options: &Zarr
             &begun.folder().join("zarr.json"),
             &store::group(&name, &shapes, options.resampling, pixel, &channels),
         )?;
-        begun.put()?;
-        Ok(Vec::new())
+        begun.put()
     })?;
     moved.map_err(failed)?;
     tell_untold(&given.map_or_else(|| image.clone(), |size| with_pixel_size(image, size)), path);

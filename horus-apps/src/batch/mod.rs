@@ -293,7 +293,7 @@ fn session(
 
 /// Ends a run on all ranks alike if output of rank 0 was lost.
 pub(crate) fn printed(session: &Session, printer: &Printer) -> Result<()> {
-    on_root(session, "printing", || printer.result().map(|()| Vec::new()))?.map(drop).map_err(Error::Config)
+    on_root(session, "printing", || printer.result())?.map_err(Error::Config)
 }
 
 /// The files about a run that were requested, on the rank that writes them.
@@ -311,7 +311,7 @@ impl Records {
             if let Some(path) = path {
                 let made = on_root(session, "creating a file about the run", || {
                     target = Some(Target::new(path)?);
-                    Ok(Vec::new())
+                    Ok(())
                 });
                 made?.map_err(|e| Error::write(path, e))?;
             }
@@ -320,7 +320,7 @@ impl Records {
         if let (Some(trace), Some(report)) = (&options.trace, &options.report) {
             let distinct = on_root(session, "comparing the files of a run", || match same_file(trace, report) {
                 true => Err(format!("the trace and the report must be different files ({})", report.display())),
-                false => Ok(Vec::new()),
+                false => Ok(()),
             });
             distinct?.map_err(Error::Config)?;
         }
@@ -348,10 +348,9 @@ impl Records {
 fn written(session: &Session, path: &Path, target: Option<Target>, text: &str) -> Result<()> {
     let written = on_root(session, "writing a file about the run", || {
         let file = target.ok_or("there is no file for it")?;
-        file.fill(|to| to.write_all(text.as_bytes()).map_err(|e| e.to_string()))?;
-        Ok(Vec::new())
+        file.fill(|to| to.write_all(text.as_bytes()).map_err(|e| e.to_string()))
     });
-    written?.map(drop).map_err(|e| Error::write(path, e))
+    written?.map_err(|e| Error::write(path, e))
 }
 
 /// A message without its line breaks, of which a driver's or a compiler's may have many.

@@ -1,5 +1,6 @@
 //! Numbers of pictures, printed as `FILE<TAB>LINE`, or as JSON.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,7 +10,7 @@ use horus::core::io::on_first;
 use horus::prelude::*;
 use serde_json::{Number, Value as Json, json};
 
-use super::series::{apart, pack, told, unpack};
+use super::series::{apart, told};
 use super::single::read;
 use super::{End, Job, Pair, Records, STANDARD, ends, pictures, printed, session, stores};
 use crate::progress::SeriesBar;
@@ -68,19 +69,19 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], comm: &Arc<dyn Communicator>) -
     let first = comm.rank() == 0;
     // One picture may come from stdin or from a store; a series of them cannot.
     let one = inputs.len() == 1 && options.files_from.is_none();
-    let store = || on_first(&**comm, "looking at a picture", || Ok(vec![u8::from(stores::is_store(&inputs[0]))]));
-    let alone = one && (inputs[0].as_os_str() == STANDARD || store()?.is_ok_and(|found| found == [1]));
+    let store = || on_first(&**comm, "looking at a picture", || Ok(stores::is_store(&inputs[0])));
+    let alone = one && (inputs[0].as_os_str() == STANDARD || store()? == Ok(true));
     let listed = on_first(&**comm, "listing pictures", || {
         let found = if alone { inputs.to_vec() } else { pictures(inputs, options.files_from.as_deref())? };
-        let pairs = found.into_iter().map(|input| Pair { input, output: PathBuf::new() });
-        Ok(pack(&pairs.collect::<Vec<_>>()))
+        Ok(found.into_iter().map(PathBuf::into_os_string).collect::<Vec<OsString>>())
     })?;
-    let pictures = match listed {
-        Ok(listed) => unpack(&listed),
+    let pair = |input: OsString| Pair { input: input.into(), output: PathBuf::new() };
+    let pictures: Vec<Pair> = match listed {
+        Ok(listed) => listed.into_iter().map(pair).collect(),
         Err(message) => return Ok(End::Usage(message)),
     };
     apart(options, &pictures, &**comm)?;
-    let open = on_first(&**comm, "opening stdout", || stdout_is_open().map(|()| Vec::new()))?;
+    let open = on_first(&**comm, "opening stdout", stdout_is_open)?;
     open.map_err(Error::Config)?;
     let printer = Arc::new(Printer::default());
     let session = session(options, job.steps_per_pixel, comm, None, &printer)?;

@@ -170,14 +170,13 @@ fn save_as<T: Element>(image: &Image<T>, path: &Path, format: Format, options: &
     let (mut target, mut bytes) = (None, Vec::new());
     let made = on_root(image.session(), "creating a file for a picture", || {
         target = Some(Target::new(path)?);
-        Ok(Vec::new())
+        Ok(())
     })?;
     made.map_err(failed)?;
     let scale = image.write_to(&mut bytes, format, options)?;
     let written = on_root(image.session(), "writing a picture", || {
         let target = target.ok_or("rank 0 has no file")?;
-        target.fill(|to| to.write_all(&bytes).map_err(|e| e.to_string()))?;
-        Ok(Vec::new())
+        target.fill(|to| to.write_all(&bytes).map_err(|e| e.to_string()))
     })?;
     written.map_err(failed)?;
     Ok(scale)

@@ -1,6 +1,7 @@
 //! Many pictures, one output file each.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -34,15 +35,16 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], out_dir: &Path, comm: &Arc<dyn 
     let extension = options.format.as_deref().unwrap_or("png");
     let listed = on_first(&**comm, "listing the pictures of a series", || {
         let found = pictures(inputs, options.files_from.as_deref())?;
-        Ok(pack(&outputs(found, out_dir, extension)?))
+        let pairs = outputs(found, out_dir, extension)?.into_iter();
+        Ok(pairs.map(|Pair { input, output }| (input.into(), output.into())).collect::<Vec<(OsString, OsString)>>())
     })?;
-    let pairs = match listed {
-        Ok(listed) => unpack(&listed),
+    let pairs: Vec<Pair> = match listed {
+        Ok(listed) => {
+            listed.into_iter().map(|(input, output)| Pair { input: input.into(), output: output.into() }).collect()
+        }
         Err(message) => return Ok(End::Usage(message)),
     };
-    let made = on_first(&**comm, "creating a folder", || {
-        std::fs::create_dir_all(out_dir).map(|()| Vec::new()).map_err(|e| e.to_string())
-    })?;
+    let made = on_first(&**comm, "creating a folder", || std::fs::create_dir_all(out_dir).map_err(|e| e.to_string()))?;
     made.map_err(|cause| Error::write(out_dir, cause))?;
     let mut tally = Tally::default();
     let all = pairs.len();
@@ -116,10 +118,10 @@ fn own_share(session: &Session, bar: Rc<SeriesBar>, all: usize) -> impl FnMut(&I
 /// The pairs whose output does not exist, as rank 0 sees it.
 fn missing(pairs: Vec<Pair>, comm: &dyn Communicator) -> Result<Vec<Pair>> {
     let there = on_first(comm, "looking for what is there", || {
-        Ok(pairs.iter().map(|p| u8::from(p.output.is_file())).collect())
+        Ok(pairs.iter().map(|p| p.output.is_file()).collect::<Vec<bool>>())
     })?;
     let there = there.map_err(Error::Config)?;
-    Ok(pairs.into_iter().zip(there).filter(|(_, there)| *there == 0).map(|(pair, _)| pair).collect())
+    Ok(pairs.into_iter().zip(there).filter(|(_, there)| !there).map(|(pair, _)| pair).collect())
 }
 
 /// The message for a picture that failed.
@@ -145,36 +147,13 @@ impl std::fmt::Display for Tally {
     }
 }
 
-pub(super) fn pack(pairs: &[Pair]) -> Vec<u8> {
-    let paths = pairs.iter().flat_map(|p| [&p.input, &p.output]);
-    paths.flat_map(|p| p.as_os_str().as_encoded_bytes().iter().copied().chain([0])).collect()
-}
-
-/// # Panics
-/// Never for output of [`pack`].
-pub(super) fn unpack(bytes: &[u8]) -> Vec<Pair> {
-    let paths: Vec<PathBuf> = bytes.split(|b| *b == 0).map(path_of).collect();
-    paths.chunks_exact(2).map(|p| Pair { input: p[0].clone(), output: p[1].clone() }).collect()
-}
-
-#[cfg(unix)]
-fn path_of(bytes: &[u8]) -> PathBuf {
-    use std::os::unix::ffi::OsStrExt;
-    PathBuf::from(std::ffi::OsStr::from_bytes(bytes))
-}
-
-#[cfg(not(unix))]
-fn path_of(bytes: &[u8]) -> PathBuf {
-    PathBuf::from(String::from_utf8_lossy(bytes).into_owned())
-}
-
 /// Checks that the trace and the report overwrite no picture that is read or written.
 pub(super) fn apart(options: &Options, pairs: &[Pair], comm: &dyn Communicator) -> Result<()> {
     for path in [&options.trace, &options.report].into_iter().flatten() {
         let apart = on_first(comm, "comparing the files of a series", || {
             match pairs.iter().find(|p| same_file(path, &p.input) || same_file(path, &p.output)) {
                 Some(pair) => Err(format!("it is also a picture of this run ({})", pair.input.display())),
-                None => Ok(Vec::new()),
+                None => Ok(()),
             }
         })?;
         apart.map_err(|e| Error::write(path, e))?;
@@ -185,14 +164,6 @@ pub(super) fn apart(options: &Options, pairs: &[Pair], comm: &dyn Communicator) 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_survive_the_journey() {
-        let pair = |a: &str, b: &str| Pair { input: a.into(), output: b.into() };
-        let pairs = [pair("a b/ü.png", "o/ü.tif"), pair("c", "o/c.tif")];
-        assert_eq!(unpack(&pack(&pairs)), pairs);
-        assert_eq!(unpack(&[]), []);
-    }
 
     #[test]
     fn a_tally_is_a_line() {

@@ -247,11 +247,11 @@ impl Drop for Beside {
 
 /// Checks that the trace or the report overwrites neither input nor result. The result may
 /// replace the input, because it is written after everything is computed.
-pub(crate) fn distinct((this, written): (&str, &Path), input: &Path, output: &Path) -> Result<Vec<u8>, String> {
+pub(crate) fn distinct((this, written): (&str, &Path), input: &Path, output: &Path) -> Result<(), String> {
     for (what, path) in [("result", output), ("input", input)] {
         if same_file(written, path) {
             return Err(format!("the {this} and the {what} must be different files ({})", path.display()));
         }
     }
-    Ok(Vec::new())
+    Ok(())
 }

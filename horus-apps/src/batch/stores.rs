@@ -25,12 +25,8 @@ pub(crate) fn is_store(path: &Path) -> bool {
 #[track_caller]
 pub(crate) fn open(session: &CoreSession, path: &Path, options: &OpenOptions) -> Result<AnyImage> {
     // Only rank 0 looks at files.
-    let found = horus::core::io::on_root(session, "looking at a picture", || Ok(vec![u8::from(is_store(path))]))?;
-    if found.is_ok_and(|found| found == [1]) {
-        store(session, path, options)
-    } else {
-        AnyImage::open_with(session, path, options)
-    }
+    let found = horus::core::io::on_root(session, "looking at a picture", || Ok(is_store(path)))?;
+    if found == Ok(true) { store(session, path, options) } else { AnyImage::open_with(session, path, options) }
 }
 
 #[cfg(feature = "zarr")]

@@ -176,15 +176,14 @@ impl Chain {
         let comm = horus::ranks().map_err(|e| e.to_string())?;
         let found = on_first(&*comm, "looking for the pictures that operations name", || {
             if let Some(message) = absent() {
-                return Ok(message.into_bytes());
+                return Ok(Some(message));
             }
             for (i, call, path) in self.files() {
                 std::fs::metadata(path).map_err(|e| call.at(i, Error::read(path, e).into()).to_string())?;
             }
-            Ok(Vec::new())
+            Ok(None)
         });
-        let message = String::from_utf8_lossy(&found.map_err(|e| e.to_string())??).into_owned();
-        Ok(Some(message).filter(|message| !message.is_empty()))
+        found.map_err(|e| e.to_string())?
     }
 
     /// Reads the pictures that its arguments name, each once.

@@ -1,4 +1,6 @@
 //! `horus completions SHELL`: scripts by which shells complete operations, options and files.
+//!
+//! `clap_complete` offers either words or files where both are possible, and in fish no words; its dynamic engine is unstable.
 
 use std::ffi::OsString;
 

@@ -1,4 +1,6 @@
 //! `horus manual`: the page of the manual, made of the texts of `--help` and `horus help`.
+//!
+//! `clap_mangen` makes a page for each command, of plain texts: of it this page could have only the lists of options.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -28,16 +30,11 @@ pub(super) fn asked(words: &[OsString]) -> Option<Result<String, String>> {
 fn roff(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq").replace("\n.", "\n\\&.");
     let mut out = String::new();
-    for (i, part) in text.split("**").enumerate() {
+    for (i, part) in text.replace("**", "`").split('`').enumerate() {
         let (before, after) = if i % 2 == 1 { ("\\fB", "\\fR") } else { ("", "") };
         let _ = write!(out, "{before}{part}{after}");
     }
-    let mut code = String::new();
-    for (i, part) in out.split('`').enumerate() {
-        let (before, after) = if i % 2 == 1 { ("\\fB", "\\fR") } else { ("", "") };
-        let _ = write!(code, "{before}{part}{after}");
-    }
-    if code.starts_with('.') { format!("\\&{code}") } else { code }
+    if out.starts_with('.') { format!("\\&{out}") } else { out }
 }
 
 /// A tagged paragraph.

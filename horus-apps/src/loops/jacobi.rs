@@ -116,7 +116,7 @@ fn solve<T: Float>(args: &Args, session: Session, printer: &Printer, started: In
     let (out, failed) = (&args.out, |cause| Error::write(&args.out, cause));
     // Fails on a file that cannot be written before the work begins.
     Format::of(out, 1).map_err(failed)?;
-    on_root(&session, "trying a file", || Target::new(out).map(|_| Vec::new()))?.map_err(failed)?;
+    on_root(&session, "trying a file", || Target::new(out).map(drop))?.map_err(failed)?;
     let start = started.elapsed();
     let problem = match args.depth {
         None => Poisson::<T>::new(&session, args.size.get(), args.rhs)?,

@@ -14,12 +14,14 @@ mod tests;
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 pub use arithmetic::Arithmetic;
 pub use element::{Element, are_truths};
 pub use pixel::{Float, Pixel};
 
 /// The element type of an image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum DType {
     /// Unsigned 8-bit integer.
     U8,

@@ -4,8 +4,9 @@ use std::panic::Location;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::pixel_size::{alpha, channel_names, known_everywhere, pixel_size, sized, with_last};
-use super::{Alpha, Means, Metadata, OpenOptions, Opened, Picture, RegionSource, later, on_root, opened, parse_header};
+use super::later::{Known, OnDemand};
+use super::pixel_size::{alpha, channel_names, pixel_size, sized, with_last};
+use super::{Alpha, Means, Metadata, OpenOptions, Opened, Picture, RegionSource, on_root, opened};
 use crate::dtype::{DType, Pixel};
 use crate::error::{Error, Result, Site};
 use crate::image::Image;
@@ -222,34 +223,36 @@ impl AnyImage {
         let (mut pixels, mut reader, mut said) = (None, None, Metadata::default());
         let answer = on_root(session, "opening a picture", || {
             let (room, reserve) = (|bytes| session.room(bytes), |bytes| session.reserve(bytes));
-            match open(Means { workers: session.workers(), room: &room, reserve: Some(&reserve) })? {
+            let known = match open(Means { workers: session.workers(), room: &room, reserve: Some(&reserve) })? {
                 Opened::Later(found, metadata) => {
                     said = *metadata;
-                    later::known(reader.insert(*found), 0)
+                    Known::Later(OnDemand::of(reader.insert(*found), 0)?)
                 }
                 Opened::Lacking(found, metadata, bytes) => {
                     said = *metadata;
-                    later::known(reader.insert(*found), bytes)
+                    Known::Later(OnDemand::of(reader.insert(*found), bytes)?)
                 }
                 Opened::Now(picture) => {
-                    let header = opened(picture.shape(), picture.dtype())?;
+                    let known = opened(picture.shape(), picture.dtype())?;
                     said = picture.metadata().clone();
                     pixels = Some(picture.into_pixels());
-                    Ok(header)
+                    Known::Now(known)
                 }
-            }
+            };
+            Ok((known, said.pixel, said.alpha.map(|alpha| alpha == Alpha::Associated)))
         })?;
-        let header = match answer {
-            Ok(header) => header,
+        let (known, pixel, associated) = match answer {
+            Ok(known) => known,
             Err(cause) => return Ok(Err(cause)),
         };
-        let stock = reader.map(|reader| Arc::new(reader) as Arc<dyn RegionSource>);
-        let later = AnyImage::later(session, path, &header, stock, site);
-        let image = later.unwrap_or_else(|| {
-            let (shape, dtype) = parse_header(&header);
-            AnyImage::from_handle(session.source_on_root(shape, dtype, pixels, site))
-        });
-        let (pixel, alpha) = known_everywhere(session, &said)?;
+        let image = match known {
+            Known::Now((shape, dtype)) => AnyImage::from_handle(session.source_on_root(shape, dtype, pixels, site)),
+            Known::Later(known) => {
+                let stock = reader.map(|reader| Arc::new(reader) as Arc<dyn RegionSource>);
+                AnyImage::later(session, path, known, stock, site)
+            }
+        };
+        let alpha = associated.map(|is| if is { Alpha::Associated } else { Alpha::Unassociated });
         Ok(Ok(image.with_metadata(Metadata { pixel, alpha, ..said })))
     }
 

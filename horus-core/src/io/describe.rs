@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{AnyImage, FileInfo, HEADER_FIELDS, OpenOptions, cause_of, header, on_root, parse_header};
+use super::{AnyImage, FileInfo, OpenOptions, cause_of, on_root};
 use crate::error::{Error, Result};
 use crate::session::Session;
 
@@ -29,26 +29,10 @@ impl AnyImage {
     pub fn describe(session: &Session, path: impl AsRef<Path>, options: &OpenOptions) -> Result<FileInfo> {
         let path = path.as_ref();
         let told = on_root(session, "describing a picture", || {
-            FileInfo::open(path, options).map(|info| to_bytes(&info)).map_err(cause_of)
+            let FileInfo { shape, dtype, tile, pages, levels } = FileInfo::open(path, options).map_err(cause_of)?;
+            Ok((shape, dtype, tile, pages, levels))
         })?;
-        told.map(|bytes| from_bytes(&bytes)).map_err(|cause| Error::read(path, cause))
+        let (shape, dtype, tile, pages, levels) = told.map_err(|cause| Error::read(path, cause))?;
+        Ok(FileInfo { shape, dtype, tile, pages, levels })
     }
-}
-
-/// Properties of a file, for other ranks.
-fn to_bytes(info: &FileInfo) -> Vec<u8> {
-    let mut bytes = header(info.shape, info.dtype);
-    let numbers = [info.tile.0, info.tile.1, info.pages].into_iter();
-    let numbers = numbers.chain(info.levels.iter().flat_map(|(height, width)| [*height, *width]));
-    bytes.extend(numbers.flat_map(|n| (n as u64).to_le_bytes()));
-    bytes
-}
-
-fn from_bytes(bytes: &[u8]) -> FileInfo {
-    let (shape, dtype) = parse_header(bytes);
-    let numbers = bytes.as_chunks().0.iter().skip(HEADER_FIELDS).map(|b| u64::from_le_bytes(*b) as usize);
-    let numbers: Vec<usize> = numbers.collect();
-    let ([height, width, pages], levels) = numbers.split_first_chunk().expect("three numbers follow the header");
-    let levels = levels.as_chunks().0.iter().map(|[height, width]| (*height, *width)).collect();
-    FileInfo { shape, dtype, tile: (*height, *width), pages: *pages, levels }
 }

@@ -4,31 +4,38 @@ use std::panic::Location;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{AnyImage, HEADER_FIELDS, Metadata, RegionSource, on_root, opened, parse_header};
+use serde::{Deserialize, Serialize};
+
+use super::{AnyImage, Metadata, RegionSource, on_root, opened};
+use crate::dtype::DType;
 use crate::error::{Error, Result, Site};
 use crate::session::{Later, Session};
+use crate::shape::Shape;
 
-/// The header, known to every rank, of a picture that rank 0 reads on demand; it is not read, if it `lacks` memory: so many
-/// bytes.
-///
-/// # Errors
-/// A message, if its size exceeds the address space.
-pub(super) fn known(source: &dyn RegionSource, lacks: usize) -> Result<Vec<u8>, String> {
-    let (rows, columns) = source.chunk();
-    let mut bytes = opened(source.shape(), source.dtype().stored())?;
-    bytes.extend(told(&[rows, columns, source.levels(), source.beside(), lacks]));
-    Ok(bytes)
+/// What every rank knows of an opened picture.
+#[derive(Serialize, Deserialize)]
+pub(super) enum Known {
+    Now((Shape, DType)),
+    Later(OnDemand),
 }
 
-/// Numbers for other ranks.
-pub(super) fn told(numbers: &[usize]) -> Vec<u8> {
-    numbers.iter().flat_map(|n| (*n as u64).to_le_bytes()).collect()
+/// What every rank knows of a picture that rank 0 reads on demand; it is not read, if it `lacks` memory: so many bytes.
+#[derive(Serialize, Deserialize)]
+pub(super) struct OnDemand {
+    kind: (Shape, DType),
+    chunk: (usize, usize),
+    levels: usize,
+    beside: usize,
+    lacks: usize,
 }
 
-/// Told numbers, as many as are expected.
-pub(super) fn numbers<const N: usize>(bytes: &[u8]) -> Option<[usize; N]> {
-    let found: Vec<usize> = bytes.as_chunks().0.iter().map(|n| u64::from_le_bytes(*n) as usize).collect();
-    found.try_into().ok()
+impl OnDemand {
+    /// # Errors
+    /// A message, if its size exceeds the address space.
+    pub(super) fn of(source: &dyn RegionSource, lacks: usize) -> Result<OnDemand, String> {
+        let kind = opened(source.shape(), source.dtype().stored())?;
+        Ok(OnDemand { kind, chunk: source.chunk(), levels: source.levels(), beside: source.beside(), lacks })
+    }
 }
 
 impl AnyImage {
@@ -81,34 +88,29 @@ impl AnyImage {
             if shape.is_empty() {
                 return Err(format!("its size, {shape}, has no pixels"));
             }
-            let known = known(&*found, 0)?;
+            let known = OnDemand::of(&*found, 0)?;
             session.expect_file((shape.len() * found.dtype().size()) as u64);
             source = Some(Arc::from(found));
             Ok(known)
         })?;
         let known = answer.map_err(|cause| Error::read(path, cause))?;
-        let image = AnyImage::later(session, path, &known, source, site);
-        let image = image.ok_or_else(|| Error::read(path, "rank 0 did not tell its size"))?;
         // Those of files are told with what else they say.
-        let tile = numbers(&known[HEADER_FIELDS * size_of::<u64>()..])
-            .map(|[rows, columns, _, _, _]| (rows, columns))
-            .filter(|(_, columns)| *columns < image.shape().width);
+        let tile = Some(known.chunk).filter(|(_, columns)| *columns < known.kind.0.width);
+        let image = AnyImage::later(session, path, known, source, site);
         Ok(image.with_metadata(Metadata { tile, ..Metadata::default() }))
     }
 
-    /// The image of a picture that is read on demand, if rank 0 announced that after the header.
+    /// The image of a picture that is read on demand.
     pub(super) fn later(
         session: &Session,
         path: &Path,
-        header: &[u8],
+        known: OnDemand,
         stock: Option<Arc<dyn RegionSource>>,
         site: Site,
-    ) -> Option<AnyImage> {
-        let [rows, columns, levels, beside, lacks] = numbers(header.get(HEADER_FIELDS * size_of::<u64>()..)?)?;
-        let (shape, dtype) = parse_header(header);
-        let (chunk, part) = ((rows, columns), 0..shape.depth);
-        let later =
-            Later { shape: shape.stored(), dtype, chunk, levels, beside, lacks, part, path: path.into(), stock };
-        Some(AnyImage::from_handle(session.source_later(later, site)))
+    ) -> AnyImage {
+        let OnDemand { kind: (shape, dtype), chunk, levels, beside, lacks } = known;
+        let (shape, part, path) = (shape.stored(), 0..shape.depth, path.into());
+        let later = Later { shape, dtype, chunk, levels, beside, lacks, part, path, stock };
+        AnyImage::from_handle(session.source_later(later, site))
     }
 }

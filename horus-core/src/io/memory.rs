@@ -6,7 +6,7 @@ use std::path::Path;
 
 use tempfile::spooled_tempfile;
 
-use super::save::{encoded, pack, unpack};
+use super::save::{encoded, heard, told};
 use super::{
     AnyImage, Encoder, Format, IN_MEMORY, Means, OpenOptions, Opened, Picture, SPOOLED, SaveOptions, Saving, Scale,
     cause,
@@ -147,13 +147,14 @@ impl<T: Element> Image<T> {
     pub fn encode(&self, format: Format, options: &SaveOptions) -> Result<Vec<u8>> {
         let saving = Saving::of(self, format, options)?;
         let call = Call::of("encode");
-        let written = encoded(self.session(), saving, call, |encoder| {
+        let (session, mut file) = (self.session(), Cursor::new(Vec::new()));
+        let written = encoded(session, saving, call, |encoder| {
             warn(&encoder);
-            let mut to = Cursor::new(Vec::new());
-            encoder.write(&mut to, self.session().workers())?;
-            Ok(to.into_inner())
+            encoder.write(&mut file, session.workers()).map(drop)
         })?;
-        written.map_err(|cause| unwritable(format, cause))
+        written.map_err(|cause| unwritable(format, cause))?;
+        session.comm().broadcast(0, file.get_mut()).map_err(|e| e.during(session.rank(), call.op))?;
+        Ok(file.into_inner())
     }
 
     /// Evaluates the image and writes a file of it, in one piece, when it is complete: to a pipe, a
@@ -182,9 +183,9 @@ impl<T: Element> Image<T> {
             let mut kept = spooled_tempfile(SPOOLED);
             let scale = encoder.write(&mut kept, self.session().workers())?;
             kept.rewind().and_then(|()| std::io::copy(&mut kept, to)).and_then(|_| to.flush()).map_err(cause)?;
-            Ok(pack(scale))
+            Ok(scale.map(told))
         })?;
-        written.map(|scale| unpack(&scale)).map_err(|cause| unwritable(format, cause))
+        written.map(|scale| scale.map(heard)).map_err(|cause| unwritable(format, cause))
     }
 }
 

@@ -51,6 +51,7 @@ pub use any::AnyImage;
 pub(crate) use any::each;
 pub use horus_base::lengths::{PixelSize, length};
 pub use pixel_size::{alpha, channel_names, pixel_size, pixel_size_of, with_alpha, with_pixel_size};
+pub(crate) use save::{ToldScale, heard, told};
 pub use save_regions::{save_all_to, save_to};
 pub(crate) use saving::describe as describe_file;
 pub use saving::{Saving, sizes_of, tell_untold};
@@ -68,8 +69,11 @@ use horus_files::files::{IN_MEMORY, Means, Opened, SPOOLED, StoredRange, StoredS
 #[doc(hidden)]
 pub use crate::host::workers::Workers;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use crate::comm::agree::agree_on;
-use crate::comm::{Communicator, guarded};
+use crate::comm::{Communicator, guarded, share};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::image::is_addressable;
@@ -81,11 +85,11 @@ use crate::shape::Shape;
 ///
 /// # Errors
 /// If another rank failed, left, or makes another call.
-pub fn on_root(
+pub fn on_root<T: Serialize + DeserializeOwned>(
     session: &Session,
     op: &str,
-    work: impl FnOnce() -> Result<Vec<u8>, String>,
-) -> Result<Result<Vec<u8>, String>> {
+    work: impl FnOnce() -> Result<T, String>,
+) -> Result<Result<T, String>> {
     on_first(session.comm(), op, work)
 }
 
@@ -93,54 +97,20 @@ pub fn on_root(
 ///
 /// # Errors
 /// As [`on_root`].
-pub fn on_first(
+pub fn on_first<T: Serialize + DeserializeOwned>(
     comm: &dyn Communicator,
     op: &str,
-    work: impl FnOnce() -> Result<Vec<u8>, String>,
-) -> Result<Result<Vec<u8>, String>> {
-    const DONE: u8 = 1;
+    work: impl FnOnce() -> Result<T, String>,
+) -> Result<Result<T, String>> {
     agree_on(comm, op)?;
-    let mut message = Vec::new();
-    if comm.rank() == 0 {
-        match guarded(comm, op, work) {
-            Ok(answer) => {
-                message.push(DONE);
-                message.extend(answer);
-            }
-            Err(cause) => {
-                message.push(!DONE);
-                message.extend(cause.into_bytes());
-            }
-        }
-    }
-    comm.broadcast(0, &mut message).map_err(|e| e.during(comm.rank(), op))?;
-    match message.split_first() {
-        Some((&DONE, answer)) => Ok(Ok(answer.to_vec())),
-        Some((_, cause)) => Ok(Err(String::from_utf8_lossy(cause).into_owned())),
-        None => Err(crate::comm::CommError("an empty answer from rank 0".into()).during(comm.rank(), op)),
-    }
+    share(comm, 0, || guarded(comm, op, work)).map_err(|e| e.during(comm.rank(), op))
 }
 
-/// Number of fields of a header.
-const HEADER_FIELDS: usize = 5;
-
-/// The header of an opened picture.
-fn opened(shape: Shape, dtype: DType) -> Result<Vec<u8>, String> {
+/// Size and type of an opened picture.
+fn opened(shape: Shape, dtype: DType) -> Result<(Shape, DType), String> {
     if is_addressable(shape, dtype) {
-        Ok(header(shape, dtype))
+        Ok((shape, dtype))
     } else {
         Err(format!("a picture of {shape} {dtype} pixels is too large"))
     }
-}
-
-fn header(shape: Shape, dtype: DType) -> Vec<u8> {
-    let type_index = DType::ALL.iter().position(|t| *t == dtype).unwrap_or_default();
-    let fields: [usize; HEADER_FIELDS] = [shape.depth, shape.height, shape.width, shape.channels, type_index];
-    fields.iter().flat_map(|v| (*v as u64).to_le_bytes()).collect()
-}
-
-fn parse_header(bytes: &[u8]) -> (Shape, DType) {
-    let mut fields = bytes.as_chunks().0.iter().map(|b| u64::from_le_bytes(*b) as usize);
-    let mut next = || fields.next().expect("a header has five fields");
-    (Shape::volume(next(), next(), next(), next()), DType::ALL[next()])
 }

@@ -2,7 +2,7 @@
 
 use horus_base::lengths::PixelSize;
 
-use super::{Alpha, Metadata, on_root};
+use super::{Alpha, on_root};
 use crate::dtype::Element;
 use crate::error::Result;
 use crate::image::Image;
@@ -76,29 +76,6 @@ pub(super) fn with_last(handle: &Handle, alpha: Option<Alpha>) -> Handle {
     handle
 }
 
-/// What rank 0 knows of a picture: the rest of the metadata does not change programs.
-pub(super) fn known_everywhere(session: &Session, said: &Metadata) -> Result<(Option<PixelSize>, Option<Alpha>)> {
-    const ALL: [Option<Alpha>; 3] = [None, Some(Alpha::Unassociated), Some(Alpha::Associated)];
-    let told = on_root(session, "reading the size and the alpha of pixels", || {
-        let alpha = ALL.iter().position(|alpha| *alpha == said.alpha).unwrap_or_default();
-        Ok([vec![alpha as u8], written(said.pixel)].concat())
-    })?;
-    let told = told.unwrap_or_default();
-    let (alpha, pixel) = told.split_first().unwrap_or((&0, &[]));
-    Ok((read(pixel), ALL.get(usize::from(*alpha)).copied().flatten()))
-}
-
-fn written(size: Option<PixelSize>) -> Vec<u8> {
-    let size = size.map(|size| [size.levels.unwrap_or(f64::NAN), size.rows, size.columns]);
-    size.into_iter().flatten().flat_map(f64::to_le_bytes).collect()
-}
-
-fn read(told: &[u8]) -> Option<PixelSize> {
-    let sides: Vec<f64> = told.as_chunks().0.iter().map(|side| f64::from_le_bytes(*side)).collect();
-    let sides: Option<[f64; 3]> = sides.try_into().ok();
-    sides.and_then(|sides| PixelSize::of(sides.map(Some)))
-}
-
 /// The size of pixels that `find`, which is called on rank 0 only, returns; `None` also if it fails.
 ///
 /// # Errors
@@ -107,6 +84,5 @@ pub fn pixel_size_of(
     session: &Session,
     find: impl FnOnce() -> Result<Option<PixelSize>, String>,
 ) -> Result<Option<PixelSize>> {
-    let told = on_root(session, "reading the size of pixels", || Ok(written(find()?)))?;
-    Ok(read(&told.unwrap_or_default()))
+    Ok(on_root(session, "reading the size of pixels", find)?.unwrap_or_default())
 }

@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use super::save_regions::by_regions;
 use super::{Encoder, Format, SaveOptions, Saving, Scale, Target, on_root};
 use crate::dtype::Element;
@@ -97,7 +100,7 @@ impl<T: Element> Image<T> {
         let mut target = None;
         let answer = on_root(self.session(), "creating a file for a picture", || {
             target = Some(Target::new(path)?);
-            Ok(Vec::new())
+            Ok(())
         })?;
         answer.map_err(failed)?;
         let written = encoded(self.session(), saving, Call::of("save"), |encoder| {
@@ -110,19 +113,19 @@ impl<T: Element> Image<T> {
                 scale = encoder.write(to, self.session().workers())?;
                 Ok(())
             })?;
-            Ok(pack(scale))
+            Ok(scale.map(told))
         })?;
-        written.map(|bytes| unpack(&bytes)).map_err(failed)
+        written.map(|scale| scale.map(heard)).map_err(failed)
     }
 }
 
 /// Evaluates the samples for `call` and calls `write` on rank 0; every rank gets its result or its error.
-pub(super) fn encoded(
+pub(super) fn encoded<T: Serialize + DeserializeOwned>(
     session: &Session,
     saving: Saving,
     call: Call,
-    write: impl FnOnce(Encoder) -> Result<Vec<u8>, String>,
-) -> Result<Result<Vec<u8>, String>> {
+    write: impl FnOnce(Encoder) -> Result<T, String>,
+) -> Result<Result<T, String>> {
     let fetched = session.bring(&saving.handles.iter().collect::<Vec<_>>(), call)?;
     on_root(session, "saving a picture", || {
         let fetched: Option<Vec<_>> = fetched.into_iter().collect();
@@ -130,27 +133,13 @@ pub(super) fn encoded(
     })
 }
 
-pub(super) fn pack(scale: Option<Scale>) -> Vec<u8> {
-    let bytes = |s: Scale| [s.low, s.high, f64::from(s.full)].iter().flat_map(|v| v.to_le_bytes()).collect();
-    scale.map(bytes).unwrap_or_default()
+/// A scale in messages to other ranks.
+pub(crate) type ToldScale = (f64, f64, u16);
+
+pub(crate) fn told(Scale { low, high, full }: Scale) -> ToldScale {
+    (low, high, full)
 }
 
-pub(super) fn unpack(bytes: &[u8]) -> Option<Scale> {
-    let values: Vec<f64> = bytes.as_chunks().0.iter().map(|b| f64::from_le_bytes(*b)).collect();
-    match values[..] {
-        [low, high, full] => Some(Scale { low, high, full: full as u16 }),
-        _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn scales_survive_the_journey() {
-        let scale = Some(Scale { low: 0.1, high: 1e300, full: 65535 });
-        assert_eq!(unpack(&pack(scale)), scale);
-        assert_eq!(unpack(&pack(None)), None);
-    }
+pub(crate) fn heard((low, high, full): ToldScale) -> Scale {
+    Scale { low, high, full }
 }

@@ -3,8 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::later::{numbers, told};
-use super::save::{pack, unpack};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::save::{heard, told};
 use super::{Format, PictureWriter, RegionSink, SaveOptions, Saving, Scale, cause_of, on_root};
 use crate::dtype::Element;
 use crate::error::{Call, Error, Result};
@@ -44,17 +46,17 @@ pub(super) fn by_regions(
         Ok(Some(begun)) => begun,
     };
     // First, the range of the values, and the number of values outside.
-    let told: Vec<Option<Arc<HostBuffer>>> =
+    let counted: Vec<Option<Arc<HostBuffer>>> =
         if others.is_empty() { Vec::new() } else { session.bring(others, call)? };
     begun.stream(samples, call, &|cause| Error::write(path, cause))?;
     let saved = begun.finish(session, || {
-        let (scale, clipped) = saving.draft.told(&mut told.into_iter().flatten());
+        let (scale, clipped) = saving.draft.told(&mut counted.into_iter().flatten());
         if let Some(warning) = clipped.warning {
             crate::warn!("{}: {warning}", path.display());
         }
-        clipped.error.map_or(Ok(pack(scale)), Err)
+        clipped.error.map_or(Ok(scale.map(told)), Err)
     })?;
-    Ok(Some(saved.map(|bytes| unpack(&bytes))))
+    Ok(Some(saved.map(|scale| scale.map(heard))))
 }
 
 /// Files begun by rank 0, one for each value.
@@ -74,16 +76,10 @@ impl Begun {
         let mut sinks = Vec::new();
         let created = on_root(session, "creating a file for a picture", || {
             sinks = begin()?;
-            let grain = |sink: &dyn RegionSink| told(&[sink.chunk().0, sink.chunk().1, sink.levels()]);
-            Ok(sinks.iter().flat_map(|sink| grain(&**sink)).collect())
+            let grains = sinks.iter().map(|sink| Grain { chunk: sink.chunk(), levels: sink.levels() });
+            Ok(grains.collect::<Vec<Grain>>())
         })?;
-        Ok(created.map(|told| {
-            let grain = |one: &[u8; 3 * size_of::<u64>()]| {
-                numbers(one).map(|[rows, columns, levels]| Grain { chunk: (rows, columns), levels })
-            };
-            let grains: Vec<Grain> = told.as_chunks().0.iter().filter_map(grain).collect();
-            (!grains.is_empty()).then_some(Begun { sinks, grains })
-        }))
+        Ok(created.map(|grains| (!grains.is_empty()).then_some(Begun { sinks, grains })))
     }
 
     /// Computes values part by part and writes the parts.
@@ -105,18 +101,18 @@ impl Begun {
                 let pixels = pixels.ok_or("rank 0 has no pixels")?;
                 sink.put(Region::whole(value.shape), pixels.bytes(), session.workers())?;
             }
-            Ok(Vec::new())
+            Ok(())
         })?;
-        put.map(drop).map_err(failing)
+        put.map_err(failing)
     }
 
     /// Calls `tell` on rank 0, returns its result on every rank, and completes the file unless it
     /// is an error.
-    fn finish(
+    fn finish<T: Serialize + DeserializeOwned>(
         self,
         session: &Session,
-        tell: impl FnOnce() -> Result<Vec<u8>, String>,
-    ) -> Result<Result<Vec<u8>, String>> {
+        tell: impl FnOnce() -> Result<T, String>,
+    ) -> Result<Result<T, String>> {
         on_root(session, "saving a picture", || {
             let told = tell()?;
             self.sinks.into_iter().try_for_each(RegionSink::finish)?;
@@ -216,5 +212,5 @@ pub fn save_all_to<T: Element>(
     } else {
         begun.put(&values, call, &failed)?;
     }
-    begun.finish(session, || Ok(Vec::new()))?.map(drop).map_err(failed)
+    begun.finish(session, || Ok(()))?.map_err(failed)
 }

@@ -201,16 +201,11 @@ fn reduced(image: &Handle, stored: DType, scaled: bool, wanted: Wanted) -> Resul
         _ => {}
     }
     let told = on_root(&image.session, "choosing the pixels of smaller sizes", || {
-        Ok(match image.attributes.as_ref().map_or(Reduced::Means, |all| all.reduced(stored)) {
-            Reduced::MeansBut(missing) => missing.to_le_bytes().to_vec(),
-            Reduced::Mode if wanted.resampling.is_none() => vec![1],
-            _ => Vec::new(),
-        })
+        Ok(image.attributes.as_ref().map_or(Reduced::Means, |all| all.reduced(stored)))
     });
-    let told = told?.map_err(Error::Lost)?;
-    Ok(match (told.first_chunk(), &told[..]) {
-        (Some(missing), _) => Reduced::MeansBut(wanted.nodata.unwrap_or(f64::from_le_bytes(*missing))),
-        (None, []) => means,
-        _ => Reduced::Mode,
+    Ok(match told?.map_err(Error::Lost)? {
+        Reduced::MeansBut(missing) => Reduced::MeansBut(wanted.nodata.unwrap_or(missing)),
+        Reduced::Mode if wanted.resampling.is_none() => Reduced::Mode,
+        _ => means,
     })
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use super::{Hardware, Machine, Profile};
-use crate::comm::{CommError, Communicator};
+use crate::comm::{CommError, Communicator, share};
 use crate::device::{About, Device};
 use crate::digest::Digest;
 use crate::error::{Error, Result};
@@ -231,12 +231,9 @@ pub(crate) fn gather(comm: &dyn Communicator, mine: Profile) -> Result<Machine> 
         if known.iter().any(|(d, _)| d == digest) {
             continue;
         }
-        let mut bytes = if comm.rank() == rank { text.clone().into_bytes() } else { Vec::new() };
-        comm.broadcast(rank, &mut bytes).map_err(failed)?;
-        // All ranks parse the same text, so that all have the same numbers.
-        let profile: Option<Profile> = serde_json::from_slice(&bytes).ok();
-        let profile = profile.filter(|p: &Profile| p.fault().is_none());
-        known.push((*digest, profile.unwrap_or_else(|| Profile::of_default(false))));
+        let profile = share(comm, rank, || mine.clone()).map_err(failed)?;
+        let sound = profile.fault().is_none();
+        known.push((*digest, if sound { profile } else { Profile::of_default(false) }));
     }
     let of = |digest: &u64| known.iter().find(|(d, _)| d == digest).map(|(_, p)| p.clone());
     let ranks = digests.iter().zip(hosts).filter_map(|(d, host)| Some((of(d)?, host as usize)));

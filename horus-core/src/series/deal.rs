@@ -1,22 +1,23 @@
 //! Distribution of pictures to ranks: assignment, and exchange of the outcomes.
 
 use std::collections::VecDeque;
-use std::fs::File;
-use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
+use std::ffi::OsString;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use horus_files::files::tell_once;
 use serde::{Deserialize, Serialize};
+use tempfile::NamedTempFile;
 
 use super::Item;
 use super::input::{Content, Input};
 use super::save::Saved;
 use crate::comm::agree::agree_on;
-use crate::comm::{CommError, gather_bytes};
+use crate::comm::{CommError, share};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::host::buffer::HostBuffer;
-use crate::io::{OpenOptions, Picture, Scale, on_root};
+use crate::io::{self, OpenOptions, Picture, ToldScale, on_root};
 use crate::session::Session;
 use crate::shape::Shape;
 
@@ -111,7 +112,6 @@ where
         to.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
     };
     let mut mark = None;
-    let number = RandomState::new().hash_one(std::process::id());
     let told = on_root(session, op, || {
         let (mut dealt, path) = match first(inputs, options) {
             Some((picture, path)) => (picture.shape().area() < DEALT && free(picture.clone()), path),
@@ -119,55 +119,30 @@ where
         };
         let path = path.unwrap_or(Path::new(""));
         if dealt && several {
-            mark = Mark::leave(&folder_of(path), number);
+            // Ranks on other hosts recognise the folder by it. If the folder is not writable, rank 0 reports the reason.
+            mark = tempfile::Builder::new().prefix(".horus-").tempfile_in(folder_of(path)).ok();
             dealt = mark.is_some();
         }
-        Ok([&[u8::from(dealt)], &number.to_le_bytes()[..], &path_bytes(path)].concat())
+        let name = mark.as_ref().and_then(|mark| mark.path().file_name()).unwrap_or_default();
+        Ok(dealt.then(|| (name.to_owned(), path.as_os_str().to_owned())))
     })?;
-    let told = told.map_err(Error::Config)?;
-    let Some(([1, number @ ..], path)) = told.split_first_chunk::<9>() else { return Ok(false) };
-    let path = bytes_path(path);
+    let Some((name, path)) = told.map_err(Error::Config)? else { return Ok(false) };
+    let path = PathBuf::from(path);
     let folder = folder_of(&path);
     // Copies of a folder on several hosts may have the same `identity`, but not that of a file made
     // just now.
-    let (word, shared) = if several {
-        (identity(&[&path]), Mark::path(&folder, u64::from_le_bytes(*number)).exists())
-    } else {
-        (identity(&[&path, &folder]), true)
-    };
+    let (word, shared) =
+        if several { (identity(&[&path]), folder.join(name).exists()) } else { (identity(&[&path, &folder]), true) };
     // Rank 0 sees its own.
     let words = comm.gather(if shared { word } else { !word }).map_err(failed)?;
-    drop(mark);
+    if let Some(Err(e)) = mark.map(NamedTempFile::close) {
+        crate::warn!("a file in {} stays: {e}", folder.display());
+    }
     let alike = words.iter().all(|other| *other == words[0]);
     if !alike {
         log::info!("the ranks do not see the same files: rank 0 reads and writes all pictures");
     }
     Ok(alike)
-}
-
-/// An empty file in the folder of the results, by which ranks on other hosts recognise the folder
-/// as shared.
-#[derive(Debug)]
-struct Mark(PathBuf);
-
-impl Mark {
-    fn path(folder: &Path, number: u64) -> PathBuf {
-        folder.join(format!(".horus-{number:016x}"))
-    }
-
-    /// `None` if the folder is not writable: rank 0 reports the reason.
-    fn leave(folder: &Path, number: u64) -> Option<Mark> {
-        let path = Mark::path(folder, number);
-        File::create_new(&path).ok().map(|_| Mark(path))
-    }
-}
-
-impl Drop for Mark {
-    fn drop(&mut self) {
-        if let Err(e) = std::fs::remove_file(&self.0) {
-            crate::warn!("{} stays: {e}", self.0.display());
-        }
-    }
 }
 
 /// A hash that is equal on all hosts where these paths lead to the same files and folders; a path
@@ -219,14 +194,14 @@ where
 #[derive(Serialize, Deserialize)]
 struct Told {
     number: usize,
-    picture: Option<([usize; 4], usize)>,
-    result: std::result::Result<(Vec<u8>, Vec<u8>), Failed>,
+    picture: Option<(Shape, DType)>,
+    result: std::result::Result<(OsString, Option<ToldScale>), Failed>,
 }
 
 #[derive(Serialize, Deserialize)]
 enum Failed {
-    Read(Vec<u8>, String),
-    Write(Vec<u8>, String),
+    Read(OsString, String),
+    Write(OsString, String),
     Other(String),
 }
 
@@ -245,17 +220,12 @@ pub(super) fn tell(
     paths: &[Option<PathBuf>],
 ) -> Result<Vec<Item<Saved>>> {
     let (rank, op) = (session.rank(), "reporting the outcome of a series");
-    let told: Share = (own.iter().map(pack).collect(), held);
-    let bytes = serde_json::to_vec(&told).map_err(|e| Error::Config(e.to_string()))?;
+    let mut mine: Share = (own.iter().map(pack).collect(), held);
     agree_on(session.comm(), op)?;
-    let all = gather_bytes(session.comm(), &bytes).map_err(|e| e.during(rank, op))?;
-    let lists =
-        all.map_or_else(Vec::new, |all| all.into_iter().map(String::from_utf8).filter_map(Result::ok).collect());
-    let mut message = if rank == 0 { format!("[{}]", lists.join(",")).into_bytes() } else { Vec::new() };
-    session.comm().broadcast(0, &mut message).map_err(|e| e.during(rank, op))?;
-    let shares: Vec<Share> = serde_json::from_slice(&message).map_err(|e| Error::Config(e.to_string()))?;
     let mut items: Vec<Item<Saved>> = Vec::new();
-    for (told, held) in shares {
+    for from in 0..session.ranks() {
+        let share = share(session.comm(), from, || std::mem::take(&mut mine));
+        let (told, held) = share.map_err(|e| e.during(rank, op))?;
         items.extend(told.into_iter().map(|told| unpack(told, paths)));
         for (subject, message) in held.into_iter().filter(|_| rank == 0) {
             tell_once(&subject, || message);
@@ -266,14 +236,13 @@ pub(super) fn tell(
 }
 
 fn pack(item: &Item<Saved>) -> Told {
-    let index = |dtype: DType| DType::ALL.iter().position(|t| *t == dtype).unwrap_or_default();
     Told {
         number: item.number,
-        picture: item.picture.map(|(s, dtype)| ([s.depth, s.height, s.width, s.channels], index(dtype))),
+        picture: item.picture,
         result: match &item.result {
-            Ok(saved) => Ok((path_bytes(&saved.path), pack_scale(saved.scale))),
-            Err(Error::File { action: "read", path, cause }) => Err(Failed::Read(path_bytes(path), cause.clone())),
-            Err(Error::File { action: "write", path, cause }) => Err(Failed::Write(path_bytes(path), cause.clone())),
+            Ok(saved) => Ok((saved.path.clone().into(), saved.scale.map(io::told))),
+            Err(Error::File { action: "read", path, cause }) => Err(Failed::Read(path.clone().into(), cause.clone())),
+            Err(Error::File { action: "write", path, cause }) => Err(Failed::Write(path.clone().into(), cause.clone())),
             Err(e) => Err(Failed::Other(e.to_string())),
         },
     }
@@ -283,48 +252,22 @@ fn unpack(told: Told, paths: &[Option<PathBuf>]) -> Item<Saved> {
     Item {
         number: told.number,
         path: paths.get(told.number).cloned().flatten(),
-        picture: told.picture.map(|([d, h, w, c], dtype)| (Shape::volume(d, h, w, c), DType::ALL[dtype])),
+        picture: told.picture,
         result: match told.result {
-            Ok((path, scale)) => Ok(Saved { path: bytes_path(&path), scale: unpack_scale(&scale) }),
-            Err(Failed::Read(path, cause)) => Err(Error::read(&bytes_path(&path), cause)),
-            Err(Failed::Write(path, cause)) => Err(Error::write(&bytes_path(&path), cause)),
+            Ok((path, scale)) => Ok(Saved { path: path.into(), scale: scale.map(io::heard) }),
+            Err(Failed::Read(path, cause)) => Err(Error::read(Path::new(&path), cause)),
+            Err(Failed::Write(path, cause)) => Err(Error::write(Path::new(&path), cause)),
             // Only its text was sent.
             Err(Failed::Other(message)) => Err(Error::Config(message)),
         },
     }
 }
 
-pub(super) fn pack_scale(scale: Option<Scale>) -> Vec<u8> {
-    let bytes = |s: Scale| [s.low, s.high, f64::from(s.full)].iter().flat_map(|v| v.to_le_bytes()).collect();
-    scale.map(bytes).unwrap_or_default()
-}
-
-pub(super) fn unpack_scale(bytes: &[u8]) -> Option<Scale> {
-    let values: Vec<f64> = bytes.as_chunks().0.iter().map(|b| f64::from_le_bytes(*b)).collect();
-    match values[..] {
-        [low, high, full] => Some(Scale { low, high, full: full as u16 }),
-        _ => None,
-    }
-}
-
-fn path_bytes(path: &Path) -> Vec<u8> {
-    path.as_os_str().as_encoded_bytes().to_vec()
-}
-
-#[cfg(unix)]
-fn bytes_path(bytes: &[u8]) -> PathBuf {
-    use std::os::unix::ffi::OsStrExt;
-    PathBuf::from(std::ffi::OsStr::from_bytes(bytes))
-}
-
-#[cfg(not(unix))]
-fn bytes_path(bytes: &[u8]) -> PathBuf {
-    PathBuf::from(String::from_utf8_lossy(bytes).into_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::comm::threads::ThreadComm;
+    use crate::io::Scale;
 
     #[test]
     fn ranks_take_turns_and_know_all_names() {
@@ -369,9 +312,9 @@ mod tests {
             let paths: Vec<_> = (0..5).map(|i| Some(PathBuf::from(format!("{i}")))).collect();
             let picture = Some((Shape::new(3, 70_000, 4), DType::ALL[number]));
             let item = Item { number, path: paths[number].clone(), picture, result };
-            let words = serde_json::to_string(&pack(&item)).unwrap();
-            let back = unpack(serde_json::from_str(&words).unwrap(), &paths);
-            assert_eq!(format!("{item:?}"), format!("{back:?}"));
+            for back in ThreadComm::run(2, |comm| unpack(share(&comm, 0, || pack(&item)).unwrap(), &paths)) {
+                assert_eq!(format!("{item:?}"), format!("{back:?}"));
+            }
         }
     }
 }

@@ -10,12 +10,14 @@
 //! results: hosts without shared files do not see the same ones, and then rank 0 reads and writes
 //! all and pictures are divided in strips.
 
-use std::collections::HashMap;
 use std::ffi::OsString;
+use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
+
+use lru::LruCache;
 
 use super::Item;
 use super::hands::Hands;
@@ -123,33 +125,9 @@ enum Known<T> {
     Looks,
 }
 
-/// The recordings for the kinds of pictures that were used last. A picture of a forgotten kind is recorded again.
-struct Recorded<T> {
-    /// With the number of their last use.
-    all: HashMap<Kind, (Known<T>, u64)>,
-    uses: u64,
-}
-
-impl<T> Recorded<T> {
-    /// Kinds that are remembered: a recording may hold kernels and tables.
-    const MOST: usize = 64;
-
-    fn get_mut(&mut self, kind: &Kind) -> Option<&mut Known<T>> {
-        self.uses += 1;
-        let (known, used) = self.all.get_mut(kind)?;
-        *used = self.uses;
-        Some(known)
-    }
-
-    fn insert(&mut self, kind: Kind, known: Known<T>) {
-        if self.all.len() >= Recorded::<T>::MOST && !self.all.contains_key(&kind) {
-            let oldest = self.all.iter().min_by_key(|(_, (_, used))| *used).map(|(kind, _)| kind.clone());
-            oldest.map(|kind| self.all.remove(&kind));
-        }
-        self.uses += 1;
-        self.all.insert(kind, (known, self.uses));
-    }
-}
+/// Kinds of pictures of which recordings are remembered, which may hold kernels and tables. A picture of a forgotten kind is
+/// recorded again.
+const KINDS: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 
 /// A series in progress.
 pub(super) struct Pipeline<I, M, R, T> {
@@ -166,7 +144,7 @@ pub(super) struct Pipeline<I, M, R, T> {
     events: (Sender<Event<R>>, Receiver<Event<R>>),
     queue: Queue<R>,
     /// Programs that need not be recorded again.
-    recorded: Recorded<T>,
+    recorded: LruCache<Kind, Known<T>>,
     /// Set after an error that makes the session unusable.
     ended: bool,
 }
@@ -190,7 +168,7 @@ where
             hands: None,
             events: mpsc::channel(),
             queue: Queue::new(bounds, M::HELD),
-            recorded: Recorded { all: HashMap::new(), uses: 0 },
+            recorded: LruCache::new(KINDS),
             ended: false,
         }
     }
@@ -403,7 +381,7 @@ where
         let looked_into = repeatable.as_ref().is_some_and(|(_, stand_ins)| stand_ins.looked_into());
         let repeatable = match repeatable {
             Some((kind, _)) if looked_into || !is_replaced => {
-                self.recorded.insert(kind, Known::Looks);
+                self.recorded.put(kind, Known::Looks);
                 None
             }
             other => other.filter(|(_, stand_ins)| !stand_ins.looked()),
@@ -420,7 +398,7 @@ where
         begun.bytes = handles.iter().map(|h| size(h.shape, h.dtype)).sum();
         if let (Some((kind, _)), Some(replay)) = (repeatable, replay) {
             self.recorded
-                .insert(kind, Known::Program { replay: Box::new(replay), ready: ready.clone(), bytes: begun.bytes });
+                .put(kind, Known::Program { replay: Box::new(replay), ready: ready.clone(), bytes: begun.bytes });
         }
         // The session may drop the picture and its results; results in flight no longer belong to
         // them.
@@ -510,27 +488,4 @@ pub(super) fn name(path: Option<&Path>, number: usize) -> PathBuf {
 /// Returns `true` if no further picture can be evaluated.
 fn is_fatal(e: &Error) -> bool {
     matches!(e, Error::Lost(_) | Error::Communication { .. } | Error::Cancelled(_))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::host::buffer::HostBuffer;
-
-    #[test]
-    fn kinds_that_were_used_last_are_remembered() {
-        let kind = |height: usize| {
-            let shape = Shape::new(height, 1, 1);
-            let picture = Picture::from_pixels(shape, DType::U8, HostBuffer::zeroed(height));
-            Kind::of(&picture, OsString::new())
-        };
-        let most = Recorded::<()>::MOST;
-        let mut recorded = Recorded { all: HashMap::new(), uses: 0 };
-        (1..=most).for_each(|height| recorded.insert(kind(height), Known::<()>::Looks));
-        assert!(recorded.get_mut(&kind(1)).is_some());
-        recorded.insert(kind(most + 1), Known::Looks);
-        assert_eq!(recorded.all.len(), most);
-        assert!(recorded.get_mut(&kind(1)).is_some() && recorded.get_mut(&kind(most + 1)).is_some());
-        assert!(recorded.get_mut(&kind(2)).is_none(), "it was not used for longest");
-    }
 }

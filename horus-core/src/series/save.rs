@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::host::workers::Workers;
 use crate::image::Image;
 use crate::io::{
-    AnyImage, Draft, Format, OpenOptions, SaveOptions, Saving, Scale, Target, describe_file, each, on_root,
+    self, AnyImage, Draft, Format, OpenOptions, SaveOptions, Saving, Scale, Target, describe_file, each, on_root,
 };
 use crate::plan::Want;
 use crate::session::{Attributes, Handle, Session};
@@ -105,7 +105,7 @@ where
         if !alone {
             let made = on_root(session, "creating a file for a picture", || {
                 target = Some(Target::new(&path)?);
-                Ok(Vec::new())
+                Ok(())
             })?;
             made.map_err(|cause| Error::write(&path, cause))?;
         }
@@ -130,12 +130,12 @@ where
     fn tell(&self, session: &Session, own: Result<Saved>, name: &Path) -> Result<Saved> {
         let path: PathBuf = (self.name)(name).into();
         let told = on_root(session, "saving a picture", || match own {
-            Ok(saved) => Ok(deal::pack_scale(saved.scale)),
+            Ok(saved) => Ok(saved.scale.map(io::told)),
             Err(Error::File { cause, .. }) => Err(cause),
             Err(e) => Err(e.to_string()),
         })?;
         match told {
-            Ok(scale) => Ok(Saved { path, scale: deal::unpack_scale(&scale) }),
+            Ok(scale) => Ok(Saved { path, scale: scale.map(io::heard) }),
             Err(cause) => Err(Error::write(&path, cause)),
         }
     }

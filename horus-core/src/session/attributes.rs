@@ -22,6 +22,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::dtype::DType;
 use crate::ir::graph::Op;
 use crate::ops::Whole;
@@ -763,7 +765,7 @@ fn picks(op: &Op) -> bool {
 }
 
 /// Pixels of smaller sizes of an image.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Reduced {
     /// Means of its pixels.
     Means,

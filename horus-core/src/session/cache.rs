@@ -11,6 +11,9 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::num::NonZeroUsize;
+
+use lru::LruCache;
 
 use crate::digest::Digest;
 use crate::dtype::DType;
@@ -23,7 +26,7 @@ use crate::plan::{Mappable, Plan, Want};
 use crate::shape::Shape;
 
 /// Maximum number of cached plans; the least recently used is dropped first.
-const MOST: usize = 128;
+const MOST: NonZeroUsize = NonZeroUsize::new(128).unwrap();
 /// Maximum number of nodes of all cached programs.
 const MOST_NODES: usize = 1 << 14;
 
@@ -180,7 +183,8 @@ impl From<Plan> for Planned {
     }
 }
 
-/// Plans with their requests, the most recently used last.
+/// Plans with their requests, the most recently used last: not an `LruCache`, as several may have one digest, and there are
+/// two limits.
 #[derive(Debug)]
 pub(crate) struct Plans {
     known: Vec<(u64, Box<(Request, Planned)>)>,
@@ -189,7 +193,7 @@ pub(crate) struct Plans {
     most: [usize; 2],
     /// Programs over images in memory that may not fit on a device, with the host's memory when that was
     /// decided, and `true` for those by regions.
-    by_regions: HashMap<InMemory, (usize, bool)>,
+    by_regions: LruCache<InMemory, (usize, bool)>,
     /// The graph that the last known program had before: the next is written over it.
     pub(crate) former: Graph<Op>,
 }
@@ -199,8 +203,8 @@ pub(crate) type InMemory = (u64, bool);
 
 impl Default for Plans {
     fn default() -> Plans {
-        let (known, by_regions, former) = (Vec::new(), HashMap::new(), Graph::default());
-        Plans { known, nodes: 0, most: [MOST, MOST_NODES], by_regions, former }
+        let (known, by_regions, former) = (Vec::new(), LruCache::new(MOST), Graph::default());
+        Plans { known, nodes: 0, most: [MOST.get(), MOST_NODES], by_regions, former }
     }
 }
 
@@ -211,17 +215,14 @@ impl Plans {
     }
 
     /// Returns `true` if a program is computed by regions with so much of the host's memory, if that is known.
-    pub(crate) fn by_regions(&self, program: InMemory, host: usize) -> Option<bool> {
+    pub(crate) fn by_regions(&mut self, program: InMemory, host: usize) -> Option<bool> {
         let (noted, is) = *self.by_regions.get(&program)?;
         (if is { host >= noted } else { host <= noted }).then_some(is)
     }
 
     /// Notes that a program is computed by regions, or is not.
     pub(crate) fn note_by_regions(&mut self, program: InMemory, host: usize, is: bool) {
-        if self.by_regions.len() >= MOST {
-            self.by_regions.clear();
-        }
-        self.by_regions.insert(program, (host, is));
+        self.by_regions.put(program, (host, is));
     }
 
     /// The plan for a request, if one is known; removes it.

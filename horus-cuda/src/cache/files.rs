@@ -2,8 +2,7 @@
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{Error, ErrorKind, Read as _, Write as _};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::Path;
 use std::time::SystemTime;
 
 /// Bytes of the checksum at the end of an entry.
@@ -78,43 +77,13 @@ pub(super) fn read(path: &Path) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Writes an entry and returns its size.
+/// Writes an entry and returns its size: to a file for this user alone, which gets its name when it is complete.
 pub(super) fn write(directory: &Path, path: &Path, cubin: &[u8]) -> std::io::Result<u64> {
-    let (mut file, temporary) = fresh(directory)?;
-    let done = file
-        .write_all(cubin)
-        .and_then(|()| file.write_all(&hash(&[cubin]).to_le_bytes()))
-        .and_then(|()| std::fs::rename(&temporary, path));
-    if done.is_err() {
-        // The failure is reported; the remains of the attempt are only litter.
-        let _ = std::fs::remove_file(&temporary);
-    }
-    done.map(|()| (cubin.len() + TRAILER) as u64)
-}
-
-/// Creates a file of this name for this user alone; never opens an existing one or follows a link.
-pub(super) fn create(path: &Path) -> std::io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
-}
-
-/// Creates a new file in the directory, as [`create`] does.
-pub(super) fn fresh(directory: &Path) -> std::io::Result<(File, PathBuf)> {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let mut tries = 0;
-    loop {
-        // Processes in different containers may have the same id.
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().subsec_nanos();
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let temporary = directory.join(format!("{}-{now:x}-{count}.tmp", std::process::id()));
-        match create(&temporary) {
-            Err(e) if e.kind() == ErrorKind::AlreadyExists && tries < 100 => tries += 1,
-            other => return other.map(|file| (file, temporary)),
-        }
-    }
+    let mut file = tempfile::Builder::new().suffix(".tmp").tempfile_in(directory)?;
+    file.write_all(cubin)?;
+    file.write_all(&hash(&[cubin]).to_le_bytes())?;
+    file.persist(path)?;
+    Ok((cubin.len() + TRAILER) as u64)
 }
 
 /// A 128-bit hash of the parts, each followed by its length so that different lists never hash the

@@ -3,10 +3,10 @@
 use std::ffi::{CString, c_void};
 use std::sync::{Mutex, PoisonError};
 
-use cudarc::driver::sys;
+use cudarc::driver::{result, sys};
 use horus_core::error::DeviceError;
 
-use super::{Stream, check};
+use super::{Stream, check, during};
 
 /// A loaded kernel.
 #[derive(Debug)]
@@ -39,16 +39,14 @@ impl Function {
     /// Loads `cubin` and finds its kernel, which may use up to `shared` bytes of dynamic shared
     /// memory.
     pub(crate) fn load(cubin: &[u8], entry: &str, shared: u32) -> Result<Function, DeviceError> {
-        let mut module = std::ptr::null_mut();
         // SAFETY: the image is a whole cubin (its checksum or its compiler vouch for it); a context
         // is current.
-        check(unsafe { sys::cuModuleLoadData(&mut module, cubin.as_ptr().cast()) }, || "loading a kernel".into())?;
+        let module = during(unsafe { result::module::load_data(cubin.as_ptr().cast()) }, || "loading a kernel".into())?;
         let mut function = Function { module, handle: std::ptr::null_mut(), reserved: Mutex::new(0) };
         let name = CString::new(entry).unwrap_or_default();
-        // SAFETY: the module lives; `name` is a C string.
-        check(unsafe { sys::cuModuleGetFunction(&mut function.handle, module, name.as_ptr()) }, || {
-            format!("finding {entry} in a kernel")
-        })?;
+        // SAFETY: the module lives.
+        let handle = unsafe { result::module::get_function(module, name) };
+        function.handle = during(handle, || format!("finding {entry} in a kernel"))?;
         function.reserve(shared)?;
         Ok(function)
     }
@@ -69,13 +67,8 @@ impl Function {
 
     /// Registers per thread and bytes of local memory (spills).
     pub(crate) fn resources(&self) -> (i32, i32) {
-        let get = |a| {
-            let mut v = 0;
-            // SAFETY: the function lives; a pointer to a live integer. A failure leaves 0, which is
-            // only shown.
-            unsafe { sys::cuFuncGetAttribute(&mut v, a, self.handle) };
-            v
-        };
+        // SAFETY: the function lives. The 0 of a failure is only shown.
+        let get = |a| unsafe { result::function::get_function_attribute(self.handle, a) }.unwrap_or(0);
         (
             get(sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_NUM_REGS),
             get(sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES),
@@ -84,12 +77,10 @@ impl Function {
 
     /// Blocks of such launches that a multiprocessor runs at once.
     pub(crate) fn resident(&self, work: Work) -> Result<u32, DeviceError> {
-        let (threads, mut blocks) = (work.block.cast_signed(), 0);
-        // SAFETY: the function lives; a pointer to a live integer.
-        let code = unsafe {
-            sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(&mut blocks, self.handle, threads, work.shared as usize)
-        };
-        check(code, || "counting the blocks of a kernel on a multiprocessor".into()).map(|()| blocks.cast_unsigned())
+        let (threads, shared) = (work.block.cast_signed(), work.shared as usize);
+        // SAFETY: the function lives.
+        let blocks = unsafe { result::occupancy::max_active_block_per_multiprocessor(self.handle, threads, shared) };
+        during(blocks, || "counting the blocks of a kernel on a multiprocessor".into()).map(i32::cast_unsigned)
     }
 
     /// Launches the kernel with one parameter, given in bytes. An `early` kernel may begin while
@@ -109,24 +100,11 @@ impl Function {
         let mut arguments = [params.as_ptr().cast_mut().cast::<c_void>()];
         let described = || format!("launching {} ({grid:?} blocks of {block}, {shared} bytes shared)", what());
         if !early {
+            let (grid, block) = ((grid[0], grid[1], 1), (block, 1, 1));
             // SAFETY: handles live; the driver copies the parameter during the call; the rest is
             // the caller's promise.
-            let code = unsafe {
-                sys::cuLaunchKernel(
-                    self.handle,
-                    grid[0],
-                    grid[1],
-                    1,
-                    block,
-                    1,
-                    1,
-                    shared,
-                    stream.0,
-                    arguments.as_mut_ptr(),
-                    std::ptr::null_mut(),
-                )
-            };
-            return check(code, described);
+            let launched = unsafe { result::launch_kernel(self.handle, grid, block, shared, stream.0, &mut arguments) };
+            return during(launched, described);
         }
         // Older drivers lack this call; every driver of a GPU that supports early launches has it.
         // SAFETY: plain integers and unions of integers, for which zeros are valid.

@@ -6,6 +6,8 @@ mod runs;
 
 use std::ffi::{CStr, CString};
 
+use cudarc::driver::result::stream::StreamKind;
+use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys::{self, CUresult, CUstream};
 use horus_core::error::DeviceError;
 
@@ -15,24 +17,17 @@ pub(crate) use runs::{Run, Runs, grouped};
 
 /// Converts a driver code into an error that names the attempted operation.
 pub(crate) fn check(code: CUresult, what: impl FnOnce() -> String) -> Result<(), DeviceError> {
-    if code == CUresult::CUDA_SUCCESS {
-        return Ok(());
-    }
-    Err(DeviceError::Driver(format!("{}: {}", what(), describe(code))))
+    during(code.result(), what)
 }
 
-/// Name and text of a driver code.
-pub(crate) fn describe(code: CUresult) -> String {
-    let text = |f: unsafe fn(CUresult, *mut *const std::ffi::c_char) -> CUresult| {
-        let mut s = std::ptr::null();
-        // SAFETY: the driver stores a pointer to a static string, or null for a code it does not
-        // know.
-        unsafe {
-            f(code, &mut s);
-            if s.is_null() { String::new() } else { CStr::from_ptr(s).to_string_lossy().into_owned() }
-        }
-    };
-    format!("{} ({}, code {})", text(sys::cuGetErrorString), text(sys::cuGetErrorName), code as u32)
+/// The result of a call, or an error that names the attempted operation.
+pub(crate) fn during<T>(result: Result<T, DriverError>, what: impl FnOnce() -> String) -> Result<T, DeviceError> {
+    result.map_err(|error| {
+        // The driver has none for a code that it does not know.
+        let text = |text: Result<&CStr, _>| text.map(CStr::to_string_lossy).unwrap_or_default().into_owned();
+        let (told, name) = (text(error.error_string()), text(error.error_name()));
+        DeviceError::Driver(format!("{}: {told} ({name}, code {})", what(), error.0 as u32))
+    })
 }
 
 /// Begins, or ends, the part of a program that `ncu --profile-from-start off` looks at.
@@ -66,44 +61,29 @@ pub(crate) fn installed((major, minor): (i32, i32)) -> String {
 
 /// Initialises the driver and returns the number of devices.
 pub(crate) fn initialise() -> Result<usize, DeviceError> {
-    // SAFETY: the library is present, as callers checked.
-    let code = unsafe { sys::cuInit(0) };
-    if code == CUresult::CUDA_ERROR_NO_DEVICE {
-        return Ok(0);
+    match result::init() {
+        Err(DriverError(CUresult::CUDA_ERROR_NO_DEVICE)) => return Ok(0),
+        started => during(started, || "starting the CUDA driver".into())?,
     }
-    check(code, || "starting the CUDA driver".into())?;
-    let mut n = 0;
-    // SAFETY: a pointer to a live integer.
-    check(unsafe { sys::cuDeviceGetCount(&mut n) }, || "counting GPUs".into())?;
-    Ok(usize::try_from(n).unwrap_or(0))
+    let count = during(result::device::get_count(), || "counting GPUs".into())?;
+    Ok(usize::try_from(count).unwrap_or(0))
 }
 
 /// The device of this number.
 pub(crate) fn device(ordinal: usize) -> Result<sys::CUdevice, DeviceError> {
-    let (mut device, number) = (0, i32::try_from(ordinal).unwrap_or(i32::MAX));
-    // SAFETY: a pointer to a live variable; the driver is initialised.
-    check(unsafe { sys::cuDeviceGet(&mut device, number) }, || format!("opening GPU {ordinal}"))?;
-    Ok(device)
+    let number = i32::try_from(ordinal).unwrap_or(i32::MAX);
+    during(result::device::get(number), || format!("opening GPU {ordinal}"))
 }
 
 /// The name of a device.
 pub(crate) fn name(device: sys::CUdevice) -> String {
-    let mut text = [0; 128];
-    // SAFETY: the buffer has the length said; the driver ends the string in it.
-    let code = unsafe { sys::cuDeviceGetName(text.as_mut_ptr(), text.len() as i32, device) };
-    if code != CUresult::CUDA_SUCCESS {
-        return "GPU".into();
-    }
-    // SAFETY: a string ended by the driver inside `text`.
-    unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().into_owned()
+    result::device::get_name(device).unwrap_or_else(|_| "GPU".into())
 }
 
 /// Bytes of a device's memory.
 pub(crate) fn total(device: sys::CUdevice) -> Result<usize, DeviceError> {
-    let mut bytes = 0;
-    // SAFETY: a pointer to a live integer.
-    check(unsafe { sys::cuDeviceTotalMem_v2(&mut bytes, device) }, || "querying a GPU's memory".into())?;
-    Ok(bytes)
+    // SAFETY: a device that the driver named.
+    during(unsafe { result::device::total_mem(device) }, || "querying a GPU's memory".into())
 }
 
 /// A device's PCI bus address, such as `0000:1a:00.0`, which other libraries use too.
@@ -130,9 +110,9 @@ unsafe impl Sync for Context {}
 
 impl Context {
     pub(crate) fn new(ordinal: usize) -> Result<Context, DeviceError> {
-        let (device, mut handle) = (device(ordinal)?, std::ptr::null_mut());
-        // SAFETY: a pointer to a live variable; the context is released on drop.
-        check(unsafe { sys::cuDevicePrimaryCtxRetain(&mut handle, device) }, || format!("opening GPU {ordinal}"))?;
+        let device = device(ordinal)?;
+        // SAFETY: a device that the driver named; the context is released on drop.
+        let handle = during(unsafe { result::primary_ctx::retain(device) }, || format!("opening GPU {ordinal}"))?;
         let context = Context { device, handle };
         context.bind()?;
         Ok(context)
@@ -145,10 +125,8 @@ impl Context {
     }
 
     pub(crate) fn attribute(&self, which: sys::CUdevice_attribute) -> Result<i32, DeviceError> {
-        let mut v = 0;
-        // SAFETY: a pointer to a live integer.
-        check(unsafe { sys::cuDeviceGetAttribute(&mut v, which, self.device) }, || "querying GPU properties".into())?;
-        Ok(v)
+        // SAFETY: a device that the driver named.
+        during(unsafe { result::device::get_attribute(self.device, which) }, || "querying GPU properties".into())
     }
 
     pub(crate) fn name(&self) -> String {
@@ -167,10 +145,7 @@ impl Context {
     /// Free and total bytes of the device.
     pub(crate) fn memory(&self) -> Result<(usize, usize), DeviceError> {
         self.bind()?;
-        let (mut free, mut total) = (0, 0);
-        // SAFETY: pointers to live integers.
-        check(unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) }, || "querying free memory".into())?;
-        Ok((free, total))
+        during(result::mem_get_info(), || "querying free memory".into())
     }
 }
 
@@ -192,22 +167,14 @@ unsafe impl Sync for Stream {}
 
 impl Stream {
     pub(crate) fn new() -> Result<Stream, DeviceError> {
-        let mut s = std::ptr::null_mut();
-        let flags = sys::CUstream_flags_enum::CU_STREAM_NON_BLOCKING as u32;
-        // SAFETY: a pointer to a live handle; a context is current.
-        check(unsafe { sys::cuStreamCreate(&mut s, flags) }, || "creating a stream".into())?;
-        Ok(Stream(s))
+        during(result::stream::create(StreamKind::NonBlocking), || "creating a stream".into()).map(Stream)
     }
 
     /// A stream whose kernels have priority over those of others.
     pub(crate) fn urgent() -> Result<Stream, DeviceError> {
-        let (mut least, mut greatest, mut s) = (0, 0, std::ptr::null_mut());
-        // SAFETY: pointers to live integers; a context is current.
-        check(unsafe { sys::cuCtxGetStreamPriorityRange(&mut least, &mut greatest) }, || "querying priorities".into())?;
-        let flags = sys::CUstream_flags_enum::CU_STREAM_NON_BLOCKING as u32;
-        // SAFETY: a pointer to a live handle; a context is current.
-        check(unsafe { sys::cuStreamCreateWithPriority(&mut s, flags, greatest) }, || "creating a stream".into())?;
-        Ok(Stream(s))
+        let (_, greatest) = during(result::stream::get_priority_range(), || "querying priorities".into())?;
+        let stream = result::stream::create_with_priority(StreamKind::NonBlocking, greatest);
+        during(stream, || "creating a stream".into()).map(Stream)
     }
 
     /// Makes later work of this stream wait for `event`.
@@ -307,10 +274,8 @@ impl Event {
 
     /// Milliseconds since `start`; both must have passed.
     pub(crate) fn since(&self, start: &Event) -> Result<f32, DeviceError> {
-        let mut ms = 0.0;
-        // SAFETY: both events live; a pointer to a live float.
-        check(unsafe { sys::cuEventElapsedTime(&mut ms, start.0, self.0) }, || "reading a time".into())?;
-        Ok(ms)
+        // SAFETY: both events live.
+        during(unsafe { result::event::elapsed(start.0, self.0) }, || "reading a time".into())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use cudarc::driver::sys::{self, CUresult};
+use cudarc::driver::result::{device::get_default_mem_pool, mem_pool};
 
 use super::Core;
 
@@ -45,13 +45,9 @@ impl Core {
 
     /// Returns the pool's unused memory to the system.
     pub(crate) fn trim(&self) {
-        let mut pool = std::ptr::null_mut();
-        // SAFETY: pointers to live handles. A failure leaves the pool as it is; the following
-        // allocation reports it.
-        unsafe {
-            if self.pooled && sys::cuDeviceGetDefaultMemPool(&mut pool, self.context.device) == CUresult::CUDA_SUCCESS {
-                sys::cuMemPoolTrimTo(pool, 0);
-            }
+        if self.pooled {
+            // SAFETY: live handles. A failure leaves the pool as it is; the following allocation reports it.
+            let _ = unsafe { get_default_mem_pool(self.context.device).and_then(|pool| mem_pool::trim_to(pool, 0)) };
         }
     }
 }

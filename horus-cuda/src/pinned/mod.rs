@@ -7,13 +7,13 @@ use std::ffi::c_void;
 use std::fmt;
 use std::sync::Arc;
 
-use cudarc::driver::sys;
+use cudarc::driver::{result, sys};
 use horus_core::error::DeviceError;
 use horus_core::host::buffer::HostMemory;
 use horus_core::host::spare::Spare;
 use horus_core::host::workers::Workers;
 
-use crate::driver::check;
+use crate::driver::{check, during};
 use crate::memory::Core;
 
 pub(crate) use blocks::{Blocks, Loan, Rules};
@@ -64,12 +64,10 @@ impl Pinned {
 
     /// A block allocated by the driver.
     pub(crate) fn allocated(core: &Arc<Core>, len: usize) -> Result<Pinned, DeviceError> {
-        let mut at: *mut c_void = std::ptr::null_mut();
-        // SAFETY: a pointer to a live pointer; a context is current.
-        let code = unsafe {
-            sys::cuMemHostAlloc(&mut at, len, sys::CU_MEMHOSTALLOC_PORTABLE | sys::CU_MEMHOSTALLOC_DEVICEMAP)
-        };
-        check(code, || format!("allocating {len} bytes of pinned memory"))?;
+        const FLAGS: u32 = sys::CU_MEMHOSTALLOC_PORTABLE | sys::CU_MEMHOSTALLOC_DEVICEMAP;
+        // SAFETY: a context is current.
+        let at = unsafe { result::malloc_host(len, FLAGS) };
+        let at = during(at, || format!("allocating {len} bytes of pinned memory"))?;
         // SAFETY: the block is `len` bytes; zeroing makes all of them initialised.
         unsafe { std::ptr::write_bytes(at.cast::<u8>(), 0, len) };
         Ok(Pinned { at: at.cast(), len, mapped: false, core: Arc::clone(core) })

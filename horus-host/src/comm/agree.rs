@@ -5,10 +5,11 @@
 //! end of the program begin with an exchange of one digest of the call per rank. If the digests
 //! differ, all ranks stop, and rank 0 names the first difference.
 
-use std::fmt::Write;
 use std::hash::{Hash, Hasher as _};
 
-use crate::comm::{CommError, Communicator};
+use serde::{Deserialize, Serialize};
+
+use crate::comm::{CommError, Communicator, share};
 use horus_base::digest::Digest;
 use horus_base::error::Result;
 
@@ -16,7 +17,7 @@ use horus_base::error::Result;
 const LONGEST: usize = 400;
 
 /// Part of the call that a rank is about to make.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
     /// Digest of the call and its arguments.
     pub digest: u64,
@@ -54,58 +55,22 @@ pub fn agree(comm: &dyn Communicator, digest: u64, claims: impl FnOnce() -> Vec<
     met().map_err(|e| e.during(comm.rank(), "synchronizing with the other ranks"))
 }
 
-/// Rank 0 and the first rank that differs from it compare their claims; rank 0 stops all ranks.
+/// Rank 0 compares its claims with those of the first rank that differs from it, and stops all ranks.
 fn tell(comm: &dyn Communicator, other: usize, claims: &[Claim]) -> CommError {
-    let mut message = if comm.rank() == other { pack(claims) } else { Vec::new() };
-    let told = match comm.rank() {
-        0 => receive(comm, other).map(|theirs| difference(claims, other, &theirs)),
-        me if me == other => send(comm, &mut message),
-        _ => Ok(String::new()),
-    };
-    match told {
-        Ok(difference) if comm.rank() == 0 => {
+    let short = |claim: &Claim| Claim { text: claim.text.chars().take(LONGEST).collect(), digest: claim.digest };
+    match share(comm, other, || claims.iter().map(short).collect::<Vec<Claim>>()) {
+        Ok(theirs) if comm.rank() == 0 => {
+            let difference = difference(claims, other, &theirs);
             comm.abort(&difference);
             CommError(difference)
         }
         // Rank 0 reports the difference and stops all ranks; this rank waits for that.
-        Ok(_) => match comm.broadcast(0, &mut message) {
+        Ok(_) => match comm.broadcast(0, &mut Vec::new()) {
             Ok(()) => CommError("the ranks run different programs".into()),
             Err(e) => e,
         },
         Err(e) => e,
     }
-}
-
-fn send(comm: &dyn Communicator, message: &mut [u8]) -> Result<String, CommError> {
-    comm.exchange(&[(0, &(message.len() as u64).to_le_bytes())], &mut [])?;
-    comm.exchange(&[(0, message)], &mut [])?;
-    Ok(String::new())
-}
-
-fn receive(comm: &dyn Communicator, from: usize) -> Result<Vec<Claim>, CommError> {
-    let mut length = [0; 8];
-    comm.exchange(&[], &mut [(from, &mut length)])?;
-    let mut message = vec![0; u64::from_le_bytes(length) as usize];
-    comm.exchange(&[], &mut [(from, &mut message)])?;
-    Ok(unpack(&message))
-}
-
-fn pack(claims: &[Claim]) -> Vec<u8> {
-    let mut text = String::new();
-    for i in claims {
-        let line: String = i.text.chars().take(LONGEST).map(|c| if c == '\n' { ' ' } else { c }).collect();
-        let _ = writeln!(text, "{:016x}{line}", i.digest); // writing to a string cannot fail
-    }
-    text.into_bytes()
-}
-
-fn unpack(message: &[u8]) -> Vec<Claim> {
-    let text = String::from_utf8_lossy(message);
-    let parse = |line: &str| {
-        let (digest, text) = line.split_at_checked(16)?;
-        Some(Claim { digest: u64::from_str_radix(digest, 16).ok()?, text: text.to_owned() })
-    };
-    text.lines().filter_map(parse).collect()
 }
 
 fn difference(ours: &[Claim], other: usize, theirs: &[Claim]) -> String {
@@ -120,13 +85,6 @@ fn difference(ours: &[Claim], other: usize, theirs: &[Claim]) -> String {
 mod tests {
     use super::*;
     use crate::comm::threads::ThreadComm;
-
-    #[test]
-    fn items_survive_the_journey() {
-        let claims = vec![claim("a\nb", &1), claim("", &2)];
-        let back = unpack(&pack(&claims));
-        assert_eq!((back[0].text.as_str(), back[0].digest, &back[1]), ("a b", claims[0].digest, &claims[1]));
-    }
 
     #[test]
     fn ranks_that_agree_go_on_and_ranks_that_do_not_are_told_why() {

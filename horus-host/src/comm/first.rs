@@ -1,5 +1,7 @@
 //! Some of the ranks of a communicator.
 
+use bytemuck::{cast_slice, cast_slice_mut};
+
 use super::{Begun, CommError, Communicator, Parcel, Turns};
 
 /// The first ranks of a communicator, for work that the others take no part in. Its collective calls are made of messages
@@ -35,31 +37,21 @@ impl<'a> First<'a> {
             return Ok(vec![Vec::new(); self.size]);
         }
         if self.rank() > 0 {
-            self.exchange(&[(0, &to_bytes(words))], &mut [])?;
+            self.exchange(&[(0, cast_slice(words))], &mut [])?;
             return Ok(Vec::new());
         }
-        let mut all: Vec<Vec<u8>> = vec![to_bytes(words); self.size];
+        let mut all = vec![words.to_vec(); self.size];
         let mut receives: Vec<(usize, &mut [u8])> =
-            all.iter_mut().enumerate().skip(1).map(|(rank, bytes)| (rank, &mut bytes[..])).collect();
+            all.iter_mut().enumerate().skip(1).map(|(rank, words)| (rank, cast_slice_mut(words))).collect();
         self.exchange(&[], &mut receives)?;
-        Ok(all.iter().map(|bytes| to_words(bytes)).collect())
+        Ok(all)
     }
 
     /// Gives the words of rank 0 to all ranks.
-    fn share(&self, words: &[u64]) -> Result<Vec<u64>, CommError> {
-        let mut bytes = to_bytes(words);
-        self.spread(0, &mut bytes)?;
-        Ok(to_words(&bytes))
+    fn share(&self, mut words: Vec<u64>) -> Result<Vec<u64>, CommError> {
+        self.spread(0, cast_slice_mut(&mut words))?;
+        Ok(words)
     }
-}
-
-fn to_bytes(words: &[u64]) -> Vec<u8> {
-    words.iter().flat_map(|word| word.to_le_bytes()).collect()
-}
-
-fn to_words(bytes: &[u8]) -> Vec<u64> {
-    let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
-    bytes.chunks(size_of::<u64>()).map(word).collect()
 }
 
 impl Communicator for First<'_> {
@@ -111,7 +103,7 @@ impl Communicator for First<'_> {
         let all = self.collect(&words)?;
         let sum = |i: usize| all.iter().map(|words| f64::from_bits(words[i])).reduce(|sum, value| sum + value);
         let mine = (0..values.len()).map(|i| if self.rank() == 0 { sum(i).unwrap_or(0.0).to_bits() } else { 0 });
-        let shared = self.share(&mine.collect::<Vec<u64>>())?;
+        let shared = self.share(mine.collect())?;
         values.iter_mut().zip(shared).for_each(|(value, sum)| *value = f64::from_bits(sum));
         Ok(())
     }
@@ -119,7 +111,7 @@ impl Communicator for First<'_> {
     fn gather(&self, value: u64) -> Result<Vec<u64>, CommError> {
         let all = self.collect(&[value])?;
         let mine = if self.rank() == 0 { all.concat() } else { vec![0; self.size] };
-        self.share(&mine)
+        self.share(mine)
     }
 
     fn abort(&self, message: &str) {

@@ -6,6 +6,9 @@ mod on_node;
 pub mod threads;
 mod turns;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use crate::host::buffer::HostBuffer;
 pub use first::First;
 pub use horus_base::error::CommError;
@@ -147,6 +150,21 @@ impl Communicator for Alone {
     fn abort(&self, _message: &str) {}
 }
 
+/// The value that `make` returns on rank `root`, which alone calls it, on every rank.
+///
+/// # Errors
+/// If another rank failed or left, or `root` sent what is no such value.
+pub fn share<T>(comm: &dyn Communicator, root: usize, make: impl FnOnce() -> T) -> Result<T, CommError>
+where
+    T: Serialize + DeserializeOwned,
+{
+    let wrong = |e| CommError(format!("a message of rank {root} cannot be understood: {e}"));
+    let mine = (comm.rank() == root).then(make);
+    let mut bytes = mine.as_ref().map_or(Ok(Vec::new()), postcard::to_allocvec).map_err(wrong)?;
+    comm.broadcast(root, &mut bytes)?;
+    mine.map_or_else(|| postcard::from_bytes(&bytes).map_err(wrong), Ok)
+}
+
 /// Gathers every rank's bytes, in rank order, on rank 0; `None` on other ranks.
 ///
 /// # Errors
@@ -177,4 +195,24 @@ pub fn guarded<R>(comm: &dyn Communicator, what: &str, work: impl FnOnce() -> R)
     let result = work();
     std::mem::forget(guard);
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::threads::ThreadComm;
+    use super::*;
+
+    #[test]
+    fn values_are_shared_with_their_bits_and_other_messages_are_errors() {
+        let value = (vec![-0.0f64, f64::INFINITY, 0.1], Err::<(), _>("ü\n\0".to_owned()), Some(u64::MAX));
+        let made = |rank: usize| if rank == 1 { value.clone() } else { unreachable!("rank 1 makes it") };
+        let told = ThreadComm::run(3, |comm| share(&comm, 1, || made(comm.rank())).unwrap());
+        assert!(told.iter().all(|told| format!("{told:?}") == format!("{value:?}")), "{told:?}");
+        let told = ThreadComm::run(2, |comm| match comm.rank() {
+            0 => comm.broadcast(0, &mut vec![5, 1]).map(|()| None),
+            _ => share::<Vec<f64>>(&comm, 0, Vec::new).map(Some),
+        });
+        let wrong = told[1].as_ref().unwrap_err().to_string();
+        assert!(wrong.contains("a message of rank 0 cannot be understood"), "{wrong}");
+    }
 }

@@ -10,7 +10,7 @@ use crate::ops::neighbourhood::Filter;
 use horus_base::digest::Digest;
 use horus_base::error::Result;
 
-/// Maximum number of cached taps: 16 MiB with their offsets.
+/// Maximum number of cached taps, 16 MiB with their offsets: an `LruCache` would count filters.
 const MOST: usize = 1 << 20;
 
 /// The key of a filter: the function, the bits of its real parameters, and its orders.

@@ -17,8 +17,10 @@
 //! Below the smallest normal numbers products are rounded to multiples of the smallest number
 //! instead: each adds at most half of it to these bounds.
 
-use std::collections::HashMap;
+use std::num::NonZeroUsize;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use lru::LruCache;
 
 use super::low_rank::{Term, decompose, seems_low};
 use crate::ops::fourier::{self, EXTENTS, Fourier};
@@ -59,8 +61,8 @@ const SUMS: std::ops::RangeInclusive<f64> = 1e-9..=1e9;
 /// The largest dense filter whose terms are sought.
 const DECOMPOSED: usize = 1 << 14;
 
-/// Most algorithms that are remembered; beyond that all are forgotten.
-const REMEMBERED: usize = 1024;
+/// Most algorithms that are remembered.
+const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 
 /// Everything that an algorithm depends on.
 type Asked = (Filter, Border, DType, Shape, u64);
@@ -69,18 +71,14 @@ type Asked = (Filter, Border, DType, Shape, u64);
 /// images of a shape, within `t`. It is remembered: to decompose a large filter takes longer than to
 /// apply it.
 pub fn algorithm(filter: &Filter, border: Border, dtype: DType, shape: Shape, t: f64) -> Algorithm {
-    static KNOWN: LazyLock<Mutex<HashMap<Asked, Algorithm>>> = LazyLock::new(Mutex::default);
+    static KNOWN: LazyLock<Mutex<LruCache<Asked, Algorithm>>> = LazyLock::new(|| Mutex::new(LruCache::new(REMEMBERED)));
     let asked = (filter.clone(), border, dtype, shape, t.to_bits());
     let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = known().get(&asked) {
         return known.clone();
     }
     let found = chosen(filter, border, dtype, shape, t);
-    let mut known = known();
-    if known.len() == REMEMBERED {
-        known.clear();
-    }
-    known.insert(asked, found.clone());
+    known().put(asked, found.clone());
     found
 }
 

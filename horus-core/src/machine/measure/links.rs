@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::fit::median;
-use crate::comm::{CommError, Communicator};
+use crate::comm::{CommError, Communicator, share};
 use crate::device::{Device, Exchange, Fabric, Memory, Message};
 use crate::error::DeviceError;
 use crate::machine::{Link, Links};
@@ -25,7 +25,7 @@ pub(super) fn measure(
     for (pair, link) in [(other(true), &mut links.host), (other(false), &mut links.network)] {
         if let Some(rank) = pair {
             let times = [through_hosts(comm, rank, sizes[0])?, through_hosts(comm, rank, sizes[1])?];
-            *link = agreed(comm, line(sizes, times).unwrap_or(*link))?;
+            *link = share(comm, 0, || line(sizes, times).unwrap_or(*link))?;
         }
     }
     let fabric = device.fabric();
@@ -35,20 +35,11 @@ pub(super) fn measure(
     let found = between_devices(device, fabric, comm, sizes);
     let sound = comm.gather(u64::from(found.is_ok()))?.iter().all(|ok| *ok == 1);
     match found {
-        Ok(times) if sound => links.peers = agreed(comm, line(sizes, times).unwrap_or(links.peers))?,
+        Ok(times) if sound => links.peers = share(comm, 0, || line(sizes, times).unwrap_or(links.peers))?,
         Ok(_) => {}
         Err(why) => crate::warn!("messages between devices could not be measured and are assumed: {why}"),
     }
     Ok(())
-}
-
-/// Rank 0's numbers.
-fn agreed(comm: &dyn Communicator, mine: Link) -> Result<Link, CommError> {
-    let numbers = [mine.latency, mine.bandwidth].map(f64::to_ne_bytes);
-    let mut bytes = numbers.concat();
-    comm.broadcast(0, &mut bytes)?;
-    let number = |at: usize| bytes[at..at + 8].try_into().map(f64::from_ne_bytes).unwrap_or_default();
-    Ok(Link { latency: number(0), bandwidth: number(8) })
 }
 
 /// The line through two sizes of messages; `None` if the longer took no longer.

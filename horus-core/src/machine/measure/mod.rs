@@ -15,7 +15,7 @@ use std::time::Instant;
 use self::fit::median;
 use super::here;
 use super::{Files, Hardware, Profile, ProfileOrigin, Rates};
-use crate::comm::{CommError, Communicator};
+use crate::comm::{CommError, Communicator, share};
 use crate::device::Device;
 use crate::error::{DeviceError, Result};
 use crate::host::buffer::Pool;
@@ -58,11 +58,9 @@ pub fn measure(device: &dyn Device, comm: &dyn Communicator, quick: bool) -> Res
         if kinds[..rank].contains(kind) {
             continue;
         }
-        let measured = (comm.rank() == rank).then(|| alone(device, hardware.clone(), quick));
-        let mut text = measured.and_then(|p| serde_json::to_vec(&p).ok()).unwrap_or_default();
-        comm.broadcast(rank, &mut text).map_err(failed)?;
+        let measured = share(comm, rank, || alone(device, hardware.clone(), quick)).map_err(failed)?;
         if *kind == kinds[comm.rank()] {
-            mine = serde_json::from_slice(&text).ok();
+            mine = Some(measured).filter(|profile: &Profile| profile.fault().is_none());
         }
     }
     let unified = device.memory().is_unified();

@@ -13,6 +13,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::{MemoryBound, Result};
 use crate::host::buffer::block_bytes;
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
@@ -34,7 +36,7 @@ const SLAB: usize = 4 << 20;
 const DECODED_AGAIN: f64 = 2.0;
 
 /// The sizes of parts that a taker of pixels can take.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Grain {
     /// Rows and columns.
     pub(crate) chunk: (usize, usize),

@@ -22,6 +22,10 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, mpsc};
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::comm::share;
 use crate::device::Sending;
 use crate::error::{DeviceError, Error, Result};
 use crate::execute::Delivered;
@@ -112,7 +116,7 @@ impl Session {
                     let read = answers.recv().unwrap_or_else(|_| died());
                     let read = self.agreed_read(read)?;
                     // The taker may have failed: on rank 0, or on all ranks alike.
-                    let failed = self.agreed_end(taking.is_finished())?;
+                    let failed = self.agreed("computing regions", || taking.is_finished())?;
                     if failed {
                         break;
                     }
@@ -138,30 +142,17 @@ impl Session {
                 }
             };
             // The same on all ranks, and the images are as before.
-            self.agreed_outcome(taken)?.map_or(Ok(()), |cause| Err(Unevaluated::Foreseen(failing(cause))))
+            self.agreed("computing regions", || taken.err())?
+                .map_or(Ok(()), |cause| Err(Unevaluated::Foreseen(failing(cause))))
         })
     }
 
-    /// Returns `true` if rank 0 has ended.
-    fn agreed_end(&self, ended: bool) -> Result<bool> {
-        if self.ranks() == 1 {
-            return Ok(ended);
-        }
-        let comm = &*self.0.comm;
-        let mut told = vec![u8::from(ended)];
-        comm.broadcast(0, &mut told).map_err(|e| e.during(comm.rank(), "computing regions"))?;
-        Ok(told != [0])
-    }
-
-    /// The cause for which results are no longer taken on rank 0.
-    fn agreed_outcome(&self, outcome: Result<(), String>) -> Result<Option<String>> {
-        if self.ranks() == 1 {
-            return Ok(outcome.err());
-        }
-        let comm = &*self.0.comm;
-        let mut told = outcome.err().unwrap_or_default().into_bytes();
-        comm.broadcast(0, &mut told).map_err(|e| e.during(comm.rank(), "computing regions"))?;
-        Ok((!told.is_empty()).then(|| String::from_utf8_lossy(&told).into_owned()))
+    /// What rank 0 makes of this, on every rank.
+    pub(crate) fn agreed<T>(&self, op: &str, make: impl FnOnce() -> T) -> Result<T>
+    where
+        T: Serialize + DeserializeOwned,
+    {
+        share(&*self.0.comm, 0, make).map_err(|e| e.during(self.rank(), op))
     }
 
     /// Runs the program of a region, whose parts are in memory.

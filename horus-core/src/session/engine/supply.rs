@@ -102,15 +102,9 @@ impl Session {
 
     /// Rank 0's read, or its error, agreed on by all ranks.
     pub(crate) fn agreed_read<R>(&self, read: Result<R, Unread>) -> Result<R> {
-        if self.ranks() == 1 {
-            return read.map_err(Unread::error);
+        match self.agreed("reading pixels", || read.as_ref().err().cloned())? {
+            None => read.map_err(Unread::error),
+            Some(unread) => Err(unread.error()),
         }
-        let comm = &*self.0.comm;
-        let mut told = match &read {
-            Err(unread) if self.rank() == 0 => unread.to_bytes(),
-            _ => Vec::new(),
-        };
-        comm.broadcast(0, &mut told).map_err(|e| e.during(comm.rank(), "reading pixels"))?;
-        if told.is_empty() { read.map_err(Unread::error) } else { Err(Unread::of_bytes(&told).error()) }
     }
 }

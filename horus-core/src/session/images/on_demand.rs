@@ -5,6 +5,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use serde::{Deserialize, Serialize};
+
 use crate::device::Geometry;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -249,27 +251,15 @@ enum PartOrigin {
 }
 
 /// Pixels that could not be read, and the cause.
+#[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Unread {
     path: String,
     cause: String,
 }
 
 impl Unread {
-    /// Separates the path and the cause in messages to other ranks.
-    const APART: char = '\0';
-
-    pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        format!("{}{}{}", self.path, Unread::APART, self.cause).into_bytes()
-    }
-
     pub(crate) fn error(self) -> Error {
         Error::read(Path::new(&self.path), self.cause)
-    }
-
-    pub(crate) fn of_bytes(bytes: &[u8]) -> Unread {
-        let text = String::from_utf8_lossy(bytes);
-        let (path, cause) = text.split_once(Unread::APART).unwrap_or_default();
-        Unread { path: path.into(), cause: cause.into() }
     }
 }
 
