@@ -131,7 +131,7 @@ CASES: dict[str, tuple[Call, tuple[int, ...], Callable[[hi.Image, Sides], Sides 
     "filters.convrot": (lines, PLANES, kept),
     "filters.convuv": (lines, PLANES, kept),
     "filters.difference_of_gaussians": (lambda f, i: f(i, 1, 2), BOTH, kept),
-    "filters.reconstruction": (lambda f, i: f(hi.minimum(i, 50), i), BOTH, kept),
+    "filters.reconstruction": (lambda f, i: f(np.minimum(i, 50), i), BOTH, kept),
     "filters.threshold_local": (windowed, PLANES, kept),
     "filters.threshold_niblack": (windowed, PLANES, kept),
     "filters.threshold_sauvola": (windowed, PLANES, kept),
