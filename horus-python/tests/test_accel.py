@@ -25,13 +25,13 @@ import skimage.morphology
 from skimage.util import _backends
 
 from horus_image import accel
-from horus_image.accel import _backend, _calls, _profile, _tables
+from horus_image._public import SUMS
+from horus_image.accel import _backend, _calls, _conditions, _profile
 from test_random import Call
 
 CASES: Final = int(os.environ.get("HORUS_CASES", "12"))
-SCIPY: Final = [row for row in _tables.ROWS if row.module == "scipy.ndimage"]
-SKIMAGE: Final = [row for row in _tables.ROWS if row.module != "scipy.ndimage"]
-CHAPTER: Final = Path(__file__).parents[2] / "docs" / "book" / "src" / "unchanged.md"
+SCIPY: Final = [row for row in _calls.ROWS if row.module == "scipy.ndimage"]
+SKIMAGE: Final = [row for row in _calls.ROWS if row.module != "scipy.ndimage"]
 
 
 @pytest.fixture(autouse=True)
@@ -94,7 +94,7 @@ def test_what_is_served_of_scipy_is_its_own_result(row: Any) -> None:
             continue
         count += 1
         expected = call.made_by(theirs)
-        difference = _calls.differs(found, expected, call.input, row.bounds)
+        difference = _calls.differs(found, expected, call.input, row.accel.bounds)
         if difference is not None:
             differences.append(f"{call!r}\n  {difference}\n  SciPy: {expected!r}\n  served: {found!r}")
         if count == CASES:
@@ -151,7 +151,7 @@ def test_what_is_served_of_scikit_image_is_its_own_result(row: Any) -> None:
     differences, types_served = [], set()
     for dtype in TYPES:
         for image in pictures(dtype):
-            for options in CALLS[row.name]:
+            for options in CALLS.get(row.name, [{}]):
                 first, rest = image, dict(options)
                 if row.name == "reconstruction":
                     low = "method" not in options
@@ -171,7 +171,7 @@ def test_what_is_served_of_scikit_image_is_its_own_result(row: Any) -> None:
                 if isinstance(expected, Exception):
                     assert type(found) is type(expected) and str(found) == str(expected)
                     continue
-                bounds = row.bounds if was_served(row) else _tables._SUMS
+                bounds = row.accel.bounds if was_served(row) else SUMS
                 difference = _calls.differs(found, expected, image, bounds)
                 if difference is not None:
                     differences.append(f"{image.dtype} {image.shape} {options}: {difference}")
@@ -301,7 +301,7 @@ def test_channels_along_any_axis_are_served(shape: tuple[int, ...]) -> None:
                 _calls._threads.original = True
                 expected = served_of(row).original(colours, **given, channel_axis=axis)
                 _calls._threads.original = False
-                assert _calls.differs(found, expected, colours, row.bounds) is None
+                assert _calls.differs(found, expected, colours, row.accel.bounds) is None
     colours = photo(np.float64, shape)
     assert skimage.filters.difference_of_gaussians(colours, 1.0, channel_axis=-1).shape == shape
     assert _profile._functions["skimage.filters.difference_of_gaussians"].served == 1
@@ -330,14 +330,14 @@ def test_a_negative_axis_is_served_where_scikit_image_counts_it_from_the_last(mo
         return (slice(None),) * axis + (of, ...) if axis >= 0 else (..., of) + (slice(None),) * (-axis - 1)
 
     monkeypatch.setattr(skimage._shared.utils, "slice_at_axis", counts)
-    _tables._counts_from_the_last.cache_clear()
+    _conditions._counts_from_the_last.cache_clear()
     try:
         colours = photo(np.float64, (30, 40, 3))
         found = skimage.filters.unsharp_mask(colours, channel_axis=-1)
         assert was_served(row)
-        assert _calls.differs(found, served_of(row).original(colours, channel_axis=-1), colours, row.bounds) is None
+        assert _calls.differs(found, served_of(row).original(colours, channel_axis=-1), colours, row.accel.bounds) is None
     finally:
-        _tables._counts_from_the_last.cache_clear()
+        _conditions._counts_from_the_last.cache_clear()
 
 
 def test_a_hook_that_fails_says_so_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -519,18 +519,3 @@ def test_scikit_image_dispatches_what_is_served() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         dispatching(photo(bool))
-
-
-# The chapter.
-
-
-def test_the_chapter_lists_what_is_served() -> None:
-    listed = {}
-    for line in re.findall(r"^\| `.*", CHAPTER.read_text(), re.MULTILINE):
-        names, _, numbers = line.strip("| ").partition("|")
-        for name in re.findall(r"`(\w+)`", names):
-            listed[name] = [float(number) for number in re.findall(r"\d+e-\d+", numbers)]
-    for row in _tables.ROWS:
-        if row.name != "canny":
-            assert row.name in listed, row.name
-            assert listed[row.name] == sorted({bound for bound in row.bounds if bound}, reverse=True), row.name

@@ -1,8 +1,9 @@
-"""The Python code of the book and of the READMEs, and the tables of names."""
+"""The Python code of the book and of the READMEs, and names of other libraries."""
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import re
 import shutil
@@ -11,16 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.ndimage
-import skimage.feature
-import skimage.filters
-import skimage.measure
-import skimage.segmentation
-import skimage.transform
-import skimage.morphology
 
 import horus_image as hi
-from horus_image import filters, measure, ndimage, segmentation, transform
+from horus_image._public import FUNCTIONS
 
 ROOT = Path(__file__).parents[2]
 CHAPTERS = sorted((ROOT / "docs" / "book" / "src").glob("*.md"))
@@ -74,30 +68,7 @@ def test_the_book_has_code_in_python() -> None:
     assert sum(language == "python" for page in CHAPTERS for language, _ in blocks(page)) >= 20
 
 
-def named(heading: str) -> set[str]:
-    """The names in code in the first column of a table of docs/names.md."""
-    section = (ROOT / "docs" / "names.md").read_text().split(f"## {heading}\n")[1].split("\n## ")[0]
-    cells = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
-    return {name for cell in cells for name in re.findall("`([^`]+)`", cell)}
-
-
-def test_the_tables_of_names_are_complete() -> None:
-    assert named("In Python: horus_image.ndimage") == set(ndimage.__all__)
-    assert named("In Python: horus_image.filters") == set(filters.__all__)
-    assert named("In Python: horus_image.measure") == set(measure.__all__)
-    assert named("In Python: horus_image.segmentation") == set(segmentation.__all__)
-    assert named("In Python: horus_image.transform") == set(transform.__all__)
-
-
 def test_names_are_those_of_other_libraries() -> None:
-    assert all(hasattr(scipy.ndimage, name) for name in ndimage.__all__)
-    ours = {"convrot", "conv2d", "convuv"}
-    for name in set(filters.__all__) - ours:
-        modules = {"canny": skimage.feature, "reconstruction": skimage.morphology}
-        assert hasattr(modules.get(name, skimage.filters), name), name
-    for name in measure.__all__:
-        assert hasattr({"peak_local_max": skimage.feature}.get(name, skimage.measure), name), name
-    for name in segmentation.__all__:
-        assert hasattr(skimage.segmentation, name), name
-    for name in transform.__all__:
-        assert hasattr(skimage.transform, name), name
+    for row in FUNCTIONS:
+        if row.module:
+            assert all(hasattr(importlib.import_module(module), row.name) for module in (row.module, row.library)), row.public

@@ -18,12 +18,14 @@ from ._foreign import of_any_library, read
 from ._image import Array, Image
 from ._kept import kept
 from ._order import extreme_under
+from ._public import Terms, public
 from ._session import Session
 from ._splines import padded
 from ._values import Value, axes_of, beside, enter, filtered, for_each, leave, of_each_channel, offsets_of, output_type, placed, widened
 from .typing import ArrayLike, Ints, Output, Pixels
 
 DType = np.dtype[Any]
+_MASKS: Final = Terms("truths several_axes")
 _BOOL: Final = NATIVE["bool"]
 _MOST_AXES: Final = 15
 _MOST_PIXELS: Final = 2**31 - 1
@@ -35,6 +37,7 @@ _MOST_RECORDED: Final = 1000
 """Steps that are recorded without a look."""
 
 
+@public("ndimage", rust="Footprint::cross", opencv="cv.getStructuringElement")
 def generate_binary_structure(rank: int, connectivity: int) -> Array:
     """The pixels at most `connectivity` steps along axes from the centre of 3x3x.. pixels (``scipy.ndimage``'s).
 
@@ -54,6 +57,7 @@ def generate_binary_structure(rank: int, connectivity: int) -> Array:
     return np.asarray(away <= max(connectivity, 1))
 
 
+@public("ndimage")
 @of_any_library
 def iterate_structure(structure: npt.ArrayLike, iterations: int, origin: Ints | None = None) -> Array | tuple[Array, list[int]]:
     """A structure dilated by itself (``scipy.ndimage.iterate_structure``)."""
@@ -230,6 +234,7 @@ def _steps(
     return leave(value if into is None else value.cast(output_type(into, _BOOL)), into, given, name, mask)
 
 
+@public("ndimage", rust="erode", opencv="cv.erode", accel=_MASKS)
 @kept
 @by_pixels("structure")
 def binary_erosion(
@@ -258,6 +263,7 @@ def binary_erosion(
     return _steps("binary_erosion", input, structure, iterations, mask, output, border_value, origin, (False,), axes)
 
 
+@public("ndimage", rust="dilate", opencv="cv.dilate", accel=_MASKS)
 @kept
 @by_pixels("structure")
 def binary_dilation(
@@ -276,6 +282,7 @@ def binary_dilation(
     return _steps("binary_dilation", input, structure, iterations, mask, output, border_value, origin, (True,), axes)
 
 
+@public("ndimage", rust="opening", opencv="MORPH_OPEN", accel=_MASKS)
 @kept
 @by_pixels("structure")
 def binary_opening(
@@ -294,6 +301,7 @@ def binary_opening(
     return _steps("binary_opening", input, structure, iterations, mask, output, border_value, origin, (False, True), axes)
 
 
+@public("ndimage", rust="closing", opencv="MORPH_CLOSE", accel=_MASKS)
 @kept
 @by_pixels("structure")
 def binary_closing(
@@ -312,6 +320,7 @@ def binary_closing(
     return _steps("binary_closing", input, structure, iterations, mask, output, border_value, origin, (True, False), axes)
 
 
+@public("ndimage", rust="reconstruct", accel=_MASKS)
 @kept
 @by_pixels("structure")
 def binary_propagation(
@@ -336,6 +345,7 @@ def binary_propagation(
     return _steps("binary_propagation", input, structure, -1, mask, output, border_value, origin, (True,), axes)
 
 
+@public("ndimage", rust="reconstruct", opencv="cv.floodFill", accel=_MASKS)
 @kept
 @by_pixels("structure")
 def binary_fill_holes(
@@ -396,6 +406,7 @@ def _outside(background: Value, around: list[bool]) -> _horus.Image:
     return _horus.crop(outside, (int(levels), 1, 1), (depth, height, width))
 
 
+@public("ndimage", opencv="MORPH_HITMISS", accel=_MASKS)
 @kept
 @by_pixels("structure1", "structure2")
 def binary_hit_or_miss(

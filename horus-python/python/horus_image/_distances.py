@@ -11,12 +11,14 @@ from . import _horus
 from ._dtype import truth
 from ._foreign import DeviceArray, of_any_library, read
 from ._image import Array, Image, get_all, made
+from ._public import Terms, public
 from ._values import Value, enter, leave, shape_of
 from .typing import ArrayLike, Distances, Pixels
 
 _STEPS = {"taxicab": "taxicab", "cityblock": "taxicab", "manhattan": "taxicab", "chessboard": "chessboard"}
 
 
+@public("ndimage", rust="distances", opencv="cv.distanceTransform(DIST_MASK_PRECISE)", accel=Terms("background", (0.0, 1e-12)))
 @of_any_library
 def distance_transform_edt(
     input: ArrayLike,
@@ -84,6 +86,7 @@ def distance_transform_edt(
     return results[0] if len(results) == 1 else tuple(results)
 
 
+@public("ndimage", rust="distances", opencv="cv.distanceTransform")
 @of_any_library
 def distance_transform_cdt(
     input: ArrayLike,

@@ -16,6 +16,7 @@ from ._image import Image, asarray, made, where
 from ._linear import correlate1d
 from ._linear import sobel as differences
 from ._operators import larger, smaller
+from ._public import PIXELS, Terms, public
 from ._values import axis_of, enter
 from .typing import ArrayLike, Border, Floats, Ints, Pixels
 
@@ -31,6 +32,7 @@ def _grown(seed: Image, within: Image, structure: Any) -> Image:
     return seed._with(found.core)
 
 
+@public("filters", module="skimage.filters.thresholding", rust="`reconstruct`; `examples/hysteresis.rs`", accel=Terms(PIXELS))
 @of_any_library
 def apply_hysteresis_threshold(image: ArrayLike, low: ArrayLike, high: ArrayLike) -> Pixels:
     """The pixels above `low` that are connected, by sides of pixels, to one above `high` (``skimage.filters.apply_hysteresis_threshold``).
@@ -82,8 +84,9 @@ def _gradient(name: str, image: Any, mask: Any, axis: Any, mode: Border, cval: f
     return given.back(found)
 
 
-def _gradients(name: str, what: str) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
+def _gradients(name: str, what: str, rust: str, opencv: str) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
     """A filter, and those of its differences that find horizontal and vertical edges."""
+    listed = public("filters", rust=rust, opencv=opencv, differs="a negative `axis` of the first counts from the last")
 
     def both(image: ArrayLike, mask: ArrayLike | None = None, *, axis: Ints | None = None, mode: Border = "reflect", cval: float = 0.0) -> Pixels:
         return _gradient(name, image, mask, axis, mode, cval, (1, 2, 3))
@@ -119,14 +122,19 @@ def _gradients(name: str, what: str) -> tuple[Callable[..., Any], Callable[..., 
     for function, end in ((both, ""), (horizontal, "_h"), (vertical, "_v")):
         function.__name__ = function.__qualname__ = name + end
         function.__module__ = "horus_image.filters"
+        listed(function)
     return both, horizontal, vertical
 
 
-sobel, sobel_h, sobel_v = _gradients("sobel", "Sobel's")
-scharr, scharr_h, scharr_v = _gradients("scharr", "Scharr's")
-prewitt, prewitt_h, prewitt_v = _gradients("prewitt", "Prewitt's")
+sobel, sobel_h, sobel_v = _gradients("sobel", "Sobel's", "sobel", "cv.Sobel")
+scharr, scharr_h, scharr_v = _gradients("scharr", "Scharr's", "separable", "cv.Scharr")
+prewitt, prewitt_h, prewitt_v = _gradients("prewitt", "Prewitt's", "separable", "cv.sepFilter2D")
 
 
+@public(
+    "filters", module="skimage.feature._canny", rust="examples/canny.rs", opencv="cv.Canny",
+    differs="OpenCV does not interpolate between neighbours", accel=Terms("never")
+)
 @of_any_library
 def canny(
     image: ArrayLike,

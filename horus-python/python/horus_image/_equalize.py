@@ -13,6 +13,7 @@ from ._dtype import cast, truth
 from ._floats import Given, extreme, float_type
 from ._foreign import dtype_of, of_any_library
 from ._image import Array, Image, asarray, where
+from ._public import public
 from ._thresholds import histogram
 from .typing import ArrayLike, Ints, Pixels
 
@@ -34,6 +35,7 @@ def _all_values(dtype: np.dtype[Any]) -> Array:
     return np.arange(np.iinfo(dtype).min, np.iinfo(dtype).max + 1)
 
 
+@public("exposure", rust="`histogram`, `lookup`", opencv="cv.equalizeHist", differs="no `mask`")
 @of_any_library
 def equalize_hist(image: ArrayLike, nbins: int = 256, mask: ArrayLike | None = None) -> Pixels:
     """Each pixel becomes the share of pixels that are not brighter (``skimage.exposure.equalize_hist``).
@@ -86,6 +88,7 @@ def _interpolated(given: Given, row: Array, columns: Image) -> Image:
     return stacked if kind == np.float64 else stacked.astype(kind)
 
 
+@public("exposure", opencv="cv.createCLAHE", differs="of planes: unsigned integers of 8 and 16 bits, and floats")
 @of_any_library
 def equalize_adapthist(image: ArrayLike, kernel_size: Ints | None = None, clip_limit: float = 0.01, nbins: int = 256) -> Pixels:
     """Histograms of tiles equalised, with limited contrast (``skimage.exposure.equalize_adapthist``, CLAHE).
@@ -227,6 +230,7 @@ def _between_tiles(bins: Image, levels: Array, size: list[int]) -> Image:
     return bins._with(_horus.unary("floor", total._core))
 
 
+@public("exposure", rust="`histogram`, `lookup`")
 @of_any_library
 def match_histograms(image: ArrayLike, reference: ArrayLike, *, channel_axis: int | None = None) -> Pixels:
     """Pixels changed so that their histogram is that of another image (``skimage.exposure.match_histograms``).

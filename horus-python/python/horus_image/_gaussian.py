@@ -16,6 +16,7 @@ from ._complex import by_parts
 from ._dtype import NATIVE, cast
 from ._kept import kept
 from ._linear import along, passes
+from ._public import LINEAR, SUMS, Terms, public
 from ._values import (
     Value,
     axes_of,
@@ -91,6 +92,7 @@ def _gaussian_along(
     return along(value, gaussian_taps(scale, order, int(reach)), axis, dtype, mode, cval)
 
 
+@public("ndimage", rust="separable", opencv="cv.sepFilter2D", accel=Terms("summed positive finite", SUMS))
 @kept
 @by_parts
 @by_pixels(axis=True)
@@ -144,6 +146,7 @@ def smoothed(
     return value.cast(dtype)
 
 
+@public("ndimage", rust="gauss", opencv="cv.GaussianBlur", accel=LINEAR)
 @kept
 @by_parts
 @by_pixels("sigma")
@@ -210,6 +213,7 @@ def _squared(value: Value) -> Value:
     return value.like(cast(core, NATIVE["f64"], value.dtype))
 
 
+@public("ndimage", rust="laplace", opencv="cv.Laplacian", accel=LINEAR)
 @kept
 @by_parts
 @by_pixels()
@@ -245,6 +249,7 @@ def laplace(input: ArrayLike, output: Output = None, mode: Borders = "reflect", 
     return filtered("laplace", input, output, record)
 
 
+@public("ndimage", rust="gauss_derivative", accel=LINEAR)
 @kept
 @by_parts
 @by_pixels()
@@ -261,6 +266,8 @@ def gaussian_laplace(
     return filtered("gaussian_laplace", input, output, record)
 
 
+# Squares of integers wrap around, and roots of what is negative warn.
+@public("ndimage", rust="gauss_derivative", accel=Terms("floats several_axes finite", SUMS))
 @kept
 def gaussian_gradient_magnitude(
     input: ArrayLike, sigma: Scales, output: Output = None, mode: Borders = "reflect", cval: float = 0.0, *, axes: Ints | None = None, **kwargs: Any

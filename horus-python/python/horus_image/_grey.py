@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from . import _horus
 from ._colours import by_pixels
 from ._kept import kept
 from ._order import _both, extents_on, extremes
+from ._public import ORDERS, Terms, public
 from ._values import Value, axes_of, combined, filtered, for_each, number
 from .typing import ArrayLike, Borders, Ints, Output, Pixels
 
@@ -55,8 +56,12 @@ class _Element:
 _Record = Callable[[_Element, Value, DType], Value]
 
 
-def _grey(name: str, doc: str, record: _Record, typed: bool = True) -> Callable[..., Any]:
-    """A function of an element; unless it is `typed`, an `output` that is no array is not heeded, as in SciPy."""
+_ORDERS: Final = Terms(f"no_heights {ORDERS}")
+_DIFFERENCES: Final = Terms(f"no_heights {ORDERS} narrow")
+
+
+def _grey(name: str, doc: str, record: _Record, typed: bool = True, **row: Any) -> Callable[..., Any]:
+    """A function of an element, and its row; unless it is `typed`, an `output` that is no array is not heeded, as in SciPy."""
 
     def function(
         input: ArrayLike,
@@ -78,7 +83,7 @@ def _grey(name: str, doc: str, record: _Record, typed: bool = True) -> Callable[
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{doc} (``scipy.ndimage.{name}``)."
     function.__module__ = "horus_image.ndimage"
-    return kept(by_pixels("size", "footprint", "structure")(function))
+    return public("ndimage", **row)(kept(by_pixels("size", "footprint", "structure")(function)))
 
 
 def _combined(kind: str, a: Value, b: Value, dtype: DType) -> Value:
@@ -126,15 +131,24 @@ def _laplace(e: _Element, value: Value, dtype: DType) -> Value:
     return _combined("sub", _combined("sub", found, value, dtype), value, dtype)
 
 
-grey_erosion = _grey("grey_erosion", "The smallest pixel under a structuring element", lambda e, v, t: e.erode(v, t))
-grey_dilation = _grey("grey_dilation", "The largest pixel under a structuring element", lambda e, v, t: e.dilate(v, t))
-grey_opening = _grey("grey_opening", "Erosion, then dilation", _opening)
-grey_closing = _grey("grey_closing", "Dilation, then erosion", _closing)
-morphological_gradient = _grey("morphological_gradient", "Dilation minus erosion", _gradient, typed=False)
-morphological_laplace = _grey(
-    "morphological_laplace", "Dilation plus erosion minus twice the input", _laplace, typed=False
+grey_erosion = _grey(
+    "grey_erosion", "The smallest pixel under a structuring element", lambda e, v, t: e.erode(v, t), rust="erode", opencv="cv.erode", accel=_ORDERS
 )
+grey_dilation = _grey(
+    "grey_dilation", "The largest pixel under a structuring element", lambda e, v, t: e.dilate(v, t), rust="dilate", opencv="cv.dilate", accel=_ORDERS
+)
+grey_opening = _grey("grey_opening", "Erosion, then dilation", _opening, rust="opening", opencv="MORPH_OPEN", accel=_ORDERS)
+grey_closing = _grey("grey_closing", "Dilation, then erosion", _closing, rust="closing", opencv="MORPH_CLOSE", accel=_ORDERS)
+morphological_gradient = _grey(
+    "morphological_gradient", "Dilation minus erosion", _gradient, typed=False,
+    rust="morphological_gradient", opencv="MORPH_GRADIENT", accel=_DIFFERENCES,
+)
+morphological_laplace = _grey("morphological_laplace", "Dilation plus erosion minus twice the input", _laplace, typed=False)
 white_tophat = _grey(
-    "white_tophat", "What an opening removes", lambda e, v, t: _without(v, _opening(e, v, t), t)
+    "white_tophat", "What an opening removes", lambda e, v, t: _without(v, _opening(e, v, t), t),
+    rust="top_hat", opencv="MORPH_TOPHAT", accel=_DIFFERENCES,
 )
-black_tophat = _grey("black_tophat", "What a closing adds", lambda e, v, t: _without(_closing(e, v, t), v, t))
+black_tophat = _grey(
+    "black_tophat", "What a closing adds", lambda e, v, t: _without(_closing(e, v, t), v, t),
+    rust="black_hat", opencv="MORPH_BLACKHAT", accel=_DIFFERENCES,
+)

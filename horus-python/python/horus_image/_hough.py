@@ -9,10 +9,12 @@ from . import _horus
 from ._dtype import truth
 from ._foreign import of_any_library
 from ._image import Array
+from ._public import public
 from ._values import enter, shape_of
 from .typing import ArrayLike
 
 
+@public("transform", rust="hough_line", opencv="cv.HoughLines")
 @of_any_library
 def hough_line(image: ArrayLike, theta: ArrayLike | None = None) -> tuple[Array, Array, Array]:
     """The number of pixels on each straight line (``skimage.transform.hough_line``), which the host counts.

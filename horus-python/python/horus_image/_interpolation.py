@@ -22,6 +22,7 @@ from ._complex import by_parts
 from ._dtype import NATIVE, rounded
 from ._image import Image
 from ._kept import kept, refuse
+from ._public import POSITIONS, Terms, public
 from ._sampling import interpolated_singly, is_held, mapped, sampled
 from ._splines import coefficients, prefiltered, spline_mode, spline_order, weights
 from ._values import Value, correlated, edge, filtered, for_each, number, of_each_channel, place, shape_of
@@ -34,6 +35,7 @@ _FARTHEST: Final = 1 << 20
 """Pixels up to which an image is shifted by an affine map."""
 
 
+@public("ndimage", rust="translate", opencv="cv.warpAffine", accel=Terms("floats interpolated shifted finite", POSITIONS))
 @kept
 @by_parts
 @by_pixels("shift")
@@ -276,6 +278,7 @@ def _along(
     return [move, 0.0, scale, 0.0, 0.0, last] if axis == 1 else [0.0, move, 0.0, scale, 0.0, last]
 
 
+@public("ndimage", rust="affine", opencv="cv.warpAffine", accel=Terms("floats interpolated mapped finite", POSITIONS))
 @kept
 @by_parts
 def affine_transform(
@@ -330,6 +333,7 @@ def affine_transform(
     return mapped("affine_transform", input, output, output_shape, record)
 
 
+@public("ndimage", rust="resize", opencv="cv.resize", accel=Terms("floats interpolated zoomed finite", POSITIONS))
 @kept
 @by_parts
 @by_pixels("zoom")
@@ -378,6 +382,7 @@ def zoom(
     return mapped("zoom", input, output, shape, record)
 
 
+@public("ndimage", rust="rotate", opencv="cv.warpAffine", accel=Terms("floats interpolated rotated finite", POSITIONS))
 @kept
 @by_parts
 def rotate(

@@ -15,6 +15,7 @@ from ._colours import by_pixels
 from ._complex import by_parts
 from ._dtype import NATIVE, cast
 from ._kept import kept
+from ._public import LINEAR, public
 from ._tolerance import tolerance
 from ._truncated import box_sum, line_sum, summed
 from ._values import (
@@ -102,6 +103,7 @@ def _real(weights: npt.ArrayLike, name: str) -> np.ndarray[Any, Any]:
     return np.asarray(array, dtype=np.float64)
 
 
+@public("ndimage", rust="correlate", opencv="cv.sepFilter2D", accel=LINEAR)
 @kept
 @by_parts
 @by_pixels(axis=True)
@@ -140,6 +142,7 @@ def _correlated(
     return filtered(name, input, output, record)
 
 
+@public("ndimage", rust="convolve", opencv="cv.sepFilter2D", accel=LINEAR)
 @kept
 @by_parts
 @by_pixels(axis=True)
@@ -168,6 +171,7 @@ def convolve1d(
     return _correlated("convolve1d", input, taps, axis, output, mode, cval, turned)
 
 
+@public("ndimage", rust="correlate", opencv="cv.filter2D", accel=LINEAR)
 @kept
 @by_parts
 @by_pixels("weights")
@@ -195,6 +199,7 @@ def correlate(
     return _weighted("correlate", input, weights, output, mode, cval, origin, axes, turned=False)
 
 
+@public("ndimage", rust="convolve", opencv="cv.filter2D", accel=LINEAR)
 @kept
 @by_parts
 @by_pixels("weights")
@@ -291,6 +296,7 @@ def _edges(
     return filtered(name, input, output, record)
 
 
+@public("ndimage", rust="sobel", opencv="cv.Sobel", accel=LINEAR)
 @kept
 @by_parts
 def sobel(input: ArrayLike, axis: int = -1, output: Output = None, mode: Borders = "reflect", cval: float = 0.0) -> Pixels:
@@ -298,6 +304,7 @@ def sobel(input: ArrayLike, axis: int = -1, output: Output = None, mode: Borders
     return _edges("sobel", input, axis, output, mode, cval, (1.0, 2.0, 1.0))
 
 
+@public("ndimage", rust="separable", opencv="cv.sepFilter2D", accel=LINEAR)
 @kept
 @by_parts
 def prewitt(input: ArrayLike, axis: int = -1, output: Output = None, mode: Borders = "reflect", cval: float = 0.0) -> Pixels:
@@ -366,6 +373,7 @@ def _quotient(value: Value, total: _horus.Image, size: int, whole: str | None, m
     return _horus.binary("div", total, float(size))
 
 
+@public("ndimage", rust="separable", opencv="cv.blur", accel=LINEAR)
 @kept
 @by_parts
 @by_pixels(axis=True)
@@ -396,6 +404,7 @@ def uniform_filter1d(
     return filtered("uniform_filter1d", input, output, record)
 
 
+@public("ndimage", rust="box_mean", opencv="cv.blur", accel=LINEAR)
 @kept
 @by_parts
 @by_pixels("size")

@@ -12,6 +12,7 @@ from ._dtype import NATIVE
 from ._floats import Given
 from ._foreign import of_any_library
 from ._image import Image
+from ._public import public
 from ._tolerance import tolerance
 from .typing import ArrayLike, Pixels
 
@@ -74,6 +75,7 @@ def _finished(given: Given, core: _horus.Image) -> Pixels:
     return given.back(result)
 
 
+@public("filters", module="", rust="the programs of these names", differs="not there")
 @of_any_library
 def convrot(
     image: ArrayLike,
@@ -125,6 +127,7 @@ def convrot(
     return _finished(given, _largest(zero, (turned(theta) for theta in _orientations(float(theta_step)))))
 
 
+@public("filters", module="", rust="the programs of these names", differs="not there")
 @of_any_library
 def conv2d(
     image: ArrayLike,
@@ -136,6 +139,7 @@ def conv2d(
     return _turning_filters("conv2d", "2d", image, theta_step, sigma_u, sigma_v)
 
 
+@public("filters", module="", rust="the programs of these names", differs="not there")
 @of_any_library
 def convuv(
     image: ArrayLike,

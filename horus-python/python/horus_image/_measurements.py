@@ -17,6 +17,7 @@ from ._foreign import DeviceArray, of_any_library, on_host, read, session_of
 from ._image import Array, Image, made
 from ._jit import Jitted, jit
 from ._kept import kept, of_session
+from ._public import Terms, public
 from ._session import of_parts
 from ._values import Value, beside, enter, read_out
 from .typing import ArrayLike, Centres, Labelled, Measured, Output
@@ -151,6 +152,7 @@ class Groups:
         return found
 
 
+@public("ndimage", rust="by_label")
 @of_any_library
 def sum_labels(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None) -> Measured:
     """The sum of the pixels of each label (``scipy.ndimage.sum_labels``); exact before it is rounded once.
@@ -181,24 +183,28 @@ def sum_labels(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLi
     return groups.shaped(sums)
 
 
+@public("ndimage", rust="over")
 @of_any_library
 def sum(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None) -> Measured:
     """The sum of the pixels of each label (``scipy.ndimage.sum``)."""
     return sum_labels(input, labels, index)
 
 
+@public("ndimage", rust="over", opencv="cv.mean")
 @of_any_library
 def mean(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None) -> Measured:
     """The mean of the pixels of each label (``scipy.ndimage.mean``); NaN without pixels."""
     return _moment("mean", input, labels, index)
 
 
+@public("ndimage", rust="over", opencv="cv.meanStdDev")
 @of_any_library
 def variance(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None) -> Measured:
     """The population variance of the pixels of each label (``scipy.ndimage.variance``); NaN without pixels."""
     return _moment("variance", input, labels, index)
 
 
+@public("ndimage", rust="over", opencv="cv.meanStdDev")
 @of_any_library
 def standard_deviation(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None) -> Measured:
     """The population standard deviation of the pixels of each label (``scipy.ndimage.standard_deviation``)."""
@@ -213,6 +219,7 @@ def _moment(name: str, input: Any, labels: Any, index: Any) -> Measured:
     return groups.shaped(groups.of(name))
 
 
+@public("ndimage", rust="`median` of `by_label`")
 @of_any_library
 def median(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None) -> Measured:
     """The median of the pixels of each label (``scipy.ndimage.median``); NaN without pixels.
@@ -248,6 +255,7 @@ def median(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike |
     return groups.shaped(medians.astype(groups.pixels.dtype))
 
 
+@public("ndimage", rust="`shapes` of `by_label`", opencv="cv.moments")
 @of_any_library
 def center_of_mass(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None) -> Centres:
     """The mean position of the pixels of each label, weighted by their values (``scipy.ndimage.center_of_mass``).
@@ -271,6 +279,7 @@ def center_of_mass(input: ArrayLike, labels: ArrayLike | None = None, index: Arr
     return [tuple(v) for v in np.array([centre.reshape(groups.shape) for centre in centres]).T]
 
 
+@public("ndimage", rust="over", opencv="cv.minMaxLoc", accel=Terms("labelled finite"))
 @of_any_library
 def minimum(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None) -> Measured:
     """The smallest pixel of each label (``scipy.ndimage.minimum``); 0 of a label that no pixel has.
@@ -284,6 +293,7 @@ def minimum(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike 
     return _extreme("min", input, labels, index)
 
 
+@public("ndimage", rust="over", opencv="cv.minMaxLoc", accel=Terms("labelled finite"))
 @of_any_library
 def maximum(input: ArrayLike, labels: ArrayLike | None = None, index: ArrayLike | None = None) -> Measured:
     """The largest pixel of each label (``scipy.ndimage.maximum``); 0 of a label that no pixel has."""
@@ -301,6 +311,7 @@ def _extreme(name: str, input: Any, labels: Any, index: Any) -> Measured:
     return groups.shaped(values.astype(groups.given.dtype))
 
 
+@public("ndimage", rust="histogram", opencv="cv.calcHist", accel=Terms("counted"))
 @of_any_library
 def histogram(
     input: ArrayLike, min: float, max: float, bins: int, labels: ArrayLike | None = None, index: ArrayLike | None = None
@@ -333,6 +344,7 @@ def histogram(
     return found.reshape(groups.shape)
 
 
+@public("ndimage", opencv="cv.connectedComponentsWithStats")
 @of_any_library
 def find_objects(input: ArrayLike, max_label: int = 0) -> list[tuple[slice, ...] | None]:
     """The rectangle, or box, around each label from 1 on (``scipy.ndimage.find_objects``).
@@ -385,6 +397,7 @@ def _boxes(value: Value, most: int) -> list[tuple[slice, ...] | None]:
     return boxes
 
 
+@public("ndimage", rust="label", opencv="cv.connectedComponents", accel=Terms("label_types"))
 @of_any_library
 def label(input: ArrayLike, structure: npt.ArrayLike | None = None, output: Output = None) -> Labelled:
     """The connected components of nonzero pixels (``scipy.ndimage.label``): their labels, and their number.

@@ -16,6 +16,7 @@ from ._colours import FEW, by_pixels
 from ._dtype import NATIVE, cast
 from ._image import Array
 from ._kept import kept, refuse
+from ._public import ORDERS, Terms, public
 from ._values import (
     Value,
     axes_of,
@@ -224,6 +225,7 @@ def _extreme_filter(
     )
 
 
+@public("ndimage", rust="erode", opencv="cv.erode", accel=Terms(ORDERS))
 @kept
 @by_pixels("size", "footprint")
 def minimum_filter(
@@ -247,6 +249,7 @@ def minimum_filter(
     return _extreme_filter("minimum_filter", input, size, footprint, None, output, mode, cval, origin, "min", axes)
 
 
+@public("ndimage", rust="dilate", opencv="cv.dilate", accel=Terms(ORDERS))
 @kept
 @by_pixels("size", "footprint")
 def maximum_filter(
@@ -275,6 +278,7 @@ def _extreme_1d(
     return filtered(name, input, output, record)
 
 
+@public("ndimage", rust="erode", opencv="cv.erode", accel=Terms(ORDERS))
 @kept
 @by_pixels(axis=True)
 def minimum_filter1d(
@@ -290,6 +294,7 @@ def minimum_filter1d(
     return _extreme_1d("minimum_filter1d", input, size, axis, output, mode, cval, origin, "min")
 
 
+@public("ndimage", rust="dilate", opencv="cv.dilate", accel=Terms(ORDERS))
 @kept
 @by_pixels(axis=True)
 def maximum_filter1d(
@@ -358,6 +363,7 @@ def _ranked(
     return filtered(name, input, output, record)
 
 
+@public("ndimage", rust="rank", accel=Terms(f"ranked {ORDERS}"))
 @kept
 @by_pixels("size", "footprint", most=FEW)
 def rank_filter(
@@ -385,6 +391,7 @@ def rank_filter(
     )
 
 
+@public("ndimage", rust="median", opencv="cv.medianBlur", accel=Terms(f"ranked {ORDERS}"))
 @kept
 @by_pixels("size", "footprint")
 def median_filter(
@@ -401,6 +408,7 @@ def median_filter(
     return _ranked("median_filter", input, lambda n: n // 2, size, footprint, output, mode, cval, origin, axes)
 
 
+@public("ndimage", rust="rank", accel=Terms(f"ranked {ORDERS}"))
 @kept
 @by_pixels("size", "footprint", most=FEW)
 def percentile_filter(

@@ -10,9 +10,11 @@ import numpy.typing as npt
 from ._foreign import of_any_library, on_host
 from ._image import Array, Image
 from ._order import maximum_filter
+from ._public import PIXELS, Terms, public
 from .typing import ArrayLike
 
 
+@public("measure", module="skimage.feature.peak", rust="`dilate`, `eq`", differs="no `labels` or `p_norm`", accel=Terms(f"peaks {PIXELS}"))
 @of_any_library
 def peak_local_max(
     image: ArrayLike,

@@ -12,6 +12,7 @@ from ._binary import neighbours_of
 from ._floats import Given, float_type
 from ._foreign import of_any_library
 from ._image import Image, made
+from ._public import PIXELS, Terms, public
 from .typing import ArrayLike, Ints, Pixels
 
 
@@ -49,6 +50,10 @@ def _in_one_type(seed: Given, mask: Given) -> tuple[Image, Image]:
     return seed_floats, mask_floats
 
 
+@public(
+    "filters", module="skimage.morphology.grayreconstruct", rust="reconstruct", differs="footprints are of 3x3x3 pixels and symmetric",
+    accel=Terms(PIXELS)
+)
 @of_any_library
 def reconstruction(
     seed: ArrayLike, mask: ArrayLike, method: str = "dilation", footprint: npt.ArrayLike | None = None, offset: Ints | None = None

@@ -11,12 +11,18 @@ from . import _horus
 from ._foreign import of_any_library, on_host
 from ._image import Array
 from ._measurements import FEW_LABELS, Groups
+from ._public import Terms, public
 from .typing import ArrayLike
 
 _FLAT: Final = ("axis_major_length", "axis_minor_length", "eccentricity", "orientation")
 _INTENSITIES: Final = {"intensity_mean": "mean", "intensity_min": "min", "intensity_max": "max", "intensity_std": "variance"}
 
 
+@public(
+    "measure", module="skimage.measure._regionprops", rust="`shapes` `mean` `min` `max` of `by_label`",
+    opencv="cv.connectedComponentsWithStats", differs="the properties that it names; no `spacing` or functions",
+    accel=Terms("measured", (1e-7, 1e-7))
+)
 @of_any_library
 def regionprops_table(
     label_image: ArrayLike, intensity_image: ArrayLike | None = None, properties: Iterable[str] = ("label", "bbox"), *, separator: str = "-"

@@ -11,6 +11,7 @@ from ._floats import Given, applied, extreme, zeros_like
 from ._foreign import of_any_library
 from ._image import Image, where
 from ._operators import larger
+from ._public import PIXELS, Terms, public
 from .typing import ArrayLike, Border, Pixels
 
 
@@ -40,6 +41,10 @@ def _scales(sigmas: Iterable[float]) -> list[float]:
     return scales
 
 
+@public(
+    "filters", module="skimage.filters.ridges", rust="examples/frangi.rs",
+    differs="the example balances scales by `sigma^2`, scikit-image does not", accel=Terms(f"ridges_in_float64 {PIXELS}", (0.0, 1e-4))
+)
 @of_any_library
 def frangi(
     image: ArrayLike,
@@ -116,6 +121,7 @@ def frangi(
     return given.back(result)
 
 
+@public("filters", module="skimage.filters.ridges", accel=Terms(f"ridges {PIXELS}", (2e-5, 1e-10)))
 @of_any_library
 def sato(
     image: ArrayLike, sigmas: Iterable[float] = range(1, 10, 2), black_ridges: bool = True, mode: Border = "reflect", cval: float = 0
@@ -141,6 +147,7 @@ def sato(
     return given.back(result)
 
 
+@public("filters", module="skimage.filters.ridges", accel=Terms(f"ridges {PIXELS}", (2e-5, 1e-10)))
 @of_any_library
 def meijering(
     image: ArrayLike,

@@ -15,6 +15,7 @@ from ._foreign import DeviceArray, image_core, of_any_library, read, read_beside
 from ._image import Image
 from ._jit import jit
 from ._kept import of_session
+from ._public import SUMS, Terms, public
 from ._session import Session
 from ._splines import prefiltered, spline_order
 from ._values import ANYWHERE, Value, beside, computed, edge, enter, leave, number, output_type
@@ -119,6 +120,7 @@ def mapped(
     return leave(record(value, computed(dtype), extents), output, given, name)
 
 
+@public("ndimage", rust="remap", opencv="cv.remap", accel=Terms("floats interpolated finite", SUMS))
 @of_any_library
 @by_parts
 def map_coordinates(

@@ -12,10 +12,12 @@ from ._floats import gaussian as smoothed
 from ._foreign import of_any_library, read
 from ._image import Image, where
 from ._operators import larger, smaller
+from ._public import PIXELS, SUMS, Terms, public
 from ._values import axis_of
 from .typing import Array, ArrayLike, Border, Floats, Pixels
 
 
+@public("filters", rust="gauss", opencv="cv.GaussianBlur", differs="one sigma for each axis but that of channels")
 @of_any_library
 def gaussian(
     image: ArrayLike,
@@ -82,6 +84,7 @@ def _of_axes(sigma: list[Any], channel_axis: int, ndim: int) -> tuple[list[Any],
     return (sigma, None) if sigma[at] else (sigma[:at] + sigma[at + 1 :], channel_axis)
 
 
+@public("filters", module="skimage.filters._unsharp_mask", rust="examples/unsharp_mask.rs", accel=Terms(f"channels_counted {PIXELS}", SUMS))
 @of_any_library
 def unsharp_mask(
     image: ArrayLike, radius: Floats = 1.0, amount: float = 1.0, preserve_range: bool = False, *, channel_axis: int | None = None
@@ -133,6 +136,7 @@ def _lowest(pixels: Image) -> Image:
     return where(smallest < 0.0, smallest * 0.0 - 1.0, 0.0)
 
 
+@public("filters", module="skimage.filters._gaussian", rust="`a.gauss(s) - a.gauss(t)`", accel=Terms(PIXELS, SUMS))
 @of_any_library
 def difference_of_gaussians(
     image: ArrayLike,

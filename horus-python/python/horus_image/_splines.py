@@ -13,6 +13,7 @@ from . import _horus
 from ._complex import by_parts
 from ._dtype import NATIVE, cast
 from ._kept import kept
+from ._public import SUMS, Terms, public
 from ._values import MODES, Value, axis_of, core_axis, edge, filtered
 from .typing import ArrayLike, Border, Output, Pixels
 
@@ -43,6 +44,7 @@ def coefficients(value: Value, order: int, axes: tuple[int, ...], mode: str) -> 
     return value.like(_horus.spline_coefficients(value.floats(), order, along, mode), NATIVE["f64"])
 
 
+@public("ndimage", rust="spline_coefficients", accel=Terms("floats interpolated finite", SUMS))
 @kept
 @by_parts
 def spline_filter1d(
@@ -62,6 +64,7 @@ def spline_filter1d(
     return filtered("spline_filter1d", input, output, record)
 
 
+@public("ndimage", rust="spline_coefficients", accel=Terms("floats interpolated finite", SUMS))
 @kept
 @by_parts
 def spline_filter(input: ArrayLike, order: int = 3, output: Output = np.float64, mode: Border = "mirror") -> Pixels:

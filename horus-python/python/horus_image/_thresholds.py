@@ -16,6 +16,7 @@ from ._foreign import of_any_library
 from ._image import Array, Image
 from ._linear import uniform_filter
 from ._order import median_filter
+from ._public import PIXELS, SUMS, Terms, public
 from ._values import check_reach, enter
 from .typing import ArrayLike, Border, Float, Ints, Pixels
 
@@ -74,6 +75,10 @@ def _counted(name: str, image: Any, nbins: int, hist: Any) -> Histogram:
     return counts.astype(np.float32), centres
 
 
+@public(
+    "filters", module="skimage.filters.thresholding", rust="otsu", opencv="THRESH_OTSU", differs="a float",
+    accel=Terms("integers", scalar=np.int64)
+)
 @of_any_library
 def threshold_otsu(image: ArrayLike | None = None, nbins: int = 256, *, hist: npt.ArrayLike | tuple[npt.ArrayLike, npt.ArrayLike] | None = None) -> float:
     """The threshold that parts the pixels into two classes that differ most (``skimage.filters.threshold_otsu``).
@@ -109,6 +114,7 @@ def threshold_otsu(image: ArrayLike | None = None, nbins: int = 256, *, hist: np
     return float(centres[np.argmax(between)])
 
 
+@public("filters", module="skimage.filters.thresholding", differs="a float", accel=Terms("integers", scalar=np.int64))
 @of_any_library
 def threshold_yen(image: ArrayLike | None = None, nbins: int = 256, *, hist: npt.ArrayLike | tuple[npt.ArrayLike, npt.ArrayLike] | None = None) -> float:
     """The threshold of the greatest correlation of both classes (``skimage.filters.threshold_yen``). Arguments and result are those of
@@ -131,6 +137,7 @@ def threshold_yen(image: ArrayLike | None = None, nbins: int = 256, *, hist: npt
     return float(centres[criterion.argmax()])
 
 
+@public("filters", module="skimage.filters.thresholding", accel=Terms("integers unguided", (0.0, 1e-9), np.float64))
 @of_any_library
 def threshold_li(
     image: ArrayLike,
@@ -270,6 +277,13 @@ def _moments(given: Given, window: Any) -> tuple[Image, Image]:
     return mean, applied("sqrt", variance)
 
 
+_by_deviations = public(
+    "filters", module="skimage.filters.thresholding", rust="examples/sauvola.rs", opencv="cv.ximgproc.niBlackThreshold",
+    differs="deviations are from the mean of each window, in `float64`", accel=Terms(f"double {PIXELS}", (0.0, 1e-5))
+)
+
+
+@_by_deviations
 @of_any_library
 def threshold_niblack(image: ArrayLike, window_size: Ints = 15, k: float = 0.2) -> Pixels:
     """The local mean minus `k` times the local deviation (``skimage.filters.threshold_niblack``).
@@ -298,6 +312,7 @@ def threshold_niblack(image: ArrayLike, window_size: Ints = 15, k: float = 0.2) 
     return given.back((mean - deviation * float(k)).astype(float_type(given.dtype)))
 
 
+@_by_deviations
 @of_any_library
 def threshold_sauvola(image: ArrayLike, window_size: Ints = 15, k: float = 0.2, r: float | None = None) -> Pixels:
     """The local mean, lowered where the deviation is small (``skimage.filters.threshold_sauvola``).
@@ -326,6 +341,10 @@ def threshold_sauvola(image: ArrayLike, window_size: Ints = 15, k: float = 0.2, 
     return given.back(found.astype(float_type(given.dtype)))
 
 
+@public(
+    "filters", module="skimage.filters.thresholding", rust="`a.gauss(s) - offset`", opencv="cv.adaptiveThreshold", differs="no `generic`",
+    accel=Terms(PIXELS, SUMS)
+)
 @of_any_library
 def threshold_local(
     image: ArrayLike,

@@ -13,11 +13,13 @@ from ._dtype import NATIVE, is_native, ready, truth
 from ._floats import Given
 from ._foreign import of_any_library, on_host
 from ._image import Array, Image, made
+from ._public import public
 from ._reconstruction import around
 from ._values import shape_of
 from .typing import ArrayLike, Ints, Pixels
 
 
+@public("segmentation", rust="watershed", opencv="cv.watershed", differs="markers are given; no `compactness` or `watershed_line`")
 @of_any_library
 def watershed(
     image: ArrayLike,

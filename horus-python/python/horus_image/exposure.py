@@ -9,6 +9,6 @@ is made of them is fused with what follows.
 array([[0.5 , 0.5 , 0.75, 1.  ]])
 """
 
-from ._equalize import equalize_adapthist, equalize_hist, match_histograms
+from . import _equalize, _public
 
-__all__ = ["equalize_adapthist", "equalize_hist", "match_histograms"]
+__all__ = _public.export(globals())

@@ -1,4 +1,4 @@
-"""Made of the sources by tests/stubs.py."""
+"""Made of the sources by tests/generate.py."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, SupportsIndex, overload
@@ -10,9 +10,7 @@ from ._image import Image
 from .typing import Array, ArrayLike, HostArray, Ints
 
 __all__ = [
-    "equalize_adapthist",
-    "equalize_hist",
-    "match_histograms",
+    "equalize_adapthist", "equalize_hist", "match_histograms"
 ]
 
 @overload

@@ -16,58 +16,6 @@ Types are scikit-image's: ``float32`` is computed in ``float32`` and everything 
 array([[0, 0, 0, 1, 1, 1]])
 """
 
-from ._edges import (
-    apply_hysteresis_threshold,
-    canny,
-    prewitt,
-    prewitt_h,
-    prewitt_v,
-    scharr,
-    scharr_h,
-    scharr_v,
-    sobel,
-    sobel_h,
-    sobel_v,
-)
-from ._lines import conv2d, convrot, convuv
-from ._reconstruction import reconstruction
-from ._ridges import frangi, meijering, sato
-from ._sharpen import difference_of_gaussians, gaussian, unsharp_mask
-from ._thresholds import (
-    threshold_li,
-    threshold_local,
-    threshold_niblack,
-    threshold_otsu,
-    threshold_sauvola,
-    threshold_yen,
-)
+from . import _edges, _lines, _public, _reconstruction, _ridges, _sharpen, _thresholds
 
-__all__ = [
-    "apply_hysteresis_threshold",
-    "canny",
-    "conv2d",
-    "convrot",
-    "convuv",
-    "difference_of_gaussians",
-    "frangi",
-    "gaussian",
-    "meijering",
-    "prewitt",
-    "prewitt_h",
-    "prewitt_v",
-    "reconstruction",
-    "sato",
-    "scharr",
-    "scharr_h",
-    "scharr_v",
-    "sobel",
-    "sobel_h",
-    "sobel_v",
-    "threshold_li",
-    "threshold_local",
-    "threshold_niblack",
-    "threshold_otsu",
-    "threshold_sauvola",
-    "threshold_yen",
-    "unsharp_mask",
-]
+__all__ = _public.export(globals())

@@ -1,4 +1,4 @@
-"""Made of the sources by tests/stubs.py."""
+"""Made of the sources by tests/generate.py."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, SupportsIndex, overload
@@ -11,33 +11,9 @@ from ._thresholds import threshold_li as threshold_li, threshold_otsu as thresho
 from .typing import Array, ArrayLike, Border, Float, Floats, HostArray, Ints
 
 __all__ = [
-    "apply_hysteresis_threshold",
-    "canny",
-    "conv2d",
-    "convrot",
-    "convuv",
-    "difference_of_gaussians",
-    "frangi",
-    "gaussian",
-    "meijering",
-    "prewitt",
-    "prewitt_h",
-    "prewitt_v",
-    "reconstruction",
-    "sato",
-    "scharr",
-    "scharr_h",
-    "scharr_v",
-    "sobel",
-    "sobel_h",
-    "sobel_v",
-    "threshold_li",
-    "threshold_local",
-    "threshold_niblack",
-    "threshold_otsu",
-    "threshold_sauvola",
-    "threshold_yen",
-    "unsharp_mask",
+    "apply_hysteresis_threshold", "canny", "conv2d", "convrot", "convuv", "difference_of_gaussians", "frangi", "gaussian", "meijering",
+    "prewitt", "prewitt_h", "prewitt_v", "reconstruction", "sato", "scharr", "scharr_h", "scharr_v", "sobel", "sobel_h", "sobel_v",
+    "threshold_li", "threshold_local", "threshold_niblack", "threshold_otsu", "threshold_sauvola", "threshold_yen", "unsharp_mask"
 ]
 
 @overload

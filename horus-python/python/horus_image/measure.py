@@ -5,7 +5,6 @@
 array([0.5, 2. ])
 """
 
-from ._peaks import peak_local_max
-from ._regions import regionprops_table
+from . import _peaks, _public, _regions
 
-__all__ = ["peak_local_max", "regionprops_table"]
+__all__ = _public.export(globals())

@@ -5,6 +5,6 @@
 array([[5, 5, 5, 5, 9, 9, 9]])
 """
 
-from ._watershed import watershed
+from . import _public, _watershed
 
-__all__ = ["watershed"]
+__all__ = _public.export(globals())

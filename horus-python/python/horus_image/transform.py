@@ -6,6 +6,6 @@
 array([0, 0, 0, 0, 0, 3, 3, 3, 3, 0, 0], dtype=uint64)
 """
 
-from ._hough import hough_line
+from . import _hough, _public
 
-__all__ = ["hough_line"]
+__all__ = _public.export(globals())

@@ -15,7 +15,6 @@ original's result is returned, and differences are reported at exit.
 from __future__ import annotations
 
 import atexit
-import importlib
 import importlib.abc
 import importlib.machinery
 import sys
@@ -23,9 +22,9 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
+from .._public import Function, Row
 from . import _profile
-from ._calls import SMALLEST, Function, Row, Settings, replacement, tell, verifying
-from ._tables import ROWS
+from ._calls import ROWS, SMALLEST, Settings, replacement, tell, verifying
 
 __all__ = ["install", "report", "uninstall"]
 
@@ -85,8 +84,7 @@ def _replace(module: types.ModuleType) -> dict[int, tuple[Function, Function]]:
         if original is None or hasattr(original, "__horus__"):
             continue
         try:
-            area, name = row.function.split(".")
-            function = replacement(row, original, getattr(importlib.import_module(f"horus_image.{area}"), name))
+            function = replacement(row, original)
         except Exception as error:
             tell(f"{row.public} is not served: {type(error).__name__}: {error}")
             continue

@@ -10,23 +10,17 @@ import importlib
 import inspect
 from typing import Any
 
-from ._calls import Function, Row, Served, original_only
-from ._tables import ROWS
+from .._public import Function
+from ._calls import ROWS, Served, original_only
 
-_ROWS: dict[str, Row] = {}
-for _row in ROWS:
-    if _row.module.startswith("skimage."):
-        _area, _, _name = _row.public.rpartition(".")
-        _ROWS[f"{_area}:{_name}"] = _row
+_ROWS = {f"{row.library}:{row.name}": row for row in ROWS if row.module.startswith("skimage.")}
 
 
 @functools.cache
 def _served(name: str) -> Served:
     """The function of the table, whose original is the one beneath what dispatches it or has replaced it."""
     row = _ROWS[name]
-    original = inspect.unwrap(getattr(importlib.import_module(row.module), row.name))
-    area, _, function = row.function.partition(".")
-    return Served(row, original, getattr(importlib.import_module(f"horus_image.{area}"), function))
+    return Served(row, inspect.unwrap(getattr(importlib.import_module(row.module), row.name)))
 
 
 def can_has(name: str, *args: Any, **kwargs: Any) -> bool:

@@ -8,22 +8,22 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
-from . import _profile
+# Functions are in the table once their modules are loaded.
+from .. import exposure, filters, measure, ndimage, segmentation, transform  # noqa: F401
+from .._public import FUNCTIONS, Function, Row
+from . import _conditions, _profile
+from ._conditions import ALONE, Array, Call, Condition
 
-Function = Callable[..., Any]
-Array = np.ndarray[Any, Any]
+ROWS: Final = [row for row in FUNCTIONS if row.accel.unless is not None]
+"""The functions that are replaced."""
 
 SMALLEST: Final = 4096
 """Pixels of the smallest image that is served. Of 64x64, the original's fastest functions take as long as a call with its checks, 15 us;
 below, they are faster, and the first call of Horus, which plans, is slower in any case."""
-
-ALONE: Final = "a result that hangs on roundings: what the original calls is not served, either"
-"""A reason for the original alone."""
 
 _PLAIN: Final = (type(None), bool, int, float, str, type, np.dtype, np.bool_, np.integer, np.floating)
 _REFUSALS: Final = (NotImplementedError, TypeError, ValueError, RuntimeError)
@@ -31,56 +31,6 @@ _REFUSALS: Final = (NotImplementedError, TypeError, ValueError, RuntimeError)
 
 _TYPES: Final = frozenset("?bBhHiIlLqQfd")
 """Types of arrays that may be served, native ones."""
-
-
-class Call:
-    """The arguments of a call by name."""
-
-    __slots__ = ("_defaults", "given", "image")
-
-    def __init__(self, image: Array, given: dict[str, Any], defaults: dict[str, Any]) -> None:
-        self.image = image
-        self.given = given
-        """Arguments of the caller beside the image, other than defaults."""
-        self._defaults = defaults
-
-    def __getitem__(self, name: str) -> Any:
-        """An argument, or its default; nothing if this version of the library has no such parameter."""
-        return self.given[name] if name in self.given else self._defaults.get(name)
-
-    @property
-    def result(self) -> np.dtype[Any]:
-        """The type of the result that `output` asks for, by default the image's."""
-        output = self["output"]
-        found: np.dtype[Any] = self.image.dtype
-        if output is not None:
-            found = output.dtype if isinstance(output, np.ndarray) else np.dtype(output)
-        return found
-
-
-Condition = Callable[[Call], "str | None"]
-"""Says why a call is not served, or nothing."""
-
-
-class Row(NamedTuple):
-    """A function that is replaced."""
-
-    module: str
-    """The module that defines it, or, of SciPy, the public one."""
-    name: str
-    function: str
-    """Horus's: a module of `horus_image`, and a name."""
-    conditions: tuple[Condition, ...]
-    bounds: tuple[float, float] = (0.0, 0.0)
-    """How far results may differ from the original's, of ``float32`` and of ``float64``: shares of the largest number of image and result."""
-    scalar: type[np.generic] | None = None
-    """The type of a number of NumPy that the result is, where Horus returns one of Python."""
-
-    @property
-    def public(self) -> str:
-        """The name that users know it by."""
-        library, area = self.module.split(".")[:2]
-        return f"{library}.{area}.{self.name}"
 
 
 class Settings:
@@ -119,15 +69,16 @@ def _argument(value: Any, depth: int = 0) -> str | None:
 class Served:
     """A function of the table, bound to its original."""
 
-    def __init__(self, row: Row, original: Function, horus: Function) -> None:
-        self.row, self.original, self.horus = row, original, horus
+    def __init__(self, row: Row, original: Function) -> None:
+        self.row, self.original, self.horus = row, original, row.function
+        self._unless: list[Condition] = [getattr(_conditions, name) for name in (row.accel.unless or "").split()]
         parameters = inspect.signature(original).parameters.values()
         places = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         self._places = [one.name for one in parameters if one.kind in places]
         self._defaults = {one.name: one.default for one in parameters if one.default is not one.empty}
         self._open = any(one.kind is one.VAR_KEYWORD for one in parameters)
         self._known = {one.name for one in parameters}
-        ours = inspect.signature(horus).parameters.values()
+        ours = inspect.signature(row.function).parameters.values()
         self._taken = {one.name for one in ours if one.kind is not one.VAR_KEYWORD}
         if any(one.kind is one.VAR_KEYWORD for one in ours):
             # Of a Gaussian; `axes` among them are those of the derivatives.
@@ -169,7 +120,7 @@ class Served:
         if type(output) is np.ndarray and not (output.flags.writeable and not np.may_share_memory(image, output)):
             return "an output that is the image, or read only"
         call = Call(image, given, self._defaults)
-        for condition in self.row.conditions:
+        for condition in self._unless:
             reason = condition(call)
             if reason is not None:
                 return reason
@@ -178,7 +129,8 @@ class Served:
     def made(self, call: Call) -> Any:
         """Horus's result, of the library's type."""
         result = self.horus(call.image, **call.given)
-        return result if self.row.scalar is None else self.row.scalar(result)
+        scalar = self.row.accel.scalar
+        return result if scalar is None else scalar(result)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if _threads.original:
@@ -225,9 +177,9 @@ class Served:
         expected = self._alone(args, kwargs)
         try:
             found = self.made(call)
-            difference = differs(found, expected, call.image, self.row.bounds)
+            difference = differs(found, expected, call.image, self.row.accel.bounds)
             if difference is None and type(into) is np.ndarray:
-                difference = differs(call.given["output"], into, call.image, self.row.bounds)
+                difference = differs(call.given["output"], into, call.image, self.row.accel.bounds)
             if difference is not None:
                 _profile.mismatch(self.row.public, f"{difference}, of {_described(call)}")
         except Exception as error:
@@ -281,9 +233,9 @@ def differs(found: Any, expected: Any, image: Array, bounds: tuple[float, float]
     return None if away <= limit else f"by {away:.3g}, above {limit:.3g}"
 
 
-def replacement(row: Row, original: Function, horus: Function) -> Function:
+def replacement(row: Row, original: Function) -> Function:
     """The function that takes the original's place."""
-    served = Served(row, original, horus)
+    served = Served(row, original)
 
     @functools.wraps(original)
     def function(*args: Any, **kwargs: Any) -> Any:

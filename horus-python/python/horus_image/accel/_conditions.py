@@ -1,4 +1,4 @@
-"""The functions that are replaced: a row each, and the conditions of a call under which the result is the library's own."""
+"""Calls of SciPy's and scikit-image's functions whose results are the library's own: `horus_image.accel` serves these and no others."""
 
 from __future__ import annotations
 
@@ -6,11 +6,59 @@ import functools
 import importlib
 import inspect
 import math
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
-from ._calls import ALONE, Array, Call, Condition, Row
+Array = np.ndarray[Any, Any]
+
+ALONE: Final = "a result that hangs on roundings: what the original calls is not served, either"
+"""A reason for the original alone."""
+
+
+class Call:
+    """The arguments of a call by name."""
+
+    __slots__ = ("_defaults", "given", "image")
+
+    def __init__(self, image: Array, given: dict[str, Any], defaults: dict[str, Any]) -> None:
+        self.image = image
+        self.given = given
+        """Arguments of the caller beside the image, other than defaults."""
+        self._defaults = defaults
+
+    def __getitem__(self, name: str) -> Any:
+        """An argument, or its default; nothing if this version of the library has no such parameter."""
+        return self.given[name] if name in self.given else self._defaults.get(name)
+
+    @property
+    def result(self) -> np.dtype[Any]:
+        """The type of the result that `output` asks for, by default the image's."""
+        output = self["output"]
+        found: np.dtype[Any] = self.image.dtype
+        if output is not None:
+            found = output.dtype if isinstance(output, np.ndarray) else np.dtype(output)
+        return found
+
+
+Condition = Callable[[Call], "str | None"]
+"""Says why a call is not served, or nothing."""
+
+
+WORDS: Final[dict[str, str]] = {}
+"""Of a condition, by its name, when it refuses a call, for the book."""
+
+
+def unless(words: str) -> Callable[[Condition], Condition]:
+    """A condition that the book lists."""
+
+    def listed(condition: Condition) -> Condition:
+        WORDS[condition.__name__] = words
+        return condition
+
+    return listed
+
 
 _WIDE: Final = "integers of many bits"
 
@@ -31,11 +79,13 @@ def finite(call: Call) -> str | None:
         return None if math.isfinite(float(call.image.sum())) else "pixels that are not finite"
 
 
+@unless("the result is of integers")
 def floats(call: Call) -> str | None:
     """Integers are cut: where a number is whole but for a rounding, to one or the other."""
     return None if _is_floating(call.result) else f"a result of {call.result}, which roundings may change"
 
 
+@unless("integers have more than 16 bits, or sums more than 31; one of image and result is of integers and the other of floats; masks")
 def summed(call: Call) -> str | None:
     """Floats, or integers whose sums C cuts to integers of 32 bits: beyond them it leaves open what they become."""
     if _is_floating(call.result):
@@ -50,18 +100,24 @@ def summed(call: Call) -> str | None:
     return "weights that leave 32 bits" if weights is not None and np.abs(weights).sum() > 2**14 else None
 
 
+@unless("the result has another type than the image")
 def same_type(call: Call) -> str | None:
     """Pixels are ordered, not computed."""
     return None if call.result == call.image.dtype else f"{call.image.dtype} into {call.result}"
 
 
+@unless("a `structure` of heights")
+def no_heights(call: Call) -> str | None:
+    """Heights are added another way."""
+    return None if call["structure"] is None else "a structure of heights"
+
+
 def one_window(call: Call) -> str | None:
-    """A footprint or a size, at which the library does not warn, and no heights."""
-    if call["structure"] is not None:
-        return "a structure of heights"
+    """A footprint or a size, at which the library does not warn."""
     return "a size and a footprint" if call["size"] is not None and call["footprint"] is not None else None
 
 
+@unless("a footprint of one axis")
 def ranked(call: Call) -> str | None:
     """Of one axis, SciPy 1.15 and newer take a footprint as if it had no gaps."""
     return "a footprint of one axis" if call.image.ndim == 1 and call["footprint"] is not None else None
@@ -78,6 +134,7 @@ def several_axes(call: Call) -> str | None:
     return None if places == sorted(places) else "axes in another order"
 
 
+@unless("integers of 64 bits")
 def narrow(call: Call) -> str | None:
     """Differences, which are exact."""
     return _WIDE if call.image.dtype.kind in "iu" and call.image.dtype.itemsize > 4 else None
@@ -100,6 +157,7 @@ def held_constant(call: Call) -> str | None:
     return None if cval.is_integer() and low <= cval <= high else f"cval={cval}, which {call.image.dtype} does not hold"
 
 
+@unless("masks and outputs are of other types than truth values")
 def truths(call: Call) -> str | None:
     """Masks, into masks."""
     for name in ("mask", "output"):
@@ -109,6 +167,7 @@ def truths(call: Call) -> str | None:
     return None
 
 
+@unless("`order=0`; splines beyond edges for which SciPy approximates")
 def interpolated(call: Call) -> str | None:
     """Floats between pixels; beyond edges where the library's prefilter is exact, and nearest pixels nowhere."""
     order = call["order"]
@@ -144,6 +203,7 @@ def _meets_edges(shape: Any, matrix: Array, offset: Array, output: Any) -> bool:
     return False
 
 
+@unless(_ON_THE_EDGE)
 def mapped(call: Call) -> str | None:
     """Affine maps whose positions keep away from edges where the result jumps."""
     if call["mode"] not in _ENDING:
@@ -156,6 +216,7 @@ def mapped(call: Call) -> str | None:
     return _ON_THE_EDGE if _meets_edges(call.image.shape, square, offset, output) else None
 
 
+@unless(_ON_THE_EDGE)
 def rotated(call: Call) -> str | None:
     """Rotations, as `mapped`."""
     axes = sorted(call["axes"])
@@ -175,6 +236,7 @@ def rotated(call: Call) -> str | None:
     return _ON_THE_EDGE if _meets_edges(shape, matrix, offset, output) else None
 
 
+@unless(_ON_THE_EDGE)
 def shifted(call: Call) -> str | None:
     """Translations, as `mapped`."""
     fraction = np.abs(np.asarray(call["shift"]) % 1.0)
@@ -182,6 +244,7 @@ def shifted(call: Call) -> str | None:
     return _ON_THE_EDGE if call["mode"] in _ENDING and near.any() else None
 
 
+@unless(_ON_THE_EDGE)
 def zoomed(call: Call) -> str | None:
     """Zooms whose last pixel falls on the last of the image."""
     factors = np.zeros(call.image.ndim) + call["zoom"]
@@ -198,6 +261,7 @@ def zoomed(call: Call) -> str | None:
     return None
 
 
+@unless("no background")
 def background(call: Call) -> str | None:
     """In planes and volumes, and not without any background."""
     if call.image.ndim not in {2, 3}:
@@ -207,12 +271,14 @@ def background(call: Call) -> str | None:
     return "no background" if call.image.all() else None
 
 
+@unless("labels of another type than `int32`")
 def label_types(call: Call) -> str | None:
     """Labels of the default type."""
     output = call["output"]
     return None if output is None or call.result == np.int32 else f"labels of {call.result}"
 
 
+@unless("no labels")
 def labelled(call: Call) -> str | None:
     """By whole labels: without any, NumPy's are as fast."""
     if call["labels"] is None or call["index"] is None:
@@ -221,6 +287,7 @@ def labelled(call: Call) -> str | None:
     return None if kinds <= {"i", "u"} else "labels that are no integers"
 
 
+@unless("floats; labels")
 def counted(call: Call) -> str | None:
     """Whole numbers, which no rounding takes across the edge of a bin, of all pixels."""
     if call["labels"] is not None or call["index"] is not None:
@@ -228,11 +295,13 @@ def counted(call: Call) -> str | None:
     return None if call.image.dtype.kind in "iu" else f"bins of {call.image.dtype}"
 
 
+@unless("`float32`")
 def double(call: Call) -> str | None:
     """Integers and ``float64``."""
     return None if call.image.dtype.char != "f" else "an image of float32"
 
 
+@unless("anything but integers without sign")
 def integers(call: Call) -> str | None:
     """Integers without sign, not all alike, of which each has its own bin."""
     if call.image.dtype.kind != "u":
@@ -242,6 +311,7 @@ def integers(call: Call) -> str | None:
     return "an image of one number" if call.image.min() == call.image.max() else None
 
 
+@unless("an `initial_guess`")
 def unguided(call: Call) -> str | None:
     """A guess makes the library's iteration one in integers."""
     return None if call["initial_guess"] is None else "an initial_guess"
@@ -254,6 +324,7 @@ def numbers(call: Call) -> str | None:
     return "an image of truth values" if call.image.dtype.kind == "b" else None
 
 
+@unless("volumes")
 def ridges(call: Call) -> str | None:
     """Planes whose pixels differ: of others the result, as large as any, may be that of roundings."""
     if call.image.ndim != 2 or call.image.dtype.kind == "b":
@@ -261,12 +332,13 @@ def ridges(call: Call) -> str | None:
     return ALONE if call.image.min() == call.image.max() else None
 
 
-def frangi(call: Call) -> str | None:
+@unless("volumes; `float32`")
+def ridges_in_float64(call: Call) -> str | None:
     """Ridges in ``float64``: those of ``float32`` hang on the sign of what is nearly 0."""
     return ALONE if call.image.dtype.char == "f" else ridges(call)
 
 
-def canny(_call: Call) -> str | None:
+def never(_call: Call) -> str | None:
     """Of two equal magnitudes, a rounding says which is an edge."""
     return ALONE
 
@@ -282,6 +354,7 @@ def _counts_from_the_last() -> bool:
     return True
 
 
+@unless("a negative `channel_axis`, which scikit-image 0.26 takes for the first axis, so that it leaves most of the result unwritten (its issue 7264)")
 def channels_counted(call: Call) -> str | None:
     """A negative axis of channels scikit-image 0.26 takes for the first: most of its result is never written."""
     axis = call["channel_axis"]
@@ -296,6 +369,7 @@ def peaks(call: Call) -> str | None:
     return None
 
 
+@unless("properties that Horus does not have; `intensity_std`; `orientation`, which jumps half a turn; intensities of `float32`")
 def measured(call: Call) -> str | None:
     """Measures that no cancellation makes inexact, and that the library takes in ``float64``."""
     properties, intensities = call["properties"], call["intensity_image"]
@@ -306,70 +380,3 @@ def measured(call: Call) -> str | None:
     if intensities is None and any("intensity" in name or "weighted" in name for name in properties):
         return "no intensity image"
     return numbers(call)
-
-
-def rows(
-    module: str,
-    area: str,
-    names: str,
-    *conditions: Condition,
-    bounds: tuple[float, float] = (0.0, 0.0),
-    scalar: type[np.generic] | None = None,
-) -> list[Row]:
-    """Rows of functions that a module of Horus has under the library's names."""
-    return [Row(module, name, f"{area}.{name}", conditions, bounds, scalar) for name in names.split()]
-
-
-_ORDERS: Final = (same_type, one_window, several_axes, held_constant, finite)
-_SUMS: Final = (1e-5, 1e-12)
-_POSITIONS: Final = (1e-5, 1e-6)
-"""Positions in the plane are held to 2^-21 of a pixel."""
-
-_PIXELS: Final = (numbers, finite)
-_NDIMAGE: Final = ("scipy.ndimage", "ndimage")
-
-ROWS: Final[list[Row]] = [
-    *rows(
-        *_NDIMAGE,
-        "gaussian_filter gaussian_laplace uniform_filter uniform_filter1d",
-        summed,
-        several_axes,
-        finite,
-        bounds=_SUMS,
-    ),
-    # Squares of integers wrap around, and roots of what is negative warn.
-    *rows(*_NDIMAGE, "gaussian_gradient_magnitude", floats, several_axes, finite, bounds=_SUMS),
-    *rows(*_NDIMAGE, "gaussian_filter1d", summed, positive, finite, bounds=_SUMS),
-    *rows(*_NDIMAGE, "correlate correlate1d convolve convolve1d sobel prewitt laplace", summed, several_axes, finite, bounds=_SUMS),
-    *rows(
-        *_NDIMAGE,
-        "minimum_filter maximum_filter minimum_filter1d maximum_filter1d grey_erosion grey_dilation grey_opening grey_closing",
-        *_ORDERS,
-    ),
-    *rows(*_NDIMAGE, "median_filter percentile_filter rank_filter", ranked, *_ORDERS),
-    *rows(*_NDIMAGE, "morphological_gradient white_tophat black_tophat", *_ORDERS, narrow),
-    *rows(*_NDIMAGE, "binary_erosion binary_dilation binary_opening binary_closing binary_propagation binary_fill_holes binary_hit_or_miss", truths, several_axes),
-    *rows(*_NDIMAGE, "zoom", floats, interpolated, zoomed, finite, bounds=_POSITIONS),
-    *rows(*_NDIMAGE, "rotate", floats, interpolated, rotated, finite, bounds=_POSITIONS),
-    *rows(*_NDIMAGE, "shift", floats, interpolated, shifted, finite, bounds=_POSITIONS),
-    *rows(*_NDIMAGE, "affine_transform", floats, interpolated, mapped, finite, bounds=_POSITIONS),
-    *rows(*_NDIMAGE, "map_coordinates", floats, interpolated, finite, bounds=_SUMS),
-    *rows(*_NDIMAGE, "spline_filter spline_filter1d", floats, interpolated, finite, bounds=_SUMS),
-    *rows(*_NDIMAGE, "distance_transform_edt", background, bounds=(0.0, 1e-12)),
-    *rows(*_NDIMAGE, "label", label_types),
-    *rows(*_NDIMAGE, "minimum maximum", labelled, finite),
-    *rows(*_NDIMAGE, "histogram", counted),
-    *rows("skimage.filters.ridges", "filters", "sato meijering", ridges, *_PIXELS, bounds=(2e-5, 1e-10)),
-    *rows("skimage.filters.ridges", "filters", "frangi", frangi, *_PIXELS, bounds=(0.0, 1e-4)),
-    *rows("skimage.filters.thresholding", "filters", "threshold_otsu threshold_yen", integers, scalar=np.int64),
-    *rows("skimage.filters.thresholding", "filters", "threshold_li", integers, unguided, bounds=(0.0, 1e-9), scalar=np.float64),
-    *rows("skimage.filters.thresholding", "filters", "threshold_niblack threshold_sauvola", double, *_PIXELS, bounds=(0.0, 1e-5)),
-    *rows("skimage.filters.thresholding", "filters", "threshold_local", *_PIXELS, bounds=_SUMS),
-    *rows("skimage.filters.thresholding", "filters", "apply_hysteresis_threshold", *_PIXELS),
-    *rows("skimage.filters._unsharp_mask", "filters", "unsharp_mask", channels_counted, *_PIXELS, bounds=_SUMS),
-    *rows("skimage.filters._gaussian", "filters", "difference_of_gaussians", *_PIXELS, bounds=_SUMS),
-    *rows("skimage.feature._canny", "filters", "canny", canny),
-    *rows("skimage.feature.peak", "measure", "peak_local_max", peaks, *_PIXELS),
-    *rows("skimage.morphology.grayreconstruct", "filters", "reconstruction", *_PIXELS),
-    *rows("skimage.measure._regionprops", "measure", "regionprops_table", measured, bounds=(1e-7, 1e-7)),
-]
