@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from scipy import ndimage as ndi
 from skimage import color
+from skimage.morphology import thin
 from skimage.transform import hough_line
 
 HERE = Path(__file__).resolve().parent
@@ -208,6 +209,7 @@ EXPECTED = {
     "argmax": lambda: extremes(wide, np.argmax),
     "otsu count": lambda: [planes(otsu).sum()],
     "histogram 4": lambda: list(np.histogram(wide, 4, (0, 255))[0]),
+    "luminance otsu thin": lambda: thin(otsu(grey)),
     "luminance otsu hough_line 4": lambda: list(
         hough_line(otsu(grey), np.linspace(-np.pi / 2, np.pi / 2, 4, endpoint=False))[0].ravel()),
     "stats": lambda: [v for c in range(3) for p in [wide[..., c]]

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import numpy as np
 from scipy import ndimage as ndi
+from skimage.morphology import thin
 from skimage.segmentation import watershed
 from skimage.transform import hough_line
 
@@ -60,7 +61,14 @@ def lines(rng):
     save("line_counts", counts.T.astype(np.uint16))
 
 
+def thinned(rng):
+    for name, mask in (("blobs", ndi.gaussian_filter(rng.random((67, 83)), 2) > 0.5), ("noise", rng.random((40, 51)) < 0.6)):
+        save(f"thin_mask_{name}", mask)
+        save(f"thin_{name}", thin(mask))
+
+
 if __name__ == "__main__":
     watersheds(np.random.default_rng(20))
     medians(np.random.default_rng(21))
     lines(np.random.default_rng(22))
+    thinned(np.random.default_rng(23))

@@ -49,6 +49,7 @@ mod neighbourhood;
 
 mod morphology;
 mod reconstruction;
+mod thin;
 mod windowed;
 
 mod geometric;
@@ -115,6 +116,7 @@ pub use tiles::Tiles;
 #[doc(hidden)]
 pub use value::Reader;
 pub use value::{Value, Values};
+pub use thin::thin;
 pub use watershed::watershed;
 
 use crate::dtype::{DType, Element};

@@ -22,8 +22,8 @@ use horus_core::ops::sampling::Sampling;
 use horus_core::ops::tiles::{Grid, TileReduce};
 use horus_core::ops::windowed::{BoxMean, Ranked, Span, Windowed};
 use horus_core::ops::{
-    Components, Fourier, Histogram, Lookup, MatrixProduct, Merge, Remap, Resize, Running, RunningDepth, Sliding, Tiled,
-    Transpose,
+    Components, Fourier, Histogram, Lookup, MatrixProduct, Merge, Remap, Resize, Running, RunningDepth, Sliding, Thin,
+    Tiled, Transpose,
 };
 use horus_core::plan::partition::Partition;
 use horus_core::shape::{Axis, Border, Shape};
@@ -93,7 +93,8 @@ fn each_operation() -> Program {
     let v37 = p.op(Op::from(Histogram::new(4, -10.0, 200.0)), &[v1], Shape::new(1, 4, 1), DType::F64);
     let v38 = p.op(Op::from(MatrixProduct), &[v0, v17], Shape::new(4, 4, 1), DType::F32);
     let v39 = p.op(Op::Order(Truncated { window: Filter::sparse(vec![(0, 0), (0, -1), (0, 1)], vec![0.5, 0.25, 0.25]), pairing: Pairing::Sum, levels: None }.into(), Border::Replicate), &[v1], Shape::new(1, 2, 1), DType::U8);
-    p.wanted(&[v16, v17, v21, v26, v28, v29, v30, v31, v32, v35, v36, v37, v38, v39])
+    let v40 = p.op(Op::from(Thin), &[v7], Shape::new(4, 5, 1), DType::U8);
+    p.wanted(&[v16, v17, v21, v26, v28, v29, v30, v31, v32, v35, v36, v37, v38, v39, v40])
 }
 
 /// The smallest program of the test below: what it prints compiles, as it is this.

@@ -166,6 +166,7 @@ fn whole_image(of: &Whole) -> String {
         Whole::MatrixProduct(unit) => format!("{unit:?}"),
         Whole::Lookup(unit) => format!("{unit:?}"),
         Whole::Running(unit) => format!("{unit:?}"),
+        Whole::Thin(unit) => format!("{unit:?}"),
         Whole::RunningDepth(unit) => format!("{unit:?}"),
         Whole::Remap(Remap { sampling, border: edge, outside }) => {
             format!(

@@ -1,9 +1,9 @@
-//! Functions that the host computes, which have no oracle besides these arrays.
+//! Functions that the host computes, which have no oracle besides these arrays, and thinning.
 
 use horus_core::cpu::device::CpuDevice;
 use horus_core::dtype::{Element, Pixel};
 use horus_core::image::Image;
-use horus_core::prelude::{Connectivity, hough_line, watershed};
+use horus_core::prelude::{Connectivity, hough_line, thin, watershed};
 use horus_core::session::Session;
 use horus_core::shape::Shape;
 use ndarray_npy::ReadableElement;
@@ -74,4 +74,13 @@ fn counts_of_lines_are_those_of_scikit_image() {
     let golden = load::<u16>("on_host/line_counts");
     assert_eq!(golden.shape(), [normals.len(), ours[0].len()]);
     assert_eq!(ours.concat(), golden.into_iter().map(u64::from).collect::<Vec<_>>());
+}
+
+#[test]
+fn thinned_masks_are_those_of_scikit_image() {
+    let s = session();
+    for name in ["blobs", "noise"] {
+        let ours = thin(&held::<bool>(&s, &format!("thin_mask_{name}"))).to_vec().unwrap();
+        assert_eq!(ours, load::<bool>(&format!("on_host/thin_{name}")).into_iter().collect::<Vec<_>>(), "{name}");
+    }
 }

@@ -31,6 +31,7 @@ mod reduced;
 mod schedule;
 mod similar;
 mod steps;
+mod thin;
 mod windowed;
 
 use std::fmt::Display;

@@ -30,6 +30,7 @@ pub mod reduce;
 pub mod resize;
 pub mod running;
 pub mod sampling;
+pub mod thin;
 pub mod tiles;
 pub mod transpose;
 pub mod windowed;
@@ -54,6 +55,7 @@ pub use reduce::{Fold, RowReduce};
 pub use resize::Resize;
 pub use running::{Running, RunningDepth};
 pub use sampling::Remap;
+pub use thin::Thin;
 pub use tiles::Tiled;
 pub use transpose::Transpose;
 pub use windowed::Sliding;
@@ -105,6 +107,8 @@ macro_rules! whole_operations {
             NearestPixel(NearestPixel),
             /// A marker grown within a mask.
             Reconstruct(Reconstruction),
+            /// Thinning to lines.
+            Thin(Thin),
             /// Counts in equal bins.
             Histogram(Histogram),
         }
@@ -175,6 +179,7 @@ pub fn described() -> impl Iterator<Item = &'static Description> {
         running::DESCRIBED,
         tiles::DESCRIBED,
         labels::DESCRIBED,
+        thin::DESCRIBED,
         histogram::DESCRIBED,
     ];
     let rows = pixel::TABLE.iter().map(|row| &row.described);

@@ -28,6 +28,7 @@ pub mod reads;
 pub mod reconstruction;
 pub mod reduce;
 pub mod sampling;
+pub mod thin;
 pub mod windowed;
 
 mod image;

@@ -1,9 +1,11 @@
 //! Morphology of pictures and masks.
 
-use horus::core::ops::{components, composed, distance, neighbourhood, windowed};
-use horus::prelude::{Connectivity, Rank};
+use horus::core::ops::{components, composed, distance, neighbourhood, thin, windowed};
+use horus::prelude::{Connectivity, Rank, thin};
 
 use super::Operation;
+use crate::batch::Response;
+use crate::command::chain::Fault;
 use crate::command::value::pixels;
 
 pub(super) const ROWS: &[Operation] = &[
@@ -48,6 +50,10 @@ pub(super) const ROWS: &[Operation] = &[
     Operation::picture(&components::LABEL, |v, a| {
         let kinds = [Connectivity::FACES, Connectivity::CORNERS];
         pixels!(v, image => v.becomes(image.label(kinds[a.choice("neighbours")])))
+    }),
+    Operation::picture(&thin::THIN, |v, _| match &v.pixels {
+        Response::Mask(mask) => Ok(v.becomes(thin(mask))),
+        Response::Picture(_) => Err(Fault::of_numbers()),
     }),
     Operation::picture(&distance::DISTANCE, |v, a| {
         pixels!(v, image => match a.choice("metric") {

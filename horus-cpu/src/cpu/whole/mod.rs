@@ -18,6 +18,7 @@ mod resize;
 mod rows;
 #[allow(clippy::needless_range_loop, reason = "blocks of several arrays, in loops that become vectors")]
 mod sampling;
+mod thin;
 mod tiles;
 
 use horus_plan::ops::Whole;

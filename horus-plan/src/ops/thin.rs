@@ -1,0 +1,115 @@
+//! Thinning of masks to lines.
+
+use super::components::MOST_PIXELS;
+use super::describe::{Group, Pattern, describe, description};
+use super::footprint::{Access, Reading, Rect};
+use super::operation::{
+    Distribution, Effort, Extent, Family, ImageOperation, Instance, Sampled, Sizes, hold, images, stays,
+};
+use horus_base::placed::Placed;
+use horus_base::shape::Shape;
+
+describe! {
+    THIN = description("thin", Group::Morphology, Pattern::WholeImage, "Thins the true parts of a mask to lines a pixel wide")
+        .details("Two passes in turn, until none removes a pixel; of the neighbours to the right and on anti-clockwise: Guo and Hall 1989.")
+        .elsewhere(&["ski.morphology.thin", "cv.ximgproc.thinning(THINNING_GUOHALL)"])
+        .differs("a function; pixels outside are false; scikit-image's, to the pixel; each channel and level by itself")
+        .example("luminance otsu thin");
+}
+
+/// Thinning by Guo and Hall ("Parallel thinning with two-subiteration algorithms", 1989), per plane: pixels that are not 0 and remain keep
+/// their value, others are 0.
+///
+/// ```
+/// use horus_plan::ops::Thin;
+///
+/// // A pixel between a neighbour above and one below (bits 2 and 6) joins them; one at an edge of a block (bits 4 to 6) does not.
+/// assert!(!Thin::removes(0b0100_0100, 0));
+/// assert!(Thin::removes(0b0111_0000, 0));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Thin;
+
+impl Thin {
+    /// Returns `true` if a pixel with these neighbours is removed in pass 0 or 1. Bits of neighbours are anti-clockwise, the one to the
+    /// right first.
+    pub const fn removes(neighbours: u8, pass: usize) -> bool {
+        let b = neighbours as u32 | (neighbours as u32) << 8;
+        // Runs of neighbours that a pixel would join, and how many of four pairs of them there are.
+        let (mut runs, mut first, mut second, mut k) = (0, 0, 0, 0);
+        while k < 8 {
+            runs += (!b >> k & 1) & (b >> (k + 1) & 1 | b >> (k + 2) & 1);
+            first += b >> k & 1 | b >> (k + 1) & 1;
+            second += b >> (k + 1) & 1 | b >> (k + 2) & 1;
+            k += 2;
+        }
+        let pairs = if first < second { first } else { second };
+        // Those of the other side of the second pass.
+        let b = b >> (4 * pass);
+        let side = (b >> 1 & 1 | b >> 2 & 1 | !b >> 7 & 1) & b & 1;
+        runs == 1 && (pairs == 2 || pairs == 3) && side == 0
+    }
+
+    /// [`Thin::removes`] of all neighbours, for each pass: a bit each.
+    pub const REMOVED: [[u32; 8]; 2] = {
+        let mut all = [[0; 8]; 2];
+        let mut k = 0;
+        while k < 512 {
+            let (pass, neighbours) = (k / 256, k % 256);
+            all[pass][neighbours / 32] |= (Thin::removes(neighbours as u8, pass) as u32) << (neighbours % 32);
+            k += 1;
+        }
+        all
+    };
+}
+
+impl ImageOperation for Thin {
+    fn kind(&self) -> &'static str {
+        "thin"
+    }
+
+    fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
+        let [input] = images(inputs)?;
+        hold(input == output, || format!("it yields {} {}, wanted is {} {}", input.0, input.1, output.0, output.1))?;
+        hold(input.0.len() <= MOST_PIXELS, || format!("thinning of {}", input.0))
+    }
+
+    fn reads(&self, _: usize, _: Rect, of: Shape) -> Reading {
+        Reading::whole(of)
+    }
+
+    fn access(&self, _: usize) -> Access {
+        Access::Whole
+    }
+
+    fn placed(&self, _: usize, from: Shape, to: Shape) -> Option<Placed> {
+        stays(from, to)
+    }
+
+    fn in_place(&self, _: usize) -> bool {
+        true
+    }
+
+    fn by_levels(&self, _: usize) -> bool {
+        true
+    }
+
+    fn distribution(&self) -> Distribution {
+        Distribution::Whole
+    }
+
+    fn effort(&self, _: &[Extent], output: Extent, rows: usize) -> Effort {
+        // Two passes over parts of some 20 pixels across.
+        Effort::of_rows(Family::Rank, output.0, rows, 20.0)
+    }
+
+    fn scratch(&self, shape: Shape) -> usize {
+        shape.len().saturating_mul(2)
+    }
+}
+
+impl Sampled for Thin {
+    fn samples(of: Sizes) -> Vec<Instance> {
+        vec![Instance::of(Thin, &[of.image], of.image)]
+    }
+}
