@@ -112,11 +112,11 @@ pub use read::Place;
 pub use read::ReadTarget;
 pub use read_several::Reads;
 pub use resample::Resizing;
+pub use thin::thin;
 pub use tiles::Tiles;
 #[doc(hidden)]
 pub use value::Reader;
 pub use value::{Value, Values};
-pub use thin::thin;
 pub use watershed::watershed;
 
 use crate::dtype::{DType, Element};
