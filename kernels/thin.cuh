@@ -3,9 +3,9 @@
 
 HS_FN int hs_there(const unsigned char* row, int x, int width) { return x >= 0 && x < width ? row[x] : 0; }
 
-template <class T>
+template <int THREADS, class T>
 HS_FN void hs_thin(int pass, T* out, const T* in, int* changed, int count, int height, int width) {
-    const i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x;
+    const i64 i = (i64)blockIdx.x * THREADS + threadIdx.x;
     if (i >= count) return;
     unsigned char* const masks = (unsigned char*)(changed + 1);
     if (pass == 0) {

@@ -184,19 +184,19 @@ impl CudaOperation for {camel} {{
         let mut p = KernelParams::default();
         p.pointer(out.dtype.name(), "out", Pointer::Output {{ offset: 0 }});
         p.pointer(&format!("const {{}}", out.dtype.name()), "in", Pointer::Input {{ index: 0, offset: 0 }});
-        p.long("count", count as i64);
-        let call = Call::new("hs_{name}", template![], args!["p.out", "p.in", "p.count"]);
+        p.int("count", count.cast_signed());
+        let call = Call::new("hs_{name}", template![THREADS], args!["p.out", "p.in", "p.count"]);
         let grid = [blocks(count.div_ceil(THREADS), "{name}")?, 1];
-        Ok(program(&[PRELUDE, {upper}], &[call.into()], p, grid, THREADS as u32))
+        Ok(program(&[PRELUDE, {upper}], &[call.into()], p, grid, THREADS, 0))
     }}
 }}
 '''
 
 KERNEL = '''// TODO: this copies.
 
-template <typename T>
-HS_FN void hs_{name}(T* out, const T* in, long long count) {{
-    long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+template <int THREADS, class T>
+HS_FN void hs_{name}(T* out, const T* in, int count) {{
+    const i64 i = (i64)blockIdx.x * THREADS + threadIdx.x;
     if (i < count) out[i] = in[i];
 }}
 '''

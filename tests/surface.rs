@@ -49,6 +49,8 @@ fn methods(path: &Path) -> BTreeSet<String> {
         } else if let Some(rest) = code.strip_prefix("pub fn ") {
             found.extend(name(rest).filter(|name| inside && !hidden && !name.is_empty()));
             hidden = false;
+        } else if ["pub ", "fn ", "type ", "mod "].iter().any(|item| code.starts_with(item)) {
+            hidden = false;
         }
     }
     found

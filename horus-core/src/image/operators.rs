@@ -83,10 +83,15 @@ impl<T: Pixel> Reverse<T> for Value<T> {
     }
 }
 
-operator!(Add, add, AddAssign, add_assign, u8 u16 u32 i8 i16 i32 f32 f64);
-operator!(Sub, sub, SubAssign, sub_assign, u8 u16 u32 i8 i16 i32 f32 f64);
-operator!(Mul, mul, MulAssign, mul_assign, u8 u16 u32 i8 i16 i32 f32 f64);
-operator!(Div, div, DivAssign, div_assign, u8 u16 u32 i8 i16 i32 f32 f64);
+macro_rules! operators {
+    ([$($t:ident $variant:ident),*]) => {
+        operator!(Add, add, AddAssign, add_assign, $($t)*);
+        operator!(Sub, sub, SubAssign, sub_assign, $($t)*);
+        operator!(Mul, mul, MulAssign, mul_assign, $($t)*);
+        operator!(Div, div, DivAssign, div_assign, $($t)*);
+    };
+}
+crate::numeric_types!([operators]);
 
 impl<T: Pixel> Neg for &Image<T> {
     type Output = Image<T>;

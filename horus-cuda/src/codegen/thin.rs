@@ -29,7 +29,7 @@ impl CudaOperation for Thin {
         let tables: Vec<String> = Thin::REMOVED.iter().flatten().map(|bits| format!("{bits:#x}u")).collect();
         let tables = format!("__device__ const unsigned hs_removed[16] = {{ {} }};\n", tables.join(", "));
         let args = args!["p.pass", "p.out", "p.in", "p.changed", "p.count", "p.height", "p.width"];
-        let body = [Call::new("hs_thin", template![], args).into()];
+        let body = [Call::new("hs_thin", template![THREADS], args).into()];
         let number = blocks(shape.len().div_ceil(THREADS), "thinning")?;
         let passes = Passes { count: 1, repeated: 2, scratch: Passes::FLAG + 2 * shape.len() };
         let made = program(&[PRELUDE, &tables, THIN], &body, p, [number, 1], THREADS, 0);
