@@ -197,6 +197,7 @@ EXPECTED = {
     "luminance cumsum rows cumsum columns": lambda: grey.cumsum(axis=0).cumsum(axis=1),
     "tiles 8 8 max": lambda: tiles(np.max, 8).astype(np.uint8),
     "windows 7 7 4 4 variance": lambda: windows(np.var, (7, 7), (4, 4)),
+    "trunc": lambda: np.trunc(wide).astype(np.uint8),
     "min": lambda: [PICTURE.min()],
     "max": lambda: [PICTURE.max()],
     "sum": lambda: [wide.sum()],

@@ -35,6 +35,7 @@ macro_rules! pixel_ops {
                 Floor "floor" |a| a.floor(), "Largest integer not above `a`", { "hs_floor(a)", 1.0, fn floor, like "np.floor" };
                 Ceil "ceil" |a| a.ceil(), "Smallest integer not below `a`", { "hs_ceil(a)", 1.0, fn ceil, like "np.ceil" };
                 Round "round" |a| a.round(), "Nearest integer, the even one of two as near", { "hs_round(a)", 1.0, fn round, like "np.rint" };
+                Trunc "trunc" |a| (if a < T::ZERO { a.ceil() } else { a.floor() }), "The whole part: the nearest integer not farther from 0", { "(a < (T)0 ? hs_ceil(a) : hs_floor(a))", 1.0, like "np.trunc" };
                 Sin "sin" |a| a.sin(), "Sine of an angle in radians", { "hs_sin(a)", 25.0 transcendental, fn sin, like "np.sin" "cv.polarToCart" };
                 Cos "cos" |a| a.cos(), "Cosine of an angle in radians", { "hs_cos(a)", 25.0 transcendental, fn cos, like "np.cos" "cv.polarToCart" };
             }

@@ -112,9 +112,7 @@ def _abs(image: Any) -> Any:
 def _truncated(image: Any) -> Any:
     if image.dtype.kind != "f":
         return +image
-    core = image._core
-    whole = _horus.select(_horus.compare("lt", core, 0.0), _horus.unary("ceil", core), _horus.unary("floor", core))
-    return image._with(whole)
+    return image._with(_horus.unary("trunc", image._core))
 
 
 def _sign(image: Any) -> Any:
