@@ -3,9 +3,12 @@
 use tiff::tags::Tag;
 
 use super::load::{Kind, Source};
-use super::tiff_directory::Entry;
-use super::tiff_source::decoder_at;
-use super::{OpenOptions, decode, netpbm, read_tiff, stack};
+use super::pnm::plain as netpbm;
+use super::tiff::directory::Entry;
+use super::tiff::read as read_tiff;
+use super::tiff::source::decoder_at;
+use super::tiff::stack;
+use super::{OpenOptions, decode};
 
 /// What the last channel of a picture says of its other channels, as the alpha of their pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -10,8 +10,10 @@ use std::sync::Once;
 use super::bounds::{self, MEMORY_LIMIT, check_capacity, check_size};
 use super::codec::{Decoder, Header};
 use super::load::{Kind, Means, Source};
+use super::npy::read as read_npy;
 use super::picture::Metadata;
-use super::{OpenOptions, Picture, metadata, pnm, read_npy, read_tiff};
+use super::tiff::read as read_tiff;
+use super::{OpenOptions, Picture, metadata, pnm};
 use horus_host::host::buffer::HostBuffer;
 use horus_host::host::workers::Workers;
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use tiff::tags::Tag;
 
 use super::encode::{Beside, Parts, write};
-use super::ome;
-use super::tiff_directory::Entry;
-use super::tiff_file;
-use super::tiff_tiles::Tiles;
+use super::tiff::directory::Entry;
+use super::tiff::file as tiff_file;
+use super::tiff::ome;
+use super::tiff::tiles::Tiles;
 use super::{Alpha, Clipping, Exif, Format, Georeference, SaveOptions, Scale, Sink, exif, texts};
 use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel};

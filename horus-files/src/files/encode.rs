@@ -3,14 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::compression::Compression;
-use super::jpeg;
-use super::png;
+use super::jpeg::write as jpeg;
+use super::npy::write as write_npy;
+use super::png::write as png;
 use super::target::Sink;
-use super::tiff_directory::Entry;
-use super::tiff_file::TiffFile;
+use super::tiff::compression::Compression;
+use super::tiff::directory::Entry;
+use super::tiff::file::TiffFile;
 use super::{Depth, SaveOptions, Scaling};
-use super::{bmp, pnm, write_npy};
+use super::{bmp, pnm};
 use horus_base::dtype::DType;
 use horus_base::error::Audience;
 use horus_base::shape::Shape;

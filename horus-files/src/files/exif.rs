@@ -6,9 +6,11 @@
 
 use super::codec::zeros;
 use super::load::{Kind, Source};
-use super::tiff_directory::{Directory, Entry, directories, header};
-use super::tiff_source::{is_large, is_little, number};
-use super::{OpenOptions, Orientation, metadata, png_chunks, read_tiff};
+use super::png::chunks as png_chunks;
+use super::tiff::directory::{Directory, Entry, directories, header};
+use super::tiff::read as read_tiff;
+use super::tiff::source::{is_large, is_little, number};
+use super::{OpenOptions, Orientation, metadata};
 use horus_base::shape::Shape;
 
 /// The tags of the directories of exposures and of places.

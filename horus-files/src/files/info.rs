@@ -4,7 +4,9 @@ use std::path::Path;
 
 use super::codec::Header;
 use super::load::{Kind, Source};
-use super::{OpenOptions, codec, decode, pnm, read_npy, read_tiff};
+use super::npy::read as read_npy;
+use super::tiff::read as read_tiff;
+use super::{OpenOptions, codec, decode, pnm};
 use horus_base::dtype::DType;
 use horus_base::error::{Error, Result};
 use horus_base::shape::Shape;

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::bounds::markers;
 use super::load::{Kind, Means, Source};
-use super::{Picture, codec, exif, pixel_bytes, png_chunks};
+use super::png::chunks as png_chunks;
+use super::{Picture, codec, exif, pixel_bytes};
 use horus_base::placed::Placed;
 use horus_base::shape::{Region, Shape};
 
@@ -298,7 +299,7 @@ mod tests {
     fn with_chunk(name: &[u8; 4], body: &[u8], behind: bool) -> Vec<u8> {
         let mut bytes = stored(ImageFormat::Png, 1);
         let mut chunk = Vec::new();
-        super::super::png::chunk(name, body, &mut chunk);
+        super::super::png::write::chunk(name, body, &mut chunk);
         // After signature and header; before the end mark.
         let at = if behind { bytes.len() - 12 } else { 33 };
         bytes.splice(at..at, chunk);

@@ -37,7 +37,7 @@
 //! time and memory bounded by their size and [`OpenOptions::max_pixels`].
 //!
 //! PNM and npy are read by parallel preads into the buffer that becomes the image (`raster.rs`);
-//! one thread writes, as file systems serialise writers, to blocks reserved before. `png.rs`
+//! one thread writes, as file systems serialise writers, to blocks reserved before. `png/write.rs`
 //! cuts rows into bands that depend only on the picture; `cpu/scanlines.rs` of `horus-cpu` filters
 //! them, once for each instruction set, `png/deflate.rs` encodes them. A file that is being written
 //! has no name until it is complete (`replace.rs`, `O_TMPFILE` on Linux), so a killed process leaves
@@ -49,58 +49,41 @@ mod aside;
 mod bmp;
 mod bounds;
 mod codec;
-mod compression;
 mod count;
 mod decode;
 mod draft;
 mod encode;
 mod exif;
 mod exr;
-mod general_jpeg;
-mod georeference;
 mod info;
 mod interleave;
 mod jpeg;
 mod load;
 mod metadata;
-mod netpbm;
 mod notices;
-mod ome;
+mod npy;
 mod opened;
 mod options;
 mod output;
 mod picture;
 mod png;
-mod png_chunks;
 mod pnm;
 mod profile;
 mod raster;
-mod read_npy;
-mod read_tiff;
 mod reader;
 mod replace;
-mod stack;
 mod target;
 mod texts;
-mod tiff_chunks;
-mod tiff_coding;
-mod tiff_directory;
-mod tiff_file;
-mod tiff_samples;
-mod tiff_source;
-mod tiff_tiles;
-mod write_npy;
+mod tiff;
 mod writer;
 
 pub use alpha::Alpha;
 pub use aside::Aside;
-pub use compression::Compression;
 pub use count::FileTraffic;
 pub use decode::guarded;
 pub use draft::{Clipped, Draft, Encoder, Lacking, StoredRange, StoredScale};
 pub use encode::Format;
 pub use exif::Exif;
-pub use georeference::Georeference;
 pub use info::FileInfo;
 pub use load::{Means, Reserve};
 pub use metadata::Orientation;
@@ -110,6 +93,8 @@ pub use options::{Clipping, Depth, Downsampling, OpenOptions, SaveOptions, Scale
 pub use picture::{Allocate, IN_MEMORY, Metadata, Picture};
 pub use reader::{PictureReader, RegionSource};
 pub use target::{SPOOLED, Sink, Target, cause, same_file};
+pub use tiff::compression::Compression;
+pub use tiff::georeference::Georeference;
 pub use writer::{PictureWriter, RegionSink};
 
 use horus_base::dtype::DType;

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::load::{Means, Source};
-use super::{
-    Alpha, Exif, Georeference, OpenOptions, decode, metadata, ome, pixel_bytes, profile, region_of, stack, texts,
-};
+use super::tiff::ome;
+use super::tiff::stack;
+use super::{Alpha, Exif, Georeference, OpenOptions, decode, metadata, pixel_bytes, profile, region_of, texts};
 use horus_base::dtype::DType;
 use horus_base::error::{DeviceError, Error, Result};
 use horus_base::lengths::PixelSize;

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use tiff::tags::Tag;
 
 use super::load::{Kind, Source};
-use super::tiff_source::decoder_at;
-use super::{OpenOptions, codec, decode, metadata, png_chunks, read_tiff};
+use super::png::chunks as png_chunks;
+use super::tiff::read as read_tiff;
+use super::tiff::source::decoder_at;
+use super::{OpenOptions, codec, decode, metadata};
 
 /// The colour profile of a picture of so many channels in an open file. One that cannot be read, or is for other
 /// colours, counts as absent.

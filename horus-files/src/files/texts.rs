@@ -6,8 +6,9 @@
 use std::sync::Arc;
 
 use super::load::{Kind, Source};
-use super::tiff_directory::Entry;
-use super::{OpenOptions, codec, exif, metadata, stack};
+use super::tiff::directory::Entry;
+use super::tiff::stack;
+use super::{OpenOptions, codec, exif, metadata};
 
 /// Texts by their keywords.
 pub(super) type Texts = Arc<[(String, String)]>;

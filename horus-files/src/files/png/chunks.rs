@@ -1,6 +1,6 @@
 //! The chunks of a PNG file, found without reading its pixels. Metadata may come before or behind them.
 
-use super::load::Source;
+use crate::files::load::Source;
 
 const SIGNATURE: u64 = 8;
 /// Length, of the body only, and name.
@@ -9,15 +9,15 @@ const SUM: usize = 4;
 
 /// A chunk of a file.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Chunk {
-    pub(super) name: [u8; 4],
+pub(crate) struct Chunk {
+    pub(crate) name: [u8; 4],
     at: u64,
     length: usize,
 }
 
 impl Chunk {
     /// Its body; `None` if it is longer than metadata are, incomplete, or differs from its checksum.
-    pub(super) fn body(&self, source: &Source<'_>) -> Option<Vec<u8>> {
+    pub(crate) fn body(&self, source: &Source<'_>) -> Option<Vec<u8>> {
         const LONGEST: usize = 16 << 20;
         if self.length > LONGEST || self.at + (HEAD + self.length + SUM) as u64 > source.size() {
             return None;
@@ -33,7 +33,7 @@ impl Chunk {
 }
 
 /// The chunks of a file, up to its end mark.
-pub(super) fn chunks<'a>(source: &'a Source<'_>) -> impl Iterator<Item = Chunk> + 'a {
+pub(crate) fn chunks<'a>(source: &'a Source<'_>) -> impl Iterator<Item = Chunk> + 'a {
     /// Bytes read at a time: those of several short chunks, but few of the pixels.
     const WINDOW: usize = 512;
     let (mut at, mut window, mut start) = (SIGNATURE, Vec::new(), 0);
@@ -61,12 +61,12 @@ pub(super) fn chunks<'a>(source: &'a Source<'_>) -> impl Iterator<Item = Chunk> 
 }
 
 /// The EXIF data of a file.
-pub(super) fn exif(source: &Source<'_>) -> Option<Vec<u8>> {
+pub(crate) fn exif(source: &Source<'_>) -> Option<Vec<u8>> {
     chunks(source).filter(|chunk| &chunk.name == b"eXIf").find_map(|chunk| chunk.body(source))
 }
 
 /// A file with the header and the chunks of these names only, before pixels that are missing.
-pub(super) fn without_pixels(source: &Source<'_>, names: &[&[u8; 4]]) -> Vec<u8> {
+pub(crate) fn without_pixels(source: &Source<'_>, names: &[&[u8; 4]]) -> Vec<u8> {
     /// Most bytes of all chunks.
     const MOST: usize = 64 << 20;
     /// These say nothing behind pixels.
@@ -82,7 +82,7 @@ pub(super) fn without_pixels(source: &Source<'_>, names: &[&[u8; 4]]) -> Vec<u8>
             continue;
         }
         if let Some(body) = chunk.body(source).filter(|body| file.len() + body.len() <= MOST) {
-            super::png::chunk(&chunk.name, &body, &mut file);
+            super::write::chunk(&chunk.name, &body, &mut file);
         }
     }
     file.extend([0, 0, 0, 0]);

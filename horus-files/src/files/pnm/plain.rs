@@ -1,12 +1,12 @@
 //! PNM files whose samples are converted: plain text, bitmaps, other maximum values, and PAM.
 
-use super::codec::{Header, native, truncated};
-use super::pnm::number;
+use super::number;
+use crate::files::codec::{Header, native, truncated};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
 
 /// The samples of a PNM file.
-pub(super) struct Plain<'a> {
+pub(crate) struct Plain<'a> {
     rest: &'a [u8],
     most: u32,
     coding: Coding,
@@ -26,7 +26,7 @@ enum Coding {
 
 impl<'a> Plain<'a> {
     /// Reads the header.
-    pub(super) fn of(bytes: &'a [u8]) -> Result<(Header, Plain<'a>), String> {
+    pub(crate) fn of(bytes: &'a [u8]) -> Result<(Header, Plain<'a>), String> {
         let mut at = 2;
         let (coding, channels) = match bytes.first_chunk() {
             Some(b"P1") => (Coding::TextBits, 1),
@@ -107,7 +107,7 @@ impl<'a> Plain<'a> {
     }
 
     /// Decodes the samples, interleaved, scaled to the maximum of their type.
-    pub(super) fn read(self, shape: Shape, to: &mut [u8]) -> Result<(), String> {
+    pub(crate) fn read(self, shape: Shape, to: &mut [u8]) -> Result<(), String> {
         let Plain { rest, most, coding } = self;
         let wide = most > u32::from(u8::MAX);
         let mut words = rest.split(is_space).filter(|word| !word.is_empty());
@@ -165,7 +165,7 @@ impl<'a> Plain<'a> {
 }
 
 /// True if the header of a PAM file says that the last sample is alpha.
-pub(super) fn has_alpha(head: &[u8]) -> bool {
+pub(crate) fn has_alpha(head: &[u8]) -> bool {
     let lines = head.strip_prefix(b"P7\n").unwrap_or_default().split(|byte| *byte == b'\n');
     let mut kinds = lines.take_while(|line| *line != b"ENDHDR").filter_map(|line| line.strip_prefix(b"TUPLTYPE"));
     kinds.any(|kind| kind.trim_ascii().ends_with(b"_ALPHA"))

@@ -14,10 +14,10 @@ use exr::meta::header::Header as Part;
 use half::f16;
 use rayon::prelude::*;
 
-use super::bounds;
-use super::codec::Header;
-use super::decode::guarded;
-use super::notices::tell_once;
+use crate::files::bounds;
+use crate::files::codec::Header;
+use crate::files::decode::guarded;
+use crate::files::notices::tell_once;
 use horus_base::dtype::DType;
 use horus_host::host::workers::Workers;
 
@@ -28,14 +28,14 @@ const AT_ONCE: usize = 2;
 const MOST_OF_BLOCK: usize = 64 << 20;
 
 /// The first part of a file.
-pub(super) struct Exr<R> {
+pub(crate) struct Exr<R> {
     reader: Reader<R>,
     /// The channel of an image for each stored one, if any.
     places: Vec<Option<usize>>,
 }
 
 impl<R: BufRead + Seek> Exr<R> {
-    pub(super) fn of(from: R) -> Result<(Header, Exr<R>), String> {
+    pub(crate) fn of(from: R) -> Result<(Header, Exr<R>), String> {
         let reader = exr::block::read(from, false).map_err(cause)?;
         let part = &reader.headers()[0];
         match part.compression {
@@ -61,12 +61,12 @@ impl<R: BufRead + Seek> Exr<R> {
     }
 
     /// Maximum pixels that `bytes` can hold.
-    pub(super) fn most(&self, bytes: u64) -> u64 {
+    pub(crate) fn most(&self, bytes: u64) -> u64 {
         bounds::exr(bytes, self.part().compression, self.part().channels.bytes_per_pixel as u64)
     }
 
     /// Bytes that are decoded at once, beside the pixels.
-    pub(super) fn beside(&self, workers: &Workers) -> u64 {
+    pub(crate) fn beside(&self, workers: &Workers) -> u64 {
         let part = self.part();
         let (Vec2(width, height), most) = (part.layer_size, part.max_block_pixel_size());
         let block = width.min(most.0).saturating_mul(height.min(most.1)).saturating_mul(part.channels.bytes_per_pixel);
@@ -76,7 +76,7 @@ impl<R: BufRead + Seek> Exr<R> {
     }
 
     /// Decodes the pixels, interleaved.
-    pub(super) fn read(self, header: &Header, to: &mut [u8], workers: &Workers) -> Result<(), String> {
+    pub(crate) fn read(self, header: &Header, to: &mut [u8], workers: &Workers) -> Result<(), String> {
         const SAMPLE: usize = size_of::<f32>();
         let (width, channels) = (header.shape.width, header.shape.channels);
         let whole = |layer: usize, level: Vec2<usize>| layer == 0 && level == Vec2(0, 0);

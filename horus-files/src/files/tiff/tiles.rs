@@ -9,12 +9,12 @@ use std::sync::{Mutex, PoisonError};
 use tiff::tags::{ExtraSamples, PhotometricInterpretation, PlanarConfiguration, SampleFormat, Tag};
 
 use super::compression::Compression;
-use super::count::Count;
-use super::interleave::copy_spaced;
-use super::load::read_exact_at;
-use super::output::{Output, WRITERS};
-use super::pixel_bytes;
-use super::tiff_directory::Entry;
+use super::directory::Entry;
+use crate::files::count::Count;
+use crate::files::interleave::copy_spaced;
+use crate::files::load::read_exact_at;
+use crate::files::output::{Output, WRITERS};
+use crate::files::pixel_bytes;
 use horus_base::dtype::DType;
 use horus_base::shape::{Region, Shape};
 use horus_host::host::workers::Workers;
@@ -30,8 +30,8 @@ const fn sample_format(dtype: DType) -> SampleFormat {
 
 /// The tiles or strips of all pages of a file, in one size.
 #[derive(Debug)]
-pub(super) struct Tiles {
-    pub(super) shape: Shape,
+pub(crate) struct Tiles {
+    pub(crate) shape: Shape,
     dtype: DType,
     /// Rows and columns of each.
     rows: usize,
@@ -40,13 +40,13 @@ pub(super) struct Tiles {
     tiled: bool,
     /// Each channel of a level has a page of its own.
     apart: bool,
-    pub(super) compression: Compression,
+    pub(crate) compression: Compression,
     /// Offset of the first in the output.
     first: u64,
     written: Mutex<Written>,
     /// Tiles of which pixels are missing, by row and column.
     pending: Mutex<HashMap<(usize, usize), Pending>>,
-    pub(super) count: Count,
+    pub(crate) count: Count,
 }
 
 #[derive(Debug)]
@@ -75,13 +75,13 @@ impl Tiles {
     /// Approximate bytes of a strip.
     const STRIP: usize = 256 << 10;
     /// The sides of TIFF tiles are multiples of this.
-    pub(super) const STEP: usize = 16;
+    pub(crate) const STEP: usize = 16;
 
     /// Tiles of `tile` rows and columns, else strips; of each level, or of each channel `apart`.
     ///
     /// # Errors
     /// A message, if TIFF files do not support such tiles.
-    pub(super) fn new(
+    pub(crate) fn new(
         shape: Shape,
         dtype: DType,
         tile: Option<(usize, usize)>,
@@ -126,12 +126,12 @@ impl Tiles {
     }
 
     /// Rows and columns of a tile or strip.
-    pub(super) fn chunk(&self) -> (usize, usize) {
+    pub(crate) fn chunk(&self) -> (usize, usize) {
         (self.rows, self.columns)
     }
 
     /// The number of pages.
-    pub(super) fn pages(&self) -> usize {
+    pub(crate) fn pages(&self) -> usize {
         self.shape.depth * self.pages_of_level()
     }
 
@@ -145,18 +145,18 @@ impl Tiles {
     }
 
     /// The number of tiles or strips of all pages.
-    pub(super) fn chunks(&self) -> usize {
+    pub(crate) fn chunks(&self) -> usize {
         self.pages() * self.down() * self.across()
     }
 
     /// Sets the offset of the first: before anything is put.
-    pub(super) fn begin(&mut self, first: u64) {
+    pub(crate) fn begin(&mut self, first: u64) {
         self.first = first;
         self.written().end = first;
     }
 
     /// The offset behind the last that was written.
-    pub(super) fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.written().end
     }
 
@@ -180,7 +180,7 @@ impl Tiles {
     }
 
     /// Bytes of all pages, before they are compressed.
-    pub(super) fn raw_bytes(&self) -> u64 {
+    pub(crate) fn raw_bytes(&self) -> u64 {
         self.pages() as u64 * self.page_bytes()
     }
 
@@ -189,7 +189,7 @@ impl Tiles {
     ///
     /// # Errors
     /// A message, if a tile or strip was written before, or writing fails.
-    pub(super) fn put(&self, to: &dyn Output, region: Region, pixels: &[u8], workers: &Workers) -> Result<(), String> {
+    pub(crate) fn put(&self, to: &dyn Output, region: Region, pixels: &[u8], workers: &Workers) -> Result<(), String> {
         if region.height * region.width == 0 {
             return Ok(());
         }
@@ -275,7 +275,7 @@ impl Tiles {
     }
 
     /// Fails unless a region, which lies inside, consists of whole tiles or strips.
-    pub(super) fn is_whole(&self, region: Region) -> Result<(), String> {
+    pub(crate) fn is_whole(&self, region: Region) -> Result<(), String> {
         let ends = |at: usize, step: usize, end: usize| at.is_multiple_of(step) || at == end;
         let begins = region.top.is_multiple_of(self.rows) && region.left.is_multiple_of(self.columns);
         let Shape { height, width, .. } = self.shape;
@@ -340,7 +340,7 @@ impl Tiles {
     ///
     /// # Errors
     /// A message, if reading or writing fails.
-    pub(super) fn collect(&self, from: &File, to: &File, at: u64) -> Result<u64, String> {
+    pub(crate) fn collect(&self, from: &File, to: &File, at: u64) -> Result<u64, String> {
         let mut written = self.written();
         let mut bytes = Vec::new();
         written.end = at;
@@ -356,7 +356,7 @@ impl Tiles {
     }
 
     /// Fails if a tile or strip is missing.
-    pub(super) fn is_complete(&self) -> Result<(), String> {
+    pub(crate) fn is_complete(&self) -> Result<(), String> {
         let written = self.written();
         let missing = written.places.iter().filter(|(_, count)| *count == 0).count();
         if missing > 0 {
@@ -367,7 +367,7 @@ impl Tiles {
     }
 
     /// The directory of a page; offsets are `big` in large files. `more` are entries beside those of its pixels.
-    pub(super) fn page(&self, page: usize, big: bool, more: Vec<Entry>) -> Vec<Entry> {
+    pub(crate) fn page(&self, page: usize, big: bool, more: Vec<Entry>) -> Vec<Entry> {
         let chunks = self.down() * self.across();
         let written = self.written();
         let places = &written.places[page * chunks..][..chunks];

@@ -1,7 +1,7 @@
 //! Windows bitmaps, as OS/2 and Windows write them: with a palette, with fields of bits, in run lengths.
 
-use super::codec::{Bytes, Header, truncated};
-use super::target::{Sink, cause};
+use crate::files::codec::{Bytes, Header, truncated};
+use crate::files::target::{Sink, cause};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
 
@@ -16,7 +16,7 @@ const V4: u32 = 108;
 const FIELDS: u32 = 3;
 
 /// The pixels of a bitmap.
-pub(super) struct Bitmap<'a> {
+pub(crate) struct Bitmap<'a> {
     rest: Bytes<'a>,
     width: usize,
     channels: usize,
@@ -68,7 +68,7 @@ impl Field {
 
 impl<'a> Bitmap<'a> {
     /// Reads the header and the palette, which are among the first kilobytes.
-    pub(super) fn of(file: &'a [u8]) -> Result<(Header, Bitmap<'a>), String> {
+    pub(crate) fn of(file: &'a [u8]) -> Result<(Header, Bitmap<'a>), String> {
         let mut bytes = Bytes(file);
         if bytes.take(2)? != b"BM" {
             return Err("it has no signature".into());
@@ -149,7 +149,7 @@ impl<'a> Bitmap<'a> {
     }
 
     /// Decodes the pixels, interleaved.
-    pub(super) fn read(mut self, to: &mut [u8]) -> Result<(), String> {
+    pub(crate) fn read(mut self, to: &mut [u8]) -> Result<(), String> {
         let (width, channels) = (self.width, self.channels);
         let bits = match &self.coding {
             Coding::Runs(bits, palette) => return runs(self.rest, *bits, palette, width, to),
@@ -250,7 +250,7 @@ fn runs(mut bytes: Bytes<'_>, bits: usize, palette: &Palette, width: usize, to: 
 }
 
 /// Writes interleaved bytes of 1, 3 or 4 channels: indices of a grey palette, colours, or colours with alpha.
-pub(super) fn write(to: &mut dyn Sink, pixels: &[u8], shape: Shape) -> Result<(), String> {
+pub(crate) fn write(to: &mut dyn Sink, pixels: &[u8], shape: Shape) -> Result<(), String> {
     let Shape { height, width, channels, .. } = shape;
     let (length, colours) = match channels {
         1 => (INFO, 256),

@@ -1,11 +1,13 @@
 //! PNM files whose samples need at most a byte swap: binary, grey or colour, of 8 or 16 bits.
 
-use super::bounds::check_size;
-use super::encode::unheld;
-use super::load::Source;
-use super::raster::{self, Order, Raster};
-use super::target::{Sink, cause};
-use super::{Format, OpenOptions};
+pub(crate) mod plain;
+
+use crate::files::bounds::check_size;
+use crate::files::encode::unheld;
+use crate::files::load::Source;
+use crate::files::raster::{self, Order, Raster};
+use crate::files::target::{Sink, cause};
+use crate::files::{Format, OpenOptions};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
 use horus_host::host::buffer::HostBuffer;
@@ -16,7 +18,7 @@ use horus_host::host::workers::Workers;
 ///
 /// # Errors
 /// A message, if the picture is larger than the options allow or than the file.
-pub(super) fn raster(source: &Source<'_>, options: &OpenOptions) -> Result<Option<Raster>, String> {
+pub(crate) fn raster(source: &Source<'_>, options: &OpenOptions) -> Result<Option<Raster>, String> {
     let Some(Header { shape, dtype, length }) = Header::parse(source.head()) else { return Ok(None) };
     let Shape { height, width, channels, .. } = shape;
     if options.region.is_none() {
@@ -61,7 +63,7 @@ impl Header {
 /// The next number, and one space after it. A comment extends from its mark to the end of its line,
 /// inclusive, and may stand anywhere, even in the middle of a number, as Netpbm
 /// reads it.
-pub(super) fn number(bytes: &[u8], at: &mut usize) -> Option<u32> {
+pub(crate) fn number(bytes: &[u8], at: &mut usize) -> Option<u32> {
     let mut value: Option<u32> = None;
     let mut comment = false;
     loop {
@@ -83,7 +85,7 @@ pub(super) fn number(bytes: &[u8], at: &mut usize) -> Option<u32> {
 }
 
 /// Writes pixels as binary PGM or PPM.
-pub(super) fn write(
+pub(crate) fn write(
     to: &mut dyn Sink,
     format: Format,
     pixels: &HostBuffer,
@@ -98,7 +100,7 @@ pub(super) fn write(
 }
 
 /// The header, and the byte order of the pixels.
-pub(super) fn header(format: Format, dtype: DType, shape: Shape) -> Result<(Vec<u8>, Order), String> {
+pub(crate) fn header(format: Format, dtype: DType, shape: Shape) -> Result<(Vec<u8>, Order), String> {
     let magic = if shape.channels == 1 { "P5" } else { "P6" };
     let (full, order) = match dtype {
         DType::U8 | DType::Bool => (u16::from(u8::MAX), Order::Kept),

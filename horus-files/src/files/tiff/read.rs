@@ -10,19 +10,19 @@ use tiff::decoder::ifd::Value;
 use tiff::decoder::{ChunkType, Decoder};
 use tiff::tags::{CompressionMethod, IfdPointer, PhotometricInterpretation, PlanarConfiguration, Tag};
 
-use super::bounds::{self, check_capacity, check_size};
-use super::count::{Count, FileTraffic};
-use super::interleave::copy_spaced;
-use super::load::{Means, Source};
-use super::metadata::Turned;
-use super::picture::Metadata;
+use super::chunks::{Among, Chunks, Places, Stored};
+use super::coding::Coding;
+use super::directory::NODATA;
+use super::samples::{Colours, Samples};
+use super::source::{Reader, are_indices, decoder_at, directory_of, limits, reader};
 use super::stack::{self, By, Stack};
-use super::tiff_chunks::{Among, Chunks, Places, Stored};
-use super::tiff_coding::Coding;
-use super::tiff_directory::NODATA;
-use super::tiff_samples::{Colours, Samples};
-use super::tiff_source::{Reader, are_indices, decoder_at, directory_of, limits, reader};
-use super::{OpenOptions, Picture, metadata, pixel_bytes, region_of};
+use crate::files::bounds::{self, check_capacity, check_size};
+use crate::files::count::{Count, FileTraffic};
+use crate::files::interleave::copy_spaced;
+use crate::files::load::{Means, Source};
+use crate::files::metadata::Turned;
+use crate::files::picture::Metadata;
+use crate::files::{FileInfo, OpenOptions, Orientation, Picture, decode, metadata, pixel_bytes, region_of};
 use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel};
 use horus_base::error::Audience;
@@ -34,7 +34,7 @@ use horus_host::host::workers::Workers;
 const MOST_PAGES: usize = 1 << 20;
 
 /// Decodes the requested page, its level, its region; or all pages as the levels of a volume.
-pub(super) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
+pub(crate) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
     let (pages, _) = open(source, options)?;
     let whole = pages.shape();
     let region = region_of(whole, options.region)?;
@@ -50,7 +50,7 @@ pub(super) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>)
 
 /// The requested page, its channels in other pages, or all as levels of a volume, each at the requested level; and
 /// the directories of the file.
-pub(super) fn open<'s>(source: &Source<'s>, options: &OpenOptions) -> Result<(Pages<'s>, Directories), String> {
+pub(crate) fn open<'s>(source: &Source<'s>, options: &OpenOptions) -> Result<(Pages<'s>, Directories), String> {
     match stack::together(source, options)? {
         // A description that is wrong does not hide the page.
         stack @ Some(_) if !options.volume => opened(source, options, stack).or_else(|_| opened(source, options, None)),
@@ -99,7 +99,7 @@ fn opened<'s>(
 
 /// Pages that are read together, the levels of a volume, or their channels; at least one.
 #[derive(Debug)]
-pub(super) struct Pages<'s> {
+pub(crate) struct Pages<'s> {
     pages: Vec<Page<'s>>,
     /// The page of each plane, and the bytes from its pixels to those of the plane.
     planes: Vec<(usize, u64)>,
@@ -109,22 +109,22 @@ pub(super) struct Pages<'s> {
 
 impl Pages<'_> {
     /// The picture's shape, after orientation.
-    pub(super) fn shape(&self) -> Shape {
+    pub(crate) fn shape(&self) -> Shape {
         let one = self.pages[0].shape();
         Shape { depth: self.planes.len() / self.channels, channels: self.channels * one.channels, ..one }
     }
 
-    pub(super) fn dtype(&self) -> DType {
+    pub(crate) fn dtype(&self) -> DType {
         self.pages[0].chunks.samples.dtype()
     }
 
     /// Rows and columns of a tile, after orientation, if it has tiles.
-    pub(super) fn tiles(&self) -> Option<(usize, usize)> {
+    pub(crate) fn tiles(&self) -> Option<(usize, usize)> {
         (self.pages[0].chunks.places.kind == ChunkType::Tile).then(|| self.tile())
     }
 
     /// Rows and columns of a strip or tile, after orientation.
-    pub(super) fn tile(&self) -> (usize, usize) {
+    pub(crate) fn tile(&self) -> (usize, usize) {
         let Page { orientation, noted, chunks } = &self.pages[0];
         let Shape { height, width, .. } = chunks.shape;
         let tile = Shape::new(chunks.rows.min(height), chunks.columns.min(width), 1);
@@ -133,7 +133,7 @@ impl Pages<'_> {
     }
 
     /// Rows and columns that are read at once: those of a strip or tile, unless rows of strips are read in place.
-    pub(super) fn chunk(&self) -> (usize, usize) {
+    pub(crate) fn chunk(&self) -> (usize, usize) {
         let (rows, columns) = self.tile();
         if self.tiles().is_none() && self.beside() == 0 && columns == self.shape().width {
             (1, columns)
@@ -143,12 +143,12 @@ impl Pages<'_> {
     }
 
     /// Bytes that a thread takes, beside the pixels, while it decodes a strip or tile.
-    pub(super) fn beside(&self) -> usize {
+    pub(crate) fn beside(&self) -> usize {
         self.pages.iter().map(|page| page.chunks.beside()).max().unwrap_or(0)
     }
 
     /// Decodes a region, which lies inside, of some levels, without gaps.
-    pub(super) fn read(
+    pub(crate) fn read(
         &self,
         levels: Range<usize>,
         region: Region,
@@ -166,7 +166,7 @@ impl Pages<'_> {
     }
 
     /// Fails if the file lacks bytes of a region.
-    pub(super) fn is_complete(&self, region: Region) -> Result<(), String> {
+    pub(crate) fn is_complete(&self, region: Region) -> Result<(), String> {
         self.planes.iter().try_for_each(|(page, behind)| {
             let page = &self.pages[*page];
             page.chunks.is_complete(*behind, page.stored(region))
@@ -174,7 +174,7 @@ impl Pages<'_> {
     }
 
     /// The amount read from them.
-    pub(super) fn counted(&self) -> FileTraffic {
+    pub(crate) fn counted(&self) -> FileTraffic {
         self.pages.iter().map(|page| page.chunks.count.so_far()).fold(FileTraffic::default(), |all, page| FileTraffic {
             chunks: all.chunks + page.chunks,
             bytes: all.bytes + page.bytes,
@@ -185,7 +185,7 @@ impl Pages<'_> {
 /// A page with its directory.
 #[derive(Debug)]
 struct Page<'s> {
-    orientation: super::Orientation,
+    orientation: Orientation,
     noted: Turned,
     chunks: Chunks<'s>,
 }
@@ -223,7 +223,7 @@ impl<'s> Page<'s> {
 }
 
 /// The warning about pages that are not read, if the first is read for want of a choice.
-pub(super) fn unread(source: &Source<'_>, options: &OpenOptions) -> Option<String> {
+pub(crate) fn unread(source: &Source<'_>, options: &OpenOptions) -> Option<String> {
     if options.page.is_some() || options.volume {
         return None;
     }
@@ -244,22 +244,22 @@ pub(super) fn unread(source: &Source<'_>, options: &OpenOptions) -> Option<Strin
 }
 
 /// Number of pages of a file, if it is less than `most`, else any number from `most` on.
-pub(super) fn pages_up_to(source: &Source<'_>, most: usize) -> Result<usize, String> {
+pub(crate) fn pages_up_to(source: &Source<'_>, most: usize) -> Result<usize, String> {
     Ok(Directories::of(source, most)?.count())
 }
 
 /// The directory of a page, or of a smaller copy of it.
-pub(super) fn directory_of_page(source: &Source<'_>, page: usize, level: usize) -> Result<IfdPointer, String> {
+pub(crate) fn directory_of_page(source: &Source<'_>, page: usize, level: usize) -> Result<IfdPointer, String> {
     Ok(Directories::of(source, page)?.place(page, level)?.directory)
 }
 
 /// Rows and columns of a page and of its smaller copies.
-pub(super) fn levels_of_page(source: &Source<'_>, page: usize) -> Result<Vec<(usize, usize)>, String> {
+pub(crate) fn levels_of_page(source: &Source<'_>, page: usize) -> Result<Vec<(usize, usize)>, String> {
     Ok(Directories::of(source, page)?.levels(page))
 }
 
 /// Positions of the directories of pages, each followed by those of its smaller copies, by size.
-pub(super) struct Directories {
+pub(crate) struct Directories {
     pages: Vec<Vec<Listed>>,
     /// Pages without a directory whose pixels follow those of the only one that has one, and the bytes of each.
     behind: (usize, u64),
@@ -343,14 +343,14 @@ impl Directories {
     }
 
     /// Rows and columns of a page and of its smaller copies.
-    pub(super) fn levels(&self, page: usize) -> Vec<(usize, usize)> {
+    pub(crate) fn levels(&self, page: usize) -> Vec<(usize, usize)> {
         let levels = self.pages.get(self.described(page));
         levels.map_or_else(Vec::new, |levels| levels.iter().map(|l| (l.height, l.width)).collect())
     }
 
     fn place(&self, page: usize, level: usize) -> Result<Place, String> {
         let described = self.described(page);
-        let levels = self.pages.get(described).ok_or_else(|| super::decode::no_page(page, self.count()))?;
+        let levels = self.pages.get(described).ok_or_else(|| decode::no_page(page, self.count()))?;
         let copies = levels.len() - 1;
         let missing =
             || format!("level {level} requested, but page {page} has {copies} smaller copies (level 0 is the page)");
@@ -360,16 +360,16 @@ impl Directories {
 }
 
 /// The page that is looked at: the first of a volume that is described, whose `page` is a time.
-pub(super) fn directory_page(source: &Source<'_>, options: &OpenOptions) -> usize {
+pub(crate) fn directory_page(source: &Source<'_>, options: &OpenOptions) -> usize {
     options.page.filter(|_| !(options.volume && stack::of_source(source).is_some())).unwrap_or(0)
 }
 
 /// The properties of a file, without its pixels: the page, its smaller copies, the number of pages.
-pub(super) fn describe(source: &Source<'_>, options: &OpenOptions) -> Result<super::FileInfo, String> {
-    let as_stored = OpenOptions { orientation: super::Orientation::Keep, ..*options };
+pub(crate) fn describe(source: &Source<'_>, options: &OpenOptions) -> Result<FileInfo, String> {
+    let as_stored = OpenOptions { orientation: Orientation::Keep, ..*options };
     let (opened, _) = open(source, &as_stored)?;
     let found = Directories::of(source, MOST_PAGES)?;
-    Ok(super::FileInfo {
+    Ok(FileInfo {
         shape: opened.shape(),
         dtype: opened.dtype(),
         tile: opened.tile(),
@@ -379,7 +379,7 @@ pub(super) fn describe(source: &Source<'_>, options: &OpenOptions) -> Result<sup
 }
 
 /// The tags of a page as texts, without those that place its pixels.
-pub(super) fn tags(source: &Source<'_>, options: &OpenOptions) -> Result<Vec<(String, String)>, String> {
+pub(crate) fn tags(source: &Source<'_>, options: &OpenOptions) -> Result<Vec<(String, String)>, String> {
     const PLACES: [Tag; 4] = [Tag::StripOffsets, Tag::StripByteCounts, Tag::TileOffsets, Tag::TileByteCounts];
     let page = directory_page(source, options);
     let directory = directory_of_page(source, page, options.level)?;
@@ -534,6 +534,6 @@ impl<'s> Page<'s> {
     }
 }
 
-pub(super) fn text(e: tiff::TiffError) -> String {
+pub(crate) fn text(e: tiff::TiffError) -> String {
     e.to_string()
 }

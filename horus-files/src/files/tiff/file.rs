@@ -7,19 +7,19 @@ use std::path::Path;
 use tiff::tags::Tag;
 
 use super::compression::Compression;
-use super::count::FileTraffic;
-use super::output::{Output, Shared};
-use super::replace::is_refused;
-use super::target::{Sink, cause, folder};
-use super::tiff_directory::{Directory, Entry, directories, header};
-use super::tiff_tiles::Tiles;
+use super::directory::{Directory, Entry, directories, header};
+use super::tiles::Tiles;
+use crate::files::count::FileTraffic;
+use crate::files::output::{Output, Shared};
+use crate::files::replace::is_refused;
+use crate::files::target::{Sink, cause, folder};
 use horus_base::dtype::DType;
 use horus_base::shape::{Region, Shape};
 use horus_host::host::workers::Workers;
 
 /// A file that is being written.
 #[derive(Debug)]
-pub(super) struct TiffFile {
+pub(crate) struct TiffFile {
     /// The largest first.
     sizes: Vec<Tiles>,
     /// Files that hold the sizes until all are complete, if these are compressed and put in any order.
@@ -31,7 +31,7 @@ pub(super) struct TiffFile {
 }
 
 /// The shapes of a picture in so many sizes, each half as high and wide as the one before, rounded up.
-pub(super) fn shapes(shape: Shape, sizes: usize) -> impl Iterator<Item = Shape> {
+pub(crate) fn shapes(shape: Shape, sizes: usize) -> impl Iterator<Item = Shape> {
     let half = |shape: &Shape| {
         let Shape { height, width, .. } = *shape;
         Some(Shape { height: height.div_ceil(2), width: width.div_ceil(2), ..*shape })
@@ -52,7 +52,7 @@ impl TiffFile {
     ///
     /// # Errors
     /// A message, if TIFF files do not support such tiles or sizes.
-    pub(super) fn new(
+    pub(crate) fn new(
         shape: Shape,
         dtype: DType,
         tile: Option<(usize, usize)>,
@@ -77,7 +77,7 @@ impl TiffFile {
     }
 
     /// With entries of each page beside those of its pixels; before anything is put.
-    pub(super) fn with(mut self, entries: Vec<Entry>) -> TiffFile {
+    pub(crate) fn with(mut self, entries: Vec<Entry>) -> TiffFile {
         self.entries = entries;
         self.lay();
         self
@@ -116,17 +116,17 @@ impl TiffFile {
     }
 
     /// The known bytes of the file: none, if they are compressed.
-    pub(super) fn known_bytes(&self) -> u64 {
+    pub(crate) fn known_bytes(&self) -> u64 {
         if self.compression() == Compression::None { self.begin() + self.raw_bytes() } else { 0 }
     }
 
     /// Tiles or strips of a size.
-    pub(super) fn size(&self, size: usize) -> &Tiles {
+    pub(crate) fn size(&self, size: usize) -> &Tiles {
         &self.sizes[size]
     }
 
     /// The amount written.
-    pub(super) fn counted(&self) -> FileTraffic {
+    pub(crate) fn counted(&self) -> FileTraffic {
         self.sizes.iter().map(|size| size.count.so_far()).fold(FileTraffic::default(), |all, size| FileTraffic {
             chunks: all.chunks + size.chunks,
             bytes: all.bytes + size.bytes,
@@ -138,7 +138,7 @@ impl TiffFile {
     ///
     /// # Errors
     /// A message, if no file can be created there.
-    pub(super) fn apart(&mut self, path: &Path) -> Result<(), String> {
+    pub(crate) fn apart(&mut self, path: &Path) -> Result<(), String> {
         if self.compression() == Compression::None {
             return Ok(());
         }
@@ -156,7 +156,7 @@ impl TiffFile {
     ///
     /// # Errors
     /// Those of [`Tiles::put`].
-    pub(super) fn put(
+    pub(crate) fn put(
         &self,
         to: &File,
         size: usize,
@@ -171,7 +171,7 @@ impl TiffFile {
     ///
     /// # Errors
     /// A message, if a tile or strip is missing, or writing fails.
-    pub(super) fn finish(&self, to: &File) -> Result<(), String> {
+    pub(crate) fn finish(&self, to: &File) -> Result<(), String> {
         self.sizes.iter().try_for_each(Tiles::is_complete)?;
         let mut both = self.sizes.iter().zip(&self.aside).rev();
         both.try_fold(self.begin(), |at, (size, from)| size.collect(from, to, at))?;
@@ -182,7 +182,7 @@ impl TiffFile {
     ///
     /// # Errors
     /// A message, if writing fails.
-    pub(super) fn write(mut self, to: &mut dyn Sink, pixels: &[&[u8]], workers: &Workers) -> Result<(), String> {
+    pub(crate) fn write(mut self, to: &mut dyn Sink, pixels: &[&[u8]], workers: &Workers) -> Result<(), String> {
         to.expect(self.known_bytes());
         let to = Shared::new(to);
         let mut end = None;

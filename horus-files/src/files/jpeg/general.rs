@@ -6,9 +6,9 @@
 
 use std::f32::consts::PI;
 
-use super::bounds::markers;
-use super::codec::zeros;
-use super::tiff_samples::{colour, invert, lights};
+use crate::files::bounds::markers;
+use crate::files::codec::zeros;
+use crate::files::tiff::samples::{colour, invert, lights};
 use horus_base::dtype::DType;
 
 /// Side of a block.
@@ -49,10 +49,10 @@ struct Component {
 
 /// JPEG data whose header has been read.
 #[derive(Clone, Debug)]
-pub(super) struct GeneralJpeg<'a> {
+pub(crate) struct GeneralJpeg<'a> {
     bytes: &'a [u8],
-    pub(super) height: usize,
-    pub(super) width: usize,
+    pub(crate) height: usize,
+    pub(crate) width: usize,
     progressive: bool,
     components: Vec<Component>,
     model: Model,
@@ -60,7 +60,7 @@ pub(super) struct GeneralJpeg<'a> {
 
 impl<'a> GeneralJpeg<'a> {
     /// JPEG data that only this decoder reads right; `None` for others, and for data that no decoder reads.
-    pub(super) fn of(bytes: &'a [u8]) -> Option<GeneralJpeg<'a>> {
+    pub(crate) fn of(bytes: &'a [u8]) -> Option<GeneralJpeg<'a>> {
         const SEQUENTIAL: [u8; 2] = [0xc0, 0xc1];
         const PROGRESSIVE: u8 = 0xc2;
         const SCAN: u8 = 0xda;
@@ -118,12 +118,12 @@ impl<'a> GeneralJpeg<'a> {
     }
 
     /// Channels of the picture in colours.
-    pub(super) fn channels(&self) -> usize {
+    pub(crate) fn channels(&self) -> usize {
         self.stored_channels().min(3)
     }
 
     /// Channels as they are stored.
-    pub(super) fn stored_channels(&self) -> usize {
+    pub(crate) fn stored_channels(&self) -> usize {
         self.components.len()
     }
 
@@ -131,7 +131,7 @@ impl<'a> GeneralJpeg<'a> {
     ///
     /// # Errors
     /// A message, if the data is corrupt.
-    pub(super) fn read(&self, to: &mut [u8]) -> Result<(), String> {
+    pub(crate) fn read(&self, to: &mut [u8]) -> Result<(), String> {
         self.rows(to, self.channels(), |row, to| {
             let stored = self.stored_channels();
             if let Model::Luma | Model::LumaInks = self.model {
@@ -151,7 +151,7 @@ impl<'a> GeneralJpeg<'a> {
     ///
     /// # Errors
     /// As [`GeneralJpeg::read`].
-    pub(super) fn read_as_stored(&self, to: &mut [u8]) -> Result<(), String> {
+    pub(crate) fn read_as_stored(&self, to: &mut [u8]) -> Result<(), String> {
         self.rows(to, self.stored_channels(), |row, to| to.copy_from_slice(row))
     }
 

@@ -5,13 +5,14 @@ use tiff::decoder::Decoder;
 use tiff::decoder::ifd::Value;
 use tiff::tags::Tag as TiffTag;
 
-use super::load::{Kind, Source};
-use super::metadata::Turned;
-use super::png_chunks::{self, chunks};
+use super::directory::Entry;
+use super::read;
+use super::source::{Reader, decoder_at};
 use super::stack::{self, By, MOST_PLANES, Stack, here};
-use super::tiff_directory::Entry;
-use super::tiff_source::{Reader, decoder_at};
-use super::{OpenOptions, decode, exif, metadata, read_tiff};
+use crate::files::load::{Kind, Source};
+use crate::files::metadata::Turned;
+use crate::files::png::chunks::{self as png_chunks, chunks};
+use crate::files::{OpenOptions, decode, exif, metadata};
 use horus_base::dtype::DType;
 use horus_base::lengths::{PixelSize, micrometres};
 use horus_base::placed::Placed;
@@ -24,7 +25,7 @@ const MOST_NAMED: usize = 4;
 ///
 /// # Errors
 /// A message about metadata that makes no sense.
-pub(super) fn described(description: &str) -> Option<Result<Stack, String>> {
+pub(crate) fn described(description: &str) -> Option<Result<Stack, String>> {
     let tags: Vec<Tag<'_>> = tags(description);
     let root = tags.iter().find(|tag| tag.name == "OME")?;
     let first = tags.iter().position(|tag| tag.name == "Pixels")?;
@@ -106,7 +107,7 @@ const CENTIMETRE: f64 = 10_000.0;
 /// The size of pixels that an open file gives: a TIFF file in OME-XML or as ImageJ does, or as a resolution in pixels per
 /// centimetre, a PNG file in pixels per metre; and that of a print or a scan: another resolution. `None` if it gives none.
 /// Unreadable tags count as absent.
-pub(super) fn sides(source: &Source<'_>, options: &OpenOptions) -> (Option<PixelSize>, Option<PixelSize>) {
+pub(crate) fn sides(source: &Source<'_>, options: &OpenOptions) -> (Option<PixelSize>, Option<PixelSize>) {
     let read = || match source.kind() {
         Kind::Tiff => of_page(source, options),
         Kind::Png => {
@@ -130,8 +131,8 @@ pub(super) fn sides(source: &Source<'_>, options: &OpenOptions) -> (Option<Pixel
 
 /// Those of the page of a TIFF file.
 fn of_page(source: &Source<'_>, options: &OpenOptions) -> Result<[Option<PixelSize>; 2], String> {
-    let page = read_tiff::directory_page(source, options);
-    let mut decoder = decoder_at(source, read_tiff::directory_of_page(source, page, 0)?)?;
+    let page = read::directory_page(source, options);
+    let mut decoder = decoder_at(source, read::directory_of_page(source, page, 0)?)?;
     let (by_centimetre, printed) = match of_resolution(&mut decoder) {
         Some((size, true)) => (Some(size), None),
         other => (None, other.map(|(size, _)| size)),
@@ -145,10 +146,10 @@ fn of_page(source: &Source<'_>, options: &OpenOptions) -> Result<[Option<PixelSi
 }
 
 /// The place in a page of each pixel of its smaller copy, or of itself, in the requested orientation.
-pub(super) fn placed_in_page(source: &Source<'_>, page: usize, options: &OpenOptions) -> Result<Placed, String> {
-    let mut copy = decoder_at(source, read_tiff::directory_of_page(source, page, options.level)?)?;
+pub(crate) fn placed_in_page(source: &Source<'_>, page: usize, options: &OpenOptions) -> Result<Placed, String> {
+    let mut copy = decoder_at(source, read::directory_of_page(source, page, options.level)?)?;
     let turned = copy.find_tag_unsigned::<u16>(TiffTag::Orientation).ok().flatten().and_then(Turned::numbered);
-    let levels = read_tiff::levels_of_page(source, page)?;
+    let levels = read::levels_of_page(source, page)?;
     let both = levels.first().copied().zip(levels.get(options.level).copied());
     let ((height, width), (rows, columns)) = both.ok_or("its sizes are unknown")?;
     let [down, across] = apart([height, width], [rows, columns]);
@@ -234,7 +235,7 @@ fn of_resolution(decoder: &mut Decoder<Reader<'_>>) -> Option<(PixelSize, bool)>
 }
 
 /// The tags of a resolution in pixels per centimetre, or of one of a print in pixels per inch.
-pub(super) fn resolution(pixel: PixelSize, printed: bool) -> Vec<Entry> {
+pub(crate) fn resolution(pixel: PixelSize, printed: bool) -> Vec<Entry> {
     let (unit, number) = if printed { (INCH, 2) } else { (CENTIMETRE, 3) };
     let side = |tag: TiffTag, side: f64| Entry::rational(tag.to_u16(), unit / side);
     vec![
@@ -245,14 +246,14 @@ pub(super) fn resolution(pixel: PixelSize, printed: bool) -> Vec<Entry> {
 }
 
 /// Whole dots per inch of a print, columns and rows, if files can tell them: others would be sizes of pixels.
-pub(super) fn dots(printed: PixelSize) -> Option<[u16; 2]> {
+pub(crate) fn dots(printed: PixelSize) -> Option<[u16; 2]> {
     let dots = [printed.columns, printed.rows].map(|side| (INCH / side).round());
     dots.iter().all(|n| (1.0..=MOST_IN_PRINT).contains(n)).then(|| dots.map(|n| n as u16))
 }
 
 /// The description of a file with a page for each level, whose pixels are interleaved samples; or, with names of
 /// channels, empty ones for those without, for each level and channel, channels the fastest.
-pub(super) fn description(
+pub(crate) fn description(
     name: &str,
     shape: Shape,
     dtype: DType,
@@ -421,7 +422,7 @@ mod tests {
 
     #[test]
     fn densities_for_print_are_no_sizes() {
-        use crate::files::png::{Beside, Samples, write};
+        use crate::files::png::write::{Beside, Samples, write};
         use horus_host::host::workers::Workers;
         let read = |pixel| {
             let (beside, mut bytes) = (Beside { pixel: Some(pixel), ..Beside::default() }, Vec::new());

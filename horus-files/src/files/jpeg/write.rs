@@ -9,10 +9,10 @@ use std::ops::Range;
 
 use jpeg_encoder::{ColorType, Encoder, PixelDensity, PixelDensityUnit, SamplingFactor};
 
-use super::bounds::markers;
-use super::exif;
-use super::png::Beside;
-use super::target::{Sink, cause};
+use crate::files::bounds::markers;
+use crate::files::exif;
+use crate::files::png::write::Beside;
+use crate::files::target::{Sink, cause};
 use horus_base::shape::Shape;
 use horus_host::host::workers::Workers;
 
@@ -33,7 +33,7 @@ const EOI: [u8; 2] = [0xff, 0xd9];
 const RST0: u8 = 0xd0;
 
 /// Writes interleaved samples of one or three channels, and what the file says beside them.
-pub(super) fn write(
+pub(crate) fn write(
     to: &mut dyn Sink,
     samples: &[u8],
     shape: Shape,

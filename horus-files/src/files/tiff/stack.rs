@@ -10,18 +10,20 @@ use tiff::decoder::Decoder;
 use tiff::decoder::ifd::Value;
 use tiff::tags::Tag;
 
-use super::load::{Kind, Source};
-use super::tiff_chunks::Places;
-use super::tiff_source::{Reader, decoder_at};
-use super::{OpenOptions, decode, exif, ome, read_tiff, texts};
+use super::chunks::Places;
+use super::ome;
+use super::read;
+use super::source::{Reader, decoder_at};
+use crate::files::load::{Kind, Source};
+use crate::files::{OpenOptions, decode, exif, texts};
 use horus_base::lengths::{PixelSize, micrometres};
 
 /// Most planes of a file: enough for any, but a limit on false metadata.
-pub(super) const MOST_PLANES: usize = 1 << 20;
+pub(crate) const MOST_PLANES: usize = 1 << 20;
 
 /// The author of a description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum By {
+pub(crate) enum By {
     Ome,
     ImageJ,
     Tifffile,
@@ -30,7 +32,7 @@ pub(super) enum By {
 }
 
 impl By {
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             By::Ome => "OME",
             By::ImageJ => "ImageJ",
@@ -43,24 +45,24 @@ impl By {
 
 /// The planes of the first image of a file.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Stack {
-    pub(super) by: By,
+pub(crate) struct Stack {
+    pub(crate) by: By,
     /// Times, levels, and channels, of which a plane holds [`Stack::samples`].
-    pub(super) times: usize,
-    pub(super) levels: usize,
-    pub(super) channels: usize,
-    pub(super) samples: usize,
+    pub(crate) times: usize,
+    pub(crate) levels: usize,
+    pub(crate) channels: usize,
+    pub(crate) samples: usize,
     /// Names of channels, empty for those without.
-    pub(super) names: Vec<String>,
-    pub(super) pixel: Option<PixelSize>,
+    pub(crate) names: Vec<String>,
+    pub(crate) pixel: Option<PixelSize>,
     /// The page of each plane, channels the fastest and times the slowest; `None` for one that is in
     /// another file.
-    pub(super) pages: Vec<Option<usize>>,
+    pub(crate) pages: Vec<Option<usize>>,
 }
 
 /// The position, channels the fastest and times the slowest, of the plane at a position in the order of `axes` (of `CZT`), the
 /// fastest first; there are `many` channels, levels and times.
-pub(super) fn here(axes: &[char; 3], many: [usize; 3], position: usize) -> usize {
+pub(crate) fn here(axes: &[char; 3], many: [usize; 3], position: usize) -> usize {
     let mut rest = position;
     let mut at = [0; 3];
     for axis in axes {
@@ -72,7 +74,7 @@ pub(super) fn here(axes: &[char; 3], many: [usize; 3], position: usize) -> usize
 }
 
 /// An order of the axes, of which each occurs once.
-pub(super) fn order(axes: impl Iterator<Item = char>) -> Option<[char; 3]> {
+pub(crate) fn order(axes: impl Iterator<Item = char>) -> Option<[char; 3]> {
     let axes: [char; 3] = axes.collect::<Vec<_>>().try_into().ok()?;
     "CZT".chars().all(|axis| axes.contains(&axis)).then_some(axes)
 }
@@ -96,7 +98,7 @@ impl Stack {
     ///
     /// # Errors
     /// A message: several times of which none is selected, no such time, planes in another file.
-    pub(super) fn pages(&self, time: Option<usize>) -> Result<Vec<usize>, String> {
+    pub(crate) fn pages(&self, time: Option<usize>) -> Result<Vec<usize>, String> {
         let n = self.times;
         let time = match time {
             None if n > 1 => {
@@ -111,12 +113,12 @@ impl Stack {
     }
 
     /// Planes of all times.
-    pub(super) fn planes(&self) -> usize {
+    pub(crate) fn planes(&self) -> usize {
         self.pages.len()
     }
 
     /// Its axes, for people.
-    pub(super) fn told(&self) -> String {
+    pub(crate) fn told(&self) -> String {
         let mut text = String::new();
         let mut add = |part: String| {
             let _ = write!(text, "{}{part}", if text.is_empty() { "" } else { ", " });
@@ -143,8 +145,8 @@ impl Stack {
 }
 
 /// The description in the first directory of a TIFF file, whether or not the file has the planes.
-pub(super) fn described(source: &Source<'_>) -> Option<Result<Stack, String>> {
-    let first = read_tiff::directory_of_page(source, 0, 0).ok()?;
+pub(crate) fn described(source: &Source<'_>) -> Option<Result<Stack, String>> {
+    let first = read::directory_of_page(source, 0, 0).ok()?;
     let mut page = decoder_at(source, first).ok()?;
     // The first of several: Micro-Manager writes OME-XML, and then a description for ImageJ.
     let text = exif::text_of(source, first.0, Tag::ImageDescription.to_u16()).unwrap_or_default();
@@ -157,7 +159,7 @@ pub(super) fn described(source: &Source<'_>) -> Option<Result<Stack, String>> {
 ///
 /// # Errors
 /// A message about a description that makes no sense, or names planes that the file does not have.
-pub(super) fn of_source(source: &Source<'_>) -> Option<Result<Stack, String>> {
+pub(crate) fn of_source(source: &Source<'_>) -> Option<Result<Stack, String>> {
     let stack = match described(source)? {
         Ok(stack) if stack.by == By::Ome => return Some(Ok(stack)),
         Ok(stack) => stack,
@@ -167,7 +169,7 @@ pub(super) fn of_source(source: &Source<'_>) -> Option<Result<Stack, String>> {
     if planes == 1 {
         return None;
     }
-    let has = read_tiff::pages_up_to(source, planes).ok()?;
+    let has = read::pages_up_to(source, planes).ok()?;
     if has >= planes {
         return (has == planes).then_some(Ok(stack));
     }
@@ -180,7 +182,7 @@ pub(super) fn of_source(source: &Source<'_>) -> Option<Result<Stack, String>> {
 ///
 /// # Errors
 /// A message, if a volume is requested and its metadata makes no sense.
-pub(super) fn together(source: &Source<'_>, options: &OpenOptions) -> Result<Option<Stack>, String> {
+pub(crate) fn together(source: &Source<'_>, options: &OpenOptions) -> Result<Option<Stack>, String> {
     if options.volume {
         return of_source(source).transpose();
     }
@@ -190,7 +192,7 @@ pub(super) fn together(source: &Source<'_>, options: &OpenOptions) -> Result<Opt
 }
 
 /// Names of the channels of an open file, read as so many, that are planes of their own; empty ones for those without.
-pub(super) fn names(source: &Source<'_>, options: &OpenOptions, read: usize) -> Vec<String> {
+pub(crate) fn names(source: &Source<'_>, options: &OpenOptions, read: usize) -> Vec<String> {
     if source.kind() != Kind::Tiff {
         return Vec::new();
     }
@@ -209,12 +211,12 @@ pub(super) fn names(source: &Source<'_>, options: &OpenOptions, read: usize) -> 
 ///
 /// # Errors
 /// The reason why the described ones do not.
-pub(super) fn contiguous(source: &Source<'_>) -> Result<Option<(usize, u64)>, String> {
+pub(crate) fn contiguous(source: &Source<'_>) -> Result<Option<(usize, u64)>, String> {
     let Some(Ok(stack)) = described(source) else { return Ok(None) };
     if matches!(stack.by, By::Ome | By::Lsm) || stack.planes() == 1 {
         return Ok(None);
     }
-    let mut page = decoder_at(source, read_tiff::directory_of_page(source, 0, 0)?)?;
+    let mut page = decoder_at(source, read::directory_of_page(source, 0, 0)?)?;
     let (begin, bytes) = Places::of(&mut page)?.together().ok_or("its tiles or strips do not follow each other")?;
     if number(&mut page, Tag::Compression).unwrap_or(1) != 1 {
         return Err("its pixels are compressed".into());

@@ -6,8 +6,8 @@ use tiff::decoder::{Decoder, Limits};
 use tiff::tags::{IfdPointer, PhotometricInterpretation, Tag};
 use tiff::{Directory, TiffError};
 
-use super::load::Source;
-use super::read_tiff::text;
+use super::read::text;
+use crate::files::load::Source;
 
 /// Length of the longest header of a TIFF file: that of a large one.
 const HEADER: usize = 16;
@@ -18,7 +18,7 @@ const HEADER: usize = 16;
 /// A text that is longer than the file, or than texts are, reads as an empty one: the crate `tiff` prints a line for
 /// it, and allocates its length.
 #[derive(Debug)]
-pub(super) struct Header<'a> {
+pub(crate) struct Header<'a> {
     source: Source<'a>,
     at: u64,
     header: Vec<u8>,
@@ -27,7 +27,7 @@ pub(super) struct Header<'a> {
 }
 
 /// Headers and directories are read a few bytes at a time.
-pub(super) type Reader<'a> = BufReader<Header<'a>>;
+pub(crate) type Reader<'a> = BufReader<Header<'a>>;
 
 impl<'a> Header<'a> {
     fn naming(source: &Source<'a>, directory: Option<IfdPointer>) -> Header<'a> {
@@ -92,16 +92,16 @@ impl<'a> Header<'a> {
     }
 }
 
-pub(super) fn is_little(header: &[u8]) -> bool {
+pub(crate) fn is_little(header: &[u8]) -> bool {
     header.starts_with(b"II")
 }
 
-pub(super) fn is_large(header: &[u8]) -> bool {
+pub(crate) fn is_large(header: &[u8]) -> bool {
     header.get(2..4).is_some_and(|version| version.contains(&43))
 }
 
 /// A number of up to eight bytes.
-pub(super) fn number(bytes: &[u8], little: bool) -> u64 {
+pub(crate) fn number(bytes: &[u8], little: bool) -> u64 {
     let more = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
     if little { bytes.iter().rev().fold(0, more) } else { bytes.iter().fold(0, more) }
 }
@@ -145,31 +145,31 @@ impl Seek for Header<'_> {
 }
 
 /// Reads an unchanged file: from its first directory.
-pub(super) fn reader<'a>(source: &Source<'a>) -> Reader<'a> {
+pub(crate) fn reader<'a>(source: &Source<'a>) -> Reader<'a> {
     BufReader::new(Header::naming(source, None))
 }
 
 /// A decoder of the tags of this directory.
-pub(super) fn decoder_at<'a>(source: &Source<'a>, directory: IfdPointer) -> Result<Decoder<Reader<'a>>, String> {
+pub(crate) fn decoder_at<'a>(source: &Source<'a>, directory: IfdPointer) -> Result<Decoder<Reader<'a>>, String> {
     let reader = BufReader::new(Header::naming(source, Some(directory)));
     Ok(Decoder::new(reader).map_err(text)?.with_limits(limits()))
 }
 
 /// Reads a directory, whose tags can be read then.
-pub(super) fn directory_of(file: &mut Decoder<Reader<'_>>, at: IfdPointer) -> Result<Directory, TiffError> {
+pub(crate) fn directory_of(file: &mut Decoder<Reader<'_>>, at: IfdPointer) -> Result<Directory, TiffError> {
     file.inner().get_mut().hide(at);
     file.read_directory(at)
 }
 
 /// True if the samples of a page are indices of a colour table, one for each pixel.
-pub(super) fn are_indices(page: &mut Decoder<Reader<'_>>) -> bool {
+pub(crate) fn are_indices(page: &mut Decoder<Reader<'_>>) -> bool {
     let mut tag = |tag| page.find_tag_unsigned::<u16>(tag).ok().flatten();
     let table = PhotometricInterpretation::RGBPalette.to_u16();
     tag(Tag::PhotometricInterpretation) == Some(table) && tag(Tag::SamplesPerPixel).is_none_or(|samples| samples == 1)
 }
 
 /// Limits for tables of many tiles.
-pub(super) fn limits() -> Limits {
+pub(crate) fn limits() -> Limits {
     let mut limits = Limits::default();
     limits.ifd_value_size = 1 << 28;
     limits
@@ -177,7 +177,7 @@ pub(super) fn limits() -> Limits {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{FileInfo, OpenOptions, Picture};
+    use crate::files::{FileInfo, OpenOptions, Picture};
 
     /// A page of one pixel and a text whose length is `length`; in a large file or not.
     fn page(length: u64, large: bool, tag: u16) -> Vec<u8> {

@@ -1,13 +1,13 @@
 //! Images as NumPy arrays: the exact values.
 
-use super::target::{Sink, cause};
+use crate::files::target::{Sink, cause};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
 use horus_host::host::buffer::HostBuffer;
 
 /// Writes an array of shape `(height, width)`, or `(height, width, channels)` if there are several,
 /// or of a volume `(depth, height, width)` or `(depth, height, width, channels)`.
-pub(super) fn write(to: &mut dyn Sink, pixels: &HostBuffer, dtype: DType, shape: Shape) -> Result<(), String> {
+pub(crate) fn write(to: &mut dyn Sink, pixels: &HostBuffer, dtype: DType, shape: Shape) -> Result<(), String> {
     let header = header(dtype, shape);
     to.expect((header.len() + pixels.len()) as u64);
     to.write_all(&header).map_err(cause)?;
@@ -16,7 +16,7 @@ pub(super) fn write(to: &mut dyn Sink, pixels: &HostBuffer, dtype: DType, shape:
 
 /// Magic, version, and the description of the array, as NumPy writes it: a Python literal, padded
 /// with spaces to a multiple of 64 bytes, and a line feed.
-pub(super) fn header(dtype: DType, shape: Shape) -> Vec<u8> {
+pub(crate) fn header(dtype: DType, shape: Shape) -> Vec<u8> {
     const MAGIC: &[u8] = b"\x93NUMPY\x01\x00";
     const ALIGNMENT: usize = 64;
     let order = match dtype.size() {

@@ -3,11 +3,11 @@
 //! The header is a Python literal. This is a small parser of NumPy's own output: crates that parse
 //! any literal do so by recursion, and nested brackets in a corrupt file would overflow the stack.
 
-use super::bounds::check_size;
-use super::interleave::copy_spaced;
-use super::load::{Means, Source};
-use super::raster::{Order, Raster};
-use super::{OpenOptions, Picture, pixel_bytes};
+use crate::files::bounds::check_size;
+use crate::files::interleave::copy_spaced;
+use crate::files::load::{Means, Source};
+use crate::files::raster::{Order, Raster};
+use crate::files::{OpenOptions, Picture, pixel_bytes};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
 
@@ -16,7 +16,7 @@ const MOST_COLOURS: u64 = 4;
 
 /// Decodes an array of shape `(height, width)`, `(height, width, channels)`, of a volume `(depth, height, width)`, or
 /// `(depth, height, width, channels)`.
-pub(super) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
+pub(crate) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
     let (raster, fortran) = raster(source, options)?;
     if !fortran {
         return raster.read(source, options.region, means);
@@ -29,13 +29,13 @@ pub(super) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>)
 
 /// Extent and type of an array, and the part that is read at once: a row, or all if it is stored by
 /// columns.
-pub(super) fn describe(source: &Source<'_>, options: &OpenOptions) -> Result<(Shape, DType, (usize, usize)), String> {
+pub(crate) fn describe(source: &Source<'_>, options: &OpenOptions) -> Result<(Shape, DType, (usize, usize)), String> {
     let (Raster { shape, dtype, .. }, fortran) = raster(source, options)?;
     Ok((shape, dtype, (if fortran { shape.height } else { 1 }, shape.width)))
 }
 
 /// The layout of the pixels in a file; `true` if they are stored by columns.
-pub(super) fn raster(source: &Source<'_>, options: &OpenOptions) -> Result<(Raster, bool), String> {
+pub(crate) fn raster(source: &Source<'_>, options: &OpenOptions) -> Result<(Raster, bool), String> {
     let (header, at) = header(source)?;
     let Header { descr, fortran, shape } = Header::parse(&header)?;
     let unsupported = || {

@@ -6,7 +6,7 @@ use horus_base::dtype::DType;
 
 /// Stored samples, and their conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Samples {
+pub(crate) enum Samples {
     /// Samples of a pixel type.
     Of(DType),
     /// 16-bit floats, converted to 32 bits.
@@ -22,7 +22,7 @@ impl Samples {
     ///
     /// # Errors
     /// A message, if images have no such pixels.
-    pub(super) fn of(bits: u16, format: u16, are_indices: bool) -> Result<Samples, String> {
+    pub(crate) fn of(bits: u16, format: u16, are_indices: bool) -> Result<Samples, String> {
         const INTEGERS: u16 = 2;
         const FLOATS: u16 = 3;
         const COMPLEX_INTEGERS: u16 = 5;
@@ -50,7 +50,7 @@ impl Samples {
     }
 
     /// The type of the image's pixels.
-    pub(super) fn dtype(self) -> DType {
+    pub(crate) fn dtype(self) -> DType {
         match self {
             Samples::Of(dtype) => dtype,
             Samples::Half => DType::F32,
@@ -60,12 +60,12 @@ impl Samples {
     }
 
     /// Returns `true` if the bytes of a file are pixels, up to their byte order.
-    pub(super) fn are_pixels(self) -> bool {
+    pub(crate) fn are_pixels(self) -> bool {
         matches!(self, Samples::Of(_))
     }
 
     /// Bytes of a stored sample; 1 of samples that do not fill theirs.
-    pub(super) fn size(self) -> usize {
+    pub(crate) fn size(self) -> usize {
         match self {
             Samples::Of(dtype) => dtype.size(),
             Samples::Half => 2,
@@ -74,7 +74,7 @@ impl Samples {
     }
 
     /// Bytes of a row of so many stored samples.
-    pub(super) fn row(self, samples: usize) -> usize {
+    pub(crate) fn row(self, samples: usize) -> usize {
         match self {
             Samples::Packed(bits) | Samples::Indices(bits) => (usize::from(bits) * samples).div_ceil(8),
             _ => self.size() * samples,
@@ -82,7 +82,7 @@ impl Samples {
     }
 
     /// Appends a row of so many stored samples, in the type of the image's pixels.
-    pub(super) fn convert(self, row: &[u8], samples: usize, to: &mut Vec<u8>) {
+    pub(crate) fn convert(self, row: &[u8], samples: usize, to: &mut Vec<u8>) {
         let (bits, top) = match self {
             Samples::Of(_) => return to.extend_from_slice(row),
             Samples::Half => {
@@ -112,7 +112,7 @@ impl Samples {
 
 /// Colours of pixels that are stored otherwise than images have them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Colours {
+pub(crate) enum Colours {
     Kept,
     /// Grey, of which 0 is white.
     Inverted,
@@ -124,14 +124,14 @@ pub(super) enum Colours {
 
 impl Colours {
     /// Channels of the image, from the number of samples per pixel.
-    pub(super) fn channels(self, samples: usize) -> usize {
+    pub(crate) fn channels(self, samples: usize) -> usize {
         if self == Colours::Inks { samples - 1 } else { samples }
     }
 }
 
 /// Exchanges black and white in the first sample of each pixel of a row; of signed integers the smallest and the largest
 /// value, of floats 0 and 1. A pixel has `pixel` bytes, of which the last one may lack some.
-pub(super) fn invert(row: &mut [u8], pixel: usize, dtype: DType) {
+pub(crate) fn invert(row: &mut [u8], pixel: usize, dtype: DType) {
     let pixels = row.chunks_mut(pixel);
     match dtype {
         DType::F32 => pixels.filter_map(|pixel| pixel.first_chunk_mut()).for_each(|v| {
@@ -146,7 +146,7 @@ pub(super) fn invert(row: &mut [u8], pixel: usize, dtype: DType) {
 
 /// Makes red, green and blue of cyan, magenta, yellow and black, of 8 or 16 bits, and copies the other samples: from pixels of
 /// `stored` bytes to the first bytes of pixels of `pixel` bytes.
-pub(super) fn lights(inks: &[u8], stored: usize, to: &mut [u8], pixel: usize, dtype: DType) {
+pub(crate) fn lights(inks: &[u8], stored: usize, to: &mut [u8], pixel: usize, dtype: DType) {
     let lit = |ink: u32, black: u32, most: u32| ((most - ink) * (most - black) + most / 2) / most;
     let size = dtype.size();
     for (inks, to) in inks.chunks_exact(stored).zip(to.chunks_mut(pixel)) {
@@ -166,7 +166,7 @@ pub(super) fn lights(inks: &[u8], stored: usize, to: &mut [u8], pixel: usize, dt
 
 /// Makes luminance and differences from it, the first samples of each pixel of `pixel` bytes, red, green and blue (ITU-R
 /// BT.601, of the full range, as JPEG files have them).
-pub(super) fn colour(row: &mut [u8], pixel: usize) {
+pub(crate) fn colour(row: &mut [u8], pixel: usize) {
     for [first, second, third] in row.chunks_mut(pixel).filter_map(|pixel| pixel.first_chunk_mut()) {
         let (y, blue, red) = (f32::from(*first), f32::from(*second) - 128.0, f32::from(*third) - 128.0);
         *first = (y + 1.402 * red).round() as u8;

@@ -1,0 +1,4 @@
+//! JPEG files.
+
+pub(crate) mod general;
+pub(crate) mod write;

@@ -1,0 +1,4 @@
+//! NumPy arrays.
+
+pub(crate) mod read;
+pub(crate) mod write;

@@ -1,0 +1,5 @@
+//! PNG files.
+
+pub(crate) mod chunks;
+mod deflate;
+pub(crate) mod write;
