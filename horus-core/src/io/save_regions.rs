@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::later::{numbers, told};
 use super::save::{pack, unpack};
-use super::{Format, PictureWriter, RegionSink, SaveOptions, Saving, Scale, cause_of, on_root};
+use super::{PictureWriter, RegionSink, SaveOptions, Saving, Scale, cause_of, on_root};
 use crate::dtype::Element;
 use crate::error::{Call, Error, Result};
 use crate::host::buffer::HostBuffer;
@@ -22,8 +22,7 @@ pub(super) fn by_regions(
     call: Call,
     session: &Session,
 ) -> Result<Option<Result<Option<Scale>, String>>> {
-    let format = saving.draft.format();
-    if !matches!(format, Format::Tiff | Format::Npy | Format::Pgm | Format::Ppm | Format::Pnm) {
+    if !saving.draft.format().by_regions() {
         return Ok(None);
     }
     let handles: Vec<&Handle> = saving.handles.iter().collect();

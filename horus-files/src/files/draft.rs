@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tiff::tags::Tag;
 
-use super::encode::{Beside, Parts, write};
+use super::format::{Beside, Parts, write};
 use super::tiff::directory::Entry;
 use super::tiff::file as tiff_file;
 use super::tiff::ome;
@@ -134,7 +134,7 @@ impl Draft {
         let format = format.with_channels(shape.channels);
         let stored = format.stored(dtype, shape, options)?;
         let parts = Parts::of(format, stored, shape, options)?;
-        let nodata = options.nodata.map(|value| nodata(value, format, stored)).transpose()?;
+        let nodata = options.nodata.map(|value| nodata(value, stored)).transpose()?;
         let clipping = options.clipping;
         let (scale, counted, beside) = (StoredScale::Not, None, Beside::default());
         Ok(Draft {
@@ -434,10 +434,7 @@ impl Draft {
 }
 
 /// The words of a file for the value that stands for missing pixels, among samples of type `stored`.
-fn nodata(value: f64, format: Format, stored: DType) -> Result<String, String> {
-    if format != Format::Tiff {
-        return Err(format!("a {} file has no value of missing pixels (nodata); save as tif", format.name()));
-    }
+fn nodata(value: f64, stored: DType) -> Result<String, String> {
     let held = dispatch!(stored, T => T::from_f64(value).to_f64());
     let fits = if stored.is_float() { held.is_finite() == value.is_finite() } else { held == value };
     if !fits {

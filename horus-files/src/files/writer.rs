@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::count::{Count, FileTraffic};
-use super::encode::{Beside, Parts};
+use super::format::{Beside, Parts};
 use super::npy::write as write_npy;
 use super::output::{Output, WRITERS};
 use super::raster::Order;
@@ -311,7 +311,10 @@ impl Cut {
             Format::Npy => (write_npy::header(dtype, shape), Order::Kept),
             Format::Pgm | Format::Ppm | Format::Pnm => pnm::header(format, dtype, shape)?,
             _ => {
-                return Err(format!("a {name} file cannot be written region by region; save as tif, npy, pgm or ppm"));
+                return Err(format!(
+                    "a {name} file cannot be written region by region; save as {}",
+                    Format::in_regions()
+                ));
             }
         };
         Ok(Cut::Rows(Rows {

@@ -1,9 +1,34 @@
 //! Windows bitmaps, as OS/2 and Windows write them: with a palette, with fields of bits, in run lengths.
 
 use crate::files::codec::{Bytes, Header, truncated};
+use crate::files::format::{Facts, PictureFormat};
 use crate::files::target::{Sink, cause};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
+
+/// BMP files.
+#[derive(Debug)]
+pub(super) struct Bmp;
+
+static FACTS: Facts = Facts {
+    name: "bmp",
+    types: &[DType::U8],
+    channels: &[1, 3, 4],
+    straight_alpha: &[4],
+    side: u16::MAX as usize,
+    ..Facts::PLAIN
+};
+
+impl PictureFormat for Bmp {
+    fn facts(&self) -> &'static Facts {
+        &FACTS
+    }
+
+    fn fits(&self, shape: Shape) -> bool {
+        // Sizes have 32 bits.
+        shape.len() < u32::MAX as usize - (1 << 20)
+    }
+}
 
 /// Lengths of the header of the file, and of the headers of the picture: OS/2, Windows, and Windows with fields and
 /// colour space.

@@ -3,7 +3,7 @@
 pub(crate) mod plain;
 
 use crate::files::bounds::check_size;
-use crate::files::encode::unheld;
+use crate::files::format::{Facts, PictureFormat, unheld};
 use crate::files::load::Source;
 use crate::files::raster::{self, Order, Raster};
 use crate::files::target::{Sink, cause};
@@ -12,6 +12,26 @@ use horus_base::dtype::DType;
 use horus_base::shape::Shape;
 use horus_host::host::buffer::HostBuffer;
 use horus_host::host::workers::Workers;
+
+/// PGM and PPM files.
+#[derive(Debug)]
+pub(super) struct Pnm(Facts);
+
+const FACTS: Facts = Facts { types: &[DType::U8, DType::U16], by_regions: true, ..Facts::PLAIN };
+pub(super) static PGM: Pnm = Pnm(Facts { name: "pgm", channels: &[1], ..FACTS });
+pub(super) static PPM: Pnm = Pnm(Facts { name: "ppm", channels: &[3], ..FACTS });
+pub(super) static PNM: Pnm = Pnm(Facts { name: "pnm", channels: &[1, 3], ..FACTS });
+
+impl PictureFormat for Pnm {
+    fn facts(&self) -> &Facts {
+        &self.0
+    }
+
+    fn with_channels(&self, channels: usize) -> Option<Format> {
+        let several = self.0.channels.len() > 1;
+        several.then_some(if channels == 1 { Format::Pgm } else { Format::Ppm })
+    }
+}
 
 /// The layout of the pixels of a PNM file; `None` for files left to [`super::netpbm`]: plain text,
 /// bitmaps, other maximum values, and broken headers.

@@ -1,5 +1,6 @@
-//! Encoding of pixels to files.
+//! The formats of picture files: what other code asks them, and the list of them.
 
+use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -7,46 +8,121 @@ use super::jpeg::write as jpeg;
 use super::npy::write as write_npy;
 use super::png::write as png;
 use super::target::Sink;
-use super::tiff::compression::Compression;
 use super::tiff::directory::Entry;
 use super::tiff::file::TiffFile;
-use super::{Depth, SaveOptions, Scaling};
-use super::{bmp, pnm};
+use super::{Compression, Depth, SaveOptions, Scaling, bmp, npy, pnm, tiff};
 use horus_base::dtype::DType;
 use horus_base::error::Audience;
 use horus_base::shape::Shape;
 use horus_host::host::buffer::HostBuffer;
 use horus_host::host::workers::Workers;
 
-const KNOWN: &str = "png, jpg, tif, pgm, ppm, pnm, bmp or npy";
+/// A format of picture files. Other code asks it, instead of naming formats.
+pub(super) trait PictureFormat: Debug + Sync {
+    /// What is known of its files.
+    fn facts(&self) -> &Facts;
 
-/// A file format to write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Format {
+    /// The format of files with so many channels, if this is a name for several formats.
+    fn with_channels(&self, _channels: usize) -> Option<Format> {
+        None
+    }
+
+    /// False if a picture of this shape is too large, though its sides are not.
+    fn fits(&self, _shape: Shape) -> bool {
+        true
+    }
+}
+
+/// The properties of files of a format.
+#[derive(Debug)]
+pub(super) struct Facts {
+    /// The name of the format, which is the usual suffix of its files.
+    pub(super) name: &'static str,
+    /// Other suffixes.
+    pub(super) suffixes: &'static [&'static str],
+    /// Types of samples. If none is listed, values of any type are stored as they are, whatever the options ask for.
+    pub(super) types: &'static [DType],
+    /// Numbers of channels; any, if none is listed.
+    pub(super) channels: &'static [usize],
+    /// Numbers of channels of which the last is alpha, by which the others are not multiplied.
+    pub(super) straight_alpha: &'static [usize],
+    /// Most rows or columns.
+    pub(super) side: usize,
+    /// Files hold volumes.
+    pub(super) levels: bool,
+    /// Samples change.
+    pub(super) lossy: bool,
+    /// Files are written region by region.
+    pub(super) by_regions: bool,
+    /// Options that only some formats take.
+    pub(super) takes: &'static [Choice],
+}
+
+impl Facts {
+    /// Those of a format with nothing special.
+    pub(super) const PLAIN: Facts = Facts {
+        name: "",
+        suffixes: &[],
+        types: &[],
+        channels: &[],
+        straight_alpha: &[],
+        side: i32::MAX as usize,
+        levels: false,
+        lossy: false,
+        by_regions: false,
+        takes: &[],
+    };
+}
+
+/// Options that only some formats take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Choice {
+    Quality,
+    Sizes,
+    Tile,
+    Compression,
+    Nodata,
+}
+
+/// Lists the formats: first those that are written, the ones that users can name.
+macro_rules! formats {
+    ($($(#[$doc:meta])+ $name:ident = $format:expr,)+) => {
+        /// A file format to write.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Format {
+            $($(#[$doc])+ $name,)+
+        }
+
+        /// All formats, in the order of [`Format::ALL`].
+        static FORMATS: &[&dyn PictureFormat] = &[$(&$format,)+];
+
+        impl Format {
+            const ALL: &[Format] = &[$(Format::$name,)+];
+        }
+    };
+}
+
+formats! {
     /// Portable Network Graphics.
-    Png,
+    Png = super::png::Png,
     /// JPEG.
-    Jpeg,
+    Jpeg = super::jpeg::Jpeg,
     /// TIFF.
-    Tiff,
+    Tiff = tiff::Tiff,
     /// Portable graymap, binary.
-    Pgm,
+    Pgm = pnm::PGM,
     /// Portable pixmap, binary.
-    Ppm,
+    Ppm = pnm::PPM,
     /// [`Format::Pgm`] for one channel, else [`Format::Ppm`].
-    Pnm,
+    Pnm = pnm::PNM,
     /// Windows bitmap.
-    Bmp,
+    Bmp = bmp::Bmp,
     /// A NumPy array: the exact values.
-    Npy,
+    Npy = npy::Npy,
 }
 
 impl Format {
-    /// Formats suggested by error messages.
-    const ALL: [Format; 7] =
-        [Format::Png, Format::Tiff, Format::Pgm, Format::Ppm, Format::Bmp, Format::Jpeg, Format::Npy];
-
     /// The format of a path's extension; `pnm` is PGM or PPM by the number of channels.
     ///
     /// ```
@@ -63,10 +139,11 @@ impl Format {
     pub fn of(path: &Path, channels: usize) -> Result<Format, String> {
         match path.extension().and_then(|e| e.to_str()).unwrap_or_default() {
             "" => Err("the file name has no extension to choose a format from".into()),
-            extension => match Format::known(extension) {
-                Some(format) => Ok(format.with_channels(channels)),
-                None => Err(format!("unknown extension .{}; use {KNOWN}", extension.to_ascii_lowercase())),
-            },
+            extension => {
+                let extension = extension.to_ascii_lowercase();
+                let format = Format::known(&extension, || format!("unknown extension .{extension}"))?;
+                Ok(format.with_channels(channels))
+            }
         }
     }
 
@@ -75,67 +152,62 @@ impl Format {
     /// # Errors
     /// A message, if there is no such format.
     pub fn named(name: &str) -> Result<Format, String> {
-        Format::known(name).ok_or_else(|| format!("unknown format {name}; use {KNOWN}"))
+        Format::known(&name.to_ascii_lowercase(), || format!("unknown format {name}"))
     }
 
-    fn known(name: &str) -> Option<Format> {
-        Some(match name.to_ascii_lowercase().as_str() {
-            "png" => Format::Png,
-            "jpg" | "jpeg" => Format::Jpeg,
-            "tif" | "tiff" => Format::Tiff,
-            "pnm" => Format::Pnm,
-            "pgm" => Format::Pgm,
-            "ppm" => Format::Ppm,
-            "bmp" => Format::Bmp,
-            "npy" => Format::Npy,
-            _ => return None,
-        })
+    fn known(name: &str, unknown: impl FnOnce() -> String) -> Result<Format, String> {
+        let has = |facts: &Facts| facts.name == name || facts.suffixes.contains(&name);
+        let found = Format::ALL.iter().copied().find(|format| has(format.facts()));
+        let all = || alternatives(Format::ALL.iter().map(|format| format.name()));
+        found.ok_or_else(|| format!("{}; use {}", unknown(), all()))
+    }
+
+    /// What all code asks of the format.
+    pub(super) fn listed(self) -> &'static dyn PictureFormat {
+        FORMATS[self as usize]
+    }
+
+    fn facts(self) -> &'static Facts {
+        self.listed().facts()
     }
 
     /// The name, which is the extension of its files.
     pub fn name(self) -> &'static str {
-        self.holds().0
+        self.facts().name
+    }
+
+    /// True if values of any type are stored as they are, whatever the options ask for.
+    pub fn keeps_values(self) -> bool {
+        self.facts().types.is_empty()
+    }
+
+    /// True if files are written region by region.
+    pub fn by_regions(self) -> bool {
+        self.facts().by_regions
+    }
+
+    /// True if colours of so many channels are, by definition, not multiplied by their alpha.
+    pub fn has_straight_alpha(self, channels: usize) -> bool {
+        self.facts().straight_alpha.contains(&channels)
     }
 
     /// The format for this number of channels.
     pub(super) fn with_channels(self, channels: usize) -> Format {
-        match self {
-            Format::Pnm if channels == 1 => Format::Pgm,
-            Format::Pnm => Format::Ppm,
-            other => other,
-        }
+        self.listed().with_channels(channels).unwrap_or(self)
     }
 
-    /// The name, sample types, numbers of channels (any, if none is listed) and maximum rows or
-    /// columns of a format.
-    fn holds(self) -> (&'static str, &'static [DType], &'static [usize], usize) {
-        use DType::{U8, U16};
-        const MOST: usize = i32::MAX as usize;
-        match self {
-            Format::Png => ("png", &[U8, U16], &[1, 2, 3, 4], MOST),
-            Format::Jpeg => ("jpg", &[U8], &[1, 3], u16::MAX as usize),
-            Format::Tiff => ("tif", &DType::ALL, &[], MOST),
-            Format::Pgm => ("pgm", &[U8, U16], &[1], MOST),
-            Format::Ppm => ("ppm", &[U8, U16], &[3], MOST),
-            Format::Pnm => ("pnm", &[U8, U16], &[1, 3], MOST),
-            Format::Bmp => ("bmp", &[U8], &[1, 3, 4], u16::MAX as usize),
-            Format::Npy => ("npy", &[], &[], usize::MAX),
-        }
+    /// Names of formats for a message.
+    fn names(which: impl Fn(Format) -> bool) -> Vec<&'static str> {
+        Format::ALL.iter().filter(|format| which(**format)).map(|format| format.name()).collect()
     }
 
     fn can(self, dtype: DType, shape: Shape) -> bool {
-        let (_, types, channels, side) = self.holds();
-        // Sizes have 32 bits.
-        let fits = match self {
-            Format::Bmp => shape.len() < u32::MAX as usize - (1 << 20),
-            // Numbers of samples have 16 bits.
-            Format::Tiff => shape.channels <= u16::MAX as usize,
-            _ => true,
-        };
-        let channels = channels.is_empty() || channels.contains(&shape.channels);
-        let levels = shape.depth == 1 || matches!(self, Format::Npy | Format::Tiff);
-        let types = types.is_empty() || types.contains(&dtype);
-        types && channels && levels && shape.height.max(shape.width) <= side && fits
+        let &Facts { types, channels, side, levels, .. } = self.facts();
+        (types.is_empty() || types.contains(&dtype))
+            && (channels.is_empty() || channels.contains(&shape.channels))
+            && (levels || shape.depth == 1)
+            && shape.height.max(shape.width) <= side
+            && self.listed().fits(shape)
     }
 
     /// The type of sample in which an image of `dtype` pixels is stored.
@@ -143,7 +215,8 @@ impl Format {
     /// # Errors
     /// If the format cannot hold such samples or such a shape; names the formats that can.
     pub(super) fn stored(self, dtype: DType, shape: Shape, options: &SaveOptions) -> Result<DType, String> {
-        if self == Format::Npy {
+        let &Facts { name, types, channels: numbers, .. } = self.facts();
+        if types.is_empty() {
             return Ok(dtype);
         }
         let scaled = matches!(options.scaling, Scaling::Unit | Scaling::Range);
@@ -152,10 +225,9 @@ impl Format {
             (Depth::Sixteen, _) | (Depth::Auto, DType::U16) => DType::U16,
             (Depth::Float, _) => DType::F32,
             (Depth::Auto, _) if scaled => DType::U8,
-            (Depth::Auto, DType::F32 | DType::F64) if self != Format::Tiff => DType::U8,
+            (Depth::Auto, float) if float.is_float() && !types.contains(&float) => DType::U8,
             (Depth::Auto, _) => dtype,
         };
-        let (name, types, numbers, _) = self.holds();
         if self.can(stored, shape) {
             return Ok(stored);
         }
@@ -165,14 +237,20 @@ impl Format {
             signed if signed.is_signed() => format!("{bits}-bit signed integers"),
             _ => format!("{bits} bits per sample"),
         };
-        let others: Vec<&str> = Format::ALL.iter().filter(|f| f.can(stored, shape)).map(|f| f.holds().0).collect();
+        let named = |format: Format| format.with_channels(shape.channels) == format;
+        let mut others: Vec<Format> =
+            Format::ALL.iter().copied().filter(|f| named(*f) && f.can(stored, shape)).collect();
+        others.sort_by_key(|format| (format.keeps_values(), format.facts().lossy));
+        let others: Vec<&str> = others.into_iter().map(Format::name).collect();
         let others = format!("save as {}", others.join(", "));
         let Shape { depth, height, width, channels, .. } = shape;
         // No depth helps.
         if !numbers.is_empty() && !numbers.contains(&channels) {
-            return Err(format!("a {name} file has {}, and the image {channels}; {others}", listed(numbers)));
+            let channel = if numbers == [1] { "channel" } else { "channels" };
+            let numbers = alternatives(numbers);
+            return Err(format!("a {name} file has {numbers} {channel}, and the image {channels}; {others}"));
         }
-        // Every format but npy has a depth that holds it.
+        // Every format of chosen types has a depth that holds it.
         if types.contains(&stored) {
             let levels = if depth == 1 { String::new() } else { format!("{depth} levels of ") };
             let size = format!("{levels}{height}x{width} pixels of {channels} channels");
@@ -191,15 +269,44 @@ impl Format {
         };
         Err(format!("a {name} file cannot hold {what}; {others}{option}"))
     }
+
+    /// The formats whose files are written region by region, first those for any picture.
+    pub(super) fn in_regions() -> String {
+        let mut all: Vec<Format> = Format::ALL.iter().copied().filter(|format| format.by_regions()).collect();
+        all.retain(|format| format.listed().with_channels(1).is_none());
+        all.sort_by_key(|format| !format.facts().channels.is_empty());
+        alternatives(all.into_iter().map(Format::name))
+    }
+
+    /// Refuses options that files of the format do not take.
+    ///
+    /// # Errors
+    /// A message that names the formats that do.
+    fn takes(self, options: &SaveOptions) -> Result<(), String> {
+        let asked = [
+            (Choice::Quality, options.quality.is_some(), "has no quality"),
+            (Choice::Sizes, options.sizes != 1, "has one size"),
+            (Choice::Tile, options.tile.is_some(), "has no tiles"),
+            (Choice::Compression, options.compression != Compression::None, "leaves no choice of a compression"),
+            (Choice::Nodata, options.nodata.is_some(), "has no value of missing pixels (nodata)"),
+        ];
+        match asked.iter().find(|(choice, asked, _)| *asked && !self.facts().takes.contains(choice)) {
+            None => Ok(()),
+            Some((choice, _, lacks)) => {
+                let others = Format::names(|format| format.facts().takes.contains(choice)).join(", ");
+                let store = if *choice == Choice::Sizes { ", or as a Zarr store" } else { "" };
+                Err(format!("a {} file {lacks}; save as {others}{store}", self.name()))
+            }
+        }
+    }
 }
 
-/// Numbers of channels in words: `1, 3 or 4 channels`.
-fn listed(numbers: &[usize]) -> String {
-    let words: Vec<String> = numbers.iter().map(usize::to_string).collect();
+/// Words in a message: `1, 3 or 4`.
+fn alternatives(words: impl IntoIterator<Item: ToString>) -> String {
+    let words: Vec<String> = words.into_iter().map(|word| word.to_string()).collect();
     match words.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} or {last} channels", rest.join(", ")),
-        _ if numbers == [1] => "1 channel".into(),
-        _ => format!("{} channels", words.concat()),
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => words.concat(),
     }
 }
 
@@ -236,25 +343,17 @@ impl Parts {
     /// # Errors
     /// A message, if the format does not support them.
     pub(super) fn of(format: Format, stored: DType, shape: Shape, options: &SaveOptions) -> Result<Parts, String> {
-        match (options.quality, format) {
-            (None, _) | (Some(1..=100), Format::Jpeg) => {}
-            (Some(quality), Format::Jpeg) => {
-                return Err(format!("a quality of {quality} requested; it is from 1 to 100"));
+        format.takes(options)?;
+        Ok(match (options.quality, format) {
+            (Some(quality @ 1..=100), _) => Parts::Jpeg(quality),
+            (Some(quality), _) => return Err(format!("a quality of {quality} requested; it is from 1 to 100")),
+            (None, Format::Tiff) => {
+                let SaveOptions { tile, compression, sizes, .. } = *options;
+                TiffFile::new(shape, stored, tile, compression, sizes, false)?;
+                Parts::Tiff(tile, compression, sizes)
             }
-            (Some(_), _) => return Err(format!("a {} file has no quality; save as jpg", format.name())),
-        }
-        if options.sizes != 1 && format != Format::Tiff {
-            return Err(format!("a {} file has one size; save as tif, or as a Zarr store", format.name()));
-        }
-        match (options.tile, options.compression) {
-            (tile, compression) if format == Format::Tiff => {
-                TiffFile::new(shape, stored, tile, compression, options.sizes, false)?;
-                Ok(Parts::Tiff(tile, compression, options.sizes))
-            }
-            (None, Compression::None) => Ok(options.quality.map_or(Parts::Usual, Parts::Jpeg)),
-            (Some(_), _) => Err(format!("a {} file has no tiles; save as tif", format.name())),
-            _ => Err(format!("a {} file leaves no choice of a compression; save as tif", format.name())),
-        }
+            _ => Parts::Usual,
+        })
     }
 }
 
