@@ -8,9 +8,10 @@ use tiff::tags::Tag;
 use super::format::{Beside, Parts, write};
 use super::tiff::directory::Entry;
 use super::tiff::file as tiff_file;
+use super::tiff::metadata as tiff_metadata;
 use super::tiff::ome;
 use super::tiff::tiles::Tiles;
-use super::{Alpha, Clipping, Exif, Format, Georeference, SaveOptions, Scale, Sink, exif, texts};
+use super::{Alpha, Clipping, Exif, Format, Georeference, SaveOptions, Scale, Sink, density, exif, texts};
 use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel};
 use horus_base::error::Audience;
@@ -224,9 +225,9 @@ impl Draft {
         }
         let is_sized = self.format == Format::Png && self.beside.chunks.density().is_some();
         if let Some(printed) = self.printed.filter(|_| !is_sized && (self.format != Format::Tiff || pixel.is_none())) {
-            let dots = ome::dots(printed);
+            let dots = density::dots(printed);
             match self.format {
-                Format::Tiff => self.add(ome::resolution(printed, true)),
+                Format::Tiff => self.add(tiff_metadata::resolution(printed, true)),
                 Format::Png | Format::Jpeg if dots.is_some() => self.beside.chunks.dots = dots,
                 _ => lacking.push(Lacking::Printed),
             }
@@ -254,10 +255,10 @@ impl Draft {
             lacking.push(Lacking::Names);
         }
         if let Some(pixel) = pixel {
-            self.add(ome::resolution(pixel, false));
+            self.add(tiff_metadata::resolution(pixel, false));
         }
         if let Some(alpha) = self.alpha.filter(|_| self.shape.channels > 1 && !self.beside.apart) {
-            self.add(vec![alpha.entry()]);
+            self.add(vec![tiff_metadata::alpha_entry(alpha)]);
         }
         lacking
     }

@@ -4,13 +4,20 @@ use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::codec::{Decoder, Header};
+use super::decode::{self, guarded};
 use super::jpeg::write as jpeg;
+use super::load::{Means, Source};
 use super::npy::write as write_npy;
 use super::png::write as png;
+use super::raster::Raster;
+use super::reader::{self, Pixels};
 use super::target::Sink;
 use super::tiff::directory::Entry;
 use super::tiff::file::TiffFile;
-use super::{Compression, Depth, SaveOptions, Scaling, bmp, npy, pnm, tiff};
+use super::{
+    Compression, Depth, FileInfo, Metadata, OpenOptions, Picture, SaveOptions, Scaling, bmp, exr, npy, pnm, tiff,
+};
 use horus_base::dtype::DType;
 use horus_base::error::Audience;
 use horus_base::shape::Shape;
@@ -21,6 +28,79 @@ use horus_host::host::workers::Workers;
 pub(super) trait PictureFormat: Debug + Sync {
     /// What is known of its files.
     fn facts(&self) -> &Facts;
+
+    /// True if a file begins with these bytes.
+    fn recognises(&self, _head: &[u8]) -> bool {
+        false
+    }
+
+    /// Reads the header of a file that is decoded as a whole, of which what comes before the pixels suffices, and
+    /// prepares to decode these.
+    fn decoder<'a>(&self, _bytes: &'a [u8]) -> Result<Decoder<'a>, String> {
+        Err(format!("{} files are not decoded as a whole", self.facts().title))
+    }
+
+    /// Refuses a file that ends early where its decoder does not.
+    fn is_complete(&self, _bytes: &[u8]) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// The file with what it says before and behind its pixels, if these can be left out.
+    fn without_pixels(&self, _source: &Source<'_>) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// The header of a file that is decoded as a whole; no more is read than it takes.
+    fn header(&self, source: &Source<'_>, _options: &OpenOptions) -> Result<Header, String> {
+        // What comes before the pixels suffices, of a file that is not broken.
+        let header = self.without_pixels(source).and_then(|head| Some(self.decoder(&head).ok()?.0));
+        header.map_or_else(|| Ok(self.decoder(&source.all(&HostBuffer::try_zeroed)?)?.0), Ok)
+    }
+
+    /// Where pixels lie that are stored as in memory.
+    fn raster(&self, _source: &Source<'_>, _options: &OpenOptions) -> Result<Option<Raster>, String> {
+        Ok(None)
+    }
+
+    /// Reads the picture, or the requested region.
+    fn read(&self, source: &Source<'_>, options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
+        match self.raster(source, options)? {
+            Some(raster) => raster.read(source, options.region, means),
+            None => decode::whole(self, source, options, means),
+        }
+    }
+
+    /// What is read region by region, if it can be.
+    fn regions(&self, source: &Source<'static>, options: &OpenOptions) -> Result<Option<Box<dyn Pixels>>, String> {
+        Ok(self.raster(source, options)?.map(|raster| reader::of_raster(source.clone(), raster)))
+    }
+
+    /// A warning about pages that are not read.
+    fn unread(&self, _source: &Source<'_>, _options: &OpenOptions) -> Option<String> {
+        None
+    }
+
+    /// The properties of a file, as stored.
+    fn describe(&self, source: &Source<'_>, options: &OpenOptions) -> Result<FileInfo, String> {
+        let (shape, dtype, tile) = match self.raster(source, options) {
+            Ok(Some(Raster { shape, dtype, .. })) => (shape, dtype, (1, shape.width)),
+            _ => {
+                let Header { shape, dtype, .. } = guarded(|| self.header(source, options))?;
+                (shape, dtype, (shape.height, shape.width))
+            }
+        };
+        Ok(FileInfo { shape, dtype, tile, pages: 1, levels: vec![(shape.height, shape.width)] })
+    }
+
+    /// Descriptions of a file, as names and texts.
+    fn tags(&self, _source: &Source<'_>, _options: &OpenOptions) -> Result<Vec<(String, String)>, String> {
+        Ok(Vec::new())
+    }
+
+    /// What a file says beside its pixels, which are read as so many channels. What cannot be read counts as absent.
+    fn metadata(&self, _source: &Source<'_>, _options: &OpenOptions, _channels: usize) -> Metadata {
+        Metadata::default()
+    }
 
     /// The format of files with so many channels, if this is a name for several formats.
     fn with_channels(&self, _channels: usize) -> Option<Format> {
@@ -38,6 +118,8 @@ pub(super) trait PictureFormat: Debug + Sync {
 pub(super) struct Facts {
     /// The name of the format, which is the usual suffix of its files.
     pub(super) name: &'static str,
+    /// Its name in messages about files that are read.
+    pub(super) title: &'static str,
     /// Other suffixes.
     pub(super) suffixes: &'static [&'static str],
     /// Types of samples. If none is listed, values of any type are stored as they are, whatever the options ask for.
@@ -52,6 +134,10 @@ pub(super) struct Facts {
     pub(super) levels: bool,
     /// Samples change.
     pub(super) lossy: bool,
+    /// Files have several pages, and smaller copies of pages.
+    pub(super) pages: bool,
+    /// Decoding takes memory that a header does not tell.
+    pub(super) aside: bool,
     /// Files are written region by region.
     pub(super) by_regions: bool,
     /// Options that only some formats take.
@@ -62,6 +148,7 @@ impl Facts {
     /// Those of a format with nothing special.
     pub(super) const PLAIN: Facts = Facts {
         name: "",
+        title: "",
         suffixes: &[],
         types: &[],
         channels: &[],
@@ -69,6 +156,8 @@ impl Facts {
         side: i32::MAX as usize,
         levels: false,
         lossy: false,
+        pages: false,
+        aside: false,
         by_regions: false,
         takes: &[],
     };
@@ -84,9 +173,9 @@ pub(super) enum Choice {
     Nodata,
 }
 
-/// Lists the formats: first those that are written, the ones that users can name.
+/// Lists the formats: first those that are written, which users name.
 macro_rules! formats {
-    ($($(#[$doc:meta])+ $name:ident = $format:expr,)+) => {
+    ($($(#[$doc:meta])+ $name:ident = $format:expr,)+ read only: $($read:expr),*) => {
         /// A file format to write.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
@@ -94,8 +183,8 @@ macro_rules! formats {
             $($(#[$doc])+ $name,)+
         }
 
-        /// All formats, in the order of [`Format::ALL`].
-        static FORMATS: &[&dyn PictureFormat] = &[$(&$format,)+];
+        /// All formats, first [`Format::ALL`].
+        pub(super) static FORMATS: &[&dyn PictureFormat] = &[$(&$format,)+ $(&$read),*];
 
         impl Format {
             const ALL: &[Format] = &[$(Format::$name,)+];
@@ -120,6 +209,7 @@ formats! {
     Bmp = bmp::Bmp,
     /// A NumPy array: the exact values.
     Npy = npy::Npy,
+    read only: exr::OpenExr
 }
 
 impl Format {
@@ -302,7 +392,7 @@ impl Format {
 }
 
 /// Words in a message: `1, 3 or 4`.
-fn alternatives(words: impl IntoIterator<Item: ToString>) -> String {
+pub(super) fn alternatives(words: impl IntoIterator<Item: ToString>) -> String {
     let words: Vec<String> = words.into_iter().map(|word| word.to_string()).collect();
     match words.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),

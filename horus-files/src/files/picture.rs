@@ -4,9 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::load::{Means, Source};
-use super::tiff::ome;
-use super::tiff::stack;
-use super::{Alpha, Exif, Georeference, OpenOptions, decode, metadata, pixel_bytes, profile, region_of, texts};
+use super::{Alpha, Exif, Georeference, OpenOptions, decode, pixel_bytes, region_of};
 use horus_base::dtype::DType;
 use horus_base::error::{DeviceError, Error, Result};
 use horus_base::lengths::PixelSize;
@@ -76,22 +74,12 @@ impl Metadata {
         channels: usize,
         tile: Option<(usize, usize)>,
     ) -> Metadata {
+        let format = source.format();
         // Files without their pixels are found once.
-        let small = metadata::without_pixels(source);
+        let small = format.without_pixels(source);
         let small = small.as_deref().and_then(|bytes| Source::of(bytes).ok());
-        let source = small.as_ref().unwrap_or(source);
-        let (pixel, printed) = ome::sides(source, options);
-        Metadata {
-            reference: Georeference::of(source, options),
-            pixel,
-            printed,
-            names: stack::names(source, options, channels),
-            alpha: Alpha::of(source, options, channels),
-            profile: profile::of(source, options, channels),
-            exif: decode::guarded(|| Ok(Exif::of(source, options))).ok().flatten().map(Arc::new),
-            texts: decode::guarded(|| Ok(texts::of(source, options))).ok().flatten(),
-            tile,
-        }
+        let said = format.metadata(small.as_ref().unwrap_or(source), options, channels);
+        Metadata { tile, ..said }
     }
 }
 

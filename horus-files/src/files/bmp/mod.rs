@@ -1,10 +1,13 @@
 //! Windows bitmaps, as OS/2 and Windows write them: with a palette, with fields of bits, in run lengths.
 
-use crate::files::codec::{Bytes, Header, truncated};
+use crate::files::codec::{Bytes, Decode, Decoder, Header, truncated};
 use crate::files::format::{Facts, PictureFormat};
+use crate::files::load::Source;
 use crate::files::target::{Sink, cause};
+use crate::files::{Alpha, Metadata, OpenOptions};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
+use horus_host::host::workers::Workers;
 
 /// BMP files.
 #[derive(Debug)]
@@ -12,6 +15,7 @@ pub(super) struct Bmp;
 
 static FACTS: Facts = Facts {
     name: "bmp",
+    title: "BMP",
     types: &[DType::U8],
     channels: &[1, 3, 4],
     straight_alpha: &[4],
@@ -22,6 +26,23 @@ static FACTS: Facts = Facts {
 impl PictureFormat for Bmp {
     fn facts(&self) -> &'static Facts {
         &FACTS
+    }
+
+    fn recognises(&self, head: &[u8]) -> bool {
+        head.starts_with(b"BM")
+    }
+
+    fn decoder<'a>(&self, bytes: &'a [u8]) -> Result<Decoder<'a>, String> {
+        let (header, bitmap) = Bitmap::of(bytes)?;
+        Ok((header, Box::new(bitmap)))
+    }
+
+    fn header(&self, source: &Source<'_>, _: &OpenOptions) -> Result<Header, String> {
+        Ok(Bitmap::of(source.head())?.0)
+    }
+
+    fn metadata(&self, _: &Source<'_>, _: &OpenOptions, channels: usize) -> Metadata {
+        Metadata { alpha: (channels == 4).then_some(Alpha::Unassociated), ..Metadata::default() }
     }
 
     fn fits(&self, shape: Shape) -> bool {
@@ -41,7 +62,7 @@ const V4: u32 = 108;
 const FIELDS: u32 = 3;
 
 /// The pixels of a bitmap.
-pub(crate) struct Bitmap<'a> {
+struct Bitmap<'a> {
     rest: Bytes<'a>,
     width: usize,
     channels: usize,
@@ -93,7 +114,7 @@ impl Field {
 
 impl<'a> Bitmap<'a> {
     /// Reads the header and the palette, which are among the first kilobytes.
-    pub(crate) fn of(file: &'a [u8]) -> Result<(Header, Bitmap<'a>), String> {
+    fn of(file: &'a [u8]) -> Result<(Header, Bitmap<'a>), String> {
         let mut bytes = Bytes(file);
         if bytes.take(2)? != b"BM" {
             return Err("it has no signature".into());
@@ -172,9 +193,15 @@ impl<'a> Bitmap<'a> {
         let rest = Bytes(file.get(at as usize..).unwrap_or_default());
         Ok((header, Bitmap { rest, width: header.shape.width, channels, top_down, coding }))
     }
+}
 
-    /// Decodes the pixels, interleaved.
-    pub(crate) fn read(mut self, to: &mut [u8]) -> Result<(), String> {
+impl Decode for Bitmap<'_> {
+    fn most(&self, _: u64, bytes: u64) -> u64 {
+        // Two bytes repeat a pixel up to 255 times. (Pixels can also be skipped; no more than these are accepted.)
+        if matches!(self.coding, Coding::Runs(..)) { 128 * bytes } else { 8 * bytes }
+    }
+
+    fn read(mut self: Box<Self>, _: &Header, to: &mut [u8], _: &Workers) -> Result<(), String> {
         let (width, channels) = (self.width, self.channels);
         let bits = match &self.coding {
             Coding::Runs(bits, palette) => return runs(self.rest, *bits, palette, width, to),

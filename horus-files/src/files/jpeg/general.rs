@@ -6,7 +6,7 @@
 
 use std::f32::consts::PI;
 
-use crate::files::bounds::markers;
+use super::segments::markers;
 use crate::files::codec::zeros;
 use crate::files::tiff::samples::{colour, invert, lights};
 use horus_base::dtype::DType;

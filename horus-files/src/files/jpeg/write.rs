@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use jpeg_encoder::{ColorType, Encoder, PixelDensity, PixelDensityUnit, SamplingFactor};
 
-use crate::files::bounds::markers;
+use super::segments::markers;
 use crate::files::exif;
 use crate::files::png::write::Beside;
 use crate::files::target::{Sink, cause};

@@ -27,13 +27,6 @@ pub(crate) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>)
     transposed(&turned.read(source, None, means)?, shape, means)?.cropped(options.region, means)
 }
 
-/// Extent and type of an array, and the part that is read at once: a row, or all if it is stored by
-/// columns.
-pub(crate) fn describe(source: &Source<'_>, options: &OpenOptions) -> Result<(Shape, DType, (usize, usize)), String> {
-    let (Raster { shape, dtype, .. }, fortran) = raster(source, options)?;
-    Ok((shape, dtype, (if fortran { shape.height } else { 1 }, shape.width)))
-}
-
 /// The layout of the pixels in a file; `true` if they are stored by columns.
 pub(crate) fn raster(source: &Source<'_>, options: &OpenOptions) -> Result<(Raster, bool), String> {
     let (header, at) = header(source)?;

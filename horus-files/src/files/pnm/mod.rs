@@ -3,11 +3,12 @@
 pub(crate) mod plain;
 
 use crate::files::bounds::check_size;
+use crate::files::codec::{self, Decoder};
 use crate::files::format::{Facts, PictureFormat, unheld};
 use crate::files::load::Source;
 use crate::files::raster::{self, Order, Raster};
 use crate::files::target::{Sink, cause};
-use crate::files::{Format, OpenOptions};
+use crate::files::{Alpha, Format, Metadata, OpenOptions};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
 use horus_host::host::buffer::HostBuffer;
@@ -17,7 +18,7 @@ use horus_host::host::workers::Workers;
 #[derive(Debug)]
 pub(super) struct Pnm(Facts);
 
-const FACTS: Facts = Facts { types: &[DType::U8, DType::U16], by_regions: true, ..Facts::PLAIN };
+const FACTS: Facts = Facts { title: "PNM", types: &[DType::U8, DType::U16], by_regions: true, ..Facts::PLAIN };
 pub(super) static PGM: Pnm = Pnm(Facts { name: "pgm", channels: &[1], ..FACTS });
 pub(super) static PPM: Pnm = Pnm(Facts { name: "ppm", channels: &[3], ..FACTS });
 pub(super) static PNM: Pnm = Pnm(Facts { name: "pnm", channels: &[1, 3], ..FACTS });
@@ -25,6 +26,33 @@ pub(super) static PNM: Pnm = Pnm(Facts { name: "pnm", channels: &[1, 3], ..FACTS
 impl PictureFormat for Pnm {
     fn facts(&self) -> &Facts {
         &self.0
+    }
+
+    fn recognises(&self, head: &[u8]) -> bool {
+        matches!(head, [b'P', b'1'..=b'7', ..])
+    }
+
+    fn decoder<'a>(&self, bytes: &'a [u8]) -> Result<Decoder<'a>, String> {
+        let (header, plain) = plain::Plain::of(bytes)?;
+        Ok((header, Box::new(plain)))
+    }
+
+    fn header(&self, source: &Source<'_>, _: &OpenOptions) -> Result<codec::Header, String> {
+        let head = source.head();
+        match self.decoder(head) {
+            // Comments may be long.
+            Err(_) if source.size() > head.len() as u64 => Ok(self.decoder(&source.all(&HostBuffer::try_zeroed)?)?.0),
+            read => Ok(read?.0),
+        }
+    }
+
+    fn raster(&self, source: &Source<'_>, options: &OpenOptions) -> Result<Option<Raster>, String> {
+        raster(source, options)
+    }
+
+    fn metadata(&self, source: &Source<'_>, _: &OpenOptions, _: usize) -> Metadata {
+        let alpha = plain::has_alpha(source.head()).then_some(Alpha::Unassociated);
+        Metadata { alpha, ..Metadata::default() }
     }
 
     fn with_channels(&self, channels: usize) -> Option<Format> {

@@ -1,9 +1,9 @@
 //! PNM files whose samples are converted: plain text, bitmaps, other maximum values, and PAM.
 
 use super::number;
-use crate::files::codec::{Header, native, truncated};
+use crate::files::codec::{Decode, Header, native, truncated};
 use horus_base::dtype::DType;
-use horus_base::shape::Shape;
+use horus_host::host::workers::Workers;
 
 /// The samples of a PNM file.
 pub(crate) struct Plain<'a> {
@@ -105,10 +105,17 @@ impl<'a> Plain<'a> {
         };
         Plain::new(width, height, channels as usize, most, coding, rest)
     }
+}
 
-    /// Decodes the samples, interleaved, scaled to the maximum of their type.
-    pub(crate) fn read(self, shape: Shape, to: &mut [u8]) -> Result<(), String> {
-        let Plain { rest, most, coding } = self;
+impl Decode for Plain<'_> {
+    fn most(&self, _: u64, bytes: u64) -> u64 {
+        // Only bitmaps have pixels of less than a byte.
+        if self.coding == Coding::Bits { 8 * bytes } else { bytes }
+    }
+
+    /// Decodes the samples, scaled to the maximum of their type.
+    fn read(self: Box<Self>, header: &Header, to: &mut [u8], _: &Workers) -> Result<(), String> {
+        let (Plain { rest, most, coding }, shape) = (*self, header.shape);
         let wide = most > u32::from(u8::MAX);
         let mut words = rest.split(is_space).filter(|word| !word.is_empty());
         match coding {

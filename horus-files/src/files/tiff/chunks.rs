@@ -15,9 +15,10 @@ use super::source::Reader;
 use crate::files::count::Count;
 use crate::files::decode::guarded;
 use crate::files::interleave::copy_spaced;
+use crate::files::jpeg::{self, segments};
 use crate::files::load::Source;
+use crate::files::pixel_bytes;
 use crate::files::raster::Order;
-use crate::files::{bounds, codec, pixel_bytes};
 use horus_base::shape::{Region, Shape};
 use horus_host::host::workers::Workers;
 
@@ -485,10 +486,10 @@ impl<'s> Chunks<'s> {
         // The decoder trusts the data. Encoders may pad to whole blocks.
         const BLOCK: u64 = 64;
         let (w, h) = (self.columns as u64, self.rows as u64);
-        if bounds::jpeg_frame(&data) > w * h + BLOCK * (w + h + BLOCK) {
+        if segments::frame_pixels(&data) > w * h + BLOCK * (w + h + BLOCK) {
             return Err("its JPEG data declares more pixels than its strip or tile holds".into());
         }
-        let (pixels, Shape { height, width, channels, .. }) = codec::jpeg_as_stored(&data)?;
+        let (pixels, Shape { height, width, channels, .. }) = jpeg::read::as_stored(&data)?;
         if channels != if self.planar { 1 } else { self.shape.channels } {
             return Err(format!("its JPEG data has {channels} channels"));
         }

@@ -6,10 +6,10 @@ use tiff::decoder::ifd::Value;
 use tiff::tags::{PhotometricInterpretation, Tag};
 
 use super::directory::{Entry, NODATA};
-use super::ome;
+use super::metadata;
 use super::read;
 use super::source::{Reader, are_indices, decoder_at};
-use crate::files::load::{Kind, Source};
+use crate::files::load::Source;
 use crate::files::{OpenOptions, decode};
 use horus_base::placed::Placed;
 
@@ -36,10 +36,7 @@ pub struct Georeference {
 
 impl Georeference {
     /// That of a page of an open TIFF file, as the options read it; `None` if it has none. Unreadable tags count as absent.
-    pub(in crate::files) fn of(source: &Source<'_>, options: &OpenOptions) -> Option<Georeference> {
-        if source.kind() != Kind::Tiff {
-            return None;
-        }
+    pub(super) fn of(source: &Source<'_>, options: &OpenOptions) -> Option<Georeference> {
         let read = || -> Result<Option<Georeference>, String> {
             let page = read::directory_page(source, options);
             let at = |level| decoder_at(source, read::directory_of_page(source, page, level)?);
@@ -50,7 +47,7 @@ impl Georeference {
                 // A smaller copy covers the same area by other pixels.
                 found = Georeference { nodata: String::new(), ..Georeference::of_page(&mut at(0)?) };
             }
-            let placed = ome::placed_in_page(source, page, options)?;
+            let placed = metadata::placed_in_page(source, page, options)?;
             let found = found.seen(&placed).unwrap_or_default();
             let indices = are_indices(&mut decoder) || is_coloured(&mut decoder);
             let colours = if indices { colours(&mut decoder) } else { Vec::new() };

@@ -2,18 +2,23 @@
 
 mod chunks;
 mod coding;
-pub(crate) mod compression;
+pub(super) mod compression;
 pub(crate) mod directory;
 pub(crate) mod file;
-pub(crate) mod georeference;
+pub(super) mod georeference;
+pub(crate) mod metadata;
 pub(crate) mod ome;
-pub(crate) mod read;
+mod read;
 pub(crate) mod samples;
 pub(crate) mod source;
-pub(crate) mod stack;
+mod stack;
 pub(crate) mod tiles;
 
+use crate::files::decode::{guarded, told};
 use crate::files::format::{Choice, Facts, PictureFormat};
+use crate::files::load::{Means, Source};
+use crate::files::reader::Pixels;
+use crate::files::{FileInfo, Metadata, OpenOptions, Picture};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
 
@@ -23,6 +28,8 @@ pub(super) struct Tiff;
 
 static FACTS: Facts = Facts {
     name: "tif",
+    title: "TIFF",
+    pages: true,
     suffixes: &["tiff"],
     types: &DType::ALL,
     levels: true,
@@ -34,6 +41,34 @@ static FACTS: Facts = Facts {
 impl PictureFormat for Tiff {
     fn facts(&self) -> &'static Facts {
         &FACTS
+    }
+
+    fn recognises(&self, head: &[u8]) -> bool {
+        source::is_tiff(head)
+    }
+
+    fn read(&self, source: &Source<'_>, options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
+        guarded(|| read::read(source, options, means))
+    }
+
+    fn regions(&self, source: &Source<'static>, options: &OpenOptions) -> Result<Option<Box<dyn Pixels>>, String> {
+        guarded(|| Ok(Some(Box::new(read::open(source, options)?) as Box<dyn Pixels>)))
+    }
+
+    fn unread(&self, source: &Source<'_>, options: &OpenOptions) -> Option<String> {
+        told(|| read::unread(source, options))
+    }
+
+    fn describe(&self, source: &Source<'_>, options: &OpenOptions) -> Result<FileInfo, String> {
+        guarded(|| read::describe(source, options))
+    }
+
+    fn tags(&self, source: &Source<'_>, options: &OpenOptions) -> Result<Vec<(String, String)>, String> {
+        read::tags(source, options)
+    }
+
+    fn metadata(&self, source: &Source<'_>, options: &OpenOptions, channels: usize) -> Metadata {
+        metadata::of(source, options, channels)
     }
 
     fn fits(&self, shape: Shape) -> bool {

@@ -7,7 +7,7 @@ use tiff::tags::{IfdPointer, PhotometricInterpretation, Tag};
 use tiff::{Directory, TiffError};
 
 use super::read::text;
-use crate::files::load::Source;
+use crate::files::load::{Positioned, Source};
 
 /// Length of the longest header of a TIFF file: that of a large one.
 const HEADER: usize = 16;
@@ -20,7 +20,7 @@ const HEADER: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Header<'a> {
     source: Source<'a>,
-    at: u64,
+    file: Positioned<'a>,
     header: Vec<u8>,
     /// The lengths of such texts, in the order of the file: first and last byte.
     hidden: Vec<(u64, u64)>,
@@ -48,7 +48,7 @@ impl<'a> Header<'a> {
         }
         let place = header.get(if large { 8..16 } else { 4..8 });
         let first = directory.or_else(|| Some(IfdPointer(number(place?, little))));
-        let mut named = Header { source: source.clone(), at: 0, header, hidden: Vec::new() };
+        let mut named = Header { source: source.clone(), file: source.positioned(), header, hidden: Vec::new() };
         if let Some(first) = first {
             named.hide(first);
         }
@@ -108,40 +108,29 @@ pub(crate) fn number(bytes: &[u8], little: bool) -> u64 {
 
 impl Read for Header<'_> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        let left = self.source.size().saturating_sub(self.at);
-        let n = to.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-        let n = match self.header.get(usize::try_from(self.at).unwrap_or(usize::MAX)..) {
-            Some(header) if !header.is_empty() => {
-                let n = n.min(header.len());
-                to[..n].copy_from_slice(&header[..n]);
-                n
-            }
-            _ => {
-                self.source.read_at(self.at, &mut to[..n]).map_err(io::Error::other)?;
-                n
-            }
-        };
-        let end = self.at + n as u64;
-        let first = self.hidden.partition_point(|(_, last)| *last < self.at);
+        let at = self.file.at;
+        let n = self.file.read(to)?;
+        let header = self.header.iter().skip(usize::try_from(at).unwrap_or(usize::MAX));
+        to[..n].iter_mut().zip(header).for_each(|(to, byte)| *to = *byte);
+        let end = at + n as u64;
+        let first = self.hidden.partition_point(|(_, last)| *last < at);
         for (from, last) in self.hidden[first..].iter().take_while(|(from, _)| *from < end) {
-            let (from, until) = (from.saturating_sub(self.at), (last + 1).min(end) - self.at);
+            let (from, until) = (from.saturating_sub(at), (last + 1).min(end) - at);
             to[from as usize..until as usize].fill(0);
         }
-        self.at = end;
         Ok(n)
     }
 }
 
 impl Seek for Header<'_> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let at = match to {
-            SeekFrom::Start(at) => Some(at),
-            SeekFrom::Current(by) => self.at.checked_add_signed(by),
-            SeekFrom::End(by) => self.source.size().checked_add_signed(by),
-        };
-        self.at = at.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
-        Ok(self.at)
+        self.file.seek(to)
     }
+}
+
+/// True if a file begins as plain and large TIFF files of either byte order do.
+pub(crate) fn is_tiff(head: &[u8]) -> bool {
+    [b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"].iter().any(|magic| head.starts_with(*magic))
 }
 
 /// Reads an unchanged file: from its first directory.
@@ -206,7 +195,7 @@ mod tests {
     #[test]
     fn texts_that_are_too_long_are_passed_over_in_silence() {
         const CHILD: &str = "HORUS_TEST_OF_TEXTS";
-        let name = "files::tiff_source::tests::texts_that_are_too_long_are_passed_over_in_silence";
+        let name = "files::tiff::source::tests::texts_that_are_too_long_are_passed_over_in_silence";
         if std::env::var_os(CHILD).is_none() {
             let mut child = std::process::Command::new(std::env::current_exe().unwrap());
             let out = child.args(["--exact", name, "--nocapture"]).env(CHILD, "1").output().unwrap();

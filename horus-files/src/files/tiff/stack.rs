@@ -14,7 +14,7 @@ use super::chunks::Places;
 use super::ome;
 use super::read;
 use super::source::{Reader, decoder_at};
-use crate::files::load::{Kind, Source};
+use crate::files::load::Source;
 use crate::files::{OpenOptions, decode, exif, texts};
 use horus_base::lengths::{PixelSize, micrometres};
 
@@ -193,9 +193,6 @@ pub(crate) fn together(source: &Source<'_>, options: &OpenOptions) -> Result<Opt
 
 /// Names of the channels of an open file, read as so many, that are planes of their own; empty ones for those without.
 pub(crate) fn names(source: &Source<'_>, options: &OpenOptions, read: usize) -> Vec<String> {
-    if source.kind() != Kind::Tiff {
-        return Vec::new();
-    }
     let found = decode::guarded(|| together(source, options)).ok().flatten();
     let Some(Stack { samples: 1, channels, mut names, .. }) = found else { return Vec::new() };
     if channels != read {

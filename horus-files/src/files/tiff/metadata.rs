@@ -1,0 +1,160 @@
+//! What TIFF files say beside their pixels.
+
+use std::sync::Arc;
+
+use tiff::decoder::Decoder;
+use tiff::decoder::ifd::Value;
+use tiff::tags::Tag;
+
+use super::directory::Entry;
+use super::read;
+use super::source::{Reader, decoder_at};
+use super::stack::{self, By, Stack};
+use crate::files::decode::{guarded, told};
+use crate::files::density::{CENTIMETRE, INCH, in_print};
+use crate::files::exif::Fields;
+use crate::files::load::Source;
+use crate::files::orientation::Turned;
+use crate::files::{Alpha, Georeference, Metadata, OpenOptions, profile, texts};
+use horus_base::lengths::PixelSize;
+use horus_base::placed::Placed;
+use horus_base::shape::Shape;
+
+/// The numbers of `ExtraSamples` that say what alpha is.
+const ALPHAS: [(u16, Alpha); 2] = [(1, Alpha::Associated), (2, Alpha::Unassociated)];
+
+/// What the page of an open file, read as so many channels, says. What cannot be read counts as absent.
+pub(super) fn of(source: &Source<'_>, options: &OpenOptions, channels: usize) -> Metadata {
+    let [pixel, printed] = guarded(|| sides(source, options)).unwrap_or_default();
+    Metadata {
+        reference: Georeference::of(source, options),
+        pixel,
+        printed,
+        names: stack::names(source, options, channels),
+        alpha: told(|| alpha(source, options, channels).ok().flatten()),
+        profile: told(|| profile::of(profile_of(source, options).ok()??, channels)),
+        exif: told(|| fields(source, options)?.exif(options.orientation)).map(Arc::new),
+        texts: told(|| texts::of_people(texts(source, options))),
+        tile: None,
+    }
+}
+
+/// The fields of the page.
+fn fields<'a>(source: &'a Source<'_>, options: &OpenOptions) -> Option<Fields<'a>> {
+    Fields::at(source, read::directory_of_page(source, read::directory_page(source, options), 0).ok()?.0)
+}
+
+fn texts(source: &Source<'_>, options: &OpenOptions) -> Vec<(String, String)> {
+    let mut all = texts::of_fields(fields(source, options));
+    if stack::described(source).is_some() {
+        // That of its pages is no text of people.
+        all.retain(|(keyword, _)| keyword != texts::DESCRIPTION);
+    }
+    all
+}
+
+fn profile_of(source: &Source<'_>, options: &OpenOptions) -> Result<Option<Vec<u8>>, String> {
+    let page = read::directory_page(source, options);
+    let mut page = decoder_at(source, read::directory_of_page(source, page, 0)?)?;
+    let tag = page.find_tag(Tag::IccProfile).map_err(read::text)?;
+    Ok(tag.and_then(|value| value.into_u8_vec().ok()))
+}
+
+fn alpha(source: &Source<'_>, options: &OpenOptions, channels: usize) -> Result<Option<Alpha>, String> {
+    // Channels of several pages are no colours.
+    let is_apart = |stack: &Stack| stack.channels > 1 && stack.channels * stack.samples == channels;
+    if channels == 1 || stack::together(source, options)?.is_some_and(|stack| is_apart(&stack)) {
+        return Ok(None);
+    }
+    let page = read::directory_page(source, options);
+    let mut page = decoder_at(source, read::directory_of_page(source, page, options.level)?)?;
+    let extra = page.find_tag_unsigned_vec::<u16>(Tag::ExtraSamples).map_err(read::text)?;
+    let last = extra.and_then(|extra| extra.last().copied());
+    Ok(ALPHAS.into_iter().find(|(number, _)| Some(*number) == last).map(|(_, alpha)| alpha))
+}
+
+/// The entry of a page whose last sample is alpha.
+pub(crate) fn alpha_entry(alpha: Alpha) -> Entry {
+    let number = ALPHAS.into_iter().find(|(_, known)| *known == alpha).map_or(0, |(number, _)| number);
+    Entry::short(Tag::ExtraSamples.to_u16(), [number])
+}
+
+/// The size of pixels, in OME-XML or as ImageJ gives it, or as a resolution in pixels per centimetre; and that of a print or
+/// a scan: another resolution.
+fn sides(source: &Source<'_>, options: &OpenOptions) -> Result<[Option<PixelSize>; 2], String> {
+    let page = read::directory_page(source, options);
+    let mut decoder = decoder_at(source, read::directory_of_page(source, page, 0)?)?;
+    let (by_centimetre, printed) = match of_resolution(&mut decoder) {
+        Some((size, true)) => (Some(size), None),
+        other => (None, other.map(|(size, _)| size)),
+    };
+    let found = match stack::described(source) {
+        Some(Ok(Stack { by: By::Tifffile | By::MetaMorph, .. })) | None => by_centimetre,
+        Some(stack) => stack?.pixel,
+    };
+    let placed = placed_in_page(source, page, options)?;
+    Ok([found, printed].map(|size| size?.seen(&placed)))
+}
+
+/// The place in a page of each pixel of its smaller copy, or of itself, in the requested orientation.
+pub(super) fn placed_in_page(source: &Source<'_>, page: usize, options: &OpenOptions) -> Result<Placed, String> {
+    let mut copy = decoder_at(source, read::directory_of_page(source, page, options.level)?)?;
+    let turned = copy.find_tag_unsigned::<u16>(Tag::Orientation).ok().flatten().and_then(Turned::numbered);
+    let levels = read::levels_of_page(source, page)?;
+    let both = levels.first().copied().zip(levels.get(options.level).copied());
+    let ((height, width), (rows, columns)) = both.ok_or("its sizes are unknown")?;
+    let [down, across] = apart([height, width], [rows, columns]);
+    let first = |step: f64| (step - 1.0) / 2.0;
+    let placed = Placed::of([[across, 0.0, first(across)], [0.0, down, first(down)]]);
+    Ok(placed.then(&options.orientation.placed(Shape::new(rows, columns, 1), turned.unwrap_or_default())))
+}
+
+/// Pixels of a page from a pixel of its smaller copy to the next, along axes of these extents: a power of two, if those are
+/// halves, rounded up as ours or down, of copies that have a pixel for each block. Of others, which cover the same area,
+/// the quotient.
+fn apart(page: [usize; 2], copy: [usize; 2]) -> [f64; 2] {
+    let times = |halved: fn(usize, u32) -> usize| (0..u32::BITS).find(|times| page.map(|n| halved(n, *times)) == copy);
+    match times(|n, times| n.div_ceil(1 << times)).or_else(|| times(|n, times| (n >> times).max(1))) {
+        // A single pixel is not halved.
+        Some(times) => page.map(|from| (1 << times).min(from.next_power_of_two()) as f64),
+        None => [page[0] as f64 / copy[0].max(1) as f64, page[1] as f64 / copy[1].max(1) as f64],
+    }
+}
+
+/// The size of pixels by the resolution of a TIFF page, and whether that is per centimetre.
+fn of_resolution(decoder: &mut Decoder<Reader<'_>>) -> Option<(PixelSize, bool)> {
+    const PER_CENTIMETRE: u16 = 3;
+    let unit = decoder.find_tag_unsigned::<u16>(Tag::ResolutionUnit).ok()??;
+    let mut side = |tag| match decoder.find_tag(tag) {
+        Ok(Some(Value::Rational(pixels, units))) => Some([f64::from(pixels), f64::from(units)]),
+        _ => None,
+    };
+    let sides = [side(Tag::XResolution)?, side(Tag::YResolution)?];
+    Some((in_print(sides, unit)?, unit == PER_CENTIMETRE))
+}
+
+/// The tags of a resolution in pixels per centimetre, or of one of a print in pixels per inch.
+pub(crate) fn resolution(pixel: PixelSize, printed: bool) -> Vec<Entry> {
+    let (unit, number) = if printed { (INCH, 2) } else { (CENTIMETRE, 3) };
+    let side = |tag: Tag, side: f64| Entry::rational(tag.to_u16(), unit / side);
+    vec![
+        side(Tag::XResolution, pixel.columns),
+        side(Tag::YResolution, pixel.rows),
+        Entry::short(Tag::ResolutionUnit.to_u16(), [number]),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_of_blocks_lie_powers_of_two_apart() {
+        assert_eq!(apart([37, 50], [10, 13]), [4.0, 4.0]);
+        assert_eq!(apart([37, 50], [9, 12]), [4.0, 4.0], "rounded down");
+        assert_eq!(apart([37, 50], [37, 50]), [1.0, 1.0]);
+        assert_eq!(apart([5, 1], [1, 1]), [8.0, 1.0]);
+        assert_eq!(apart([1000, 3], [250, 1]), [4.0, 4.0]);
+        assert_eq!(apart([300, 200], [100, 50]), [3.0, 4.0]);
+    }
+}
