@@ -35,7 +35,7 @@ pub(super) fn by_regions(
         if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
             return Ok(Vec::new());
         }
-        PictureWriter::sinks(path, &saving.draft, options).map_err(cause_of)
+        PictureWriter::sinks(path, &saving.draft).map_err(cause_of)
     };
     let mut begun = match Begun::on_root(session, begin)? {
         Err(cause) => return Ok(Some(Err(cause))),

@@ -1,23 +1,19 @@
 //! The formats of picture files: what other code asks them, and the list of them.
 
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::path::Path;
-use std::sync::Arc;
 
 use super::codec::{Decoder, Header};
 use super::decode::{self, guarded};
-use super::jpeg::write as jpeg;
 use super::load::{Means, Source};
-use super::npy::write as write_npy;
-use super::png::write as png;
 use super::raster::Raster;
 use super::reader::{self, Pixels};
-use super::target::Sink;
-use super::tiff::directory::Entry;
-use super::tiff::file::TiffFile;
+use super::writer::RegionFile;
 use super::{
-    Compression, Depth, FileInfo, Metadata, OpenOptions, Picture, SaveOptions, Scaling, bmp, exr, npy, pnm, tiff,
+    Compression, Depth, Draft, Encoder, FileInfo, Lacking, Metadata, OpenOptions, Picture, SaveOptions, Scaling, Sink,
+    bmp, exr,
 };
+use super::{jpeg, npy, png, pnm, texts, tiff};
 use horus_base::dtype::DType;
 use horus_base::error::Audience;
 use horus_base::shape::Shape;
@@ -25,7 +21,7 @@ use horus_host::host::buffer::HostBuffer;
 use horus_host::host::workers::Workers;
 
 /// A format of picture files. Other code asks it, instead of naming formats.
-pub(super) trait PictureFormat: Debug + Sync {
+pub(super) trait PictureFormat: Sync {
     /// What is known of its files.
     fn facts(&self) -> &Facts;
 
@@ -102,6 +98,29 @@ pub(super) trait PictureFormat: Debug + Sync {
         Metadata::default()
     }
 
+    /// Refuses options that files of the format do not support.
+    fn check(&self, _file: &Draft) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// True if a file does not have a part of what is known.
+    fn lacks(&self, what: Lacking, file: &Draft) -> bool {
+        // A comment alone is not missed.
+        let mut texts = file.beside.texts.iter().flat_map(|texts| texts.iter());
+        what != Lacking::Texts || texts.any(|(keyword, _)| keyword != texts::COMMENT)
+    }
+
+    /// Writes a file whole.
+    fn write(&self, _to: &mut dyn Sink, _file: &Encoder, _workers: &Workers) -> Result<(), String> {
+        Err(format!("{} files are only read", self.facts().title))
+    }
+
+    /// A file that is written region by region, as [`Facts::by_regions`] says.
+    fn in_regions(&self, _file: &Draft) -> Result<Box<dyn RegionFile>, String> {
+        let (name, others) = (self.facts().name, Format::in_regions());
+        Err(format!("a {name} file cannot be written region by region; save as {others}"))
+    }
+
     /// The format of files with so many channels, if this is a name for several formats.
     fn with_channels(&self, _channels: usize) -> Option<Format> {
         None
@@ -110,6 +129,12 @@ pub(super) trait PictureFormat: Debug + Sync {
     /// False if a picture of this shape is too large, though its sides are not.
     fn fits(&self, _shape: Shape) -> bool {
         true
+    }
+}
+
+impl Debug for dyn PictureFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.facts().title)
     }
 }
 
@@ -194,9 +219,9 @@ macro_rules! formats {
 
 formats! {
     /// Portable Network Graphics.
-    Png = super::png::Png,
+    Png = png::Png,
     /// JPEG.
-    Jpeg = super::jpeg::Jpeg,
+    Jpeg = jpeg::Jpeg,
     /// TIFF.
     Tiff = tiff::Tiff,
     /// Portable graymap, binary.
@@ -361,7 +386,7 @@ impl Format {
     }
 
     /// The formats whose files are written region by region, first those for any picture.
-    pub(super) fn in_regions() -> String {
+    fn in_regions() -> String {
         let mut all: Vec<Format> = Format::ALL.iter().copied().filter(|format| format.by_regions()).collect();
         all.retain(|format| format.listed().with_channels(1).is_none());
         all.sort_by_key(|format| !format.facts().channels.is_empty());
@@ -372,7 +397,7 @@ impl Format {
     ///
     /// # Errors
     /// A message that names the formats that do.
-    fn takes(self, options: &SaveOptions) -> Result<(), String> {
+    pub(super) fn takes(self, options: &SaveOptions) -> Result<(), String> {
         let asked = [
             (Choice::Quality, options.quality.is_some(), "has no quality"),
             (Choice::Sizes, options.sizes != 1, "has one size"),
@@ -397,86 +422,6 @@ pub(super) fn alternatives(words: impl IntoIterator<Item: ToString>) -> String {
     match words.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
         _ => words.concat(),
-    }
-}
-
-/// The error for callers that did not check [`Format::stored`].
-pub(super) fn unheld(format: Format) -> String {
-    format!("a {} file holds 8 or 16 bits per sample", format.name())
-}
-
-/// Partitioning and compression of a file, where the format leaves a choice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Parts {
-    /// The encoder's default.
-    Usual,
-    /// A JPEG file of this quality.
-    Jpeg(u8),
-    /// Tiles of a TIFF file, else strips, and its number of sizes.
-    Tiff(Option<(usize, usize)>, Compression, usize),
-}
-
-/// Metadata of a file beside its pixels.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Beside {
-    /// Tags of a TIFF file.
-    pub(super) entries: Vec<Entry>,
-    /// Each channel has pages of its own in a TIFF file.
-    pub(super) apart: bool,
-    /// Chunks of a PNG file; a JPEG file has segments of the same contents.
-    pub(super) chunks: png::Beside,
-}
-
-impl Parts {
-    /// The parts requested by the options.
-    ///
-    /// # Errors
-    /// A message, if the format does not support them.
-    pub(super) fn of(format: Format, stored: DType, shape: Shape, options: &SaveOptions) -> Result<Parts, String> {
-        format.takes(options)?;
-        Ok(match (options.quality, format) {
-            (Some(quality @ 1..=100), _) => Parts::Jpeg(quality),
-            (Some(quality), _) => return Err(format!("a quality of {quality} requested; it is from 1 to 100")),
-            (None, Format::Tiff) => {
-                let SaveOptions { tile, compression, sizes, .. } = *options;
-                TiffFile::new(shape, stored, tile, compression, sizes, false)?;
-                Parts::Tiff(tile, compression, sizes)
-            }
-            _ => Parts::Usual,
-        })
-    }
-}
-
-/// Writes pixels of type `dtype`, which the format holds: those of each size, the largest first.
-pub(super) fn write(
-    to: &mut dyn Sink,
-    format: Format,
-    (parts, beside): (Parts, Beside),
-    pixels: &[Arc<HostBuffer>],
-    dtype: DType,
-    shape: Shape,
-    workers: &Workers,
-) -> Result<(), String> {
-    if let Parts::Tiff(tile, compression, sizes) = parts {
-        let file = TiffFile::new(shape, dtype, tile, compression, sizes, beside.apart)?.with(beside.entries);
-        return file.write(to, &pixels.iter().map(|pixels| pixels.bytes()).collect::<Vec<_>>(), workers);
-    }
-    let [pixels] = pixels else { return Err(format!("{} sizes of a file of one", pixels.len())) };
-    match format {
-        Format::Npy => return write_npy::write(to, pixels, dtype, shape),
-        Format::Pgm | Format::Ppm | Format::Pnm => return pnm::write(to, format, pixels, dtype, shape, workers),
-        _ => {}
-    }
-    let chunks = &beside.chunks;
-    match (format, dtype.stored()) {
-        (Format::Jpeg, DType::U8) if matches!(shape.channels, 1 | 3) => {
-            let quality = if let Parts::Jpeg(quality) = parts { Some(quality) } else { None };
-            jpeg::write(to, pixels.as_slice(), shape, (quality, chunks), workers)
-        }
-        (Format::Png, DType::U8) => png::write(to, png::Samples::Eight(pixels.as_slice()), shape, chunks, workers),
-        (Format::Png, DType::U16) => png::write(to, png::Samples::Sixteen(pixels.as_slice()), shape, chunks, workers),
-        (Format::Bmp, DType::U8) => bmp::write(to, pixels.as_slice(), shape),
-        _ => Err(unheld(format)),
     }
 }
 

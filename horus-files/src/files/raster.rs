@@ -98,17 +98,19 @@ impl Raster {
     }
 }
 
-/// Writes pixels. If they must be converted, `workers` prepare a part at a time, which stays in their caches.
+/// Writes a header and pixels. If they must be converted, `workers` prepare a part at a time, which stays in their caches.
 ///
 /// (One thread writes: file systems serialise writes to a file, and two threads took longer.)
 pub(super) fn write(
     to: &mut dyn Sink,
+    (header, order): &(Vec<u8>, Order),
     pixels: &[u8],
-    size: usize,
-    order: Order,
+    dtype: DType,
     workers: &Workers,
 ) -> Result<(), String> {
-    if order == Order::Kept {
+    to.expect((header.len() + pixels.len()) as u64);
+    to.write_all(header).map_err(cause)?;
+    if *order == Order::Kept {
         return to.write_all(pixels).map_err(cause);
     }
     let mut scratch = vec![0; pixels.len().min(workers.threads() * CHUNK)];
@@ -116,7 +118,7 @@ pub(super) fn write(
         let part = &mut scratch[..some.len()];
         let convert = |(): &mut (), (from, to): (&[u8], &mut [u8])| {
             to.copy_from_slice(from);
-            order.apply(to, size);
+            order.apply(to, dtype.size());
             Ok::<(), String>(())
         };
         workers.each(some.chunks(CHUNK).zip(part.chunks_mut(CHUNK)).collect(), convert)?;

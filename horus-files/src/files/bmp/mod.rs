@@ -4,28 +4,25 @@ use crate::files::codec::{Bytes, Decode, Decoder, Header, truncated};
 use crate::files::format::{Facts, PictureFormat};
 use crate::files::load::Source;
 use crate::files::target::{Sink, cause};
-use crate::files::{Alpha, Metadata, OpenOptions};
+use crate::files::{Alpha, Encoder, Metadata, OpenOptions};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
 use horus_host::host::workers::Workers;
 
 /// BMP files.
-#[derive(Debug)]
 pub(super) struct Bmp;
 
-static FACTS: Facts = Facts {
-    name: "bmp",
-    title: "BMP",
-    types: &[DType::U8],
-    channels: &[1, 3, 4],
-    straight_alpha: &[4],
-    side: u16::MAX as usize,
-    ..Facts::PLAIN
-};
-
 impl PictureFormat for Bmp {
-    fn facts(&self) -> &'static Facts {
-        &FACTS
+    fn facts(&self) -> &Facts {
+        &Facts {
+            name: "bmp",
+            title: "BMP",
+            types: &[DType::U8],
+            channels: &[1, 3, 4],
+            straight_alpha: &[4],
+            side: u16::MAX as usize,
+            ..Facts::PLAIN
+        }
     }
 
     fn recognises(&self, head: &[u8]) -> bool {
@@ -43,6 +40,10 @@ impl PictureFormat for Bmp {
 
     fn metadata(&self, _: &Source<'_>, _: &OpenOptions, channels: usize) -> Metadata {
         Metadata { alpha: (channels == 4).then_some(Alpha::Unassociated), ..Metadata::default() }
+    }
+
+    fn write(&self, to: &mut dyn Sink, file: &Encoder, _: &Workers) -> Result<(), String> {
+        write(to, file.pixels[0].as_slice(), file.draft.shape)
     }
 
     fn fits(&self, shape: Shape) -> bool {
@@ -302,7 +303,7 @@ fn runs(mut bytes: Bytes<'_>, bits: usize, palette: &Palette, width: usize, to: 
 }
 
 /// Writes interleaved bytes of 1, 3 or 4 channels: indices of a grey palette, colours, or colours with alpha.
-pub(crate) fn write(to: &mut dyn Sink, pixels: &[u8], shape: Shape) -> Result<(), String> {
+fn write(to: &mut dyn Sink, pixels: &[u8], shape: Shape) -> Result<(), String> {
     let Shape { height, width, channels, .. } = shape;
     let (length, colours) = match channels {
         1 => (INFO, 256),

@@ -25,14 +25,11 @@ use horus_base::dtype::DType;
 use horus_host::host::workers::Workers;
 
 /// OpenEXR files.
-#[derive(Debug)]
 pub(super) struct OpenExr;
-
-static FACTS: Facts = Facts { name: "exr", title: "OpenEXR", ..Facts::PLAIN };
 
 impl PictureFormat for OpenExr {
     fn facts(&self) -> &Facts {
-        &FACTS
+        &Facts { name: "exr", title: "OpenEXR", ..Facts::PLAIN }
     }
 
     fn recognises(&self, head: &[u8]) -> bool {

@@ -3,36 +3,35 @@
 pub(crate) mod general;
 pub(crate) mod read;
 pub(crate) mod segments;
-pub(crate) mod write;
+mod write;
 
 use std::borrow::Cow;
+use write::Beside;
 
 use crate::files::codec::Decoder;
 use crate::files::format::{Choice, Facts, PictureFormat};
 use crate::files::load::Source;
-use crate::files::{Metadata, OpenOptions};
+use crate::files::{Draft, Encoder, Lacking, Metadata, OpenOptions, Sink};
 use horus_base::dtype::DType;
+use horus_host::host::workers::Workers;
 
 /// JPEG files.
-#[derive(Debug)]
 pub(super) struct Jpeg;
 
-static FACTS: Facts = Facts {
-    name: "jpg",
-    title: "JPEG",
-    suffixes: &["jpeg"],
-    types: &[DType::U8],
-    channels: &[1, 3],
-    side: u16::MAX as usize,
-    lossy: true,
-    aside: true,
-    takes: &[Choice::Quality],
-    ..Facts::PLAIN
-};
-
 impl PictureFormat for Jpeg {
-    fn facts(&self) -> &'static Facts {
-        &FACTS
+    fn facts(&self) -> &Facts {
+        &Facts {
+            name: "jpg",
+            title: "JPEG",
+            suffixes: &["jpeg"],
+            types: &[DType::U8],
+            channels: &[1, 3],
+            side: u16::MAX as usize,
+            lossy: true,
+            aside: true,
+            takes: &[Choice::Quality],
+            ..Facts::PLAIN
+        }
     }
 
     fn recognises(&self, head: &[u8]) -> bool {
@@ -54,5 +53,21 @@ impl PictureFormat for Jpeg {
 
     fn metadata(&self, source: &Source<'_>, options: &OpenOptions, channels: usize) -> Metadata {
         read::metadata(source, options, channels)
+    }
+
+    fn check(&self, file: &Draft) -> Result<(), String> {
+        match file.options.quality {
+            None | Some(1..=100) => Ok(()),
+            Some(quality) => Err(format!("a quality of {quality} requested; it is from 1 to 100")),
+        }
+    }
+
+    fn lacks(&self, what: Lacking, file: &Draft) -> bool {
+        Beside::of(file).lacks(what)
+    }
+
+    fn write(&self, to: &mut dyn Sink, file: &Encoder, workers: &Workers) -> Result<(), String> {
+        let beside = (file.draft.options.quality, &Beside::of(&file.draft));
+        write::write(to, file.pixels[0].as_slice(), file.draft.shape, beside, workers)
     }
 }

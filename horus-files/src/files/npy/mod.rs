@@ -1,24 +1,25 @@
 //! NumPy arrays.
 
 mod read;
-pub(crate) mod write;
+mod write;
 
 use crate::files::codec::Header;
 use crate::files::format::{Facts, PictureFormat};
 use crate::files::load::{Means, Source};
 use crate::files::orientation::Turned;
-use crate::files::raster::Raster;
-use crate::files::{OpenOptions, Picture};
+use crate::files::raster::{self, Order, Raster};
+use crate::files::writer::{self, RegionFile};
+use crate::files::{Draft, Encoder, OpenOptions, Picture, Sink};
+use horus_host::host::workers::Workers;
 
 /// Files of NumPy arrays.
-#[derive(Debug)]
 pub(super) struct Npy;
 
 static FACTS: Facts =
     Facts { name: "npy", title: "npy", side: usize::MAX, levels: true, by_regions: true, ..Facts::PLAIN };
 
 impl PictureFormat for Npy {
-    fn facts(&self) -> &'static Facts {
+    fn facts(&self) -> &Facts {
         &FACTS
     }
 
@@ -39,4 +40,17 @@ impl PictureFormat for Npy {
     fn read(&self, source: &Source<'_>, options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
         read::read(source, options, means)
     }
+
+    fn write(&self, to: &mut dyn Sink, file: &Encoder, workers: &Workers) -> Result<(), String> {
+        raster::write(to, &header(&file.draft), file.pixels[0].bytes(), file.draft.stored, workers)
+    }
+
+    fn in_regions(&self, file: &Draft) -> Result<Box<dyn RegionFile>, String> {
+        Ok(writer::of_rows(header(file), file))
+    }
+}
+
+/// The header of a file to write, and the byte order of its pixels.
+fn header(file: &Draft) -> (Vec<u8>, Order) {
+    (write::header(file.stored, file.shape), Order::Kept)
 }

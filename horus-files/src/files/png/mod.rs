@@ -5,28 +5,28 @@ mod deflate;
 mod read;
 pub(crate) mod write;
 
+use write::{Beside, Samples};
+
 use crate::files::codec::{Decoder, Header};
 use crate::files::format::{Facts, PictureFormat};
 use crate::files::load::Source;
-use crate::files::{Metadata, OpenOptions};
+use crate::files::{Draft, Encoder, Lacking, Metadata, OpenOptions, Sink};
 use horus_base::dtype::DType;
+use horus_host::host::workers::Workers;
 
 /// PNG files.
-#[derive(Debug)]
 pub(super) struct Png;
 
-static FACTS: Facts = Facts {
-    name: "png",
-    title: "PNG",
-    types: &[DType::U8, DType::U16],
-    channels: &[1, 2, 3, 4],
-    straight_alpha: &[2, 4],
-    ..Facts::PLAIN
-};
-
 impl PictureFormat for Png {
-    fn facts(&self) -> &'static Facts {
-        &FACTS
+    fn facts(&self) -> &Facts {
+        &Facts {
+            name: "png",
+            title: "PNG",
+            types: &[DType::U8, DType::U16],
+            channels: &[1, 2, 3, 4],
+            straight_alpha: &[2, 4],
+            ..Facts::PLAIN
+        }
     }
 
     fn recognises(&self, head: &[u8]) -> bool {
@@ -53,5 +53,17 @@ impl PictureFormat for Png {
 
     fn metadata(&self, source: &Source<'_>, options: &OpenOptions, channels: usize) -> Metadata {
         read::metadata(source, options, channels)
+    }
+
+    fn lacks(&self, what: Lacking, file: &Draft) -> bool {
+        Beside::of(file).lacks(what)
+    }
+
+    fn write(&self, to: &mut dyn Sink, file: &Encoder, workers: &Workers) -> Result<(), String> {
+        let samples = match file.draft.stored {
+            DType::U16 => Samples::Sixteen(file.pixels[0].as_slice()),
+            _ => Samples::Eight(file.pixels[0].as_slice()),
+        };
+        write::write(to, samples, file.draft.shape, &Beside::of(&file.draft), workers)
     }
 }

@@ -17,6 +17,8 @@ use flate2::bufread::ZlibEncoder;
 use rayon::prelude::*;
 
 use super::deflate::deflate;
+use crate::files::density::dots;
+use crate::files::{Draft, Georeference, Lacking, exif};
 use horus_base::shape::Shape;
 use horus_cpu::cpu::scanlines;
 use horus_cpu::cpu::simd::Isa;
@@ -55,6 +57,32 @@ pub(crate) struct Beside {
 }
 
 impl Beside {
+    /// What the file of a draft says.
+    pub(super) fn of(file: &Draft) -> Beside {
+        let said = &file.beside;
+        let table = said.reference.as_ref().map(Georeference::colours).filter(|table| table.len() == 3 << 8);
+        let byte = |plane: usize, value: usize| Some((table?[plane << 8 | value] >> 8) as u8);
+        Beside {
+            pixel: said.pixel.map(|size| [size.rows, size.columns]),
+            colours: (0..1 << 8).flat_map(|value| [0, 1, 2].map(|plane| byte(plane, value))).flatten().collect(),
+            profile: said.profile.clone(),
+            dots: said.printed.and_then(dots),
+            exif: said.exif.as_ref().map(|exif| exif::bytes_of(exif.entries(file.shape))),
+            texts: said.texts.as_deref().unwrap_or_default().to_vec(),
+        }
+    }
+
+    /// True if the file does not have a part of what is known.
+    pub(super) fn lacks(&self, what: Lacking) -> bool {
+        match what {
+            Lacking::Colours => self.colours.is_empty(),
+            Lacking::PixelSize => self.density().is_none(),
+            Lacking::Printed => self.dots.is_none(),
+            Lacking::Profile | Lacking::Exif | Lacking::Texts => false,
+            _ => true,
+        }
+    }
+
     /// Pixels per metre, rows and columns, if files can tell them.
     pub(crate) fn density(&self) -> Option<[u32; 2]> {
         let density = self.pixel?.map(|side| 1e6 / side);

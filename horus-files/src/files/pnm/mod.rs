@@ -4,18 +4,17 @@ pub(crate) mod plain;
 
 use crate::files::bounds::check_size;
 use crate::files::codec::{self, Decoder};
-use crate::files::format::{Facts, PictureFormat, unheld};
+use crate::files::format::{Facts, PictureFormat};
 use crate::files::load::Source;
 use crate::files::raster::{self, Order, Raster};
-use crate::files::target::{Sink, cause};
-use crate::files::{Alpha, Format, Metadata, OpenOptions};
+use crate::files::writer::{self, RegionFile};
+use crate::files::{Alpha, Draft, Encoder, Format, Metadata, OpenOptions, Sink};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
 use horus_host::host::buffer::HostBuffer;
 use horus_host::host::workers::Workers;
 
 /// PGM and PPM files.
-#[derive(Debug)]
 pub(super) struct Pnm(Facts);
 
 const FACTS: Facts = Facts { title: "PNM", types: &[DType::U8, DType::U16], by_regions: true, ..Facts::PLAIN };
@@ -53,6 +52,14 @@ impl PictureFormat for Pnm {
     fn metadata(&self, source: &Source<'_>, _: &OpenOptions, _: usize) -> Metadata {
         let alpha = plain::has_alpha(source.head()).then_some(Alpha::Unassociated);
         Metadata { alpha, ..Metadata::default() }
+    }
+
+    fn write(&self, to: &mut dyn Sink, file: &Encoder, workers: &Workers) -> Result<(), String> {
+        raster::write(to, &header(&file.draft), file.pixels[0].bytes(), file.draft.stored, workers)
+    }
+
+    fn in_regions(&self, file: &Draft) -> Result<Box<dyn RegionFile>, String> {
+        Ok(writer::of_rows(header(file), file))
     }
 
     fn with_channels(&self, channels: usize) -> Option<Format> {
@@ -132,30 +139,15 @@ pub(crate) fn number(bytes: &[u8], at: &mut usize) -> Option<u32> {
     }
 }
 
-/// Writes pixels as binary PGM or PPM.
-pub(crate) fn write(
-    to: &mut dyn Sink,
-    format: Format,
-    pixels: &HostBuffer,
-    dtype: DType,
-    shape: Shape,
-    workers: &Workers,
-) -> Result<(), String> {
-    let (header, order) = header(format, dtype, shape)?;
-    to.expect((header.len() + pixels.len()) as u64);
-    to.write_all(&header).map_err(cause)?;
-    raster::write(to, pixels.bytes(), dtype.size(), order, workers)
-}
-
-/// The header, and the byte order of the pixels.
-pub(crate) fn header(format: Format, dtype: DType, shape: Shape) -> Result<(Vec<u8>, Order), String> {
-    let magic = if shape.channels == 1 { "P5" } else { "P6" };
-    let (full, order) = match dtype {
-        DType::U8 | DType::Bool => (u16::from(u8::MAX), Order::Kept),
+/// The header of a file to write, and the byte order of its pixels.
+fn header(file: &Draft) -> (Vec<u8>, Order) {
+    let Shape { height, width, channels, .. } = file.shape;
+    let magic = if channels == 1 { "P5" } else { "P6" };
+    let (full, order) = match file.stored {
         DType::U16 => (u16::MAX, if cfg!(target_endian = "little") { Order::Swapped } else { Order::Kept }),
-        _ => return Err(unheld(format)),
+        _ => (u16::from(u8::MAX), Order::Kept),
     };
-    Ok((format!("{magic}\n{} {}\n{full}\n", shape.width, shape.height).into_bytes(), order))
+    (format!("{magic}\n{width} {height}\n{full}\n").into_bytes(), order)
 }
 
 #[cfg(test)]

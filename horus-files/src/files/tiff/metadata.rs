@@ -1,4 +1,4 @@
-//! What TIFF files say beside their pixels.
+//! What TIFF files say beside their pixels: read, and written.
 
 use std::sync::Arc;
 
@@ -7,15 +7,19 @@ use tiff::decoder::ifd::Value;
 use tiff::tags::Tag;
 
 use super::directory::Entry;
+use super::ome;
 use super::read;
 use super::source::{Reader, decoder_at};
 use super::stack::{self, By, Stack};
 use crate::files::decode::{guarded, told};
 use crate::files::density::{CENTIMETRE, INCH, in_print};
+use crate::files::draft::{Draft, Lacking};
 use crate::files::exif::Fields;
 use crate::files::load::Source;
 use crate::files::orientation::Turned;
 use crate::files::{Alpha, Georeference, Metadata, OpenOptions, profile, texts};
+use horus_base::dispatch;
+use horus_base::dtype::{DType, Pixel};
 use horus_base::lengths::PixelSize;
 use horus_base::placed::Placed;
 use horus_base::shape::Shape;
@@ -73,10 +77,79 @@ fn alpha(source: &Source<'_>, options: &OpenOptions, channels: usize) -> Result<
     Ok(ALPHAS.into_iter().find(|(number, _)| Some(*number) == last).map(|(_, alpha)| alpha))
 }
 
-/// The entry of a page whose last sample is alpha.
-pub(crate) fn alpha_entry(alpha: Alpha) -> Entry {
-    let number = ALPHAS.into_iter().find(|(_, known)| *known == alpha).map_or(0, |(number, _)| number);
-    Entry::short(Tag::ExtraSamples.to_u16(), [number])
+/// The name of an OME-TIFF file without its suffix (`.ome.tif`), if that is what the file of a draft is called.
+fn ome_name(file: &Draft) -> Option<&str> {
+    let lower = file.name.to_ascii_lowercase();
+    let name = [".ome.tif", ".ome.tiff"].iter().find_map(|end| lower.strip_suffix(end))?;
+    file.name.get(..name.len())
+}
+
+/// The fields of the texts of a draft, and whether it has others; the description of an OME file is another.
+fn text_fields(file: &Draft) -> (Vec<Entry>, bool) {
+    let (mut fields, others) = texts::entries(file.beside.texts.as_deref().unwrap_or_default());
+    let all = fields.len();
+    fields.retain(|entry| ome_name(file).is_none() || !entry.is_of_file());
+    let others = others.iter().any(|keyword| *keyword != texts::COMMENT) || fields.len() < all;
+    (fields, others)
+}
+
+/// True if the file of a draft does not have a part of what is known.
+pub(super) fn lacks(what: Lacking, file: &Draft) -> bool {
+    match what {
+        Lacking::Names => ome_name(file).is_none(),
+        Lacking::Texts => text_fields(file).1,
+        _ => false,
+    }
+}
+
+/// The entries of the file of a draft beside those of its pixels: described as OME-XML, if that is what it is called, with
+/// the size of pixels and a page for each channel, unless three or four without names are colours; others have the size as
+/// their resolution. Also returns whether channels are apart.
+///
+/// # Errors
+/// A message, if its samples do not hold the value of missing pixels.
+pub(super) fn entries(file: &Draft) -> Result<(Vec<Entry>, bool), String> {
+    let &Draft { shape, stored, ref beside, .. } = file;
+    let mut all = text_fields(file).0;
+    let at = beside.reference.clone().unwrap_or_default();
+    let missing = file.options.nodata.map(|value| nodata(value, stored)).transpose()?;
+    let (missing, colours) = (missing.unwrap_or_else(|| at.nodata().to_owned()), at.colours().to_vec());
+    all.extend(at.with_values(missing, colours).entries());
+    all.extend(beside.profile.iter().map(|profile| Entry::bytes_of(Tag::IccProfile.to_u16(), profile)));
+    all.extend(beside.exif.iter().flat_map(|exif| exif.entries(shape)));
+    match (beside.pixel, beside.printed) {
+        (Some(pixel), _) => all.extend(resolution(pixel, false)),
+        (None, Some(printed)) => all.extend(resolution(printed, true)),
+        (None, None) => {}
+    }
+    let mut apart = false;
+    if let Some(name) = ome_name(file) {
+        let mut names = beside.names.clone();
+        apart = names.len() == shape.channels || !matches!(shape.channels, 1 | 3 | 4);
+        names.resize(shape.channels, String::new());
+        let text = ome::description(name, shape, stored, beside.pixel, apart.then_some(&names[..]));
+        all.push(Entry::ascii(Tag::ImageDescription.to_u16(), &text));
+    }
+    if let Some(alpha) = beside.alpha.filter(|_| shape.channels > 1 && !apart) {
+        let number = ALPHAS.into_iter().find(|(_, known)| *known == alpha).map_or(0, |(number, _)| number);
+        all.push(Entry::short(Tag::ExtraSamples.to_u16(), [number]));
+    }
+    Ok((all, apart))
+}
+
+/// The words of a file for the value that stands for missing pixels, among samples of type `stored`.
+fn nodata(value: f64, stored: DType) -> Result<String, String> {
+    let held = dispatch!(stored, T => T::from_f64(value).to_f64());
+    let fits = if stored.is_float() { held.is_finite() == value.is_finite() } else { held == value };
+    if !fits {
+        return Err(format!("{value} stands for missing pixels (nodata), and samples of {stored} do not hold it"));
+    }
+    let whole = held.fract() == 0.0 && held.abs() < 1e15;
+    Ok(match held {
+        nan if nan.is_nan() => "nan".to_owned(),
+        held if whole => held.to_string(),
+        held => format!("{held:?}"),
+    })
 }
 
 /// The size of pixels, in OME-XML or as ImageJ gives it, or as a resolution in pixels per centimetre; and that of a print or
@@ -134,7 +207,7 @@ fn of_resolution(decoder: &mut Decoder<Reader<'_>>) -> Option<(PixelSize, bool)>
 }
 
 /// The tags of a resolution in pixels per centimetre, or of one of a print in pixels per inch.
-pub(crate) fn resolution(pixel: PixelSize, printed: bool) -> Vec<Entry> {
+fn resolution(pixel: PixelSize, printed: bool) -> Vec<Entry> {
     let (unit, number) = if printed { (INCH, 2) } else { (CENTIMETRE, 3) };
     let side = |tag: Tag, side: f64| Entry::rational(tag.to_u16(), unit / side);
     vec![

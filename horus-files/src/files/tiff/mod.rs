@@ -4,43 +4,44 @@ mod chunks;
 mod coding;
 pub(super) mod compression;
 pub(crate) mod directory;
-pub(crate) mod file;
+mod file;
 pub(super) mod georeference;
-pub(crate) mod metadata;
-pub(crate) mod ome;
+mod metadata;
+mod ome;
 mod read;
 pub(crate) mod samples;
 pub(crate) mod source;
 mod stack;
-pub(crate) mod tiles;
+mod tiles;
+
+use file::TiffFile;
 
 use crate::files::decode::{guarded, told};
 use crate::files::format::{Choice, Facts, PictureFormat};
 use crate::files::load::{Means, Source};
 use crate::files::reader::Pixels;
-use crate::files::{FileInfo, Metadata, OpenOptions, Picture};
+use crate::files::writer::RegionFile;
+use crate::files::{Draft, Encoder, FileInfo, Lacking, Metadata, OpenOptions, Picture, Sink};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
+use horus_host::host::workers::Workers;
 
 /// TIFF files.
-#[derive(Debug)]
 pub(super) struct Tiff;
 
-static FACTS: Facts = Facts {
-    name: "tif",
-    title: "TIFF",
-    pages: true,
-    suffixes: &["tiff"],
-    types: &DType::ALL,
-    levels: true,
-    by_regions: true,
-    takes: &[Choice::Sizes, Choice::Tile, Choice::Compression, Choice::Nodata],
-    ..Facts::PLAIN
-};
-
 impl PictureFormat for Tiff {
-    fn facts(&self) -> &'static Facts {
-        &FACTS
+    fn facts(&self) -> &Facts {
+        &Facts {
+            name: "tif",
+            title: "TIFF",
+            pages: true,
+            suffixes: &["tiff"],
+            types: &DType::ALL,
+            levels: true,
+            by_regions: true,
+            takes: &[Choice::Sizes, Choice::Tile, Choice::Compression, Choice::Nodata],
+            ..Facts::PLAIN
+        }
     }
 
     fn recognises(&self, head: &[u8]) -> bool {
@@ -74,5 +75,22 @@ impl PictureFormat for Tiff {
     fn fits(&self, shape: Shape) -> bool {
         // Numbers of samples have 16 bits.
         shape.channels <= u16::MAX as usize
+    }
+
+    fn check(&self, file: &Draft) -> Result<(), String> {
+        TiffFile::of(file).map(drop)
+    }
+
+    fn lacks(&self, what: Lacking, file: &Draft) -> bool {
+        metadata::lacks(what, file)
+    }
+
+    fn write(&self, to: &mut dyn Sink, file: &Encoder, workers: &Workers) -> Result<(), String> {
+        let pixels: Vec<&[u8]> = file.pixels.iter().map(|pixels| pixels.bytes()).collect();
+        TiffFile::of(&file.draft)?.write(to, &pixels, workers)
+    }
+
+    fn in_regions(&self, file: &Draft) -> Result<Box<dyn RegionFile>, String> {
+        Ok(Box::new(TiffFile::of(file)?))
     }
 }

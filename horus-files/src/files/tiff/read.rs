@@ -168,10 +168,7 @@ impl Pixels for Pages<'_> {
     }
 
     fn counted(&self) -> FileTraffic {
-        self.pages.iter().map(|page| page.chunks.count.so_far()).fold(FileTraffic::default(), |all, page| FileTraffic {
-            chunks: all.chunks + page.chunks,
-            bytes: all.bytes + page.bytes,
-        })
+        self.pages.iter().map(|page| page.chunks.count.so_far()).sum()
     }
 }
 
