@@ -1,6 +1,6 @@
 //! Files that are decoded as a whole: the header first, then all pixels.
 
-use super::orientation::Turned;
+use super::Turned;
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
 use horus_host::host::workers::Workers;

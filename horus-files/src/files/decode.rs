@@ -7,12 +7,10 @@ use std::panic::{self, AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Once;
 
-use super::bounds::{MEMORY_LIMIT, check_capacity, check_size};
-use super::codec::{Decode, Header};
-use super::format::PictureFormat;
-use super::load::{Means, Source};
-use super::picture::Metadata;
-use super::{OpenOptions, Picture, profile};
+use super::{
+    Decode, Header, MEMORY_LIMIT, Means, Metadata, OpenOptions, Picture, PictureFormat, Source, check_capacity,
+    check_size, profile,
+};
 use horus_host::host::buffer::HostBuffer;
 use horus_host::host::workers::Workers;
 

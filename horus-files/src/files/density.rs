@@ -1,6 +1,7 @@
 //! Resolutions: the size of pixels in a print or a scan.
 
-use super::exif::{Fields, find};
+use super::Fields;
+use super::exif::find;
 use super::tiff::directory::Entry;
 use horus_base::lengths::PixelSize;
 

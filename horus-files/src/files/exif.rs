@@ -4,11 +4,9 @@
 //! the file), and notes of makers, whose offsets are those of the file. Resolutions (`density.rs`) and texts (`texts.rs`)
 //! are attributes of their own.
 
-use super::Orientation;
-use super::codec::zeros;
-use super::load::Source;
 use super::tiff::directory::{Directory, Entry, directories, header};
-use super::tiff::source::{is_large, is_little, is_tiff, number};
+use super::tiff::source::{MAGIC, is_large, is_little, number};
+use super::{Orientation, Source, zeros};
 use horus_base::shape::Shape;
 
 /// The tags of the directories of exposures and of places.
@@ -119,7 +117,13 @@ impl<'a> Fields<'a> {
     pub(super) fn at(source: &Source<'a>, at: u64) -> Option<Fields<'a>> {
         let head = source.head();
         let (little, large) = (is_little(head), is_large(head));
-        is_tiff(head).then(|| Fields { source: source.clone(), at, little, large, left: Fields::MOST })
+        MAGIC.iter().any(|magic| head.starts_with(magic)).then(|| Fields {
+            source: source.clone(),
+            at,
+            little,
+            large,
+            left: Fields::MOST,
+        })
     }
 
     /// Those of EXIF data, in the first directory.

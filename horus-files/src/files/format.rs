@@ -3,17 +3,11 @@
 use std::fmt::{self, Debug};
 use std::path::Path;
 
-use super::codec::{Decoder, Header};
-use super::decode::{self, guarded};
-use super::load::{Means, Source};
-use super::raster::Raster;
-use super::reader::{self, Pixels};
-use super::writer::RegionFile;
 use super::{
-    Compression, Depth, Draft, Encoder, FileInfo, Lacking, Metadata, OpenOptions, Picture, SaveOptions, Scaling, Sink,
-    bmp, exr,
+    Compression, Decoder, Depth, Draft, Encoder, FileInfo, Header, Lacking, Means, Metadata, OpenOptions, Picture,
+    Pixels, Raster, RegionFile, SaveOptions, Scaling, Sink, Source, bmp, decode, exr, guarded, jpeg, npy, png, pnm,
+    reader, texts, tiff,
 };
-use super::{jpeg, npy, png, pnm, texts, tiff};
 use horus_base::dtype::DType;
 use horus_base::error::Audience;
 use horus_base::shape::Shape;
@@ -24,11 +18,6 @@ use horus_host::host::workers::Workers;
 pub(super) trait PictureFormat: Sync {
     /// What is known of its files.
     fn facts(&self) -> &Facts;
-
-    /// True if a file begins with these bytes.
-    fn recognises(&self, _head: &[u8]) -> bool {
-        false
-    }
 
     /// Reads the header of a file that is decoded as a whole, of which what comes before the pixels suffices, and
     /// prepares to decode these.
@@ -139,14 +128,17 @@ impl Debug for dyn PictureFormat {
 }
 
 /// The properties of files of a format.
-#[derive(Debug)]
 pub(super) struct Facts {
     /// The name of the format, which is the usual suffix of its files.
     pub(super) name: &'static str,
     /// Its name in messages about files that are read.
     pub(super) title: &'static str,
+    /// What its files begin with: one of these.
+    pub(super) magic: &'static [&'static [u8]],
     /// Other suffixes.
     pub(super) suffixes: &'static [&'static str],
+    /// Suffixes of files that are only read.
+    pub(super) read: &'static [&'static str],
     /// Types of samples. If none is listed, values of any type are stored as they are, whatever the options ask for.
     pub(super) types: &'static [DType],
     /// Numbers of channels; any, if none is listed.
@@ -174,7 +166,9 @@ impl Facts {
     pub(super) const PLAIN: Facts = Facts {
         name: "",
         title: "",
+        magic: &[],
         suffixes: &[],
+        read: &[],
         types: &[],
         channels: &[],
         straight_alpha: &[],
@@ -186,6 +180,10 @@ impl Facts {
         by_regions: false,
         takes: &[],
     };
+
+    fn has(&self, suffix: &str) -> bool {
+        self.name == suffix || self.suffixes.contains(&suffix)
+    }
 }
 
 /// Options that only some formats take.
@@ -271,10 +269,18 @@ impl Format {
     }
 
     fn known(name: &str, unknown: impl FnOnce() -> String) -> Result<Format, String> {
-        let has = |facts: &Facts| facts.name == name || facts.suffixes.contains(&name);
-        let found = Format::ALL.iter().copied().find(|format| has(format.facts()));
-        let all = || alternatives(Format::ALL.iter().map(|format| format.name()));
-        found.ok_or_else(|| format!("{}; use {}", unknown(), all()))
+        let found = Format::ALL.iter().copied().find(|format| format.facts().has(name));
+        found.ok_or_else(|| format!("{}; use {}", unknown(), Format::names()))
+    }
+
+    /// The names of all formats, in words: `png, jpg ... or npy`.
+    pub fn names() -> String {
+        alternatives(Format::ALL.iter().map(|format| format.name()))
+    }
+
+    /// True if files of pictures that are read end with this extension, in lower case.
+    pub fn is_read(extension: &str) -> bool {
+        FORMATS.iter().map(|format| format.facts()).any(|facts| facts.has(extension) || facts.read.contains(&extension))
     }
 
     /// What all code asks of the format.
@@ -309,11 +315,6 @@ impl Format {
     /// The format for this number of channels.
     pub(super) fn with_channels(self, channels: usize) -> Format {
         self.listed().with_channels(channels).unwrap_or(self)
-    }
-
-    /// Names of formats for a message.
-    fn names(which: impl Fn(Format) -> bool) -> Vec<&'static str> {
-        Format::ALL.iter().filter(|format| which(**format)).map(|format| format.name()).collect()
     }
 
     fn can(self, dtype: DType, shape: Shape) -> bool {
@@ -408,7 +409,8 @@ impl Format {
         match asked.iter().find(|(choice, asked, _)| *asked && !self.facts().takes.contains(choice)) {
             None => Ok(()),
             Some((choice, _, lacks)) => {
-                let others = Format::names(|format| format.facts().takes.contains(choice)).join(", ");
+                let takes = |format: &&Format| format.facts().takes.contains(choice);
+                let others = alternatives(Format::ALL.iter().filter(takes).map(|format| format.name()));
                 let store = if *choice == Choice::Sizes { ", or as a Zarr store" } else { "" };
                 Err(format!("a {} file {lacks}; save as {others}{store}", self.name()))
             }

@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use super::load::Source;
-use super::{OpenOptions, decode};
+use super::{OpenOptions, Source, decode};
 use horus_base::dtype::DType;
 use horus_base::error::{Error, Result};
 use horus_base::shape::Shape;

@@ -7,13 +7,9 @@ use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::OpenOptions;
-use super::bounds::MEMORY_LIMIT;
-use super::codec::Header;
-use super::decode::guarded;
-use super::format::{FORMATS, PictureFormat, alternatives};
-use super::picture::Allocate;
-use super::target::{cause, special};
+use super::format::{FORMATS, alternatives};
+use super::target::special;
+use super::{Allocate, Header, MEMORY_LIMIT, OpenOptions, PictureFormat, cause, guarded};
 use horus_base::error::DeviceError;
 use horus_host::host::buffer::{HostBuffer, Reserved};
 use horus_host::host::workers::Workers;
@@ -23,12 +19,16 @@ pub(super) fn format_of(head: &[u8]) -> Result<&'static dyn PictureFormat, Strin
     if head.is_empty() {
         return Err("the file is empty".into());
     }
-    if let Some(format) = FORMATS.iter().find(|format| format.recognises(head)) {
+    if let Some(format) = FORMATS.iter().find(|format| format.facts().magic.iter().any(|magic| head.starts_with(magic)))
+    {
         return Ok(*format);
     }
-    let mut all: Vec<&str> = FORMATS.iter().map(|format| format.facts().title).collect();
-    all.dedup();
-    let all = alternatives(all);
+    let titles = |arrays: bool| {
+        let some = FORMATS.iter().map(|format| format.facts()).filter(|facts| facts.types.is_empty() == arrays);
+        let mut titles: Vec<&str> = some.map(|facts| facts.title).collect();
+        titles.dedup();
+        titles
+    };
     let other = match head {
         [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => "Gif",
         [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "WebP",
@@ -38,8 +38,9 @@ pub(super) fn format_of(head: &[u8]) -> Result<&'static dyn PictureFormat, Strin
         [b'q', b'o', b'i', b'f', ..] => "Qoi",
         _ if head.starts_with(b"#?RADIANCE") => "Hdr",
         _ if head.starts_with(b"farbfeld") => "Farbfeld",
-        _ => return Err(format!("not a {all} file")),
+        _ => return Err(format!("not a {} file, nor a NumPy array", alternatives(titles(false)))),
     };
+    let all = alternatives([titles(false), titles(true)].concat());
     Err(format!("{other} files are not supported; use {all}"))
 }
 
@@ -276,8 +277,9 @@ mod tests {
         assert_eq!(title(b"II+\0________"), Ok("TIFF"));
         assert_eq!(title(b"\x93NUMPY\x01\0"), Ok("npy"));
         assert_eq!(title(b"P5 2 2 255 _"), Ok("PNM"));
-        assert!(title(b"GIF89a____________").unwrap_err().contains("Gif files are not supported"));
-        assert_eq!(title(b"something else").unwrap_err(), "not a PNG, JPEG, TIFF, PNM, BMP, npy or OpenEXR file");
+        assert!(title(b"GIF89a____________").unwrap_err().ends_with("; use PNG, JPEG, TIFF, PNM, BMP, OpenEXR or npy"));
+        let unknown = title(b"something else").unwrap_err();
+        assert_eq!(unknown, "not a PNG, JPEG, TIFF, PNM, BMP or OpenEXR file, nor a NumPy array");
         assert_eq!(title(b"").unwrap_err(), "the file is empty");
     }
 

@@ -1,6 +1,7 @@
 //! Formats of picture files: decoded and encoded whole, or region by region, by all threads.
 //!
-//! Formats are recognised by content when reading, and chosen by extension when writing.
+//! Formats are recognised by content when reading, and chosen by extension when writing. Each has a folder and a line of
+//! the list in `format.rs`, of which other code asks what differs (`PictureFormat`).
 //!
 //! | format | read | write |
 //! | --- | --- | --- |
@@ -44,7 +45,6 @@
 //! nothing; where the file system does not support that, it has a temporary name. Only where a folder takes
 //! no new file is the old one overwritten, by a complete temporary file.
 
-mod alpha;
 mod aside;
 mod bmp;
 mod bounds;
@@ -78,7 +78,6 @@ mod texts;
 mod tiff;
 mod writer;
 
-pub use alpha::Alpha;
 pub use aside::Aside;
 pub use count::FileTraffic;
 pub use decode::guarded;
@@ -91,12 +90,26 @@ pub use notices::{HeldNotices, tell_once};
 pub use opened::Opened;
 pub use options::{Clipping, Depth, Downsampling, OpenOptions, SaveOptions, Scale, Scaling};
 pub use orientation::Orientation;
-pub use picture::{Allocate, IN_MEMORY, Metadata, Picture};
+pub use picture::{Allocate, Alpha, IN_MEMORY, Metadata, Picture};
 pub use reader::{PictureReader, RegionSource};
 pub use target::{SPOOLED, Sink, Target, cause, same_file};
 pub use tiff::compression::Compression;
 pub use tiff::georeference::Georeference;
 pub use writer::{PictureWriter, RegionSink};
+
+// What all formats use.
+use bounds::{DEFLATE, MEMORY_LIMIT, check_capacity, check_size};
+use codec::{Bytes, Decode, Decoder, Header, native, truncated, zeros};
+use count::Count;
+use decode::told;
+use exif::Fields;
+use format::{Choice, Facts, PictureFormat};
+use load::Source;
+use orientation::Turned;
+use output::{Output, WRITERS};
+use raster::{Order, Raster};
+use reader::Pixels;
+use writer::RegionFile;
 
 use horus_base::dtype::DType;
 use horus_base::error::Error;

@@ -1,7 +1,6 @@
 //! The orientation of pictures: how files say that they are to be seen.
 
-use super::load::Means;
-use super::{Picture, exif, pixel_bytes};
+use super::{Means, Picture, exif, pixel_bytes};
 use horus_base::placed::Placed;
 use horus_base::shape::{Region, Shape};
 

@@ -3,8 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::load::{Means, Source};
-use super::{Alpha, Exif, Georeference, OpenOptions, decode, pixel_bytes, region_of};
+use super::{Exif, Georeference, Means, OpenOptions, Source, decode, pixel_bytes, region_of};
 use horus_base::dtype::DType;
 use horus_base::error::{DeviceError, Error, Result};
 use horus_base::lengths::PixelSize;
@@ -41,6 +40,16 @@ pub struct Picture {
     /// Level by level, row by row, the samples of a pixel beside each other.
     pub(super) pixels: HostBuffer,
     pub(super) metadata: Box<Metadata>,
+}
+
+/// What the last channel of a picture says of its other channels, as the alpha of their pixels: if the file says that it
+/// is alpha. No number of channels says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Alpha {
+    /// They are not multiplied by it.
+    Unassociated,
+    /// They are multiplied by it (premultiplied), and are used so.
+    Associated,
 }
 
 /// The words of a file about a picture beside its pixels, as far as images keep them.

@@ -1,8 +1,7 @@
 //! Uncompressed pixels in a file: read directly into the image's memory, and written from there.
 
-use super::load::{Means, Source};
-use super::target::{Sink, cause};
-use super::{Picture, pixel_bytes, region_of};
+use super::target::Sink;
+use super::{Means, Picture, Source, cause, pixel_bytes, region_of};
 use horus_base::dtype::DType;
 use horus_base::shape::{Region, Shape};
 use horus_host::host::workers::Workers;

@@ -5,11 +5,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use super::bounds::check_size;
-use super::count::{Count, FileTraffic};
-use super::load::{Means, Source};
-use super::raster::Raster;
-use super::{OpenOptions, Picture, cause_of, decode, pixel_bytes, region_of};
+use super::count::FileTraffic;
+use super::{Count, Means, OpenOptions, Picture, Raster, Source, cause_of, check_size, decode, pixel_bytes, region_of};
 use horus_base::dtype::DType;
 use horus_base::error::{Error, Result};
 use horus_base::shape::{Region, Shape};

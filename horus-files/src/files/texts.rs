@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use super::exif::{Fields, find};
+use super::Fields;
+use super::exif::find;
 use super::tiff::directory::Entry;
 
 /// Texts by their keywords.

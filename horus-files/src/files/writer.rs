@@ -6,12 +6,10 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::count::{Count, FileTraffic};
-use super::output::{Output, WRITERS};
-use super::raster::Order;
+use super::count::FileTraffic;
 use super::replace::Begun;
 use super::target::{Target, reserve};
-use super::{Compression, Draft, Format, SaveOptions, cause_of, pixel_bytes, region_of};
+use super::{Compression, Count, Draft, Format, Order, Output, SaveOptions, WRITERS, cause_of, pixel_bytes, region_of};
 use horus_base::dtype::DType;
 use horus_base::error::{Error, Result};
 use horus_base::shape::{Region, Shape};

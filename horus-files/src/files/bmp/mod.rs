@@ -1,10 +1,10 @@
 //! Windows bitmaps, as OS/2 and Windows write them: with a palette, with fields of bits, in run lengths.
 
-use crate::files::codec::{Bytes, Decode, Decoder, Header, truncated};
-use crate::files::format::{Facts, PictureFormat};
-use crate::files::load::Source;
-use crate::files::target::{Sink, cause};
-use crate::files::{Alpha, Encoder, Metadata, OpenOptions};
+use crate::files::target::Sink;
+use crate::files::{
+    Alpha, Bytes, Decode, Decoder, Encoder, Facts, Header, Metadata, OpenOptions, PictureFormat, Source, cause,
+    truncated,
+};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
 use horus_host::host::workers::Workers;
@@ -17,16 +17,13 @@ impl PictureFormat for Bmp {
         &Facts {
             name: "bmp",
             title: "BMP",
+            magic: &[b"BM"],
             types: &[DType::U8],
             channels: &[1, 3, 4],
             straight_alpha: &[4],
             side: u16::MAX as usize,
             ..Facts::PLAIN
         }
-    }
-
-    fn recognises(&self, head: &[u8]) -> bool {
-        head.starts_with(b"BM")
     }
 
     fn decoder<'a>(&self, bytes: &'a [u8]) -> Result<Decoder<'a>, String> {

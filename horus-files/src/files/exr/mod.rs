@@ -14,13 +14,9 @@ use exr::meta::header::Header as Part;
 use half::f16;
 use rayon::prelude::*;
 
-use crate::files::bounds::DEFLATE;
-use crate::files::codec::{Decode, Decoder, Header};
-use crate::files::decode::guarded;
-use crate::files::format::{Facts, PictureFormat};
-use crate::files::load::Source;
-use crate::files::notices::tell_once;
-use crate::files::{Alpha, Metadata, OpenOptions};
+use crate::files::{
+    Alpha, DEFLATE, Decode, Decoder, Facts, Header, Metadata, OpenOptions, PictureFormat, Source, guarded, tell_once,
+};
 use horus_base::dtype::DType;
 use horus_host::host::workers::Workers;
 
@@ -29,11 +25,7 @@ pub(super) struct OpenExr;
 
 impl PictureFormat for OpenExr {
     fn facts(&self) -> &Facts {
-        &Facts { name: "exr", title: "OpenEXR", ..Facts::PLAIN }
-    }
-
-    fn recognises(&self, head: &[u8]) -> bool {
-        head.starts_with(&[0x76, 0x2f, 0x31, 0x01])
+        &Facts { name: "exr", title: "OpenEXR", magic: &[b"\x76\x2f\x31\x01"], types: &[DType::F32], ..Facts::PLAIN }
     }
 
     fn decoder<'a>(&self, bytes: &'a [u8]) -> Result<Decoder<'a>, String> {

@@ -7,8 +7,8 @@
 use std::f32::consts::PI;
 
 use super::segments::markers;
-use crate::files::codec::zeros;
 use crate::files::tiff::samples::{colour, invert, lights};
+use crate::files::zeros;
 use horus_base::dtype::DType;
 
 /// Side of a block.
@@ -51,8 +51,8 @@ struct Component {
 #[derive(Clone, Debug)]
 pub(crate) struct GeneralJpeg<'a> {
     bytes: &'a [u8],
-    pub(crate) height: usize,
-    pub(crate) width: usize,
+    pub(super) height: usize,
+    pub(super) width: usize,
     progressive: bool,
     components: Vec<Component>,
     model: Model,
@@ -118,12 +118,12 @@ impl<'a> GeneralJpeg<'a> {
     }
 
     /// Channels of the picture in colours.
-    pub(crate) fn channels(&self) -> usize {
+    pub(super) fn channels(&self) -> usize {
         self.stored_channels().min(3)
     }
 
     /// Channels as they are stored.
-    pub(crate) fn stored_channels(&self) -> usize {
+    pub(super) fn stored_channels(&self) -> usize {
         self.components.len()
     }
 
@@ -131,7 +131,7 @@ impl<'a> GeneralJpeg<'a> {
     ///
     /// # Errors
     /// A message, if the data is corrupt.
-    pub(crate) fn read(&self, to: &mut [u8]) -> Result<(), String> {
+    pub(super) fn read(&self, to: &mut [u8]) -> Result<(), String> {
         self.rows(to, self.channels(), |row, to| {
             let stored = self.stored_channels();
             if let Model::Luma | Model::LumaInks = self.model {
@@ -151,7 +151,7 @@ impl<'a> GeneralJpeg<'a> {
     ///
     /// # Errors
     /// As [`GeneralJpeg::read`].
-    pub(crate) fn read_as_stored(&self, to: &mut [u8]) -> Result<(), String> {
+    pub(super) fn read_as_stored(&self, to: &mut [u8]) -> Result<(), String> {
         self.rows(to, self.stored_channels(), |row, to| to.copy_from_slice(row))
     }
 

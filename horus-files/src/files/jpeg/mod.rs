@@ -1,17 +1,16 @@
 //! JPEG.
 
-pub(crate) mod general;
-pub(crate) mod read;
-pub(crate) mod segments;
+pub(super) mod general;
+pub(super) mod read;
+pub(super) mod segments;
 mod write;
 
 use std::borrow::Cow;
 use write::Beside;
 
-use crate::files::codec::Decoder;
-use crate::files::format::{Choice, Facts, PictureFormat};
-use crate::files::load::Source;
-use crate::files::{Draft, Encoder, Lacking, Metadata, OpenOptions, Sink};
+use crate::files::{
+    Choice, Decoder, Draft, Encoder, Facts, Lacking, Metadata, OpenOptions, PictureFormat, Sink, Source,
+};
 use horus_base::dtype::DType;
 use horus_host::host::workers::Workers;
 
@@ -23,6 +22,7 @@ impl PictureFormat for Jpeg {
         &Facts {
             name: "jpg",
             title: "JPEG",
+            magic: &[b"\xff\xd8\xff"],
             suffixes: &["jpeg"],
             types: &[DType::U8],
             channels: &[1, 3],
@@ -32,10 +32,6 @@ impl PictureFormat for Jpeg {
             takes: &[Choice::Quality],
             ..Facts::PLAIN
         }
-    }
-
-    fn recognises(&self, head: &[u8]) -> bool {
-        head.starts_with(&[0xff, 0xd8, 0xff])
     }
 
     fn decoder<'a>(&self, bytes: &'a [u8]) -> Result<Decoder<'a>, String> {

@@ -9,11 +9,8 @@ use zune_jpeg::zune_core::options::DecoderOptions;
 
 use super::general::GeneralJpeg;
 use super::segments;
-use crate::files::codec::{Decode, Decoder, Header, zeros};
 use crate::files::density::{self, in_print};
-use crate::files::exif::Fields;
-use crate::files::load::Source;
-use crate::files::{Metadata, OpenOptions, profile, texts};
+use crate::files::{Decode, Decoder, Fields, Header, Metadata, OpenOptions, Source, profile, texts, zeros};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
 use horus_host::host::workers::Workers;

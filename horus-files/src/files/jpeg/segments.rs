@@ -2,10 +2,8 @@
 
 use std::borrow::Cow;
 
-use crate::files::codec::zeros;
 use crate::files::exif::IN_JPEG;
-use crate::files::load::Source;
-use crate::files::orientation::Turned;
+use crate::files::{Source, Turned, zeros};
 
 const APP0: u8 = 0xe0;
 const APP1: u8 = 0xe1;
@@ -28,7 +26,7 @@ fn segments(bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
 }
 
 /// The segments of an open JPEG file before its pixels, or of the whole file if it has none.
-pub(crate) fn head<'a>(source: &'a Source<'_>) -> Option<Cow<'a, [u8]>> {
+pub(super) fn head<'a>(source: &'a Source<'_>) -> Option<Cow<'a, [u8]>> {
     let mut head = Cow::Borrowed(source.head());
     // A part of the file that begins it, each twice as long as the one before.
     while !markers(&head).any(|(marker, _)| marker == SCAN) && (head.len() as u64) < source.size() {
@@ -41,22 +39,22 @@ pub(crate) fn head<'a>(source: &'a Source<'_>) -> Option<Cow<'a, [u8]>> {
 }
 
 /// The EXIF data of a JPEG file.
-pub(crate) fn exif(bytes: &[u8]) -> Option<&[u8]> {
+pub(super) fn exif(bytes: &[u8]) -> Option<&[u8]> {
     segments(bytes).find_map(|(marker, body)| body.strip_prefix(IN_JPEG).filter(|_| marker == APP1))
 }
 
 /// How a JPEG file is turned.
-pub(crate) fn turned(bytes: &[u8]) -> Turned {
+pub(super) fn turned(bytes: &[u8]) -> Turned {
     exif(bytes).and_then(Turned::of_exif).unwrap_or_default()
 }
 
 /// The comments of a JPEG file.
-pub(crate) fn comments(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(super) fn comments(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     segments(bytes).filter(|(marker, _)| *marker == COMMENT).map(|(_, body)| body)
 }
 
 /// Pixels per unit, columns and rows, of a JPEG file, and the number of the unit in TIFF files.
-pub(crate) fn density(bytes: &[u8]) -> Option<([f64; 2], u16)> {
+pub(super) fn density(bytes: &[u8]) -> Option<([f64; 2], u16)> {
     let told = |(marker, body): (u8, &[u8])| {
         // Behind the version.
         let [unit, a, b, c, d] = *body.strip_prefix(JFIF).filter(|_| marker == APP0)?.get(2..)?.first_chunk()?;
@@ -67,7 +65,7 @@ pub(crate) fn density(bytes: &[u8]) -> Option<([f64; 2], u16)> {
 }
 
 /// The colour profile of a JPEG file, if none of its parts is missing.
-pub(crate) fn profile(bytes: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn profile(bytes: &[u8]) -> Option<Vec<u8>> {
     let part = |(marker, body): (u8, &'_ [u8])| {
         let (head, part) = body.strip_prefix(PROFILE)?.split_first_chunk::<2>()?;
         (marker == APP2).then(|| (*head, part.to_vec()))
@@ -80,7 +78,7 @@ pub(crate) fn profile(bytes: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The markers of JPEG data, with the bytes that follow each.
-pub(crate) fn markers(jpeg: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+pub(super) fn markers(jpeg: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     const STUFFING: u8 = 0x00;
     const TEMPORARY: u8 = 0x01;
     const RESTART: std::ops::RangeInclusive<u8> = 0xd0..=0xd7;

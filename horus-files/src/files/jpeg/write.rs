@@ -12,8 +12,8 @@ use jpeg_encoder::{ColorType, Encoder, PixelDensity, PixelDensityUnit, SamplingF
 
 use super::segments::markers;
 use crate::files::density::dots;
-use crate::files::target::{Sink, cause};
-use crate::files::{Draft, Lacking, exif, texts};
+use crate::files::target::Sink;
+use crate::files::{Draft, Lacking, cause, exif, texts};
 use horus_base::shape::Shape;
 use horus_host::host::workers::Workers;
 
@@ -84,7 +84,7 @@ impl Beside {
 }
 
 /// Writes interleaved samples of one or three channels, and what the file says beside them.
-pub(crate) fn write(
+pub(super) fn write(
     to: &mut dyn Sink,
     samples: &[u8],
     shape: Shape,

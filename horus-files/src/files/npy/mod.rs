@@ -3,28 +3,28 @@
 mod read;
 mod write;
 
-use crate::files::codec::Header;
-use crate::files::format::{Facts, PictureFormat};
-use crate::files::load::{Means, Source};
-use crate::files::orientation::Turned;
-use crate::files::raster::{self, Order, Raster};
-use crate::files::writer::{self, RegionFile};
-use crate::files::{Draft, Encoder, OpenOptions, Picture, Sink};
+use crate::files::{
+    Draft, Encoder, Facts, Header, Means, OpenOptions, Order, Picture, PictureFormat, Raster, RegionFile, Sink, Source,
+    Turned, raster, writer,
+};
 use horus_host::host::workers::Workers;
 
 /// Files of NumPy arrays.
 pub(super) struct Npy;
 
-static FACTS: Facts =
-    Facts { name: "npy", title: "npy", side: usize::MAX, levels: true, by_regions: true, ..Facts::PLAIN };
+static FACTS: Facts = Facts {
+    name: "npy",
+    title: "npy",
+    magic: &[b"\x93NUMPY"],
+    side: usize::MAX,
+    levels: true,
+    by_regions: true,
+    ..Facts::PLAIN
+};
 
 impl PictureFormat for Npy {
     fn facts(&self) -> &Facts {
         &FACTS
-    }
-
-    fn recognises(&self, head: &[u8]) -> bool {
-        head.starts_with(b"\x93NUMPY")
     }
 
     fn header(&self, source: &Source<'_>, options: &OpenOptions) -> Result<Header, String> {

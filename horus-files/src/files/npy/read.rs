@@ -3,11 +3,8 @@
 //! The header is a Python literal. This is a small parser of NumPy's own output: crates that parse
 //! any literal do so by recursion, and nested brackets in a corrupt file would overflow the stack.
 
-use crate::files::bounds::check_size;
 use crate::files::interleave::copy_spaced;
-use crate::files::load::{Means, Source};
-use crate::files::raster::{Order, Raster};
-use crate::files::{OpenOptions, Picture, pixel_bytes};
+use crate::files::{Means, OpenOptions, Order, Picture, Raster, Source, check_size, pixel_bytes};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
 
@@ -16,7 +13,7 @@ const MOST_COLOURS: u64 = 4;
 
 /// Decodes an array of shape `(height, width)`, `(height, width, channels)`, of a volume `(depth, height, width)`, or
 /// `(depth, height, width, channels)`.
-pub(crate) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
+pub(super) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
     let (raster, fortran) = raster(source, options)?;
     if !fortran {
         return raster.read(source, options.region, means);
@@ -28,7 +25,7 @@ pub(crate) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>)
 }
 
 /// The layout of the pixels in a file; `true` if they are stored by columns.
-pub(crate) fn raster(source: &Source<'_>, options: &OpenOptions) -> Result<(Raster, bool), String> {
+pub(super) fn raster(source: &Source<'_>, options: &OpenOptions) -> Result<(Raster, bool), String> {
     let (header, at) = header(source)?;
     let Header { descr, fortran, shape } = Header::parse(&header)?;
     let unsupported = || {

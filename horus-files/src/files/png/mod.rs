@@ -3,14 +3,13 @@
 mod chunks;
 mod deflate;
 mod read;
-pub(crate) mod write;
+pub(super) mod write;
 
 use write::{Beside, Samples};
 
-use crate::files::codec::{Decoder, Header};
-use crate::files::format::{Facts, PictureFormat};
-use crate::files::load::Source;
-use crate::files::{Draft, Encoder, Lacking, Metadata, OpenOptions, Sink};
+use crate::files::{
+    Decoder, Draft, Encoder, Facts, Header, Lacking, Metadata, OpenOptions, PictureFormat, Sink, Source,
+};
 use horus_base::dtype::DType;
 use horus_host::host::workers::Workers;
 
@@ -22,15 +21,12 @@ impl PictureFormat for Png {
         &Facts {
             name: "png",
             title: "PNG",
+            magic: &[b"\x89PNG\r\n\x1a\n"],
             types: &[DType::U8, DType::U16],
             channels: &[1, 2, 3, 4],
             straight_alpha: &[2, 4],
             ..Facts::PLAIN
         }
-    }
-
-    fn recognises(&self, head: &[u8]) -> bool {
-        head.starts_with(b"\x89PNG\r\n\x1a\n")
     }
 
     fn decoder<'a>(&self, bytes: &'a [u8]) -> Result<Decoder<'a>, String> {

@@ -6,14 +6,11 @@ use std::sync::Arc;
 use png::{BitDepth, ColorType, Limits, Transformations};
 
 use super::chunks;
-use crate::files::bounds::{DEFLATE, MEMORY_LIMIT};
-use crate::files::codec::{Decode, Header, native};
-use crate::files::decode::told;
 use crate::files::density::{self, INCH, MOST_IN_PRINT};
-use crate::files::exif::Fields;
-use crate::files::load::Source;
-use crate::files::orientation::Turned;
-use crate::files::{Alpha, Metadata, OpenOptions, profile, texts};
+use crate::files::{
+    Alpha, DEFLATE, Decode, Fields, Header, MEMORY_LIMIT, Metadata, OpenOptions, Source, Turned, native, profile,
+    texts, told,
+};
 use horus_base::dtype::DType;
 use horus_base::lengths::PixelSize;
 use horus_base::shape::Shape;

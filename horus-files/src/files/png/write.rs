@@ -34,26 +34,26 @@ const LONGEST_CHUNK: usize = i32::MAX as usize;
 
 /// Interleaved samples.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Samples<'a> {
+pub(super) enum Samples<'a> {
     Eight(&'a [u8]),
     Sixteen(&'a [u16]),
 }
 
 /// Metadata of a file beside its pixels.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Beside {
+pub(super) struct Beside {
     /// The size of its pixels in micrometres, rows and columns.
-    pub(crate) pixel: Option<[f64; 2]>,
+    pub(super) pixel: Option<[f64; 2]>,
     /// Red, green and blue of each value of 8 bits, of one channel of indices.
-    pub(crate) colours: Vec<u8>,
+    pub(super) colours: Vec<u8>,
     /// The colour profile.
-    pub(crate) profile: Option<Arc<[u8]>>,
+    pub(super) profile: Option<Arc<[u8]>>,
     /// Dots per inch of a print, columns and rows.
-    pub(crate) dots: Option<[u16; 2]>,
+    pub(super) dots: Option<[u16; 2]>,
     /// EXIF data.
-    pub(crate) exif: Option<Vec<u8>>,
+    pub(super) exif: Option<Vec<u8>>,
     /// Texts by their keywords.
-    pub(crate) texts: Vec<(String, String)>,
+    pub(super) texts: Vec<(String, String)>,
 }
 
 impl Beside {
@@ -84,7 +84,7 @@ impl Beside {
     }
 
     /// Pixels per metre, rows and columns, if files can tell them.
-    pub(crate) fn density(&self) -> Option<[u32; 2]> {
+    pub(super) fn density(&self) -> Option<[u32; 2]> {
         let density = self.pixel?.map(|side| 1e6 / side);
         let fits = |n: &f64| (0.5..=f64::from(i32::MAX)).contains(n);
         density.iter().all(fits).then(|| density.map(|n| n.round() as u32))
@@ -92,7 +92,7 @@ impl Beside {
 }
 
 /// Writes a file of one to four channels: grey, grey and alpha, colours, colours and alpha.
-pub(crate) fn write(
+pub(super) fn write(
     to: &mut dyn Write,
     samples: Samples<'_>,
     shape: Shape,

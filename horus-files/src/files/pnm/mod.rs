@@ -1,14 +1,13 @@
-//! PNM files whose samples need at most a byte swap: binary, grey or colour, of 8 or 16 bits.
+//! PNM: PGM and PPM files, and, read only, bitmaps and PAM files.
 
-pub(crate) mod plain;
+mod plain;
 
-use crate::files::bounds::check_size;
-use crate::files::codec::{self, Decoder};
-use crate::files::format::{Facts, PictureFormat};
-use crate::files::load::Source;
-use crate::files::raster::{self, Order, Raster};
-use crate::files::writer::{self, RegionFile};
-use crate::files::{Alpha, Draft, Encoder, Format, Metadata, OpenOptions, Sink};
+use plain::Plain;
+
+use crate::files::{
+    Alpha, Decoder, Draft, Encoder, Facts, Format, Header, Metadata, OpenOptions, Order, PictureFormat, Raster,
+    RegionFile, Sink, Source, check_size, raster, writer,
+};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
 use horus_host::host::buffer::HostBuffer;
@@ -17,26 +16,29 @@ use horus_host::host::workers::Workers;
 /// PGM and PPM files.
 pub(super) struct Pnm(Facts);
 
-const FACTS: Facts = Facts { title: "PNM", types: &[DType::U8, DType::U16], by_regions: true, ..Facts::PLAIN };
+const FACTS: Facts = Facts {
+    magic: &[b"P1", b"P2", b"P3", b"P4", b"P5", b"P6", b"P7"],
+    title: "PNM",
+    types: &[DType::U8, DType::U16],
+    by_regions: true,
+    ..Facts::PLAIN
+};
 pub(super) static PGM: Pnm = Pnm(Facts { name: "pgm", channels: &[1], ..FACTS });
 pub(super) static PPM: Pnm = Pnm(Facts { name: "ppm", channels: &[3], ..FACTS });
-pub(super) static PNM: Pnm = Pnm(Facts { name: "pnm", channels: &[1, 3], ..FACTS });
+pub(super) static PNM: Pnm = Pnm(Facts { name: "pnm", channels: &[1, 3], read: &["pam"], ..FACTS });
 
 impl PictureFormat for Pnm {
     fn facts(&self) -> &Facts {
         &self.0
     }
 
-    fn recognises(&self, head: &[u8]) -> bool {
-        matches!(head, [b'P', b'1'..=b'7', ..])
-    }
-
     fn decoder<'a>(&self, bytes: &'a [u8]) -> Result<Decoder<'a>, String> {
-        let (header, plain) = plain::Plain::of(bytes)?;
-        Ok((header, Box::new(plain)))
+        let plain = Plain::of(bytes)?;
+        let Shape { height, width, channels, .. } = plain.shape;
+        Ok((Header::new(width as u32, height as u32, channels, plain.dtype())?, Box::new(plain)))
     }
 
-    fn header(&self, source: &Source<'_>, _: &OpenOptions) -> Result<codec::Header, String> {
+    fn header(&self, source: &Source<'_>, _: &OpenOptions) -> Result<Header, String> {
         let head = source.head();
         match self.decoder(head) {
             // Comments may be long.
@@ -45,8 +47,22 @@ impl PictureFormat for Pnm {
         }
     }
 
+    /// Of files whose samples need at most a byte swap.
     fn raster(&self, source: &Source<'_>, options: &OpenOptions) -> Result<Option<Raster>, String> {
-        raster(source, options)
+        let Ok(plain) = Plain::of(source.head()) else { return Ok(None) };
+        let Some(at) = plain.offset(source.head()) else { return Ok(None) };
+        let (shape, dtype) = (plain.shape, plain.dtype());
+        let Shape { height, width, channels, .. } = shape;
+        if options.region.is_none() {
+            check_size(height as u64, width as u64, options)?;
+        }
+        let needed = [width, channels, dtype.size()].iter().try_fold(height as u64, |n, m| n.checked_mul(*m as u64));
+        if needed.is_none_or(|needed| needed > source.size().saturating_sub(at)) {
+            let size = source.size();
+            return Err(format!("the file declares {width}x{height} pixels, more than its {size} bytes can hold"));
+        }
+        let order = if cfg!(target_endian = "little") { Order::Swapped } else { Order::Kept };
+        Ok(Some(Raster { at, shape, dtype, order }))
     }
 
     fn metadata(&self, source: &Source<'_>, _: &OpenOptions, _: usize) -> Metadata {
@@ -68,57 +84,10 @@ impl PictureFormat for Pnm {
     }
 }
 
-/// The layout of the pixels of a PNM file; `None` for files left to [`super::netpbm`]: plain text,
-/// bitmaps, other maximum values, and broken headers.
-///
-/// # Errors
-/// A message, if the picture is larger than the options allow or than the file.
-pub(crate) fn raster(source: &Source<'_>, options: &OpenOptions) -> Result<Option<Raster>, String> {
-    let Some(Header { shape, dtype, length }) = Header::parse(source.head()) else { return Ok(None) };
-    let Shape { height, width, channels, .. } = shape;
-    if options.region.is_none() {
-        check_size(height as u64, width as u64, options)?;
-    }
-    let at = length as u64;
-    let needed = [width, channels, dtype.size()].iter().try_fold(height as u64, |n, m| n.checked_mul(*m as u64));
-    if needed.is_none_or(|needed| needed > source.size().saturating_sub(at)) {
-        let size = source.size();
-        return Err(format!("the file declares {width}x{height} pixels, more than its {size} bytes can hold"));
-    }
-    let order = if cfg!(target_endian = "little") { Order::Swapped } else { Order::Kept };
-    Ok(Some(Raster { at, shape, dtype, order }))
-}
-
-#[derive(Debug, PartialEq)]
-struct Header {
-    shape: Shape,
-    dtype: DType,
-    length: usize,
-}
-
-impl Header {
-    fn parse(head: &[u8]) -> Option<Header> {
-        let channels = match head.first_chunk()? {
-            b"P5" => 1,
-            b"P6" => 3,
-            _ => return None,
-        };
-        let mut at = 2;
-        let mut next = || number(head, &mut at).filter(|n| *n > 0);
-        let (width, height) = (next()? as usize, next()? as usize);
-        let dtype = match next()? {
-            255 => DType::U8,
-            65535 => DType::U16,
-            _ => return None,
-        };
-        Some(Header { shape: Shape::new(height, width, channels), dtype, length: at })
-    }
-}
-
 /// The next number, and one space after it. A comment extends from its mark to the end of its line,
 /// inclusive, and may stand anywhere, even in the middle of a number, as Netpbm
 /// reads it.
-pub(crate) fn number(bytes: &[u8], at: &mut usize) -> Option<u32> {
+pub(super) fn number(bytes: &[u8], at: &mut usize) -> Option<u32> {
     let mut value: Option<u32> = None;
     let mut comment = false;
     loop {
@@ -156,10 +125,12 @@ mod tests {
 
     #[test]
     fn headers_have_spaces_and_comments_anywhere() {
-        let parsed = |text: &[u8]| Header::parse(text);
-        let header = |height, width, channels, dtype, length| {
-            Some(Header { shape: Shape::new(height, width, channels), dtype, length })
+        let parsed = |text: &[u8]| {
+            let plain = Plain::of(text).ok()?;
+            Some((plain.shape, plain.dtype(), plain.offset(text)?))
         };
+        let header =
+            |height, width, channels, dtype, length| Some((Shape::new(height, width, channels), dtype, length));
         assert_eq!(parsed(b"P5 3 2 255 ______"), header(2, 3, 1, DType::U8, 11));
         assert_eq!(parsed(b"P6\n# by hand\n3\t2\r65535\n#_"), header(2, 3, 3, DType::U16, 23));
         assert_eq!(parsed(b"P5 1#0\n2 003 255\n\n"), header(3, 12, 1, DType::U8, 17));

@@ -12,26 +12,22 @@ use super::coding::{Coding, unread};
 use super::read::text;
 use super::samples::{Colours, Samples, colour, invert, lights};
 use super::source::Reader;
-use crate::files::count::Count;
-use crate::files::decode::guarded;
 use crate::files::interleave::copy_spaced;
 use crate::files::jpeg::{self, segments};
-use crate::files::load::Source;
-use crate::files::pixel_bytes;
-use crate::files::raster::Order;
+use crate::files::{Count, Order, Source, guarded, pixel_bytes};
 use horus_base::shape::{Region, Shape};
 use horus_host::host::workers::Workers;
 
 /// Positions of the strips or tiles of a page in the file.
 #[derive(Clone, Debug)]
-pub(crate) struct Places {
-    pub(crate) kind: ChunkType,
+pub(super) struct Places {
+    pub(super) kind: ChunkType,
     offsets: Vec<u64>,
     counts: Vec<u64>,
 }
 
 impl Places {
-    pub(crate) fn of(decoder: &mut Decoder<Reader<'_>>) -> Result<Places, String> {
+    pub(super) fn of(decoder: &mut Decoder<Reader<'_>>) -> Result<Places, String> {
         let kind = decoder.get_chunk_type();
         let (offsets, counts) = match kind {
             ChunkType::Strip => (Tag::StripOffsets, Tag::StripByteCounts),
@@ -49,7 +45,7 @@ impl Places {
     }
 
     /// The first byte of strips that follow each other, and their bytes.
-    pub(crate) fn together(&self) -> Option<(u64, u64)> {
+    pub(super) fn together(&self) -> Option<(u64, u64)> {
         let mut strips = self.offsets.iter().zip(&self.counts);
         let (begin, first) = strips.next().filter(|_| self.kind == ChunkType::Strip)?;
         let end = strips
@@ -59,7 +55,7 @@ impl Places {
 
     /// Most pixels of the strips or tiles, of `pixels` pixels each, that the file leaves out, as GDAL
     /// does with those of missing pixels. Larger ones than `LARGEST` are not believed.
-    pub(crate) fn absent(&self, pixels: u64) -> u64 {
+    pub(super) fn absent(&self, pixels: u64) -> u64 {
         const LARGEST: u64 = 1 << 22;
         let absent = self.offsets.iter().zip(&self.counts).filter(|place| *place == (&0, &0)).count();
         (absent as u64).saturating_mul(pixels.min(LARGEST))
@@ -68,7 +64,7 @@ impl Places {
 
 /// Storage of the pixels of a page.
 #[derive(Clone, Debug)]
-pub(crate) enum Stored {
+pub(super) enum Stored {
     /// Plain samples, in this byte order.
     Plain(Order),
     /// JPEG data, with the tables shared by all strips or tiles.
@@ -78,29 +74,29 @@ pub(crate) enum Stored {
 }
 
 /// The strips or tiles of a page.
-pub(crate) struct Chunks<'s> {
-    pub(crate) source: Source<'s>,
+pub(super) struct Chunks<'s> {
+    pub(super) source: Source<'s>,
     /// Shape of the stored samples.
-    pub(crate) shape: Shape,
-    pub(crate) samples: Samples,
-    pub(crate) colours: Colours,
-    pub(crate) planar: bool,
-    pub(crate) stored: Stored,
-    pub(crate) places: Places,
+    pub(super) shape: Shape,
+    pub(super) samples: Samples,
+    pub(super) colours: Colours,
+    pub(super) planar: bool,
+    pub(super) stored: Stored,
+    pub(super) places: Places,
     /// Rows of a strip or tile.
-    pub(crate) rows: usize,
-    pub(crate) columns: usize,
+    pub(super) rows: usize,
+    pub(super) columns: usize,
     /// The sample of strips or tiles that the file leaves out.
-    pub(crate) missing: Vec<u8>,
-    pub(crate) count: Count,
-    pub(crate) halted: Halted<'s>,
+    pub(super) missing: Vec<u8>,
+    pub(super) count: Count,
+    pub(super) halted: Halted<'s>,
 }
 
 /// Large strips and tiles that were decoded up to a row, for regions that begin there or below: the last ones.
-pub(crate) type Halted<'s> = Mutex<Vec<Half<'s>>>;
+pub(super) type Halted<'s> = Mutex<Vec<Half<'s>>>;
 
 /// A strip or tile that was decoded in part.
-pub(crate) struct Half<'s> {
+pub(super) struct Half<'s> {
     /// Offset in the file.
     at: u64,
     /// The next row.
@@ -119,11 +115,11 @@ impl fmt::Debug for Chunks<'_> {
 
 /// The samples of a page among those of each pixel.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Among {
+pub(super) struct Among {
     /// The first byte.
-    pub(crate) at: usize,
+    pub(super) at: usize,
     /// Bytes of all samples of a pixel.
-    pub(crate) pixel: usize,
+    pub(super) pixel: usize,
 }
 
 /// The part of a region in a strip or tile.
@@ -149,7 +145,7 @@ impl Lines<'_> {
 
 impl<'s> Chunks<'s> {
     /// The picture's shape.
-    pub(crate) fn picture(&self) -> Shape {
+    pub(super) fn picture(&self) -> Shape {
         Shape { channels: self.colours.channels(self.shape.channels), ..self.shape }
     }
 
@@ -169,7 +165,7 @@ impl<'s> Chunks<'s> {
     }
 
     /// Bytes that a thread takes, beside the pixels, while it decodes a strip or tile: none, if its rows are read in place.
-    pub(crate) fn beside(&self) -> usize {
+    pub(super) fn beside(&self) -> usize {
         let chunk = self
             .whole_rows()
             .saturating_mul(self.columns)
@@ -208,7 +204,7 @@ impl<'s> Chunks<'s> {
 
     /// Decodes a region, which lies inside, to its place `among` the samples of a level without gaps; of pixels that lie `behind`
     /// so many bytes after those of the page.
-    pub(crate) fn read(
+    pub(super) fn read(
         &self,
         behind: u64,
         region: Region,
@@ -219,7 +215,7 @@ impl<'s> Chunks<'s> {
     }
 
     /// Fails if the file lacks bytes of a region; see [`Chunks::read`].
-    pub(crate) fn is_complete(&self, behind: u64, region: Region) -> Result<(), String> {
+    pub(super) fn is_complete(&self, behind: u64, region: Region) -> Result<(), String> {
         let (rows, columns) = self.of(region);
         for plane in 0..if self.planar { self.shape.channels } else { 1 } {
             for (row, column) in rows.clone().flat_map(|row| columns.clone().map(move |column| (row, column))) {

@@ -14,9 +14,7 @@ use weezl::{BitOrder, LzwStatus};
 
 use super::read::text;
 use super::source::Reader;
-use crate::files::codec::truncated;
-use crate::files::load::Source;
-use crate::files::raster::Order;
+use crate::files::{Order, Source, truncated};
 
 /// Compressions, but for JPEG.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +39,7 @@ enum Predictor {
 
 /// How the samples of a page are stored.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Coding {
+pub(super) struct Coding {
     codec: Codec,
     predictor: Predictor,
     order: Order,
@@ -54,7 +52,7 @@ impl Coding {
     ///
     /// # Errors
     /// A message, if it is not supported.
-    pub(crate) fn of(page: &mut Decoder<Reader<'_>>, bits: u16) -> Result<Coding, String> {
+    pub(super) fn of(page: &mut Decoder<Reader<'_>>, bits: u16) -> Result<Coding, String> {
         let little = page.byte_order() == ByteOrder::LittleEndian;
         let mut tag = |tag| Ok::<_, String>(page.find_tag_unsigned::<u16>(tag).map_err(text)?.unwrap_or(1));
         let (method, predictor) = (tag(Tag::Compression)?, tag(Tag::Predictor)?);
@@ -85,12 +83,12 @@ impl Coding {
     }
 
     /// The byte order of samples that are stored as they are.
-    pub(crate) fn plain(self) -> Option<Order> {
+    pub(super) fn plain(self) -> Option<Order> {
         (self.codec == Codec::None && self.predictor == Predictor::None && !self.reversed).then_some(self.order)
     }
 
     /// The samples of `count` bytes of a file, in rows of `columns` pixels.
-    pub(crate) fn stream<'s>(
+    pub(super) fn stream<'s>(
         self,
         source: &Source<'s>,
         at: u64,
@@ -120,7 +118,7 @@ impl Coding {
     }
 
     /// Bytes that its decoder keeps of a strip or tile of so many bytes: an estimate.
-    pub(crate) fn window(self, bytes: usize) -> usize {
+    pub(super) fn window(self, bytes: usize) -> usize {
         const ZSTD: usize = 8 << 20;
         const OTHERS: usize = 256 << 10;
         bytes.min(if self.codec == Codec::Zstd { ZSTD } else { OTHERS })
@@ -128,7 +126,7 @@ impl Coding {
 
     /// Makes a row, as it was compressed, samples of `size` bytes in the order of this machine; pixels
     /// have `channels` of them.
-    pub(crate) fn restore(self, row: &mut [u8], size: usize, channels: usize) {
+    pub(super) fn restore(self, row: &mut [u8], size: usize, channels: usize) {
         macro_rules! sums {
             ($t:ty) => {{
                 let samples = row.as_chunks_mut::<{ size_of::<$t>() }>().0;
@@ -295,7 +293,7 @@ impl<R: Read> Read for Fax<R> {
 }
 
 /// The cause of a failed read, in the words of other formats.
-pub(crate) fn unread(e: &io::Error) -> String {
+pub(super) fn unread(e: &io::Error) -> String {
     if e.kind() == io::ErrorKind::UnexpectedEof { truncated() } else { e.to_string() }
 }
 

@@ -41,7 +41,7 @@ impl FromStr for Compression {
 }
 
 impl Compression {
-    pub(crate) fn method(self) -> CompressionMethod {
+    pub(super) fn method(self) -> CompressionMethod {
         match self {
             Compression::None => CompressionMethod::None,
             Compression::Deflate => CompressionMethod::Deflate,
@@ -51,7 +51,7 @@ impl Compression {
     }
 
     /// Maximum compressed size of `raw` bytes in `chunks` chunks.
-    pub(crate) fn most(self, raw: u64, chunks: u64) -> u64 {
+    pub(super) fn most(self, raw: u64, chunks: u64) -> u64 {
         let more = match self {
             Compression::None => return raw,
             // Incompressible data grows slightly, and by LZW to 12 bits a byte.
@@ -62,12 +62,12 @@ impl Compression {
     }
 
     /// Returns `true` if samples are replaced by differences before compression.
-    pub(crate) fn predicts(self, dtype: DType) -> bool {
+    pub(super) fn predicts(self, dtype: DType) -> bool {
         self != Compression::None && !dtype.is_float()
     }
 
     /// Encodes rows to `to`, given their bytes, channels and sample type; overwrites the rows.
-    pub(crate) fn encode(
+    pub(super) fn encode(
         self,
         raw: &mut [u8],
         row: usize,

@@ -2,8 +2,10 @@
 
 use tiff::tags::Tag;
 
+use super::source::number;
+
 /// The tag of the value that stands for missing pixels (GDAL's).
-pub(crate) const NODATA: u16 = 42113;
+pub(super) const NODATA: u16 = 42113;
 
 /// A type of values, with its number and size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,10 +88,7 @@ impl Entry {
     /// Values of a file, of a known kind, in its order of bytes.
     pub(crate) fn read(tag: u16, kind: u16, bytes: &[u8], little: bool) -> Option<Entry> {
         let (_, kind) = Kind::NUMBERS.into_iter().find(|(number, _)| *number == kind)?;
-        let number = |bytes: &[u8]| {
-            let more = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
-            if little { bytes.iter().rev().fold(0, more) } else { bytes.iter().fold(0, more) }
-        };
+        let number = |bytes: &[u8]| number(bytes, little);
         let value = |bytes: &[u8]| match kind {
             Kind::Rational | Kind::SignedRational => number(&bytes[..4]) | number(&bytes[4..]) << 32,
             _ => number(bytes),
@@ -139,7 +138,7 @@ impl Entry {
     }
 
     /// Offsets in the file, or byte counts.
-    pub(crate) fn places(tag: u16, values: Vec<u64>, big: bool) -> Entry {
+    pub(super) fn places(tag: u16, values: Vec<u64>, big: bool) -> Entry {
         Entry::new(tag, if big { Kind::Long8 } else { Kind::Long }, values)
     }
 
@@ -149,16 +148,16 @@ impl Entry {
     }
 
     /// Bytes that are those of another format.
-    pub(crate) fn bytes_of(tag: u16, bytes: &[u8]) -> Entry {
+    pub(super) fn bytes_of(tag: u16, bytes: &[u8]) -> Entry {
         Entry::new(tag, Kind::Undefined, bytes.iter().copied().map(u64::from).collect())
     }
 
-    pub(crate) fn double(tag: u16, values: &[f64]) -> Entry {
+    pub(super) fn double(tag: u16, values: &[f64]) -> Entry {
         Entry::new(tag, Kind::Double, values.iter().map(|value| value.to_bits()).collect())
     }
 
     /// A positive number as a quotient of integers, as exactly as they can hold it up to 2^31.
-    pub(crate) fn rational(tag: u16, value: f64) -> Entry {
+    pub(super) fn rational(tag: u16, value: f64) -> Entry {
         const MOST: f64 = (1u64 << 31) as f64;
         let denominator = (0..10).map(|n| 10f64.powi(n)).take_while(|d| *d <= MOST && value * d <= MOST).last();
         let denominator = denominator.unwrap_or(1.0);
@@ -167,35 +166,35 @@ impl Entry {
     }
 
     /// True if only the first page has it: descriptions of the whole file.
-    pub(crate) fn is_of_file(&self) -> bool {
+    pub(super) fn is_of_file(&self) -> bool {
         self.tag == Tag::ImageDescription.to_u16() || !self.inside.is_empty()
     }
 
     /// True if it describes the pages of the file as OME-XML.
-    pub(crate) fn is_ome(&self) -> bool {
+    pub(super) fn is_ome(&self) -> bool {
         const ROOT: &[u8] = b"<OME ";
         let text = || self.text().unwrap_or_default();
         self.tag == Tag::ImageDescription.to_u16() && text().windows(ROOT.len()).any(|part| part == ROOT)
     }
 
     /// True if it tells how pixels of any size are understood, so that smaller copies of a page have it too.
-    pub(crate) fn is_of_samples(&self) -> bool {
+    pub(super) fn is_of_samples(&self) -> bool {
         let others = [NODATA, Tag::IccProfile.to_u16(), Tag::Orientation.to_u16()];
         self.is_colours() || self.is_alpha() || others.contains(&self.tag)
     }
 
     /// True if it tells what the last sample is.
-    pub(crate) fn is_alpha(&self) -> bool {
+    pub(super) fn is_alpha(&self) -> bool {
         self.tag == Tag::ExtraSamples.to_u16()
     }
 
     /// The values of an entry of short numbers.
-    pub(crate) fn numbers(&self) -> impl Iterator<Item = u16> {
+    pub(super) fn numbers(&self) -> impl Iterator<Item = u16> {
         self.values.iter().map(|value| *value as u16)
     }
 
     /// True if it is a colour table, so that samples are its indices.
-    pub(crate) fn is_colours(&self) -> bool {
+    pub(super) fn is_colours(&self) -> bool {
         self.tag == Tag::ColorMap.to_u16()
     }
 

@@ -10,20 +10,19 @@ use super::compression::Compression;
 use super::directory::{Directory, Entry, directories, header};
 use super::metadata;
 use super::tiles::Tiles;
-use crate::files::SaveOptions;
 use crate::files::count::FileTraffic;
-use crate::files::draft::{Draft, shapes};
-use crate::files::output::{Output, Shared};
+use crate::files::draft::shapes;
+use crate::files::output::Shared;
 use crate::files::replace::is_refused;
-use crate::files::target::{Sink, cause, folder};
-use crate::files::writer::RegionFile;
+use crate::files::target::{Sink, folder};
+use crate::files::{Draft, Output, RegionFile, SaveOptions, cause};
 use horus_base::dtype::DType;
 use horus_base::shape::{Region, Shape};
 use horus_host::host::workers::Workers;
 
 /// A file that is being written.
 #[derive(Debug)]
-pub(crate) struct TiffFile {
+pub(super) struct TiffFile {
     /// The largest first.
     sizes: Vec<Tiles>,
     /// Files that hold the sizes until all are complete, if these are compressed and put in any order.
@@ -68,7 +67,7 @@ impl TiffFile {
     ///
     /// # Errors
     /// A message, if TIFF files do not support such tiles or sizes.
-    pub(crate) fn new(
+    pub(super) fn new(
         shape: Shape,
         dtype: DType,
         tile: Option<(usize, usize)>,
@@ -93,7 +92,7 @@ impl TiffFile {
     }
 
     /// With entries of each page beside those of its pixels; before anything is put.
-    pub(crate) fn with(mut self, entries: Vec<Entry>) -> TiffFile {
+    pub(super) fn with(mut self, entries: Vec<Entry>) -> TiffFile {
         self.entries = entries;
         self.lay();
         self
@@ -135,7 +134,7 @@ impl TiffFile {
     ///
     /// # Errors
     /// A message, if writing fails.
-    pub(crate) fn write(mut self, to: &mut dyn Sink, pixels: &[&[u8]], workers: &Workers) -> Result<(), String> {
+    pub(super) fn write(mut self, to: &mut dyn Sink, pixels: &[&[u8]], workers: &Workers) -> Result<(), String> {
         to.expect(self.bytes());
         let to = Shared::new(to);
         let mut end = None;

@@ -9,8 +9,7 @@ use super::directory::{Entry, NODATA};
 use super::metadata;
 use super::read;
 use super::source::{Reader, are_indices, decoder_at};
-use crate::files::load::Source;
-use crate::files::{OpenOptions, decode};
+use crate::files::{OpenOptions, Source, decode};
 use horus_base::placed::Placed;
 
 /// The key that tells if coordinates are those of a pixel's corner or of its centre, and the latter.

@@ -11,13 +11,10 @@ use super::ome;
 use super::read;
 use super::source::{Reader, decoder_at};
 use super::stack::{self, By, Stack};
-use crate::files::decode::{guarded, told};
 use crate::files::density::{CENTIMETRE, INCH, in_print};
-use crate::files::draft::{Draft, Lacking};
-use crate::files::exif::Fields;
-use crate::files::load::Source;
-use crate::files::orientation::Turned;
-use crate::files::{Alpha, Georeference, Metadata, OpenOptions, profile, texts};
+use crate::files::{
+    Alpha, Draft, Fields, Georeference, Lacking, Metadata, OpenOptions, Source, Turned, guarded, profile, texts, told,
+};
 use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel};
 use horus_base::lengths::PixelSize;
@@ -108,7 +105,7 @@ pub(super) fn lacks(what: Lacking, file: &Draft) -> bool {
 ///
 /// # Errors
 /// A message, if its samples do not hold the value of missing pixels.
-pub(super) fn entries(file: &Draft) -> Result<(Vec<Entry>, bool), String> {
+pub(crate) fn entries(file: &Draft) -> Result<(Vec<Entry>, bool), String> {
     let &Draft { shape, stored, ref beside, .. } = file;
     let mut all = text_fields(file).0;
     let at = beside.reference.clone().unwrap_or_default();

@@ -3,25 +3,23 @@
 mod chunks;
 mod coding;
 pub(super) mod compression;
-pub(crate) mod directory;
+pub(super) mod directory;
 mod file;
 pub(super) mod georeference;
 mod metadata;
 mod ome;
 mod read;
-pub(crate) mod samples;
-pub(crate) mod source;
+pub(super) mod samples;
+pub(super) mod source;
 mod stack;
 mod tiles;
 
 use file::TiffFile;
 
-use crate::files::decode::{guarded, told};
-use crate::files::format::{Choice, Facts, PictureFormat};
-use crate::files::load::{Means, Source};
-use crate::files::reader::Pixels;
-use crate::files::writer::RegionFile;
-use crate::files::{Draft, Encoder, FileInfo, Lacking, Metadata, OpenOptions, Picture, Sink};
+use crate::files::{
+    Choice, Draft, Encoder, Facts, FileInfo, Lacking, Means, Metadata, OpenOptions, Picture, PictureFormat, Pixels,
+    RegionFile, Sink, Source, guarded, told,
+};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
 use horus_host::host::workers::Workers;
@@ -34,6 +32,7 @@ impl PictureFormat for Tiff {
         &Facts {
             name: "tif",
             title: "TIFF",
+            magic: &source::MAGIC,
             pages: true,
             suffixes: &["tiff"],
             types: &DType::ALL,
@@ -42,10 +41,6 @@ impl PictureFormat for Tiff {
             takes: &[Choice::Sizes, Choice::Tile, Choice::Compression, Choice::Nodata],
             ..Facts::PLAIN
         }
-    }
-
-    fn recognises(&self, head: &[u8]) -> bool {
-        source::is_tiff(head)
     }
 
     fn read(&self, source: &Source<'_>, options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {

@@ -13,7 +13,7 @@ const MOST_NAMED: usize = 4;
 ///
 /// # Errors
 /// A message about metadata that makes no sense.
-pub(crate) fn described(description: &str) -> Option<Result<Stack, String>> {
+pub(super) fn described(description: &str) -> Option<Result<Stack, String>> {
     let tags: Vec<Tag<'_>> = tags(description);
     let root = tags.iter().find(|tag| tag.name == "OME")?;
     let first = tags.iter().position(|tag| tag.name == "Pixels")?;
@@ -90,7 +90,7 @@ fn of_pixels(root: &Tag<'_>, tags: &[Tag<'_>]) -> Result<Stack, String> {
 
 /// The description of a file with a page for each level, whose pixels are interleaved samples; or, with names of
 /// channels, empty ones for those without, for each level and channel, channels the fastest.
-pub(crate) fn description(
+pub(super) fn description(
     name: &str,
     shape: Shape,
     dtype: DType,
@@ -137,6 +137,9 @@ fn escaped(text: &str) -> String {
 }
 
 /// The beginning of an element, and the text up to the next.
+///
+/// (The crate `roxmltree` takes cubic time for name spaces, whatever `nodes_limit` is: 39 s for a file of 100 kB. It also
+/// refuses what is not well-formed.)
 struct Tag<'a> {
     /// Without the prefix of a name space.
     name: &'a str,

@@ -16,14 +16,12 @@ use super::directory::NODATA;
 use super::samples::{Colours, Samples};
 use super::source::{Reader, are_indices, decoder_at, directory_of, limits, reader};
 use super::stack::{self, By, Stack};
-use crate::files::bounds::{DEFLATE, check_capacity, check_size};
-use crate::files::count::{Count, FileTraffic};
+use crate::files::count::FileTraffic;
 use crate::files::interleave::copy_spaced;
-use crate::files::load::{Means, Source};
-use crate::files::orientation::Turned;
-use crate::files::picture::Metadata;
-use crate::files::reader::Pixels;
-use crate::files::{FileInfo, OpenOptions, Orientation, Picture, decode, jpeg, pixel_bytes, profile, region_of};
+use crate::files::{
+    Count, DEFLATE, FileInfo, Means, Metadata, OpenOptions, Orientation, Picture, Pixels, Source, Turned,
+    check_capacity, check_size, decode, jpeg, pixel_bytes, profile, region_of,
+};
 use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel};
 use horus_base::error::Audience;
@@ -35,7 +33,7 @@ use horus_host::host::workers::Workers;
 const MOST_PAGES: usize = 1 << 20;
 
 /// Decodes the requested page, its level, its region; or all pages as the levels of a volume.
-pub(crate) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
+pub(super) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
     let pages = open(source, options)?;
     let whole = pages.shape();
     let region = region_of(whole, options.region)?;
@@ -95,7 +93,7 @@ fn opened<'s>(source: &Source<'s>, options: &OpenOptions, stack: Option<Stack>) 
 
 /// Pages that are read together, the levels of a volume, or their channels; at least one.
 #[derive(Debug)]
-pub(crate) struct Pages<'s> {
+pub(super) struct Pages<'s> {
     pages: Vec<Page<'s>>,
     /// The page of each plane, and the bytes from its pixels to those of the plane.
     planes: Vec<(usize, u64)>,
@@ -213,7 +211,7 @@ impl<'s> Page<'s> {
 }
 
 /// The warning about pages that are not read, if the first is read for want of a choice.
-pub(crate) fn unread(source: &Source<'_>, options: &OpenOptions) -> Option<String> {
+pub(super) fn unread(source: &Source<'_>, options: &OpenOptions) -> Option<String> {
     if options.page.is_some() || options.volume {
         return None;
     }
@@ -234,22 +232,22 @@ pub(crate) fn unread(source: &Source<'_>, options: &OpenOptions) -> Option<Strin
 }
 
 /// Number of pages of a file, if it is less than `most`, else any number from `most` on.
-pub(crate) fn pages_up_to(source: &Source<'_>, most: usize) -> Result<usize, String> {
+pub(super) fn pages_up_to(source: &Source<'_>, most: usize) -> Result<usize, String> {
     Ok(Directories::of(source, most)?.count())
 }
 
 /// The directory of a page, or of a smaller copy of it.
-pub(crate) fn directory_of_page(source: &Source<'_>, page: usize, level: usize) -> Result<IfdPointer, String> {
+pub(super) fn directory_of_page(source: &Source<'_>, page: usize, level: usize) -> Result<IfdPointer, String> {
     Ok(Directories::of(source, page)?.place(page, level)?.directory)
 }
 
 /// Rows and columns of a page and of its smaller copies.
-pub(crate) fn levels_of_page(source: &Source<'_>, page: usize) -> Result<Vec<(usize, usize)>, String> {
+pub(super) fn levels_of_page(source: &Source<'_>, page: usize) -> Result<Vec<(usize, usize)>, String> {
     Ok(Directories::of(source, page)?.levels(page))
 }
 
 /// Positions of the directories of pages, each followed by those of its smaller copies, by size.
-pub(crate) struct Directories {
+pub(super) struct Directories {
     pages: Vec<Vec<Listed>>,
     /// Pages without a directory whose pixels follow those of the only one that has one, and the bytes of each.
     behind: (usize, u64),
@@ -333,7 +331,7 @@ impl Directories {
     }
 
     /// Rows and columns of a page and of its smaller copies.
-    pub(crate) fn levels(&self, page: usize) -> Vec<(usize, usize)> {
+    pub(super) fn levels(&self, page: usize) -> Vec<(usize, usize)> {
         let levels = self.pages.get(self.described(page));
         levels.map_or_else(Vec::new, |levels| levels.iter().map(|l| (l.height, l.width)).collect())
     }
@@ -350,12 +348,12 @@ impl Directories {
 }
 
 /// The page that is looked at: the first of a volume that is described, whose `page` is a time.
-pub(crate) fn directory_page(source: &Source<'_>, options: &OpenOptions) -> usize {
+pub(super) fn directory_page(source: &Source<'_>, options: &OpenOptions) -> usize {
     options.page.filter(|_| !(options.volume && stack::of_source(source).is_some())).unwrap_or(0)
 }
 
 /// The properties of a file, without its pixels: the page, its smaller copies, the number of pages.
-pub(crate) fn describe(source: &Source<'_>, options: &OpenOptions) -> Result<FileInfo, String> {
+pub(super) fn describe(source: &Source<'_>, options: &OpenOptions) -> Result<FileInfo, String> {
     let as_stored = OpenOptions { orientation: Orientation::Keep, ..*options };
     let opened = open(source, &as_stored)?;
     let found = Directories::of(source, MOST_PAGES)?;
@@ -369,7 +367,7 @@ pub(crate) fn describe(source: &Source<'_>, options: &OpenOptions) -> Result<Fil
 }
 
 /// The tags of a page as texts, without those that place its pixels.
-pub(crate) fn tags(source: &Source<'_>, options: &OpenOptions) -> Result<Vec<(String, String)>, String> {
+pub(super) fn tags(source: &Source<'_>, options: &OpenOptions) -> Result<Vec<(String, String)>, String> {
     const PLACES: [Tag; 4] = [Tag::StripOffsets, Tag::StripByteCounts, Tag::TileOffsets, Tag::TileByteCounts];
     let page = directory_page(source, options);
     let directory = directory_of_page(source, page, options.level)?;
@@ -555,7 +553,7 @@ fn most(bytes: u64, compression: u16, bits: u64, width: u64) -> Option<u64> {
     Some(bytes.saturating_mul(8 * expansion) / bits.max(1))
 }
 
-pub(crate) fn text(e: tiff::TiffError) -> String {
+pub(super) fn text(e: tiff::TiffError) -> String {
     e.to_string()
 }
 

@@ -6,7 +6,7 @@ use horus_base::dtype::DType;
 
 /// Stored samples, and their conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Samples {
+pub(super) enum Samples {
     /// Samples of a pixel type.
     Of(DType),
     /// 16-bit floats, converted to 32 bits.
@@ -22,7 +22,7 @@ impl Samples {
     ///
     /// # Errors
     /// A message, if images have no such pixels.
-    pub(crate) fn of(bits: u16, format: u16, are_indices: bool) -> Result<Samples, String> {
+    pub(super) fn of(bits: u16, format: u16, are_indices: bool) -> Result<Samples, String> {
         const INTEGERS: u16 = 2;
         const FLOATS: u16 = 3;
         const COMPLEX_INTEGERS: u16 = 5;
@@ -50,7 +50,7 @@ impl Samples {
     }
 
     /// The type of the image's pixels.
-    pub(crate) fn dtype(self) -> DType {
+    pub(super) fn dtype(self) -> DType {
         match self {
             Samples::Of(dtype) => dtype,
             Samples::Half => DType::F32,
@@ -60,12 +60,12 @@ impl Samples {
     }
 
     /// Returns `true` if the bytes of a file are pixels, up to their byte order.
-    pub(crate) fn are_pixels(self) -> bool {
+    pub(super) fn are_pixels(self) -> bool {
         matches!(self, Samples::Of(_))
     }
 
     /// Bytes of a stored sample; 1 of samples that do not fill theirs.
-    pub(crate) fn size(self) -> usize {
+    pub(super) fn size(self) -> usize {
         match self {
             Samples::Of(dtype) => dtype.size(),
             Samples::Half => 2,
@@ -74,7 +74,7 @@ impl Samples {
     }
 
     /// Bytes of a row of so many stored samples.
-    pub(crate) fn row(self, samples: usize) -> usize {
+    pub(super) fn row(self, samples: usize) -> usize {
         match self {
             Samples::Packed(bits) | Samples::Indices(bits) => (usize::from(bits) * samples).div_ceil(8),
             _ => self.size() * samples,
@@ -82,7 +82,7 @@ impl Samples {
     }
 
     /// Appends a row of so many stored samples, in the type of the image's pixels.
-    pub(crate) fn convert(self, row: &[u8], samples: usize, to: &mut Vec<u8>) {
+    pub(super) fn convert(self, row: &[u8], samples: usize, to: &mut Vec<u8>) {
         let (bits, top) = match self {
             Samples::Of(_) => return to.extend_from_slice(row),
             Samples::Half => {
@@ -112,7 +112,7 @@ impl Samples {
 
 /// Colours of pixels that are stored otherwise than images have them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Colours {
+pub(super) enum Colours {
     Kept,
     /// Grey, of which 0 is white.
     Inverted,
@@ -124,7 +124,7 @@ pub(crate) enum Colours {
 
 impl Colours {
     /// Channels of the image, from the number of samples per pixel.
-    pub(crate) fn channels(self, samples: usize) -> usize {
+    pub(super) fn channels(self, samples: usize) -> usize {
         if self == Colours::Inks { samples - 1 } else { samples }
     }
 }

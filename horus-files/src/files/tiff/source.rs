@@ -7,7 +7,11 @@ use tiff::tags::{IfdPointer, PhotometricInterpretation, Tag};
 use tiff::{Directory, TiffError};
 
 use super::read::text;
-use crate::files::load::{Positioned, Source};
+use crate::files::Source;
+use crate::files::load::Positioned;
+
+/// Plain and large files of either byte order begin so.
+pub(crate) const MAGIC: [&[u8]; 4] = [b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"];
 
 /// Length of the longest header of a TIFF file: that of a large one.
 const HEADER: usize = 16;
@@ -18,7 +22,7 @@ const HEADER: usize = 16;
 /// A text that is longer than the file, or than texts are, reads as an empty one: the crate `tiff` prints a line for
 /// it, and allocates its length.
 #[derive(Debug)]
-pub(crate) struct Header<'a> {
+pub(super) struct Header<'a> {
     source: Source<'a>,
     file: Positioned<'a>,
     header: Vec<u8>,
@@ -27,7 +31,7 @@ pub(crate) struct Header<'a> {
 }
 
 /// Headers and directories are read a few bytes at a time.
-pub(crate) type Reader<'a> = BufReader<Header<'a>>;
+pub(super) type Reader<'a> = BufReader<Header<'a>>;
 
 impl<'a> Header<'a> {
     fn naming(source: &Source<'a>, directory: Option<IfdPointer>) -> Header<'a> {
@@ -128,37 +132,32 @@ impl Seek for Header<'_> {
     }
 }
 
-/// True if a file begins as plain and large TIFF files of either byte order do.
-pub(crate) fn is_tiff(head: &[u8]) -> bool {
-    [b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"].iter().any(|magic| head.starts_with(*magic))
-}
-
 /// Reads an unchanged file: from its first directory.
-pub(crate) fn reader<'a>(source: &Source<'a>) -> Reader<'a> {
+pub(super) fn reader<'a>(source: &Source<'a>) -> Reader<'a> {
     BufReader::new(Header::naming(source, None))
 }
 
 /// A decoder of the tags of this directory.
-pub(crate) fn decoder_at<'a>(source: &Source<'a>, directory: IfdPointer) -> Result<Decoder<Reader<'a>>, String> {
+pub(super) fn decoder_at<'a>(source: &Source<'a>, directory: IfdPointer) -> Result<Decoder<Reader<'a>>, String> {
     let reader = BufReader::new(Header::naming(source, Some(directory)));
     Ok(Decoder::new(reader).map_err(text)?.with_limits(limits()))
 }
 
 /// Reads a directory, whose tags can be read then.
-pub(crate) fn directory_of(file: &mut Decoder<Reader<'_>>, at: IfdPointer) -> Result<Directory, TiffError> {
+pub(super) fn directory_of(file: &mut Decoder<Reader<'_>>, at: IfdPointer) -> Result<Directory, TiffError> {
     file.inner().get_mut().hide(at);
     file.read_directory(at)
 }
 
 /// True if the samples of a page are indices of a colour table, one for each pixel.
-pub(crate) fn are_indices(page: &mut Decoder<Reader<'_>>) -> bool {
+pub(super) fn are_indices(page: &mut Decoder<Reader<'_>>) -> bool {
     let mut tag = |tag| page.find_tag_unsigned::<u16>(tag).ok().flatten();
     let table = PhotometricInterpretation::RGBPalette.to_u16();
     tag(Tag::PhotometricInterpretation) == Some(table) && tag(Tag::SamplesPerPixel).is_none_or(|samples| samples == 1)
 }
 
 /// Limits for tables of many tiles.
-pub(crate) fn limits() -> Limits {
+pub(super) fn limits() -> Limits {
     let mut limits = Limits::default();
     limits.ifd_value_size = 1 << 28;
     limits

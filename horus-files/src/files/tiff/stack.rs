@@ -14,16 +14,15 @@ use super::chunks::Places;
 use super::ome;
 use super::read;
 use super::source::{Reader, decoder_at};
-use crate::files::load::Source;
-use crate::files::{OpenOptions, decode, exif, texts};
+use crate::files::{OpenOptions, Source, decode, exif, texts};
 use horus_base::lengths::{PixelSize, micrometres};
 
 /// Most planes of a file: enough for any, but a limit on false metadata.
-pub(crate) const MOST_PLANES: usize = 1 << 20;
+pub(super) const MOST_PLANES: usize = 1 << 20;
 
 /// The author of a description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum By {
+pub(super) enum By {
     Ome,
     ImageJ,
     Tifffile,
@@ -32,7 +31,7 @@ pub(crate) enum By {
 }
 
 impl By {
-    pub(crate) fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             By::Ome => "OME",
             By::ImageJ => "ImageJ",
@@ -45,24 +44,24 @@ impl By {
 
 /// The planes of the first image of a file.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Stack {
-    pub(crate) by: By,
+pub(super) struct Stack {
+    pub(super) by: By,
     /// Times, levels, and channels, of which a plane holds [`Stack::samples`].
-    pub(crate) times: usize,
-    pub(crate) levels: usize,
-    pub(crate) channels: usize,
-    pub(crate) samples: usize,
+    pub(super) times: usize,
+    pub(super) levels: usize,
+    pub(super) channels: usize,
+    pub(super) samples: usize,
     /// Names of channels, empty for those without.
-    pub(crate) names: Vec<String>,
-    pub(crate) pixel: Option<PixelSize>,
+    pub(super) names: Vec<String>,
+    pub(super) pixel: Option<PixelSize>,
     /// The page of each plane, channels the fastest and times the slowest; `None` for one that is in
     /// another file.
-    pub(crate) pages: Vec<Option<usize>>,
+    pub(super) pages: Vec<Option<usize>>,
 }
 
 /// The position, channels the fastest and times the slowest, of the plane at a position in the order of `axes` (of `CZT`), the
 /// fastest first; there are `many` channels, levels and times.
-pub(crate) fn here(axes: &[char; 3], many: [usize; 3], position: usize) -> usize {
+pub(super) fn here(axes: &[char; 3], many: [usize; 3], position: usize) -> usize {
     let mut rest = position;
     let mut at = [0; 3];
     for axis in axes {
@@ -74,7 +73,7 @@ pub(crate) fn here(axes: &[char; 3], many: [usize; 3], position: usize) -> usize
 }
 
 /// An order of the axes, of which each occurs once.
-pub(crate) fn order(axes: impl Iterator<Item = char>) -> Option<[char; 3]> {
+pub(super) fn order(axes: impl Iterator<Item = char>) -> Option<[char; 3]> {
     let axes: [char; 3] = axes.collect::<Vec<_>>().try_into().ok()?;
     "CZT".chars().all(|axis| axes.contains(&axis)).then_some(axes)
 }
@@ -98,7 +97,7 @@ impl Stack {
     ///
     /// # Errors
     /// A message: several times of which none is selected, no such time, planes in another file.
-    pub(crate) fn pages(&self, time: Option<usize>) -> Result<Vec<usize>, String> {
+    pub(super) fn pages(&self, time: Option<usize>) -> Result<Vec<usize>, String> {
         let n = self.times;
         let time = match time {
             None if n > 1 => {
@@ -113,12 +112,12 @@ impl Stack {
     }
 
     /// Planes of all times.
-    pub(crate) fn planes(&self) -> usize {
+    pub(super) fn planes(&self) -> usize {
         self.pages.len()
     }
 
     /// Its axes, for people.
-    pub(crate) fn told(&self) -> String {
+    pub(super) fn told(&self) -> String {
         let mut text = String::new();
         let mut add = |part: String| {
             let _ = write!(text, "{}{part}", if text.is_empty() { "" } else { ", " });
@@ -145,7 +144,7 @@ impl Stack {
 }
 
 /// The description in the first directory of a TIFF file, whether or not the file has the planes.
-pub(crate) fn described(source: &Source<'_>) -> Option<Result<Stack, String>> {
+pub(super) fn described(source: &Source<'_>) -> Option<Result<Stack, String>> {
     let first = read::directory_of_page(source, 0, 0).ok()?;
     let mut page = decoder_at(source, first).ok()?;
     // The first of several: Micro-Manager writes OME-XML, and then a description for ImageJ.
@@ -159,7 +158,7 @@ pub(crate) fn described(source: &Source<'_>) -> Option<Result<Stack, String>> {
 ///
 /// # Errors
 /// A message about a description that makes no sense, or names planes that the file does not have.
-pub(crate) fn of_source(source: &Source<'_>) -> Option<Result<Stack, String>> {
+pub(super) fn of_source(source: &Source<'_>) -> Option<Result<Stack, String>> {
     let stack = match described(source)? {
         Ok(stack) if stack.by == By::Ome => return Some(Ok(stack)),
         Ok(stack) => stack,
@@ -182,7 +181,7 @@ pub(crate) fn of_source(source: &Source<'_>) -> Option<Result<Stack, String>> {
 ///
 /// # Errors
 /// A message, if a volume is requested and its metadata makes no sense.
-pub(crate) fn together(source: &Source<'_>, options: &OpenOptions) -> Result<Option<Stack>, String> {
+pub(super) fn together(source: &Source<'_>, options: &OpenOptions) -> Result<Option<Stack>, String> {
     if options.volume {
         return of_source(source).transpose();
     }
@@ -192,7 +191,7 @@ pub(crate) fn together(source: &Source<'_>, options: &OpenOptions) -> Result<Opt
 }
 
 /// Names of the channels of an open file, read as so many, that are planes of their own; empty ones for those without.
-pub(crate) fn names(source: &Source<'_>, options: &OpenOptions, read: usize) -> Vec<String> {
+pub(super) fn names(source: &Source<'_>, options: &OpenOptions, read: usize) -> Vec<String> {
     let found = decode::guarded(|| together(source, options)).ok().flatten();
     let Some(Stack { samples: 1, channels, mut names, .. }) = found else { return Vec::new() };
     if channels != read {
@@ -208,7 +207,7 @@ pub(crate) fn names(source: &Source<'_>, options: &OpenOptions, read: usize) -> 
 ///
 /// # Errors
 /// The reason why the described ones do not.
-pub(crate) fn contiguous(source: &Source<'_>) -> Result<Option<(usize, u64)>, String> {
+pub(super) fn contiguous(source: &Source<'_>) -> Result<Option<(usize, u64)>, String> {
     let Some(Ok(stack)) = described(source) else { return Ok(None) };
     if matches!(stack.by, By::Ome | By::Lsm) || stack.planes() == 1 {
         return Ok(None);

@@ -10,11 +10,9 @@ use tiff::tags::{ExtraSamples, PhotometricInterpretation, PlanarConfiguration, S
 
 use super::compression::Compression;
 use super::directory::Entry;
-use crate::files::count::Count;
 use crate::files::interleave::copy_spaced;
 use crate::files::load::read_exact_at;
-use crate::files::output::{Output, WRITERS};
-use crate::files::pixel_bytes;
+use crate::files::{Count, Output, WRITERS, pixel_bytes};
 use horus_base::dtype::DType;
 use horus_base::shape::{Region, Shape};
 use horus_host::host::workers::Workers;
@@ -30,8 +28,8 @@ const fn sample_format(dtype: DType) -> SampleFormat {
 
 /// The tiles or strips of all pages of a file, in one size.
 #[derive(Debug)]
-pub(crate) struct Tiles {
-    pub(crate) shape: Shape,
+pub(super) struct Tiles {
+    pub(super) shape: Shape,
     dtype: DType,
     /// Rows and columns of each.
     rows: usize,
@@ -40,13 +38,13 @@ pub(crate) struct Tiles {
     tiled: bool,
     /// Each channel of a level has a page of its own.
     apart: bool,
-    pub(crate) compression: Compression,
+    pub(super) compression: Compression,
     /// Offset of the first in the output.
     first: u64,
     written: Mutex<Written>,
     /// Tiles of which pixels are missing, by row and column.
     pending: Mutex<HashMap<(usize, usize), Pending>>,
-    pub(crate) count: Count,
+    pub(super) count: Count,
 }
 
 #[derive(Debug)]
@@ -75,13 +73,13 @@ impl Tiles {
     /// Approximate bytes of a strip.
     const STRIP: usize = 256 << 10;
     /// The sides of TIFF tiles are multiples of this.
-    pub(crate) const STEP: usize = 16;
+    pub(super) const STEP: usize = 16;
 
     /// Tiles of `tile` rows and columns, else strips; of each level, or of each channel `apart`.
     ///
     /// # Errors
     /// A message, if TIFF files do not support such tiles.
-    pub(crate) fn new(
+    pub(super) fn new(
         shape: Shape,
         dtype: DType,
         tile: Option<(usize, usize)>,
@@ -126,12 +124,12 @@ impl Tiles {
     }
 
     /// Rows and columns of a tile or strip.
-    pub(crate) fn chunk(&self) -> (usize, usize) {
+    pub(super) fn chunk(&self) -> (usize, usize) {
         (self.rows, self.columns)
     }
 
     /// The number of pages.
-    pub(crate) fn pages(&self) -> usize {
+    pub(super) fn pages(&self) -> usize {
         self.shape.depth * self.pages_of_level()
     }
 
@@ -145,18 +143,18 @@ impl Tiles {
     }
 
     /// The number of tiles or strips of all pages.
-    pub(crate) fn chunks(&self) -> usize {
+    pub(super) fn chunks(&self) -> usize {
         self.pages() * self.down() * self.across()
     }
 
     /// Sets the offset of the first: before anything is put.
-    pub(crate) fn begin(&mut self, first: u64) {
+    pub(super) fn begin(&mut self, first: u64) {
         self.first = first;
         self.written().end = first;
     }
 
     /// The offset behind the last that was written.
-    pub(crate) fn end(&self) -> u64 {
+    pub(super) fn end(&self) -> u64 {
         self.written().end
     }
 
@@ -180,7 +178,7 @@ impl Tiles {
     }
 
     /// Bytes of all pages, before they are compressed.
-    pub(crate) fn raw_bytes(&self) -> u64 {
+    pub(super) fn raw_bytes(&self) -> u64 {
         self.pages() as u64 * self.page_bytes()
     }
 
@@ -189,7 +187,7 @@ impl Tiles {
     ///
     /// # Errors
     /// A message, if a tile or strip was written before, or writing fails.
-    pub(crate) fn put(&self, to: &dyn Output, region: Region, pixels: &[u8], workers: &Workers) -> Result<(), String> {
+    pub(super) fn put(&self, to: &dyn Output, region: Region, pixels: &[u8], workers: &Workers) -> Result<(), String> {
         if region.height * region.width == 0 {
             return Ok(());
         }
@@ -275,7 +273,7 @@ impl Tiles {
     }
 
     /// Fails unless a region, which lies inside, consists of whole tiles or strips.
-    pub(crate) fn is_whole(&self, region: Region) -> Result<(), String> {
+    pub(super) fn is_whole(&self, region: Region) -> Result<(), String> {
         let ends = |at: usize, step: usize, end: usize| at.is_multiple_of(step) || at == end;
         let begins = region.top.is_multiple_of(self.rows) && region.left.is_multiple_of(self.columns);
         let Shape { height, width, .. } = self.shape;
@@ -340,7 +338,7 @@ impl Tiles {
     ///
     /// # Errors
     /// A message, if reading or writing fails.
-    pub(crate) fn collect(&self, from: &File, to: &File, at: u64) -> Result<u64, String> {
+    pub(super) fn collect(&self, from: &File, to: &File, at: u64) -> Result<u64, String> {
         let mut written = self.written();
         let mut bytes = Vec::new();
         written.end = at;
@@ -356,7 +354,7 @@ impl Tiles {
     }
 
     /// Fails if a tile or strip is missing.
-    pub(crate) fn is_complete(&self) -> Result<(), String> {
+    pub(super) fn is_complete(&self) -> Result<(), String> {
         let written = self.written();
         let missing = written.places.iter().filter(|(_, count)| *count == 0).count();
         if missing > 0 {
@@ -367,7 +365,7 @@ impl Tiles {
     }
 
     /// The directory of a page; offsets are `big` in large files. `more` are entries beside those of its pixels.
-    pub(crate) fn page(&self, page: usize, big: bool, more: Vec<Entry>) -> Vec<Entry> {
+    pub(super) fn page(&self, page: usize, big: bool, more: Vec<Entry>) -> Vec<Entry> {
         let chunks = self.down() * self.across();
         let written = self.written();
         let places = &written.places[page * chunks..][..chunks];
