@@ -5,8 +5,7 @@ use std::path::Path;
 
 use super::{
     Compression, Decoder, Depth, Draft, Encoder, FileInfo, Header, Lacking, Means, Metadata, OpenOptions, Picture,
-    Pixels, Raster, RegionFile, SaveOptions, Scaling, Sink, Source, bmp, decode, exr, guarded, jpeg, npy, png, pnm,
-    reader, texts, tiff,
+    Pixels, Raster, RegionFile, SaveOptions, Scaling, Sink, Source, decode, guarded, reader, texts,
 };
 use horus_base::dtype::DType;
 use horus_base::error::Audience;
@@ -217,22 +216,22 @@ macro_rules! formats {
 
 formats! {
     /// Portable Network Graphics.
-    Png = png::Png,
+    Png = super::png::Png,
     /// JPEG.
-    Jpeg = jpeg::Jpeg,
+    Jpeg = super::jpeg::Jpeg,
     /// TIFF.
-    Tiff = tiff::Tiff,
+    Tiff = super::tiff::Tiff,
     /// Portable graymap, binary.
-    Pgm = pnm::PGM,
+    Pgm = super::pnm::PGM,
     /// Portable pixmap, binary.
-    Ppm = pnm::PPM,
+    Ppm = super::pnm::PPM,
     /// [`Format::Pgm`] for one channel, else [`Format::Ppm`].
-    Pnm = pnm::PNM,
+    Pnm = super::pnm::PNM,
     /// Windows bitmap.
-    Bmp = bmp::Bmp,
+    Bmp = super::bmp::Bmp,
     /// A NumPy array: the exact values.
-    Npy = npy::Npy,
-    read only: exr::OpenExr
+    Npy = super::npy::Npy,
+    read only: super::exr::OpenExr
 }
 
 impl Format {
