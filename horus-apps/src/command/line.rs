@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::{CommandFactory, Parser, ValueEnum};
+use horus::core::io::Format;
 use horus::prelude::*;
 
 use super::chain::Chain;
@@ -205,13 +206,11 @@ pub(super) fn results(work: &RunFiles, options: &Options, save: &SaveOptions) ->
         }
         (None, _) => "png".to_owned(),
     };
-    let exact = match format.as_str() {
-        "npy" | "zarr" => true,
-        "tif" | "tiff" => {
-            save.depth == Depth::Float
-                || (save.depth == Depth::Auto && matches!(save.scaling, Scaling::Auto | Scaling::None))
-        }
-        _ => false,
+    let unscaled = save.depth == Depth::Float
+        || (save.depth == Depth::Auto && matches!(save.scaling, Scaling::Auto | Scaling::None));
+    let exact = match Format::named(&format) {
+        Ok(format) => format.keeps_values() || (unscaled && format.stores(DType::F32)),
+        Err(_) => format == "zarr",
     };
     File { format, exact }
 }

@@ -142,8 +142,10 @@ pub(super) struct Facts {
     pub(super) types: &'static [DType],
     /// Numbers of channels; any, if none is listed.
     pub(super) channels: &'static [usize],
-    /// Numbers of channels of which the last is alpha, by which the others are not multiplied.
-    pub(super) straight_alpha: &'static [usize],
+    /// Numbers of channels of which the last may be alpha; any, if none is listed.
+    pub(super) alpha: Option<&'static [usize]>,
+    /// Colours are never multiplied by alpha.
+    pub(super) straight: bool,
     /// Most rows or columns.
     pub(super) side: usize,
     /// Files hold volumes.
@@ -170,7 +172,8 @@ impl Facts {
         read: &[],
         types: &[],
         channels: &[],
-        straight_alpha: &[],
+        alpha: None,
+        straight: false,
         side: i32::MAX as usize,
         levels: false,
         lossy: false,
@@ -306,9 +309,19 @@ impl Format {
         self.facts().by_regions
     }
 
+    /// True if samples of this type are stored as they are, unless the options ask for others.
+    pub fn stores(self, dtype: DType) -> bool {
+        self.keeps_values() || self.facts().types.contains(&dtype)
+    }
+
+    /// Numbers of channels of which the last may be alpha, any if none is listed; `None` if files have no alpha.
+    pub fn alpha(self) -> Option<&'static [usize]> {
+        self.facts().alpha
+    }
+
     /// True if colours of so many channels are, by definition, not multiplied by their alpha.
     pub fn has_straight_alpha(self, channels: usize) -> bool {
-        self.facts().straight_alpha.contains(&channels)
+        self.facts().straight && self.facts().alpha.is_some_and(|all| all.contains(&channels))
     }
 
     /// The format for this number of channels.

@@ -20,7 +20,8 @@ impl PictureFormat for Bmp {
             magic: &[b"BM"],
             types: &[DType::U8],
             channels: &[1, 3, 4],
-            straight_alpha: &[4],
+            alpha: Some(&[4]),
+            straight: true,
             side: u16::MAX as usize,
             ..Facts::PLAIN
         }

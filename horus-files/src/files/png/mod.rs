@@ -24,7 +24,8 @@ impl PictureFormat for Png {
             magic: &[b"\x89PNG\r\n\x1a\n"],
             types: &[DType::U8, DType::U16],
             channels: &[1, 2, 3, 4],
-            straight_alpha: &[2, 4],
+            alpha: Some(&[2, 4]),
+            straight: true,
             ..Facts::PLAIN
         }
     }

@@ -36,6 +36,7 @@ impl PictureFormat for Tiff {
             pages: true,
             suffixes: &["tiff"],
             types: &DType::ALL,
+            alpha: Some(&[]),
             levels: true,
             by_regions: true,
             takes: &[Choice::Sizes, Choice::Tile, Choice::Compression, Choice::Nodata],
