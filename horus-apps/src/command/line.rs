@@ -21,7 +21,7 @@ use crate::batch::{Options, RunFiles, STANDARD};
                       horus help | info | compare | montage | profile | manual | completions [ARGUMENT...]"
 )]
 pub(super) struct Args {
-    /// Pictures to read (PNG, JPEG, TIFF, PNM, BMP, OpenEXR or npy; - is stdin; a Zarr store, if built with
+    /// Pictures to read (PNG, JPEG, TIFF, PNM, BMP, QOI, OpenEXR or npy; - is stdin; a Zarr store, if built with
     /// Zarr), any number of them and of folders with --out-dir, else the file to write (- is
     /// stdout; NAME.zarr); then, from the first word that is the name of an operation, operations
     /// with their arguments. A file of that name is written ./NAME

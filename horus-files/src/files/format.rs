@@ -232,6 +232,8 @@ formats! {
     Pnm = super::pnm::PNM,
     /// Windows bitmap.
     Bmp = super::bmp::Bmp,
+    /// Quite OK Image.
+    Qoi = super::qoi::Qoi,
     /// A NumPy array: the exact values.
     Npy = super::npy::Npy,
     read only: super::exr::OpenExr
@@ -262,7 +264,7 @@ impl Format {
         }
     }
 
-    /// The format of a name, which is that of its extension: `png`, `jpg`, `tif`, `pgm`, `ppm`, `pnm`, `bmp` or `npy`.
+    /// The format of a name, which is that of its extension: `png`, `jpg`, `tif`, `pgm`, `ppm`, `pnm`, `bmp`, `qoi` or `npy`.
     ///
     /// # Errors
     /// A message, if there is no such format.
@@ -502,7 +504,7 @@ mod tests {
         let e = refused(Format::Ppm, DType::U8, five, Depth::Auto);
         assert_eq!(e, "a ppm file has 3 channels, and the image 5; save as tif, npy");
         let e = refused(Format::Pgm, DType::U8, Shape::new(2, 2, 3), Depth::Auto);
-        assert_eq!(e, "a pgm file has 1 channel, and the image 3; save as png, tif, ppm, bmp, jpg, npy");
+        assert_eq!(e, "a pgm file has 1 channel, and the image 3; save as png, tif, ppm, bmp, qoi, jpg, npy");
         let e = refused(Format::Jpeg, DType::U8, Shape::new(1, 70_000, 1), Depth::Auto);
         assert!(e.contains("1x70000 pixels") && e.contains("save as png, tif, pgm, npy"), "{e}");
     }

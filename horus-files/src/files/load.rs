@@ -35,7 +35,6 @@ pub(super) fn format_of(head: &[u8]) -> Result<&'static dyn PictureFormat, Strin
         [b'D', b'D', b'S', b' ', ..] => "Dds",
         [0, 0, 1, 0, ..] => "Ico",
         [0, 0, _, _, b'f', b't', b'y', b'p', b'a', b'v', b'i', b'f', ..] => "Avif",
-        [b'q', b'o', b'i', b'f', ..] => "Qoi",
         _ if head.starts_with(b"#?RADIANCE") => "Hdr",
         _ if head.starts_with(b"farbfeld") => "Farbfeld",
         _ => return Err(format!("not a {} file, nor a NumPy array", alternatives(titles(false)))),
@@ -277,9 +276,11 @@ mod tests {
         assert_eq!(title(b"II+\0________"), Ok("TIFF"));
         assert_eq!(title(b"\x93NUMPY\x01\0"), Ok("npy"));
         assert_eq!(title(b"P5 2 2 255 _"), Ok("PNM"));
-        assert!(title(b"GIF89a____________").unwrap_err().ends_with("; use PNG, JPEG, TIFF, PNM, BMP, OpenEXR or npy"));
+        assert!(
+            title(b"GIF89a____________").unwrap_err().ends_with("; use PNG, JPEG, TIFF, PNM, BMP, QOI, OpenEXR or npy")
+        );
         let unknown = title(b"something else").unwrap_err();
-        assert_eq!(unknown, "not a PNG, JPEG, TIFF, PNM, BMP or OpenEXR file, nor a NumPy array");
+        assert_eq!(unknown, "not a PNG, JPEG, TIFF, PNM, BMP, QOI or OpenEXR file, nor a NumPy array");
         assert_eq!(title(b"").unwrap_err(), "the file is empty");
     }
 

@@ -10,6 +10,7 @@
 //! | TIFF | unsigned integers of 1 to 16 and 32 bit, signed ones of 8, 16 and 32, floats of 16, 32 and 64; any number of channels; grey of which 0 is white, inks, YCbCr as JPEG data, indices of colours; any page and any of its smaller copies, or all pages as a volume; chunky and planar, in strips or tiles, of which any may be left out; compressed by LZW, deflate, PackBits, Zstandard, JPEG, CCITT group 4 | signed and unsigned 8-, 16- and 32-bit integers, 32-bit and 64-bit floats; up to 65535 channels (3 and 4 are colours, other numbers bands, all with or without alpha); a page for each level, in one size or several; in strips or tiles, also compressed by deflate or Zstandard |
 //! | PNM | 8 and 16 bit | 8 and 16 bit, grey (`pgm`) and colour (`ppm`) |
 //! | BMP | 8 bit | 8 bit; 1, 3 or 4 channels |
+//! | QOI | 8 bit, colour, with or without alpha | the same |
 //! | OpenEXR | half and single precision, as `f32`: grey (`Y`, or the only channel) or colour (`R`, `G`, `B`), with or without alpha, of the first part; scan lines or tiles, compressed in any way but DWA and HTJ2K | |
 //! | NumPy `npy` | `u8`, `u16`, `u32`, `i8`, `i16`, `i32`, `f32`, `f64` and `bool`, of 2 dimensions, 3 (the channels last, or of a volume the levels first) or 4 (levels first, channels last) | the exact values, any type, number of levels and channels |
 //!
@@ -18,7 +19,7 @@
 //! | | read | written |
 //! | --- | --- | --- |
 //! | orientation (EXIF in JPEG and PNG, there also behind the pixels, TIFF) | applied, or kept with [`Orientation::Keep`] | with EXIF: none to apply, or the one that was kept, of rows that stayed as they are |
-//! | alpha | the last channel, where the file says so (`AnyImage::alpha`): `ExtraSamples` of TIFF, the type of PNG and PAM, a mask of BMP, `A` of OpenEXR; premultiplied colours, as OpenEXR files have and TIFF files may declare, are taken unchanged, of TIFF with a warning | TIFF: an image's alpha is declared, other channels beyond colours are unspecified; PNG, BMP: the last of 2 or 4 channels, of which colours that are known to be premultiplied are divided by it |
+//! | alpha | the last channel, where the file says so (`AnyImage::alpha`): `ExtraSamples` of TIFF, the type of PNG, QOI and PAM, a mask of BMP, `A` of OpenEXR; premultiplied colours, as OpenEXR files have and TIFF files may declare, are taken unchanged, of TIFF with a warning | TIFF: an image's alpha is declared, other channels beyond colours are unspecified; PNG, BMP, QOI: the last of 2 or 4 channels, of which colours that are known to be premultiplied are divided by it |
 //! | colour profile (ICC; JPEG, PNG, TIFF) | not applied: samples are taken as stored, which is logged; an attribute of the image | in JPEG, PNG and TIFF files of 8 or 16 bits, as long as channels and their scale are those of the file that was read |
 //! | gamma, primaries (PNG) | not applied | none |
 //! | fewer bits than a type has (PNG, TIFF, PNM, BMP) | scaled to the range of the type: white stays white | none |
@@ -70,6 +71,7 @@ mod picture;
 mod png;
 mod pnm;
 mod profile;
+mod qoi;
 mod raster;
 mod reader;
 mod replace;
