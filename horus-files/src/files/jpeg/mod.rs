@@ -6,6 +6,7 @@ pub(super) mod segments;
 mod write;
 
 use std::borrow::Cow;
+
 use write::Beside;
 
 use crate::files::{
