@@ -6,8 +6,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Extensions of the pictures taken from a folder.
-const EXTENSIONS: [&str; 12] = ["png", "jpg", "jpeg", "tif", "tiff", "pgm", "ppm", "pnm", "pam", "bmp", "exr", "npy"];
+use horus::core::io::Format;
 
 /// The word for stdin and stdout.
 pub const STANDARD: &str = "-";
@@ -95,7 +94,7 @@ fn folder(path: &Path) -> Result<Vec<PathBuf>, String> {
         let entry = entry.map_err(failed)?.path();
         let extension = entry.extension().and_then(|e| e.to_str()).unwrap_or_default().to_ascii_lowercase();
         let hidden = entry.file_name().is_some_and(|n| n.as_encoded_bytes().starts_with(b"."));
-        if EXTENSIONS.contains(&extension.as_str()) && !hidden && !entry.is_dir() {
+        if Format::is_read(&extension) && !hidden && !entry.is_dir() {
             found.push(entry);
         }
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Args};
-use horus::core::io::Orientation;
+use horus::core::io::{Format, Orientation};
 use horus::core::machine::Machine;
 use horus::prelude::*;
 
@@ -18,7 +18,7 @@ pub struct Options {
     #[arg(long, value_name = "DIR")]
     pub out_dir: Option<PathBuf>,
 
-    /// Format to write: png, jpg, tif, pgm, ppm, pnm, bmp or npy (with --out-dir png if not given,
+    /// Format to write: png, jpg, tif, pgm, ppm, pnm, bmp, qoi or npy (with --out-dir png if not given,
     /// else as OUTPUT's extension says)
     #[arg(long, value_name = "NAME", value_parser = parse_format)]
     pub format: Option<String>,
@@ -223,15 +223,9 @@ pub(crate) fn level(quiet: bool, verbose: u8) -> log::LevelFilter {
     }
 }
 
-/// The names of formats, which are also the extensions of their files.
-const FORMATS: [&str; 10] = ["png", "jpg", "jpeg", "tif", "tiff", "pgm", "ppm", "pnm", "bmp", "npy"];
-
 fn parse_format(text: &str) -> Result<String, String> {
     let name = text.to_ascii_lowercase();
-    if FORMATS.contains(&name.as_str()) {
-        return Ok(name);
-    }
-    Err("png, jpg, tif, pgm, ppm, pnm, bmp or npy".into())
+    if Format::named(&name).is_ok() { Ok(name) } else { Err(Format::names()) }
 }
 
 fn parse_seconds(text: &str) -> Result<Duration, String> {

@@ -22,7 +22,7 @@ const WINDOW: usize = 7;
 #[derive(Parser, Debug)]
 #[command(name = "horus compare", bin_name = "horus compare", version, allow_negative_numbers = true)]
 struct Args {
-    /// A picture (PNG, JPEG, TIFF, PNM, BMP, OpenEXR or npy; a Zarr store, if built with Zarr)
+    /// A picture (PNG, JPEG, TIFF, PNM, BMP, QOI, OpenEXR or npy; a Zarr store, if built with Zarr)
     #[arg(value_name = "A")]
     first: PathBuf,
 

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::{CommandFactory, Parser, ValueEnum};
+use horus::core::io::Format;
 use horus::prelude::*;
 
 use super::chain::Chain;
@@ -20,7 +21,7 @@ use crate::batch::{Options, RunFiles, STANDARD};
                       horus help | info | compare | montage | profile | manual | completions [ARGUMENT...]"
 )]
 pub(super) struct Args {
-    /// Pictures to read (PNG, JPEG, TIFF, PNM, BMP, OpenEXR or npy; - is stdin; a Zarr store, if built with
+    /// Pictures to read (PNG, JPEG, TIFF, PNM, BMP, QOI, OpenEXR or npy; - is stdin; a Zarr store, if built with
     /// Zarr), any number of them and of folders with --out-dir, else the file to write (- is
     /// stdout; NAME.zarr); then, from the first word that is the name of an operation, operations
     /// with their arguments. A file of that name is written ./NAME
@@ -205,13 +206,11 @@ pub(super) fn results(work: &RunFiles, options: &Options, save: &SaveOptions) ->
         }
         (None, _) => "png".to_owned(),
     };
-    let exact = match format.as_str() {
-        "npy" | "zarr" => true,
-        "tif" | "tiff" => {
-            save.depth == Depth::Float
-                || (save.depth == Depth::Auto && matches!(save.scaling, Scaling::Auto | Scaling::None))
-        }
-        _ => false,
+    let unscaled = save.depth == Depth::Float
+        || (save.depth == Depth::Auto && matches!(save.scaling, Scaling::Auto | Scaling::None));
+    let exact = match Format::named(&format) {
+        Ok(format) => format.keeps_values() || (unscaled && format.stores(DType::F32)),
+        Err(_) => format == "zarr",
     };
     File { format, exact }
 }

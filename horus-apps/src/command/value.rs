@@ -1,6 +1,7 @@
 //! The value passed from one operation to the next: a picture of any type, or a mask.
 
 use horus::core::dispatch;
+use horus::core::io::Format;
 use horus::core::session::Session;
 use horus::prelude::*;
 
@@ -187,7 +188,7 @@ impl Current {
             },
         };
         let deep = self.origin.is_some_and(|origin| origin.size() > 1);
-        let holds = ["png", "tif", "tiff", "pgm", "ppm", "pnm"].contains(&file.format.as_str());
+        let holds = Format::named(&file.format).is_ok_and(|format| format.stores(DType::U16));
         let deep = deep && holds && !file.exact && self.dtype().is_float();
         Ok(Product { image, depth: if deep { Depth::Sixteen } else { Depth::Auto } })
     }
@@ -196,11 +197,8 @@ impl Current {
     fn without_alpha(&self, file: &File, options: &SaveOptions) -> Option<String> {
         let (shape, alpha) = (self.shape(), self.alpha.as_ref()?.shape());
         let format = &file.format;
-        let beside: &[usize] = match format.as_str() {
-            "png" => &[1, 3],
-            "bmp" => &[3],
-            "tif" | "tiff" => &[],
-            _ => return Some(format!("a {format} file has none")),
+        let Some(among) = Format::named(format).ok().and_then(Format::alpha) else {
+            return Some(format!("a {format} file has none"));
         };
         if self.dtype() == DType::Bool {
             Some("the result is a mask".into())
@@ -209,7 +207,7 @@ impl Current {
                 "the result has {} x {} pixels, alpha {} x {}",
                 shape.width, shape.height, alpha.width, alpha.height
             ))
-        } else if !(beside.is_empty() || beside.contains(&shape.channels)) {
+        } else if !(among.is_empty() || among.contains(&(shape.channels + 1))) {
             Some(format!("a {format} file has none beside {} channels", shape.channels))
         } else if options.scaling == Scaling::Range {
             Some("--scaling range stretches the values".into())

@@ -56,7 +56,7 @@ impl Diffusion {
 #[derive(Parser, Clone, Debug)]
 #[command(name = "perona_malik", version, allow_negative_numbers = true)]
 struct Args {
-    /// INPUT OUTPUT: the picture to read (PNG, JPEG, TIFF, PNM, BMP, OpenEXR or npy; float pictures should
+    /// INPUT OUTPUT: the picture to read (PNG, JPEG, TIFF, PNM, BMP, QOI, OpenEXR or npy; float pictures should
     /// be in 0..=1) and the file to write (npy for the exact values), which may be the input; - is
     /// stdin or stdout. With --out-dir, any number of pictures, and of folders with pictures
     #[arg(value_name = "PATH")]

@@ -68,7 +68,7 @@ macro_rules! each {
 pub(crate) use each;
 
 impl AnyImage {
-    /// Reads a picture in its own type: PNG, JPEG, TIFF, PNM, BMP, OpenEXR or npy, recognised by content, on
+    /// Reads a picture in its own type: PNG, JPEG, TIFF, PNM, BMP, QOI, OpenEXR or npy, recognised by content, on
     /// rank 0. Palettes of PNG files are resolved, those of TIFF files are kept beside their indices; an orientation stored in the file is applied
     /// ([`OpenOptions::orientation`](super::OpenOptions::orientation)). Of a TIFF file of several
     /// pages the first is read, with a warning. Most programs continue with [`AnyImage::luminance`]

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::save::{heard, told};
-use super::{Format, PictureWriter, RegionSink, SaveOptions, Saving, Scale, cause_of, on_root};
+use super::{PictureWriter, RegionSink, SaveOptions, Saving, Scale, cause_of, on_root};
 use crate::dtype::Element;
 use crate::error::{Call, Error, Result};
 use crate::host::buffer::HostBuffer;
@@ -24,8 +24,7 @@ pub(super) fn by_regions(
     call: Call,
     session: &Session,
 ) -> Result<Option<Result<Option<Scale>, String>>> {
-    let format = saving.draft.format();
-    if !matches!(format, Format::Tiff | Format::Npy | Format::Pgm | Format::Ppm | Format::Pnm) {
+    if !saving.draft.format().by_regions() {
         return Ok(None);
     }
     let handles: Vec<&Handle> = saving.handles.iter().collect();
@@ -38,7 +37,7 @@ pub(super) fn by_regions(
         if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
             return Ok(Vec::new());
         }
-        PictureWriter::sinks(path, &saving.draft, options).map_err(cause_of)
+        PictureWriter::sinks(path, &saving.draft).map_err(cause_of)
     };
     let mut begun = match Begun::on_root(session, begin)? {
         Err(cause) => return Ok(Some(Err(cause))),

@@ -66,27 +66,21 @@ impl Saving {
         };
         let ((_, stored), scaling, handle) = (draft.stored(), options.scaling, image.handle().clone());
         let associated = Attributes::alpha(handle.attributes.as_ref()) == Some(Alpha::Associated);
-        // Their colours are not multiplied, by definition.
-        let handle = match draft.format() {
-            Format::Png | Format::Bmp if associated && matches!(image.channels(), 2 | 4) && dtype != DType::Bool => {
-                match (dtype.is_float(), scaling) {
-                    (true, Scaling::Range) => {
-                        crate::warn!(
-                            "a {} file of a range of values has colours that are multiplied by alpha, as if they were not",
-                            draft.format().name()
-                        );
-                        handle
-                    }
-                    (float, _) => {
-                        let of = if float && scaling == Scaling::None { stored } else { dtype };
-                        let opaque = if of.is_float() { 1.0 } else { dispatch!(of, P => P::HIGHEST.to_f64()) };
-                        dispatch!(dtype, P => divided(&Image::<P>::from_handle(handle), opaque))
-                    }
-                }
-            }
-            _ => handle,
+        let straight = associated && draft.format().has_straight_alpha(image.channels()) && dtype != DType::Bool;
+        let handle = if !straight {
+            handle
+        } else if dtype.is_float() && scaling == Scaling::Range {
+            crate::warn!(
+                "a {} file of a range of values has colours that are multiplied by alpha, as if they were not",
+                draft.format().name()
+            );
+            handle
+        } else {
+            let of = if dtype.is_float() && scaling == Scaling::None { stored } else { dtype };
+            let opaque = if of.is_float() { 1.0 } else { dispatch!(of, P => P::HIGHEST.to_f64()) };
+            dispatch!(dtype, P => divided(&Image::<P>::from_handle(handle), opaque))
         };
-        let Recorded { pixels, scale, range, outside } = if draft.format() == Format::Npy {
+        let Recorded { pixels, scale, range, outside } = if draft.format().keeps_values() {
             unscaled(handle)
         } else if dtype == DType::Bool {
             Recorded::of::<u8>(&Image::<bool>::from_handle(handle).convert(), true, stored, scaling, false)

@@ -416,14 +416,17 @@ impl Attributes {
     pub(crate) fn describe(all: Option<&Arc<Attributes>>, draft: &mut Draft, path: &Path) -> Vec<String> {
         let (mut untold, mut place) = (Vec::new(), Georeference::default());
         if let Some(all) = all {
-            draft.pixel = all.pixel();
-            draft.names = Attributes::names(Some(all)).to_vec();
-            draft.alpha = all.alpha;
-            draft.in_tiles_of(all.tile);
-            draft.profile = all.profile(draft, &mut untold);
-            draft.printed = all.printed.known().and_then(Spaced::seen);
-            draft.exif = all.exif.known().map(|exif| exif.of.seen(exif.moved, exif.upright));
-            draft.texts = all.texts.known().cloned();
+            draft.beside = Metadata {
+                reference: None,
+                pixel: all.pixel(),
+                printed: all.printed.known().and_then(Spaced::seen),
+                names: Attributes::names(Some(all)).to_vec(),
+                alpha: all.alpha,
+                profile: all.profile(draft, &mut untold),
+                exif: all.exif.known().map(|exif| Arc::new(exif.of.seen(exif.moved, exif.upright))),
+                texts: all.texts.known().cloned(),
+                tile: all.tile,
+            };
             place = all.place(draft, &mut untold);
             all.lost(draft.stored().0.depth, &mut untold);
         }
@@ -431,8 +434,8 @@ impl Attributes {
             // The program says which pixels are missing.
             untold.retain(|(what, _)| *what != Lacking::Nodata);
         }
-        let mut lacking = draft.locate(&place);
-        lacking.extend(draft.describe(path));
+        draft.beside.reference = Some(place.clone());
+        let lacking = draft.describe(path);
         let missing = if draft.has_nodata() { "" } else { place.nodata() };
         let other = all.and_then(|all| all.nodata.known()?.other.as_ref());
         let other = other.filter(|_| !missing.is_empty() && !lacking.contains(&Lacking::Nodata));

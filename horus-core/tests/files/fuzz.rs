@@ -229,6 +229,14 @@ fn broken_bmp_files_are_errors() {
 }
 
 #[test]
+fn broken_qoi_files_are_errors() {
+    // A pixel, a run of two, small and larger differences, a pixel that was there before, alpha.
+    let codes = [0xfe, 9, 8, 7, 0xc1, 0x6b, 0xa5, 0x3c, 0x1e, 0xff, 1, 2, 3, 4, 0];
+    let file = |channels| [&b"qoif\0\0\0\x04\0\0\0\x02"[..], &[channels, 0], &codes, &[0; 7], &[1]].concat();
+    attack("a.qoi", &[file(3), file(4)], |bytes| bytes);
+}
+
+#[test]
 fn broken_exr_files_are_errors() {
     attack("a.exr", &crate::exr::FILES.map(|(_, file)| file.to_vec()), |bytes| bytes);
 }

@@ -3,12 +3,11 @@
 use std::fs::File;
 use std::ops::Range;
 
-use super::count::{Count, FileTraffic};
+use super::count::FileTraffic;
 use super::load::read_exact_at;
-use super::output::Output;
-use super::pixel_bytes;
 use super::reader::RegionSource;
-use super::target::{cause, reserve};
+use super::target::reserve;
+use super::{Count, Output, cause, pixel_bytes};
 use horus_base::dtype::DType;
 use horus_base::shape::{Region, Shape};
 use horus_host::host::workers::Workers;

@@ -1,5 +1,6 @@
 //! Amounts read from or written to files.
 
+use std::iter::Sum;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Amount read from or written to a file.
@@ -9,6 +10,12 @@ pub struct FileTraffic {
     pub chunks: u64,
     /// Bytes of the file.
     pub bytes: u64,
+}
+
+impl Sum for FileTraffic {
+    fn sum<I: Iterator<Item = FileTraffic>>(all: I) -> FileTraffic {
+        all.fold(FileTraffic::default(), |a, b| FileTraffic { chunks: a.chunks + b.chunks, bytes: a.bytes + b.bytes })
+    }
 }
 
 /// A counter shared by threads.

@@ -7,11 +7,10 @@ use std::panic::{self, AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Once;
 
-use super::bounds::{self, MEMORY_LIMIT, check_capacity, check_size};
-use super::codec::{Decoder, Header};
-use super::load::{Kind, Means, Source};
-use super::picture::Metadata;
-use super::{OpenOptions, Picture, metadata, pnm, read_npy, read_tiff};
+use super::{
+    Decode, Header, MEMORY_LIMIT, Means, Metadata, OpenOptions, Picture, PictureFormat, Source, check_capacity,
+    check_size, profile,
+};
 use horus_host::host::buffer::HostBuffer;
 use horus_host::host::workers::Workers;
 
@@ -46,35 +45,17 @@ pub(super) fn decode(
     options: &OpenOptions,
     means: Means<'_>,
 ) -> Result<(Picture, Option<String>), String> {
-    let kind = source.kind();
-    one_picture(kind, options)?;
-    // Uncompressed pixels need not be read twice.
-    if kind == Kind::Npy {
-        return Ok((read_npy::read(source, options, means)?, None));
-    }
-    if kind == Kind::Pnm
-        && let Some(raster) = pnm::raster(source, options)?
-    {
-        return Ok((raster.read(source, options.region, means)?, None));
-    }
-    match kind {
-        Kind::Tiff => {
-            let picture = guarded(|| read_tiff::read(source, options, means))?;
-            // Only for a readable file, and only if no page was requested.
-            Ok((picture, guarded(|| Ok(read_tiff::unread(source, options))).ok().flatten()))
-        }
-        _ => {
-            means.expect(source)?;
-            let picture = guarded(|| whole(kind, &source.all(means.room)?, options, means))?;
-            Ok((picture.cropped(options.region, means)?, None))
-        }
-    }
+    let format = source.format();
+    one_picture(format, options)?;
+    let picture = format.read(source, options, means)?;
+    // Only for a readable file, and only if no page was requested.
+    Ok((picture, format.unread(source, options)))
 }
 
 /// Refuses pages and levels beyond the first for formats without them.
-pub(super) fn one_picture(kind: Kind, options: &OpenOptions) -> Result<(), String> {
-    match (kind, options.page, options.level) {
-        (Kind::Tiff, ..) | (_, None | Some(0), 0) => Ok(()),
+pub(super) fn one_picture(format: &dyn PictureFormat, options: &OpenOptions) -> Result<(), String> {
+    match (format.facts().pages, options.page, options.level) {
+        (true, ..) | (_, None | Some(0), 0) => Ok(()),
         (_, None | Some(0), level) => {
             Err(format!("level {level} requested, but only TIFF files have smaller copies of a picture"))
         }
@@ -124,20 +105,40 @@ pub fn guarded<R>(decode: impl FnOnce() -> Result<R, String>) -> Result<R, Strin
     decoded.unwrap_or_else(|panic| Err(format!("the decoder failed ({})", said(panic))))
 }
 
-fn whole(kind: Kind, bytes: &[u8], options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
-    if kind == Kind::Jpeg && !bounds::jpeg_ends(bytes) {
-        return Err("the JPEG data is truncated".into());
-    }
-    let (header, decoder) = Decoder::of(kind, bytes)?;
-    let beside = checked(&header, &decoder, (bytes, bytes.len() as u64), options, means.workers)?;
+/// The result of a decoder of what a file says beside its pixels; what fails counts as absent.
+pub(super) fn told<R>(read: impl FnOnce() -> Option<R>) -> Option<R> {
+    guarded(|| Ok(read())).ok().flatten()
+}
+
+/// Decodes all of a file, and keeps the requested region.
+pub(super) fn whole(
+    format: &(impl PictureFormat + ?Sized),
+    source: &Source<'_>,
+    options: &OpenOptions,
+    means: Means<'_>,
+) -> Result<Picture, String> {
+    means.expect(source)?;
+    let picture = guarded(|| all(format, &source.all(means.room)?, options, means))?;
+    picture.cropped(options.region, means)
+}
+
+fn all(
+    format: &(impl PictureFormat + ?Sized),
+    bytes: &[u8],
+    options: &OpenOptions,
+    means: Means<'_>,
+) -> Result<Picture, String> {
+    format.is_complete(bytes)?;
+    let (header, decoder) = format.decoder(bytes)?;
+    let beside = checked(&header, &*decoder, bytes.len() as u64, options, means.workers)?;
     // All at once first: an error names a limit for all.
-    let pixels = pixels_of(&header, options);
-    drop(means.reserved(usize::try_from(beside.saturating_add(pixels)).map_err(|e| e.to_string())?)?);
+    let own = pixels_of(&header, options);
+    drop(means.reserved(usize::try_from(beside.saturating_add(own)).map_err(|e| e.to_string())?)?);
     let _beside = means.reserved(usize::try_from(beside).map_err(|e| e.to_string())?)?;
     if let Some(bytes) = header.profile {
-        metadata::tell_profile(bytes);
+        profile::tell(bytes);
     }
-    options.orientation.of(self::pixels(header, decoder, means)?, header.noted, means)
+    options.orientation.of(pixels(header, decoder, means)?, header.noted, means)
 }
 
 /// Bytes of the pixels of a picture while it is decoded: twice if it is turned.
@@ -146,39 +147,25 @@ fn pixels_of(header: &Header, options: &OpenOptions) -> u64 {
     if options.orientation.turns(header.noted) { size.saturating_mul(2) } else { size }
 }
 
-/// Bytes that a decoder takes beside the pixels and the file, of which these are the first, and all.
+/// Bytes that a decoder takes beside the pixels and the file, which has so many `bytes`.
 ///
 /// # Errors
 /// A message, if the picture is larger than is allowed or than its file can hold.
 fn checked(
     header: &Header,
-    decoder: &Decoder<'_>,
-    (bytes, all): (&[u8], u64),
+    decoder: &dyn Decode,
+    bytes: u64,
     options: &OpenOptions,
     workers: &Workers,
 ) -> Result<u64, String> {
     let (w, h) = (header.shape.width as u64, header.shape.height as u64);
     check_size(h, w, options)?;
-    let most = match decoder {
-        Decoder::Png(_) => bounds::png(bytes, w),
-        Decoder::Jpeg(..) | Decoder::GeneralJpeg(_) => Some(all * bounds::JPEG),
-        Decoder::Pnm(_) => bounds::pnm(bytes),
-        Decoder::Bmp(_) => bounds::bmp(bytes),
-        Decoder::Exr(exr) => Some(exr.most(all)),
-    };
-    check_capacity(h, w, most, all)?;
+    check_capacity(h, w, Some(decoder.most(w, bytes)), bytes)?;
     let size = header.shape.len() as u64 * header.dtype.size() as u64;
     if size > MEMORY_LIMIT {
         return Err(format!("{w}x{h} pixels need {size} bytes; the limit is {MEMORY_LIMIT}"));
     }
-    Ok(match decoder {
-        // The coefficients of all pixels, of progressive pictures.
-        Decoder::Jpeg(..) => 2 * size,
-        // Coefficients, and samples, of all components.
-        Decoder::GeneralJpeg(jpeg) => 3 * size / jpeg.channels() as u64 * jpeg.stored_channels() as u64,
-        Decoder::Exr(exr) => exr.beside(workers),
-        _ => 0,
-    })
+    Ok(decoder.beside(header, workers))
 }
 
 /// Bytes that decoding a picture as a whole takes: its file, its pixels, and what the decoder has beside both.
@@ -188,27 +175,25 @@ fn checked(
 pub(super) fn takes(source: &Source<'_>, options: &OpenOptions, workers: &Workers) -> Result<usize, String> {
     /// Larger files are not read for it.
     const SMALL: u64 = 1 << 20;
-    let kind = source.kind();
-    let pixels = if kind == Kind::Npy {
-        let (shape, dtype, _) = read_npy::describe(source, options)?;
-        (shape.len() as u64).saturating_mul(dtype.size() as u64)
-    } else if kind == Kind::Jpeg || source.size() < SMALL {
-        // Of a JPEG file only what comes before the pixels.
-        let head = if kind == Kind::Jpeg { metadata::without_pixels(source) } else { None };
-        let all = if head.is_none() { Some(source.all(&HostBuffer::try_zeroed)?) } else { None };
-        let bytes = head.as_deref().or(all.as_deref()).unwrap_or_default();
-        let (header, decoder) = guarded(|| Decoder::of(kind, bytes))?;
-        checked(&header, &decoder, (bytes, source.size()), options, workers)?
-            .saturating_add(pixels_of(&header, options))
-    } else {
-        let header = guarded(|| Header::of(kind, source))?;
-        check_size(header.shape.height as u64, header.shape.width as u64, options)?;
-        pixels_of(&header, options)
+    let format = source.format();
+    // What comes before the pixels suffices.
+    let head = if format.facts().aside { format.without_pixels(source) } else { None };
+    let all = if head.is_none() && source.size() < SMALL { Some(source.all(&HostBuffer::try_zeroed)?) } else { None };
+    let bytes = head.as_deref().or(all.as_deref());
+    let pixels = match bytes.and_then(|bytes| guarded(|| format.decoder(bytes)).ok()) {
+        Some((header, decoder)) => {
+            checked(&header, &*decoder, source.size(), options, workers)?.saturating_add(pixels_of(&header, options))
+        }
+        None => {
+            let header = guarded(|| format.header(source, options))?;
+            check_size(header.shape.height as u64, header.shape.width as u64, options)?;
+            pixels_of(&header, options)
+        }
     };
     usize::try_from(pixels.saturating_add(source.size())).map_err(|e| e.to_string())
 }
 
-fn pixels(header: Header, decoder: Decoder<'_>, means: Means<'_>) -> Result<Picture, String> {
+fn pixels(header: Header, decoder: Box<dyn Decode + '_>, means: Means<'_>) -> Result<Picture, String> {
     let Header { shape, dtype, .. } = header;
     if shape.is_empty() {
         return Err("the picture has no pixels".into());

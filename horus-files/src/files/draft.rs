@@ -3,18 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tiff::tags::Tag;
-
-use super::encode::{Beside, Parts, write};
-use super::ome;
-use super::tiff_directory::Entry;
-use super::tiff_file;
-use super::tiff_tiles::Tiles;
-use super::{Alpha, Clipping, Exif, Format, Georeference, SaveOptions, Scale, Sink, exif, texts};
+use super::{Clipping, Format, Georeference, Metadata, SaveOptions, Scale, Sink};
 use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel};
 use horus_base::error::Audience;
-use horus_base::lengths::PixelSize;
 use horus_base::shape::Shape;
 use horus_host::host::buffer::HostBuffer;
 use horus_host::host::workers::Workers;
@@ -22,36 +14,20 @@ use horus_host::host::workers::Workers;
 /// The properties of a file, without its samples. Belongs to no session.
 #[derive(Clone, Debug)]
 pub struct Draft {
-    format: Format,
-    shape: Shape,
+    pub(super) format: Format,
+    pub(super) shape: Shape,
     /// The type of the image, and of the samples.
     dtype: DType,
-    stored: DType,
-    parts: Parts,
+    pub(super) stored: DType,
+    pub(super) options: SaveOptions,
     /// Scaling of the samples.
     pub scale: StoredScale,
     /// The range of the file, if values outside were counted.
     pub counted: Option<StoredRange>,
-    clipping: Clipping,
-    beside: Beside,
-    /// Number of sizes, each half as high and wide as the one before.
-    sizes: usize,
-    /// The value of missing pixels that the options ask for, in the words of a file.
-    nodata: Option<String>,
-    /// The size of its pixels, if it is known.
-    pub pixel: Option<PixelSize>,
-    /// Their size in a print or a scan.
-    pub printed: Option<PixelSize>,
-    /// Names of its channels, if these are no colours of one pixel.
-    pub names: Vec<String>,
-    /// The last channel is alpha.
-    pub alpha: Option<Alpha>,
-    /// The colour profile of its samples.
-    pub profile: Option<Arc<[u8]>>,
-    /// EXIF data of its pixels.
-    pub exif: Option<Exif>,
-    /// Texts of people.
-    pub texts: Option<Arc<[(String, String)]>>,
+    /// What is known of the picture beside its samples.
+    pub beside: Metadata,
+    /// The name of the file, if it has one.
+    pub(super) name: String,
 }
 
 /// The smallest and the largest value that a file holds.
@@ -133,185 +109,43 @@ impl Draft {
     pub fn new(format: Format, dtype: DType, shape: Shape, options: &SaveOptions) -> Result<Draft, String> {
         let format = format.with_channels(shape.channels);
         let stored = format.stored(dtype, shape, options)?;
-        let parts = Parts::of(format, stored, shape, options)?;
-        let nodata = options.nodata.map(|value| nodata(value, format, stored)).transpose()?;
-        let clipping = options.clipping;
-        let (scale, counted, beside) = (StoredScale::Not, None, Beside::default());
-        Ok(Draft {
-            format,
-            shape,
-            dtype,
-            stored,
-            parts,
-            scale,
-            counted,
-            clipping,
-            beside,
-            sizes: options.sizes,
-            nodata,
-            pixel: None,
-            printed: None,
-            names: Vec::new(),
-            alpha: None,
-            profile: None,
-            exif: None,
-            texts: None,
-        })
-    }
-
-    /// Stores where the picture lies and what its values stand for; a value of missing pixels that the options ask for comes
-    /// before that of the picture. Returns what the format does not have.
-    pub fn locate(&mut self, at: &Georeference) -> Vec<Lacking> {
-        if self.format == Format::Tiff {
-            let nodata = self.nodata.clone().unwrap_or_else(|| at.nodata().to_owned());
-            self.add(at.clone().with_values(nodata, at.colours().to_vec()).entries());
-            return Vec::new();
-        }
-        let mut lacking = Vec::new();
-        if at.is_placed() {
-            lacking.push(Lacking::Georeference);
-        }
-        if !at.nodata().is_empty() {
-            lacking.push(Lacking::Nodata);
-        }
-        if !at.colours().is_empty() {
-            match (self.format, at.colours().len() / 3) {
-                (Format::Png, count @ 256) => {
-                    let byte = |plane: usize, value: usize| (at.colours()[plane * count + value] >> 8) as u8;
-                    self.beside.chunks.colours =
-                        (0..count).flat_map(|value| [0, 1, 2].map(|plane| byte(plane, value))).collect();
-                }
-                _ => lacking.push(Lacking::Colours),
-            }
-        }
-        lacking
+        format.takes(options)?;
+        let (scale, counted) = (StoredScale::Not, None);
+        let (options, beside, name) = (*options, Metadata::default(), String::new());
+        let draft = Draft { format, shape, dtype, stored, options, scale, counted, beside, name };
+        format.listed().check(&draft)?;
+        Ok(draft)
     }
 
     /// True if the options ask for a value of missing pixels.
     pub fn has_nodata(&self) -> bool {
-        self.nodata.is_some()
+        self.options.nodata.is_some()
     }
 
     /// Shapes of the samples of all sizes, the largest first.
     pub fn sizes(&self) -> Vec<Shape> {
-        tiff_file::shapes(self.shape, self.sizes).collect()
+        shapes(self.shape, self.options.sizes).collect()
     }
 
-    /// Describes the picture as OME-TIFF, if that is what the file's path is called (`.ome.tif`), with the
-    /// size of its pixels and a page for each channel, unless three or four without names are colours; other TIFF files and
-    /// PNG files have the size as their resolution. Colour profiles, resolutions of prints, EXIF data and texts are stored
-    /// where files have them. Returns what the file does not have. The last change of a draft.
+    /// Names the file, which then says what is known beside its samples. Returns what it does not have.
     pub fn describe(&mut self, path: &Path) -> Vec<Lacking> {
-        /// Segments of a JPEG file hold so much of a profile, and are numbered by a byte.
-        const LONGEST_OF_JPEG: usize = 254 * 65519;
-        let pixel = self.pixel;
-        let mut lacking = Vec::new();
-        match (self.profile.take(), self.format) {
-            (None, _) => {}
-            (Some(profile), Format::Tiff) => self.add(vec![Entry::bytes_of(Tag::IccProfile.to_u16(), &profile)]),
-            (Some(profile), Format::Jpeg) if profile.len() > LONGEST_OF_JPEG => lacking.push(Lacking::Profile),
-            (profile, Format::Png | Format::Jpeg) => self.beside.chunks.profile = profile,
-            _ => lacking.push(Lacking::Profile),
-        }
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let lower = name.to_ascii_lowercase();
-        let ome = [".ome.tif", ".ome.tiff"].iter().find_map(|end| lower.strip_suffix(end));
-        let ome = if self.format == Format::Tiff { ome } else { None };
-        self.note(ome.is_some(), &mut lacking);
-        let has_names = self.names.iter().any(|name| !name.is_empty());
-        if self.format == Format::Png {
-            self.beside.chunks.pixel = pixel.map(|size| [size.rows, size.columns]);
-        }
-        let is_sized = self.format == Format::Png && self.beside.chunks.density().is_some();
-        if let Some(printed) = self.printed.filter(|_| !is_sized && (self.format != Format::Tiff || pixel.is_none())) {
-            let dots = ome::dots(printed);
-            match self.format {
-                Format::Tiff => self.add(ome::resolution(printed, true)),
-                Format::Png | Format::Jpeg if dots.is_some() => self.beside.chunks.dots = dots,
-                _ => lacking.push(Lacking::Printed),
-            }
-        }
-        if self.format != Format::Tiff {
-            if pixel.is_some() && !is_sized {
-                lacking.push(Lacking::PixelSize);
-            }
-            if has_names {
-                lacking.push(Lacking::Names);
-            }
-            return lacking;
-        }
-        let name = ome.and_then(|ome| name.get(..ome.len()));
-        if let Some(name) = name {
-            let channels = self.shape.channels;
-            let is_named = self.names.len() == channels;
-            let apart = is_named || !matches!(channels, 1 | 3 | 4);
-            self.names.resize(channels, String::new());
-            let names = apart.then_some(&self.names[..]);
-            let text = ome::description(name, self.shape, self.stored, pixel, names);
-            self.add(vec![Entry::ascii(Tag::ImageDescription.to_u16(), &text)]);
-            self.beside.apart = apart;
-        } else if has_names {
-            lacking.push(Lacking::Names);
-        }
-        if let Some(pixel) = pixel {
-            self.add(ome::resolution(pixel, false));
-        }
-        if let Some(alpha) = self.alpha.filter(|_| self.shape.channels > 1 && !self.beside.apart) {
-            self.add(vec![alpha.entry()]);
-        }
-        lacking
-    }
-
-    /// Stores EXIF data and texts; the description of an OME file is another.
-    fn note(&mut self, is_ome: bool, lacking: &mut Vec<Lacking>) {
-        /// Bytes of a segment of a JPEG file, without its length.
-        const LONGEST: usize = 65533;
-        let said = self.texts.take();
-        let said = said.as_deref().unwrap_or_default();
-        let (mut fields, others) = texts::entries(said);
-        let mut missed = others.iter().any(|keyword| *keyword != texts::COMMENT);
-        if is_ome {
-            let all = fields.len();
-            fields.retain(|entry| !entry.is_of_file());
-            missed |= fields.len() < all;
-        }
-        let exif = self.exif.take().map(|exif| exif.entries(self.shape));
-        match self.format {
-            Format::Tiff => {
-                fields.extend(exif.unwrap_or_default());
-                self.add(fields);
-            }
-            Format::Png => {
-                self.beside.chunks.texts = said.to_vec();
-                self.beside.chunks.exif = exif.map(exif::bytes_of);
-                missed = false;
-            }
-            Format::Jpeg => {
-                let comment = said.iter().find(|(keyword, _)| keyword == texts::COMMENT);
-                self.beside.chunks.texts = comment.cloned().into_iter().collect();
-                if comment.is_some() {
-                    let others: Vec<_> =
-                        said.iter().filter(|(keyword, _)| keyword != texts::COMMENT).cloned().collect();
-                    fields = texts::entries(&others).0;
-                }
-                let both = [exif.clone().unwrap_or_default(), fields.clone()].concat();
-                let fits = |entries: Vec<Entry>| {
-                    Some(exif::bytes_of(entries)).filter(|bytes| bytes.len() + exif::IN_JPEG.len() <= LONGEST)
-                };
-                self.beside.chunks.exif = if both.is_empty() { None } else { fits(both) };
-                if self.beside.chunks.exif.is_none() {
-                    missed |= !fields.is_empty();
-                    exif.is_some().then(|| lacking.push(Lacking::Exif));
-                }
-            }
-            _ => {
-                missed |= !fields.is_empty() && said.iter().any(|(keyword, _)| keyword != texts::COMMENT);
-                exif.is_some().then(|| lacking.push(Lacking::Exif));
-            }
-        }
-        if missed {
-            lacking.push(Lacking::Texts);
-        }
+        self.name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let (said, lacks) = (&self.beside, |what| self.format.listed().lacks(what, self));
+        let at = |has: fn(&Georeference) -> bool| said.reference.as_ref().is_some_and(has);
+        // A file has one resolution.
+        let resolved = said.pixel.is_some() && !lacks(Lacking::PixelSize);
+        let known = [
+            (Lacking::Georeference, at(Georeference::is_placed)),
+            (Lacking::Nodata, at(|at| !at.nodata().is_empty())),
+            (Lacking::Colours, at(|at| !at.colours().is_empty())),
+            (Lacking::Profile, said.profile.is_some()),
+            (Lacking::Exif, said.exif.is_some()),
+            (Lacking::Texts, said.texts.is_some()),
+            (Lacking::Printed, said.printed.is_some() && !resolved),
+            (Lacking::PixelSize, said.pixel.is_some()),
+            (Lacking::Names, said.names.iter().any(|name| !name.is_empty())),
+        ];
+        known.into_iter().filter_map(|(what, known)| (known && lacks(what)).then_some(what)).collect()
     }
 
     /// True if black and white of the samples are those of a file with samples of type `of`, and both files have integers.
@@ -323,35 +157,6 @@ impl Draft {
             StoredScale::Range(_) => false,
         };
         integers(of) && integers(self.stored) && self.dtype != DType::Bool && scaled
-    }
-
-    fn add(&mut self, entries: Vec<Entry>) {
-        self.beside.entries.extend(entries);
-    }
-
-    /// Lets a TIFF file be in the tiles of the file that its picture is from, unless the options ask for others or the picture
-    /// is no larger than a tile: whatever memory there is, so that the bytes of a file do not depend on it.
-    pub fn in_tiles_of(&mut self, tile: Option<(usize, usize)>) {
-        /// Maximum rows and columns of a tile.
-        const LARGEST: usize = 4096;
-        let Shape { height, width, .. } = self.shape;
-        let fits = |(rows, columns): &(usize, usize)| {
-            let side = |side: usize, of: usize| side.is_multiple_of(Tiles::STEP) && side <= LARGEST && side < of;
-            side(*rows, height) && side(*columns, width)
-        };
-        if let Parts::Tiff(wanted @ None, ..) = &mut self.parts {
-            *wanted = tile.filter(fits);
-        }
-    }
-
-    /// Rows and columns of its tiles.
-    pub(super) fn tile(&self) -> Option<(usize, usize)> {
-        if let Parts::Tiff(tile, ..) = self.parts { tile } else { None }
-    }
-
-    /// What the file says beside its pixels.
-    pub(super) fn told_beside(&self) -> &Beside {
-        &self.beside
     }
 
     /// The format.
@@ -370,11 +175,11 @@ impl Draft {
     /// # Panics
     /// If a buffer is missing.
     pub fn encoder(self, mut fetched: Vec<Arc<HostBuffer>>) -> Encoder {
-        assert!(fetched.len() >= self.sizes, "the samples");
-        let told = fetched.split_off(self.sizes);
+        let sizes = self.options.sizes;
+        assert!(fetched.len() >= sizes, "the samples");
+        let told = fetched.split_off(sizes);
         let (scale, clipped) = self.told(&mut told.into_iter());
-        let Draft { format, shape, stored, parts, beside, .. } = self;
-        Encoder { format, shape, stored, parts: (parts, beside), pixels: fetched, scale, clipped }
+        Encoder { draft: self, pixels: fetched, scale, clipped }
     }
 
     /// The scale, and the report on clipped values: from the smallest and the largest value, if they
@@ -425,7 +230,7 @@ impl Draft {
         );
         let allow = Audience::now().told("Clipping::Allow", "--clipping allow", "clipping=\"allow\"");
         let instead = format!("{unit}{range}, tif and npy files hold every value");
-        match self.clipping {
+        match self.options.clipping {
             Clipping::Warn => Clipped { warning: Some(format!("{what} and were clipped; {instead}")), error: None },
             Clipping::Refuse => Clipped { warning: None, error: Some(format!("{what}; {instead}, {allow} clips")) },
             Clipping::Allow => Clipped::default(),
@@ -433,22 +238,13 @@ impl Draft {
     }
 }
 
-/// The words of a file for the value that stands for missing pixels, among samples of type `stored`.
-fn nodata(value: f64, format: Format, stored: DType) -> Result<String, String> {
-    if format != Format::Tiff {
-        return Err(format!("a {} file has no value of missing pixels (nodata); save as tif", format.name()));
-    }
-    let held = dispatch!(stored, T => T::from_f64(value).to_f64());
-    let fits = if stored.is_float() { held.is_finite() == value.is_finite() } else { held == value };
-    if !fits {
-        return Err(format!("{value} stands for missing pixels (nodata), and samples of {stored} do not hold it"));
-    }
-    let whole = held.fract() == 0.0 && held.abs() < 1e15;
-    Ok(match held {
-        nan if nan.is_nan() => "nan".to_owned(),
-        held if whole => held.to_string(),
-        held => format!("{held:?}"),
-    })
+/// The shapes of a picture in so many sizes, each half as high and wide as the one before, rounded up.
+pub(super) fn shapes(shape: Shape, sizes: usize) -> impl Iterator<Item = Shape> {
+    let half = |shape: &Shape| {
+        let Shape { height, width, .. } = *shape;
+        Some(Shape { height: height.div_ceil(2), width: width.div_ceil(2), ..*shape })
+    };
+    std::iter::successors(Some(shape), half).take(sizes)
 }
 
 /// The range of an image's values, of which none may be finite.
@@ -460,12 +256,9 @@ fn range<T: Pixel>(low: &HostBuffer, high: &HostBuffer, full: u16) -> Scale {
 /// The samples of a file on the host, ready to be encoded on any thread. Belongs to no session.
 #[derive(Debug)]
 pub struct Encoder {
-    format: Format,
-    shape: Shape,
-    stored: DType,
-    parts: (Parts, Beside),
+    pub(super) draft: Draft,
     /// Of each size, the samples of a pixel beside each other.
-    pixels: Vec<Arc<HostBuffer>>,
+    pub(super) pixels: Vec<Arc<HostBuffer>>,
     scale: Option<Scale>,
     clipped: Clipped,
 }
@@ -473,7 +266,7 @@ pub struct Encoder {
 impl Encoder {
     /// The format.
     pub fn format(&self) -> Format {
-        self.format
+        self.draft.format
     }
 
     /// The scale, if values were scaled.
@@ -492,10 +285,10 @@ impl Encoder {
     /// # Errors
     /// A message, if clipped values are refused, the file cannot be written or memory is exhausted.
     pub fn write(self, to: &mut dyn Sink, workers: &Workers) -> Result<Option<Scale>, String> {
-        if let Some(refused) = self.clipped.error {
-            return Err(refused);
+        if let Some(refused) = &self.clipped.error {
+            return Err(refused.clone());
         }
-        write(to, self.format, self.parts, &self.pixels, self.stored, self.shape, workers)?;
+        self.draft.format.listed().write(to, &self, workers)?;
         Ok(self.scale)
     }
 }

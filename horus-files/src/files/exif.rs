@@ -4,11 +4,9 @@
 //! the file), and notes of makers, whose offsets are those of the file. Resolutions (`density.rs`) and texts (`texts.rs`)
 //! are attributes of their own.
 
-use super::codec::zeros;
-use super::load::{Kind, Source};
-use super::tiff_directory::{Directory, Entry, directories, header};
-use super::tiff_source::{is_large, is_little, number};
-use super::{OpenOptions, Orientation, metadata, png_chunks, read_tiff};
+use super::tiff::directory::{Directory, Entry, directories, header};
+use super::tiff::source::{MAGIC, is_large, is_little, number};
+use super::{Orientation, Source, zeros};
 use horus_base::shape::Shape;
 
 /// The tags of the directories of exposures and of places.
@@ -41,26 +39,6 @@ pub struct Exif {
 }
 
 impl Exif {
-    /// Those of an open file, without its pixels; `None` if they say nothing of the picture. What cannot be read counts as
-    /// absent.
-    pub(super) fn of(source: &Source<'_>, options: &OpenOptions) -> Option<Exif> {
-        in_directory(source, options, |fields, at| {
-            let kept = |tag| OF_PICTURE.contains(&tag) || [ORIENTATION, EXPOSURE, PLACE].contains(&tag);
-            let mut picture = fields.directory(at, kept);
-            let [exposure, place] = [EXPOSURE, PLACE].map(|tag| find(&picture, tag).and_then(Entry::integer));
-            let exposure = exposure.map(|at| fields.directory(at, |tag| !OF_FILE.contains(&tag))).unwrap_or_default();
-            let place = place.map(|at| fields.directory(at, |tag| !OF_FILE.contains(&tag))).unwrap_or_default();
-            let turned = options.orientation == Orientation::Keep;
-            picture.retain(|entry| match entry.tag() {
-                ORIENTATION => turned && entry.integer().is_some_and(|number| (2..=8).contains(&number)),
-                tag => OF_PICTURE.contains(&tag),
-            });
-            let tells = |entry: &Entry| !OF_PROGRAMS.contains(&entry.tag());
-            let any = !place.is_empty() || picture.iter().chain(&exposure).any(tells);
-            any.then_some(Exif { picture, exposure, place })
-        })?
-    }
-
     /// Those of other pixels: `moved`, or rows and columns of which are no longer `upright` in the first ones.
     #[must_use]
     pub fn seen(&self, moved: bool, upright: bool) -> Exif {
@@ -97,16 +75,11 @@ pub(super) fn bytes_of(entries: Vec<Entry>) -> Vec<u8> {
     [header(false, first), bytes].concat()
 }
 
-/// The fields with these tags of the page of a TIFF file, or of the EXIF data of a JPEG or PNG file.
-pub(super) fn of_picture(source: &Source<'_>, options: &OpenOptions, tags: &[u16]) -> Vec<Entry> {
-    in_directory(source, options, |fields, at| fields.directory(at, |tag| tags.contains(&tag))).unwrap_or_default()
-}
-
 /// The first text of a tag in a directory of a TIFF file, up to its first zero: some programs write several.
 pub(super) fn text_of(source: &Source<'_>, directory: u64, tag: u16) -> Option<Vec<u8>> {
     /// Texts of pages may be long.
     const LONGEST: u64 = 256 << 20;
-    let mut fields = Fields { left: LONGEST.min(source.size()), ..Fields::of(source)? };
+    let mut fields = Fields { left: LONGEST.min(source.size()), ..Fields::at(source, directory)? };
     let mut found = None;
     fields.each(directory, |of| of == tag, |_, _, text| _ = found.get_or_insert(text));
     let mut text = found?;
@@ -117,9 +90,7 @@ pub(super) fn text_of(source: &Source<'_>, directory: u64, tag: u16) -> Option<V
 /// The orientation that EXIF data say.
 pub(super) fn orientation(blob: &[u8]) -> Option<u16> {
     const SHORT: u16 = 3;
-    let source = Source::of(blob).ok()?;
-    let mut fields = Fields::of(&source)?;
-    let found = fields.directory(fields.first()?, |tag| tag == ORIENTATION);
+    let found = Fields::of(blob)?.all(&[ORIENTATION]);
     find(&found, ORIENTATION).filter(|entry| entry.is_of(SHORT))?.integer()?.try_into().ok()
 }
 
@@ -128,36 +99,10 @@ pub(super) fn find(entries: &[Entry], tag: u16) -> Option<&Entry> {
     entries.iter().find(|entry| entry.tag() == tag)
 }
 
-/// Reads the directory of the page of a TIFF file, or the first of the EXIF data of a JPEG or PNG file.
-fn in_directory<R>(
-    source: &Source<'_>,
-    options: &OpenOptions,
-    read: impl FnOnce(&mut Fields<'_>, u64) -> R,
-) -> Option<R> {
-    if source.kind() == Kind::Tiff {
-        let page = read_tiff::directory_page(source, options);
-        let at = read_tiff::directory_of_page(source, page, 0).ok()?.0;
-        return Some(read(&mut Fields::of(source)?, at));
-    }
-    let blob = blob(source)?;
-    let source = Source::of(&blob).ok()?;
-    let mut fields = Fields::of(&source)?;
-    let at = fields.first()?;
-    Some(read(&mut fields, at))
-}
-
-/// The EXIF data of a JPEG or PNG file.
-fn blob(source: &Source<'_>) -> Option<Vec<u8>> {
-    match source.kind() {
-        Kind::Jpeg => metadata::jpeg_exif(&metadata::jpeg_head(source)?).map(<[u8]>::to_vec),
-        Kind::Png => png_chunks::exif(source),
-        _ => None,
-    }
-}
-
-/// The fields of directories, up to a limit of all their bytes.
-struct Fields<'a> {
-    source: &'a Source<'a>,
+/// The fields of a directory and of those that it refers to, up to a limit of all their bytes.
+pub(super) struct Fields<'a> {
+    source: Source<'a>,
+    at: u64,
     little: bool,
     large: bool,
     left: u64,
@@ -168,19 +113,46 @@ impl<'a> Fields<'a> {
     const MOST: u64 = 48 << 10;
     const MOST_ENTRIES: u64 = 400;
 
-    fn of(source: &'a Source<'a>) -> Option<Fields<'a>> {
+    /// Those of a directory of a TIFF file.
+    pub(super) fn at(source: &Source<'a>, at: u64) -> Option<Fields<'a>> {
         let head = source.head();
-        (source.kind() == Kind::Tiff).then(|| Fields {
-            source,
-            little: is_little(head),
-            large: is_large(head),
+        let (little, large) = (is_little(head), is_large(head));
+        MAGIC.iter().any(|magic| head.starts_with(magic)).then(|| Fields {
+            source: source.clone(),
+            at,
+            little,
+            large,
             left: Fields::MOST,
         })
     }
 
-    /// The place of the first directory.
-    fn first(&self) -> Option<u64> {
-        Some(number(self.source.head().get(if self.large { 8..16 } else { 4..8 })?, self.little))
+    /// Those of EXIF data, in the first directory.
+    pub(super) fn of(blob: &'a [u8]) -> Option<Fields<'a>> {
+        let fields = Fields::at(&Source::of(blob).ok()?, 0)?;
+        let at = number(blob.get(if fields.large { 8..16 } else { 4..8 })?, fields.little);
+        Some(Fields { at, ..fields })
+    }
+
+    /// The EXIF data of a picture in an orientation; `None` if they say nothing of it.
+    pub(super) fn exif(&mut self, orientation: Orientation) -> Option<Exif> {
+        let kept = |tag| OF_PICTURE.contains(&tag) || [ORIENTATION, EXPOSURE, PLACE].contains(&tag);
+        let mut picture = self.directory(self.at, kept);
+        let [exposure, place] = [EXPOSURE, PLACE].map(|tag| find(&picture, tag).and_then(Entry::integer));
+        let exposure = exposure.map(|at| self.directory(at, |tag| !OF_FILE.contains(&tag))).unwrap_or_default();
+        let place = place.map(|at| self.directory(at, |tag| !OF_FILE.contains(&tag))).unwrap_or_default();
+        let turned = orientation == Orientation::Keep;
+        picture.retain(|entry| match entry.tag() {
+            ORIENTATION => turned && entry.integer().is_some_and(|number| (2..=8).contains(&number)),
+            tag => OF_PICTURE.contains(&tag),
+        });
+        let tells = |entry: &Entry| !OF_PROGRAMS.contains(&entry.tag());
+        let any = !place.is_empty() || picture.iter().chain(&exposure).any(tells);
+        any.then_some(Exif { picture, exposure, place })
+    }
+
+    /// Those with these tags.
+    pub(super) fn all(&mut self, tags: &[u16]) -> Vec<Entry> {
+        self.directory(self.at, |tag| tags.contains(&tag))
     }
 
     /// The wanted fields of a directory; none of unknown kinds or beyond the end, and the first of each tag.

@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use super::codec::Header;
-use super::load::{Kind, Source};
-use super::{OpenOptions, codec, decode, pnm, read_npy, read_tiff};
+use super::{OpenOptions, Source, decode};
 use horus_base::dtype::DType;
 use horus_base::error::{Error, Result};
 use horus_base::shape::Shape;
@@ -44,27 +42,12 @@ impl FileInfo {
     /// As [`FileInfo::open`].
     pub fn tags(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Vec<(String, String)>> {
         let path = path.as_ref();
-        let tags = |source: Source<'_>| match source.kind() {
-            Kind::Tiff => decode::guarded(|| read_tiff::tags(&source, options)),
-            Kind::Png => decode::guarded(|| codec::texts(&source)),
-            _ => Ok(Vec::new()),
-        };
+        let tags = |source: Source<'_>| decode::guarded(|| source.format().tags(&source, options));
         Source::open(path).and_then(tags).map_err(|cause| Error::read(path, cause))
     }
 
     fn of(source: &Source<'_>, options: &OpenOptions) -> std::result::Result<FileInfo, String> {
         let unbounded = OpenOptions { max_pixels: u64::MAX, region: None, ..*options };
-        let (shape, dtype, tile) = match source.kind() {
-            Kind::Tiff => return decode::guarded(|| read_tiff::describe(source, &unbounded)),
-            Kind::Npy => read_npy::describe(source, &unbounded)?,
-            kind => match pnm::raster(source, &unbounded) {
-                Ok(Some(raster)) => (raster.shape, raster.dtype, (1, raster.shape.width)),
-                _ => {
-                    let Header { shape, dtype, .. } = decode::guarded(|| Header::of(kind, source))?;
-                    (shape, dtype, (shape.height, shape.width))
-                }
-            },
-        };
-        Ok(FileInfo { shape, dtype, tile, pages: 1, levels: vec![(shape.height, shape.width)] })
+        source.format().describe(source, &unbounded)
     }
 }

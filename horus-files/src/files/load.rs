@@ -2,64 +2,45 @@
 
 use std::borrow::Cow;
 use std::fs::{self, File, Metadata};
-use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom};
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::bounds::MEMORY_LIMIT;
-use super::codec::Header;
-use super::decode::guarded;
-use super::picture::Allocate;
-use super::target::{cause, special};
+use super::format::{FORMATS, alternatives};
+use super::target::special;
+use super::{Allocate, Header, MEMORY_LIMIT, OpenOptions, PictureFormat, cause, guarded};
 use horus_base::error::DeviceError;
 use horus_host::host::buffer::{HostBuffer, Reserved};
 use horus_host::host::workers::Workers;
 
-/// The kind of a file, by its first bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Tiff,
-    Npy,
-    Png,
-    Jpeg,
-    Pnm,
-    Bmp,
-    Exr,
-}
-
-impl Kind {
-    pub(super) fn of(bytes: &[u8]) -> Result<Kind, String> {
-        // Plain and large TIFF files of either byte order.
-        const TIFF: [&[u8]; 4] = [b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"];
-        const NPY: &[u8] = b"\x93NUMPY";
-        if bytes.is_empty() {
-            return Err("the file is empty".into());
-        }
-        if TIFF.iter().any(|magic| bytes.starts_with(magic)) {
-            return Ok(Kind::Tiff);
-        }
-        if bytes.starts_with(NPY) {
-            return Ok(Kind::Npy);
-        }
-        let other = match bytes {
-            [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => return Ok(Kind::Png),
-            [0xff, 0xd8, 0xff, ..] => return Ok(Kind::Jpeg),
-            [b'P', b'1'..=b'7', ..] => return Ok(Kind::Pnm),
-            [b'B', b'M', ..] => return Ok(Kind::Bmp),
-            [0x76, 0x2f, 0x31, 0x01, ..] => return Ok(Kind::Exr),
-            [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => "Gif",
-            [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "WebP",
-            [b'D', b'D', b'S', b' ', ..] => "Dds",
-            [0, 0, 1, 0, ..] => "Ico",
-            [0, 0, _, _, b'f', b't', b'y', b'p', b'a', b'v', b'i', b'f', ..] => "Avif",
-            [b'q', b'o', b'i', b'f', ..] => "Qoi",
-            _ if bytes.starts_with(b"#?RADIANCE") => "Hdr",
-            _ if bytes.starts_with(b"farbfeld") => "Farbfeld",
-            _ => return Err("not a PNG, JPEG, TIFF, PNM, BMP or OpenEXR file, nor a NumPy array".into()),
-        };
-        Err(format!("{other} files are not supported; use PNG, JPEG, TIFF, PNM, BMP, OpenEXR or npy"))
+/// The format of a file, by its first bytes.
+pub(super) fn format_of(head: &[u8]) -> Result<&'static dyn PictureFormat, String> {
+    if head.is_empty() {
+        return Err("the file is empty".into());
     }
+    if let Some(format) = FORMATS.iter().find(|format| format.facts().magic.iter().any(|magic| head.starts_with(magic)))
+    {
+        return Ok(*format);
+    }
+    let titles = |arrays: bool| {
+        let some = FORMATS.iter().map(|format| format.facts()).filter(|facts| facts.types.is_empty() == arrays);
+        let mut titles: Vec<&str> = some.map(|facts| facts.title).collect();
+        titles.dedup();
+        titles
+    };
+    let other = match head {
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => "Gif",
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "WebP",
+        [b'D', b'D', b'S', b' ', ..] => "Dds",
+        [0, 0, 1, 0, ..] => "Ico",
+        [0, 0, _, _, b'f', b't', b'y', b'p', b'a', b'v', b'i', b'f', ..] => "Avif",
+        _ if head.starts_with(b"#?RADIANCE") => "Hdr",
+        _ if head.starts_with(b"farbfeld") => "Farbfeld",
+        _ => return Err(format!("not a {} file, nor a NumPy array", alternatives(titles(false)))),
+    };
+    let all = alternatives([titles(false), titles(true)].concat());
+    Err(format!("{other} files are not supported; use {all}"))
 }
 
 /// Resources of decoders.
@@ -77,15 +58,15 @@ pub struct Means<'a> {
 pub type Reserve<'a> = &'a dyn Fn(usize) -> Result<Reserved, DeviceError>;
 
 impl Means<'_> {
-    /// Refuses a picture that does not fit in memory beside its file before the file is read. (The
-    /// header of a JPEG file does not tell.)
+    /// Refuses a picture that does not fit in memory beside its file before the file is read, if its header tells.
     pub(super) fn expect(&self, source: &Source<'_>) -> Result<(), String> {
         const SMALL: u64 = 1 << 20;
-        if self.reserve.is_none() || source.kind() == Kind::Jpeg || source.size() < SMALL {
+        if self.reserve.is_none() || source.format().facts().aside || source.size() < SMALL {
             return Ok(());
         }
         // A byte of the header may encode any number of pixels.
-        let Ok(Header { shape, dtype, .. }) = guarded(|| Header::of(source.kind(), source)) else { return Ok(()) };
+        let header = guarded(|| source.format().header(source, &OpenOptions::default()));
+        let Ok(Header { shape, dtype, .. }) = header else { return Ok(()) };
         let pixels = (shape.len() as u64).saturating_mul(dtype.size() as u64);
         let bytes = usize::try_from(source.size().saturating_add(pixels)).unwrap_or(usize::MAX);
         self.reserved(bytes).map(drop)
@@ -100,7 +81,7 @@ impl Means<'_> {
 /// The bytes of a picture file, in memory or in a file. Clones share the file.
 #[derive(Clone, Debug)]
 pub(super) struct Source<'a> {
-    kind: Kind,
+    format: &'static dyn PictureFormat,
     /// The first bytes; all of a short file.
     head: Cow<'a, [u8]>,
     size: u64,
@@ -154,18 +135,18 @@ impl Source<'_> {
         let mut head = Vec::new();
         (&file).seek(SeekFrom::Start(0)).map_err(cause)?;
         (&file).take(size.min(Self::HEAD as u64)).read_to_end(&mut head).map_err(cause)?;
-        let kind = Kind::of(&head)?;
-        Ok(Source { kind, head: head.into(), size, rest: Rest::File(Arc::new(file)) })
+        let format = format_of(&head)?;
+        Ok(Source { format, head: head.into(), size, rest: Rest::File(Arc::new(file)) })
     }
 
     /// The bytes of a file.
     pub(super) fn of(bytes: &[u8]) -> Result<Source<'_>, String> {
         let head = &bytes[..bytes.len().min(Self::HEAD)];
-        Ok(Source { kind: Kind::of(head)?, head: head.into(), size: bytes.len() as u64, rest: Rest::Memory(bytes) })
+        Ok(Source { format: format_of(head)?, head: head.into(), size: bytes.len() as u64, rest: Rest::Memory(bytes) })
     }
 
-    pub(super) fn kind(&self) -> Kind {
-        self.kind
+    pub(super) fn format(&self) -> &'static dyn PictureFormat {
+        self.format
     }
 
     pub(super) fn head(&self) -> &[u8] {
@@ -222,6 +203,47 @@ impl Source<'_> {
     }
 }
 
+/// A source that is read from a position on.
+#[derive(Debug)]
+pub(super) struct Positioned<'a> {
+    source: Source<'a>,
+    pub(super) at: u64,
+}
+
+impl<'a> Source<'a> {
+    /// Reads it from its beginning.
+    pub(super) fn positioned(&self) -> Positioned<'a> {
+        Positioned { source: self.clone(), at: 0 }
+    }
+
+    /// Reads it from its beginning, some kilobytes at a time.
+    pub(super) fn reader(&self) -> BufReader<Positioned<'a>> {
+        BufReader::new(self.positioned())
+    }
+}
+
+impl Read for Positioned<'_> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let left = self.source.size().saturating_sub(self.at);
+        let n = to.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        self.source.read_at(self.at, &mut to[..n]).map_err(io::Error::other)?;
+        self.at += n as u64;
+        Ok(n)
+    }
+}
+
+impl Seek for Positioned<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let at = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::Current(by) => self.at.checked_add_signed(by),
+            SeekFrom::End(by) => self.source.size().checked_add_signed(by),
+        };
+        self.at = at.ok_or_else(|| io::Error::from(ErrorKind::InvalidInput))?;
+        Ok(self.at)
+    }
+}
+
 /// All bytes of a file.
 pub(super) enum All<'a> {
     Borrowed(&'a [u8]),
@@ -249,13 +271,17 @@ mod tests {
 
     #[test]
     fn content_tells_the_format() {
-        assert_eq!(Kind::of(b"MM\0*________"), Ok(Kind::Tiff));
-        assert_eq!(Kind::of(b"II+\0________"), Ok(Kind::Tiff));
-        assert_eq!(Kind::of(b"\x93NUMPY\x01\0"), Ok(Kind::Npy));
-        assert_eq!(Kind::of(b"P5 2 2 255 _"), Ok(Kind::Pnm));
-        assert!(Kind::of(b"GIF89a____________").unwrap_err().contains("Gif files are not supported"));
-        assert!(Kind::of(b"something else").unwrap_err().contains("not a PNG"));
-        assert_eq!(Kind::of(b"").unwrap_err(), "the file is empty");
+        let title = |head: &[u8]| format_of(head).map(|format| format.facts().title);
+        assert_eq!(title(b"MM\0*________"), Ok("TIFF"));
+        assert_eq!(title(b"II+\0________"), Ok("TIFF"));
+        assert_eq!(title(b"\x93NUMPY\x01\0"), Ok("npy"));
+        assert_eq!(title(b"P5 2 2 255 _"), Ok("PNM"));
+        assert!(
+            title(b"GIF89a____________").unwrap_err().ends_with("; use PNG, JPEG, TIFF, PNM, BMP, QOI, OpenEXR or npy")
+        );
+        let unknown = title(b"something else").unwrap_err();
+        assert_eq!(unknown, "not a PNG, JPEG, TIFF, PNM, BMP, QOI or OpenEXR file, nor a NumPy array");
+        assert_eq!(title(b"").unwrap_err(), "the file is empty");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Formats of picture files: decoded and encoded whole, or region by region, by all threads.
 //!
-//! Formats are recognised by content when reading, and chosen by extension when writing.
+//! Formats are recognised by content when reading, and chosen by extension when writing. Each has a folder and a line of
+//! the list in `format.rs`, of which other code asks what differs (`PictureFormat`).
 //!
 //! | format | read | write |
 //! | --- | --- | --- |
@@ -9,6 +10,7 @@
 //! | TIFF | unsigned integers of 1 to 16 and 32 bit, signed ones of 8, 16 and 32, floats of 16, 32 and 64; any number of channels; grey of which 0 is white, inks, YCbCr as JPEG data, indices of colours; any page and any of its smaller copies, or all pages as a volume; chunky and planar, in strips or tiles, of which any may be left out; compressed by LZW, deflate, PackBits, Zstandard, JPEG, CCITT group 4 | signed and unsigned 8-, 16- and 32-bit integers, 32-bit and 64-bit floats; up to 65535 channels (3 and 4 are colours, other numbers bands, all with or without alpha); a page for each level, in one size or several; in strips or tiles, also compressed by deflate or Zstandard |
 //! | PNM | 8 and 16 bit | 8 and 16 bit, grey (`pgm`) and colour (`ppm`) |
 //! | BMP | 8 bit | 8 bit; 1, 3 or 4 channels |
+//! | QOI | 8 bit, colour, with or without alpha | the same |
 //! | OpenEXR | half and single precision, as `f32`: grey (`Y`, or the only channel) or colour (`R`, `G`, `B`), with or without alpha, of the first part; scan lines or tiles, compressed in any way but DWA and HTJ2K | |
 //! | NumPy `npy` | `u8`, `u16`, `u32`, `i8`, `i16`, `i32`, `f32`, `f64` and `bool`, of 2 dimensions, 3 (the channels last, or of a volume the levels first) or 4 (levels first, channels last) | the exact values, any type, number of levels and channels |
 //!
@@ -17,7 +19,7 @@
 //! | | read | written |
 //! | --- | --- | --- |
 //! | orientation (EXIF in JPEG and PNG, there also behind the pixels, TIFF) | applied, or kept with [`Orientation::Keep`] | with EXIF: none to apply, or the one that was kept, of rows that stayed as they are |
-//! | alpha | the last channel, where the file says so (`AnyImage::alpha`): `ExtraSamples` of TIFF, the type of PNG and PAM, a mask of BMP, `A` of OpenEXR; premultiplied colours, as OpenEXR files have and TIFF files may declare, are taken unchanged, of TIFF with a warning | TIFF: an image's alpha is declared, other channels beyond colours are unspecified; PNG, BMP: the last of 2 or 4 channels, of which colours that are known to be premultiplied are divided by it |
+//! | alpha | the last channel, where the file says so (`AnyImage::alpha`): `ExtraSamples` of TIFF, the type of PNG, QOI and PAM, a mask of BMP, `A` of OpenEXR; premultiplied colours, as OpenEXR files have and TIFF files may declare, are taken unchanged, of TIFF with a warning | TIFF: an image's alpha is declared, other channels beyond colours are unspecified; PNG, BMP, QOI: the last of 2 or 4 channels, of which colours that are known to be premultiplied are divided by it |
 //! | colour profile (ICC; JPEG, PNG, TIFF) | not applied: samples are taken as stored, which is logged; an attribute of the image | in JPEG, PNG and TIFF files of 8 or 16 bits, as long as channels and their scale are those of the file that was read |
 //! | gamma, primaries (PNG) | not applied | none |
 //! | fewer bits than a type has (PNG, TIFF, PNM, BMP) | scaled to the range of the type: white stays white | none |
@@ -37,80 +39,79 @@
 //! time and memory bounded by their size and [`OpenOptions::max_pixels`].
 //!
 //! PNM and npy are read by parallel preads into the buffer that becomes the image (`raster.rs`);
-//! one thread writes, as file systems serialise writers, to blocks reserved before. `png.rs`
+//! one thread writes, as file systems serialise writers, to blocks reserved before. `png/write.rs`
 //! cuts rows into bands that depend only on the picture; `cpu/scanlines.rs` of `horus-cpu` filters
 //! them, once for each instruction set, `png/deflate.rs` encodes them. A file that is being written
 //! has no name until it is complete (`replace.rs`, `O_TMPFILE` on Linux), so a killed process leaves
 //! nothing; where the file system does not support that, it has a temporary name. Only where a folder takes
 //! no new file is the old one overwritten, by a complete temporary file.
 
-mod alpha;
 mod aside;
 mod bmp;
 mod bounds;
 mod codec;
-mod compression;
 mod count;
 mod decode;
+mod density;
 mod draft;
-mod encode;
 mod exif;
 mod exr;
-mod general_jpeg;
-mod georeference;
+mod format;
 mod info;
 mod interleave;
 mod jpeg;
 mod load;
-mod metadata;
-mod netpbm;
 mod notices;
-mod ome;
+mod npy;
 mod opened;
 mod options;
+mod orientation;
 mod output;
 mod picture;
 mod png;
-mod png_chunks;
 mod pnm;
 mod profile;
+mod qoi;
 mod raster;
-mod read_npy;
-mod read_tiff;
 mod reader;
 mod replace;
-mod stack;
 mod target;
 mod texts;
-mod tiff_chunks;
-mod tiff_coding;
-mod tiff_directory;
-mod tiff_file;
-mod tiff_samples;
-mod tiff_source;
-mod tiff_tiles;
-mod write_npy;
+mod tiff;
 mod writer;
 
-pub use alpha::Alpha;
 pub use aside::Aside;
-pub use compression::Compression;
 pub use count::FileTraffic;
 pub use decode::guarded;
 pub use draft::{Clipped, Draft, Encoder, Lacking, StoredRange, StoredScale};
-pub use encode::Format;
 pub use exif::Exif;
-pub use georeference::Georeference;
+pub use format::Format;
 pub use info::FileInfo;
 pub use load::{Means, Reserve};
-pub use metadata::Orientation;
 pub use notices::{HeldNotices, tell_once};
 pub use opened::Opened;
 pub use options::{Clipping, Depth, Downsampling, OpenOptions, SaveOptions, Scale, Scaling};
-pub use picture::{Allocate, IN_MEMORY, Metadata, Picture};
+pub use orientation::Orientation;
+pub use picture::{Allocate, Alpha, IN_MEMORY, Metadata, Picture};
 pub use reader::{PictureReader, RegionSource};
 pub use target::{SPOOLED, Sink, Target, cause, same_file};
+pub use tiff::compression::Compression;
+pub use tiff::georeference::Georeference;
 pub use writer::{PictureWriter, RegionSink};
+
+// What all formats use.
+use bounds::{DEFLATE, MEMORY_LIMIT, check_capacity, check_size};
+use codec::{Bytes, Decode, Decoder, Header, native, truncated, zeros};
+use count::Count;
+use decode::told;
+use exif::Fields;
+use format::{Choice, Facts, PictureFormat};
+use load::Source;
+use orientation::Turned;
+use output::{Output, WRITERS};
+use raster::{Order, Raster};
+use reader::Pixels;
+use writer::RegionFile;
 
 use horus_base::dtype::DType;
 use horus_base::error::Error;

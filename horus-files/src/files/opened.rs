@@ -6,11 +6,8 @@ use std::path::Path;
 
 use tempfile::{SpooledData, spooled_tempfile};
 
-use super::bounds::MEMORY_LIMIT;
-use super::load::{Means, Source};
-use super::picture::{IN_MEMORY, Metadata};
-use super::target::cause;
-use super::{OpenOptions, Picture, PictureReader, decode};
+use super::picture::IN_MEMORY;
+use super::{MEMORY_LIMIT, Means, Metadata, OpenOptions, Picture, PictureReader, Source, cause, decode};
 
 /// Minimum bytes of a picture that is read on demand; a smaller one is read at once.
 const LARGE: usize = 64 << 20;

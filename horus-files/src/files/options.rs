@@ -3,9 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use horus_base::shape::Region;
-
 use super::{Compression, Orientation};
+use horus_base::shape::Region;
 
 /// Options for reading a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

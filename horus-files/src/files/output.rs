@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::SeekFrom;
 use std::sync::{Mutex, PoisonError};
 
-use super::target::{Sink, cause};
+use super::cause;
+use super::target::Sink;
 
 /// Maximum number of threads that write to one file. File systems let one write while another
 /// prepares its bytes; further ones spin in the kernel (`benches/results/2026-11-23-regions.md`).

@@ -3,10 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::load::{Means, Source};
-use super::{
-    Alpha, Exif, Georeference, OpenOptions, decode, metadata, ome, pixel_bytes, profile, region_of, stack, texts,
-};
+use super::{Exif, Georeference, Means, OpenOptions, Source, decode, pixel_bytes, region_of};
 use horus_base::dtype::DType;
 use horus_base::error::{DeviceError, Error, Result};
 use horus_base::lengths::PixelSize;
@@ -45,6 +42,16 @@ pub struct Picture {
     pub(super) metadata: Box<Metadata>,
 }
 
+/// What the last channel of a picture says of its other channels, as the alpha of their pixels: if the file says that it
+/// is alpha. No number of channels says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Alpha {
+    /// They are not multiplied by it.
+    Unassociated,
+    /// They are multiplied by it (premultiplied), and are used so.
+    Associated,
+}
+
 /// The words of a file about a picture beside its pixels, as far as images keep them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metadata {
@@ -76,22 +83,12 @@ impl Metadata {
         channels: usize,
         tile: Option<(usize, usize)>,
     ) -> Metadata {
+        let format = source.format();
         // Files without their pixels are found once.
-        let small = metadata::without_pixels(source);
+        let small = format.without_pixels(source);
         let small = small.as_deref().and_then(|bytes| Source::of(bytes).ok());
-        let source = small.as_ref().unwrap_or(source);
-        let (pixel, printed) = ome::sides(source, options);
-        Metadata {
-            reference: Georeference::of(source, options),
-            pixel,
-            printed,
-            names: stack::names(source, options, channels),
-            alpha: Alpha::of(source, options, channels),
-            profile: profile::of(source, options, channels),
-            exif: decode::guarded(|| Ok(Exif::of(source, options))).ok().flatten().map(Arc::new),
-            texts: decode::guarded(|| Ok(texts::of(source, options))).ok().flatten(),
-            tile,
-        }
+        let said = format.metadata(small.as_ref().unwrap_or(source), options, channels);
+        Metadata { tile, ..said }
     }
 }
 

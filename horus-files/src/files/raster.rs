@@ -1,8 +1,7 @@
 //! Uncompressed pixels in a file: read directly into the image's memory, and written from there.
 
-use super::load::{Means, Source};
-use super::target::{Sink, cause};
-use super::{Picture, pixel_bytes, region_of};
+use super::target::Sink;
+use super::{Means, Picture, Source, cause, pixel_bytes, region_of};
 use horus_base::dtype::DType;
 use horus_base::shape::{Region, Shape};
 use horus_host::host::workers::Workers;
@@ -98,17 +97,19 @@ impl Raster {
     }
 }
 
-/// Writes pixels. If they must be converted, `workers` prepare a part at a time, which stays in their caches.
+/// Writes a header and pixels. If they must be converted, `workers` prepare a part at a time, which stays in their caches.
 ///
 /// (One thread writes: file systems serialise writes to a file, and two threads took longer.)
 pub(super) fn write(
     to: &mut dyn Sink,
+    (header, order): &(Vec<u8>, Order),
     pixels: &[u8],
-    size: usize,
-    order: Order,
+    dtype: DType,
     workers: &Workers,
 ) -> Result<(), String> {
-    if order == Order::Kept {
+    to.expect((header.len() + pixels.len()) as u64);
+    to.write_all(header).map_err(cause)?;
+    if *order == Order::Kept {
         return to.write_all(pixels).map_err(cause);
     }
     let mut scratch = vec![0; pixels.len().min(workers.threads() * CHUNK)];
@@ -116,7 +117,7 @@ pub(super) fn write(
         let part = &mut scratch[..some.len()];
         let convert = |(): &mut (), (from, to): (&[u8], &mut [u8])| {
             to.copy_from_slice(from);
-            order.apply(to, size);
+            order.apply(to, dtype.size());
             Ok::<(), String>(())
         };
         workers.each(some.chunks(CHUNK).zip(part.chunks_mut(CHUNK)).collect(), convert)?;

@@ -1,16 +1,12 @@
 //! Picture files read region by region.
 
+use std::fmt::Debug;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use super::bounds::check_size;
-use super::codec::Header;
-use super::count::{Count, FileTraffic};
-use super::load::{Kind, Means, Source};
-use super::raster::Raster;
-use super::read_tiff::{self, Pages};
-use super::{OpenOptions, Picture, cause_of, decode, pixel_bytes, pnm, read_npy, region_of};
+use super::count::FileTraffic;
+use super::{Count, Means, OpenOptions, Picture, Raster, Source, cause_of, check_size, decode, pixel_bytes, region_of};
 use horus_base::dtype::DType;
 use horus_base::error::{Error, Result};
 use horus_base::shape::{Region, Shape};
@@ -51,15 +47,147 @@ pub struct PictureReader {
     levels: Vec<(usize, usize)>,
     /// A warning about pages of the file that are not read.
     unread: Option<String>,
-    pixels: Pixels,
+    /// Less than the whole picture can be decoded.
+    by_regions: bool,
+    pixels: Box<dyn Pixels>,
+}
+
+/// Pixels of an open file, of which regions are read.
+pub(super) trait Pixels: Debug + Send + Sync {
+    /// The picture's shape, after orientation.
+    fn shape(&self) -> Shape;
+
+    fn dtype(&self) -> DType;
+
+    /// Rows and columns that are decoded at once: of a tile, of a strip, of a row, or of the whole picture.
+    fn tile(&self) -> (usize, usize);
+
+    /// Rows and columns of a tile, if it has tiles.
+    fn tiles(&self) -> Option<(usize, usize)> {
+        None
+    }
+
+    /// Rows and columns that are read at once.
+    fn chunk(&self) -> (usize, usize) {
+        self.tile()
+    }
+
+    /// Levels that are read at once.
+    fn levels(&self) -> usize {
+        self.shape().depth
+    }
+
+    /// Rows and columns of the page and of its smaller copies.
+    fn sizes(&self) -> Vec<(usize, usize)> {
+        vec![(self.shape().height, self.shape().width)]
+    }
+
+    /// Bytes that a thread takes, beside the pixels, while it decodes a strip or tile.
+    fn beside(&self) -> usize {
+        0
+    }
+
+    /// Reads a region, which lies inside, of some levels, without gaps.
+    fn read(&self, levels: Range<usize>, region: Region, to: &mut [u8], workers: &Workers) -> Cause<()>;
+
+    /// Fails if the file lacks bytes of a region.
+    fn is_complete(&self, _region: Region) -> Cause<()> {
+        Ok(())
+    }
+
+    /// The amount read.
+    fn counted(&self) -> FileTraffic;
+}
+
+/// A result whose error is the cause, without the path.
+type Cause<T> = std::result::Result<T, String>;
+
+/// Pixels that lie in a file as in memory.
+pub(super) fn of_raster(source: Source<'static>, raster: Raster) -> Box<dyn Pixels> {
+    Box::new(Rows { source, raster, count: Count::default() })
 }
 
 #[derive(Debug)]
-enum Pixels {
-    Pages(Pages<'static>),
-    Raster(Source<'static>, Raster, Count),
-    /// Decoded as a whole on demand.
-    Whole(Source<'static>, OnceLock<std::result::Result<Picture, String>>, Count),
+struct Rows {
+    source: Source<'static>,
+    raster: Raster,
+    count: Count,
+}
+
+impl Pixels for Rows {
+    fn shape(&self) -> Shape {
+        self.raster.shape
+    }
+
+    fn dtype(&self) -> DType {
+        self.raster.dtype.stored()
+    }
+
+    fn tile(&self) -> (usize, usize) {
+        (1, self.raster.shape.width)
+    }
+
+    fn read(&self, levels: Range<usize>, region: Region, to: &mut [u8], workers: &Workers) -> Cause<()> {
+        self.raster.fill(&self.source, region, to, workers)?;
+        self.count.chunks(levels.len() * region.height);
+        self.count.bytes(to.len());
+        Ok(())
+    }
+
+    fn counted(&self) -> FileTraffic {
+        self.count.so_far()
+    }
+}
+
+/// A picture that is decoded as a whole on demand.
+#[derive(Debug)]
+struct Whole {
+    source: Source<'static>,
+    options: OpenOptions,
+    shape: Shape,
+    dtype: DType,
+    decoded: OnceLock<Cause<Picture>>,
+    count: Count,
+}
+
+impl Whole {
+    fn of(source: Source<'static>, options: OpenOptions) -> Cause<Whole> {
+        let unbounded = OpenOptions { max_pixels: u64::MAX, ..options };
+        let header = decode::guarded(|| source.format().header(&source, &unbounded))?;
+        let (shape, dtype) = (options.orientation.shape(header.shape, header.noted), header.dtype.stored());
+        Ok(Whole { source, options, shape, dtype, decoded: OnceLock::new(), count: Count::default() })
+    }
+}
+
+impl Pixels for Whole {
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    fn tile(&self) -> (usize, usize) {
+        (self.shape.height, self.shape.width)
+    }
+
+    fn read(&self, _: Range<usize>, region: Region, to: &mut [u8], _: &Workers) -> Cause<()> {
+        let decode = || {
+            // By this thread only: others wait for it, and they may be all the workers.
+            let means = Means { workers: &Workers::alone(), room: &HostBuffer::try_zeroed, reserve: None };
+            let (picture, _) = decode::decode(&self.source, &self.options, means)?;
+            self.count.chunk();
+            self.count.bytes(usize::try_from(self.source.size()).unwrap_or(usize::MAX));
+            Ok(picture)
+        };
+        self.decoded.get_or_init(decode).as_ref().map_err(Clone::clone)?.copy(region, to);
+        Ok(())
+    }
+
+    fn counted(&self) -> FileTraffic {
+        self.count.so_far()
+    }
 }
 
 impl PictureReader {
@@ -81,53 +209,35 @@ impl PictureReader {
     }
 
     /// [`PictureReader::open`] of an open file, without its warning.
-    pub(super) fn of(
-        source: Source<'static>,
-        path: &Path,
-        options: &OpenOptions,
-    ) -> std::result::Result<PictureReader, String> {
-        decode::one_picture(source.kind(), options)?;
-        // A file decoded as a whole is bounded as a whole.
-        let unbounded = OpenOptions { max_pixels: u64::MAX, region: None, ..*options };
-        let raster = match source.kind() {
-            Kind::Npy => Some(read_npy::raster(&source, &unbounded)?).filter(|(_, fortran)| !fortran).map(|(r, _)| r),
-            Kind::Pnm => pnm::raster(&source, &unbounded)?,
-            _ => None,
+    pub(super) fn of(source: Source<'static>, path: &Path, options: &OpenOptions) -> Cause<PictureReader> {
+        let format = source.format();
+        decode::one_picture(format, options)?;
+        // A region does not require that the whole fits into the file. A file decoded as a whole is bounded as a whole.
+        let unbounded = OpenOptions { max_pixels: u64::MAX, ..*options };
+        let regions = format.regions(&source, &unbounded)?;
+        let by_regions = regions.is_some();
+        // A requested page ends the search for directories; the rest is counted once.
+        let unread = format.unread(&source, options);
+        let pixels = match regions {
+            Some(pixels) => pixels,
+            None => Box::new(Whole::of(source, OpenOptions { region: None, ..*options })?),
         };
-        let mut unread = None;
-        let (shape, dtype, chunk, levels, pixels) = if source.kind() == Kind::Tiff {
-            // A region does not require that the whole fits into the file.
-            let within = OpenOptions { region: options.region, ..unbounded };
-            let (pages, found) = decode::guarded(|| read_tiff::open(&source, &within))?;
-            let levels = found.levels(options.page.unwrap_or(0));
-            // A requested page ends the search for directories; the rest is counted once.
-            unread = decode::guarded(|| Ok(read_tiff::unread(&source, options))).ok().flatten();
-            (pages.shape(), pages.dtype(), pages.tile(), levels, Pixels::Pages(pages))
-        } else if let Some(raster) = raster {
-            let shape = raster.shape;
-            let pixels = Pixels::Raster(source, raster, Count::default());
-            (shape, raster.dtype.stored(), (1, shape.width), vec![(shape.height, shape.width)], pixels)
-        } else {
-            let (shape, dtype) = match source.kind() {
-                Kind::Npy => {
-                    read_npy::describe(&source, &unbounded).map(|(shape, dtype, _)| (shape, dtype.stored()))?
-                }
-                kind => {
-                    let header = decode::guarded(|| Header::of(kind, &source))?;
-                    (options.orientation.shape(header.shape, header.noted), header.dtype)
-                }
-            };
-            let whole = (shape.height, shape.width);
-            (shape, dtype, whole, vec![whole], Pixels::Whole(source, OnceLock::new(), Count::default()))
-        };
-        let within = region_of(shape, options.region)?;
-        if let Pixels::Pages(pages) = &pixels {
-            pages.is_complete(within)?;
-        }
-        let shape = Shape { height: within.height, width: within.width, ..shape };
-        let chunk = (chunk.0.min(shape.height), chunk.1.min(shape.width));
-        let path = path.to_owned();
-        Ok(PictureReader { path, options: *options, within, shape, dtype, chunk, levels, unread, pixels })
+        let (whole, chunk) = (pixels.shape(), pixels.tile());
+        let within = region_of(whole, options.region)?;
+        pixels.is_complete(within)?;
+        let shape = Shape { height: within.height, width: within.width, ..whole };
+        Ok(PictureReader {
+            path: path.to_owned(),
+            options: *options,
+            within,
+            shape,
+            dtype: pixels.dtype(),
+            chunk: (chunk.0.min(shape.height), chunk.1.min(shape.width)),
+            levels: pixels.sizes(),
+            unread,
+            by_regions,
+            pixels,
+        })
     }
 
     /// Warns of ignored pages.
@@ -158,7 +268,7 @@ impl PictureReader {
 
     /// Rows and columns of a tile, if it has tiles.
     pub(super) fn tiles(&self) -> Option<(usize, usize)> {
-        if let Pixels::Pages(pages) = &self.pixels { pages.tiles() } else { None }
+        self.pixels.tiles()
     }
 
     /// Rows and columns of the page and of its smaller copies, as stored; [`OpenOptions::level`]
@@ -169,15 +279,12 @@ impl PictureReader {
 
     /// Returns `true` if less than the whole picture can be decoded.
     pub(super) fn by_regions(&self) -> bool {
-        !matches!(self.pixels, Pixels::Whole(..))
+        self.by_regions
     }
 
     /// The amount read since the file was opened.
     pub fn counted(&self) -> FileTraffic {
-        match &self.pixels {
-            Pixels::Pages(pages) => pages.counted(),
-            Pixels::Raster(.., count) | Pixels::Whole(.., count) => count.so_far(),
-        }
+        self.pixels.counted()
     }
 
     /// A region of all levels and channels.
@@ -206,47 +313,20 @@ impl PictureReader {
     }
 
     /// The region of the whole picture for a region of the part being read.
-    fn placed(&self, region: Region) -> std::result::Result<Region, String> {
+    fn placed(&self, region: Region) -> Cause<Region> {
         let region = region_of(self.shape, Some(region))?;
         check_size((self.shape.depth * region.height) as u64, region.width as u64, &self.options)?;
         Ok(Region { top: self.within.top + region.top, left: self.within.left + region.left, ..region })
     }
 
-    fn fill(
-        &self,
-        levels: Range<usize>,
-        region: Region,
-        to: &mut [u8],
-        workers: &Workers,
-    ) -> std::result::Result<(), String> {
+    fn fill(&self, levels: Range<usize>, region: Region, to: &mut [u8], workers: &Workers) -> Cause<()> {
         let region = self.placed(region)?;
         let rows = levels.len() * region.height;
         let wanted = rows * region.width * pixel_bytes(self.shape, self.dtype);
         if to.len() != wanted {
             return Err(format!("a region of {region} takes {wanted} bytes, not {}", to.len()));
         }
-        match &self.pixels {
-            Pixels::Pages(pages) => decode::guarded(|| pages.read(levels, region, to, workers)),
-            Pixels::Raster(source, raster, count) => {
-                raster.fill(source, region, to, workers)?;
-                count.chunks(rows);
-                count.bytes(wanted);
-                Ok(())
-            }
-            Pixels::Whole(source, decoded, count) => {
-                let decode = || {
-                    let whole = OpenOptions { region: None, ..self.options };
-                    // By this thread only: others wait for it, and they may be all the workers.
-                    let means = Means { workers: &Workers::alone(), room: &HostBuffer::try_zeroed, reserve: None };
-                    let (picture, _) = decode::decode(source, &whole, means)?;
-                    count.chunk();
-                    count.bytes(usize::try_from(source.size()).unwrap_or(usize::MAX));
-                    Ok(picture)
-                };
-                decoded.get_or_init(decode).as_ref().map_err(Clone::clone)?.copy(region, to);
-                Ok(())
-            }
-        }
+        decode::guarded(|| self.pixels.read(levels, region, to, workers))
     }
 }
 
@@ -323,12 +403,12 @@ impl RegionSource for PictureReader {
     }
 
     fn chunk(&self) -> (usize, usize) {
-        let chunk = if let Pixels::Pages(pages) = &self.pixels { pages.chunk() } else { self.chunk };
+        let chunk = self.pixels.chunk();
         (chunk.0.min(self.chunk.0), chunk.1.min(self.chunk.1))
     }
 
     fn beside(&self) -> usize {
-        if let Pixels::Pages(pages) = &self.pixels { pages.beside() } else { 0 }
+        self.pixels.beside()
     }
 
     fn fill(&self, region: Region, to: &mut [u8], workers: &Workers) -> std::result::Result<(), String> {
@@ -337,7 +417,7 @@ impl RegionSource for PictureReader {
 
     /// Pages are read one by one.
     fn levels(&self) -> usize {
-        if matches!(self.pixels, Pixels::Pages(_)) { 1 } else { self.shape.depth }
+        self.pixels.levels()
     }
 
     fn fill_levels(

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-use super::target::{Sink, cause, folder};
+use super::cause;
+use super::target::{Sink, folder};
 
 /// Prefix of temporary names.
 const PREFIX: &str = ".horus-";

@@ -5,28 +5,23 @@
 
 use std::sync::Arc;
 
-use super::load::{Kind, Source};
-use super::tiff_directory::Entry;
-use super::{OpenOptions, codec, exif, metadata, stack};
+use super::Fields;
+use super::exif::find;
+use super::tiff::directory::Entry;
 
 /// Texts by their keywords.
 pub(super) type Texts = Arc<[(String, String)]>;
 
 pub(super) const COMMENT: &str = "Comment";
-const DESCRIPTION: &str = "Description";
+pub(super) const DESCRIPTION: &str = "Description";
 /// Texts that TIFF files have tags for.
 const TAGS: [(&str, u16); 4] = [(DESCRIPTION, 270), ("Title", 269), ("Author", 315), ("Copyright", 33432)];
 
 /// Most bytes of all texts of a file.
 const MOST: usize = 32 << 10;
 
-/// The texts of an open file, without its pixels. What cannot be read counts as absent.
-pub(super) fn of(source: &Source<'_>, options: &OpenOptions) -> Option<Texts> {
-    let found = match source.kind() {
-        Kind::Png => [codec::texts(source).unwrap_or_default(), of_fields(source, options)].concat(),
-        Kind::Jpeg | Kind::Tiff => of_fields(source, options),
-        _ => Vec::new(),
-    };
+/// Those of the texts of a file that people write, each keyword once, up to a limit.
+pub(super) fn of_people(found: Vec<(String, String)>) -> Option<Texts> {
     let mut all: Vec<(String, String)> = Vec::new();
     let mut left = MOST;
     for (keyword, text) in found {
@@ -58,19 +53,11 @@ pub(super) fn decoded(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap_or_else(|_| bytes.iter().map(|byte| char::from(*byte)).collect())
 }
 
-/// The texts of the page of a TIFF file, or of EXIF data, and the comments of a JPEG file.
-fn of_fields(source: &Source<'_>, options: &OpenOptions) -> Vec<(String, String)> {
-    let fields = exif::of_picture(source, options, &TAGS.map(|(_, tag)| tag));
-    let field = |(keyword, tag): (&str, u16)| Some((keyword.to_owned(), decoded(&exif::find(&fields, tag)?.text()?)));
-    let mut all: Vec<(String, String)> = TAGS.into_iter().filter_map(field).collect();
-    if source.kind() == Kind::Jpeg {
-        let head = metadata::jpeg_head(source).unwrap_or_default();
-        all.extend(metadata::jpeg_comments(&head).map(|comment| (COMMENT.to_owned(), decoded(comment))));
-    } else if stack::described(source).is_some() {
-        // That of its pages is no text of people.
-        all.retain(|(keyword, _)| keyword != DESCRIPTION);
-    }
-    all
+/// The texts in these fields of a TIFF file or of EXIF data.
+pub(super) fn of_fields(fields: Option<Fields<'_>>) -> Vec<(String, String)> {
+    let fields = fields.map(|mut fields| fields.all(&TAGS.map(|(_, tag)| tag))).unwrap_or_default();
+    let field = |(keyword, tag): (&str, u16)| Some((keyword.to_owned(), decoded(&find(&fields, tag)?.text()?)));
+    TAGS.into_iter().filter_map(field).collect()
 }
 
 /// The tags of a TIFF file, or of EXIF data, that hold texts; and the keywords of those that none holds. A comment is the

@@ -1,18 +1,15 @@
 //! Picture files written region by region.
 
+use std::fmt::Debug;
+use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::compression::Compression;
-use super::count::{Count, FileTraffic};
-use super::encode::{Beside, Parts};
-use super::output::{Output, WRITERS};
-use super::raster::Order;
+use super::count::FileTraffic;
 use super::replace::Begun;
 use super::target::{Target, reserve};
-use super::tiff_file::TiffFile;
-use super::{Draft, Format, SaveOptions, cause_of, pixel_bytes, pnm, region_of, write_npy};
+use super::{Compression, Count, Draft, Format, Order, Output, SaveOptions, WRITERS, cause_of, pixel_bytes, region_of};
 use horus_base::dtype::DType;
 use horus_base::error::{Error, Result};
 use horus_base::shape::{Region, Shape};
@@ -46,16 +43,43 @@ pub struct PictureWriter {
     shape: Shape,
     dtype: DType,
     begun: Begun,
-    parts: Cut,
+    parts: Box<dyn RegionFile>,
     /// The first failure: some data is missing then.
     failed: OnceLock<String>,
 }
 
-#[derive(Debug)]
-enum Cut {
-    Tiff(TiffFile),
-    Rows(Rows),
+/// A file that is written region by region, in each of its sizes.
+pub(super) trait RegionFile: Debug + Send + Sync {
+    /// The known bytes of the file.
+    fn bytes(&self) -> u64;
+
+    /// Begins the file, which will be at a path.
+    fn begin(&mut self, to: &File, path: &Path) -> Cause<()>;
+
+    fn shape(&self, size: usize) -> Shape;
+
+    /// Rows and columns of which regions are multiples.
+    fn chunk(&self, _size: usize) -> (usize, usize) {
+        (1, 1)
+    }
+
+    /// Refuses a region, which lies inside, that does not consist of whole chunks.
+    fn is_whole(&self, _size: usize, _region: Region) -> Cause<()> {
+        Ok(())
+    }
+
+    /// Encodes and writes the pixels of a region, once.
+    fn put(&self, to: &File, size: usize, region: Region, pixels: &[u8], workers: &Workers) -> Cause<()>;
+
+    /// Completes a file whose regions were put, and fails if any is missing.
+    fn finish(&self, to: &File) -> Cause<()>;
+
+    /// The amount written.
+    fn counted(&self) -> FileTraffic;
 }
+
+/// A result whose error is the cause, without the path.
+type Cause<T> = std::result::Result<T, String>;
 
 impl PictureWriter {
     /// Begins a file in the format of the path's extension, with samples of type `dtype`, stored
@@ -73,45 +97,50 @@ impl PictureWriter {
         tile: Option<(usize, usize)>,
         compression: Compression,
     ) -> Result<PictureWriter> {
-        let options = SaveOptions { tile, compression, ..SaveOptions::default() };
-        PictureWriter::begin(path.as_ref(), shape, dtype, &options, Beside::default())
-    }
-
-    fn begin(path: &Path, shape: Shape, dtype: DType, options: &SaveOptions, beside: Beside) -> Result<PictureWriter> {
-        let begin = || {
+        let (path, options) = (path.as_ref(), SaveOptions { tile, compression, ..SaveOptions::default() });
+        let draft = || {
             let format = Format::of(path, shape.channels)?;
             if shape.is_empty() {
                 return Err("the picture has no pixels".into());
             }
-            let mut parts = Cut::of(format, shape, dtype, options, beside)?;
-            let begun = Target::new(path)?.begin()?;
-            match &mut parts {
-                Cut::Tiff(tiff) => {
-                    reserve(begun.file(), tiff.known_bytes())?;
-                    tiff.apart(path)?;
-                }
-                Cut::Rows(rows) => {
-                    reserve(begun.file(), rows.header.len() as u64 + (shape.len() * dtype.size()) as u64)?;
-                    begun.file().write_at(0, &rows.header)?;
-                }
+            let draft = Draft::new(format, dtype, shape, &options)?;
+            // Truth values are always stored as bytes.
+            if draft.stored.stored() != dtype.stored() {
+                return Err(format!("a {} file cannot hold {dtype} pixels as they are", format.name()));
             }
-            Ok(PictureWriter { path: path.to_owned(), shape, dtype, begun, parts, failed: OnceLock::new() })
+            Ok(draft)
+        };
+        let draft = draft().map_err(|cause| Error::write(path, cause))?;
+        PictureWriter::begin(path, &draft, dtype)
+    }
+
+    fn begin(path: &Path, draft: &Draft, dtype: DType) -> Result<PictureWriter> {
+        let begin = || {
+            let mut parts = draft.format.listed().in_regions(draft)?;
+            let begun = Target::new(path)?.begin()?;
+            reserve(begun.file(), parts.bytes())?;
+            parts.begin(begun.file(), path)?;
+            Ok(PictureWriter {
+                path: path.to_owned(),
+                shape: draft.shape,
+                dtype,
+                begun,
+                parts,
+                failed: OnceLock::new(),
+            })
         };
         begin().map_err(|cause: String| Error::write(path, cause))
     }
 
-    /// Begins the file of a draft that was made with these options, and returns sinks of its
-    /// [sizes](Draft::sizes), the largest first. The last that is finished completes the file, which has the bytes that an
-    /// [`Encoder`](super::Encoder) writes.
+    /// Begins the file of a draft, and returns sinks of its [sizes](Draft::sizes), the largest first. The last that is
+    /// finished completes the file, which has the bytes that an [`Encoder`](super::Encoder) writes.
     ///
     /// # Errors
     /// Those of [`PictureWriter::create`].
-    pub fn sinks(path: &Path, draft: &Draft, options: &SaveOptions) -> Result<Vec<Box<dyn RegionSink>>> {
-        let (shape, dtype) = draft.stored();
-        let options = SaveOptions { tile: draft.tile(), ..*options };
-        let file = Arc::new(PictureWriter::begin(path, shape, dtype, &options, draft.told_beside().clone())?);
+    pub fn sinks(path: &Path, draft: &Draft) -> Result<Vec<Box<dyn RegionSink>>> {
+        let file = Arc::new(PictureWriter::begin(path, draft, draft.stored)?);
         let sink = |size| Box::new(SizeSink { file: Arc::clone(&file), size }) as Box<dyn RegionSink>;
-        Ok((0..options.sizes).map(sink).collect())
+        Ok((0..draft.options.sizes).map(sink).collect())
     }
 
     /// Levels, rows, columns and channels.
@@ -127,18 +156,12 @@ impl PictureWriter {
     /// Rows and columns of which regions are multiples: of a tile, of a strip, or of a pixel. The
     /// last ones end with the picture.
     pub fn chunk(&self) -> (usize, usize) {
-        match &self.parts {
-            Cut::Tiff(tiff) => tiff.size(0).chunk(),
-            Cut::Rows(_) => (1, 1),
-        }
+        self.parts.chunk(0)
     }
 
     /// The amount written.
     pub fn counted(&self) -> FileTraffic {
-        match &self.parts {
-            Cut::Tiff(tiff) => tiff.counted(),
-            Cut::Rows(rows) => rows.count.so_far(),
-        }
+        self.parts.counted()
     }
 
     /// Writes a region of all levels and channels, by all workers: level by level, row by row, the samples of a pixel beside
@@ -151,16 +174,14 @@ impl PictureWriter {
     /// if a tile, a strip or, of other formats, a pixel was written before, or writing fails: the
     /// file cannot be finished then.
     pub fn put(&self, region: Region, pixels: &[u8], workers: &Workers) -> Result<()> {
-        if let Cut::Tiff(tiff) = &self.parts {
-            let whole = region_of(self.shape, Some(region)).and_then(|region| tiff.size(0).is_whole(region));
-            whole.map_err(|cause| Error::write(&self.path, cause))?;
-        }
+        let whole = region_of(self.shape, Some(region)).and_then(|region| self.parts.is_whole(0, region));
+        whole.map_err(|cause| Error::write(&self.path, cause))?;
         self.put_size(0, region, pixels, workers)
     }
 
     /// Writes a region of one size.
     fn put_size(&self, size: usize, region: Region, pixels: &[u8], workers: &Workers) -> Result<()> {
-        let shape = if let Cut::Tiff(tiff) = &self.parts { tiff.size(size).shape } else { self.shape };
+        let shape = self.parts.shape(size);
         let fits = || {
             region_of(shape, Some(region))?;
             let wanted = shape.depth * region.height * region.width * pixel_bytes(shape, self.dtype);
@@ -170,11 +191,7 @@ impl PictureWriter {
             Ok(())
         };
         fits().map_err(|cause: String| Error::write(&self.path, cause))?;
-        let file = self.begun.file();
-        let put = match &self.parts {
-            Cut::Tiff(tiff) => tiff.put(file, size, region, pixels, workers),
-            Cut::Rows(rows) => rows.put(file, region, pixels, workers),
-        };
+        let put = self.parts.put(self.begun.file(), size, region, pixels, workers);
         put.map_err(|cause| {
             self.failed.get_or_init(|| cause.clone());
             Error::write(&self.path, cause)
@@ -192,10 +209,7 @@ impl PictureWriter {
             if let Some(cause) = failed.into_inner() {
                 return Err(cause);
             }
-            match &parts {
-                Cut::Tiff(tiff) => tiff.finish(begun.file())?,
-                Cut::Rows(rows) => rows.finish()?,
-            }
+            parts.finish(begun.file())?;
             begun.put()
         };
         finish().map_err(|cause| Error::write(&path, cause))
@@ -269,10 +283,7 @@ struct SizeSink {
 
 impl RegionSink for SizeSink {
     fn chunk(&self) -> (usize, usize) {
-        match &self.file.parts {
-            Cut::Tiff(tiff) => tiff.size(self.size).chunk(),
-            Cut::Rows(_) => self.file.chunk(),
-        }
+        self.file.parts.chunk(self.size)
     }
 
     fn put(&mut self, region: Region, pixels: &[u8], workers: &Workers) -> std::result::Result<(), String> {
@@ -284,44 +295,10 @@ impl RegionSink for SizeSink {
     }
 }
 
-impl Cut {
-    fn of(
-        format: Format,
-        shape: Shape,
-        dtype: DType,
-        options: &SaveOptions,
-        beside: Beside,
-    ) -> std::result::Result<Cut, String> {
-        let name = format.name();
-        let stored = format.stored(dtype, shape, options)?;
-        // Truth values are always stored as bytes.
-        if stored.stored() != dtype.stored() {
-            return Err(format!("a {name} file cannot hold {dtype} pixels as they are"));
-        }
-        if format != Format::Tiff {
-            Parts::of(format, stored, shape, options)?;
-        }
-        let (header, order) = match format {
-            Format::Tiff => {
-                let SaveOptions { tile, compression, sizes, .. } = *options;
-                let file = TiffFile::new(shape, stored, tile, compression, sizes, beside.apart)?;
-                return Ok(Cut::Tiff(file.with(beside.entries)));
-            }
-            Format::Npy => (write_npy::header(dtype, shape), Order::Kept),
-            Format::Pgm | Format::Ppm | Format::Pnm => pnm::header(format, dtype, shape)?,
-            _ => {
-                return Err(format!("a {name} file cannot be written region by region; save as tif, npy, pgm or ppm"));
-            }
-        };
-        Ok(Cut::Rows(Rows {
-            header,
-            order,
-            shape,
-            size: dtype.size(),
-            written: Mutex::default(),
-            count: Count::default(),
-        }))
-    }
+/// A file that has a header, and then its pixels as in memory, up to their order of bytes.
+pub(super) fn of_rows((header, order): (Vec<u8>, Order), file: &Draft) -> Box<dyn RegionFile> {
+    let (shape, size) = (file.shape, file.stored.size());
+    Box::new(Rows { header, order, shape, size, written: Mutex::default(), count: Count::default() })
 }
 
 /// A file of pixels, level by level, row by row.
@@ -341,13 +318,41 @@ impl Rows {
     /// Bytes written at a time, where rows are contiguous: they stay in the cache.
     const AT_ONCE: usize = 1 << 20;
 
-    fn put(
-        &self,
-        to: &dyn Output,
-        region: Region,
-        pixels: &[u8],
-        workers: &Workers,
-    ) -> std::result::Result<(), String> {
+    /// Records that a region is written, once.
+    fn enter(&self, region: Region) -> Cause<()> {
+        if region.height * region.width == 0 {
+            return Ok(());
+        }
+        let apart = |a: &Region, b: &Region| {
+            let beside = |at: usize, n: usize, other: usize| at + n <= other;
+            beside(a.top, a.height, b.top)
+                || beside(b.top, b.height, a.top)
+                || beside(a.left, a.width, b.left)
+                || beside(b.left, b.width, a.left)
+        };
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        if !written.iter().all(|known| apart(known, &region)) {
+            return Err("pixels of this region were written before".into());
+        }
+        written.push(region);
+        Ok(())
+    }
+}
+
+impl RegionFile for Rows {
+    fn bytes(&self) -> u64 {
+        self.header.len() as u64 + (self.shape.len() * self.size) as u64
+    }
+
+    fn begin(&mut self, to: &File, _: &Path) -> Cause<()> {
+        to.write_at(0, &self.header)
+    }
+
+    fn shape(&self, _: usize) -> Shape {
+        self.shape
+    }
+
+    fn put(&self, to: &File, _: usize, region: Region, pixels: &[u8], workers: &Workers) -> Cause<()> {
         let Shape { depth, height, width, channels, .. } = self.shape;
         let pixel = channels * self.size;
         let together = if region.width == width { (Rows::AT_ONCE / (width * pixel)).max(1) } else { 1 };
@@ -375,27 +380,7 @@ impl Rows {
         workers.each_by(WRITERS, parts, one)
     }
 
-    /// Records that a region is written, once.
-    fn enter(&self, region: Region) -> std::result::Result<(), String> {
-        if region.height * region.width == 0 {
-            return Ok(());
-        }
-        let apart = |a: &Region, b: &Region| {
-            let beside = |at: usize, n: usize, other: usize| at + n <= other;
-            beside(a.top, a.height, b.top)
-                || beside(b.top, b.height, a.top)
-                || beside(a.left, a.width, b.left)
-                || beside(b.left, b.width, a.left)
-        };
-        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        if !written.iter().all(|known| apart(known, &region)) {
-            return Err("pixels of this region were written before".into());
-        }
-        written.push(region);
-        Ok(())
-    }
-
-    fn finish(&self) -> std::result::Result<(), String> {
+    fn finish(&self, _: &File) -> Cause<()> {
         let regions = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         let written = self.shape.depth * regions.iter().map(|r| r.height * r.width).sum::<usize>();
         let all = self.shape.depth * self.shape.area();
@@ -403,5 +388,9 @@ impl Rows {
             return Ok(());
         }
         Err(format!("{written} pixels were written, and it has {all}"))
+    }
+
+    fn counted(&self) -> FileTraffic {
+        self.count.so_far()
     }
 }

@@ -22,7 +22,7 @@ use report::Report;
 #[derive(Parser, Debug)]
 #[command(name = "horus-partition", version, allow_negative_numbers = true)]
 struct Args {
-    /// The mask: a picture (PNG, JPEG, TIFF, PNM, BMP, OpenEXR or npy); non-zero points are to be computed
+    /// The mask: a picture (PNG, JPEG, TIFF, PNM, BMP, QOI, OpenEXR or npy); non-zero points are to be computed
     /// (in colour pictures those with any non-zero channel, regardless of opacity; NaN is 0). Its
     /// first row is the north
     #[arg(value_name = "MASK", required_unless_present = "synthetic", conflicts_with = "synthetic")]

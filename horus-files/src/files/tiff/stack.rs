@@ -10,10 +10,11 @@ use tiff::decoder::Decoder;
 use tiff::decoder::ifd::Value;
 use tiff::tags::Tag;
 
-use super::load::{Kind, Source};
-use super::tiff_chunks::Places;
-use super::tiff_source::{Reader, decoder_at};
-use super::{OpenOptions, decode, exif, ome, read_tiff, texts};
+use super::chunks::Places;
+use super::ome;
+use super::read;
+use super::source::{Reader, decoder_at};
+use crate::files::{OpenOptions, Source, decode, exif, texts};
 use horus_base::lengths::{PixelSize, micrometres};
 
 /// Most planes of a file: enough for any, but a limit on false metadata.
@@ -144,7 +145,7 @@ impl Stack {
 
 /// The description in the first directory of a TIFF file, whether or not the file has the planes.
 pub(super) fn described(source: &Source<'_>) -> Option<Result<Stack, String>> {
-    let first = read_tiff::directory_of_page(source, 0, 0).ok()?;
+    let first = read::directory_of_page(source, 0, 0).ok()?;
     let mut page = decoder_at(source, first).ok()?;
     // The first of several: Micro-Manager writes OME-XML, and then a description for ImageJ.
     let text = exif::text_of(source, first.0, Tag::ImageDescription.to_u16()).unwrap_or_default();
@@ -167,7 +168,7 @@ pub(super) fn of_source(source: &Source<'_>) -> Option<Result<Stack, String>> {
     if planes == 1 {
         return None;
     }
-    let has = read_tiff::pages_up_to(source, planes).ok()?;
+    let has = read::pages_up_to(source, planes).ok()?;
     if has >= planes {
         return (has == planes).then_some(Ok(stack));
     }
@@ -191,9 +192,6 @@ pub(super) fn together(source: &Source<'_>, options: &OpenOptions) -> Result<Opt
 
 /// Names of the channels of an open file, read as so many, that are planes of their own; empty ones for those without.
 pub(super) fn names(source: &Source<'_>, options: &OpenOptions, read: usize) -> Vec<String> {
-    if source.kind() != Kind::Tiff {
-        return Vec::new();
-    }
     let found = decode::guarded(|| together(source, options)).ok().flatten();
     let Some(Stack { samples: 1, channels, mut names, .. }) = found else { return Vec::new() };
     if channels != read {
@@ -214,7 +212,7 @@ pub(super) fn contiguous(source: &Source<'_>) -> Result<Option<(usize, u64)>, St
     if matches!(stack.by, By::Ome | By::Lsm) || stack.planes() == 1 {
         return Ok(None);
     }
-    let mut page = decoder_at(source, read_tiff::directory_of_page(source, 0, 0)?)?;
+    let mut page = decoder_at(source, read::directory_of_page(source, 0, 0)?)?;
     let (begin, bytes) = Places::of(&mut page)?.together().ok_or("its tiles or strips do not follow each other")?;
     if number(&mut page, Tag::Compression).unwrap_or(1) != 1 {
         return Err("its pixels are compressed".into());

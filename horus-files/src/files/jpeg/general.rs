@@ -6,9 +6,9 @@
 
 use std::f32::consts::PI;
 
-use super::bounds::markers;
-use super::codec::zeros;
-use super::tiff_samples::{colour, invert, lights};
+use super::segments::markers;
+use crate::files::tiff::samples::{colour, invert, lights};
+use crate::files::zeros;
 use horus_base::dtype::DType;
 
 /// Side of a block.
@@ -49,7 +49,7 @@ struct Component {
 
 /// JPEG data whose header has been read.
 #[derive(Clone, Debug)]
-pub(super) struct GeneralJpeg<'a> {
+pub(crate) struct GeneralJpeg<'a> {
     bytes: &'a [u8],
     pub(super) height: usize,
     pub(super) width: usize,
@@ -60,7 +60,7 @@ pub(super) struct GeneralJpeg<'a> {
 
 impl<'a> GeneralJpeg<'a> {
     /// JPEG data that only this decoder reads right; `None` for others, and for data that no decoder reads.
-    pub(super) fn of(bytes: &'a [u8]) -> Option<GeneralJpeg<'a>> {
+    pub(crate) fn of(bytes: &'a [u8]) -> Option<GeneralJpeg<'a>> {
         const SEQUENTIAL: [u8; 2] = [0xc0, 0xc1];
         const PROGRESSIVE: u8 = 0xc2;
         const SCAN: u8 = 0xda;

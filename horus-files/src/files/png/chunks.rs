@@ -1,6 +1,6 @@
 //! The chunks of a PNG file, found without reading its pixels. Metadata may come before or behind them.
 
-use super::load::Source;
+use crate::files::Source;
 
 const SIGNATURE: u64 = 8;
 /// Length, of the body only, and name.
@@ -82,7 +82,7 @@ pub(super) fn without_pixels(source: &Source<'_>, names: &[&[u8; 4]]) -> Vec<u8>
             continue;
         }
         if let Some(body) = chunk.body(source).filter(|body| file.len() + body.len() <= MOST) {
-            super::png::chunk(&chunk.name, &body, &mut file);
+            super::write::chunk(&chunk.name, &body, &mut file);
         }
     }
     file.extend([0, 0, 0, 0]);

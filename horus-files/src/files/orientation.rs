@@ -1,11 +1,6 @@
-//! Metadata of picture files.
+//! The orientation of pictures: how files say that they are to be seen.
 
-use std::borrow::Cow;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use super::bounds::markers;
-use super::load::{Kind, Means, Source};
-use super::{Picture, codec, exif, pixel_bytes, png_chunks};
+use super::{Means, Picture, exif, pixel_bytes};
 use horus_base::placed::Placed;
 use horus_base::shape::{Region, Shape};
 
@@ -166,95 +161,6 @@ fn turn(from: &[u8], to: &mut [u8], shape: Shape, how: Turned, pixel: usize) {
     }
 }
 
-/// Warns that a colour profile is not applied, once per process, as many pictures may have the same.
-pub(super) fn tell_profile(bytes: usize) {
-    static TOLD: AtomicBool = AtomicBool::new(false);
-    let level = if TOLD.swap(true, Ordering::Relaxed) { log::Level::Debug } else { log::Level::Info };
-    log::log!(level, "a colour profile of {bytes} bytes is not applied; samples are used as stored");
-}
-
-const APP0: u8 = 0xe0;
-const APP1: u8 = 0xe1;
-const APP2: u8 = 0xe2;
-const COMMENT: u8 = 0xfe;
-const SCAN: u8 = 0xda;
-const JFIF: &[u8] = b"JFIF\0";
-/// A part of a colour profile in a JPEG file begins with this; its number and the number of parts follow.
-const PROFILE: &[u8] = b"ICC_PROFILE\0";
-
-/// The segments of a JPEG file before its pixels: their markers and bodies.
-fn segments(bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
-    let bounded = |(marker, body): (u8, _)| {
-        let rest: &[u8] = body;
-        // The length, which counts itself, comes before.
-        let length = bytes[..bytes.len() - rest.len()].last_chunk().map_or(0, |two| u16::from_be_bytes(*two));
-        (marker, rest.get(..usize::from(length).saturating_sub(2)).unwrap_or(rest))
-    };
-    markers(bytes).take_while(|(marker, _)| *marker != SCAN).map(bounded)
-}
-
-/// The segments of an open JPEG file before its pixels, or of the whole file if it has none.
-pub(super) fn jpeg_head<'a>(source: &'a Source<'_>) -> Option<Cow<'a, [u8]>> {
-    let mut head = Cow::Borrowed(source.head());
-    // A part of the file that begins it, each twice as long as the one before.
-    while !markers(&head).any(|(marker, _)| marker == SCAN) && (head.len() as u64) < source.size() {
-        let length = usize::try_from(source.size().min(2 * head.len() as u64)).ok()?;
-        let mut longer = codec::zeros(length).ok()?;
-        source.read_at(0, &mut longer).ok()?;
-        head = longer.into();
-    }
-    Some(head)
-}
-
-/// A PNG or JPEG file with what it says before and behind its pixels, without these; `None` for other files.
-pub(super) fn without_pixels(source: &Source<'_>) -> Option<Vec<u8>> {
-    const NAMES: [&[u8; 4]; 7] = [b"PLTE", b"iCCP", b"pHYs", b"eXIf", b"tEXt", b"zTXt", b"iTXt"];
-    match source.kind() {
-        Kind::Png => Some(png_chunks::without_pixels(source, &NAMES)),
-        Kind::Jpeg => jpeg_head(source).map(Cow::into_owned),
-        _ => None,
-    }
-}
-
-/// The EXIF data of a JPEG file.
-pub(super) fn jpeg_exif(bytes: &[u8]) -> Option<&[u8]> {
-    segments(bytes).find_map(|(marker, body)| body.strip_prefix(exif::IN_JPEG).filter(|_| marker == APP1))
-}
-
-/// How a JPEG file is turned.
-pub(super) fn jpeg_turned(bytes: &[u8]) -> Turned {
-    jpeg_exif(bytes).and_then(Turned::of_exif).unwrap_or_default()
-}
-
-/// The comments of a JPEG file.
-pub(super) fn jpeg_comments(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    segments(bytes).filter(|(marker, _)| *marker == COMMENT).map(|(_, body)| body)
-}
-
-/// Pixels per unit, columns and rows, of a JPEG file, and the number of the unit in TIFF files.
-pub(super) fn jpeg_density(bytes: &[u8]) -> Option<([f64; 2], u16)> {
-    let told = |(marker, body): (u8, &[u8])| {
-        // Behind the version.
-        let [unit, a, b, c, d] = *body.strip_prefix(JFIF).filter(|_| marker == APP0)?.get(2..)?.first_chunk()?;
-        let unit = [2, 3].get(usize::from(unit).checked_sub(1)?)?;
-        Some(([[a, b], [c, d]].map(|n| f64::from(u16::from_be_bytes(n))), *unit))
-    };
-    segments(bytes).find_map(told)
-}
-
-/// The colour profile of a JPEG file, if none of its parts is missing.
-pub(super) fn jpeg_profile(bytes: &[u8]) -> Option<Vec<u8>> {
-    let part = |(marker, body): (u8, &'_ [u8])| {
-        let (head, part) = body.strip_prefix(PROFILE)?.split_first_chunk::<2>()?;
-        (marker == APP2).then(|| (*head, part.to_vec()))
-    };
-    let mut parts: Vec<([u8; 2], Vec<u8>)> = segments(bytes).filter_map(part).collect();
-    parts.sort_by_key(|([number, _], _)| *number);
-    let count = parts.len();
-    let whole = parts.iter().enumerate().all(|(i, (head, _))| head.map(usize::from) == [i + 1, count]);
-    (count > 0 && whole).then(|| parts.into_iter().flat_map(|(_, part)| part).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Cursor;
@@ -298,7 +204,7 @@ mod tests {
     fn with_chunk(name: &[u8; 4], body: &[u8], behind: bool) -> Vec<u8> {
         let mut bytes = stored(ImageFormat::Png, 1);
         let mut chunk = Vec::new();
-        super::super::png::chunk(name, body, &mut chunk);
+        super::super::png::write::chunk(name, body, &mut chunk);
         // After signature and header; before the end mark.
         let at = if behind { bytes.len() - 12 } else { 33 };
         bytes.splice(at..at, chunk);

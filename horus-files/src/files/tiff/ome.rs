@@ -1,20 +1,9 @@
 //! OME-XML, the description in the first page of an OME-TIFF file (schema 2016-06): axes, names of
 //! channels, and sizes of pixels.
 
-use tiff::decoder::Decoder;
-use tiff::decoder::ifd::Value;
-use tiff::tags::Tag as TiffTag;
-
-use super::load::{Kind, Source};
-use super::metadata::Turned;
-use super::png_chunks::{self, chunks};
 use super::stack::{self, By, MOST_PLANES, Stack, here};
-use super::tiff_directory::Entry;
-use super::tiff_source::{Reader, decoder_at};
-use super::{OpenOptions, decode, exif, metadata, read_tiff};
 use horus_base::dtype::DType;
 use horus_base::lengths::{PixelSize, micrometres};
-use horus_base::placed::Placed;
 use horus_base::shape::Shape;
 
 /// Times that each plane may be named, on average: once, in files that are right.
@@ -99,157 +88,6 @@ fn of_pixels(root: &Tag<'_>, tags: &[Tag<'_>]) -> Result<Stack, String> {
     Ok(Stack { by: By::Ome, times, levels, channels: all / samples, samples, names, pixel, pages })
 }
 
-/// Micrometres of an inch and of a centimetre.
-const INCH: f64 = 25_400.0;
-const CENTIMETRE: f64 = 10_000.0;
-
-/// The size of pixels that an open file gives: a TIFF file in OME-XML or as ImageJ does, or as a resolution in pixels per
-/// centimetre, a PNG file in pixels per metre; and that of a print or a scan: another resolution. `None` if it gives none.
-/// Unreadable tags count as absent.
-pub(super) fn sides(source: &Source<'_>, options: &OpenOptions) -> (Option<PixelSize>, Option<PixelSize>) {
-    let read = || match source.kind() {
-        Kind::Tiff => of_page(source, options),
-        Kind::Png => {
-            let turned = png_chunks::exif(source).and_then(|exif| Turned::of_exif(&exif)).unwrap_or_default();
-            let (pixel, printed) = of_png(source);
-            // Only sides change.
-            let placed = options.orientation.placed(Shape::new(1, 1, 1), turned);
-            let printed = printed.or_else(|| of_exif(source, options).filter(|_| pixel.is_none()));
-            Ok([pixel, printed].map(|size| size?.seen(&placed)))
-        }
-        Kind::Jpeg => {
-            let head = metadata::jpeg_head(source).unwrap_or_default();
-            let placed = options.orientation.placed(Shape::new(1, 1, 1), metadata::jpeg_turned(&head));
-            let told = metadata::jpeg_density(&head).and_then(|(sides, unit)| in_print(sides.map(|n| [n, 1.0]), unit));
-            Ok([None, told.or_else(|| of_exif(source, options)).and_then(|size| size.seen(&placed))])
-        }
-        _ => Ok([None, None]),
-    };
-    decode::guarded(read).unwrap_or_default().into()
-}
-
-/// Those of the page of a TIFF file.
-fn of_page(source: &Source<'_>, options: &OpenOptions) -> Result<[Option<PixelSize>; 2], String> {
-    let page = read_tiff::directory_page(source, options);
-    let mut decoder = decoder_at(source, read_tiff::directory_of_page(source, page, 0)?)?;
-    let (by_centimetre, printed) = match of_resolution(&mut decoder) {
-        Some((size, true)) => (Some(size), None),
-        other => (None, other.map(|(size, _)| size)),
-    };
-    let found = match stack::described(source) {
-        Some(Ok(Stack { by: By::Tifffile | By::MetaMorph, .. })) | None => by_centimetre,
-        Some(stack) => stack?.pixel,
-    };
-    let placed = placed_in_page(source, page, options)?;
-    Ok([found, printed].map(|size| size?.seen(&placed)))
-}
-
-/// The place in a page of each pixel of its smaller copy, or of itself, in the requested orientation.
-pub(super) fn placed_in_page(source: &Source<'_>, page: usize, options: &OpenOptions) -> Result<Placed, String> {
-    let mut copy = decoder_at(source, read_tiff::directory_of_page(source, page, options.level)?)?;
-    let turned = copy.find_tag_unsigned::<u16>(TiffTag::Orientation).ok().flatten().and_then(Turned::numbered);
-    let levels = read_tiff::levels_of_page(source, page)?;
-    let both = levels.first().copied().zip(levels.get(options.level).copied());
-    let ((height, width), (rows, columns)) = both.ok_or("its sizes are unknown")?;
-    let [down, across] = apart([height, width], [rows, columns]);
-    let first = |step: f64| (step - 1.0) / 2.0;
-    let placed = Placed::of([[across, 0.0, first(across)], [0.0, down, first(down)]]);
-    Ok(placed.then(&options.orientation.placed(Shape::new(rows, columns, 1), turned.unwrap_or_default())))
-}
-
-/// The size of pixels in a print or a scan of which so many columns and rows fill so many units: inches or centimetres, by
-/// their number in TIFF files.
-fn in_print([columns, rows]: [[f64; 2]; 2], unit: u16) -> Option<PixelSize> {
-    let unit = match unit {
-        2 => INCH,
-        3 => CENTIMETRE,
-        _ => return None,
-    };
-    let side = |[pixels, units]: [f64; 2]| Some(units * unit / pixels);
-    PixelSize::of([None, side(rows), side(columns)])
-}
-
-/// The size of pixels in a print or a scan by the resolution in EXIF data.
-fn of_exif(source: &Source<'_>, options: &OpenOptions) -> Option<PixelSize> {
-    /// That of pictures of unknown resolution.
-    const UNKNOWN: ([f64; 2], u64) = ([72.0, 72.0], 2);
-    let tags = [TiffTag::XResolution, TiffTag::YResolution, TiffTag::ResolutionUnit].map(|tag| tag.to_u16());
-    let fields = exif::of_picture(source, options, &tags);
-    let [columns, rows] = [tags[0], tags[1]].map(|tag| exif::find(&fields, tag).and_then(Entry::quotient));
-    let unit = exif::find(&fields, tags[2]).and_then(Entry::integer).unwrap_or(2);
-    let told = ([columns?, rows?], unit);
-    if told == UNKNOWN { None } else { in_print(told.0.map(|n| [n, 1.0]), unit.try_into().ok()?) }
-}
-
-/// Pixels of a page from a pixel of its smaller copy to the next, along axes of these extents: a power of two, if those are
-/// halves, rounded up as ours or down, of copies that have a pixel for each block. Of others, which cover the same area,
-/// the quotient.
-fn apart(page: [usize; 2], copy: [usize; 2]) -> [f64; 2] {
-    let times = |halved: fn(usize, u32) -> usize| (0..u32::BITS).find(|times| page.map(|n| halved(n, *times)) == copy);
-    match times(|n, times| n.div_ceil(1 << times)).or_else(|| times(|n, times| (n >> times).max(1))) {
-        // A single pixel is not halved.
-        Some(times) => page.map(|from| (1 << times).min(from.next_power_of_two()) as f64),
-        None => [page[0] as f64 / copy[0].max(1) as f64, page[1] as f64 / copy[1].max(1) as f64],
-    }
-}
-
-/// The size of pixels that the chunks of a PNG file tell which come before its pixels; or that of a print.
-fn of_png(source: &Source<'_>) -> (Option<PixelSize>, Option<PixelSize>) {
-    let mut before = chunks(source).take_while(|chunk| &chunk.name != b"IDAT");
-    let body = before.find(|chunk| &chunk.name == b"pHYs").and_then(|chunk| chunk.body(source));
-    body.and_then(|body| of_density(&body)).unwrap_or_default()
-}
-
-/// Most dots per inch that are those of a print; more are sizes of pixels.
-const MOST_IN_PRINT: f64 = 1200.0;
-
-/// The size of pixels by the density of a PNG file, in pixels per metre; or that of a print: by whole dots per inch, unless
-/// they are many.
-fn of_density(body: &[u8]) -> Option<(Option<PixelSize>, Option<PixelSize>)> {
-    const METRE: u8 = 1;
-    const DOTS: f64 = INCH / 1e6;
-    let in_print = |density: &[u8; 4]| {
-        let (density, dots) = (u32::from_be_bytes(*density), (f64::from(u32::from_be_bytes(*density)) * DOTS).round());
-        let near = dots <= MOST_IN_PRINT && [(dots / DOTS).floor(), (dots / DOTS).ceil()].contains(&f64::from(density));
-        near.then_some(INCH / dots)
-    };
-    let ([columns, rows], [METRE]) = body.as_chunks::<4>() else { return None };
-    let side = |density: &[u8; 4]| Some(1e6 / f64::from(u32::from_be_bytes(*density)));
-    Some(match (in_print(rows), in_print(columns)) {
-        (Some(rows), Some(columns)) => (None, PixelSize::of([None, Some(rows), Some(columns)])),
-        _ => (PixelSize::of([None, side(rows), side(columns)]), None),
-    })
-}
-
-/// The size of pixels by the resolution of a TIFF page, and whether that is per centimetre.
-fn of_resolution(decoder: &mut Decoder<Reader<'_>>) -> Option<(PixelSize, bool)> {
-    const PER_CENTIMETRE: u16 = 3;
-    let unit = decoder.find_tag_unsigned::<u16>(TiffTag::ResolutionUnit).ok()??;
-    let mut side = |tag| match decoder.find_tag(tag) {
-        Ok(Some(Value::Rational(pixels, units))) => Some([f64::from(pixels), f64::from(units)]),
-        _ => None,
-    };
-    let sides = [side(TiffTag::XResolution)?, side(TiffTag::YResolution)?];
-    Some((in_print(sides, unit)?, unit == PER_CENTIMETRE))
-}
-
-/// The tags of a resolution in pixels per centimetre, or of one of a print in pixels per inch.
-pub(super) fn resolution(pixel: PixelSize, printed: bool) -> Vec<Entry> {
-    let (unit, number) = if printed { (INCH, 2) } else { (CENTIMETRE, 3) };
-    let side = |tag: TiffTag, side: f64| Entry::rational(tag.to_u16(), unit / side);
-    vec![
-        side(TiffTag::XResolution, pixel.columns),
-        side(TiffTag::YResolution, pixel.rows),
-        Entry::short(TiffTag::ResolutionUnit.to_u16(), [number]),
-    ]
-}
-
-/// Whole dots per inch of a print, columns and rows, if files can tell them: others would be sizes of pixels.
-pub(super) fn dots(printed: PixelSize) -> Option<[u16; 2]> {
-    let dots = [printed.columns, printed.rows].map(|side| (INCH / side).round());
-    dots.iter().all(|n| (1.0..=MOST_IN_PRINT).contains(n)).then(|| dots.map(|n| n as u16))
-}
-
 /// The description of a file with a page for each level, whose pixels are interleaved samples; or, with names of
 /// channels, empty ones for those without, for each level and channel, channels the fastest.
 pub(super) fn description(
@@ -299,6 +137,9 @@ fn escaped(text: &str) -> String {
 }
 
 /// The beginning of an element, and the text up to the next.
+///
+/// (The crate `roxmltree` takes cubic time for name spaces, whatever `nodes_limit` is: 39 s for a file of 100 kB. It also
+/// refuses what is not well-formed.)
 struct Tag<'a> {
     /// Without the prefix of a name space.
     name: &'a str,
@@ -407,39 +248,6 @@ mod tests {
             "<?xml version=\"1.0\"?><!-- <Pixels/> --><ome:OME UUID=\"urn:uuid:1\"><Image><ome:Pixels {pixels}>{children}</ome:Pixels></Image></ome:OME>"
         );
         described(&xml).expect("OME-XML")
-    }
-
-    #[test]
-    fn copies_of_blocks_lie_powers_of_two_apart() {
-        assert_eq!(apart([37, 50], [10, 13]), [4.0, 4.0]);
-        assert_eq!(apart([37, 50], [9, 12]), [4.0, 4.0], "rounded down");
-        assert_eq!(apart([37, 50], [37, 50]), [1.0, 1.0]);
-        assert_eq!(apart([5, 1], [1, 1]), [8.0, 1.0]);
-        assert_eq!(apart([1000, 3], [250, 1]), [4.0, 4.0]);
-        assert_eq!(apart([300, 200], [100, 50]), [3.0, 4.0]);
-    }
-
-    #[test]
-    fn densities_for_print_are_no_sizes() {
-        use crate::files::png::{Beside, Samples, write};
-        use horus_host::host::workers::Workers;
-        let read = |pixel| {
-            let (beside, mut bytes) = (Beside { pixel: Some(pixel), ..Beside::default() }, Vec::new());
-            let shape = Shape::new(1, 2, 1);
-            write(&mut bytes, Samples::Eight(&[1, 2]), shape, &beside, &Workers::alone()).unwrap();
-            // A profile that is longer than the first bytes that are read.
-            let profile = [&5000u32.to_be_bytes()[..], b"iCCP", &[7; 5004]].concat();
-            bytes.splice(33..33, profile);
-            of_png(&Source::of(&bytes).unwrap()).0.map(|size| [size.rows, size.columns])
-        };
-        for dots in [1.0, 72.0, 96.0, 300.0, 1200.0] {
-            assert_eq!(read([25_400.0 / dots; 2]), None, "{dots} dots per inch");
-        }
-        for sizes in [[0.5, 0.5], [250.0, 250.0], [254.0, 250.0]] {
-            let found = read(sizes).unwrap();
-            // Densities are whole numbers.
-            assert!(found.iter().zip(sizes).all(|(a, b)| (a / b - 1.0).abs() < 1.0 / 3937.0), "{found:?}, {sizes:?}");
-        }
     }
 
     #[test]

@@ -8,16 +8,13 @@ use std::sync::{Mutex, PoisonError};
 use tiff::decoder::{ChunkType, Decoder};
 use tiff::tags::Tag;
 
-use super::count::Count;
-use super::decode::guarded;
-use super::interleave::copy_spaced;
-use super::load::Source;
-use super::raster::Order;
-use super::read_tiff::text;
-use super::tiff_coding::{Coding, unread};
-use super::tiff_samples::{Colours, Samples, colour, invert, lights};
-use super::tiff_source::Reader;
-use super::{bounds, codec, pixel_bytes};
+use super::coding::{Coding, unread};
+use super::read::text;
+use super::samples::{Colours, Samples, colour, invert, lights};
+use super::source::Reader;
+use crate::files::interleave::copy_spaced;
+use crate::files::jpeg::{self, segments};
+use crate::files::{Count, Order, Source, guarded, pixel_bytes};
 use horus_base::shape::{Region, Shape};
 use horus_host::host::workers::Workers;
 
@@ -485,10 +482,10 @@ impl<'s> Chunks<'s> {
         // The decoder trusts the data. Encoders may pad to whole blocks.
         const BLOCK: u64 = 64;
         let (w, h) = (self.columns as u64, self.rows as u64);
-        if bounds::jpeg_frame(&data) > w * h + BLOCK * (w + h + BLOCK) {
+        if segments::frame_pixels(&data) > w * h + BLOCK * (w + h + BLOCK) {
             return Err("its JPEG data declares more pixels than its strip or tile holds".into());
         }
-        let (pixels, Shape { height, width, channels, .. }) = codec::jpeg_as_stored(&data)?;
+        let (pixels, Shape { height, width, channels, .. }) = jpeg::read::as_stored(&data)?;
         if channels != if self.planar { 1 } else { self.shape.channels } {
             return Err(format!("its JPEG data has {channels} channels"));
         }

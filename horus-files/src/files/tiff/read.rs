@@ -10,19 +10,18 @@ use tiff::decoder::ifd::Value;
 use tiff::decoder::{ChunkType, Decoder};
 use tiff::tags::{CompressionMethod, IfdPointer, PhotometricInterpretation, PlanarConfiguration, Tag};
 
-use super::bounds::{self, check_capacity, check_size};
-use super::count::{Count, FileTraffic};
-use super::interleave::copy_spaced;
-use super::load::{Means, Source};
-use super::metadata::Turned;
-use super::picture::Metadata;
+use super::chunks::{Among, Chunks, Places, Stored};
+use super::coding::Coding;
+use super::directory::NODATA;
+use super::samples::{Colours, Samples};
+use super::source::{Reader, are_indices, decoder_at, directory_of, limits, reader};
 use super::stack::{self, By, Stack};
-use super::tiff_chunks::{Among, Chunks, Places, Stored};
-use super::tiff_coding::Coding;
-use super::tiff_directory::NODATA;
-use super::tiff_samples::{Colours, Samples};
-use super::tiff_source::{Reader, are_indices, decoder_at, directory_of, limits, reader};
-use super::{OpenOptions, Picture, metadata, pixel_bytes, region_of};
+use crate::files::count::FileTraffic;
+use crate::files::interleave::copy_spaced;
+use crate::files::{
+    Count, DEFLATE, FileInfo, Means, Metadata, OpenOptions, Orientation, Picture, Pixels, Source, Turned,
+    check_capacity, check_size, decode, jpeg, pixel_bytes, profile, region_of,
+};
 use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel};
 use horus_base::error::Audience;
@@ -35,7 +34,7 @@ const MOST_PAGES: usize = 1 << 20;
 
 /// Decodes the requested page, its level, its region; or all pages as the levels of a volume.
 pub(super) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
-    let (pages, _) = open(source, options)?;
+    let pages = open(source, options)?;
     let whole = pages.shape();
     let region = region_of(whole, options.region)?;
     check_size((whole.depth as u64).saturating_mul(region.height as u64), region.width as u64, options)?;
@@ -48,9 +47,8 @@ pub(super) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>)
     Ok(Picture::from_pixels(shape, dtype, pixels).with_metadata(Metadata { tile, ..Metadata::default() }))
 }
 
-/// The requested page, its channels in other pages, or all as levels of a volume, each at the requested level; and
-/// the directories of the file.
-pub(super) fn open<'s>(source: &Source<'s>, options: &OpenOptions) -> Result<(Pages<'s>, Directories), String> {
+/// The requested page, its channels in other pages, or all as levels of a volume, each at the requested level.
+pub(super) fn open<'s>(source: &Source<'s>, options: &OpenOptions) -> Result<Pages<'s>, String> {
     match stack::together(source, options)? {
         // A description that is wrong does not hide the page.
         stack @ Some(_) if !options.volume => opened(source, options, stack).or_else(|_| opened(source, options, None)),
@@ -58,11 +56,7 @@ pub(super) fn open<'s>(source: &Source<'s>, options: &OpenOptions) -> Result<(Pa
     }
 }
 
-fn opened<'s>(
-    source: &Source<'s>,
-    options: &OpenOptions,
-    stack: Option<Stack>,
-) -> Result<(Pages<'s>, Directories), String> {
+fn opened<'s>(source: &Source<'s>, options: &OpenOptions, stack: Option<Stack>) -> Result<Pages<'s>, String> {
     let page = options.page.unwrap_or(0);
     let all = stack.is_some() || (options.volume && options.page.is_none());
     let found = Directories::of(source, if all { MOST_PAGES } else { page })?;
@@ -94,7 +88,7 @@ fn opened<'s>(
         let (told, has) = (stack.samples, first.shape().channels);
         return Err(format!("its OME-XML has planes of {told} channels, and its pages have {has}"));
     }
-    Ok((Pages { pages, planes, channels }, found))
+    Ok(Pages { pages, planes, channels, sizes: found.levels(page) })
 }
 
 /// Pages that are read together, the levels of a volume, or their channels; at least one.
@@ -105,26 +99,25 @@ pub(super) struct Pages<'s> {
     planes: Vec<(usize, u64)>,
     /// Planes of a level, whose samples are beside each other in a picture.
     channels: usize,
+    /// Rows and columns of the page and of its smaller copies.
+    sizes: Vec<(usize, usize)>,
 }
 
-impl Pages<'_> {
-    /// The picture's shape, after orientation.
-    pub(super) fn shape(&self) -> Shape {
+impl Pixels for Pages<'_> {
+    fn shape(&self) -> Shape {
         let one = self.pages[0].shape();
         Shape { depth: self.planes.len() / self.channels, channels: self.channels * one.channels, ..one }
     }
 
-    pub(super) fn dtype(&self) -> DType {
+    fn dtype(&self) -> DType {
         self.pages[0].chunks.samples.dtype()
     }
 
-    /// Rows and columns of a tile, after orientation, if it has tiles.
-    pub(super) fn tiles(&self) -> Option<(usize, usize)> {
+    fn tiles(&self) -> Option<(usize, usize)> {
         (self.pages[0].chunks.places.kind == ChunkType::Tile).then(|| self.tile())
     }
 
-    /// Rows and columns of a strip or tile, after orientation.
-    pub(super) fn tile(&self) -> (usize, usize) {
+    fn tile(&self) -> (usize, usize) {
         let Page { orientation, noted, chunks } = &self.pages[0];
         let Shape { height, width, .. } = chunks.shape;
         let tile = Shape::new(chunks.rows.min(height), chunks.columns.min(width), 1);
@@ -132,8 +125,8 @@ impl Pages<'_> {
         (seen.height, seen.width)
     }
 
-    /// Rows and columns that are read at once: those of a strip or tile, unless rows of strips are read in place.
-    pub(super) fn chunk(&self) -> (usize, usize) {
+    /// Those of a strip or tile, unless rows of strips are read in place.
+    fn chunk(&self) -> (usize, usize) {
         let (rows, columns) = self.tile();
         if self.tiles().is_none() && self.beside() == 0 && columns == self.shape().width {
             (1, columns)
@@ -142,19 +135,19 @@ impl Pages<'_> {
         }
     }
 
-    /// Bytes that a thread takes, beside the pixels, while it decodes a strip or tile.
-    pub(super) fn beside(&self) -> usize {
+    fn beside(&self) -> usize {
         self.pages.iter().map(|page| page.chunks.beside()).max().unwrap_or(0)
     }
 
-    /// Decodes a region, which lies inside, of some levels, without gaps.
-    pub(super) fn read(
-        &self,
-        levels: Range<usize>,
-        region: Region,
-        to: &mut [u8],
-        workers: &Workers,
-    ) -> Result<(), String> {
+    fn levels(&self) -> usize {
+        1
+    }
+
+    fn sizes(&self) -> Vec<(usize, usize)> {
+        self.sizes.clone()
+    }
+
+    fn read(&self, levels: Range<usize>, region: Region, to: &mut [u8], workers: &Workers) -> Result<(), String> {
         let planes = &self.planes[levels.start * self.channels..levels.end * self.channels];
         let (own, pixel) = (pixel_bytes(self.pages[0].shape(), self.dtype()), pixel_bytes(self.shape(), self.dtype()));
         for (planes, to) in planes.chunks(self.channels).zip(to.chunks_mut(region.height * region.width * pixel)) {
@@ -165,27 +158,22 @@ impl Pages<'_> {
         Ok(())
     }
 
-    /// Fails if the file lacks bytes of a region.
-    pub(super) fn is_complete(&self, region: Region) -> Result<(), String> {
+    fn is_complete(&self, region: Region) -> Result<(), String> {
         self.planes.iter().try_for_each(|(page, behind)| {
             let page = &self.pages[*page];
             page.chunks.is_complete(*behind, page.stored(region))
         })
     }
 
-    /// The amount read from them.
-    pub(super) fn counted(&self) -> FileTraffic {
-        self.pages.iter().map(|page| page.chunks.count.so_far()).fold(FileTraffic::default(), |all, page| FileTraffic {
-            chunks: all.chunks + page.chunks,
-            bytes: all.bytes + page.bytes,
-        })
+    fn counted(&self) -> FileTraffic {
+        self.pages.iter().map(|page| page.chunks.count.so_far()).sum()
     }
 }
 
 /// A page with its directory.
 #[derive(Debug)]
 struct Page<'s> {
-    orientation: super::Orientation,
+    orientation: Orientation,
     noted: Turned,
     chunks: Chunks<'s>,
 }
@@ -350,7 +338,7 @@ impl Directories {
 
     fn place(&self, page: usize, level: usize) -> Result<Place, String> {
         let described = self.described(page);
-        let levels = self.pages.get(described).ok_or_else(|| super::decode::no_page(page, self.count()))?;
+        let levels = self.pages.get(described).ok_or_else(|| decode::no_page(page, self.count()))?;
         let copies = levels.len() - 1;
         let missing =
             || format!("level {level} requested, but page {page} has {copies} smaller copies (level 0 is the page)");
@@ -365,11 +353,11 @@ pub(super) fn directory_page(source: &Source<'_>, options: &OpenOptions) -> usiz
 }
 
 /// The properties of a file, without its pixels: the page, its smaller copies, the number of pages.
-pub(super) fn describe(source: &Source<'_>, options: &OpenOptions) -> Result<super::FileInfo, String> {
-    let as_stored = OpenOptions { orientation: super::Orientation::Keep, ..*options };
-    let (opened, _) = open(source, &as_stored)?;
+pub(super) fn describe(source: &Source<'_>, options: &OpenOptions) -> Result<FileInfo, String> {
+    let as_stored = OpenOptions { orientation: Orientation::Keep, ..*options };
+    let opened = open(source, &as_stored)?;
     let found = Directories::of(source, MOST_PAGES)?;
-    Ok(super::FileInfo {
+    Ok(FileInfo {
         shape: opened.shape(),
         dtype: opened.dtype(),
         tile: opened.tile(),
@@ -440,7 +428,7 @@ fn noted(decoder: &mut Decoder<Reader<'_>>) -> Turned {
         horus_base::warn!("its colours are premultiplied by alpha (TIFF ExtraSamples 1) and are used as stored");
     }
     if let Ok(Some(profile)) = decoder.find_tag(Tag::IccProfile).map(|v| v.and_then(|v| v.into_u8_vec().ok())) {
-        metadata::tell_profile(profile.len());
+        profile::tell(profile.len());
     }
     let orientation = decoder.find_tag_unsigned::<u16>(Tag::Orientation).ok().flatten();
     orientation.and_then(Turned::numbered).unwrap_or_default()
@@ -466,7 +454,7 @@ impl<'s> Page<'s> {
         // A region allocates no more memory than it needs.
         if options.region.is_none() {
             check_size(u64::from(h), u64::from(w), options)?;
-            let most = bounds::tiff(source.size(), compression, u64::from(bits) * u64::from(count), u64::from(w));
+            let most = self::most(source.size(), compression, u64::from(bits) * u64::from(count), u64::from(w));
             let absent = places.absent(u64::from(rows) * u64::from(columns));
             check_capacity(u64::from(h), u64::from(w), most.map(|most| most.saturating_add(absent)), source.size())?;
         }
@@ -534,6 +522,50 @@ impl<'s> Page<'s> {
     }
 }
 
+/// Maximum pixels of a TIFF file with these bits per pixel and this compression, in rows of
+/// `width`.
+fn most(bytes: u64, compression: u16, bits: u64, width: u64) -> Option<u64> {
+    const NONE: u16 = 1;
+    const FAX4: u16 = 4;
+    const LZW: u16 = 5;
+    const NEW_JPEG: u16 = 7;
+    const ADOBE_DEFLATE: u16 = 8;
+    const OLD_DEFLATE: u16 = 32946;
+    const PACK_BITS: u16 = 32773;
+    const ZSTD: u16 = 50000;
+    let expansion = match compression {
+        NONE => 1,
+        // Two bytes repeat one up to 128 times.
+        PACK_BITS => 64,
+        // A code of 12 bits stands for a string at most as long as the table, 4096.
+        LZW => 2731,
+        ADOBE_DEFLATE | OLD_DEFLATE => DEFLATE,
+        // Four bytes repeat one up to 128 KiB times, the longest block.
+        ZSTD => 32768,
+        NEW_JPEG => return Some(bytes.saturating_mul(jpeg::read::MOST)),
+        // A bit marks a row, of any width, as equal to the previous one; no scanner is wider than
+        // this.
+        FAX4 if width > 1 << 16 => return Some(0),
+        FAX4 => return Some(bytes.saturating_mul(8).saturating_mul(width)),
+        // Unknown to the decoder.
+        _ => return None,
+    };
+    Some(bytes.saturating_mul(8 * expansion) / bits.max(1))
+}
+
 pub(super) fn text(e: tiff::TiffError) -> String {
     e.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_bytes_can_hold_follows_from_the_compression() {
+        assert_eq!(most(100, 1, 24, 10), Some(33));
+        assert_eq!(most(100, 4, 1, 50), Some(100 * 8 * 50));
+        assert_eq!(most(100, 50_000, 8, 10), Some(100 * 32768));
+        assert_eq!((most(100, 4, 1, 70_000), most(100, 50_001, 8, 10)), (Some(0), None));
+    }
 }

@@ -6,8 +6,12 @@ use tiff::decoder::{Decoder, Limits};
 use tiff::tags::{IfdPointer, PhotometricInterpretation, Tag};
 use tiff::{Directory, TiffError};
 
-use super::load::Source;
-use super::read_tiff::text;
+use super::read::text;
+use crate::files::Source;
+use crate::files::load::Positioned;
+
+/// Plain and large files of either byte order begin so.
+pub(crate) const MAGIC: [&[u8]; 4] = [b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"];
 
 /// Length of the longest header of a TIFF file: that of a large one.
 const HEADER: usize = 16;
@@ -20,7 +24,7 @@ const HEADER: usize = 16;
 #[derive(Debug)]
 pub(super) struct Header<'a> {
     source: Source<'a>,
-    at: u64,
+    file: Positioned<'a>,
     header: Vec<u8>,
     /// The lengths of such texts, in the order of the file: first and last byte.
     hidden: Vec<(u64, u64)>,
@@ -48,7 +52,7 @@ impl<'a> Header<'a> {
         }
         let place = header.get(if large { 8..16 } else { 4..8 });
         let first = directory.or_else(|| Some(IfdPointer(number(place?, little))));
-        let mut named = Header { source: source.clone(), at: 0, header, hidden: Vec::new() };
+        let mut named = Header { source: source.clone(), file: source.positioned(), header, hidden: Vec::new() };
         if let Some(first) = first {
             named.hide(first);
         }
@@ -92,55 +96,39 @@ impl<'a> Header<'a> {
     }
 }
 
-pub(super) fn is_little(header: &[u8]) -> bool {
+pub(crate) fn is_little(header: &[u8]) -> bool {
     header.starts_with(b"II")
 }
 
-pub(super) fn is_large(header: &[u8]) -> bool {
+pub(crate) fn is_large(header: &[u8]) -> bool {
     header.get(2..4).is_some_and(|version| version.contains(&43))
 }
 
 /// A number of up to eight bytes.
-pub(super) fn number(bytes: &[u8], little: bool) -> u64 {
+pub(crate) fn number(bytes: &[u8], little: bool) -> u64 {
     let more = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
     if little { bytes.iter().rev().fold(0, more) } else { bytes.iter().fold(0, more) }
 }
 
 impl Read for Header<'_> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        let left = self.source.size().saturating_sub(self.at);
-        let n = to.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-        let n = match self.header.get(usize::try_from(self.at).unwrap_or(usize::MAX)..) {
-            Some(header) if !header.is_empty() => {
-                let n = n.min(header.len());
-                to[..n].copy_from_slice(&header[..n]);
-                n
-            }
-            _ => {
-                self.source.read_at(self.at, &mut to[..n]).map_err(io::Error::other)?;
-                n
-            }
-        };
-        let end = self.at + n as u64;
-        let first = self.hidden.partition_point(|(_, last)| *last < self.at);
+        let at = self.file.at;
+        let n = self.file.read(to)?;
+        let header = self.header.iter().skip(usize::try_from(at).unwrap_or(usize::MAX));
+        to[..n].iter_mut().zip(header).for_each(|(to, byte)| *to = *byte);
+        let end = at + n as u64;
+        let first = self.hidden.partition_point(|(_, last)| *last < at);
         for (from, last) in self.hidden[first..].iter().take_while(|(from, _)| *from < end) {
-            let (from, until) = (from.saturating_sub(self.at), (last + 1).min(end) - self.at);
+            let (from, until) = (from.saturating_sub(at), (last + 1).min(end) - at);
             to[from as usize..until as usize].fill(0);
         }
-        self.at = end;
         Ok(n)
     }
 }
 
 impl Seek for Header<'_> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let at = match to {
-            SeekFrom::Start(at) => Some(at),
-            SeekFrom::Current(by) => self.at.checked_add_signed(by),
-            SeekFrom::End(by) => self.source.size().checked_add_signed(by),
-        };
-        self.at = at.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
-        Ok(self.at)
+        self.file.seek(to)
     }
 }
 
@@ -177,7 +165,7 @@ pub(super) fn limits() -> Limits {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{FileInfo, OpenOptions, Picture};
+    use crate::files::{FileInfo, OpenOptions, Picture};
 
     /// A page of one pixel and a text whose length is `length`; in a large file or not.
     fn page(length: u64, large: bool, tag: u16) -> Vec<u8> {
@@ -206,7 +194,7 @@ mod tests {
     #[test]
     fn texts_that_are_too_long_are_passed_over_in_silence() {
         const CHILD: &str = "HORUS_TEST_OF_TEXTS";
-        let name = "files::tiff_source::tests::texts_that_are_too_long_are_passed_over_in_silence";
+        let name = "files::tiff::source::tests::texts_that_are_too_long_are_passed_over_in_silence";
         if std::env::var_os(CHILD).is_none() {
             let mut child = std::process::Command::new(std::env::current_exe().unwrap());
             let out = child.args(["--exact", name, "--nocapture"]).env(CHILD, "1").output().unwrap();

@@ -131,7 +131,7 @@ impl Colours {
 
 /// Exchanges black and white in the first sample of each pixel of a row; of signed integers the smallest and the largest
 /// value, of floats 0 and 1. A pixel has `pixel` bytes, of which the last one may lack some.
-pub(super) fn invert(row: &mut [u8], pixel: usize, dtype: DType) {
+pub(crate) fn invert(row: &mut [u8], pixel: usize, dtype: DType) {
     let pixels = row.chunks_mut(pixel);
     match dtype {
         DType::F32 => pixels.filter_map(|pixel| pixel.first_chunk_mut()).for_each(|v| {
@@ -146,7 +146,7 @@ pub(super) fn invert(row: &mut [u8], pixel: usize, dtype: DType) {
 
 /// Makes red, green and blue of cyan, magenta, yellow and black, of 8 or 16 bits, and copies the other samples: from pixels of
 /// `stored` bytes to the first bytes of pixels of `pixel` bytes.
-pub(super) fn lights(inks: &[u8], stored: usize, to: &mut [u8], pixel: usize, dtype: DType) {
+pub(crate) fn lights(inks: &[u8], stored: usize, to: &mut [u8], pixel: usize, dtype: DType) {
     let lit = |ink: u32, black: u32, most: u32| ((most - ink) * (most - black) + most / 2) / most;
     let size = dtype.size();
     for (inks, to) in inks.chunks_exact(stored).zip(to.chunks_mut(pixel)) {
@@ -166,7 +166,7 @@ pub(super) fn lights(inks: &[u8], stored: usize, to: &mut [u8], pixel: usize, dt
 
 /// Makes luminance and differences from it, the first samples of each pixel of `pixel` bytes, red, green and blue (ITU-R
 /// BT.601, of the full range, as JPEG files have them).
-pub(super) fn colour(row: &mut [u8], pixel: usize) {
+pub(crate) fn colour(row: &mut [u8], pixel: usize) {
     for [first, second, third] in row.chunks_mut(pixel).filter_map(|pixel| pixel.first_chunk_mut()) {
         let (y, blue, red) = (f32::from(*first), f32::from(*second) - 128.0, f32::from(*third) - 128.0);
         *first = (y + 1.402 * red).round() as u8;

@@ -5,10 +5,11 @@ use tiff::decoder::Decoder;
 use tiff::decoder::ifd::Value;
 use tiff::tags::{PhotometricInterpretation, Tag};
 
-use super::load::{Kind, Source};
-use super::tiff_directory::{Entry, NODATA};
-use super::tiff_source::{Reader, are_indices, decoder_at};
-use super::{OpenOptions, decode, ome, read_tiff};
+use super::directory::{Entry, NODATA};
+use super::metadata;
+use super::read;
+use super::source::{Reader, are_indices, decoder_at};
+use crate::files::{OpenOptions, Source, decode};
 use horus_base::placed::Placed;
 
 /// The key that tells if coordinates are those of a pixel's corner or of its centre, and the latter.
@@ -35,12 +36,9 @@ pub struct Georeference {
 impl Georeference {
     /// That of a page of an open TIFF file, as the options read it; `None` if it has none. Unreadable tags count as absent.
     pub(super) fn of(source: &Source<'_>, options: &OpenOptions) -> Option<Georeference> {
-        if source.kind() != Kind::Tiff {
-            return None;
-        }
         let read = || -> Result<Option<Georeference>, String> {
-            let page = read_tiff::directory_page(source, options);
-            let at = |level| decoder_at(source, read_tiff::directory_of_page(source, page, level)?);
+            let page = read::directory_page(source, options);
+            let at = |level| decoder_at(source, read::directory_of_page(source, page, level)?);
             let mut decoder = at(options.level)?;
             let mut found = Georeference::of_page(&mut decoder);
             let nodata = std::mem::take(&mut found.nodata);
@@ -48,7 +46,7 @@ impl Georeference {
                 // A smaller copy covers the same area by other pixels.
                 found = Georeference { nodata: String::new(), ..Georeference::of_page(&mut at(0)?) };
             }
-            let placed = ome::placed_in_page(source, page, options)?;
+            let placed = metadata::placed_in_page(source, page, options)?;
             let found = found.seen(&placed).unwrap_or_default();
             let indices = are_indices(&mut decoder) || is_coloured(&mut decoder);
             let colours = if indices { colours(&mut decoder) } else { Vec::new() };
@@ -214,7 +212,7 @@ impl Georeference {
     }
 
     /// The tags.
-    pub(super) fn entries(&self) -> Vec<Entry> {
+    pub(crate) fn entries(&self) -> Vec<Entry> {
         let doubles = |tag: Tag, values: &[f64]| (!values.is_empty()).then(|| Entry::double(tag.to_u16(), values));
         let text = |tag: u16, text: &str| (!text.is_empty()).then(|| Entry::ascii(tag, text));
         let keys =

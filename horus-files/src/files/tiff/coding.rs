@@ -12,11 +12,9 @@ use tiff::tags::{ByteOrder, CompressionMethod, Tag};
 use weezl::decode::Configuration;
 use weezl::{BitOrder, LzwStatus};
 
-use super::codec::truncated;
-use super::load::Source;
-use super::raster::Order;
-use super::read_tiff::text;
-use super::tiff_source::Reader;
+use super::read::text;
+use super::source::Reader;
+use crate::files::{Order, Source, truncated};
 
 /// Compressions, but for JPEG.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,12 +7,15 @@ use std::path::Path;
 use tiff::tags::Tag;
 
 use super::compression::Compression;
-use super::count::FileTraffic;
-use super::output::{Output, Shared};
-use super::replace::is_refused;
-use super::target::{Sink, cause, folder};
-use super::tiff_directory::{Directory, Entry, directories, header};
-use super::tiff_tiles::Tiles;
+use super::directory::{Directory, Entry, directories, header};
+use super::metadata;
+use super::tiles::Tiles;
+use crate::files::count::FileTraffic;
+use crate::files::draft::shapes;
+use crate::files::output::Shared;
+use crate::files::replace::is_refused;
+use crate::files::target::{Sink, folder};
+use crate::files::{Draft, Output, RegionFile, SaveOptions, cause};
 use horus_base::dtype::DType;
 use horus_base::shape::{Region, Shape};
 use horus_host::host::workers::Workers;
@@ -30,15 +33,6 @@ pub(super) struct TiffFile {
     big: bool,
 }
 
-/// The shapes of a picture in so many sizes, each half as high and wide as the one before, rounded up.
-pub(super) fn shapes(shape: Shape, sizes: usize) -> impl Iterator<Item = Shape> {
-    let half = |shape: &Shape| {
-        let Shape { height, width, .. } = *shape;
-        Some(Shape { height: height.div_ceil(2), width: width.div_ceil(2), ..*shape })
-    };
-    std::iter::successors(Some(shape), half).take(sizes)
-}
-
 impl TiffFile {
     /// Pixels of powers of two are aligned to memory pages.
     const PAGE: u64 = 4096;
@@ -46,6 +40,27 @@ impl TiffFile {
     const MOST_SIZES: usize = 32;
     /// Sides of tiles of files of several sizes, unless others are given: those of GDAL's.
     const TILE: usize = 512;
+
+    /// The file of a draft.
+    ///
+    /// # Errors
+    /// A message, if TIFF files do not support its options.
+    pub(super) fn of(file: &Draft) -> Result<TiffFile, String> {
+        let SaveOptions { tile, compression, sizes, .. } = file.options;
+        // Whatever memory there is, so that the bytes of a file do not depend on it.
+        let tile = tile.or(file.beside.tile.filter(|tile| TiffFile::keeps(*tile, file.shape)));
+        let (entries, apart) = metadata::entries(file)?;
+        Ok(TiffFile::new(file.shape, file.stored, tile, compression, sizes, apart)?.with(entries))
+    }
+
+    /// True if a picture is stored in the tiles of the file that it is from, unless the options ask for others: if it is
+    /// larger than one of them.
+    fn keeps((rows, columns): (usize, usize), shape: Shape) -> bool {
+        /// Maximum rows and columns of a tile.
+        const LARGEST: usize = 4096;
+        let side = |side: usize, of: usize| side.is_multiple_of(Tiles::STEP) && side <= LARGEST && side < of;
+        side(rows, shape.height) && side(columns, shape.width)
+    }
 
     /// A file of so many sizes in tiles of `tile` rows and columns; one size may be in strips. Its pages are levels, or, of channels
     /// `apart`, each channel of each level.
@@ -95,7 +110,7 @@ impl TiffFile {
 
     /// Places the pixels behind the directories.
     fn place(&mut self) {
-        let mut at = self.begin();
+        let mut at = self.first();
         for size in self.sizes.iter_mut().rev() {
             size.begin(at);
             at += if size.compression == Compression::None { size.raw_bytes() } else { 0 };
@@ -111,71 +126,8 @@ impl TiffFile {
     }
 
     /// The offset of the first pixels.
-    fn begin(&self) -> u64 {
+    fn first(&self) -> u64 {
         (self.directories().len() as u64).next_multiple_of(TiffFile::PAGE)
-    }
-
-    /// The known bytes of the file: none, if they are compressed.
-    pub(super) fn known_bytes(&self) -> u64 {
-        if self.compression() == Compression::None { self.begin() + self.raw_bytes() } else { 0 }
-    }
-
-    /// Tiles or strips of a size.
-    pub(super) fn size(&self, size: usize) -> &Tiles {
-        &self.sizes[size]
-    }
-
-    /// The amount written.
-    pub(super) fn counted(&self) -> FileTraffic {
-        self.sizes.iter().map(|size| size.count.so_far()).fold(FileTraffic::default(), |all, size| FileTraffic {
-            chunks: all.chunks + size.chunks,
-            bytes: all.bytes + size.bytes,
-        })
-    }
-
-    /// Keeps compressed sizes apart, in unnamed files beside `path`, until all are complete: the bytes before
-    /// a tile or strip are not known earlier, and the file does not depend on the order of its regions.
-    ///
-    /// # Errors
-    /// A message, if no file can be created there.
-    pub(super) fn apart(&mut self, path: &Path) -> Result<(), String> {
-        if self.compression() == Compression::None {
-            return Ok(());
-        }
-        for size in &mut self.sizes {
-            let aside = tempfile::tempfile_in(folder(path));
-            // As the file itself, where its folder takes no other.
-            let aside = aside.or_else(|e| if is_refused(&e) { tempfile::tempfile() } else { Err(e) });
-            self.aside.push(aside.map_err(cause)?);
-            size.begin(0);
-        }
-        Ok(())
-    }
-
-    /// Encodes and writes pixels of a region of a size: see [`Tiles::put`].
-    ///
-    /// # Errors
-    /// Those of [`Tiles::put`].
-    pub(super) fn put(
-        &self,
-        to: &File,
-        size: usize,
-        region: Region,
-        pixels: &[u8],
-        workers: &Workers,
-    ) -> Result<(), String> {
-        self.sizes[size].put(self.aside.get(size).unwrap_or(to), region, pixels, workers)
-    }
-
-    /// Completes a file whose regions were put.
-    ///
-    /// # Errors
-    /// A message, if a tile or strip is missing, or writing fails.
-    pub(super) fn finish(&self, to: &File) -> Result<(), String> {
-        self.sizes.iter().try_for_each(Tiles::is_complete)?;
-        let mut both = self.sizes.iter().zip(&self.aside).rev();
-        both.try_fold(self.begin(), |at, (size, from)| size.collect(from, to, at))?;
-        to.write_at(0, &self.directories())
     }
 
     /// Writes all pixels, those of the largest size first.
@@ -183,7 +135,7 @@ impl TiffFile {
     /// # Errors
     /// A message, if writing fails.
     pub(super) fn write(mut self, to: &mut dyn Sink, pixels: &[&[u8]], workers: &Workers) -> Result<(), String> {
-        to.expect(self.known_bytes());
+        to.expect(self.bytes());
         let to = Shared::new(to);
         let mut end = None;
         for (size, pixels) in self.sizes.iter_mut().zip(pixels).rev() {
@@ -221,6 +173,56 @@ impl TiffFile {
         let begin = header(self.big, 0).len() as u64;
         let (bytes, first) = directories(all, self.big, begin);
         [header(self.big, first), bytes].concat()
+    }
+}
+
+impl RegionFile for TiffFile {
+    fn bytes(&self) -> u64 {
+        // Those of compressed pixels are not known.
+        if self.compression() == Compression::None { self.first() + self.raw_bytes() } else { 0 }
+    }
+
+    /// Keeps compressed sizes apart, in unnamed files beside `path`, until all are complete: the bytes before
+    /// a tile or strip are not known earlier, and the file does not depend on the order of its regions.
+    fn begin(&mut self, _: &File, path: &Path) -> Result<(), String> {
+        if self.compression() == Compression::None {
+            return Ok(());
+        }
+        for size in &mut self.sizes {
+            let aside = tempfile::tempfile_in(folder(path));
+            // As the file itself, where its folder takes no other.
+            let aside = aside.or_else(|e| if is_refused(&e) { tempfile::tempfile() } else { Err(e) });
+            self.aside.push(aside.map_err(cause)?);
+            size.begin(0);
+        }
+        Ok(())
+    }
+
+    fn shape(&self, size: usize) -> Shape {
+        self.sizes[size].shape
+    }
+
+    fn chunk(&self, size: usize) -> (usize, usize) {
+        self.sizes[size].chunk()
+    }
+
+    fn is_whole(&self, size: usize, region: Region) -> Result<(), String> {
+        self.sizes[size].is_whole(region)
+    }
+
+    fn put(&self, to: &File, size: usize, region: Region, pixels: &[u8], workers: &Workers) -> Result<(), String> {
+        self.sizes[size].put(self.aside.get(size).unwrap_or(to), region, pixels, workers)
+    }
+
+    fn finish(&self, to: &File) -> Result<(), String> {
+        self.sizes.iter().try_for_each(Tiles::is_complete)?;
+        let mut both = self.sizes.iter().zip(&self.aside).rev();
+        both.try_fold(self.first(), |at, (size, from)| size.collect(from, to, at))?;
+        to.write_at(0, &self.directories())
+    }
+
+    fn counted(&self) -> FileTraffic {
+        self.sizes.iter().map(|size| size.count.so_far()).sum()
     }
 }
 
@@ -321,8 +323,8 @@ mod tests {
             let bytes: Vec<&[u8]> = pixels.iter().map(|pixels| bytemuck::cast_slice(pixels)).collect();
             new().write(&mut whole, &bytes, &Workers::alone()).unwrap();
             let mut parts = new();
-            parts.apart(&folder.path().join("a.tif")).unwrap();
             let file = tempfile::tempfile().unwrap();
+            parts.begin(&file, &folder.path().join("a.tif")).unwrap();
             // In parts that cut the tiles of the smaller sizes, in another order than at once.
             for part in [3, 0, 4, 1, 2] {
                 for (k, size) in sizes.iter().enumerate() {

@@ -6,13 +6,14 @@
 
 use std::mem::take;
 use std::ops::Range;
+use std::sync::Arc;
 
 use jpeg_encoder::{ColorType, Encoder, PixelDensity, PixelDensityUnit, SamplingFactor};
 
-use super::bounds::markers;
-use super::exif;
-use super::png::Beside;
-use super::target::{Sink, cause};
+use super::segments::markers;
+use crate::files::density::dots;
+use crate::files::target::Sink;
+use crate::files::{Draft, Lacking, cause, exif, texts};
 use horus_base::shape::Shape;
 use horus_host::host::workers::Workers;
 
@@ -31,6 +32,56 @@ const COM: [u8; 2] = [0xff, 0xfe];
 const DRI: [u8; 2] = [0xff, 0xdd];
 const EOI: [u8; 2] = [0xff, 0xd9];
 const RST0: u8 = 0xd0;
+
+/// What a file says beside its pixels.
+#[derive(Default)]
+pub(super) struct Beside {
+    profile: Option<Arc<[u8]>>,
+    /// Dots per inch of a print, columns and rows.
+    dots: Option<[u16; 2]>,
+    /// EXIF data, with texts that have a tag.
+    exif: Option<Vec<u8>>,
+    comment: Option<String>,
+    /// There are other texts.
+    others: bool,
+}
+
+impl Beside {
+    /// What the file of a draft says.
+    pub(super) fn of(file: &Draft) -> Beside {
+        /// Segments hold so much of a profile, and are numbered by a byte.
+        const LONGEST_PROFILE: usize = 254 * 65519;
+        /// Bytes of a segment, without its length.
+        const LONGEST: usize = 65533;
+        let said = &file.beside;
+        let is_comment = |(keyword, _): &&(String, String)| keyword == texts::COMMENT;
+        let texts = said.texts.as_deref().unwrap_or_default();
+        let titled: Vec<_> = texts.iter().filter(|text| !is_comment(text)).cloned().collect();
+        let (fields, unknown) = texts::entries(&titled);
+        let has_fields = !fields.is_empty();
+        let fields = [said.exif.as_ref().map(|exif| exif.entries(file.shape)).unwrap_or_default(), fields].concat();
+        let exif = (!fields.is_empty()).then(|| exif::bytes_of(fields));
+        let exif = exif.filter(|bytes| bytes.len() + exif::IN_JPEG.len() <= LONGEST);
+        Beside {
+            profile: said.profile.clone().filter(|profile| profile.len() <= LONGEST_PROFILE),
+            dots: said.printed.and_then(dots),
+            others: !unknown.is_empty() || (exif.is_none() && has_fields),
+            exif,
+            comment: texts.iter().find(is_comment).map(|(_, text)| text.clone()),
+        }
+    }
+
+    /// True if the file does not have a part of what is known.
+    pub(super) fn lacks(&self, what: Lacking) -> bool {
+        match what {
+            Lacking::Profile => self.profile.is_none(),
+            Lacking::Printed => self.dots.is_none(),
+            Lacking::Exif => self.exif.is_none(),
+            Lacking::Texts => self.others,
+            _ => true,
+        }
+    }
+}
 
 /// Writes interleaved samples of one or three channels, and what the file says beside them.
 pub(super) fn write(
@@ -64,16 +115,13 @@ impl Picture<'_> {
             self.band(rows, file).map_err(|e| e.to_string())
         })?;
         let [first, others @ ..] = &mut files[..] else { return Err("the picture has no pixels".into()) };
-        let comments = self.beside.texts.iter().filter_map(|(_, text)| {
-            let length = u16::try_from(text.len() + 2).ok()?;
-            Some([&COM[..], &length.to_be_bytes(), text.as_bytes()].concat())
-        });
-        let comments: Vec<u8> = comments.flatten().collect();
-        if !comments.is_empty() {
+        if let Some(text) = &self.beside.comment
+            && let Ok(length) = u16::try_from(text.len() + 2)
+        {
             // Before the tables, behind segments of applications, of which that of JFIF is the first.
             let table = markers(first).find(|(marker, _)| !(0xe0..=0xef).contains(marker));
             let at = table.map_or(2, |(_, body)| first.len() - body.len() - 4);
-            first.splice(at..at, comments);
+            first.splice(at..at, [&COM[..], &length.to_be_bytes(), text.as_bytes()].concat());
         }
         if others.is_empty() {
             return Ok(take(first));

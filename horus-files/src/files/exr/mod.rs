@@ -1,7 +1,7 @@
 //! OpenEXR files, which the crate `exr` decodes block by block: grey or colour, in half or single precision.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, Seek};
+use std::io::{BufRead, Cursor, Seek};
 
 use exr::block::UncompressedBlock;
 use exr::block::chunk::Chunk;
@@ -14,12 +14,35 @@ use exr::meta::header::Header as Part;
 use half::f16;
 use rayon::prelude::*;
 
-use super::bounds;
-use super::codec::Header;
-use super::decode::guarded;
-use super::notices::tell_once;
+use crate::files::{
+    Alpha, DEFLATE, Decode, Decoder, Facts, Header, Metadata, OpenOptions, PictureFormat, Source, guarded, tell_once,
+};
 use horus_base::dtype::DType;
 use horus_host::host::workers::Workers;
+
+/// OpenEXR files.
+pub(super) struct OpenExr;
+
+impl PictureFormat for OpenExr {
+    fn facts(&self) -> &Facts {
+        &Facts { name: "exr", title: "OpenEXR", magic: &[b"\x76\x2f\x31\x01"], types: &[DType::F32], ..Facts::PLAIN }
+    }
+
+    fn decoder<'a>(&self, bytes: &'a [u8]) -> Result<Decoder<'a>, String> {
+        let (header, exr) = Exr::of(Cursor::new(bytes))?;
+        Ok((header, Box::new(exr)))
+    }
+
+    fn header(&self, source: &Source<'_>, _: &OpenOptions) -> Result<Header, String> {
+        Ok(Exr::of(source.reader())?.0)
+    }
+
+    fn metadata(&self, _: &Source<'_>, _: &OpenOptions, channels: usize) -> Metadata {
+        // Other channels of these files are grey or colours.
+        let alpha = matches!(channels, 2 | 4).then_some(Alpha::Associated);
+        Metadata { alpha, ..Metadata::default() }
+    }
+}
 
 /// Blocks for each thread that are decoded before their pixels are copied.
 const AT_ONCE: usize = 2;
@@ -28,14 +51,14 @@ const AT_ONCE: usize = 2;
 const MOST_OF_BLOCK: usize = 64 << 20;
 
 /// The first part of a file.
-pub(super) struct Exr<R> {
+struct Exr<R> {
     reader: Reader<R>,
     /// The channel of an image for each stored one, if any.
     places: Vec<Option<usize>>,
 }
 
 impl<R: BufRead + Seek> Exr<R> {
-    pub(super) fn of(from: R) -> Result<(Header, Exr<R>), String> {
+    fn of(from: R) -> Result<(Header, Exr<R>), String> {
         let reader = exr::block::read(from, false).map_err(cause)?;
         let part = &reader.headers()[0];
         match part.compression {
@@ -59,14 +82,14 @@ impl<R: BufRead + Seek> Exr<R> {
     fn part(&self) -> &Part {
         &self.reader.headers()[0]
     }
+}
 
-    /// Maximum pixels that `bytes` can hold.
-    pub(super) fn most(&self, bytes: u64) -> u64 {
-        bounds::exr(bytes, self.part().compression, self.part().channels.bytes_per_pixel as u64)
+impl<R: BufRead + Seek> Decode for Exr<R> {
+    fn most(&self, _: u64, bytes: u64) -> u64 {
+        most(bytes, self.part().compression, self.part().channels.bytes_per_pixel as u64)
     }
 
-    /// Bytes that are decoded at once, beside the pixels.
-    pub(super) fn beside(&self, workers: &Workers) -> u64 {
+    fn beside(&self, _: &Header, workers: &Workers) -> u64 {
         let part = self.part();
         let (Vec2(width, height), most) = (part.layer_size, part.max_block_pixel_size());
         let block = width.min(most.0).saturating_mul(height.min(most.1)).saturating_mul(part.channels.bytes_per_pixel);
@@ -75,8 +98,7 @@ impl<R: BufRead + Seek> Exr<R> {
         (3 * block).saturating_mul(part.chunk_count.min(AT_ONCE * workers.threads())).saturating_add(places) as u64
     }
 
-    /// Decodes the pixels, interleaved.
-    pub(super) fn read(self, header: &Header, to: &mut [u8], workers: &Workers) -> Result<(), String> {
+    fn read(self: Box<Self>, header: &Header, to: &mut [u8], workers: &Workers) -> Result<(), String> {
         const SAMPLE: usize = size_of::<f32>();
         let (width, channels) = (header.shape.width, header.shape.channels);
         let whole = |layer: usize, level: Vec2<usize>| layer == 0 && level == Vec2(0, 0);
@@ -152,6 +174,25 @@ fn places(part: &Part) -> Result<Vec<Option<usize>>, String> {
         }
     }
     Ok(names.iter().map(|name| wanted.iter().position(|wanted| wanted == name)).collect())
+}
+
+/// Maximum pixels of an OpenEXR file with this compression and these bytes for each pixel.
+fn most(bytes: u64, compression: Compression, pixel: u64) -> u64 {
+    let expansion = match compression {
+        Compression::Uncompressed => 1,
+        // Two bytes repeat one up to 128 times.
+        Compression::RLE => 64,
+        Compression::ZIP1 | Compression::ZIP16 => DEFLATE,
+        // Of four bytes of a float three are deflated.
+        Compression::PXR24 => DEFLATE * 4 / 3,
+        // At least a bit and the eight of a number repeat a half up to 255 times.
+        Compression::PIZ => 454,
+        // Three bytes are 16 halves.
+        Compression::B44 | Compression::B44A => 11,
+        // Not decoded.
+        _ => 0,
+    };
+    bytes.saturating_mul(expansion) / pixel.max(1)
 }
 
 fn cause(error: Error) -> String {

@@ -3,11 +3,8 @@
 //! The header is a Python literal. This is a small parser of NumPy's own output: crates that parse
 //! any literal do so by recursion, and nested brackets in a corrupt file would overflow the stack.
 
-use super::bounds::check_size;
-use super::interleave::copy_spaced;
-use super::load::{Means, Source};
-use super::raster::{Order, Raster};
-use super::{OpenOptions, Picture, pixel_bytes};
+use crate::files::interleave::copy_spaced;
+use crate::files::{Means, OpenOptions, Order, Picture, Raster, Source, check_size, pixel_bytes};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
 
@@ -25,13 +22,6 @@ pub(super) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>)
     let shape = raster.shape;
     let turned = Raster { shape: Shape::new(shape.width * shape.channels, shape.height * shape.depth, 1), ..raster };
     transposed(&turned.read(source, None, means)?, shape, means)?.cropped(options.region, means)
-}
-
-/// Extent and type of an array, and the part that is read at once: a row, or all if it is stored by
-/// columns.
-pub(super) fn describe(source: &Source<'_>, options: &OpenOptions) -> Result<(Shape, DType, (usize, usize)), String> {
-    let (Raster { shape, dtype, .. }, fortran) = raster(source, options)?;
-    Ok((shape, dtype, (if fortran { shape.height } else { 1 }, shape.width)))
 }
 
 /// The layout of the pixels in a file; `true` if they are stored by columns.

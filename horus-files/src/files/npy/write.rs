@@ -1,21 +1,11 @@
 //! Images as NumPy arrays: the exact values.
 
-use super::target::{Sink, cause};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
-use horus_host::host::buffer::HostBuffer;
-
-/// Writes an array of shape `(height, width)`, or `(height, width, channels)` if there are several,
-/// or of a volume `(depth, height, width)` or `(depth, height, width, channels)`.
-pub(super) fn write(to: &mut dyn Sink, pixels: &HostBuffer, dtype: DType, shape: Shape) -> Result<(), String> {
-    let header = header(dtype, shape);
-    to.expect((header.len() + pixels.len()) as u64);
-    to.write_all(&header).map_err(cause)?;
-    to.write_all(pixels.bytes()).map_err(cause)
-}
 
 /// Magic, version, and the description of the array, as NumPy writes it: a Python literal, padded
-/// with spaces to a multiple of 64 bytes, and a line feed.
+/// with spaces to a multiple of 64 bytes, and a line feed. Its shape is `(height, width)`, or `(height, width, channels)` if
+/// there are several, or of a volume `(depth, height, width)` or `(depth, height, width, channels)`.
 pub(super) fn header(dtype: DType, shape: Shape) -> Vec<u8> {
     const MAGIC: &[u8] = b"\x93NUMPY\x01\x00";
     const ALIGNMENT: usize = 64;

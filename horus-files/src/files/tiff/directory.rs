@@ -2,6 +2,8 @@
 
 use tiff::tags::Tag;
 
+use super::source::number;
+
 /// The tag of the value that stands for missing pixels (GDAL's).
 pub(super) const NODATA: u16 = 42113;
 
@@ -64,7 +66,7 @@ impl Kind {
 
 /// Values of a tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     tag: u16,
     kind: Kind,
     values: Vec<u64>,
@@ -78,18 +80,15 @@ impl Entry {
     }
 
     /// The bytes of so many values of a kind; `None` if there is no such kind.
-    pub(super) fn length(kind: u16, count: u64) -> Option<u64> {
+    pub(crate) fn length(kind: u16, count: u64) -> Option<u64> {
         let (_, kind) = Kind::NUMBERS.into_iter().find(|(number, _)| *number == kind)?;
         count.checked_mul(kind.size() as u64)
     }
 
     /// Values of a file, of a known kind, in its order of bytes.
-    pub(super) fn read(tag: u16, kind: u16, bytes: &[u8], little: bool) -> Option<Entry> {
+    pub(crate) fn read(tag: u16, kind: u16, bytes: &[u8], little: bool) -> Option<Entry> {
         let (_, kind) = Kind::NUMBERS.into_iter().find(|(number, _)| *number == kind)?;
-        let number = |bytes: &[u8]| {
-            let more = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
-            if little { bytes.iter().rev().fold(0, more) } else { bytes.iter().fold(0, more) }
-        };
+        let number = |bytes: &[u8]| number(bytes, little);
         let value = |bytes: &[u8]| match kind {
             Kind::Rational | Kind::SignedRational => number(&bytes[..4]) | number(&bytes[4..]) << 32,
             _ => number(bytes),
@@ -98,43 +97,43 @@ impl Entry {
     }
 
     /// A directory of its own.
-    pub(super) fn directory(tag: u16, inside: Vec<Entry>) -> Entry {
+    pub(crate) fn directory(tag: u16, inside: Vec<Entry>) -> Entry {
         Entry { inside, ..Entry::new(tag, Kind::Long, Vec::new()) }
     }
 
-    pub(super) fn tag(&self) -> u16 {
+    pub(crate) fn tag(&self) -> u16 {
         self.tag
     }
 
     /// True if its values are of the kind with this number.
-    pub(super) fn is_of(&self, kind: u16) -> bool {
+    pub(crate) fn is_of(&self, kind: u16) -> bool {
         Kind::NUMBERS.contains(&(kind, self.kind))
     }
 
     /// Its only value, if that is an unsigned integer.
-    pub(super) fn integer(&self) -> Option<u64> {
+    pub(crate) fn integer(&self) -> Option<u64> {
         let known = matches!(self.kind, Kind::Byte | Kind::Short | Kind::Long | Kind::Long8);
         if let ([value], true) = (&self.values[..], known) { Some(*value) } else { None }
     }
 
     /// Its only value, if that is a quotient of positive integers.
-    pub(super) fn quotient(&self) -> Option<f64> {
+    pub(crate) fn quotient(&self) -> Option<f64> {
         let ([value], Kind::Rational) = (&self.values[..], self.kind) else { return None };
         let quotient = f64::from(*value as u32) / f64::from((*value >> 32) as u32);
         (quotient > 0.0 && quotient.is_finite()).then_some(quotient)
     }
 
     /// Its bytes up to the first zero, if it is a text.
-    pub(super) fn text(&self) -> Option<Vec<u8>> {
+    pub(crate) fn text(&self) -> Option<Vec<u8>> {
         let is_text = matches!(self.kind, Kind::Ascii | Kind::Utf8);
         is_text.then(|| self.values.iter().map(|byte| *byte as u8).take_while(|byte| *byte > 0).collect())
     }
 
-    pub(super) fn short(tag: u16, values: impl IntoIterator<Item = u16>) -> Entry {
+    pub(crate) fn short(tag: u16, values: impl IntoIterator<Item = u16>) -> Entry {
         Entry::new(tag, Kind::Short, values.into_iter().map(u64::from).collect())
     }
 
-    pub(super) fn long(tag: u16, value: u32) -> Entry {
+    pub(crate) fn long(tag: u16, value: u32) -> Entry {
         Entry::new(tag, Kind::Long, vec![u64::from(value)])
     }
 
@@ -144,7 +143,7 @@ impl Entry {
     }
 
     /// A text, which ends with a zero.
-    pub(super) fn ascii(tag: u16, text: &str) -> Entry {
+    pub(crate) fn ascii(tag: u16, text: &str) -> Entry {
         Entry::new(tag, Kind::Ascii, text.bytes().filter(|byte| *byte > 0).chain([0]).map(u64::from).collect())
     }
 
@@ -214,7 +213,7 @@ impl Entry {
 }
 
 /// The first bytes of a file whose first directory is at `directory`.
-pub(super) fn header(big: bool, directory: u64) -> Vec<u8> {
+pub(crate) fn header(big: bool, directory: u64) -> Vec<u8> {
     let order = if cfg!(target_endian = "little") { b"II" } else { b"MM" };
     let short = |v: u16| v.to_ne_bytes();
     if big {
@@ -226,10 +225,10 @@ pub(super) fn header(big: bool, directory: u64) -> Vec<u8> {
 
 /// A directory that is to be written.
 #[derive(Debug)]
-pub(super) struct Directory {
-    pub(super) entries: Vec<Entry>,
+pub(crate) struct Directory {
+    pub(crate) entries: Vec<Entry>,
     /// The number of directories behind it that it refers to as its own (`SubIFDs`): they are no pages.
-    pub(super) own: usize,
+    pub(crate) own: usize,
 }
 
 /// A directory, and the tags that refer to directories behind it, each to so many.
@@ -266,7 +265,7 @@ impl Referring {
 
 /// The bytes of directories from `at` on, each before the values that do not fit into it; and the offset of
 /// the first. Their length does not depend on the values.
-pub(super) fn directories(all: Vec<Directory>, big: bool, at: u64) -> (Vec<u8>, u64) {
+pub(crate) fn directories(all: Vec<Directory>, big: bool, at: u64) -> (Vec<u8>, u64) {
     // Sizes of the number of entries, of an entry, and of its value or offset.
     let (counted, entry, inside) = if big { (8, 20, 8) } else { (2, 12, 4) };
     let first = at.next_multiple_of(8);

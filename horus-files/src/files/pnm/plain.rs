@@ -1,12 +1,14 @@
 //! PNM files whose samples are converted: plain text, bitmaps, other maximum values, and PAM.
 
-use super::codec::{Header, native, truncated};
-use super::pnm::number;
+use super::number;
+use crate::files::{Decode, Header, native, truncated};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
+use horus_host::host::workers::Workers;
 
 /// The samples of a PNM file.
 pub(super) struct Plain<'a> {
+    pub(super) shape: Shape,
     rest: &'a [u8],
     most: u32,
     coding: Coding,
@@ -26,7 +28,7 @@ enum Coding {
 
 impl<'a> Plain<'a> {
     /// Reads the header.
-    pub(super) fn of(bytes: &'a [u8]) -> Result<(Header, Plain<'a>), String> {
+    pub(super) fn of(bytes: &'a [u8]) -> Result<Plain<'a>, String> {
         let mut at = 2;
         let (coding, channels) = match bytes.first_chunk() {
             Some(b"P1") => (Coding::TextBits, 1),
@@ -50,17 +52,27 @@ impl<'a> Plain<'a> {
         most: u32,
         coding: Coding,
         rest: &'a [u8],
-    ) -> Result<(Header, Plain<'a>), String> {
-        let dtype = match most {
-            1..=0xff => DType::U8,
-            0x100..=0xffff => DType::U16,
-            _ => return Err(format!("its maximum value is {most}, not 1 to 65535")),
-        };
-        Ok((Header::new(width, height, channels, dtype)?, Plain { rest, most, coding }))
+    ) -> Result<Plain<'a>, String> {
+        if !(1..=0xffff).contains(&most) {
+            return Err(format!("its maximum value is {most}, not 1 to 65535"));
+        }
+        let shape = Shape::new(height as usize, width as usize, channels);
+        Ok(Plain { shape, rest, most, coding })
+    }
+
+    /// The type of pixels.
+    pub(super) fn dtype(&self) -> DType {
+        if self.most > u8::MAX.into() { DType::U16 } else { DType::U8 }
+    }
+
+    /// The offset of samples that need at most a byte swap, of a PGM or PPM file that begins with these bytes.
+    pub(super) fn offset(&self, head: &[u8]) -> Option<u64> {
+        let whole = self.coding == Coding::Binary && matches!(self.most, 255 | 65535) && !self.shape.is_empty();
+        (whole && !head.starts_with(b"P7")).then(|| (head.len() - self.rest.len()) as u64)
     }
 
     /// Reads the header of a PAM file: lines of a name and a value.
-    fn of_any(bytes: &'a [u8]) -> Result<(Header, Plain<'a>), String> {
+    fn of_any(bytes: &'a [u8]) -> Result<Plain<'a>, String> {
         let mut rest = bytes.strip_prefix(b"P7\n").ok_or("its header is broken")?;
         let mut numbers = [None; 4];
         let mut kind: Option<String> = None;
@@ -105,11 +117,18 @@ impl<'a> Plain<'a> {
         };
         Plain::new(width, height, channels as usize, most, coding, rest)
     }
+}
 
-    /// Decodes the samples, interleaved, scaled to the maximum of their type.
-    pub(super) fn read(self, shape: Shape, to: &mut [u8]) -> Result<(), String> {
-        let Plain { rest, most, coding } = self;
-        let wide = most > u32::from(u8::MAX);
+impl Decode for Plain<'_> {
+    fn most(&self, _: u64, bytes: u64) -> u64 {
+        // Only bitmaps have pixels of less than a byte.
+        if self.coding == Coding::Bits { 8 * bytes } else { bytes }
+    }
+
+    /// Decodes the samples, scaled to the maximum of their type.
+    fn read(self: Box<Self>, _: &Header, to: &mut [u8], _: &Workers) -> Result<(), String> {
+        let Plain { shape, rest, most, coding } = *self;
+        let wide = most > u8::MAX.into();
         let mut words = rest.split(is_space).filter(|word| !word.is_empty());
         match coding {
             Coding::Bits => {

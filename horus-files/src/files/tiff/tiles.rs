@@ -9,12 +9,10 @@ use std::sync::{Mutex, PoisonError};
 use tiff::tags::{ExtraSamples, PhotometricInterpretation, PlanarConfiguration, SampleFormat, Tag};
 
 use super::compression::Compression;
-use super::count::Count;
-use super::interleave::copy_spaced;
-use super::load::read_exact_at;
-use super::output::{Output, WRITERS};
-use super::pixel_bytes;
-use super::tiff_directory::Entry;
+use super::directory::Entry;
+use crate::files::interleave::copy_spaced;
+use crate::files::load::read_exact_at;
+use crate::files::{Count, Output, WRITERS, pixel_bytes};
 use horus_base::dtype::DType;
 use horus_base::shape::{Region, Shape};
 use horus_host::host::workers::Workers;

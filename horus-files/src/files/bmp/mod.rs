@@ -1,9 +1,54 @@
 //! Windows bitmaps, as OS/2 and Windows write them: with a palette, with fields of bits, in run lengths.
 
-use super::codec::{Bytes, Header, truncated};
-use super::target::{Sink, cause};
+use crate::files::target::Sink;
+use crate::files::{
+    Alpha, Bytes, Decode, Decoder, Encoder, Facts, Header, Metadata, OpenOptions, PictureFormat, Source, cause,
+    truncated,
+};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
+use horus_host::host::workers::Workers;
+
+/// BMP files.
+pub(super) struct Bmp;
+
+impl PictureFormat for Bmp {
+    fn facts(&self) -> &Facts {
+        &Facts {
+            name: "bmp",
+            title: "BMP",
+            magic: &[b"BM"],
+            types: &[DType::U8],
+            channels: &[1, 3, 4],
+            alpha: Some(&[4]),
+            straight: true,
+            side: u16::MAX as usize,
+            ..Facts::PLAIN
+        }
+    }
+
+    fn decoder<'a>(&self, bytes: &'a [u8]) -> Result<Decoder<'a>, String> {
+        let (header, bitmap) = Bitmap::of(bytes)?;
+        Ok((header, Box::new(bitmap)))
+    }
+
+    fn header(&self, source: &Source<'_>, _: &OpenOptions) -> Result<Header, String> {
+        Ok(Bitmap::of(source.head())?.0)
+    }
+
+    fn metadata(&self, _: &Source<'_>, _: &OpenOptions, channels: usize) -> Metadata {
+        Metadata { alpha: (channels == 4).then_some(Alpha::Unassociated), ..Metadata::default() }
+    }
+
+    fn write(&self, to: &mut dyn Sink, file: &Encoder, _: &Workers) -> Result<(), String> {
+        write(to, file.pixels[0].as_slice(), file.draft.shape)
+    }
+
+    fn fits(&self, shape: Shape) -> bool {
+        // Sizes have 32 bits.
+        shape.len() < u32::MAX as usize - (1 << 20)
+    }
+}
 
 /// Lengths of the header of the file, and of the headers of the picture: OS/2, Windows, and Windows with fields and
 /// colour space.
@@ -16,7 +61,7 @@ const V4: u32 = 108;
 const FIELDS: u32 = 3;
 
 /// The pixels of a bitmap.
-pub(super) struct Bitmap<'a> {
+struct Bitmap<'a> {
     rest: Bytes<'a>,
     width: usize,
     channels: usize,
@@ -68,7 +113,7 @@ impl Field {
 
 impl<'a> Bitmap<'a> {
     /// Reads the header and the palette, which are among the first kilobytes.
-    pub(super) fn of(file: &'a [u8]) -> Result<(Header, Bitmap<'a>), String> {
+    fn of(file: &'a [u8]) -> Result<(Header, Bitmap<'a>), String> {
         let mut bytes = Bytes(file);
         if bytes.take(2)? != b"BM" {
             return Err("it has no signature".into());
@@ -147,9 +192,15 @@ impl<'a> Bitmap<'a> {
         let rest = Bytes(file.get(at as usize..).unwrap_or_default());
         Ok((header, Bitmap { rest, width: header.shape.width, channels, top_down, coding }))
     }
+}
 
-    /// Decodes the pixels, interleaved.
-    pub(super) fn read(mut self, to: &mut [u8]) -> Result<(), String> {
+impl Decode for Bitmap<'_> {
+    fn most(&self, _: u64, bytes: u64) -> u64 {
+        // Two bytes repeat a pixel up to 255 times. (Pixels can also be skipped; no more than these are accepted.)
+        if matches!(self.coding, Coding::Runs(..)) { 128 * bytes } else { 8 * bytes }
+    }
+
+    fn read(mut self: Box<Self>, _: &Header, to: &mut [u8], _: &Workers) -> Result<(), String> {
         let (width, channels) = (self.width, self.channels);
         let bits = match &self.coding {
             Coding::Runs(bits, palette) => return runs(self.rest, *bits, palette, width, to),
@@ -250,7 +301,7 @@ fn runs(mut bytes: Bytes<'_>, bits: usize, palette: &Palette, width: usize, to: 
 }
 
 /// Writes interleaved bytes of 1, 3 or 4 channels: indices of a grey palette, colours, or colours with alpha.
-pub(super) fn write(to: &mut dyn Sink, pixels: &[u8], shape: Shape) -> Result<(), String> {
+fn write(to: &mut dyn Sink, pixels: &[u8], shape: Shape) -> Result<(), String> {
     let Shape { height, width, channels, .. } = shape;
     let (length, colours) = match channels {
         1 => (INFO, 256),
