@@ -254,7 +254,7 @@ fn takes(name: &str, given: &[&str], word: &str) -> bool {
             return false;
         }
         let next = arguments.iter().zip(operation.parameters).find(|(argument, _)| argument.is_none());
-        next.is_some_and(|(_, next)| matches!(next.kind, Accepts::Choice(words) if words().iter().any(|w| *w == word)))
+        next.is_some_and(|(_, next)| matches!(next.kind, Accepts::Choice(words) if words().contains(&word)))
     })
 }
 

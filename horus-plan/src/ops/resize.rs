@@ -49,7 +49,7 @@ pub enum Resampling {
     Triangle,
     /// Over 2 pixels, `sinc(x) (0.54 + 0.46 cos(pi x))` (Pillow's `HAMMING`).
     Hamming,
-    /// The cubic of [`Interpolation::Bicubic`](super::geometric::Interpolation::Bicubic), over 4 pixels (Pillow's `BICUBIC`).
+    /// The cubic of [`Interpolation::Bicubic`], over 4 pixels (Pillow's `BICUBIC`).
     Cubic,
     /// Over 6 pixels, `sinc(x) sinc(x / 3)` (Pillow's `LANCZOS`).
     Lanczos,
