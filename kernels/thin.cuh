@@ -9,8 +9,9 @@ HS_FN void hs_thin(int pass, T* out, const T* in, int* changed, int count, int h
     if (i >= count) return;
     unsigned char* const masks = (unsigned char*)(changed + 1);
     if (pass == 0) {
-        out[i] = in[i];
-        masks[i] = masks[count + i] = in[i] != (T)0;
+        const bool there = in[i] != (T)0;
+        out[i] = there ? in[i] : (T)0;
+        masks[i] = masks[count + i] = there;
         return;
     }
     const bool second = pass % 2 == 0;

@@ -2,7 +2,7 @@
 """Writes the skeleton of an operation: every file it needs, with tests that fail until its parts are written.
 
     scripts/new_op.py pixel NAME      a row of the table of pixel operations
-    scripts/new_op.py whole NAME      an operation on whole images: planner, oracle, CPU, GPU, method, golden
+    scripts/new_op.py whole NAME      an operation on whole images: planner, oracle, CPU, GPU, function
 
 NAME has the letters, digits and underscores of a function. Prints the files it wrote and what is left to do.
 """
@@ -44,14 +44,15 @@ def sorted_in(path, line):
 
 
 def pixel(name, camel):
-    row = f'                {camel} "{name}" |a| a.abs(), "TODO: one line", {{ "hs_abs(a)", 1.0, fn {name} }};\n'
+    row = f'                {camel} "{name}" |a| a.abs(), "TODO: one line", {{ "hs_abs(a)", 1.0 }};\n'
     inserted("horus-plan/src/ops/pixel.rs", r"^            \}\n            binary \{", row)
     print(
         """
 The row computes `|a|` so far. Left to do:
 1. Its Rust body and CUDA expression, of methods of `Arithmetic` and functions of kernels/prelude.cuh; its line, and its names in other libraries (`like`).
 2. Where no method of `Arithmetic` computes it: one in horus-base/src/dtype/arithmetic.rs, and `hs_NAME` in kernels/prelude.cuh.
-3. HORUS_WRITE=1 cargo test -p horus-apps --test command pages; its expectation in tests/goldens/command.py, then run that."""
+3. With `fn NAME` in its braces it is a method of `Image`, which has as many as it may have (`METHODS` in tests/surface.rs): another has to go.
+4. HORUS_WRITE=1 cargo test -p horus-apps --test command pages; its expectation in tests/goldens/command.py, then run that."""
     )
 
 
@@ -201,27 +202,28 @@ HS_FN void hs_{name}(T* out, const T* in, int count) {{
 }}
 '''
 
-METHOD = '''//! TODO: what it is.
+FUNCTION = '''//! TODO: what it is.
 
-use super::Image;
+use std::panic::Location;
+
+use super::{{Image, record}};
 use crate::dtype::Pixel;
 use crate::ir::graph::Op;
 use crate::ops::{camel};
 
-impl<T: Pixel> Image<T> {{
-    /// TODO: shapes, units, borders, errors, source.
-    ///
-    /// ```
-    /// # use horus_core::{{self as horus, cpu::device::CpuDevice, prelude::*}};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, (1, 3), &[0u8, 1, 0]);
-    /// assert_eq!(image.{name}().to_vec()?, [1, 1, 1], "TODO: the right pixels");
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn {name}(&self) -> Image<T> {{
-        self.node(Op::from({camel}), std::panic::Location::caller())
-    }}
+/// TODO: shapes, units, borders, errors, source.
+///
+/// ```
+/// # use horus_core::{{self as horus, cpu::device::CpuDevice, prelude::*}};
+/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+/// let image = Image::from_slice(&session, (1, 3), &[0u8, 1, 0]);
+/// assert_eq!(horus::image::{name}(&image).to_vec()?, [1, 1, 1], "TODO: the right pixels");
+/// # Ok::<(), horus_core::error::Error>(())
+/// ```
+#[track_caller]
+pub fn {name}<T: Pixel>(image: &Image<T>) -> Image<T> {{
+    let (site, shape) = (Location::caller(), image.shape());
+    image.attempt(shape, || Ok(record(image.session(), Op::from({camel}), &[image.handle()], shape, site)))
 }}
 '''
 
@@ -241,11 +243,13 @@ def whole(name, camel):
     written(f"horus-cuda/src/codegen/{name}.rs", CUDA.format(**names))
     sorted_in("horus-cuda/src/codegen/mod.rs", f"mod {name};\n")
     written(f"kernels/{name}.cuh", KERNEL.format(**names))
-    written(f"horus-core/src/image/{name}.rs", METHOD.format(**names))
+    written(f"horus-core/src/image/{name}.rs", FUNCTION.format(**names))
     sorted_in("horus-core/src/image/mod.rs", f"mod {name};\n")
+    sorted_in("horus-core/src/image/mod.rs", f"pub use {name}::{name};\n")
+    inserted("horus-core/tests/conformance/printed.rs", r"^        Whole::Running\(unit\)", f"        Whole::{camel}(unit) => format!(\"{{unit:?}}\"),\n")
     print(
         """
-It compiles; the example of its method fails, and so do `samples_of_whole_image_operations` of horus-core and `emulate` of horus-cuda. Left to do: each
+It compiles; the example of its function fails, and so do `samples_of_whole_image_operations` of horus-core and `emulate` of horus-cuda. Left to do: each
 TODO; a golden by SciPy or scikit-image (tests/goldens/regenerate.py, horus-core/tests/goldens); the page of operations
 (HORUS_WRITE=1 cargo test -p horus-apps --test command pages); a line of CHANGELOG.md."""
     )

@@ -555,7 +555,9 @@ def array_cases() -> Iterator[Case]:
 
 
 def other_cases() -> Iterator[Case]:
-    modes = {"gif": "P", "webp": "RGB", "avif": "RGB", "jp2": "RGB", "ico": "RGBA", "tga": "RGB", "dds": "RGBA", "qoi": "RGB", "pcx": "L", "pfm": "F"}
+    for mode in ("RGB", "RGBA"):
+        yield Case("QOI", mode, "by Pillow", pillow(mode), (by_pillow,), ".qoi")
+    modes = {"gif": "P", "webp": "RGB", "avif": "RGB", "jp2": "RGB", "ico": "RGBA", "tga": "RGB", "dds": "RGBA", "pcx": "L", "pfm": "F"}
     for suffix, mode in modes.items():
         yield Case("others", suffix, "by Pillow", pillow(mode), (by_pillow,), f".{suffix}")
 

@@ -161,8 +161,8 @@
 //! # Further reading
 //! [`Image`] and [`Value`] have all operations, with examples; [`filters`] the taps and footprints;
 //! [`Builder`] and [`settings`] the settings; [`Session`] the state of a session (`stats`, `times`,
-//! `rank`). `examples/` in the repository has programs with their pictures, `docs/names.md` maps
-//! names of SciPy, OpenCV and imageproc to those of Horus, and `ARCHITECTURE.md` explains how it
+//! `rank`). `examples/` in the repository has programs with their pictures, `docs/operations.md` and
+//! `docs/names.md` have the names of SciPy, OpenCV and imageproc beside those of Horus, and `ARCHITECTURE.md` explains how it
 //! works.
 //!
 //! [`AnyImage`]: prelude::AnyImage

@@ -39,8 +39,8 @@
 //!   costliest first, several at a time.
 //! - **Compile time** of a kernel is estimated by its instructions once unrolled
 //!   (`codegen/cost.rs`). Above 3500, templates used more than once become functions
-//!   (`codegen/calls.rs`); above 5500 a thread gets fewer pixels. Row passes of several sizes in a
-//!   loop share the code that loads their input (`codegen/stages.rs`). Fusion gives a kernel at
+//!   (`codegen/cpp/calls.rs`); above 5500 a thread gets fewer pixels. Row passes of several sizes in a
+//!   loop share the code that loads their input. Fusion gives a kernel at
 //!   most four row passes. The extent of a sparse filter's tile is data, so that all directions
 //!   share a binary.
 //! - **Tuning** (`tuning.rs`) chooses threads, pixels per thread and unrolling, never results: the

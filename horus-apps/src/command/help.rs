@@ -111,6 +111,9 @@ fn one(row: &Operation) -> String {
     for parameter in row.parameters {
         text += &format!("  {:<14} {}\n", parameter.name, about(parameter));
     }
+    if !row.elsewhere.is_empty() {
+        text += &format!("\n  {}; like {}\n", row.pattern.name(), row.elsewhere.join(", ").replace('`', ""));
+    }
     text + &format!("\n  {}\n", example(row))
 }
 

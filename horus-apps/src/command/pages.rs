@@ -106,8 +106,8 @@ operation before it takes it: `tiles 8 8 max` has the largest pixel of each tile
 const OPERATIONS: &str = "\
 # All operations
 
-Each with its name and parameters, which those of the command [`horus`](command.md) are, the method or function of the library, and names in other libraries. `ndi` is
-`scipy.ndimage`, `np` NumPy, `ski` scikit-image, `cv` OpenCV (5.0), `imageproc` and `image` the crates of these names (0.27). [Names](names.md) has what is no operation: files,
+Each operation with its name and parameters in the command [`horus`](command.md), its method or function in the library, and its names in other libraries. `ndi` is
+`scipy.ndimage`, `np` NumPy, `ski` scikit-image, `cv` OpenCV (5.0), `imageproc` (0.27) and `image` (0.25) the crates of these names. [Names](names.md) has what is no operation: files,
 arrays, loops, and what differs everywhere.
 
 Border modes: Reflect101 (default of filters), Reflect, Replicate, Wrap, Constant; what moves pixels leaves 0 outside. `with_border` chooses another for the

@@ -15,7 +15,7 @@
 //! gone on, so a failure ends all, except for failures that planning finds on all ranks alike: an
 //! operation that exceeds the smallest device even where strips are thinnest (`Plan::lacking`) is
 //! an ordinary error. A plan that exceeds memory only by estimate is tried. The device of
-//! `device/faulty.rs` fails each call in turn; the tests compare bits afterwards. A panic makes the
+//! `horus-testing` (`faulty`) fails each call in turn; the tests compare bits afterwards. A panic makes the
 //! session unusable.
 //!
 //! **Source locations.** Errors and plans name the call in Rust, or the line of the program in

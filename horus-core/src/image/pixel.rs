@@ -12,27 +12,28 @@ use horus_plan::pixel_ops;
 
 /// The method of a row of the table, if it has one.
 macro_rules! method {
-    ($kind:ident $op:ident $doc:literal { $cuda:literal, $steps:literal $($transcendental:ident)? $(, like $($like:literal)*)? }) => {};
-    (unary $op:ident $doc:literal
-     { $cuda:literal, $steps:literal $($transcendental:ident)?, fn $name:ident $(, like $($like:literal)*)? }) => {
+    ($kind:ident $op:ident $doc:literal
+     { $cuda:literal, $steps:literal $($transcendental:ident)?, fn $name:ident $(alias $($alias:literal)*)? $(, $($rest:tt)*)? }) => {
+        method!(@$kind $op $name $doc [$($($alias)*)?]);
+    };
+    ($kind:ident $op:ident $doc:literal { $($without:tt)* }) => {};
+    (@unary $op:ident $name:ident $doc:literal [$($alias:literal)*]) => {
         #[doc = $doc]
-        $($(#[doc(alias = $like)])*)?
+        $(#[doc(alias = $alias)])*
         #[track_caller]
         pub fn $name(&self) -> Image<T> {
             self.unary(PixelOp::$op)
         }
     };
-    (binary $op:ident $doc:literal
-     { $cuda:literal, $steps:literal $($transcendental:ident)?, fn $name:ident $(, like $($like:literal)*)? }) => {
-        method!(@two $op $name Image<T>, $doc, [$($($like)*)?]);
+    (@binary $op:ident $name:ident $doc:literal $aliases:tt) => {
+        method!(@two Image<T>, $op $name $doc $aliases);
     };
-    (compare $op:ident $doc:literal
-     { $cuda:literal, $steps:literal $($transcendental:ident)?, fn $name:ident $(, like $($like:literal)*)? }) => {
-        method!(@two $op $name Image<bool>, $doc, [$($($like)*)?]);
+    (@compare $op:ident $name:ident $doc:literal $aliases:tt) => {
+        method!(@two Image<bool>, $op $name $doc $aliases);
     };
-    (@two $op:ident $name:ident $result:ty, $doc:literal, [$($like:literal)*]) => {
+    (@two $result:ty, $op:ident $name:ident $doc:literal [$($alias:literal)*]) => {
         #[doc = $doc]
-        $(#[doc(alias = $like)])*
+        $(#[doc(alias = $alias)])*
         #[track_caller]
         pub fn $name(&self, other: impl Argument<T>) -> $result {
             self.with(PixelOp::$op, other, Location::caller())

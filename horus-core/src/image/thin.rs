@@ -16,13 +16,13 @@ use crate::ops::components::MOST_PIXELS;
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// let bar = Image::from_fn(&session, 5, 9, |y, x, _| u8::from((1..4).contains(&y) && (1..8).contains(&x))).gt(0);
+/// let bar = Image::from_fn(&session, 5, 9, |y, x| u8::from((1..4).contains(&y) && (1..8).contains(&x))).gt(0);
 /// let line = thin(&bar);
 /// assert_eq!(line.count().get()?, 5);
 /// assert_eq!(line.convert::<u8>().over(Axis::Columns).max().to_vec()?, [0, 0, 1, 0, 0]);
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
-#[doc(alias = "skeletonize")]
+#[doc(alias = "thinning")]
 #[track_caller]
 pub fn thin(mask: &Image<bool>) -> Image<bool> {
     let (site, shape) = (Location::caller(), mask.shape());

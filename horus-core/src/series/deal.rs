@@ -13,7 +13,7 @@ use super::Item;
 use super::input::{Content, Input};
 use super::save::Saved;
 use crate::comm::agree::agree_on;
-use crate::comm::{CommError, share};
+use crate::comm::{CommError, share_all};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::host::buffer::HostBuffer;
@@ -220,12 +220,10 @@ pub(super) fn tell(
     paths: &[Option<PathBuf>],
 ) -> Result<Vec<Item<Saved>>> {
     let (rank, op) = (session.rank(), "reporting the outcome of a series");
-    let mut mine: Share = (own.iter().map(pack).collect(), held);
+    let mine: Share = (own.iter().map(pack).collect(), held);
     agree_on(session.comm(), op)?;
     let mut items: Vec<Item<Saved>> = Vec::new();
-    for from in 0..session.ranks() {
-        let share = share(session.comm(), from, || std::mem::take(&mut mine));
-        let (told, held) = share.map_err(|e| e.during(rank, op))?;
+    for (told, held) in share_all(session.comm(), &mine).map_err(|e| e.during(rank, op))? {
         items.extend(told.into_iter().map(|told| unpack(told, paths)));
         for (subject, message) in held.into_iter().filter(|_| rank == 0) {
             tell_once(&subject, || message);
@@ -312,7 +310,7 @@ mod tests {
             let paths: Vec<_> = (0..5).map(|i| Some(PathBuf::from(format!("{i}")))).collect();
             let picture = Some((Shape::new(3, 70_000, 4), DType::ALL[number]));
             let item = Item { number, path: paths[number].clone(), picture, result };
-            for back in ThreadComm::run(2, |comm| unpack(share(&comm, 0, || pack(&item)).unwrap(), &paths)) {
+            for back in ThreadComm::run(2, |comm| unpack(share_all(&comm, &pack(&item)).unwrap().remove(0), &paths)) {
                 assert_eq!(format!("{item:?}"), format!("{back:?}"));
             }
         }

@@ -26,7 +26,6 @@ const PASSES: u32 = 6;
 impl CudaOperation for Components {
     fn generate(&self, shapes: &Shapes<'_>, _limits: Limits) -> Result<Generated, DeviceError> {
         let how = self.neighbours;
-
         let (input, out) = (shapes.inputs[0], shapes.output);
         let shape = out.shape;
         let number = blocks(shape.len().div_ceil(THREADS * EACH), "connected components")?;
@@ -65,7 +64,6 @@ impl CudaOperation for Components {
 impl CudaOperation for Remap {
     fn generate(&self, shapes: &Shapes<'_>, _limits: Limits) -> Result<Generated, DeviceError> {
         let Remap { sampling: how, border, outside } = *self;
-
         let (image, out) = (shapes.inputs[0], shapes.output);
         let (t, volume) = (out.dtype.name(), shapes.inputs.len() == 4);
         let count = shapes.rows.len() * out.shape.width;
@@ -123,7 +121,6 @@ impl CudaOperation for Remap {
 impl CudaOperation for Resize {
     fn generate(&self, shapes: &Shapes<'_>, _limits: Limits) -> Result<Generated, DeviceError> {
         let how = self;
-
         let (input, out) = (shapes.inputs[0], shapes.output);
         let (t, float, width) = (out.dtype.name(), out.dtype.interpolation(), out.shape.width);
         let down = how.rows.runs(how.how, shapes.rows);

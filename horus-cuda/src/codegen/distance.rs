@@ -20,7 +20,6 @@ const EACH: usize = 64;
 impl CudaOperation for NearestOnLine {
     fn generate(&self, shapes: &Shapes<'_>, _limits: Limits) -> Result<Generated, DeviceError> {
         let along = self.along;
-
         let (input, out) = (shapes.inputs[0], shapes.output);
         let levels = along == Axis::Depth;
         let channels = out.shape.channels;
@@ -70,7 +69,6 @@ impl CudaOperation for NearestOnLine {
 impl CudaOperation for NearestPixel {
     fn generate(&self, shapes: &Shapes<'_>, _limits: Limits) -> Result<Generated, DeviceError> {
         let how = *self;
-
         let (input, out) = (shapes.inputs[0], shapes.output);
         let across = out.shape.width.div_ceil(THREADS);
         let (metric, spacing) = match how.metric {

@@ -31,7 +31,6 @@ const ROUND: usize = 192 << 20;
 impl CudaOperation for Fourier {
     fn generate(&self, shapes: &Shapes<'_>, limits: Limits) -> Result<Generated, DeviceError> {
         let how = self;
-
         let (input, out) = (shapes.inputs[0], shapes.output);
         let ([tall, wide], [down, across], reach) = (how.tile, how.step(), how.reach());
         let all = how.pairs(Rect { rows: shapes.rows, columns: Window::whole(out.shape.width) });

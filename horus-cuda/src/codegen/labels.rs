@@ -21,7 +21,6 @@ const _: () = assert!(DIGITS == 88 && DIGIT_BITS == 24 && 1 + 2 * PLACE + 3 * PR
 impl CudaOperation for LabelReduce {
     fn generate(&self, shapes: &Shapes<'_>, _limits: Limits) -> Result<Generated, DeviceError> {
         let how = *self;
-
         let (rows, width) = (shapes.rows, shapes.inputs[0].shape.width);
         let planes = blocks(shapes.inputs[0].shape.planes(), "levels of labels")?;
         let mut p = KernelParams::default();

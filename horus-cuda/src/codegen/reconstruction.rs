@@ -16,7 +16,6 @@ const EACH: usize = 64;
 impl CudaOperation for Reconstruction {
     fn generate(&self, shapes: &Shapes<'_>, _limits: Limits) -> Result<Generated, DeviceError> {
         let how = *self;
-
         let shape = shapes.output.shape;
         let t = shapes.output.dtype.name();
         let extents = [shape.depth, shape.height, shape.width];

@@ -181,7 +181,6 @@ fn columns(columns: usize) -> Vec<Expr> {
 impl CudaOperation for RowReduce {
     fn generate(&self, shapes: &Shapes<'_>, _limits: Limits) -> Result<Generated, DeviceError> {
         let how = *self;
-
         let mut k = RowKernel::new(how, 1, shapes);
         k.row("row", 0, name("plane"));
         let several = match how {
@@ -204,7 +203,6 @@ impl CudaOperation for RowReduce {
 impl CudaOperation for Fold {
     fn generate(&self, shapes: &Shapes<'_>, _limits: Limits) -> Result<Generated, DeviceError> {
         let how = *self;
-
         let (input, out) = (shapes.inputs[0], shapes.output);
         let mut p = KernelParams::default();
         p.pointer(out.dtype.name(), "out", Pointer::Output { offset: 0 });
@@ -220,7 +218,6 @@ impl CudaOperation for Fold {
 impl CudaOperation for Tiled {
     fn generate(&self, shapes: &Shapes<'_>, _limits: Limits) -> Result<Generated, DeviceError> {
         let Tiled { grid, reduce: how } = *self;
-
         let (input, out) = (shapes.inputs[0], shapes.output);
         let (t, a) = (input.dtype.name(), out.dtype.name());
         let code = match how {

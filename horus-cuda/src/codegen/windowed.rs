@@ -22,7 +22,6 @@ const RANKED: (usize, usize) = (8, 32);
 impl CudaOperation for Sliding {
     fn generate(&self, shapes: &Shapes<'_>, limits: Limits) -> Result<Generated, DeviceError> {
         let Sliding { how, border } = self;
-
         match how {
             Windowed::Mean(mean) => {
                 let sum = total(shapes.inputs[0].dtype, mean.height().saturating_mul(mean.width()));

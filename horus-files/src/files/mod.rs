@@ -21,7 +21,7 @@
 //! | orientation (EXIF in JPEG and PNG, there also behind the pixels, TIFF) | applied, or kept with [`Orientation::Keep`] | with EXIF: none to apply, or the one that was kept, of rows that stayed as they are |
 //! | alpha | the last channel, where the file says so (`AnyImage::alpha`): `ExtraSamples` of TIFF, the type of PNG, QOI and PAM, a mask of BMP, `A` of OpenEXR; premultiplied colours, as OpenEXR files have and TIFF files may declare, are taken unchanged, of TIFF with a warning | TIFF: an image's alpha is declared, other channels beyond colours are unspecified; PNG, BMP, QOI: the last of 2 or 4 channels, of which colours that are known to be premultiplied are divided by it |
 //! | colour profile (ICC; JPEG, PNG, TIFF) | not applied: samples are taken as stored, which is logged; an attribute of the image | in JPEG, PNG and TIFF files of 8 or 16 bits, as long as channels and their scale are those of the file that was read |
-//! | gamma, primaries (PNG) | not applied | none |
+//! | gamma, primaries (PNG), linear colours (QOI) | not applied | none |
 //! | fewer bits than a type has (PNG, TIFF, PNM, BMP) | scaled to the range of the type: white stays white | none |
 //! | size of a pixel (OME-XML, ImageJ, or a resolution per centimetre, of TIFF; a resolution per metre of PNG) | an attribute of the image ([`Metadata::pixel`]) | in OME-XML (`.ome.tif`), and as the resolution of TIFF and PNG files |
 //! | other resolutions: of prints and scans (JPEG; per inch, TIFF; of whole dots per inch up to 1200, PNG; EXIF) | an attribute of the image ([`Metadata::printed`]) | as the resolution of JPEG files, and of TIFF and PNG files without a size of a pixel |

@@ -153,16 +153,40 @@ impl Communicator for Alone {
 /// The value that `make` returns on rank `root`, which alone calls it, on every rank.
 ///
 /// # Errors
-/// If another rank failed or left, or `root` sent what is no such value.
+/// On all ranks if the value cannot be sent. If another rank failed or left, or `root` sent what is no such value.
 pub fn share<T>(comm: &dyn Communicator, root: usize, make: impl FnOnce() -> T) -> Result<T, CommError>
 where
     T: Serialize + DeserializeOwned,
 {
-    let wrong = |e| CommError(format!("a message of rank {root} cannot be understood: {e}"));
     let mine = (comm.rank() == root).then(make);
-    let mut bytes = mine.as_ref().map_or(Ok(Vec::new()), postcard::to_allocvec).map_err(wrong)?;
+    let mut bytes = mine.as_ref().map_or_else(Vec::new, encoded);
     comm.broadcast(root, &mut bytes)?;
-    mine.map_or_else(|| postcard::from_bytes(&bytes).map_err(wrong), Ok)
+    match mine {
+        Some(value) if bytes.first() == Some(&0) => Ok(value),
+        _ => decoded(root, &bytes),
+    }
+}
+
+/// The values of all ranks, in rank order, on every rank.
+///
+/// # Errors
+/// As [`share`].
+pub fn share_all<T: Serialize + DeserializeOwned>(comm: &dyn Communicator, mine: &T) -> Result<Vec<T>, CommError> {
+    let gathered = gather_bytes(comm, &encoded(mine))?;
+    let all: Vec<Vec<u8>> = share(comm, 0, || gathered.unwrap_or_default())?;
+    all.iter().enumerate().map(|(rank, bytes)| decoded(rank, bytes)).collect()
+}
+
+/// A value as a message, or the reason why it is none: others wait for either. The first byte of a value is 0.
+fn encoded<T: Serialize>(value: &T) -> Vec<u8> {
+    let failed = |e: postcard::Error| postcard::to_allocvec(&Err::<&T, _>(e.to_string())).unwrap_or_default();
+    postcard::to_allocvec(&Ok::<_, String>(value)).unwrap_or_else(failed)
+}
+
+fn decoded<T: DeserializeOwned>(from: usize, bytes: &[u8]) -> Result<T, CommError> {
+    let made: Result<Result<T, String>, _> = postcard::from_bytes(bytes);
+    let made = made.map_err(|e| CommError(format!("a message of rank {from} cannot be understood: {e}")))?;
+    made.map_err(|e| CommError(format!("rank {from} cannot send what it made: {e}")))
 }
 
 /// Gathers every rank's bytes, in rank order, on rank 0; `None` on other ranks.
@@ -214,5 +238,23 @@ mod tests {
         });
         let wrong = told[1].as_ref().unwrap_err().to_string();
         assert!(wrong.contains("a message of rank 0 cannot be understood"), "{wrong}");
+        let told = ThreadComm::run(3, |comm| share_all(&comm, &vec![comm.rank(); comm.rank()]).unwrap());
+        assert!(told.iter().all(|told| *told == [vec![], vec![1], vec![2, 2]]), "{told:?}");
+    }
+
+    /// Of no length that is known before: not a message.
+    #[derive(Debug, serde::Deserialize)]
+    struct Endless;
+
+    impl Serialize for Endless {
+        fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+            to.collect_seq(std::iter::from_fn(|| None::<u8>))
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_sent_is_an_error_on_all_ranks() {
+        let told = ThreadComm::run(3, |comm| share(&comm, 1, || Endless).map(|_| ()).unwrap_err().to_string());
+        assert!(told.iter().all(|told| told.contains("rank 1 cannot send what it made")), "{told:?}");
     }
 }

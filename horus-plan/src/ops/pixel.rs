@@ -18,7 +18,7 @@ use super::describe::{Accepts, Description, Group, Parameter, Pattern, describe,
 ///
 /// In the braces: the CUDA expression; the cost of an evaluation in multiply-adds, with `transcendental` for a function of floats,
 /// which integers have by way of `f64` (division and square root are correctly rounded, transcendental functions are polynomials);
-/// `fn` and the name of a method of `Image`; `like` and names in other libraries.
+/// `fn` and the name of a method of `Image`, with its aliases in the documentation; `like` and names in other libraries; `but` and what differs there.
 #[macro_export]
 macro_rules! pixel_ops {
     ($callback:ident) => {
@@ -26,34 +26,34 @@ macro_rules! pixel_ops {
             unary {
                 Neg "neg" |a| a.neg(), "`-a`; integers saturate", { "hs_neg(a)", 1.0, like "np.negative" };
                 Abs "abs" |a| a.abs(), "`|a|`; integers saturate", { "hs_abs(a)", 1.0, fn abs, like "np.abs" "cv.absdiff" "imageproc::map::map_pixels" };
-                Sqrt "sqrt" |a| a.sqrt(), "Square root; integers round to nearest even, of negative ones it is 0, of negative floats NaN", { "hs_sqrt(a)", 10.0, fn sqrt, like "np.sqrt" "cv.sqrt" };
-                Exp "exp" |a| a.exp(), "Natural exponential", { "hs_exp(a)", 25.0 transcendental, fn exp, like "np.exp" "cv.exp" };
-                Log "log" |a| a.ln(), "Natural logarithm", { "hs_log(a)", 25.0 transcendental, fn log, like "np.log" "cv.log" };
+                Sqrt "sqrt" |a| a.sqrt(), "Square root; integers round to nearest even, of negative ones it is 0, of negative floats NaN", { "hs_sqrt(a)", 10.0, fn sqrt, like "np.sqrt" "cv.sqrt", but "of integers NumPy yields floats" };
+                Exp "exp" |a| a.exp(), "Natural exponential", { "hs_exp(a)", 25.0 transcendental, fn exp, like "np.exp" "cv.exp", but "of integers NumPy yields floats" };
+                Log "log" |a| a.ln(), "Natural logarithm", { "hs_log(a)", 25.0 transcendental, fn log, like "np.log" "cv.log", but "of integers NumPy yields floats" };
                 Square "square" |a| a.mul(a), "`a * a`; integers saturate", { "hs_mul(a, a)", 1.0, fn square, like "np.square" };
-                Recip "recip" |a| T::ONE.div(a), "`1 / a`", { "hs_div((T)1, a)", 10.0, like "np.reciprocal" };
+                Recip "recip" |a| T::ONE.div(a), "`1 / a`", { "hs_div((T)1, a)", 10.0, like "np.reciprocal", but "of an image in Rust `1.0 / a`" };
                 Sign "sign" |a| a.sign(), "-1, 0 or 1", { "hs_sign(a)", 1.0, fn sign, like "np.sign" };
                 Floor "floor" |a| a.floor(), "Largest integer not above `a`", { "hs_floor(a)", 1.0, fn floor, like "np.floor" };
                 Ceil "ceil" |a| a.ceil(), "Smallest integer not below `a`", { "hs_ceil(a)", 1.0, fn ceil, like "np.ceil" };
-                Round "round" |a| a.round(), "Nearest integer, the even one of two as near", { "hs_round(a)", 1.0, fn round, like "np.rint" };
+                Round "round" |a| a.round(), "Nearest integer, the even one of two as near", { "hs_round(a)", 1.0, fn round alias "rint", like "np.rint" };
                 Trunc "trunc" |a| (if a < T::ZERO { a.ceil() } else { a.floor() }), "The whole part: the nearest integer not farther from 0", { "(a < (T)0 ? hs_ceil(a) : hs_floor(a))", 1.0, like "np.trunc" };
-                Sin "sin" |a| a.sin(), "Sine of an angle in radians", { "hs_sin(a)", 25.0 transcendental, fn sin, like "np.sin" "cv.polarToCart" };
+                Sin "sin" |a| a.sin(), "Sine of an angle in radians", { "hs_sin(a)", 25.0 transcendental, fn sin alias "polarToCart", like "np.sin" "cv.polarToCart" };
                 Cos "cos" |a| a.cos(), "Cosine of an angle in radians", { "hs_cos(a)", 25.0 transcendental, fn cos, like "np.cos" "cv.polarToCart" };
             }
             binary {
-                Add "add" |a, b| a.add(b), "`a + b`", { "hs_add(a, b)", 1.0, like "np.add" "cv.add" "imageproc::map::map_pixels2" };
+                Add "add" |a, b| a.add(b), "`a + b`", { "hs_add(a, b)", 1.0, like "np.add" "cv.add" "imageproc::map::map_pixels2", but "of integers NumPy wraps" };
                 Sub "sub" |a, b| a.sub(b), "`a - b`", { "hs_sub(a, b)", 1.0, like "np.subtract" "cv.subtract" };
                 Mul "mul" |a, b| a.mul(b), "`a * b`", { "hs_mul(a, b)", 1.0, like "np.multiply" "cv.multiply" };
-                Div "div" |a, b| a.div(b), "`a / b`; integers truncate, and by 0 it is 0", { "hs_div(a, b)", 10.0, like "np.divide" "cv.divide" };
-                Min "min" |a, b| a.min(b), "The smaller, ignoring NaN", { "hs_min(a, b)", 1.0, fn min, like "np.fmin" "cv.min" };
-                Max "max" |a, b| a.max(b), "The larger, ignoring NaN", { "hs_max(a, b)", 1.0, fn max, like "np.fmax" "cv.max" };
+                Div "div" |a, b| a.div(b), "`a / b`; integers truncate, and by 0 it is 0", { "hs_div(a, b)", 10.0, like "np.divide" "cv.divide", but "NumPy yields floats, OpenCV rounds" };
+                Min "min" |a, b| a.min(b), "The smaller, ignoring NaN", { "hs_min(a, b)", 1.0, fn min alias "fmin", like "np.fmin" "cv.min" };
+                Max "max" |a, b| a.max(b), "The larger, ignoring NaN", { "hs_max(a, b)", 1.0, fn max alias "fmax", like "np.fmax" "cv.max" };
                 Minimum "minimum" |a, b| a.minimum(b), "The smaller, NaN if either is NaN", { "hs_minimum(a, b)", 1.0, fn minimum, like "np.minimum" };
                 Maximum "maximum" |a, b| a.maximum(b), "The larger, NaN if either is NaN", { "hs_maximum(a, b)", 1.0, fn maximum, like "np.maximum" };
                 Lower "lower" |a, b| a.lower(b), "The first in the order of numbers: -0 before 0, NaN last", { "hs_lower(a, b)", 1.0 };
                 Upper "upper" |a, b| a.upper(b), "The last in the order of numbers: -0 before 0, NaN last", { "hs_upper(a, b)", 1.0 };
                 AbsDiff "absdiff" |a, b| a.absdiff(b), "`|a - b|`; integers saturate", { "hs_absdiff(a, b)", 1.0, fn absdiff, like "cv.absdiff" };
-                Pow "pow" |a, b| a.pow(b), "`a` to the power `b`", { "hs_pow(a, b)", 60.0 transcendental, fn pow, like "np.power" "cv.pow" };
-                Atan2 "atan2" |a, b| a.atan2(b), "Angle of the point with ordinate `a` and abscissa `b`, in radians", { "hs_atan2(a, b)", 60.0 transcendental, fn atan2, like "np.arctan2" "cv.phase" "cv.cartToPolar" };
-                Hypot "hypot" |a, b| a.hypot(b), "`sqrt(a * a + b * b)` without over- or underflow in between", { "hs_hypot(a, b)", 25.0 transcendental, fn hypot, like "np.hypot" "cv.magnitude" };
+                Pow "pow" |a, b| a.pow(b), "`a` to the power `b`", { "hs_pow(a, b)", 60.0 transcendental, fn pow alias "power", like "np.power" "cv.pow", but "OpenCV takes `abs(a)` for fractional powers; of integers NumPy wraps" };
+                Atan2 "atan2" |a, b| a.atan2(b), "Angle of the point with ordinate `a` and abscissa `b`, in radians", { "hs_atan2(a, b)", 60.0 transcendental, fn atan2 alias "arctan2" "phase" "cartToPolar", like "np.arctan2" "cv.phase" "cv.cartToPolar", but "OpenCV's angles are in 0..2 pi and approximate" };
+                Hypot "hypot" |a, b| a.hypot(b), "`sqrt(a * a + b * b)` without over- or underflow in between", { "hs_hypot(a, b)", 25.0 transcendental, fn hypot alias "magnitude", like "np.hypot" "cv.magnitude" };
                 OrderDigit "order_digit" |a, b| a.order_digit(b), "16 bits, the `b`-th from the highest (0), of the place of `a` among numbers of its type; NaN of NaN", { "hs_order_digit(a, b)", 1.0 };
                 Rem "rem" |a, b| a.rem(b), "What `a / b` leaves, with the sign of `a`", { "hs_rem(a, b)", 20.0, like "np.fmod" };
                 BitwiseAnd "bitwise_and" |a, b| a.bitwise_and(b), "Bits that both have; of floats, of their whole parts", { "hs_bitwise_and(a, b)", 1.0, like "np.bitwise_and" "cv.bitwise_and" };
@@ -64,12 +64,12 @@ macro_rules! pixel_ops {
                 Threshold "threshold" |a, b| (if a > b { T::ONE } else { T::ZERO }), "1 where `a > b`, else 0, in the type of `a`", { "(a > b ? (T)1 : (T)0)", 1.0, fn threshold, like "cv.threshold" "imageproc::contrast::threshold" };
             }
             compare {
-                Lt "lt" |a, b| a < b, "True where `a < b`", { "(a < b)", 1.0, fn lt, like "np.less" "cv.compare" };
-                Le "le" |a, b| a <= b, "True where `a <= b`", { "(a <= b)", 1.0, fn le, like "np.less_equal" "cv.compare" };
-                Gt "gt" |a, b| a > b, "True where `a > b`", { "(a > b)", 1.0, fn gt, like "np.greater" "cv.compare" };
-                Ge "ge" |a, b| a >= b, "True where `a >= b`", { "(a >= b)", 1.0, fn ge, like "np.greater_equal" "cv.compare" };
-                Eq "eq" |a, b| a == b, "True where `a == b`", { "(a == b)", 1.0, fn eq, like "np.equal" "cv.compare" };
-                Ne "ne" |a, b| a != b, "True where `a != b`", { "(a != b)", 1.0, fn ne, like "np.not_equal" "cv.compare" };
+                Lt "lt" |a, b| a < b, "True where `a < b`", { "(a < b)", 1.0, fn lt alias "less", like "np.less" "cv.compare" };
+                Le "le" |a, b| a <= b, "True where `a <= b`", { "(a <= b)", 1.0, fn le alias "less_equal", like "np.less_equal" "cv.compare" };
+                Gt "gt" |a, b| a > b, "True where `a > b`", { "(a > b)", 1.0, fn gt alias "greater", like "np.greater" "cv.compare" };
+                Ge "ge" |a, b| a >= b, "True where `a >= b`", { "(a >= b)", 1.0, fn ge alias "greater_equal", like "np.greater_equal" "cv.compare" };
+                Eq "eq" |a, b| a == b, "True where `a == b`", { "(a == b)", 1.0, fn eq alias "equal", like "np.equal" "cv.compare" };
+                Ne "ne" |a, b| a != b, "True where `a != b`", { "(a != b)", 1.0, fn ne alias "not_equal", like "np.not_equal" "cv.compare" };
             }
             ternary {
                 AbsDiv "absdiv" |a, b, c| a.absdiv(b, c), "`|a / b|`, 0 where `|b| < c`", { "hs_absdiv(a, b, c)", 10.0, fn absdiv };
@@ -120,7 +120,8 @@ pub struct PixelInfo {
 /// The row of the table that a row of the macro is.
 macro_rules! info {
     ($op:ident $name:literal $kind:ident
-     $doc:literal, { $cuda:literal, $steps:literal $($transcendental:ident)? $(, fn $method:ident)? $(, like $($like:literal)*)? }) => {
+     $doc:literal, { $cuda:literal, $steps:literal $($transcendental:ident)?
+       $(, fn $method:ident $(alias $($alias:literal)*)?)? $(, like $($like:literal)*)? $(, but $differs:literal)? }) => {
         PixelInfo {
             op: PixelOp::$op,
             name: $name,
@@ -131,7 +132,8 @@ macro_rules! info {
             described: of_row($name, PixelKind::$kind, $doc)
                 .called(concat!($(stringify!($method))?))
                 .example(example!($kind $name))
-                .elsewhere(&[$($($like),*)?]),
+                .elsewhere(&[$($($like),*)?])
+                .differs(concat!($($differs)?)),
         }
     };
 }

@@ -13,7 +13,7 @@ describe! {
     THIN = description("thin", Group::Morphology, Pattern::WholeImage, "Thins the true parts of a mask to lines a pixel wide")
         .details("Two passes in turn, until none removes a pixel; of the neighbours to the right and on anti-clockwise: Guo and Hall 1989.")
         .elsewhere(&["ski.morphology.thin", "cv.ximgproc.thinning(THINNING_GUOHALL)"])
-        .differs("a function; pixels outside are false; scikit-image's, to the pixel; each channel and level by itself")
+        .differs("a function; pixels outside are false; scikit-image's, to the pixel; OpenCV begins with the other pass and leaves the border; each channel and level by itself")
         .example("luminance otsu thin");
 }
 
@@ -104,7 +104,9 @@ impl ImageOperation for Thin {
     }
 
     fn scratch(&self, shape: Shape) -> usize {
-        shape.len().saturating_mul(2)
+        // Two masks of a plane, with a pixel around, and a number for each row.
+        let rows = shape.height.saturating_add(2);
+        rows.saturating_mul(shape.line().saturating_add(2 + size_of::<usize>())).saturating_mul(2).max(2 * shape.len())
     }
 }
 

@@ -18,7 +18,6 @@ impl Definition for Components {
 
     fn of_launch(&self, inputs: &[HostImage], output: &mut HostImage, out: Geometry, _rows: Window) {
         let how = &self.neighbours;
-
         let Shape { depth, height, width, .. } = out.shape;
         let pixel = |i: usize| (i / width / height, (i / width % height).cast_signed(), i % width);
         let pixels = (0..out.shape.len()).map(pixel);

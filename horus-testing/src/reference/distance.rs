@@ -21,7 +21,6 @@ impl Definition for NearestOnLine {
 
     fn of_launch(&self, inputs: &[HostImage], output: &mut HostImage, out: Geometry, rows: Window) {
         let how = self;
-
         for c in 0..out.shape.planes() {
             for y in rows.start..rows.end {
                 for x in 0..out.shape.width {

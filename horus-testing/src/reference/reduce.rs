@@ -21,7 +21,6 @@ impl Definition for RowReduce {
 
     fn of_launch(&self, inputs: &[HostImage], output: &mut HostImage, out: Geometry, rows: Window) {
         let how = self;
-
         let operand = inputs.get(1).map(|m| m.get(0, 0, 0));
         let width = inputs[0].geometry.shape.width;
         for c in 0..out.shape.planes() {
@@ -95,7 +94,6 @@ impl Definition for LabelReduce {
 
     fn of_launch(&self, inputs: &[HostImage], output: &mut HostImage, out: Geometry, rows: Window) {
         let how = self;
-
         let over_input = if how.adds_up() { rows } else { how.rows(rows).clipped(inputs[0].geometry.shape.height) };
         let first = if how.adds_up() { 0 } else { out.window.start.cast_unsigned() };
         let mut table = vec![labels::identity(*how); out.window.len() * out.shape.width];
@@ -127,7 +125,6 @@ impl Definition for Tiled {
 
     fn of_launch(&self, inputs: &[HostImage], output: &mut HostImage, out: Geometry, rows: Window) {
         let Tiled { grid, reduce: how } = self;
-
         for c in 0..out.shape.planes() {
             for y in rows.start..rows.end {
                 for x in 0..out.shape.width {
@@ -148,7 +145,6 @@ impl Definition for Histogram {
 
     fn of_launch(&self, inputs: &[HostImage], output: &mut HostImage, _out: Geometry, rows: Window) {
         let how = self;
-
         let mut counts = vec![0.0; how.bins];
         for c in 0..inputs[0].geometry.shape.planar().planes() {
             for y in rows.start..rows.end {

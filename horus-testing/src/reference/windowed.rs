@@ -19,7 +19,6 @@ impl Definition for Sliding {
 
     fn of_launch(&self, inputs: &[HostImage], output: &mut HostImage, out: Geometry, rows: Window) {
         let how = self;
-
         let dtype = inputs[0].geometry.dtype;
         for c in 0..out.shape.planes() {
             for y in rows.start..rows.end {

@@ -135,9 +135,8 @@ const ELSEWHERE: &[(&[&str], &[&str], &[&str])] = &[
     (&["average", "uniform"], &["box_filter", "mean"], &[]),
     (&["brightness", "brighten", "darken", "lighten", "plus"], &["add", "gamma"], &[]),
     (&["contrast", "autocontrast", "autolevel", "rescale"], &["normalize", "equalize"], &[]),
-    (&["minus", "subtract"], &["sub"], &[]),
-    (&["times", "multiply"], &["mul"], &[]),
-    (&["divide"], &["div"], &[]),
+    (&["minus"], &["sub"], &[]),
+    (&["times"], &["mul"], &[]),
     (&["grayscale", "greyscale", "bw", "mono"], &["luminance"], &[]),
     (&["binarize", "binary", "binarise"], &["threshold", "otsu"], &["threshold_li", "threshold_yen"]),
     (&["adaptive", "local"], &["sauvola"], &["threshold_local"]),
@@ -166,7 +165,15 @@ pub(crate) fn instead(name: &str) -> String {
         let python = if python.is_empty() { String::new() } else { format!("; {} {verb} in Python", quoted(python)) };
         return format!("; close: {}{python}", quoted(here));
     }
-    meant(nearest(name, names()))
+    // The name of a function of another library, as `GaussianBlur`.
+    let like = all().iter().find(|row| row.elsewhere.iter().any(|other| function(other).eq_ignore_ascii_case(name)));
+    like.map_or_else(|| meant(nearest(name, names())), |row| format!("; close: `{}`", row.name))
+}
+
+/// The function in a name of another library: `gaussian_filter` of `ndi.gaussian_filter`.
+fn function(name: &str) -> &str {
+    let called = name.split_once('(').map_or(name, |(called, _)| called);
+    called.rsplit(['.', ':']).next().unwrap_or_default()
 }
 
 /// A hint where numbers end a chain too early: the binary operation of the same name.
@@ -213,9 +220,9 @@ mod tests {
             assert!(words.iter().all(|word| !is_name(word)), "{words:?} are operations");
             assert!(here.iter().all(|name| is_name(name)), "{here:?} are no operations");
             // The sources of the Python package are absent from this crate's archive.
-            let package = concat!(env!("CARGO_MANIFEST_DIR"), "/../horus-python/python/horus_image/filters.py");
+            let package = concat!(env!("CARGO_MANIFEST_DIR"), "/../horus-python/python/horus_image/filters.pyi");
             if let Ok(package) = std::fs::read_to_string(package) {
-                let has = |name: &&str| package.contains(&format!("\"{name}\""));
+                let has = |name: &&str| package.contains(&format!("def {name}("));
                 assert!(python.iter().all(has), "{python:?} are not in Python");
             }
         }
@@ -252,6 +259,7 @@ mod tests {
         assert!(no_such("guass").contains("did you mean `gauss`?"));
         assert!(no_such("sobelx").contains("did you mean `sobel_x`?"));
         assert!(!no_such("qqq").contains("did you mean"));
+        assert!(no_such("GaussianBlur").contains("; close: `gauss`") && no_such("divide").contains("`div`"));
         assert!(no_such("edge").contains("`edge`; close: `sobel`; `canny` is in Python; `horus help`"));
     }
 

@@ -13,7 +13,6 @@ use crate::command::value::{Current, numbers};
 
 const THRESHOLD: Description =
     description("threshold", Group::Thresholds, Pattern::Composition, "A mask, true where `a > t`")
-        .called("threshold")
         .takes(&[required("t", Accepts::Operand, "")])
         .elsewhere(&["cv.threshold", "imageproc::contrast::threshold"])
         .differs("the method keeps the type: 0 and 1; `gt` yields a mask")

@@ -18,12 +18,15 @@ impl CpuOperation for Thin {
             }
             for c in 0..shape.planes() {
                 let from = input.plane(c);
-                let rows = (0..shape.height.cast_signed()).map(|y| Row::of(from.row(y)));
-                let thin = thinned(rows.collect(), to.threads);
+                let mut mask = Mask::new(shape.height, shape.line());
+                for (y, row) in (0..).zip(mask.pixels.chunks_mut(mask.width).skip(1).take(shape.height)) {
+                    row[1..].iter_mut().zip(from.row(y)).for_each(|(there, v)| *there = u8::from(*v != T::ZERO));
+                }
+                let thin = thinned(mask, to.threads);
                 let first = c * plane + to.geometry.row(0, to.rows.start);
                 let wanted = out[first..first + to.rows.len() * shape.line()].chunks_mut(shape.line());
                 for (y, out) in (to.rows.start..).zip(wanted) {
-                    let row = &thin[y.cast_unsigned() + 1].pixels[1..];
+                    let row = &thin.pixels[(y.cast_unsigned() + 1) * thin.width + 1..];
                     for ((out, v), there) in out.iter_mut().zip(from.row(y)).zip(row) {
                         *out = if *there == 1 { *v } else { T::ZERO };
                     }
@@ -34,39 +37,39 @@ impl CpuOperation for Thin {
     }
 }
 
-/// A row of a mask, and the number of the last pass that changed it.
+/// Rows of bytes with a 0 on each side, an empty row above and one below, and for each the number of the last pass that changed it.
 #[derive(Clone)]
-struct Row {
+struct Mask {
     pixels: Vec<u8>,
-    changed: usize,
+    changed: Vec<usize>,
+    width: usize,
 }
 
-impl Row {
-    fn of<T: Pixel>(row: &[T]) -> Row {
-        let inside = row.iter().map(|v| u8::from(*v != T::ZERO));
-        Row { pixels: std::iter::once(0).chain(inside).chain([0]).collect(), changed: 0 }
+impl Mask {
+    fn new(height: usize, width: usize) -> Mask {
+        Mask { pixels: vec![0; (height + 2) * (width + 2)], changed: vec![0; height + 2], width: width + 2 }
     }
 }
 
-/// The rows of a thinned mask, with an empty one above and below.
-fn thinned(rows: Vec<Row>, threads: usize) -> Vec<Row> {
-    let empty = Row { pixels: vec![0; rows[0].pixels.len()], changed: 0 };
-    let mut now: Vec<Row> = std::iter::once(empty.clone()).chain(rows).chain([empty]).collect();
-    let mut next = now.clone();
+/// The pixels of a mask that thinning leaves.
+fn thinned(mask: Mask, threads: usize) -> Mask {
     let removed = [0, 1].map(|pass| -> [bool; 256] { std::array::from_fn(|bits| Thin::removes(bits as u8, pass)) });
+    let (mut now, mut next) = (mask.clone(), mask);
+    let (width, inside) = (now.width, now.changed.len() - 1);
     let mut pass = 0;
     loop {
         let removed = &removed[pass % 2];
         pass += 1;
-        let row = |(next, around): (&mut Row, &[Row])| {
+        let row = |y: usize, to: &mut [u8], changed: &mut usize| {
+            let (around, passes) = (&now.pixels[y * width..], &now.changed[y..y + 3]);
             // Both copies of a row are alike once two passes leave it and those beside it.
-            if around.iter().all(|row| row.changed + 2 < pass) {
+            if passes.iter().all(|changed| changed + 2 < pass) {
                 return;
             }
-            let [above, here, below] = [0, 1, 2].map(|k| &around[k].pixels[..]);
-            next.pixels.copy_from_slice(here);
-            next.changed = around[1].changed;
-            for x in (1..here.len() - 1).filter(|x| here[*x] == 1) {
+            let [above, here, below] = [0, 1, 2].map(|k| &around[k * width..(k + 1) * width]);
+            to.copy_from_slice(here);
+            *changed = passes[1];
+            for x in (1..width - 1).filter(|x| here[*x] == 1) {
                 let bits = here[x + 1]
                     | above[x + 1] << 1
                     | above[x] << 2
@@ -76,19 +79,21 @@ fn thinned(rows: Vec<Row>, threads: usize) -> Vec<Row> {
                     | below[x] << 6
                     | below[x + 1] << 7;
                 if removed[usize::from(bits)] {
-                    next.pixels[x] = 0;
-                    next.changed = pass;
+                    to[x] = 0;
+                    *changed = pass;
                 }
             }
         };
-        let inside = next.len() - 1;
+        let rows = &mut next.pixels[width..width * inside];
+        let changed = &mut next.changed[1..inside];
         if threads <= 1 {
-            next[1..inside].iter_mut().zip(now.windows(3)).for_each(row);
+            rows.chunks_mut(width).zip(changed).enumerate().for_each(|(y, (to, changed))| row(y, to, changed));
         } else {
-            next[1..inside].par_iter_mut().zip(now.par_windows(3)).with_min_len(16).for_each(row);
+            let tasks = rows.par_chunks_mut(width).zip(changed).enumerate().with_min_len(16);
+            tasks.for_each(|(y, (to, changed))| row(y, to, changed));
         }
         std::mem::swap(&mut now, &mut next);
-        if pass % 2 == 0 && now.iter().all(|row| row.changed + 2 <= pass) {
+        if pass % 2 == 0 && now.changed.iter().all(|changed| changed + 2 <= pass) {
             return now;
         }
     }

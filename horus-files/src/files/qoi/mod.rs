@@ -59,7 +59,15 @@ impl PictureFormat for Qoi {
         let [width, height] = [shape.width, shape.height].map(|side| (side as u32).to_be_bytes());
         let head = [&b"qoif"[..], &width, &height, &[shape.channels as u8, 0]].concat();
         to.write_all(&head).map_err(cause)?;
-        to.write_all(&codes(file.pixels[0].as_slice(), shape.channels)).map_err(cause)?;
+        let mut part = Vec::with_capacity(PART);
+        let mut last = Last::default();
+        for pixels in file.pixels[0].as_slice().chunks(PART / 8 * shape.channels) {
+            last.codes(pixels, shape.channels, &mut part);
+            to.write_all(&part).map_err(cause)?;
+            part.clear();
+        }
+        last.end(&mut part);
+        to.write_all(&part).map_err(cause)?;
         to.write_all(&END).map_err(cause)
     }
 }
@@ -109,50 +117,65 @@ impl Decode for Codes<'_> {
     }
 }
 
-/// Encodes interleaved pixels of three or four channels.
-fn codes(pixels: &[u8], channels: usize) -> Vec<u8> {
-    let (mut last, mut seen, mut run, mut to) = (START, [[0; 4]; 64], 0, Vec::new());
-    for from in pixels.chunks_exact(channels) {
-        let mut pixel = START;
-        pixel[..channels].copy_from_slice(from);
-        if pixel == last && run < LONGEST {
-            run += 1;
-            continue;
-        }
-        end(&mut run, &mut to);
-        if pixel == last {
-            run = 1;
-            continue;
-        }
-        let at = place(pixel);
-        let [r, g, b, _] = std::array::from_fn(|c| pixel[c].wrapping_sub(last[c]));
-        let small = [r, g, b].map(|difference| difference.wrapping_add(2));
-        let beside = [r, b].map(|difference| difference.wrapping_sub(g).wrapping_add(8));
-        let green = g.wrapping_add(32);
-        if seen[at] == pixel {
-            to.push(at as u8);
-        } else if pixel[3] != last[3] {
-            to.push(RGBA);
-            to.extend(pixel);
-        } else if small.iter().all(|v| *v < 4) {
-            to.push(DIFFERENCE | small[0] << 4 | small[1] << 2 | small[2]);
-        } else if green < 64 && beside.iter().all(|v| *v < 16) {
-            to.extend([LUMA | green, beside[0] << 4 | beside[1]]);
-        } else {
-            to.push(RGB);
-            to.extend(&pixel[..3]);
-        }
-        (seen[at], last) = (pixel, pixel);
-    }
-    end(&mut run, &mut to);
-    to
+/// Bytes of codes that are written at once.
+const PART: usize = 1 << 16;
+
+/// What the code of a pixel depends on: the pixel before it, those that were seen, and how often it was repeated.
+struct Last {
+    pixel: Pixel,
+    seen: [Pixel; 64],
+    run: u8,
 }
 
-/// Ends a run, if there is one.
-fn end(run: &mut u8, to: &mut Vec<u8>) {
-    if *run > 0 {
-        to.push(RUN | (*run - 1));
-        *run = 0;
+impl Default for Last {
+    fn default() -> Last {
+        Last { pixel: START, seen: [[0; 4]; 64], run: 0 }
+    }
+}
+
+impl Last {
+    /// Adds the codes of the next pixels.
+    fn codes(&mut self, pixels: &[u8], channels: usize, to: &mut Vec<u8>) {
+        for from in pixels.chunks_exact(channels) {
+            let mut pixel = START;
+            pixel[..channels].copy_from_slice(from);
+            if pixel == self.pixel && self.run < LONGEST {
+                self.run += 1;
+                continue;
+            }
+            self.end(to);
+            if pixel == self.pixel {
+                self.run = 1;
+                continue;
+            }
+            let at = place(pixel);
+            let [r, g, b, _] = std::array::from_fn(|c| pixel[c].wrapping_sub(self.pixel[c]));
+            let small = [r, g, b].map(|difference| difference.wrapping_add(2));
+            let beside = [r, b].map(|difference| difference.wrapping_sub(g).wrapping_add(8));
+            let green = g.wrapping_add(32);
+            if self.seen[at] == pixel {
+                to.push(at as u8);
+            } else if pixel[3] != self.pixel[3] {
+                to.push(RGBA);
+                to.extend(pixel);
+            } else if small.iter().all(|v| *v < 4) {
+                to.push(DIFFERENCE | small[0] << 4 | small[1] << 2 | small[2]);
+            } else if green < 64 && beside.iter().all(|v| *v < 16) {
+                to.extend([LUMA | green, beside[0] << 4 | beside[1]]);
+            } else {
+                to.push(RGB);
+                to.extend(&pixel[..3]);
+            }
+            (self.seen[at], self.pixel) = (pixel, pixel);
+        }
+    }
+
+    /// Ends a run, if there is one.
+    fn end(&mut self, to: &mut Vec<u8>) {
+        if self.run > 0 {
+            to.push(RUN | (self.run - 1));
+            self.run = 0;
+        }
     }
 }
 
@@ -223,7 +246,9 @@ mod tests {
         for n in [1, 61, 62, 63, 124, 125, 200] {
             let pixels = [&[7, 8, 9].repeat(n)[..], &[7, 8, 10], &[0, 0, 0].repeat(n)].concat();
             let header = Header::new(2 * n as u32 + 1, 1, 3, DType::U8).unwrap();
-            let (codes, mut read) = (codes(&pixels, 3), vec![0; pixels.len()]);
+            let (mut last, mut codes, mut read) = (Last::default(), Vec::new(), vec![0; pixels.len()]);
+            pixels.chunks(9).for_each(|part| last.codes(part, 3, &mut codes));
+            last.end(&mut codes);
             Box::new(Codes(Bytes(&codes))).read(&header, &mut read, &Workers::alone()).unwrap();
             assert_eq!(read, pixels, "{n}");
         }

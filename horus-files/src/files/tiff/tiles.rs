@@ -333,7 +333,7 @@ impl Tiles {
     }
 
     /// Copies tiles and strips, which were put in any order, from the file that they were written to, to offset `at` and the
-    /// following of another: in the order in which [`TiffFile::write`](super::tiff_file::TiffFile::write) puts them. Returns the
+    /// following of another: in the order in which [`TiffFile::write`](super::file::TiffFile::write) puts them. Returns the
     /// offset behind them.
     ///
     /// # Errors
