@@ -222,7 +222,7 @@ mod tests {
             // The sources of the Python package are absent from this crate's archive.
             let package = concat!(env!("CARGO_MANIFEST_DIR"), "/../horus-python/python/horus_image/filters.pyi");
             if let Ok(package) = std::fs::read_to_string(package) {
-                let has = |name: &&str| package.contains(&format!("def {name}("));
+                let has = |name: &&str| package.contains(&format!("\"{name}\""));
                 assert!(python.iter().all(has), "{python:?} are not in Python");
             }
         }
