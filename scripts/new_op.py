@@ -144,7 +144,7 @@ DEFINITION = '''//! TODO: the definition, pixel by pixel and unlike how devices 
 use super::kernel::HostImage;
 use super::{{Definition, Image}};
 use horus_base::dispatch;
-use horus_base::dtype::{{DType, Pixel}};
+use horus_base::dtype::DType;
 use horus_base::shape::{{Shape, Window}};
 use horus_host::device::Geometry;
 use horus_plan::ops::{camel};

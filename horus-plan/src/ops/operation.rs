@@ -99,7 +99,7 @@ pub trait ImageOperation {
     }
 }
 
-/// Instance parameters of an operation, with the extents of images that they fit: what tests run of it.
+/// Sample parameters of an operation, with the extents of images that they fit: what tests run of it.
 #[derive(Clone, Debug)]
 pub struct Instance {
     /// The operation.

@@ -106,7 +106,9 @@ impl ImageOperation for Thin {
     fn scratch(&self, shape: Shape) -> usize {
         // Two masks of a plane, with a pixel around, and a number for each row.
         let rows = shape.height.saturating_add(2);
-        rows.saturating_mul(shape.line().saturating_add(2 + size_of::<usize>())).saturating_mul(2).max(2 * shape.len())
+        rows.saturating_mul(shape.line().saturating_add(2 + size_of::<usize>()))
+            .saturating_mul(2)
+            .max(shape.len().saturating_mul(2))
     }
 }
 

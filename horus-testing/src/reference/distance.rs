@@ -1,6 +1,6 @@
 //! Nearest background pixels by trying all.
 
-use super::kernel::HostImage;
+use super::kernel::{HostImage, places};
 use super::{Definition, Image};
 use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel, Scalar};
@@ -21,14 +21,10 @@ impl Definition for NearestOnLine {
 
     fn of_launch(&self, inputs: &[HostImage], output: &mut HostImage, out: Geometry, rows: Window) {
         let how = self;
-        for c in 0..out.shape.planes() {
-            for y in rows.start..rows.end {
-                for x in 0..out.shape.width {
-                    let there = |c: usize, y: usize, x: usize| inputs[0].number(c, y.cast_signed(), x) != 0.0;
-                    let (line, at) = line(out.shape, how.along, (c, y.cast_unsigned(), x), there);
-                    output.put(c, y, x, nearest_on_line(&line, at));
-                }
-            }
+        for (c, y, x) in places(out, rows) {
+            let there = |c: usize, y: usize, x: usize| inputs[0].number(c, y.cast_signed(), x) != 0.0;
+            let (line, at) = line(out.shape, how.along, (c, y.cast_unsigned(), x), there);
+            output.put(c, y, x, nearest_on_line(&line, at));
         }
     }
 }
@@ -46,14 +42,10 @@ impl Definition for NearestPixel {
     fn of_launch(&self, inputs: &[HostImage], output: &mut HostImage, out: Geometry, rows: Window) {
         let how = self;
         dispatch!(out.dtype, T => {
-            for c in 0..out.shape.planes() {
-                for y in rows.start..rows.end {
-                    for x in 0..out.shape.width {
-                        let offset = |c: usize, y: usize, x: usize| inputs[0].get(c, y.cast_signed(), x);
-                        let (line, at) = line(out.shape, how.along, (c, y.cast_unsigned(), x), offset);
-                        output.put(c, y, x, T::from_scalar(nearest(&line, at, *how)));
-                    }
-                }
+            for (c, y, x) in places(out, rows) {
+                let offset = |c: usize, y: usize, x: usize| inputs[0].get(c, y.cast_signed(), x);
+                let (line, at) = line(out.shape, how.along, (c, y.cast_unsigned(), x), offset);
+                output.put(c, y, x, T::from_scalar(nearest(&line, at, *how)));
             }
         });
     }

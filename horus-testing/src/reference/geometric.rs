@@ -1,6 +1,6 @@
 //! Geometric operations: affine maps, mirror images and transposition.
 
-use super::kernel::HostImage;
+use super::kernel::{HostImage, places};
 use super::{Definition, Image};
 use horus_base::dispatch;
 use horus_base::dtype::{Arithmetic, DType, Float, Pixel};
@@ -17,12 +17,8 @@ impl Definition for Transpose {
 
     fn of_launch(&self, inputs: &[HostImage], output: &mut HostImage, out: Geometry, rows: Window) {
         dispatch!(out.dtype, T => {
-            for c in 0..out.shape.planes() {
-                for y in rows.start..rows.end {
-                    for x in 0..out.shape.width {
-                        output.put::<T>(c, y, x, inputs[0].get(c, x.cast_signed(), y.cast_unsigned()));
-                    }
-                }
+            for (c, y, x) in places(out, rows) {
+                output.put::<T>(c, y, x, inputs[0].get(c, x.cast_signed(), y.cast_unsigned()));
             }
         });
     }

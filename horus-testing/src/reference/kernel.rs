@@ -248,6 +248,12 @@ fn evaluate_readable(kernel: &Kernel, inputs: &[HostImage], output: &mut HostIma
     }
 }
 
+/// The planes, rows and columns of the pixels that a launch makes.
+pub(super) fn places(out: Geometry, rows: Window) -> impl Iterator<Item = (usize, isize, usize)> {
+    let of_plane = move |c| (rows.start..rows.end).flat_map(move |y| (0..out.shape.width).map(move |x| (c, y, x)));
+    (0..out.shape.planes()).flat_map(of_plane)
+}
+
 /// Evaluates a whole-image operation.
 fn evaluate_whole(operation: &Whole, inputs: &[HostImage], output: &mut HostImage, rows: Window) {
     let out = Geometry { shape: output.geometry.shape.planar(), ..output.geometry };

@@ -1,6 +1,6 @@
 //! Definitions of what moves pixels or reads tables: pixel by pixel.
 
-use super::kernel::HostImage;
+use super::kernel::{HostImage, places};
 use super::{Definition, Image};
 use horus_base::dtype::{DType, Float, Pixel};
 use horus_base::shape::{Axis, Shape, Window};
@@ -33,13 +33,9 @@ impl Definition for Lookup {
 
     fn of_launch(&self, inputs: &[HostImage], output: &mut HostImage, out: Geometry, rows: Window) {
         let lowest = dispatch!(inputs[0].geometry.dtype, S => S::LOWEST.to_f64());
-        for c in 0..out.shape.planes() {
-            for y in rows.start..rows.end {
-                for x in 0..out.shape.width {
-                    let entry = (inputs[0].number(c, y, x) - lowest) as usize;
-                    output.put_number(c, y, x, inputs[1].number(0, 0, entry));
-                }
-            }
+        for (c, y, x) in places(out, rows) {
+            let entry = (inputs[0].number(c, y, x) - lowest) as usize;
+            output.put_number(c, y, x, inputs[1].number(0, 0, entry));
         }
     }
 }
@@ -51,10 +47,8 @@ impl Definition for Deinterleave {
 
     fn of_launch(&self, inputs: &[HostImage], output: &mut HostImage, out: Geometry, rows: Window) {
         dispatch!(out.dtype, T => {
-            for c in 0..out.shape.planes() {
-                for y in rows.start..rows.end {
-                    (0..out.shape.width).for_each(|x| output.put::<T>(c, y, x, inputs[0].get(c, y, x)));
-                }
+            for (c, y, x) in places(out, rows) {
+                output.put::<T>(c, y, x, inputs[0].get(c, y, x));
             }
         });
     }
@@ -67,10 +61,8 @@ impl Definition for Interleave {
 
     fn of_launch(&self, inputs: &[HostImage], output: &mut HostImage, out: Geometry, rows: Window) {
         dispatch!(out.dtype, T => {
-            for c in 0..out.shape.planes() {
-                for y in rows.start..rows.end {
-                    (0..out.shape.width).for_each(|x| output.put::<T>(c, y, x, inputs[0].get(c, y, x)));
-                }
+            for (c, y, x) in places(out, rows) {
+                output.put::<T>(c, y, x, inputs[0].get(c, y, x));
             }
         });
     }
@@ -83,14 +75,10 @@ impl Definition for MatrixProduct {
 
     fn of_launch(&self, inputs: &[HostImage], output: &mut HostImage, out: Geometry, rows: Window) {
         dispatch_float!(out.dtype, T => {
-            for c in 0..out.shape.planes() {
-                for y in rows.start..rows.end {
-                    for x in 0..out.shape.width {
-                        let factors = (0..inputs[0].geometry.shape.width)
-                            .map(|k| [inputs[0].get::<T>(c, y, k), inputs[1].get(c, k.cast_signed(), x)]);
-                        output.put(c, y, x, sum_of_products(factors));
-                    }
-                }
+            for (c, y, x) in places(out, rows) {
+                let factors = (0..inputs[0].geometry.shape.width)
+                    .map(|k| [inputs[0].get::<T>(c, y, k), inputs[1].get(c, k.cast_signed(), x)]);
+                output.put(c, y, x, sum_of_products(factors));
             }
         });
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::kernel::HostImage;
+use super::kernel::{HostImage, places};
 use super::{Definition, Image};
 use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel};
@@ -125,14 +125,10 @@ impl Definition for Tiled {
 
     fn of_launch(&self, inputs: &[HostImage], output: &mut HostImage, out: Geometry, rows: Window) {
         let Tiled { grid, reduce: how } = self;
-        for c in 0..out.shape.planes() {
-            for y in rows.start..rows.end {
-                for x in 0..out.shape.width {
-                    let part = grid.rectangle(inputs[0].geometry.shape, y.cast_unsigned(), x);
-                    let at = |y: usize, x| inputs[0].number(c, y.cast_signed(), x);
-                    output.put_number(c, y, x, tile(*how, part, &at));
-                }
-            }
+        for (c, y, x) in places(out, rows) {
+            let part = grid.rectangle(inputs[0].geometry.shape, y.cast_unsigned(), x);
+            let at = |y: usize, x| inputs[0].number(c, y.cast_signed(), x);
+            output.put_number(c, y, x, tile(*how, part, &at));
         }
     }
 }

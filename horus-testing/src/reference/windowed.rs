@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::kernel::HostImage;
+use super::kernel::{HostImage, places};
 use super::{Definition, Image};
 use horus_base::dispatch;
 use horus_base::dtype::{DType, Float, Pixel};
@@ -20,19 +20,15 @@ impl Definition for Sliding {
     fn of_launch(&self, inputs: &[HostImage], output: &mut HostImage, out: Geometry, rows: Window) {
         let how = self;
         let dtype = inputs[0].geometry.dtype;
-        for c in 0..out.shape.planes() {
-            for y in rows.start..rows.end {
-                for x in 0..out.shape.width {
-                    let read = |dz: isize, dy: isize, dx: isize| {
-                        let (y, x) = (y + dy, x.cast_signed() + dx);
-                        match plane_at(out.shape, c, dz, how.border) {
-                            Some(c) => dispatch!(dtype, S => inputs[0].sample::<S>(c, y, x, how.border).to_f64()),
-                            None => constant(dtype, how.border),
-                        }
-                    };
-                    output.put_number(c, y, x, windowed_at(how, dtype, &read));
+        for (c, y, x) in places(out, rows) {
+            let read = |dz: isize, dy: isize, dx: isize| {
+                let (y, x) = (y + dy, x.cast_signed() + dx);
+                match plane_at(out.shape, c, dz, how.border) {
+                    Some(c) => dispatch!(dtype, S => inputs[0].sample::<S>(c, y, x, how.border).to_f64()),
+                    None => constant(dtype, how.border),
                 }
-            }
+            };
+            output.put_number(c, y, x, windowed_at(how, dtype, &read));
         }
     }
 }
