@@ -53,7 +53,7 @@ class Build:
                 run(["git", "worktree", "add", "--quiet", "--detach", tree, commit], cwd=ROOT)
             variables = {**os.environ, "CARGO_TARGET_DIR": str(tree / "target"), "CARGO_INCREMENTAL": "0"}
             begin = time.monotonic()
-            run(["cargo", "build", "--release", "--quiet", "-p", "horus-apps", "--bins"], cwd=tree, env=variables)
+            run(["cargo", "build", "--release", "--quiet", "-p", "horus-apps", "-p", "horus-models", "-p", "horus-tools", "--bins"], cwd=tree, env=variables)
             self.facts["build, s (0: was built)"] = time.monotonic() - begin
             if wheel:
                 run([tree / "scripts/wheel.sh", self.programs], cwd=tree, env=variables)

@@ -11,7 +11,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if [ -z "${BIN:-}" ]; then
-  cargo build --release --quiet -p horus-apps --features zarr --bin horus --bin convrot --bin perona_malik --bin jacobi
+  cargo build --release --quiet -p horus-apps -p horus-models --features horus-apps/zarr --bin horus --bin convrot --bin perona_malik --bin jacobi
   BIN=target/release
 fi
 work=${WORK:-$(mktemp -d)}

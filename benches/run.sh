@@ -12,7 +12,7 @@ ops=${OPS:-copy,sep19,sep43,conv7,conv17,conv43,rot30,pixel,sum,minmax}
 detectors=${DETECTORS-convrot,convuv,conv2d}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-cargo build --release --quiet -p horus-apps
+cargo build --release --quiet -p horus-tools
 for size in ${SIZES:-1024 4096}; do
   for threads in ${THREADS:-1 $(nproc)}; do
     all=$ops${detectors:+,$detectors}

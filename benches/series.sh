@@ -10,7 +10,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 out=${1:-/dev/stdout}
 if [ -z "${BIN:-}" ]; then
-  cargo build --release --quiet -p horus-apps --bin horus-series-bench
+  cargo build --release --quiet -p horus-tools --bin horus-series-bench
   BIN=target/release
 fi
 work=${WORK:-$(mktemp -d)}

@@ -124,7 +124,7 @@ def main() -> int:
     package = horus.with_name("horus-kernels.bin")
     if package.exists():
         subjects.append(Subject("package", "HORUS_KERNELS", package))
-    table = Path(__file__).resolve().parent.parent / "horus-cuda/kernels/tuning/sm_90.json"
+    table = Path(__file__).resolve().parent.parent / "kernels/tuning/sm_90.json"
     subjects.append(Subject("table", "HORUS_TUNING", table))
 
     begin = time.monotonic()

@@ -30,7 +30,7 @@ programs=(horus convrot conv2d convuv jacobi perona_malik pop hirlam horus-bench
 
 build() {
   local bin=$1 test
-  cargo build --release --workspace --bins --example horus-cuda-check ${MPI:+--features horus-apps/mpi,horus-mpi/mpi} || return 1
+  cargo build --release --workspace --bins --example horus-cuda-check ${MPI:+--features horus-apps/mpi,horus-models/mpi,horus-tools/mpi,horus-mpi/mpi} || return 1
   test=$(cargo test --release -p horus-cuda --test gpu --no-run --message-format=json |
     sed -n 's/.*"name":"gpu".*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
   [ -n "$test" ] || { echo "the conformance test was not built" >&2; return 1; }

@@ -12,4 +12,4 @@ for variable in $(compgen -e HORUS_); do
   [ "$variable" = HORUS_NVRTC ] || unset "$variable"
 done
 export HORUS_TUNING=/nonexistent/tuning.json
-cargo run --release -p horus-apps --bin horus-kernels -- "$out" --arch "$archs"
+cargo run --release -p horus-tools --bin horus-kernels -- "$out" --arch "$archs"

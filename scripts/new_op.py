@@ -43,6 +43,13 @@ def sorted_in(path, line):
     print(f"added to {path}: {line.strip()}")
 
 
+def added(path, lines):
+    """Adds lines at the end."""
+    with (ROOT / path).open("a") as file:
+        file.write(lines)
+    print(f"added to {path}: {lines.splitlines()[-1]}")
+
+
 def pixel(name, camel):
     row = f'                {camel} "{name}" |a| a.abs(), "TODO: one line", {{ "hs_abs(a)", 1.0 }};\n'
     inserted("horus-plan/src/ops/pixel.rs", r"^            \}\n            binary \{", row)
@@ -52,7 +59,7 @@ The row computes `|a|` so far. Left to do:
 1. Its Rust body and CUDA expression, of methods of `Arithmetic` and functions of kernels/prelude.cuh; its line, and its names in other libraries (`like`).
 2. Where no method of `Arithmetic` computes it: one in horus-base/src/dtype/arithmetic.rs, and `hs_NAME` in kernels/prelude.cuh.
 3. With `fn NAME` in its braces it is a method of `Image`, which has as many as it may have (`METHODS` in tests/surface.rs): another has to go.
-4. HORUS_WRITE=1 cargo test -p horus-apps --test command pages; its expectation in tests/goldens/command.py, then run that."""
+4. HORUS_WRITE=1 cargo test -p horus-apps pages; its expectation in tests/goldens/command.py, then run that."""
     )
 
 
@@ -170,13 +177,12 @@ CUDA = '''//! TODO: its kernel.
 
 use horus_core::error::DeviceError;
 use horus_core::ops::{camel};
+use horus_cuda_kernels::{upper};
 
 use super::cpp::{{Call, args, template}};
 use super::fixed::program;
 use super::params::KernelParams;
 use super::{{CudaOperation, Generated, Limits, PRELUDE, Pointer, Shapes, blocks}};
-
-const {upper}: &str = include_str!("../../kernels/{name}.cuh");
 
 impl CudaOperation for {camel} {{
     fn generate(&self, shapes: &Shapes<'_>, _limits: Limits) -> Result<Generated, DeviceError> {{
@@ -236,13 +242,14 @@ def whole(name, camel):
     sorted_in(ops, f"pub use {name}::{camel};\n")
     inserted(ops, r"^            /// Counts in equal bins\.", f"            /// TODO: what it computes.\n            {camel}({camel}),\n")
     inserted(ops, r"^        histogram::DESCRIBED,", f"        {name}::DESCRIBED,\n")
-    written(f"horus-cpu/src/cpu/whole/{name}.rs", CPU.format(**names))
-    sorted_in("horus-cpu/src/cpu/whole/mod.rs", f"mod {name};\n")
+    written(f"horus-cpu/src/whole/{name}.rs", CPU.format(**names))
+    sorted_in("horus-cpu/src/whole/mod.rs", f"mod {name};\n")
     written(f"horus-testing/src/reference/{name}.rs", DEFINITION.format(**names))
     sorted_in("horus-testing/src/reference/mod.rs", f"pub mod {name};\n")
     written(f"horus-cuda/src/codegen/{name}.rs", CUDA.format(**names))
     sorted_in("horus-cuda/src/codegen/mod.rs", f"mod {name};\n")
     written(f"kernels/{name}.cuh", KERNEL.format(**names))
+    added("kernels/src/lib.rs", f"/// `{name}.cuh`.\npub const {name.upper()}: &str = include_str!(\"../{name}.cuh\");\n")
     written(f"horus-core/src/image/{name}.rs", FUNCTION.format(**names))
     sorted_in("horus-core/src/image/mod.rs", f"mod {name};\n")
     sorted_in("horus-core/src/image/mod.rs", f"pub use {name}::{name};\n")
@@ -251,7 +258,7 @@ def whole(name, camel):
         """
 It compiles; the example of its function fails, and so do `samples_of_whole_image_operations` of horus-core and `emulate` of horus-cuda. Left to do: each
 TODO; a golden by SciPy or scikit-image (tests/goldens/regenerate.py, horus-core/tests/goldens); the page of operations
-(HORUS_WRITE=1 cargo test -p horus-apps --test command pages); a line of CHANGELOG.md."""
+(HORUS_WRITE=1 cargo test -p horus-apps pages); a line of CHANGELOG.md."""
     )
 
 

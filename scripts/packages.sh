@@ -7,14 +7,15 @@
 #   scripts/packages.sh --test    also runs the unit tests and examples of the documentation inside the archives (minutes)
 set -euo pipefail
 cd "$(dirname "$0")/.."
+root=$PWD
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 most=$((900 << 10)) # bytes of an archive
 
 # Uncommitted files are packaged as they are. Tests and goldens are left out on purpose, which Cargo warns of.
 rm -f "$target"/package/*.crate
-said=$(cargo package --workspace --exclude horus-python --exclude horus-testing --allow-dirty --no-verify 2>&1) || { echo "$said" >&2; exit 1; }
+said=$(cargo package --workspace --exclude horus-python --exclude horus-testing --exclude horus-models --exclude horus-tools --exclude xtask --allow-dirty --no-verify 2>&1) || { echo "$said" >&2; exit 1; }
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
-crates=(horus-base horus-plan horus-host horus-cpu horus-files horus-core horus-cuda horus-mpi horus-image horus-apps horus-partition horus-zarr)
+crates=(horus-base horus-plan horus-host horus-cpu horus-files horus-core horus-cuda-kernels horus-cuda horus-mpi horus-image horus-apps horus-partition horus-zarr)
 
 work=$target/package/unpacked
 rm -rf "$work"
@@ -65,6 +66,8 @@ else
   echo "no MPI here: horus-mpi was compiled without its feature \`mpi\`"
 fi
 if [ "${1:-}" = --test ]; then
+  # Pictures of the repository that examples open.
+  cp -r "$root/assets" .
   cargo test --workspace --exclude user --quiet
 fi
 echo "the archives compile, and a program against them"

@@ -54,7 +54,7 @@ programs() {
 fuzz() {
   local seconds=${HORUS_FUZZ_SECONDS:-3600}
   HORUS_FUZZ_SECONDS=$seconds cargo test --release -p horus-core --test files fuzz &&
-    cargo build --release -p horus-apps --bin horus --bin horus-machine &&
+    cargo build --release -p horus-apps -p horus-tools --bin horus --bin horus-machine &&
     scripts/broken_settings.py "${CARGO_TARGET_DIR:-target}/release/horus" --seconds "$seconds" --processes 2
 }
 faults() {

@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
 # The whole test suite: formatting, lints, documentation, tests. Runs on a fresh Debian or Ubuntu machine with Rust and
 # git, and installs what is missing (a C linker, if even that is not there).
+#
+#   scripts/test.sh          everything
+#   scripts/test.sh lint     formatting, lints and documentation only
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -44,7 +47,7 @@ step() {
 
 step cargo fmt --all --check
 # With every feature, and with the tests that scripts/gpu.sh runs on a GPU. Archives and the wheel, below, are built without.
-features=(--workspace --features "horus-image/image,horus-apps/mpi,horus-mpi/mpi,horus-apps/zarr")
+features=(--workspace --features "horus-image/image,horus-apps/mpi,horus-models/mpi,horus-tools/mpi,horus-mpi/mpi,horus-apps/zarr")
 step cargo clippy "${features[@]}" --all-targets --test gpu --quiet -- -D warnings
 # Licences and sources of the dependencies, and known advisories if the database is reachable.
 if command -v cargo-deny >/dev/null; then
@@ -56,6 +59,8 @@ if command -v cargo-deny >/dev/null; then
   fi
 fi
 RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps --quiet
+
+[ "${1:-}" != lint ] || exit 0
 
 # Tests in Rust, some of them under mpirun with 1 to 5 ranks. Many have one thread or wait: what has one thread, too, runs beside
 # them, once everything is compiled, and is printed when it is over.

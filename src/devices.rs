@@ -3,7 +3,6 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use horus_core::comm::{Communicator, share};
 use horus_core::cpu::device::CpuDevice;
@@ -11,7 +10,7 @@ use horus_core::device::Device;
 use horus_core::error::{Error, Result};
 use horus_core::host::buffer::Pool;
 use horus_core::host::workers::Workers;
-use horus_core::machine::{Profile, here};
+use horus_core::machine::{DeviceForecast, here};
 use horus_core::plan::work::Work;
 use horus_core::session::Chooser;
 use horus_core::settings::{DeviceChoice, LaneChoice};
@@ -253,7 +252,7 @@ impl Chooser for Devices {
     fn choose(&self, work: &Work, comm: &dyn Communicator) -> Result<Arc<dyn Device>> {
         let failed = |e: horus_core::comm::CommError| e.during(comm.rank(), "choosing a device");
         let begun = OPENED.load(Ordering::Relaxed) || self.opening().is_some();
-        let forecast = Prediction::of(work, &here::candidates(self.workers.threads()), comm.size(), begun);
+        let forecast = DeviceForecast::of(work, &here::candidates(self.workers.threads()), comm.size(), begun);
         // The state of opening a GPU may differ between ranks.
         let gpu = share(comm, 0, || forecast.gpu < forecast.cpu).map_err(failed)?;
         let taken = self.take(gpu, forecast.to_string());
@@ -272,7 +271,7 @@ impl Chooser for Devices {
         }
         // A byte of a file is a pixel at most, roughly.
         let work = Work { filtering: bytes as f64 * self.steps_per_pixel, ..Work::default() };
-        let forecast = Prediction::of(&work, &here::candidates(self.workers.threads()), 1, false);
+        let forecast = DeviceForecast::of(&work, &here::candidates(self.workers.threads()), 1, false);
         let mut opening = self.opening();
         if forecast.gpu < forecast.cpu && opening.is_none() {
             // If no thread starts now, the GPU is opened when the device is chosen.
@@ -281,49 +280,16 @@ impl Chooser for Devices {
     }
 }
 
-/// Predicted seconds of a program of this work on the CPU with so many threads, and on a GPU
-/// including its start: the criterion by which a session without other ranks chooses its device.
-pub fn predicted(work: &Work, threads: usize) -> (f64, f64) {
-    let Prediction { cpu, gpu } = Prediction::of(work, &here::candidates(threads), 1, false);
-    (cpu.as_secs_f64(), gpu.as_secs_f64())
-}
-
-/// Predicted time of a program on each device, accurate enough to distinguish seconds from
-/// milliseconds.
-#[derive(Clone, Copy, Debug)]
-struct Prediction {
-    cpu: Duration,
-    gpu: Duration,
-}
-
-impl Prediction {
-    /// `begun` is `true` if a GPU is open, or is being opened.
-    fn of(work: &Work, (cpu, gpu): &(Profile, Profile), ranks: usize, begun: bool) -> Prediction {
-        /// Seconds of a program's overhead, and of a GPU's start and release (16 cores of a server,
-        /// an H100).
-        const PROGRAM: f64 = 1e-3;
-        const START: f64 = 0.3;
-        let seconds = |s: f64| Duration::try_from_secs_f64(s).unwrap_or(Duration::MAX);
-        let fixed = PROGRAM + if begun { 0.0 } else { START };
-        Prediction { cpu: seconds(work.seconds(cpu, ranks)), gpu: seconds(work.seconds(gpu, ranks) + fixed) }
-    }
-}
-
-impl std::fmt::Display for Prediction {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (cpu, gpu) = (self.cpu.as_secs_f64(), self.gpu.as_secs_f64());
-        write!(f, "predicted to take {cpu:.2} s on the CPU and {gpu:.2} s on a GPU, its start included")
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use horus_core::machine::Profile;
+
     use super::*;
 
     fn gpu_first(pixels: f64, steps: f64, threads: usize, begun: bool) -> bool {
         let work = Work { operations: 500, filtering: pixels * steps, pointwise: 500.0 * pixels, bytes: 5.0 * pixels };
         let assumed = (Profile::of_cores(threads), Profile::of_default(false));
-        let forecast = Prediction::of(&work, &assumed, 1, begun);
+        let forecast = DeviceForecast::of(&work, &assumed, 1, begun);
         forecast.gpu < forecast.cpu
     }
 

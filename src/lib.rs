@@ -188,11 +188,6 @@ mod session;
 pub mod settings;
 mod weights;
 
-/// The stages of Horus, for its own programs and tests. Not covered by semantic versioning.
-#[doc(hidden)]
-pub use devices::predicted;
-#[doc(hidden)]
-pub use horus_core as core;
 #[doc(inline)]
 pub use horus_core::error::{Error, Result};
 #[doc(inline)]
@@ -238,12 +233,6 @@ pub mod series {
     pub use horus_core::image::Pixels;
     #[doc(inline)]
     pub use horus_core::series::{Frames, Input, Item, Savable, Saved, Saves, Series};
-}
-
-/// Operations on pixels by name, for `Image::unary`, `binary` and `compare`.
-#[doc(hidden)]
-pub mod ops {
-    pub use horus_core::ops::pixel::{PixelInfo, PixelKind, PixelOp, TABLE};
 }
 
 /// Ranks that run one program together, for [`Builder::communicator`].

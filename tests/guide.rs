@@ -5,9 +5,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use horus::core::ops::described;
-use horus::core::ops::pixel::TABLE;
 use horus::prelude::*;
+use horus_core::ops::described;
+use horus_core::ops::pixel::TABLE;
 
 #[path = "../docs/book/code.rs"]
 mod book;
@@ -107,6 +107,9 @@ fn functions(path: PathBuf) -> BTreeSet<String> {
 /// The room `name`, in whichever crate of the library it is.
 fn room(name: &str) -> PathBuf {
     let crates = ["horus-core", "horus-files", "horus-plan", "horus-host", "horus-base"];
+    if ["files", "host"].contains(&name) {
+        return root().join(format!("horus-{name}/src"));
+    }
     let mut places = crates.iter().map(|c| root().join(c).join("src").join(name));
     places.find(|place| place.exists()).unwrap_or_else(|| panic!("no crate has {name}"))
 }

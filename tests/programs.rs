@@ -12,9 +12,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use horus::core::comm::threads::ThreadComm;
-use horus::core::dtype::Element;
 use horus::prelude::*;
+use horus_core::comm::threads::ThreadComm;
+use horus_core::dtype::Element;
 use ndarray::{Array, Array2, Array3, Dimension, Ix3};
 use ndarray_npy::{ReadableElement, read_npy};
 

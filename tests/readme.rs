@@ -57,7 +57,9 @@ fn sources() -> Vec<(PathBuf, String)> {
     let mut all = Vec::new();
     let core =
         ["horus-base/src", "horus-plan/src", "horus-host/src", "horus-cpu/src", "horus-files/src", "horus-core/src"];
-    for part in core.into_iter().chain(["src", "horus-cuda/src", "horus-mpi/src", "horus-apps/src"]) {
+    for part in
+        core.into_iter().chain(["src", "horus-cuda/src", "horus-mpi/src", "horus-apps/src", "models/src", "tools/src"])
+    {
         read(&Path::new(env!("CARGO_MANIFEST_DIR")).join(part), &mut all);
     }
     all

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use horus::core::ops::pixel::TABLE;
 use horus::prelude::*;
+use horus_core::ops::pixel::TABLE;
 
 /// A program that takes everything from `horus`, including the types of crates in its signatures.
 #[test]

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Parser;
-use horus::core::filters::tolerance;
 use horus::prelude::DType;
+use horus_core::filters::tolerance;
 
 use crate::batch::Options;
 use crate::detectors::Params;

@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use horus::core::device::Compilation;
-use horus::core::host::streams::stdout_was_closed;
-use horus::core::plan::Parts;
 use horus::prelude::*;
+use horus_core::device::Compilation;
+use horus_core::host::streams::stdout_was_closed;
+use horus_core::plan::Parts;
 
 /// Prints, and records failures to print.
 #[derive(Default)]
-pub(crate) struct Printer {
+pub struct Printer {
     failure: Mutex<Option<io::Error>>,
     /// `true` if stdout is used for the picture.
     beside: bool,
@@ -44,7 +44,7 @@ impl Printer {
     }
 
     /// Prints a text to stdout.
-    pub(crate) fn print(&self, text: &impl fmt::Display) {
+    pub fn print(&self, text: &impl fmt::Display) {
         if self.beside {
             self.print_to(&mut stderr(), text);
         } else {
@@ -70,7 +70,7 @@ impl Printer {
 
     /// Ends the process with this status where the system frees everything at once. Returns if
     /// output is unread, which would be another error.
-    pub(crate) fn leave(&self, session: Session, status: u8) {
+    pub fn leave(&self, session: Session, status: u8) {
         if !self.unheard() {
             session.leave(status);
         }
@@ -90,33 +90,43 @@ pub(crate) fn stdout_is_open() -> Result<(), String> {
 }
 
 /// The summary of a run, in a few lines.
-pub(crate) struct Summary<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) shape: Shape,
+pub struct Summary<'a> {
+    /// Name of the program.
+    pub name: &'a str,
+    /// Shape of the result.
+    pub shape: Shape,
     /// A short description of the operation.
-    pub(crate) about: &'a str,
-    pub(crate) device: String,
-    pub(crate) ranks: usize,
-    pub(crate) time: Duration,
-    pub(crate) stats: Stats,
-    pub(crate) output: String,
-    pub(crate) scale: Option<Scale>,
-    pub(crate) breakdown: Option<&'a Breakdown>,
-    pub(crate) forecasted: Option<Forecasted>,
+    pub about: &'a str,
+    /// Name of the device.
+    pub device: String,
+    /// Number of ranks.
+    pub ranks: usize,
+    /// Duration of the run.
+    pub time: Duration,
+    /// Counters of the session.
+    pub stats: Stats,
+    /// Name of the output.
+    pub output: String,
+    /// The range that an integer file represents.
+    pub scale: Option<Scale>,
+    /// Where the time went, if requested.
+    pub breakdown: Option<&'a Breakdown>,
+    /// Predicted times, if requested.
+    pub forecasted: Option<Forecasted>,
 }
 
 /// Times of the parts of a run.
-pub(crate) struct Breakdown {
+pub struct Breakdown {
     /// Opening the device.
-    pub(crate) start: Duration,
+    pub start: Duration,
     /// Reading and decoding the picture.
-    pub(crate) read: Duration,
+    pub read: Duration,
     /// Evaluating.
-    pub(crate) times: Times,
+    pub times: Times,
     /// The part of `times` spent on building kernels.
-    pub(crate) compilation: Compilation,
+    pub compilation: Compilation,
     /// Encoding and writing the result.
-    pub(crate) write: Duration,
+    pub write: Duration,
 }
 
 impl Breakdown {
@@ -140,15 +150,17 @@ impl Breakdown {
 }
 
 /// Measured time of each part of an evaluation, and the prediction for rank 0.
-pub(crate) struct Forecasted {
+pub struct Forecasted {
     /// Busy time of each part of the machine, by its own clock.
-    pub(crate) measured: Parts,
+    pub measured: Parts,
     /// Host times, and the part spent on building kernels, which is not predicted.
-    pub(crate) times: Times,
-    pub(crate) made: Duration,
-    pub(crate) predicted: Parts,
+    pub times: Times,
+    /// Time spent on building kernels.
+    pub made: Duration,
+    /// Predicted busy time of each part.
+    pub predicted: Parts,
     /// Predicted total time.
-    pub(crate) in_all: Duration,
+    pub in_all: Duration,
 }
 
 impl fmt::Display for Forecasted {
@@ -266,7 +278,7 @@ pub(crate) fn held(shape: Shape, dtype: DType) -> String {
 }
 
 /// A number of things, in words.
-pub(crate) fn count(n: usize, what: &str) -> String {
+pub fn count(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 

@@ -21,13 +21,17 @@ pub fn exit_code(ended: std::result::Result<(), impl Display>) -> ExitCode {
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
-            horus::core::warning::print(format_args!("error: {e}"));
+            horus_core::warning::print(format_args!("error: {e}"));
             ExitCode::FAILURE
         }
     }
 }
 
-pub(crate) fn job(
+/// The job of a detector: `name` with the words of its command line, the first of which is the program.
+///
+/// # Errors
+/// If the words are not understood.
+pub fn job(
     name: &'static str,
     about: &'static str,
     detector: Detector,

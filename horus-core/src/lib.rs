@@ -40,8 +40,9 @@ pub use horus_base::{
     digest, dispatch, dispatch_float, dispatch_narrow, dtype, error, lengths, numeric_types, settings, shape, warn,
     warning,
 };
-pub use horus_cpu::cpu;
-pub use horus_host::{comm, device, host};
+pub use horus_cpu as cpu;
+pub use horus_host as host;
+pub use horus_host::{comm, device};
 pub use horus_plan::{filters, implementation, ir, ops, optimize, plan, record, region, whole_operations};
 
 /// The crate whose types appear in signatures.

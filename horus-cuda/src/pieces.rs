@@ -1,10 +1,10 @@
 //! Copies of many pieces in one launch.
 
 use horus_core::host::Piece;
+use horus_cuda_kernels::PIECES as SOURCE;
 
 use crate::codegen::{Generated, Pointer};
 
-const SOURCE: &str = include_str!("../kernels/pieces.cuh");
 /// As in the kernel.
 const THREADS: u32 = 256;
 /// As in the kernel.

@@ -158,7 +158,7 @@ pub struct Entry {
 }
 
 /// The tables in the repository.
-const TABLES: &[&str] = &[include_str!("../kernels/tuning/sm_90.json")];
+const TABLES: &[&str] = &[horus_cuda_kernels::SM_90];
 
 fn tables() -> &'static [Entry] {
     static ENTRIES: OnceLock<Vec<Entry>> = OnceLock::new();

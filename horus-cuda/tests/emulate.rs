@@ -27,6 +27,7 @@ use horus_core::shape::{Border, Shape, Window};
 use horus_cuda::codegen::{Generated, KernelPart, Limits, Passes, Pointer, Shapes, generate_bounded, generate_part};
 use horus_cuda::tuning::{Tuning, all_sizes, candidates, lookup};
 use horus_cuda::workloads::{conv2d, convrot_default};
+use horus_cuda_kernels as kernels;
 use horus_testing::cases::part;
 use horus_testing::reference::kernel::HostImage;
 
@@ -34,35 +35,34 @@ use conformance::cases::{Case, Fill, cases};
 use conformance::{compiled, some};
 use horus_cuda::recorder::{Launched, Recorder};
 
-const HEAD: &str = include_str!("../kernels/emulate.h");
-const MAIN: &str = include_str!("../kernels/emulate_main.h");
-const MATH_ONLY: &str = include_str!("../kernels/math_only.cuh");
+const HEAD: &str = include_str!("../../kernels/emulate.h");
+const MAIN: &str = include_str!("../../kernels/emulate_main.h");
 
 /// The headers of generated sources, each after those that it needs: compiled once for all programs
 /// of a library.
 const HEADERS: [&str; 22] = [
-    include_str!("../kernels/prelude.cuh"),
-    include_str!("../kernels/math.cuh"),
-    include_str!("../kernels/cast.cuh"),
-    include_str!("../kernels/around.cuh"),
-    include_str!("../kernels/pointwise.cuh"),
-    include_str!("../kernels/tile.cuh"),
-    include_str!("../kernels/dense.cuh"),
-    include_str!("../kernels/near.cuh"),
-    include_str!("../kernels/bytes.cuh"),
-    include_str!("../kernels/separable.cuh"),
-    include_str!("../kernels/gather.cuh"),
-    include_str!("../kernels/reduce.cuh"),
-    include_str!("../kernels/labels.cuh"),
-    include_str!("../kernels/components.cuh"),
-    include_str!("../kernels/reconstruction.cuh"),
-    include_str!("../kernels/distance.cuh"),
-    include_str!("../kernels/sampling.cuh"),
-    include_str!("../kernels/steps.cuh"),
-    include_str!("../kernels/layout.cuh"),
-    include_str!("../kernels/product.cuh"),
-    include_str!("../kernels/fourier.cuh"),
-    include_str!("../kernels/windowed.cuh"),
+    kernels::PRELUDE,
+    kernels::MATH,
+    kernels::CAST,
+    kernels::AROUND,
+    kernels::POINTWISE,
+    kernels::TILE,
+    kernels::DENSE,
+    kernels::NEAR,
+    kernels::BYTES,
+    kernels::SEPARABLE,
+    kernels::GATHER,
+    kernels::REDUCE,
+    kernels::LABELS,
+    kernels::COMPONENTS,
+    kernels::RECONSTRUCTION,
+    kernels::DISTANCE,
+    kernels::SAMPLING,
+    kernels::STEPS,
+    kernels::LAYOUT,
+    kernels::PRODUCT,
+    kernels::FOURIER,
+    kernels::WINDOWED,
 ];
 
 /// The beginning of sources for pixels of several samples, before their number.
@@ -74,7 +74,7 @@ type Run = unsafe extern "C" fn(*const u8, u32, u32, u32, u32);
 fn compile(programs: &[Generated], dir: &Path, name: &str) -> libloading::Library {
     let mut text = String::from(HEAD);
     // Programs without their traffic are in a library of their own.
-    let first = if programs[0].source.starts_with(MATH_ONLY) { MATH_ONLY } else { "" };
+    let first = if programs[0].source.starts_with(kernels::MATH_ONLY) { kernels::MATH_ONLY } else { "" };
     text.push_str(first);
     // The headers are others for pixels of several samples.
     let samples = |p: &Generated| {

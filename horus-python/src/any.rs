@@ -1,8 +1,8 @@
 //! An image of any type, as Python has them.
 
-use horus::core::session::Handle;
 use horus::prelude::{AnyImage, DType, Image, Shape};
 use horus::types::Element;
+use horus_core::session::Handle;
 use pyo3::exceptions::PyTypeError;
 use pyo3::{PyErr, PyResult};
 
@@ -45,12 +45,12 @@ macro_rules! held {
         }
     )*};
 }
-horus::core::numeric_types!([any]);
+horus_core::numeric_types!([any]);
 
 /// Evaluates `$body` with `$image` bound to the image, of numbers or a mask.
 macro_rules! each {
     ($any:expr, $image:ident => $body:expr) => {
-        horus::core::numeric_types! {
+        horus_core::numeric_types! {
             [$crate::any::each_variant] $any, $image => $body, $crate::any::Any::Bool($image) => $body
         }
     };
@@ -60,7 +60,7 @@ macro_rules! each {
 /// names `$op` for a mask.
 macro_rules! numbers {
     ($any:expr, $op:expr, $image:ident => $body:expr) => {
-        horus::core::numeric_types! {
+        horus_core::numeric_types! {
             [$crate::any::each_variant]
             $any, $image => $body, $crate::any::Any::Bool(_) => Err($crate::any::no_numbers($op))
         }
@@ -82,7 +82,7 @@ macro_rules! each_variant {
 macro_rules! typed {
     ($name:expr, $t:ident => $body:expr) => {
         match $crate::any::named($name) {
-            Ok(dtype) => horus::core::dispatch!(dtype, $t => $body),
+            Ok(dtype) => horus_core::dispatch!(dtype, $t => $body),
             Err(unknown) => Err(unknown),
         }
     };

@@ -1,10 +1,10 @@
 //! Pixels between NumPy's arrays and Horus.
 
-use horus::core::dtype::are_truths;
-use horus::core::host::buffer::HostBuffer;
-use horus::core::host::external::External;
 use horus::ndarray::{ArrayView4, ArrayViewD, Axis, Ix4};
 use horus::prelude::{DType, Image as Typed, Shape};
+use horus_core::dtype::are_truths;
+use horus_core::host::buffer::HostBuffer;
+use horus_core::host::external::External;
 use numpy::{
     Element, PyArray1, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyReadwriteArrayDyn, PyUntypedArrayMethods,
 };
@@ -82,7 +82,7 @@ pub(crate) fn in_place(array: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Optio
     };
     let pixels = match dtype {
         DType::Bool if array.cast::<PyArrayDyn<bool>>().is_ok() => of::<bool>(array),
-        _ => horus::core::dispatch!(dtype, T => of::<T>(array)),
+        _ => horus_core::dispatch!(dtype, T => of::<T>(array)),
     }?;
     Ok(pixels.filter(|pixels| dtype != DType::Bool || truths(pixels)))
 }
@@ -158,7 +158,7 @@ pub(crate) fn handed<'py>(
         let truths = PyArray1::from_iter(py, buffer.bytes().iter().map(|byte| *byte != 0));
         return Ok(truths.reshape(shape)?.into_any());
     }
-    horus::core::dispatch!(dtype, T => {
+    horus_core::dispatch!(dtype, T => {
         Ok(PyArray1::from_slice(py, buffer.as_slice::<T>()).reshape(shape)?.into_any())
     })
 }

@@ -1,13 +1,13 @@
 //! Filters, geometry, channels and levels.
 
-use horus::core::ops::edge::{Along, Inside};
-use horus::core::ops::neighbourhood::{Layout, Pairing};
-use horus::core::placed::Relation;
 use horus::prelude::{
     Axis, Border, Combine, Filter as Weights, Generalized, Image as Typed, Interpolation, MovingWindow, Pixel, Reduce,
     Resampling, Shape, Taps,
 };
 use horus::types::{Axes, LoopState as _, Resizing};
+use horus_core::ops::edge::{Along, Inside};
+use horus_core::ops::neighbourhood::{Layout, Pairing};
+use horus_core::placed::Relation;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 

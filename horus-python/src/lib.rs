@@ -79,8 +79,8 @@ mod _horus {
     /// The version, and the operations on pixels by kind, from the table that all back ends share.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        horus::core::session::wait_by(crate::ending::wait);
-        horus::core::error::Audience::Python.set();
+        horus_core::session::wait_by(crate::ending::wait);
+        horus_core::error::Audience::Python.set();
         // NumPy's functions are looked up now. At the end of the interpreter, when a `__del__` may be the first to call us, nothing can
         // be imported, and the lookup would panic.
         module.py().import("numpy")?;

@@ -3,10 +3,10 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use horus::core::host::buffer::HostBuffer;
-use horus::core::host::external::DeviceArray;
 use horus::prelude::{DType, Error, Image as Typed, Result};
 use horus::types::LoopState as _;
+use horus_core::host::buffer::HostBuffer;
+use horus_core::host::external::DeviceArray;
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};

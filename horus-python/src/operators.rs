@@ -1,7 +1,7 @@
 //! Operations on pixels.
 
-use horus::core::ops::pixel::{PixelInfo, PixelKind, PixelOp, TABLE};
 use horus::prelude::{Colour, Image as Typed, Pixel};
+use horus_core::ops::pixel::{PixelInfo, PixelKind, PixelOp, TABLE};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use horus::core::host::Piece;
-use horus::core::host::external::External;
 use horus::io::{FileTraffic, RegionSource, Workers};
 use horus::prelude::{AnyImage, DType, Region, Shape};
+use horus_core::host::Piece;
+use horus_core::host::external::External;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 

@@ -4,13 +4,13 @@ use std::ops::ControlFlow;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use horus::core::host::buffer::HostBuffer;
-use horus::core::host::external::DeviceArray;
-use horus::core::plan::Want;
-use horus::core::session::{Handle, Pending, Refused, Replay, StandIns, Whose};
 use horus::error::Result;
 use horus::prelude::{DType, Ending, Iterated, Norm, Session as Open, Until};
 use horus::types::LoopState;
+use horus_core::host::buffer::HostBuffer;
+use horus_core::host::external::DeviceArray;
+use horus_core::plan::Want;
+use horus_core::session::{Handle, Pending, Refused, Replay, StandIns, Whose};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 

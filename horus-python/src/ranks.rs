@@ -9,9 +9,9 @@ use std::thread::ThreadId;
 use std::time::Duration;
 
 use bytemuck::{bytes_of, bytes_of_mut, cast_slice, cast_slice_mut};
-use horus::core::comm::agree::agree_on;
-use horus::core::comm::{Begun, CommError, Communicator, OnNode, Parcel, Turns};
-use horus::core::machine::here;
+use horus_core::comm::agree::agree_on;
+use horus_core::comm::{Begun, CommError, Communicator, OnNode, Parcel, Turns};
+use horus_core::machine::here;
 use pyo3::prelude::*;
 
 use crate::ending::{attached, detached};
@@ -128,14 +128,14 @@ impl Ranks {
             std::thread::sleep(HEAD_START);
         }
         let (me, message) = (format!("rank {}: ", self.rank), errors::without_place(message));
-        horus::core::warning::print(format_args!("error: {me}{}", message.strip_prefix(&me).unwrap_or(&message)));
+        horus_core::warning::print(format_args!("error: {me}{}", message.strip_prefix(&me).unwrap_or(&message)));
         attached(|py| {
             // Lines printed before are not lost; a closed pipe is no further error.
             let flushed = py.import("sys").and_then(|sys| sys.getattr("stdout")?.call_method0("flush"));
             drop(flushed);
             let may = self.thread.is_none_or(|thread| thread == std::thread::current().id());
             if may && let Err(error) = self.comm.bind(py).call_method1("Abort", (1,)) {
-                horus::core::warning::print(format_args!("error: {me}Abort: {error}"));
+                horus_core::warning::print(format_args!("error: {me}Abort: {error}"));
             }
         });
         // The launcher sees a process that a signal ended, and ends the others.

@@ -1,8 +1,8 @@
 //! Samples at positions given by images, tables, connected components, distances, reconstruction,
 //! watersheds and matrix products.
 
-use horus::core::image::{Distances, Positions};
 use horus::prelude::{Axis, Border, Connectivity, Float, Image as Typed, Pixel, Reconstruction, Sampling};
+use horus_core::image::{Distances, Positions};
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -67,7 +67,7 @@ pub(crate) fn lookup(a: &Image, table: PyReadonlyArray1<'_, f64>, dtype: &str) -
     let table = table.as_slice()?;
     typed!(dtype, T => {
         let table: Vec<T> = table.iter().copied().map(<T as Pixel>::from_f64).collect();
-        horus::core::dispatch_narrow!(a.any.dtype(), N => match N::of(&a.any) {
+        horus_core::dispatch_narrow!(a.any.dtype(), N => match N::of(&a.any) {
             Some(image) => a.recorded(|| image.lookup(&table)),
             None => Err(PyTypeError::new_err(format!(
                 "lookup: pixels are integers of 8 or 16 bits, not {}",

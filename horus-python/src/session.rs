@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use horus::core::comm::{Alone, Communicator};
 use horus::prelude::Session as Open;
 use horus::types::Canceller;
+use horus_core::comm::{Alone, Communicator};
 use pyo3::prelude::*;
 
 use crate::any::Any;

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use horus_base::error::{DeviceError, MemoryBound};
+use horus_host::Piece;
+use horus_host::buffer::{HostBuffer, HostMemory};
 use horus_host::device::{
     About, Batch, BatchedLaunch, Batching, Device, DeviceSpan, Fabric, Label, Launch, Memory, MemoryKind, Staging,
 };
-use horus_host::host::Piece;
-use horus_host::host::buffer::{HostBuffer, HostMemory};
-use horus_host::host::workers::Workers;
+use horus_host::workers::Workers;
 
 /// A device that behaves as `inner`, except for one call, which fails.
 #[derive(Debug)]

@@ -16,14 +16,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use horus_base::error::{DeviceError, MemoryBound};
 use horus_base::shape::Window;
+use horus_host::Piece;
 use horus_host::device::check::part;
 use horus_host::device::recording::HostSpans;
 use horus_host::device::{
     About, Batching, Device, DeviceSpan, Fabric, Foreign, Geometry, Label, Lane, Launch, LaunchInput, Memory,
     MemoryKind, Prepared, Staging, Usage,
 };
-use horus_host::host::Piece;
-use horus_host::host::workers::Workers;
+use horus_host::workers::Workers;
 use horus_plan::ir::kernel::Kernel;
 
 use self::exchange::UnderWay;

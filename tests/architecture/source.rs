@@ -32,7 +32,8 @@ pub(crate) struct Module {
 }
 
 impl Module {
-    fn new(file: &Path, path: Vec<String>, parsed: File) -> Module {
+    /// `own` is the name of the module's crate in code.
+    fn new(file: &Path, own: &str, path: Vec<String>, parsed: File) -> Module {
         let (mut paths, mut words, mut published_types) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
         published(&parsed.items, &mut published_types);
         let macros = parsed.items.iter().filter_map(|i| if let Item::Macro(m) = i { Some(m) } else { None });
@@ -44,12 +45,18 @@ impl Module {
         });
         walk(code, &path, &mut |path| {
             let path = path.join("::");
-            let below = ["horus_base::", "horus_plan::", "horus_host::", "horus_cpu::", "horus_files::"];
-            paths.insert(match below.iter().find_map(|name| path.strip_prefix(name)) {
-                Some(rest) => format!("crate::{rest}"),
-                None => path,
+            let below = ["horus_base", "horus_plan", "horus_host", "horus_cpu", "horus_files"];
+            let place = below.iter().find_map(|name| Some((name, path.strip_prefix(name)?.strip_prefix("::")?)));
+            paths.insert(match place {
+                Some((name, rest)) => in_core(name, rest),
+                None => match path.strip_prefix("crate::") {
+                    Some(rest) => in_core(own, rest),
+                    None => path,
+                },
             });
         });
+        let room = room_of(own, path.first().map_or("", String::as_str));
+        let path = room.map(str::to_owned).into_iter().chain(path).collect();
         Module { file: file.to_owned(), path, paths, words, exported_macros, published_types }
     }
 
@@ -73,6 +80,26 @@ impl Module {
     /// Returns `true` if `word` occurs as a token.
     pub(crate) fn says(&self, word: &str) -> bool {
         self.words.contains(word)
+    }
+}
+
+/// The room of the core that holds the whole crate `name`, or all of it but `module`: `horus-core` re-exports
+/// each of these crates as one module.
+fn room_of(name: &str, module: &str) -> Option<&'static str> {
+    match (name, module) {
+        ("horus_host", "comm" | "device") => None,
+        ("horus_host", _) => Some("host"),
+        ("horus_cpu", _) => Some("cpu"),
+        ("horus_files", _) => Some("files"),
+        _ => None,
+    }
+}
+
+/// A path of a crate of the core, from the root of the core.
+fn in_core(name: &str, rest: &str) -> String {
+    match room_of(name, rest.split("::").next().unwrap_or_default()) {
+        Some(room) => format!("crate::{room}::{rest}"),
+        None => format!("crate::{rest}"),
     }
 }
 
@@ -133,13 +160,15 @@ pub(crate) fn modules(root: &Path) -> Vec<Arc<Module>> {
     let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
     let crate_of = || {
         let mut out = Vec::new();
-        load(root, Vec::new(), root.parent().expect("a file in a folder"), &mut out);
+        let folder = root.parent().expect("a file in a folder");
+        let own = folder.parent().and_then(Path::file_name).map(|name| name.to_string_lossy().replace('-', "_"));
+        load(root, &own.unwrap_or_default(), Vec::new(), folder, &mut out);
         out
     };
     read.entry(root.to_owned()).or_insert_with(crate_of).clone()
 }
 
-fn load(file: &Path, path: Vec<String>, folder: &Path, to: &mut Vec<Arc<Module>>) {
+fn load(file: &Path, own: &str, path: Vec<String>, folder: &Path, to: &mut Vec<Arc<Module>>) {
     let mut parsed = syn::parse_file(&text(file)).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
     WithoutTests.visit_file_mut(&mut parsed);
     for item in &parsed.items {
@@ -151,9 +180,9 @@ fn load(file: &Path, path: Vec<String>, folder: &Path, to: &mut Vec<Arc<Module>>
         assert!(!child.attrs.iter().any(|a| a.path().is_ident("path")), "{}: {name} has a path", file.display());
         let (flat, deep) = (folder.join(format!("{name}.rs")), folder.join(&name).join("mod.rs"));
         let below = [path.clone(), vec![name.clone()]].concat();
-        load(if flat.exists() { &flat } else { &deep }, below, &folder.join(&name), to);
+        load(if flat.exists() { &flat } else { &deep }, own, below, &folder.join(&name), to);
     }
-    to.push(Arc::new(Module::new(file, path, parsed)));
+    to.push(Arc::new(Module::new(file, own, path, parsed)));
 }
 
 /// Returns `true` if an item with these attributes is compiled for tests only.
@@ -309,7 +338,7 @@ mod tests {
         let mut parsed = syn::parse_file(text).expect("Rust");
         WithoutTests.visit_file_mut(&mut parsed);
         let path = ["plan", "state"].map(str::to_owned).to_vec();
-        Module::new(Path::new("test"), path, parsed)
+        Module::new(Path::new("test"), "horus_plan", path, parsed)
     }
 
     #[test]

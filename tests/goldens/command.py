@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes horus-apps/tests/command/examples.txt: what the examples of the command `horus` give on a small picture in colour, by NumPy,
+"""Writes horus-apps/tests/programs/command/examples.txt: what the examples of the command `horus` give on a small picture in colour, by NumPy,
 SciPy and scikit-image. A line each: the chain, the type, the shape, the mean of all values and the mean of their squares; of
 numbers, what is printed. See README.md."""
 import re
@@ -13,7 +13,7 @@ from skimage.transform import hough_line
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent.parent / "docs/operations.md"
-OUT = HERE.parent.parent / "horus-apps/tests/command/examples.txt"
+OUT = HERE.parent.parent / "horus-apps/tests/programs/command/examples.txt"
 H, W = 33, 41
 y, x = np.mgrid[0:H, 0:W]
 PICTURE = np.stack([(y * y + a * x + x * y // 3) % 251 for a in (3, 7, 11)], axis=-1).astype(np.uint8)

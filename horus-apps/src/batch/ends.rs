@@ -3,9 +3,9 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use horus::core::error::Cause;
-use horus::core::session::Canceller;
 use horus::prelude::*;
+use horus_core::error::Cause;
+use horus_core::session::Canceller;
 
 use super::Options;
 
@@ -65,7 +65,7 @@ fn end(told: bool) {
         // The phase stays locked, so that nothing starts meanwhile.
         Phase::Early => {
             if told {
-                horus::core::warning::print(format_args!("error: {}", Error::Cancelled(Cause::Asked)));
+                horus_core::warning::print(format_args!("error: {}", Error::Cancelled(Cause::Asked)));
             }
             leave();
         }

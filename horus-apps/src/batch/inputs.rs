@@ -6,7 +6,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use horus::core::io::Format;
+use horus_core::io::Format;
 
 /// The word for stdin and stdout.
 pub const STANDARD: &str = "-";

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use env_logger::Logger;
-use horus::core::warning::plain;
+use horus_core::warning::plain;
 use log::{Level, LevelFilter, Log, Metadata, Record};
 
 /// `true` if another rank logs the messages common to all ranks.
@@ -68,20 +68,20 @@ mod tests {
         let line = |level| {
             let mut to = Vec::new();
             let mut record = Record::builder();
-            record.level(level).target("horus_files::files");
+            record.level(level).target("horus_files");
             written(&mut to, &record.args(format_args!("a.png: {}", "\x1b[2J")).build()).unwrap();
             String::from_utf8(to).unwrap()
         };
         assert_eq!(line(Level::Warn), "warning: a.png: \\u{1b}[2J\n");
         assert_eq!(line(Level::Error), "error: a.png: \\u{1b}[2J\n");
-        assert_eq!(line(Level::Info), "[INFO horus_files::files] a.png: \\u{1b}[2J\n");
+        assert_eq!(line(Level::Info), "[INFO horus_files] a.png: \\u{1b}[2J\n");
     }
 
     #[test]
     fn ranks_speak_of_failures_and_of_their_own_files() {
         let own = |level, target| is_own(&Metadata::builder().level(level).target(target).build());
         assert!(own(Level::Error, "horus_core::session") && own(Level::Warn, "horus_core::series::save"));
-        assert!(own(Level::Warn, "horus_files::files::decode") && !own(Level::Warn, "horus_core::session::debug"));
+        assert!(own(Level::Warn, "horus_files::decode") && !own(Level::Warn, "horus_core::session::debug"));
         assert!(!own(Level::Info, "horus::devices"));
     }
 }

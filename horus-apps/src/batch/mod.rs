@@ -44,12 +44,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use horus::core::comm::Communicator;
-use horus::core::comm::agree::agree_on;
-use horus::core::error::Audience;
-use horus::core::image::Values;
-use horus::core::io::{Target, on_root, same_file};
 use horus::prelude::*;
+use horus_core::comm::Communicator;
+use horus_core::comm::agree::agree_on;
+use horus_core::error::Audience;
+use horus_core::image::Values;
+use horus_core::io::{Target, on_root, same_file};
 
 use crate::execution::Execution;
 use crate::progress::Bar;
@@ -57,8 +57,8 @@ use crate::report::Printer;
 
 pub use inputs::{Pair, STANDARD, outputs, pictures};
 pub use log::begin as log_from;
-pub(crate) use options::{AUTO, level};
-pub use options::{Comparison, Options};
+pub(crate) use options::AUTO;
+pub use options::{Comparison, Options, level};
 pub use response::{Product, Response};
 pub(crate) use response::{each_number, each_variant};
 pub(crate) use single::distinct;
@@ -167,7 +167,7 @@ impl Job {
     }
 
     /// Options for saving results.
-    pub(crate) fn save_options(&self) -> SaveOptions {
+    pub fn save_options(&self) -> SaveOptions {
         self.options.save_options(self.scaling)
     }
 }
@@ -185,7 +185,7 @@ pub fn usage(command: &mut clap::Command, message: String) -> clap::Error {
 }
 
 /// The outcome of a run.
-pub(crate) enum End {
+pub enum End {
     /// Success.
     Done,
     /// Some pictures of a series failed, and were reported: their number.
@@ -209,7 +209,7 @@ pub fn run(job: Result<Job, clap::Error>) -> ExitCode {
 }
 
 /// The frame of [`run`] around any work: log level, ranks, signals, exit status.
-pub(crate) fn framed<J>(
+pub fn framed<J>(
     level: ::log::LevelFilter,
     job: Result<J, clap::Error>,
     work: impl FnOnce(&J, &Arc<dyn Communicator>) -> Result<End>,
@@ -219,7 +219,7 @@ pub(crate) fn framed<J>(
     let comm = match horus::ranks() {
         Ok(comm) => comm,
         Err(e) => {
-            horus::core::warning::print(format_args!("error: {}", one_line(&e.to_string())));
+            horus_core::warning::print(format_args!("error: {}", one_line(&e.to_string())));
             return ExitCode::FAILURE;
         }
     };
@@ -236,13 +236,13 @@ pub(crate) fn framed<J>(
         Ok(End::Done) => ExitCode::SUCCESS,
         Ok(End::Failed(message) | End::Cut(message)) => {
             if first {
-                horus::core::warning::print(format_args!("error: {}", one_line(&message)));
+                horus_core::warning::print(format_args!("error: {}", one_line(&message)));
             }
             if ends::interrupted() { ExitCode::from(ends::INTERRUPTED) } else { ExitCode::FAILURE }
         }
         Ok(End::Usage(message)) => {
             if first {
-                horus::core::warning::print(format_args!("error: {}", one_line(&message)));
+                horus_core::warning::print(format_args!("error: {}", one_line(&message)));
             }
             ExitCode::from(2)
         }
@@ -251,7 +251,7 @@ pub(crate) fn framed<J>(
             // If the other ranks do not fail in the same way, this ends them.
             let alike = agree_on(&*comm, &format!("an end with `error: {message}`")).is_ok();
             if first || !alike {
-                horus::core::warning::print(format_args!("error: {message}"));
+                horus_core::warning::print(format_args!("error: {message}"));
             }
             if ends::interrupted() { ExitCode::from(ends::INTERRUPTED) } else { ExitCode::FAILURE }
         }
@@ -292,7 +292,10 @@ fn session(
 }
 
 /// Ends a run on all ranks alike if output of rank 0 was lost.
-pub(crate) fn printed(session: &Session, printer: &Printer) -> Result<()> {
+///
+/// # Errors
+/// If it was.
+pub fn printed(session: &Session, printer: &Printer) -> Result<()> {
     on_root(session, "printing", || printer.result())?.map_err(Error::Config)
 }
 

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use horus::core::comm::Communicator;
-use horus::core::io::on_first;
 use horus::prelude::*;
+use horus_core::comm::Communicator;
+use horus_core::io::on_first;
 use serde_json::{Number, Value as Json, json};
 
 use super::series::{apart, told};
@@ -53,7 +53,7 @@ impl Tally<'_> {
             Err(e) => {
                 self.failed += 1;
                 if self.first {
-                    self.bar.suspend(|| horus::core::warning::print(format_args!("error: {}", told(path, &e))));
+                    self.bar.suspend(|| horus_core::warning::print(format_args!("error: {}", told(path, &e))));
                 }
             }
         }

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Args};
-use horus::core::io::{Format, Orientation};
-use horus::core::machine::Machine;
 use horus::prelude::*;
+use horus_core::io::{Format, Orientation};
+use horus_core::machine::Machine;
 
 use crate::execution::{Execution, parse_count};
 
@@ -214,7 +214,7 @@ impl Options {
 }
 
 /// The least severe messages to log.
-pub(crate) fn level(quiet: bool, verbose: u8) -> log::LevelFilter {
+pub fn level(quiet: bool, verbose: u8) -> log::LevelFilter {
     match (quiet, verbose) {
         (true, _) => log::LevelFilter::Error,
         (false, 0) => log::LevelFilter::Warn,

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use horus::core::dtype::Element;
-use horus::core::io::{Format, PixelSize, Saving, Target, on_root, pixel_size};
-use horus::core::series::Savable;
-use horus::core::session::MemoryForecast;
 use horus::prelude::*;
+use horus_core::dtype::Element;
+use horus_core::io::{Format, PixelSize, Saving, Target, on_root, pixel_size};
+use horus_core::series::Savable;
+use horus_core::session::MemoryForecast;
 
 /// The image that results from an operation, of any type.
 #[derive(Clone, Debug)]
@@ -38,13 +38,13 @@ macro_rules! from_images {
         })*
     };
 }
-horus::core::numeric_types!([from_images]);
+horus_core::numeric_types!([from_images]);
 
 /// Evaluates `$body` with `$image` bound to the numeric image, of any type, or `$else` with `$other`
 /// bound to a mask or to an image of a type that is not known here.
 macro_rules! each_number {
     ($response:expr, $image:ident => $body:expr, $($other:tt)*) => {
-        horus::core::numeric_types! { [$crate::batch::each_variant] $response, $image => $body, $($other)* }
+        horus_core::numeric_types! { [$crate::batch::each_variant] $response, $image => $body, $($other)* }
     };
 }
 macro_rules! each_variant {
@@ -90,7 +90,10 @@ impl Product {
     }
 
     /// Evaluates and writes it; the path's extension sets the format unless one is given.
-    pub(crate) fn save(&self, path: &Path, format: Option<Format>, options: &SaveOptions) -> Result<Option<Scale>> {
+    ///
+    /// # Errors
+    /// Those of the evaluation and of the file.
+    pub fn save(&self, path: &Path, format: Option<Format>, options: &SaveOptions) -> Result<Option<Scale>> {
         self.image.save(path, format, &self.options(options))
     }
 }
@@ -160,7 +163,7 @@ impl Response {
                 }
             };
         }
-        horus::core::numeric_types!([same])
+        horus_core::numeric_types!([same])
     }
 }
 

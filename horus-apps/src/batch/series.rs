@@ -7,10 +7,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use horus::core::comm::Communicator;
-use horus::core::io::{on_first, same_file};
-use horus::core::series::{Item, Saved};
 use horus::prelude::*;
+use horus_core::comm::Communicator;
+use horus_core::io::{on_first, same_file};
+use horus_core::series::{Item, Saved};
 
 use super::{End, Job, Options, Pair, Records, ends, one_line, outputs, pictures, printed, session};
 use crate::progress::SeriesBar;
@@ -73,7 +73,7 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], out_dir: &Path, comm: &Arc<dyn 
                 tally.failed += 1;
                 if first {
                     bar.suspend(|| {
-                        horus::core::warning::print(format_args!("error: {}", told(item.path.as_deref(), &e)))
+                        horus_core::warning::print(format_args!("error: {}", told(item.path.as_deref(), &e)))
                     });
                 }
             }

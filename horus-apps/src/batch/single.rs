@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use horus::core::comm::Communicator;
-use horus::core::device::Device;
-use horus::core::io::{Format, Target, on_first, same_file};
 use horus::prelude::*;
+use horus_core::comm::Communicator;
+use horus_core::device::Device;
+use horus_core::io::{Format, Target, on_first, same_file};
 
 use super::{Comparison, Job, Options, Product, Records, STANDARD, ends, printed, session, stores};
 use crate::progress::Bar;

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use horus::core::session::Session as CoreSession;
 use horus::io::FileInfo;
 use horus::prelude::*;
+use horus_core::session::Session as CoreSession;
 
 use super::{Options, Response};
 
@@ -25,7 +25,7 @@ pub(crate) fn is_store(path: &Path) -> bool {
 #[track_caller]
 pub(crate) fn open(session: &CoreSession, path: &Path, options: &OpenOptions) -> Result<AnyImage> {
     // Only rank 0 looks at files.
-    let found = horus::core::io::on_root(session, "looking at a picture", || Ok(is_store(path)))?;
+    let found = horus_core::io::on_root(session, "looking at a picture", || Ok(is_store(path)))?;
     if found == Ok(true) { store(session, path, options) } else { AnyImage::open_with(session, path, options) }
 }
 

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use horus::core::image::{Reader, Values};
-use horus::core::io::on_first;
-use horus::core::ops::describe::{Accepts, Parameter};
-use horus::core::session::{Handle, Session};
 use horus::prelude::*;
+use horus_core::image::{Reader, Values};
+use horus_core::io::on_first;
+use horus_core::ops::describe::{Accepts, Parameter};
+use horus_core::session::{Handle, Session};
 
 use super::arguments::Arguments;
 use super::parameter::{Argument, Operand, accepted, parse};

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use horus::core::ops::describe::{Group, Parameter};
+use horus_core::ops::describe::{Group, Parameter};
 
 use super::parameter::accepted;
 use super::table::{self, Operation, Record};

@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::{CommandFactory, Parser};
-use horus::core::warning::plain;
 use horus::io::FileInfo;
 use horus::prelude::*;
+use horus_core::warning::plain;
 use serde_json::{Map, Value as Json, json};
 
 use super::compare::extents;

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::{CommandFactory, Parser, ValueEnum};
-use horus::core::io::Format;
 use horus::prelude::*;
+use horus_core::io::Format;
 
 use super::chain::Chain;
 use super::value::{Alpha, File};

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::fmt::Write;
 
 use super::completions::commands;
-use horus::core::ops::describe::Group;
+use horus_core::ops::describe::Group;
 
 use super::table;
 use super::{help, line};

@@ -32,9 +32,9 @@ use std::process::ExitCode;
 use std::rc::Rc;
 
 use clap::FromArgMatches;
-use horus::core::error::Audience;
-use horus::core::session::Session;
 use horus::prelude::*;
+use horus_core::error::Audience;
+use horus_core::session::Session;
 
 use self::chain::{Chain, Files, Outcome};
 use self::line::Args;
@@ -94,21 +94,21 @@ fn told_with(text: Result<String, String>, status: u8, unprinted: u8) -> ExitCod
         Ok(text) => {
             if first {
                 if let Err(e) = stdout_is_open() {
-                    horus::core::warning::print(format_args!("error: {e}"));
+                    horus_core::warning::print(format_args!("error: {e}"));
                     return ExitCode::from(unprinted);
                 }
                 let mut out = std::io::stdout();
                 let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
                 // A closed pipe means that the reader has read enough.
                 if let Err(e) = printed.or_else(|e| if e.kind() == ErrorKind::BrokenPipe { Ok(()) } else { Err(e) }) {
-                    horus::core::warning::print(format_args!("error: cannot print to stdout: {e}"));
+                    horus_core::warning::print(format_args!("error: cannot print to stdout: {e}"));
                     return ExitCode::from(unprinted);
                 }
             }
         }
         Err(message) => {
             if first {
-                horus::core::warning::print(format_args!("error: {message}"));
+                horus_core::warning::print(format_args!("error: {message}"));
             }
         }
     }
@@ -116,8 +116,10 @@ fn told_with(text: Result<String, String>, status: u8, unprinted: u8) -> ExitCod
 }
 
 /// The job of a command line.
-#[cfg(feature = "cuda")]
-pub(crate) fn job_of(words: Vec<std::ffi::OsString>) -> Result<Job, clap::Error> {
+///
+/// # Errors
+/// If it is not understood.
+pub fn job_of(words: Vec<std::ffi::OsString>) -> Result<Job, clap::Error> {
     job(line::command(), words).map(|(job, _)| job)
 }
 

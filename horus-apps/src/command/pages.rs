@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use horus::core::ops::describe::{Description, Group};
-use horus::core::ops::described;
+use horus_core::ops::describe::{Description, Group};
+use horus_core::ops::described;
 
 use super::help::topics;
 use super::table;

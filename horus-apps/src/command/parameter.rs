@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use horus::core::ops::describe::Accepts;
 use horus::prelude::*;
+use horus_core::ops::describe::Accepts;
 
 /// The second operand of an operation of two.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,9 +1,9 @@
 //! The value passed from one operation to the next: a picture of any type, or a mask.
 
-use horus::core::dispatch;
-use horus::core::io::Format;
-use horus::core::session::Session;
 use horus::prelude::*;
+use horus_core::dispatch;
+use horus_core::io::Format;
+use horus_core::session::Session;
 
 use super::chain::Fault;
 use crate::batch::{Product, Response};

@@ -2,8 +2,8 @@
 
 use std::ffi::OsString;
 
-use horus::core::cpu::device::CpuDevice;
-use horus::core::device::Device;
+use horus_core::cpu::device::CpuDevice;
+use horus_core::device::Device;
 
 /// The answer to `--version` alone, if `words` are that.
 pub(super) fn asked(words: &[OsString]) -> Option<Result<String, String>> {

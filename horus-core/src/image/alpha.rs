@@ -8,7 +8,7 @@ use crate::dtype::{Element, Pixel};
 use crate::ops::edge::{Edge, Inside};
 use crate::session::Attributes;
 use crate::shape::{Axis, Border};
-use horus_files::files::Alpha;
+use horus_files::Alpha;
 
 /// An operation that mixes neighbours of each plane by weights that do not depend on the pixels.
 pub(super) trait Mixing {

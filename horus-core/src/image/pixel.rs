@@ -102,8 +102,7 @@ pixel_ops!(methods);
 ///
 /// ```
 /// # use horus_core::{cpu::device::CpuDevice, prelude::*};
-/// # mod horus { pub use horus_core::ops::pixel as ops; }
-/// use horus::ops::TABLE;
+/// use horus_core::ops::pixel::TABLE;
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 /// let image = Image::from_slice(&session, (1, 3), &[-4.0f32, 0.5, 2.5]);
 /// let named = |name| TABLE.iter().find(|row| row.name == name).expect("a row").op;

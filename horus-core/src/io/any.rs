@@ -19,7 +19,7 @@ use horus_base::lengths::PixelSize;
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// # let file = concat!(env!("CARGO_MANIFEST_DIR"), "/assets/vessels.png");
+/// # let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/vessels.png");
 /// let picture = session.open(file)?;
 /// let smooth = match &picture {
 ///     AnyImage::U8(image) => image.gauss(2.0), // values in 0..=255
@@ -142,7 +142,7 @@ impl AnyImage {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// # let file = concat!(env!("CARGO_MANIFEST_DIR"), "/assets/vessels.png");
+    /// # let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/vessels.png");
     /// let options = OpenOptions { max_pixels: 1000, ..OpenOptions::default() };
     /// let error = AnyImage::open_with(&session, file, &options).unwrap_err();
     /// assert!(error.to_string().contains("pixels"), "{error}");
@@ -422,7 +422,7 @@ impl Session {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// # let file = concat!(env!("CARGO_MANIFEST_DIR"), "/assets/vessels.png");
+    /// # let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/vessels.png");
     /// let image = session.open(file)?.luminance(); // f32 in 0..=1
     /// assert!(image.max_value().get()? <= 1.0);
     /// # Ok::<(), horus_core::error::Error>(())

@@ -1,7 +1,7 @@
 //! Reading and writing picture files.
 //!
 //! Files are read and written by rank 0 only; all ranks return the same result or the same error.
-//! The formats themselves are in [`horus_files::files`], which knows no session.
+//! The formats themselves are in [`horus_files`], which knows no session.
 //!
 //! The pixel type of a file is part of the program: decoded pixels keep it, and conversions are
 //! recorded like any operation. So are the conversions of saving, on the device, with the
@@ -57,14 +57,14 @@ pub(crate) use saving::describe as describe_file;
 pub use saving::{Saving, sizes_of, tell_untold};
 
 #[doc(hidden)]
-pub use horus_files::files::guarded as decoded_quietly;
-pub(crate) use horus_files::files::{Allocate, Draft};
-pub use horus_files::files::{
+pub use horus_files::guarded as decoded_quietly;
+pub(crate) use horus_files::{Allocate, Draft};
+pub use horus_files::{
     Alpha, Clipping, Compression, Depth, Downsampling, Encoder, FileInfo, FileTraffic, Format, Georeference, Metadata,
     OpenOptions, Orientation, Picture, PictureReader, PictureWriter, RegionSink, RegionSource, SaveOptions, Scale,
     Scaling, Sink, Target, same_file,
 };
-use horus_files::files::{IN_MEMORY, Means, Opened, SPOOLED, StoredRange, StoredScale, cause, cause_of};
+use horus_files::{IN_MEMORY, Means, Opened, SPOOLED, StoredRange, StoredScale, cause, cause_of};
 
 #[doc(hidden)]
 pub use crate::host::workers::Workers;

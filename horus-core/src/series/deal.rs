@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
-use horus_files::files::tell_once;
+use horus_files::tell_once;
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 

@@ -18,7 +18,7 @@
 //! # fn main() -> Result<()> {
 //! # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 //! # let out = tempfile::tempdir().expect("a folder");
-//! # let assets = concat!(env!("CARGO_MANIFEST_DIR"), "/assets");
+//! # let assets = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets");
 //! let pictures = ["small.png", "vessels.png", "none.png"].map(|name| format!("{assets}/{name}"));
 //! let name = |path: &std::path::Path| out.path().join(path.file_stem().unwrap()).with_extension("jpg");
 //! let mut failed = Vec::new();
@@ -110,7 +110,7 @@ impl Session {
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # fn main() -> Result<()> {
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// # let file = |name: &str| concat!(env!("CARGO_MANIFEST_DIR"), "/assets/").to_owned() + name;
+    /// # let file = |name: &str| concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/").to_owned() + name;
     /// let paths = [file("small.png"), file("vessels.png")];
     /// for item in session.series(paths, |picture| picture.luminance().gauss(2.0)) {
     ///     let pixels = item.result?;
@@ -204,7 +204,7 @@ where
     /// # fn main() -> Result<()> {
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// # let out = tempfile::tempdir().expect("a folder");
-    /// # let camera = || std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/assets/small.png")).expect("a file");
+    /// # let camera = || std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/small.png")).expect("a file");
     /// let frames = (0..3).map(|_| camera()); // the bytes of files
     /// let name = |number: &std::path::Path| out.path().join(number).with_extension("png");
     /// let saved = session.series(frames, |frame| frame.luminance().sobel(Axis::Columns)).save(name, &SaveOptions::default()).all()?;

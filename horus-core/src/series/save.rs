@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use horus_files::files::HeldNotices;
+use horus_files::HeldNotices;
 
 use super::deal::{self, Numbered};
 use super::engine::{Finish, Make, Pipeline};

@@ -32,7 +32,7 @@ use crate::session::Handle;
 use crate::shape::Shape;
 use horus_base::lengths::PixelSize;
 use horus_base::placed::{Placed, Relation};
-use horus_files::files::{Alpha, Draft, Exif, Georeference, Lacking, Metadata, StoredScale};
+use horus_files::{Alpha, Draft, Exif, Georeference, Lacking, Metadata, StoredScale};
 
 /// All attributes of an image. Georeferences and what follows from them, and names, are known on the rank that read the
 /// files only, which writes files; sizes of pixels and alpha on all, as programs depend on them.

@@ -14,7 +14,7 @@ fn advice(level: &str) -> Option<&'static str> {
 pub(crate) fn warn_of_slow_build() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        if let Some(advice) = advice(horus_cpu::cpu::OPT_LEVEL) {
+        if let Some(advice) = advice(horus_cpu::OPT_LEVEL) {
             crate::warn!("{advice}");
         }
     });
@@ -30,6 +30,6 @@ mod tests {
         assert!(told.contains("--release") && told.contains("[profile.dev.package.\"*\"] opt-level = 3"));
         assert!(!told.contains('\n') && !told.contains("  "), "one line");
         assert!(["1", "2", "3", "s", "z"].iter().all(|level| advice(level).is_none()));
-        assert!(!horus_cpu::cpu::OPT_LEVEL.is_empty(), "the build tells");
+        assert!(!horus_cpu::OPT_LEVEL.is_empty(), "the build tells");
     }
 }

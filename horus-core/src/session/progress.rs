@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::plan::movement::Load;
 use crate::plan::{Counts, Parts};
-use horus_files::files::FileTraffic;
+use horus_files::FileTraffic;
 
 /// Progress of an evaluation.
 #[derive(Clone, Copy)]

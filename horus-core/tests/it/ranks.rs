@@ -115,7 +115,7 @@ fn ranks_that_ask_for_different_things_are_told_which() {
 #[test]
 fn connected_devices_copy_to_and_from_the_host_once() {
     let filtered = |s: &Session| -> Result<Vec<u32>> {
-        let mut image = Image::<f32>::open(s, concat!(env!("CARGO_MANIFEST_DIR"), "/assets/small.png"))?;
+        let mut image = Image::<f32>::open(s, concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/small.png"))?;
         for round in 0..3 {
             image = image.gauss_xy(2.0, 1.0, 0, 1) * 3.0;
             if round == 1 {
@@ -158,7 +158,7 @@ fn one_rank_that_cannot_reach_the_others_makes_all_go_through_the_host() {
 /// The effect of programs of each kind on a session: filters and rotations, reductions, a loop,
 /// labels, a file.
 fn all_kinds(s: &Session, file: &std::path::Path) -> Result<Vec<u64>> {
-    let image = AnyImage::open(s, concat!(env!("CARGO_MANIFEST_DIR"), "/assets/small.png"))?.luminance();
+    let image = AnyImage::open(s, concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/small.png"))?.luminance();
     let mut result = Image::zeros(image.session(), image.shape());
     for degrees in [0.0, 35.0, 70.0] {
         result = result.max(

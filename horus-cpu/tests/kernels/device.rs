@@ -1,9 +1,9 @@
 //! Transfers and properties of the device.
 
-use horus_cpu::cpu::device::CpuDevice;
-use horus_cpu::cpu::simd::Isa;
+use horus_cpu::device::CpuDevice;
+use horus_cpu::simd::Isa;
+use horus_host::Piece;
 use horus_host::device::Device;
-use horus_host::host::Piece;
 
 #[test]
 fn transfers_move_the_bytes_asked_for_and_refuse_others() {

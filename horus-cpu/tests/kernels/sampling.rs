@@ -2,10 +2,10 @@
 
 use horus_base::dtype::{DType, Pixel, Scalar};
 use horus_base::shape::{Border, Shape, Window};
-use horus_cpu::cpu::device::CpuDevice;
-use horus_cpu::cpu::simd::Isa;
+use horus_cpu::device::CpuDevice;
+use horus_cpu::simd::Isa;
+use horus_host::buffer::HostBuffer;
 use horus_host::device::{Device, Geometry, Launch, LaunchInput, Memory};
-use horus_host::host::buffer::HostBuffer;
 use horus_plan::ir::kernel::Kernel;
 use horus_plan::ops::resize::{Lines, Resampling};
 use horus_plan::ops::sampling::Sampling;

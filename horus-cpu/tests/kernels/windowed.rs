@@ -3,10 +3,10 @@
 use horus_base::dispatch;
 use horus_base::dtype::DType;
 use horus_base::shape::{Border, Shape, Window};
-use horus_cpu::cpu::device::CpuDevice;
-use horus_cpu::cpu::simd::Isa;
+use horus_cpu::device::CpuDevice;
+use horus_cpu::simd::Isa;
+use horus_host::buffer::HostBuffer;
 use horus_host::device::{Device, Geometry, Launch, LaunchInput, Memory};
-use horus_host::host::buffer::HostBuffer;
 use horus_plan::ir::kernel::Kernel;
 use horus_plan::ops::neighbourhood::Reach;
 use horus_plan::ops::windowed::{BoxMean, Ranked, Windowed};

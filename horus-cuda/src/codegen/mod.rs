@@ -44,6 +44,10 @@ use horus_core::ops::pixel::TABLE;
 use horus_core::ops::{ImageOperation as _, Merge, Whole};
 use horus_core::shape::{Border, Window};
 use horus_core::{implementation, whole_operations};
+use horus_cuda_kernels::{
+    AROUND, BYTES, CAST, COMPONENTS, DENSE, DISTANCE, FOURIER, GATHER, LABELS, LAYOUT, MATH, MATH_ONLY, NEAR,
+    POINTWISE, PRELUDE, PRODUCT, RECONSTRUCTION, REDUCE, RESIZE, SAMPLING, SEPARABLE, STEPS, TILE, WINDOWED,
+};
 
 use self::cpp::{Call, Expr};
 use crate::tuning::Tuning;
@@ -54,31 +58,6 @@ pub(crate) use schedule::Near;
 
 /// Name of every generated kernel.
 pub const ENTRY: &str = "hs_kernel";
-
-const PRELUDE: &str = include_str!("../../kernels/prelude.cuh");
-const MATH: &str = include_str!("../../kernels/math.cuh");
-const CAST: &str = include_str!("../../kernels/cast.cuh");
-const AROUND: &str = include_str!("../../kernels/around.cuh");
-const POINTWISE: &str = include_str!("../../kernels/pointwise.cuh");
-const TILE: &str = include_str!("../../kernels/tile.cuh");
-const DENSE: &str = include_str!("../../kernels/dense.cuh");
-const NEAR: &str = include_str!("../../kernels/near.cuh");
-const BYTES: &str = include_str!("../../kernels/bytes.cuh");
-const SEPARABLE: &str = include_str!("../../kernels/separable.cuh");
-const GATHER: &str = include_str!("../../kernels/gather.cuh");
-const REDUCE: &str = include_str!("../../kernels/reduce.cuh");
-const LABELS: &str = include_str!("../../kernels/labels.cuh");
-const COMPONENTS: &str = include_str!("../../kernels/components.cuh");
-const DISTANCE: &str = include_str!("../../kernels/distance.cuh");
-const RECONSTRUCTION: &str = include_str!("../../kernels/reconstruction.cuh");
-const SAMPLING: &str = include_str!("../../kernels/sampling.cuh");
-const RESIZE: &str = include_str!("../../kernels/resize.cuh");
-const STEPS: &str = include_str!("../../kernels/steps.cuh");
-const FOURIER: &str = include_str!("../../kernels/fourier.cuh");
-const PRODUCT: &str = include_str!("../../kernels/product.cuh");
-const LAYOUT: &str = include_str!("../../kernels/layout.cuh");
-const MATH_ONLY: &str = include_str!("../../kernels/math_only.cuh");
-const WINDOWED: &str = include_str!("../../kernels/windowed.cuh");
 
 /// Geometries of a launch.
 #[derive(Clone, Copy, Debug)]

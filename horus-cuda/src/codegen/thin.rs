@@ -2,13 +2,12 @@
 
 use horus_core::error::DeviceError;
 use horus_core::ops::Thin;
+use horus_cuda_kernels::THIN;
 
 use super::cpp::{Call, args, template};
 use super::fixed::program;
 use super::params::KernelParams;
 use super::{CudaOperation, Generated, Limits, PRELUDE, Passes, Pointer, Shapes, blocks};
-
-const THIN: &str = include_str!("../../kernels/thin.cuh");
 
 /// Threads per block, a pixel each.
 const THREADS: usize = 256;

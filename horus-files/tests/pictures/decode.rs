@@ -5,7 +5,7 @@ use std::io::Cursor;
 use super::{Decoded, read};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
-use horus_files::files::OpenOptions;
+use horus_files::OpenOptions;
 use image::{DynamicImage, ImageFormat};
 
 fn decode(bytes: &[u8]) -> Result<Decoded, String> {

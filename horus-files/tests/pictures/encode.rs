@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use horus_base::dtype::{DType, Pixel};
 use horus_base::shape::Shape;
-use horus_files::files::{Draft, Format, SaveOptions};
-use horus_host::host::buffer::HostBuffer;
-use horus_host::host::workers::Workers;
+use horus_files::{Draft, Format, SaveOptions};
+use horus_host::buffer::HostBuffer;
+use horus_host::workers::Workers;
 use image::{ExtendedColorType, ImageFormat};
 use ndarray::{Array2, Array3};
 use ndarray_npy::{ReadNpyExt, ReadableElement};

@@ -9,8 +9,8 @@ mod target;
 
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
-use horus_files::files::{OpenOptions, Picture};
-use horus_host::host::buffer::HostBuffer;
+use horus_files::{OpenOptions, Picture};
+use horus_host::buffer::HostBuffer;
 
 /// The contents of a file.
 struct Decoded {

@@ -1,6 +1,6 @@
 //! Notices of a reader.
 
-use horus_files::files::{HeldNotices, tell_once};
+use horus_files::{HeldNotices, tell_once};
 
 #[test]
 fn a_subject_is_told_once_and_can_be_left_to_another_rank() {

@@ -3,7 +3,7 @@
 use super::{Decoded, read};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
-use horus_files::files::OpenOptions;
+use horus_files::OpenOptions;
 
 fn npy(header: &str, data: &[u8]) -> Vec<u8> {
     [b"\x93NUMPY\x01\0", &u16::try_from(header.len()).unwrap().to_le_bytes()[..], header.as_bytes(), data].concat()

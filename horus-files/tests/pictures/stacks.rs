@@ -10,8 +10,8 @@ use horus_base::dispatch;
 use horus_base::dtype::Pixel;
 use horus_base::lengths::PixelSize;
 use horus_base::shape::{Region, Shape};
-use horus_files::files::{FileInfo, OpenOptions, Picture, PictureReader, RegionSource};
-use horus_host::host::workers::Workers;
+use horus_files::{FileInfo, OpenOptions, Picture, PictureReader, RegionSource};
+use horus_host::workers::Workers;
 
 fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../tests/goldens/pages/{name}.tif"))

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use horus_files::files::{Sink, Target, cause, same_file};
+use horus_files::{Sink, Target, cause, same_file};
 
 #[test]
 fn a_failure_leaves_the_old_file_and_nothing_else() {

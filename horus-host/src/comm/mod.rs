@@ -9,7 +9,7 @@ mod turns;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::host::buffer::HostBuffer;
+use crate::buffer::HostBuffer;
 pub use first::First;
 pub use horus_base::error::CommError;
 pub use on_node::OnNode;

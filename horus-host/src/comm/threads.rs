@@ -255,7 +255,7 @@ impl Communicator for ThreadComm {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::buffer::HostBuffer;
+    use crate::buffer::HostBuffer;
 
     #[test]
     fn every_rank_gets_what_the_others_send() {

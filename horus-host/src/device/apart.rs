@@ -10,9 +10,9 @@ use super::{
     About, Device, DeviceMemory, DeviceSpan, Label, Landing, Launch, LaunchInput, Memory, MemoryKind, Prepared,
     Sending, Staging, Ticket, Usage,
 };
-use crate::host::Piece;
-use crate::host::buffer::{HostBuffer, Pool};
-use crate::host::workers::Workers;
+use crate::Piece;
+use crate::buffer::{HostBuffer, Pool};
+use crate::workers::Workers;
 use horus_base::error::DeviceError;
 
 /// A device on host memory that is treated as separate memory; copies of whole buffers between the

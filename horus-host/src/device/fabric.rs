@@ -1,8 +1,8 @@
 //! Messages from device to device.
 
 use super::{Memory, Ticket};
+use crate::Piece;
 use crate::comm::Communicator;
-use crate::host::Piece;
 use horus_base::error::DeviceError;
 
 /// Messages between the devices of ranks, on one host or several, not through the memory of hosts.

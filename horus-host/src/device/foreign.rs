@@ -1,7 +1,7 @@
 //! Memory shared with other libraries.
 
 use super::{Device, Memory};
-use crate::host::external::DeviceArray;
+use crate::external::DeviceArray;
 use horus_base::error::DeviceError;
 
 /// A device whose memory other libraries of this process can access.

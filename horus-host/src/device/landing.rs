@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::{Device, Memory, check};
-use crate::host::buffer::HostBuffer;
-use crate::host::spare::Spare;
-use crate::host::workers::Workers;
+use crate::buffer::HostBuffer;
+use crate::spare::Spare;
+use crate::workers::Workers;
 use horus_base::error::DeviceError;
 
 /// Allocates host memory of a number of bytes, with unspecified contents.

@@ -19,9 +19,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::host::Piece;
-use crate::host::buffer::{HostBuffer, Pool};
-use crate::host::workers::Workers;
+use crate::Piece;
+use crate::buffer::{HostBuffer, Pool};
+use crate::workers::Workers;
 use horus_base::dtype::DType;
 use horus_base::error::DeviceError;
 use horus_base::shape::{Shape, Window};

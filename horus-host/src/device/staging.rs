@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::landing::Blocking;
 use super::{Device, Download, Landing, Memory, Sending, Ticket};
-use crate::host::Piece;
-use crate::host::buffer::{HostBuffer, HostMemory, Pool};
+use crate::Piece;
+use crate::buffer::{HostBuffer, HostMemory, Pool};
 use horus_base::error::DeviceError;
 
 /// Transfers between a device and the host that run beside launches, and host memory that the

@@ -1,7 +1,7 @@
 //! Arrays of other libraries in the memory of a GPU.
 
-use horus::core::host::external::DeviceArray;
 use horus::prelude::{DType, Image as Typed, Result, Session as Open, Shape};
+use horus_core::host::external::DeviceArray;
 use numpy::{PyArrayDescr, PyArrayDescrMethods, dtype as descr};
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::intern;
@@ -143,7 +143,7 @@ pub(crate) struct GpuPixels {
 impl GpuPixels {
     /// An image of them, copied or in place.
     pub(crate) fn image(&self, session: &Open, copy: bool) -> Result<Any> {
-        horus::core::dispatch!(self.dtype, T => {
+        horus_core::dispatch!(self.dtype, T => {
             Typed::<T>::from_device_array(session, self.shape, &self.memory, copy).map(<T as Held>::held)
         })
     }

@@ -1,6 +1,6 @@
 //! Messages between ranks by mpi4py, from and to memory of Horus.
 
-use horus::core::comm::{Begun, CommError, Parcel};
+use horus_core::comm::{Begun, CommError, Parcel};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyList;

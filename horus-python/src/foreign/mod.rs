@@ -8,7 +8,7 @@ pub(crate) mod messages;
 
 use std::sync::Arc;
 
-use horus::core::host::external::{DeviceArray, External, Owner};
+use horus_core::host::external::{DeviceArray, External, Owner};
 use numpy::{PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 

@@ -6,10 +6,10 @@ use std::sync::{Arc, PoisonError};
 use super::memory::{bytes, fit, foreign, identity, separate, separate_mut};
 use super::{POISON, Simulated};
 use horus_base::error::DeviceError;
+use horus_host::Piece;
 use horus_host::comm::Communicator;
 use horus_host::device::check::part;
 use horus_host::device::{BlockCopy, Device, Exchange, Fabric, Lane, Memory, Ticket, distinct};
-use horus_host::host::Piece;
 
 /// Bytes for a position in a written block.
 type Arrival = (usize, usize, Vec<u8>);

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 
 use super::log::Counters;
 use horus_base::error::DeviceError;
+use horus_host::Piece;
 use horus_host::device::{DeviceMemory, Memory};
-use horus_host::host::Piece;
 
 #[derive(Debug)]
 pub(super) struct SeparateMemory {

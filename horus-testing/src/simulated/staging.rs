@@ -9,10 +9,10 @@ use super::exchange::UnderWay;
 use super::memory::{SeparateMemory, foreign, separate};
 use super::{POISON, Simulated};
 use horus_base::error::DeviceError;
+use horus_host::Piece;
+use horus_host::buffer::{HostBuffer, HostMemory};
 use horus_host::device::{Device, Fabric, Foreign, Lane, Memory, Staging, Ticket};
-use horus_host::host::Piece;
-use horus_host::host::buffer::{HostBuffer, HostMemory};
-use horus_host::host::external::DeviceArray;
+use horus_host::external::DeviceArray;
 
 /// Memory treated as page-locked.
 #[derive(Debug)]

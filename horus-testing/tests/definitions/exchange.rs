@@ -1,10 +1,10 @@
 //! Exchanges of the simulated device.
 
-use horus_cpu::cpu::device::CpuDevice;
+use horus_cpu::device::CpuDevice;
+use horus_host::Piece;
 use horus_host::comm::Communicator;
 use horus_host::comm::threads::ThreadComm;
 use horus_host::device::{BlockCopy, Device, Exchange, Fabric, Memory, Message, Ticket};
-use horus_host::host::Piece;
 use horus_testing::simulated::Simulated;
 
 const N: usize = 64;

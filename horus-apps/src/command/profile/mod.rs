@@ -17,13 +17,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::{Arg, ArgAction};
-use horus::core::cpu::device::CpuDevice;
-use horus::core::device::Device;
-use horus::core::io::{Format, Target};
-use horus::core::machine::here;
-use horus::core::session::{Session as CoreSession, SessionBuilder};
-use horus::core::settings::{DEVICE, DeviceChoice};
 use horus::prelude::*;
+use horus_core::cpu::device::CpuDevice;
+use horus_core::device::Device;
+use horus_core::io::{Format, Target};
+use horus_core::machine::here;
+use horus_core::session::{Session as CoreSession, SessionBuilder};
+use horus_core::settings::{DEVICE, DeviceChoice};
 use serde_json::json;
 
 use self::counters::Counters;
@@ -161,7 +161,7 @@ impl Profiled {
 }
 
 #[cfg(feature = "cuda")]
-fn failed(device: &str, source: horus::core::error::DeviceError) -> Error {
+fn failed(device: &str, source: horus_core::error::DeviceError) -> Error {
     Error::Device { op: "a profile".into(), device: device.to_owned(), source }
 }
 

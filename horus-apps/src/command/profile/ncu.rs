@@ -8,8 +8,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use horus::core::device::Device as _;
 use horus::prelude::*;
+use horus_core::device::Device as _;
 
 use super::verdict::{Counted, Row};
 use super::watched::Seen;

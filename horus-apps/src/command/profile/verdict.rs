@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use horus::core::device::Geometry;
-use horus::core::machine::{Bound as ModelBound, Profile};
+use horus_core::device::Geometry;
+use horus_core::machine::{Bound as ModelBound, Profile};
 use serde_json::{Value as Json, json};
 
 use super::counters::Counts;

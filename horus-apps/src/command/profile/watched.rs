@@ -3,14 +3,14 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use horus::core::device::{
+use horus_core::device::{
     About, Device, DeviceSpan, Geometry, Label, Launch, Memory, MemoryKind, Prepared, Staging, Usage,
 };
-use horus::core::error::DeviceError;
-use horus::core::host::Piece;
-use horus::core::host::workers::Workers;
-use horus::core::ir::kernel::Kernel;
-use horus::core::shape::Window;
+use horus_core::error::DeviceError;
+use horus_core::host::Piece;
+use horus_core::host::workers::Workers;
+use horus_core::ir::kernel::Kernel;
+use horus_core::shape::Window;
 
 use super::counters::{Counters, Counts};
 

@@ -1,16 +1,16 @@
 //! Arithmetic: the library's table of pixel operations, and operations beyond it.
 
-use horus::core::ops::pixel::{PixelKind, PixelOp, TABLE};
 use horus::prelude::*;
+use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
 
-use horus::core::ops::describe::{Accepts, Description, Group, Pattern, description, required};
+use horus_core::ops::describe::{Accepts, Description, Group, Pattern, description, required};
 
 use super::{Operation, Record};
 use crate::batch::Response;
 use crate::command::arguments::{Arguments, exact, with_term};
 use crate::command::chain::Fault;
 use crate::command::value::{Current, numbers};
-use horus::core::ops::pixel;
+use horus_core::ops::pixel;
 
 /// Operations beyond the library's table: scalars beside operands, masks, and compositions.
 const INVERT: Description = description(

@@ -1,9 +1,9 @@
 //! Types, scales, channels and colour spaces.
 
-use horus::core::dispatch;
-use horus::core::ops::describe::{Accepts, Description, Group, Pattern, description, optional};
-use horus::core::ops::{composed, planes};
 use horus::prelude::*;
+use horus_core::dispatch;
+use horus_core::ops::describe::{Accepts, Description, Group, Pattern, description, optional};
+use horus_core::ops::{composed, planes};
 
 use super::Operation;
 use crate::batch::Response;

@@ -6,7 +6,7 @@ use crate::command::arguments::Arguments;
 use crate::command::chain::Fault;
 use crate::command::value::Current;
 use crate::detectors::{self, Detector, Params};
-use horus::core::ops::describe::{Accepts, Description, Group, Parameter, Pattern, description, optional};
+use horus_core::ops::describe::{Accepts, Description, Group, Parameter, Pattern, description, optional};
 
 const PARAMETERS: &[Parameter] = &[
     optional("theta_step", Accepts::Number, "15", "degrees between orientations"),

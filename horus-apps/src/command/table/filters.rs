@@ -1,8 +1,8 @@
 //! Neighbourhood filters. Linear ones yield floats, on the scale of the picture.
 
-use horus::core::ops::describe::{Accepts, Description, Group, Pattern, description, optional};
-use horus::core::ops::{neighbourhood, windowed};
 use horus::prelude::*;
+use horus_core::ops::describe::{Accepts, Description, Group, Pattern, description, optional};
+use horus_core::ops::{neighbourhood, windowed};
 
 use super::Operation;
 use crate::command::arguments::Arguments;

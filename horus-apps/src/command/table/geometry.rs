@@ -1,9 +1,9 @@
 //! Geometry: sizes and positions, heights and rows first. Alpha moves with its pixels.
 
-use horus::core::ops::geometric::{exact_sin_cos, rotation};
-use horus::core::ops::{composed, geometric, resize, transpose};
 use horus::prelude::*;
 use horus::types::{Axes, Resizing};
+use horus_core::ops::geometric::{exact_sin_cos, rotation};
+use horus_core::ops::{composed, geometric, resize, transpose};
 
 use super::Operation;
 use crate::command::arguments::Arguments;

@@ -1,6 +1,6 @@
 //! The operations of the command: the library's descriptions, each with a function that records it.
 //!
-//! Pixel operations come from the library's own table ([`horus::core::ops::pixel::TABLE`]); a new
+//! Pixel operations come from the library's own table ([`horus_core::ops::pixel::TABLE`]); a new
 //! row there is an operation here. The other groups are one file each, with compositions that only the command has.
 
 pub(super) mod arithmetic;
@@ -16,8 +16,8 @@ mod thresholds;
 use std::ops::Deref;
 use std::sync::LazyLock;
 
-use horus::core::ops::describe::{Description, Group};
-use horus::core::ops::pixel::PixelOp;
+use horus_core::ops::describe::{Description, Group};
+use horus_core::ops::pixel::PixelOp;
 
 use super::arguments::Arguments;
 use super::chain::{Answer, Fault};
@@ -199,7 +199,7 @@ pub(crate) fn meant(name: Option<&str>) -> String {
 mod tests {
     use std::collections::BTreeSet;
 
-    use horus::core::ops::pixel::TABLE;
+    use horus_core::ops::pixel::TABLE;
 
     use super::*;
     use crate::command::parameter::parse;

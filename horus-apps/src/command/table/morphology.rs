@@ -1,7 +1,7 @@
 //! Morphology of pictures and masks.
 
-use horus::core::ops::{components, composed, distance, neighbourhood, thin, windowed};
 use horus::prelude::{Connectivity, Rank, thin};
+use horus_core::ops::{components, composed, distance, neighbourhood, thin, windowed};
 
 use super::Operation;
 use crate::batch::Response;

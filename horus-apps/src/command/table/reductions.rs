@@ -5,8 +5,8 @@ use std::f64::consts::{FRAC_PI_2, PI};
 use horus::prelude::*;
 use horus::types::Arithmetic;
 
-use horus::core::ops::describe::{Description, Group, Pattern, description};
-use horus::core::ops::{composed, histogram, reduce};
+use horus_core::ops::describe::{Description, Group, Pattern, description};
+use horus_core::ops::{composed, histogram, reduce};
 
 use super::Operation;
 use crate::batch::Response;

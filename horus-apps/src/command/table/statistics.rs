@@ -1,8 +1,8 @@
 //! Statistics over an axis, of tiles and of windows: pictures of their own.
 
-use horus::core::ops::{reduce, running, tiles};
 use horus::prelude::*;
 use horus::types::{Over, Tiles};
+use horus_core::ops::{reduce, running, tiles};
 
 use super::Operation;
 use crate::batch::Response;

@@ -1,8 +1,8 @@
 //! Thresholds, masks and selections by masks.
 
-use horus::core::ops::describe::{Accepts, Description, Group, Parameter, Pattern, description, optional, required};
-use horus::core::ops::{composed, pixel};
 use horus::prelude::*;
+use horus_core::ops::describe::{Accepts, Description, Group, Parameter, Pattern, description, optional, required};
+use horus_core::ops::{composed, pixel};
 
 use super::Operation;
 use crate::batch::Response;

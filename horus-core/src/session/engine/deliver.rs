@@ -23,7 +23,7 @@ use crate::session::images::on_demand::pieces;
 use crate::session::images::on_demand::{Later, unread};
 use crate::session::{Handle, Mutable, Session};
 use crate::shape::Shape;
-use horus_files::files::Aside;
+use horus_files::Aside;
 
 /// Minimum bytes of a result that is delivered in slabs although it fits in memory: files of this
 /// size are read on demand.

@@ -17,7 +17,7 @@ use crate::ir::graph::{Graph, Op, ValueId};
 use crate::region::{Rect, Supply};
 use crate::session::{Mutable, Session};
 use crate::shape::{Region, Shape, Window};
-use horus_files::files::{Aside, FileTraffic, RegionSource};
+use horus_files::{Aside, FileTraffic, RegionSource};
 
 /// Pixels read on the rank that has them.
 pub(crate) struct Fetched {

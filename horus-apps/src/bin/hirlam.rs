@@ -1,7 +1,0 @@
-//! Tendencies of surface pressure, temperature, wind and humidity.
-
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    horus_apps::fields::hirlam::run()
-}

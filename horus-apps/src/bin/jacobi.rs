@@ -1,7 +1,0 @@
-//! Solves Poisson's equation on a square by Jacobi's relaxation.
-
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    horus_apps::loops::jacobi::run()
-}

@@ -1,7 +1,0 @@
-//! Smooths pictures by the anisotropic diffusion of Perona and Malik.
-
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    horus_apps::loops::perona_malik::run()
-}

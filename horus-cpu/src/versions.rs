@@ -1,0 +1,86 @@
+//! One body of portable code, compiled once per instruction set.
+
+/// Defines a function that runs `$body` compiled for the instruction set it is given:
+///
+/// ```text
+/// for_each_isa! { fn name[T: Pixel][T](plane: &Plane<'_, T>) -> u32 as body }
+/// ```
+///
+/// defines `fn name<T: Pixel>(isa: Isa, plane: &Plane<'_, T>) -> u32`, which calls `body(isa,
+/// plane)`. The body has to be `#[inline(always)]`: only so does it take on the features of the
+/// function it is compiled into.
+macro_rules! for_each_isa {
+    ($(#[$doc:meta])* $vis:vis fn $name:ident[$($generics:tt)*][$($used:tt)*]($($arg:ident: $ty:ty),* $(,)?)
+     $(-> $ret:ty)? as $body:ident) => {
+        $(#[$doc])*
+        $vis fn $name<$($generics)*>(isa: $crate::simd::Isa, $($arg: $ty),*) $(-> $ret)? {
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+            fn avx512<$($generics)*>($($arg: $ty),*) $(-> $ret)? {
+                $body::<$($used)*>($crate::simd::Isa::Avx512, $($arg),*)
+            }
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma")]
+            fn avx2<$($generics)*>($($arg: $ty),*) $(-> $ret)? {
+                $body::<$($used)*>($crate::simd::Isa::Avx2, $($arg),*)
+            }
+            match isa {
+                // SAFETY: an instruction set is only named after it was detected
+                // (`Isa::available`).
+                #[cfg(target_arch = "x86_64")]
+                $crate::simd::Isa::Avx512 => unsafe { avx512::<$($used)*>($($arg),*) },
+                // SAFETY: as above.
+                #[cfg(target_arch = "x86_64")]
+                $crate::simd::Isa::Avx2 => unsafe { avx2::<$($used)*>($($arg),*) },
+                #[cfg(not(target_arch = "x86_64"))]
+                $crate::simd::Isa::Portable => $body::<$($used)*>(isa, $($arg),*),
+            }
+        }
+    };
+}
+pub(crate) use for_each_isa;
+
+/// Calls a function for the vectors of an instruction set and a type. It is compiled into a function that
+/// enables the set, as all callers are. Vectors are not loaded in closures: one that the compiler
+/// does not inline has the baseline's instructions, and takes several times as long.
+macro_rules! by_vectors {
+    ($isa:expr, $type:ty, $body:ident($($arg:expr),*)) => {
+        match $isa {
+            // SAFETY: an instruction set is only named after it was detected (`Isa::available`).
+            #[cfg(target_arch = "x86_64")]
+            $crate::simd::Isa::Avx512 => unsafe { $body::<<$type as $crate::simd::Simd>::Avx512>($($arg),*) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            $crate::simd::Isa::Avx2 => unsafe { $body::<<$type as $crate::simd::Simd>::Avx2>($($arg),*) },
+            // SAFETY: arrays need no instruction set.
+            #[cfg(not(target_arch = "x86_64"))]
+            $crate::simd::Isa::Portable => unsafe { $body::<<$type as $crate::simd::Simd>::Portable>($($arg),*) },
+        }
+    };
+}
+pub(crate) use by_vectors;
+
+/// [`dispatch!`](horus_base::dispatch) for kernels that only move pixels: one type per pixel size.
+macro_rules! moved {
+    ($dtype:expr, $t:ident => $body:expr) => {
+        match $dtype.size() {
+            1 => {
+                type $t = u8;
+                $body
+            }
+            2 => {
+                type $t = u16;
+                $body
+            }
+            4 => {
+                type $t = u32;
+                $body
+            }
+            _ => {
+                type $t = f64;
+                $body
+            }
+        }
+    };
+}
+pub(crate) use moved;

@@ -1,0 +1,202 @@
+//! Samples of images whose pixels have several samples, which share their position and its weights: lanes of one vector.
+
+use std::array::from_fn;
+use std::ops::Range;
+
+use super::line::Line;
+use super::sample::Sampler;
+use super::widened;
+use crate::plane::{Plane, Tile};
+use crate::simd::Isa;
+use crate::versions::for_each_isa;
+use horus_base::dtype::Pixel;
+use horus_base::shape::Border;
+use horus_plan::ops::edge::Edge;
+use horus_plan::ops::geometric::Affine;
+
+/// Computes all samples of the pixels of a tile, whose columns are elements.
+pub(super) fn sampled<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
+    isa: Isa,
+    plane: &Plane<'_, P>,
+    map: &Affine,
+    rule: &Edge,
+    tile: &mut Tile<'_, T>,
+) {
+    match plane.samples {
+        2 => group::<P, T, S, N, 2>(isa, plane, map, rule, 0, tile),
+        3 => group::<P, T, S, N, 3>(isa, plane, map, rule, 0, tile),
+        4 => group::<P, T, S, N, 4>(isa, plane, map, rule, 0, tile),
+        several => (0..several).for_each(|first| group::<P, T, S, N, 1>(isa, plane, map, rule, first, tile)),
+    }
+}
+
+for_each_isa! {
+    fn group[P: Pixel, T: Pixel, S: Sampler<N>, const N: usize, const C: usize][P, T, S, N, C](
+        plane: &Plane<'_, P>, map: &Affine, rule: &Edge, first: usize, tile: &mut Tile<'_, T>
+    ) as rows
+}
+
+/// The pixels around positions, from one sample of each on.
+struct Around<'a, P> {
+    plane: &'a Plane<'a, P>,
+    /// Pixels of a row.
+    wide: usize,
+    first: usize,
+    border: Border,
+}
+
+/// `C` samples of each pixel, from the one of this number on.
+#[inline(always)]
+fn rows<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize, const C: usize>(
+    _: Isa,
+    plane: &Plane<'_, P>,
+    map: &Affine,
+    rule: &Edge,
+    first: usize,
+    tile: &mut Tile<'_, T>,
+) {
+    let (n, border, samples) = (N as i64, rule.border(), plane.samples);
+    let around = Around { plane, wide: plane.width / samples, first, border };
+    let held = plane.window.clipped(plane.height);
+    let constant = border.constant().map(T::from_f64);
+    let cols = tile.cols.clone();
+    let pixels = cols.start / samples..cols.end.div_ceil(samples);
+    for y in tile.rows.start..tile.rows.end {
+        let mut out = Row { out: tile.row_mut(y), start: cols.start, samples, first };
+        let all = match rule {
+            Edge::Inside(inside) => {
+                let run = inside.run(y, pixels.clone());
+                let value = [T::from_f64(inside.value); C];
+                (pixels.start..run.start).chain(run.end..pixels.end).for_each(|x| out.put(x, value));
+                run
+            }
+            Edge::Border(_) => pixels.clone(),
+        };
+        let line = Line::of(map, y, all.start);
+        let inside = line.run(
+            all.len(),
+            held.start as i64 - S::FIRST..held.end as i64 - S::FIRST - n + 1,
+            -S::FIRST..around.wide as i64 - S::FIRST - n + 1,
+        );
+        let touching = match constant {
+            Some(_) => line.run(
+                all.len(),
+                1 - n - S::FIRST..plane.height as i64 - S::FIRST,
+                1 - n - S::FIRST..around.wide as i64 - S::FIRST,
+            ),
+            None => 0..all.len(),
+        };
+        let inside = if inside.is_empty() { touching.start..touching.start } else { inside };
+        for run in [0..touching.start, touching.end..all.len()] {
+            let value = constant.unwrap_or(T::ZERO);
+            // As of planes: between equal pixels the fraction makes no difference, but to cubic weights.
+            if N <= 2 || value == T::ZERO {
+                let value = S::sample(&[0; C], &[0; C], |_, _| [value; C]);
+                run.for_each(|i| out.put(all.start + i, value));
+            } else {
+                run.for_each(|i| out.put(all.start + i, around.beyond::<T, S, N, C>(&line, i)));
+            }
+        }
+        for run in [touching.start..inside.start, inside.end..touching.end] {
+            run.for_each(|i| out.put(all.start + i, around.beyond::<T, S, N, C>(&line, i)));
+        }
+        around.inside::<T, S, N, C>(&line, inside, all.start, &mut out);
+    }
+}
+
+/// Elements of a row whose neighbourhoods cross the edge of the image, or lie beyond it; the first element of the row is
+/// sample `first` of the first pixel of `line`.
+#[inline(always)]
+pub(super) fn edge<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
+    plane: &Plane<'_, P>,
+    border: Border,
+    line: &Line,
+    first: usize,
+    run: Range<usize>,
+    out: &mut [T],
+) {
+    let samples = plane.samples;
+    for i in run {
+        let at = first + i;
+        let around = Around { plane, wide: plane.width / samples, first: at % samples, border };
+        [out[i]] = around.beyond::<T, S, N, 1>(line, at / samples);
+    }
+}
+
+/// A part of a row, of the elements from `start` on.
+struct Row<'a, T> {
+    out: &'a mut [T],
+    start: usize,
+    samples: usize,
+    first: usize,
+}
+
+impl<T: Pixel> Row<'_, T> {
+    /// Stores samples of pixel `x`, as far as they are in the part.
+    #[inline(always)]
+    fn put<const C: usize>(&mut self, x: usize, value: [T; C]) {
+        let at = (x * self.samples + self.first).wrapping_sub(self.start);
+        if let Some(to) = self.out.get_mut(at..at.wrapping_add(C)) {
+            to.copy_from_slice(&value);
+            return;
+        }
+        for (i, v) in value.into_iter().enumerate() {
+            if let Some(to) = self.out.get_mut(at.wrapping_add(i)) {
+                *to = v;
+            }
+        }
+    }
+}
+
+impl<P: Pixel> Around<'_, P> {
+    /// Samples at position `i` of a line whose neighbourhood crosses the edge of the image, or lies beyond it.
+    #[inline(always)]
+    fn beyond<T: Pixel, S: Sampler<N>, const N: usize, const C: usize>(&self, line: &Line, i: usize) -> [T; C] {
+        let Around { plane, border, .. } = *self;
+        let constant = border.constant().map_or(T::ZERO, T::from_f64);
+        let (y, x) = line.at(i);
+        let (top, left) = (((y >> 32) + S::FIRST) as isize, ((x >> 32) + S::FIRST) as isize);
+        let cols: [Option<usize>; N] = from_fn(|j| border.map(left + j.cast_signed(), self.wide));
+        let rows: [Option<&[P]>; N] = from_fn(|k| plane.resolve(top + k.cast_signed(), border).map(|y| plane.row(y)));
+        S::sample(&[y as u32; C], &[x as u32; C], |k, j| match (rows[k], cols[j]) {
+            (Some(row), Some(x)) => from_fn(|c| widened(row[x * plane.samples + self.first + c])),
+            _ => [constant; C],
+        })
+    }
+
+    /// Samples at positions of a line whose neighbourhoods lie in the image.
+    #[inline(always)]
+    fn inside<T: Pixel, S: Sampler<N>, const N: usize, const C: usize>(
+        &self,
+        line: &Line,
+        run: Range<usize>,
+        start: usize,
+        out: &mut Row<'_, T>,
+    ) {
+        // Three samples are computed as four, of which the last is any: a whole vector.
+        const WIDE: usize = 4;
+        let (data, plane) = (self.plane.data(), self.plane);
+        let (samples, top) = (plane.samples, S::FIRST - plane.window.start as i64);
+        for i in run {
+            let (y, x) = line.at(i);
+            let row = ((y >> 32) + top) as usize * plane.width;
+            let at = row + ((x >> 32) + S::FIRST) as usize * samples + self.first;
+            let last = at + (N - 1) * (plane.width + samples);
+            debug_assert!(last + C <= data.len());
+            let place = |k: usize, j: usize| at + k * plane.width + j * samples;
+            let value = if C == 3 && last + WIDE <= data.len() {
+                let value: [T; WIDE] = S::sample(&[y as u32; WIDE], &[x as u32; WIDE], |k, j| {
+                    // SAFETY: the last place read is inside, as just tested, and the first in a run inside the held rows.
+                    from_fn(|c| widened(unsafe { *data.get_unchecked(place(k, j) + c) }))
+                });
+                from_fn(|c| value[c])
+            } else {
+                S::sample(&[y as u32; C], &[x as u32; C], |k, j| {
+                    // SAFETY: the caller's run consists of neighbourhoods inside the held rows.
+                    from_fn(|c| widened(unsafe { *data.get_unchecked(place(k, j) + c) }))
+                })
+            };
+            out.put(start + i, value);
+        }
+    }
+}

@@ -1,0 +1,602 @@
+//! Linear filters by Fourier transforms of pairs of tiles.
+//!
+//! Lines are transformed eight at a time, one per lane of vectors. Columns are transformed and
+//! stored turned by a quarter, so that then rows lie side by side as the columns did. These are
+//! transformed, multiplied by the spectrum of the filter and transformed back while they are in the
+//! cache.
+
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use rayon::prelude::*;
+
+use super::{CpuOperation, To, View, out, type_of, view};
+use crate::plane::Plane;
+use crate::simd::{Isa, Vector};
+use crate::versions::{by_vectors, for_each_isa};
+use horus_base::dispatch_float;
+use horus_base::dtype::Float;
+use horus_base::error::DeviceError;
+use horus_base::shape::Window;
+use horus_host::device::{LaunchInput, Memory};
+use horus_plan::ops::footprint::Rect;
+use horus_plan::ops::fourier::{Complex, Fourier, Roots, conjugate};
+use horus_plan::ops::neighbourhood::{Filter, Reach};
+
+impl CpuOperation for Fourier {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+        dispatch_float!(type_of(inputs), T => filter(view::<T>(inputs, 0)?, self, out(output)?, to));
+        Ok(())
+    }
+}
+
+/// Lines transformed together.
+const LANES: usize = 8;
+/// Pixels of a row that are converted together: a cache line of `f32`, of two times eight columns.
+const GROUP: usize = 2 * LANES;
+
+/// Pixels that follow each row of a tile in memory: rows a power of two apart would share few lines
+/// of the cache.
+const APART: usize = GROUP;
+/// Parts of the work of each thread: threads that end early take those of others.
+const CHUNKS: usize = 4;
+
+/// A number of each of eight lines.
+type Lanes = [f64; LANES];
+/// A point of eight lines: real parts, then imaginary ones.
+type Point = [Lanes; 2];
+/// A point of no value yet.
+const NOTHING: Point = [[0.0; LANES]; 2];
+
+/// The roots of a transform.
+struct Steps {
+    /// For pairs of points half a line apart, if there are any: the roots of points `1..n / 2`.
+    pairs: Option<Vec<Complex>>,
+    /// For butterflies of `4q` points, from the most on: `q` and the roots of their points `1..q`.
+    butterflies: Vec<(usize, Vec<[Complex; 3]>)>,
+}
+
+impl Steps {
+    fn of(n: usize) -> Steps {
+        let roots = Roots::of(n);
+        let odd = n.ilog2() % 2 == 1;
+        let pairs = odd.then(|| (1..n / 2).map(|j| roots.at(j)).collect());
+        let first = if odd { n / 2 } else { n };
+        let quarters = std::iter::successors(Some(first), |m| Some(m / 4)).take_while(|m| *m >= 4);
+        let butterflies = quarters.map(|m| (m / 4, (1..m / 4).map(|j| roots.of_butterfly(m, j)).collect()));
+        Steps { pairs, butterflies: butterflies.collect() }
+    }
+}
+
+/// Parts common to all tiles of a launch.
+struct Shared<'a> {
+    how: &'a Fourier,
+    /// Of columns and of rows.
+    steps: [Steps; 2],
+}
+
+/// Memory for a pair of tiles.
+struct Pair<T> {
+    /// Pixels of both tiles, row-major.
+    pixels: [Vec<T>; 2],
+    /// The tiles that take part in transforms.
+    taken: [bool; 2],
+    /// Eight columns.
+    columns: Vec<Point>,
+    /// Transformed columns, turned: for each eight rows, a point per column.
+    turned: Vec<Point>,
+    /// Their product with the spectrum of a filter, transformed back along rows.
+    product: Vec<Point>,
+    /// The responses of both tiles to a filter, row-major.
+    responses: [Vec<T>; 2],
+}
+
+impl<T: Float> Pair<T> {
+    fn of(how: &Fourier) -> Pair<T> {
+        let ([height, width], [down, across]) = (how.tile, how.step());
+        let plane = |n: usize| [vec![T::ZERO; n], vec![T::ZERO; n]];
+        let points = || vec![NOTHING; height * width / LANES];
+        Pair {
+            pixels: plane(height * (width + APART)),
+            taken: [false; 2],
+            columns: vec![NOTHING; height],
+            turned: points(),
+            product: points(),
+            responses: plane(down * across.next_multiple_of(GROUP)),
+        }
+    }
+}
+
+/// A pair of tiles to compute: the first pixel of its result, and its part of each row of each
+/// filter's response.
+struct Job<'a, T> {
+    input: usize,
+    corner: [isize; 2],
+    /// The first row that is computed.
+    first: isize,
+    rows: Vec<Vec<&'a mut [T]>>,
+}
+
+/// Computes the requested rows.
+fn filter<T: Float>(input: View<'_, T>, how: &Fourier, out: &mut [T], to: &To) {
+    let To { geometry, rows, threads, isa } = *to;
+    if rows.is_empty() || geometry.shape.is_empty() {
+        return;
+    }
+    let [height, width] = how.tile;
+    let shared = Shared { how, steps: [Steps::of(height), Steps::of(width)] };
+    let parallel = threads > 1;
+    let spectra: Vec<Vec<Point>> = match parallel && how.filters.len() > 1 {
+        true => how.filters.par_iter().map(|f| spectrum(isa, &shared, f)).collect(),
+        false => how.filters.iter().map(|f| spectrum(isa, &shared, f)).collect(),
+    };
+    let mut jobs = jobs(how, out, to);
+    // Memory for a pair is used again for the next.
+    let run = |pair: &mut Pair<T>, job: &mut Job<'_, T>| {
+        read(&input.plane(job.input), how, job.corner, pair);
+        let some = pair.taken != [false; 2];
+        if some {
+            forth(isa, &shared, pair);
+        }
+        for (f, rows) in job.rows.iter_mut().enumerate() {
+            if some {
+                respond(isa, &shared, &spectra[f], pair);
+            }
+            for k in 0..2 {
+                if !pair.taken[k] {
+                    direct(isa, how, &how.filters[f], &pair.pixels[k], &mut pair.responses[k]);
+                }
+            }
+            write(how, job.corner, job.first, pair, rows);
+        }
+    };
+    let len = jobs.len().div_ceil(CHUNKS * threads);
+    if parallel && jobs.len() > 1 {
+        // As many as there are threads: the system clears memory that is new.
+        let free: Mutex<Vec<Pair<T>>> = Mutex::default();
+        let pairs = || free.lock().unwrap_or_else(PoisonError::into_inner);
+        jobs.par_chunks_mut(len).with_max_len(1).for_each(|jobs| {
+            let last = pairs().pop();
+            let mut pair = last.unwrap_or_else(|| Pair::of(how));
+            jobs.iter_mut().for_each(|job| run(&mut pair, job));
+            pairs().push(pair);
+        });
+    } else {
+        let mut pair = Pair::of(how);
+        jobs.iter_mut().for_each(|job| run(&mut pair, job));
+    }
+}
+
+/// The pairs of tiles of a launch.
+fn jobs<'a, T: Float>(how: &Fourier, out: &'a mut [T], to: &To) -> Vec<Job<'a, T>> {
+    let (geometry, rows) = (to.geometry, to.rows);
+    let (shape, filters) = (geometry.shape, how.filters.len());
+    let [down, across] = how.step().map(usize::cast_signed);
+    let Rect { rows: down_all, columns: across_all } = how.pairs(Rect { rows, columns: Window::whole(shape.width) });
+    let [tops, lefts] = [(down_all, down), (across_all, 2 * across)]
+        .map(|(all, step)| (all.start..all.end).step_by(step.cast_unsigned()).collect::<Vec<_>>());
+    let mut jobs = Vec::new();
+    for input in 0..shape.planes() / filters {
+        for top in &tops {
+            for left in &lefts {
+                let rows = (0..filters).map(|_| Vec::new()).collect();
+                jobs.push(Job { input, corner: [*top, *left], first: (*top).max(to.rows.start), rows });
+            }
+        }
+    }
+    let channels = shape.channels / filters;
+    let before = (rows.start - geometry.window.start).cast_unsigned() * shape.width;
+    for (p, plane) in out.chunks_mut(geometry.plane()).take(shape.planes()).enumerate() {
+        let (level, channel) = (p / shape.channels, p % shape.channels);
+        let input = level * channels + channel % channels;
+        for (y, row) in (rows.start..).zip(plane[before..][..rows.len() * shape.width].chunks_mut(shape.width)) {
+            let at = (input * tops.len() + ((y - down_all.start) / down).cast_unsigned()) * lefts.len();
+            let mut rest = row;
+            for (job, left) in jobs[at..].iter_mut().zip(&lefts) {
+                let end = (left + 2 * across).min(shape.width.cast_signed());
+                let (part, after) = rest.split_at_mut((end - (*left).max(0)).cast_unsigned());
+                job.rows[channel / channels].push(part);
+                rest = after;
+            }
+        }
+    }
+    jobs
+}
+
+/// Reads a pair of tiles.
+fn read<T: Float>(plane: &Plane<'_, T>, how: &Fourier, [top, left]: [isize; 2], pair: &mut Pair<T>) {
+    let Reach { up, left: before, .. } = how.reach();
+    let (width, across) = (how.tile[1], how.step()[1].cast_signed());
+    let largest = T::from_f64(Fourier::largest(T::DTYPE));
+    let outside = how.border.constant().map_or(T::ZERO, T::from_f64);
+    for (k, pixels) in pair.pixels.iter_mut().enumerate() {
+        let left = left + k.cast_signed() * across - before.cast_signed();
+        let whole = left >= 0 && left.saturating_add_unsigned(width) <= plane.width.cast_signed();
+        let columns: Vec<Option<usize>> =
+            if whole { Vec::new() } else { (left..).take(width).map(|x| how.border.map(x, plane.width)).collect() };
+        let mut taken = true;
+        for (y, line) in (top - up.cast_signed()..).zip(pixels.chunks_exact_mut(width + APART)) {
+            let line = &mut line[..width];
+            match plane.resolve(y, how.border).map(|y| plane.row(y)) {
+                Some(row) if whole => line.copy_from_slice(&row[left.cast_unsigned()..][..width]),
+                Some(row) => {
+                    line.iter_mut().zip(&columns).for_each(|(v, x)| *v = x.map_or(outside, |x| row[x]));
+                }
+                None => line.fill(outside),
+            }
+            // Not so for NaN.
+            taken &= line.iter().fold(true, |all, v| all & (v.abs() <= largest));
+        }
+        pair.taken[k] = taken;
+    }
+}
+
+/// Copies responses to their rows.
+fn write<T: Float>(how: &Fourier, [top, left]: [isize; 2], first: isize, pair: &Pair<T>, rows: &mut [&mut [T]]) {
+    let across = how.step()[1];
+    let stride = across.next_multiple_of(GROUP);
+    // The image begins inside the pair.
+    let skipped = (-left).max(0).cast_unsigned();
+    for (y, row) in ((first - top).cast_unsigned()..).zip(rows) {
+        for (k, responses) in pair.responses.iter().enumerate() {
+            let from = skipped.max(k * across);
+            let to = (skipped + row.len()).min((k + 1) * across);
+            if from < to {
+                row[from - skipped..to - skipped]
+                    .copy_from_slice(&responses[y * stride..][from - k * across..to - k * across]);
+            }
+        }
+    }
+}
+
+for_each_isa! {
+    /// The spectrum of a filter, as [`Pair::turned`] of it.
+    fn spectrum[][](shared: &Shared<'_>, filter: &Filter) -> Vec<Point> as spectrum_body
+}
+
+#[inline(always)]
+fn spectrum_body(isa: Isa, shared: &Shared<'_>, filter: &Filter) -> Vec<Point> {
+    let [height, width] = shared.how.tile;
+    let tile = shared.how.reflected(filter);
+    let mut columns = vec![NOTHING; height];
+    let mut turned = vec![NOTHING; height * width / LANES];
+    for x in (0..width).step_by(LANES) {
+        for (y, point) in columns.iter_mut().enumerate() {
+            for (v, tap) in point[0].iter_mut().zip(&tile[y * width + x..]) {
+                *v = tap[0];
+            }
+            point[1] = NOTHING[1];
+        }
+        lines_forth(isa, &mut columns, &shared.steps[0]);
+        turn(isa, &columns, &mut turned, width, x);
+    }
+    for rows in turned.chunks_exact_mut(width) {
+        lines_forth(isa, rows, &shared.steps[1]);
+    }
+    turned
+}
+
+for_each_isa! {
+    /// Transforms a pair.
+    fn forth[T: Float][T](shared: &Shared<'_>, pair: &mut Pair<T>) as forth_body
+}
+
+#[inline(always)]
+fn forth_body<T: Float>(isa: Isa, shared: &Shared<'_>, pair: &mut Pair<T>) {
+    let width = shared.how.tile[1];
+    let Pair { pixels, taken, columns, turned, .. } = pair;
+    for x in (0..width).step_by(LANES) {
+        for k in 0..2 {
+            for (point, row) in columns.iter_mut().zip(pixels[k].chunks_exact(width + APART)) {
+                let eight: &[T; LANES] = row[x..].first_chunk().expect("a tile has whole vectors");
+                for (v, pixel) in point[k].iter_mut().zip(eight) {
+                    *v = if taken[k] { pixel.to_f64() } else { 0.0 };
+                }
+            }
+        }
+        lines_forth(isa, columns, &shared.steps[0]);
+        turn(isa, columns, turned, width, x);
+    }
+    for rows in turned.chunks_exact_mut(width) {
+        lines_forth(isa, rows, &shared.steps[1]);
+    }
+}
+
+for_each_isa! {
+    /// The responses of a transformed pair to the filter of a spectrum.
+    fn respond[T: Float][T](shared: &Shared<'_>, spectrum: &[Point], pair: &mut Pair<T>) as respond_body
+}
+
+#[inline(always)]
+fn respond_body<T: Float>(isa: Isa, shared: &Shared<'_>, spectrum: &[Point], pair: &mut Pair<T>) {
+    let width = shared.how.tile[1];
+    let [down, across] = shared.how.step();
+    let stride = across.next_multiple_of(GROUP);
+    let Pair { columns, turned, product, responses, .. } = pair;
+    let rows = product.chunks_exact_mut(width).zip(turned.chunks_exact(width)).zip(spectrum.chunks_exact(width));
+    for ((to, from), by) in rows {
+        lines_multiplied(isa, from, by, to);
+        lines_back(isa, to, &shared.steps[1]);
+    }
+    for x in (0..across).step_by(LANES) {
+        turn_back(isa, product, columns, width, x);
+        lines_back(isa, columns, &shared.steps[0]);
+        for (k, responses) in responses.iter_mut().enumerate() {
+            for (row, point) in responses.chunks_exact_mut(stride).zip(&columns[..down]) {
+                for (v, r) in row[x..x + LANES].iter_mut().zip(point[k]) {
+                    *v = T::from_f64(r);
+                }
+            }
+        }
+    }
+}
+
+for_each_isa! {
+    /// Stores eight lines as points `x..x + 8` of a tile of `width` columns, turned.
+    fn turn[][](columns: &[Point], turned: &mut [Point], width: usize, x: usize) as turn_body
+}
+
+#[inline(always)]
+fn turn_body(_: Isa, columns: &[Point], turned: &mut [Point], width: usize, x: usize) {
+    for (b, eight) in columns.as_chunks::<LANES>().0.iter().enumerate() {
+        let to: &mut [Point; LANES] = turned[b * width + x..].first_chunk_mut().expect("a tile has whole vectors");
+        transposed(eight, to);
+    }
+}
+
+for_each_isa! {
+    /// The inverse of [`turn`].
+    fn turn_back[][](turned: &[Point], columns: &mut [Point], width: usize, x: usize) as turn_back_body
+}
+
+#[inline(always)]
+fn turn_back_body(_: Isa, turned: &[Point], columns: &mut [Point], width: usize, x: usize) {
+    for (b, eight) in columns.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
+        let from: &[Point; LANES] = turned[b * width + x..].first_chunk().expect("a tile has whole vectors");
+        transposed(from, eight);
+    }
+}
+
+// Unrolled: loops over squares would gather their numbers one by one.
+#[inline(always)]
+fn transposed(from: &[Point; LANES], to: &mut [Point; LANES]) {
+    for part in 0..2 {
+        let [a, b, c, d, e, f, g, h] = from;
+        let mut rows = [a[part], b[part], c[part], d[part], e[part], f[part], g[part], h[part]];
+        exchange::<4>(&mut rows);
+        exchange::<2>(&mut rows);
+        exchange::<1>(&mut rows);
+        for i in 0..LANES {
+            to[i][part] = rows[i];
+        }
+    }
+}
+
+/// Exchanges the squares of `S` numbers off the diagonal, in all squares of `2 S`.
+#[inline(always)]
+fn exchange<const S: usize>(rows: &mut [Lanes; LANES]) {
+    for i in 0..LANES {
+        if i & S == 0 {
+            let (a, b) = (rows[i], rows[i + S]);
+            rows[i] = std::array::from_fn(|j| if j & S == 0 { a[j] } else { b[j - S] });
+            rows[i + S] = std::array::from_fn(|j| if j & S == 0 { a[j + S] } else { b[j] });
+        }
+    }
+}
+
+/// [`Roots::forth`] of eight lines.
+#[inline(always)]
+fn lines_forth(isa: Isa, lines: &mut [Point], steps: &Steps) {
+    by_vectors!(isa, f64, forth_by(lines, steps))
+}
+
+/// [`Roots::back`] of eight lines.
+#[inline(always)]
+fn lines_back(isa: Isa, lines: &mut [Point], steps: &Steps) {
+    by_vectors!(isa, f64, back_by(lines, steps))
+}
+
+/// Products of points.
+#[inline(always)]
+fn lines_multiplied(isa: Isa, a: &[Point], b: &[Point], to: &mut [Point]) {
+    by_vectors!(isa, f64, multiply_by(a, b, to))
+}
+
+/// A complex number in each lane of a vector.
+#[derive(Clone, Copy)]
+struct Complexes<V> {
+    re: V,
+    im: V,
+}
+
+impl<V: Vector<Elem = f64>> Complexes<V> {
+    /// Lanes `at..` of a point.
+    ///
+    /// # Safety
+    /// For this and all others: the machine has the instruction set, and there are so many lanes.
+    #[inline(always)]
+    unsafe fn load(point: &Point, at: usize) -> Self {
+        debug_assert!(at + V::LANES <= LANES);
+        // SAFETY: vouched for by the caller.
+        unsafe { Complexes { re: V::load(point[0].as_ptr().add(at)), im: V::load(point[1].as_ptr().add(at)) } }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, point: &mut Point, at: usize) {
+        debug_assert!(at + V::LANES <= LANES);
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            self.re.store(point[0].as_mut_ptr().add(at));
+            self.im.store(point[1].as_mut_ptr().add(at));
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn splat([re, im]: Complex) -> Self {
+        // SAFETY: vouched for by the caller.
+        unsafe { Complexes { re: V::splat(re), im: V::splat(im) } }
+    }
+
+    #[inline(always)]
+    unsafe fn add(self, a: Self) -> Self {
+        // SAFETY: vouched for by the caller.
+        unsafe { Complexes { re: self.re.add(a.re), im: self.im.add(a.im) } }
+    }
+
+    #[inline(always)]
+    unsafe fn sub(self, a: Self) -> Self {
+        // SAFETY: vouched for by the caller.
+        unsafe { Complexes { re: self.re.sub(a.re), im: self.im.sub(a.im) } }
+    }
+
+    /// `self + i a`.
+    #[inline(always)]
+    unsafe fn add_turned(self, a: Self) -> Self {
+        // SAFETY: vouched for by the caller.
+        unsafe { Complexes { re: self.re.sub(a.im), im: self.im.add(a.re) } }
+    }
+
+    /// `self - i a`.
+    #[inline(always)]
+    unsafe fn sub_turned(self, a: Self) -> Self {
+        // SAFETY: vouched for by the caller.
+        unsafe { Complexes { re: self.re.add(a.im), im: self.im.sub(a.re) } }
+    }
+
+    #[inline(always)]
+    unsafe fn mul(self, a: Self) -> Self {
+        // SAFETY: vouched for by the caller.
+        unsafe { Complexes { re: self.re.fms(a.re, self.im.mul(a.im)), im: self.re.fma(a.im, self.im.mul(a.re)) } }
+    }
+}
+
+/// The quarters of a block.
+#[inline(always)]
+fn quarters(block: &mut [Point], q: usize) -> [&mut [Point]; 4] {
+    let (left, right) = block.split_at_mut(2 * q);
+    let ((a, b), (c, d)) = (left.split_at_mut(q), right.split_at_mut(q));
+    [a, b, c, d]
+}
+
+#[inline(always)]
+unsafe fn forth_by<V: Vector<Elem = f64>>(lines: &mut [Point], steps: &Steps) {
+    // SAFETY: vouched for by the caller; vectors divide eight lanes.
+    unsafe {
+        if let Some(roots) = &steps.pairs {
+            let (a, b) = lines.split_at_mut(lines.len() / 2);
+            for (j, (a, b)) in a.iter_mut().zip(b).enumerate() {
+                for at in (0..LANES).step_by(V::LANES) {
+                    let (x, y) = (Complexes::<V>::load(a, at), Complexes::load(b, at));
+                    let rest = x.sub(y);
+                    x.add(y).store(a, at);
+                    if j > 0 { rest.mul(Complexes::splat(roots[j - 1])) } else { rest }.store(b, at);
+                }
+            }
+        }
+        for (q, roots) in &steps.butterflies {
+            for block in lines.chunks_exact_mut(4 * q) {
+                let [a, b, c, d] = quarters(block, *q);
+                for (j, (((a, b), c), d)) in a.iter_mut().zip(b).zip(c).zip(d).enumerate() {
+                    for at in (0..LANES).step_by(V::LANES) {
+                        let (w, x) = (Complexes::<V>::load(a, at), Complexes::load(b, at));
+                        let (y, z) = (Complexes::load(c, at), Complexes::load(d, at));
+                        let (even, odd, left, right) = (w.add(y), x.add(z), w.sub(y), x.sub(z));
+                        let (x, y, z) = (left.sub_turned(right), even.sub(odd), left.add_turned(right));
+                        even.add(odd).store(a, at);
+                        if j == 0 {
+                            x.store(b, at);
+                            y.store(c, at);
+                            z.store(d, at);
+                        } else {
+                            let [r1, r2, r3] = roots[j - 1];
+                            x.mul(Complexes::splat(r1)).store(b, at);
+                            y.mul(Complexes::splat(r2)).store(c, at);
+                            z.mul(Complexes::splat(r3)).store(d, at);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn back_by<V: Vector<Elem = f64>>(lines: &mut [Point], steps: &Steps) {
+    // SAFETY: vouched for by the caller; vectors divide eight lanes.
+    unsafe {
+        for (q, roots) in steps.butterflies.iter().rev() {
+            for block in lines.chunks_exact_mut(4 * q) {
+                let [a, b, c, d] = quarters(block, *q);
+                for (j, (((a, b), c), d)) in a.iter_mut().zip(b).zip(c).zip(d).enumerate() {
+                    for at in (0..LANES).step_by(V::LANES) {
+                        let (w, mut x) = (Complexes::<V>::load(a, at), Complexes::load(b, at));
+                        let (mut y, mut z) = (Complexes::load(c, at), Complexes::load(d, at));
+                        if j > 0 {
+                            let [r1, r2, r3] = roots[j - 1];
+                            x = x.mul(Complexes::splat(conjugate(r1)));
+                            y = y.mul(Complexes::splat(conjugate(r2)));
+                            z = z.mul(Complexes::splat(conjugate(r3)));
+                        }
+                        let (even, odd, left, right) = (w.add(y), x.add(z), w.sub(y), x.sub(z));
+                        even.add(odd).store(a, at);
+                        left.add_turned(right).store(b, at);
+                        even.sub(odd).store(c, at);
+                        left.sub_turned(right).store(d, at);
+                    }
+                }
+            }
+        }
+        if let Some(roots) = &steps.pairs {
+            let (a, b) = lines.split_at_mut(lines.len() / 2);
+            for (j, (a, b)) in a.iter_mut().zip(b).enumerate() {
+                for at in (0..LANES).step_by(V::LANES) {
+                    let (x, mut y) = (Complexes::<V>::load(a, at), Complexes::load(b, at));
+                    if j > 0 {
+                        y = y.mul(Complexes::splat(conjugate(roots[j - 1])));
+                    }
+                    x.add(y).store(a, at);
+                    x.sub(y).store(b, at);
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn multiply_by<V: Vector<Elem = f64>>(a: &[Point], b: &[Point], to: &mut [Point]) {
+    for ((a, b), to) in a.iter().zip(b).zip(to) {
+        for at in (0..LANES).step_by(V::LANES) {
+            // SAFETY: vouched for by the caller; vectors divide eight lanes.
+            unsafe { Complexes::<V>::load(a, at).mul(Complexes::load(b, at)).store(to, at) };
+        }
+    }
+}
+
+for_each_isa! {
+    /// The responses of a tile to a filter, tap by tap in the canonical order.
+    fn direct[T: Float][T](how: &Fourier, filter: &Filter, pixels: &[T], responses: &mut [T]) as direct_body
+}
+
+#[inline(always)]
+fn direct_body<T: Float>(_: Isa, how: &Fourier, filter: &Filter, pixels: &[T], responses: &mut [T]) {
+    let ([down, across], pitch, reach) = (how.step(), how.tile[1] + APART, how.reach());
+    let stride = across.next_multiple_of(GROUP);
+    let taps: Vec<(T, Range<usize>)> = filter
+        .taps()
+        .iter()
+        .zip(filter.offsets())
+        .map(|(tap, (dy, dx))| {
+            let at = reach.up.saturating_add_signed(dy) * pitch + reach.left.saturating_add_signed(dx);
+            (T::from_f64(*tap), at..at + across)
+        })
+        .collect();
+    for (y, row) in responses.chunks_exact_mut(stride).take(down).enumerate() {
+        let row = &mut row[..across];
+        row.fill(T::ZERO);
+        for (tap, at) in &taps {
+            for (sum, v) in row.iter_mut().zip(&pixels[y * pitch..][at.clone()]) {
+                *sum = tap.fma(*v, *sum);
+            }
+        }
+    }
+}

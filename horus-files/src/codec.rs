@@ -1,0 +1,94 @@
+//! Files that are decoded as a whole: the header first, then all pixels.
+
+use super::Turned;
+use horus_base::dtype::DType;
+use horus_base::shape::Shape;
+use horus_host::workers::Workers;
+
+/// What a file says of its picture.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Header {
+    pub(super) shape: Shape,
+    pub(super) dtype: DType,
+    pub(super) noted: Turned,
+    /// Length of a colour profile.
+    pub(super) profile: Option<usize>,
+}
+
+impl Header {
+    pub(super) fn new(width: u32, height: u32, channels: usize, dtype: DType) -> Result<Header, String> {
+        let shape = Shape::new(height as usize, width as usize, channels);
+        let sides = [shape.height, shape.width, channels];
+        if sides.iter().try_fold(dtype.size(), |n, side| n.checked_mul(*side)).is_none() {
+            return Err(format!("{width}x{height} pixels are too large"));
+        }
+        Ok(Header { shape, dtype, noted: Turned::No, profile: None })
+    }
+}
+
+/// The pixels of a file whose header has been read.
+pub(super) trait Decode {
+    /// Most pixels of rows of `width` that a file of so many bytes holds.
+    fn most(&self, width: u64, bytes: u64) -> u64;
+
+    /// Bytes that decoding takes beside the file and the pixels.
+    fn beside(&self, _header: &Header, _workers: &Workers) -> u64 {
+        0
+    }
+
+    /// Decodes the pixels, interleaved, into memory of their size.
+    fn read(self: Box<Self>, header: &Header, to: &mut [u8], workers: &Workers) -> Result<(), String>;
+}
+
+/// A header, and what decodes the pixels behind it.
+pub(super) type Decoder<'a> = (Header, Box<dyn Decode + 'a>);
+
+/// Samples of two bytes, of which files have the high one first, in the order of this machine.
+pub(super) fn native(samples: &mut [u8]) {
+    samples.as_chunks_mut().0.iter_mut().for_each(|sample| *sample = u16::from_be_bytes(*sample).to_ne_bytes());
+}
+
+/// So many zeros, of a size that a file gives.
+pub(super) fn zeros<T: Clone + Default>(count: usize) -> Result<Vec<T>, String> {
+    let mut all = Vec::new();
+    all.try_reserve_exact(count).map_err(|e| e.to_string())?;
+    all.resize(count, T::default());
+    Ok(all)
+}
+
+/// Bytes that are read from the front, little-endian.
+#[derive(Clone, Copy)]
+pub(super) struct Bytes<'a>(pub(super) &'a [u8]);
+
+impl<'a> Bytes<'a> {
+    pub(super) fn take(&mut self, n: usize) -> Result<&'a [u8], String> {
+        let (first, rest) = self.0.split_at_checked(n).ok_or_else(truncated)?;
+        self.0 = rest;
+        Ok(first)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], String> {
+        let (first, rest) = self.0.split_first_chunk().ok_or_else(truncated)?;
+        self.0 = rest;
+        Ok(*first)
+    }
+
+    pub(super) fn u8(&mut self) -> Result<u8, String> {
+        self.array::<1>().map(|[byte]| byte)
+    }
+
+    pub(super) fn u16(&mut self) -> Result<u16, String> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    pub(super) fn u32(&mut self) -> Result<u32, String> {
+        self.array().map(u32::from_le_bytes)
+    }
+}
+
+pub(super) fn truncated() -> String {
+    "the data is truncated".into()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,237 @@
+//! Decoding of files to pixels.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::fmt::Display;
+use std::panic::{self, AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Once;
+
+use super::{
+    Decode, Header, MEMORY_LIMIT, Means, Metadata, OpenOptions, Picture, PictureFormat, Source, check_capacity,
+    check_size, profile,
+};
+use horus_host::buffer::HostBuffer;
+use horus_host::workers::Workers;
+
+/// Reads and decodes a file; the error is the cause, without the path.
+pub(super) fn read(path: &Path, options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
+    first(&Source::open(path)?, &path.display(), options, means)
+}
+
+/// Decodes a picture, called `name`; warns of ignored pages.
+pub(super) fn first(
+    source: &Source<'_>,
+    name: &dyn Display,
+    options: &OpenOptions,
+    means: Means<'_>,
+) -> Result<Picture, String> {
+    let (picture, unread) = decode(source, options, means)?;
+    tell_unread(name, unread.as_deref());
+    let said = Metadata::of(source, options, picture.shape().channels, picture.metadata().tile);
+    Ok(picture.with_metadata(said))
+}
+
+/// Warns of ignored pages.
+pub(super) fn tell_unread(name: &dyn Display, unread: Option<&str>) {
+    if let Some(unread) = unread {
+        horus_base::warn!("{name}{unread}");
+    }
+}
+
+/// Decodes a picture; also returns a warning about pages that are not read.
+pub(super) fn decode(
+    source: &Source<'_>,
+    options: &OpenOptions,
+    means: Means<'_>,
+) -> Result<(Picture, Option<String>), String> {
+    let format = source.format();
+    one_picture(format, options)?;
+    let picture = format.read(source, options, means)?;
+    // Only for a readable file, and only if no page was requested.
+    Ok((picture, format.unread(source, options)))
+}
+
+/// Refuses pages and levels beyond the first for formats without them.
+pub(super) fn one_picture(format: &dyn PictureFormat, options: &OpenOptions) -> Result<(), String> {
+    match (format.facts().pages, options.page, options.level) {
+        (true, ..) | (_, None | Some(0), 0) => Ok(()),
+        (_, None | Some(0), level) => {
+            Err(format!("level {level} requested, but only TIFF files have smaller copies of a picture"))
+        }
+        (_, Some(page), _) => Err(no_page(page, 1)),
+    }
+}
+
+pub(super) fn no_page(page: usize, pages: usize) -> String {
+    format!("page {page} requested, but it has {pages} (pages start at 0)")
+}
+
+/// The result of a decoder, of which a panic is an error.
+///
+/// Third-party decoders panic on some corrupt files (an index, an assertion). That is an error of
+/// the file, not of the program: only the result outlives the decoder, and the text of the panic is in
+/// the error, not on the standard error stream. (A program built with `panic = "abort"` still ends.)
+///
+/// The decoder runs on this thread: work that it passes to others is guarded there.
+///
+/// # Errors
+/// Those of the decoder, and a message for a panic.
+pub fn guarded<R>(decode: impl FnOnce() -> Result<R, String>) -> Result<R, String> {
+    thread_local! {
+        /// Panics of this thread are errors of a file.
+        static GUARDED: Cell<bool> = const { Cell::new(false) };
+    }
+    // A process has one hook. This leaves all other panics to the one before; one that a program sets later replaces it,
+    // and then prints these panics too.
+    static HOOK: Once = Once::new();
+    if !std::thread::panicking() {
+        HOOK.call_once(|| {
+            let before = panic::take_hook();
+            panic::set_hook(Box::new(move |panic| {
+                if !GUARDED.get() {
+                    before(panic);
+                }
+            }));
+        });
+    }
+    let said = |panic: Box<dyn Any + Send>| match panic.downcast::<String>() {
+        Ok(text) => *text,
+        Err(panic) => panic.downcast::<&str>().map_or_else(|_| "no reason given".into(), |text| (*text).to_owned()),
+    };
+    let around = GUARDED.replace(true);
+    let decoded = catch_unwind(AssertUnwindSafe(decode));
+    GUARDED.set(around);
+    decoded.unwrap_or_else(|panic| Err(format!("the decoder failed ({})", said(panic))))
+}
+
+/// The result of a decoder of what a file says beside its pixels; what fails counts as absent.
+pub(super) fn told<R>(read: impl FnOnce() -> Option<R>) -> Option<R> {
+    guarded(|| Ok(read())).ok().flatten()
+}
+
+/// Decodes all of a file, and keeps the requested region.
+pub(super) fn whole(
+    format: &(impl PictureFormat + ?Sized),
+    source: &Source<'_>,
+    options: &OpenOptions,
+    means: Means<'_>,
+) -> Result<Picture, String> {
+    means.expect(source)?;
+    let picture = guarded(|| all(format, &source.all(means.room)?, options, means))?;
+    picture.cropped(options.region, means)
+}
+
+fn all(
+    format: &(impl PictureFormat + ?Sized),
+    bytes: &[u8],
+    options: &OpenOptions,
+    means: Means<'_>,
+) -> Result<Picture, String> {
+    format.is_complete(bytes)?;
+    let (header, decoder) = format.decoder(bytes)?;
+    let beside = checked(&header, &*decoder, bytes.len() as u64, options, means.workers)?;
+    // All at once first: an error names a limit for all.
+    let own = pixels_of(&header, options);
+    drop(means.reserved(usize::try_from(beside.saturating_add(own)).map_err(|e| e.to_string())?)?);
+    let _beside = means.reserved(usize::try_from(beside).map_err(|e| e.to_string())?)?;
+    if let Some(bytes) = header.profile {
+        profile::tell(bytes);
+    }
+    options.orientation.of(pixels(header, decoder, means)?, header.noted, means)
+}
+
+/// Bytes of the pixels of a picture while it is decoded: twice if it is turned.
+fn pixels_of(header: &Header, options: &OpenOptions) -> u64 {
+    let size = (header.shape.len() as u64).saturating_mul(header.dtype.size() as u64);
+    if options.orientation.turns(header.noted) { size.saturating_mul(2) } else { size }
+}
+
+/// Bytes that a decoder takes beside the pixels and the file, which has so many `bytes`.
+///
+/// # Errors
+/// A message, if the picture is larger than is allowed or than its file can hold.
+fn checked(
+    header: &Header,
+    decoder: &dyn Decode,
+    bytes: u64,
+    options: &OpenOptions,
+    workers: &Workers,
+) -> Result<u64, String> {
+    let (w, h) = (header.shape.width as u64, header.shape.height as u64);
+    check_size(h, w, options)?;
+    check_capacity(h, w, Some(decoder.most(w, bytes)), bytes)?;
+    let size = header.shape.len() as u64 * header.dtype.size() as u64;
+    if size > MEMORY_LIMIT {
+        return Err(format!("{w}x{h} pixels need {size} bytes; the limit is {MEMORY_LIMIT}"));
+    }
+    Ok(decoder.beside(header, workers))
+}
+
+/// Bytes that decoding a picture as a whole takes: its file, its pixels, and what the decoder has beside both.
+///
+/// # Errors
+/// A message, if it cannot be decoded.
+pub(super) fn takes(source: &Source<'_>, options: &OpenOptions, workers: &Workers) -> Result<usize, String> {
+    /// Larger files are not read for it.
+    const SMALL: u64 = 1 << 20;
+    let format = source.format();
+    // What comes before the pixels suffices.
+    let head = if format.facts().aside { format.without_pixels(source) } else { None };
+    let all = if head.is_none() && source.size() < SMALL { Some(source.all(&HostBuffer::try_zeroed)?) } else { None };
+    let bytes = head.as_deref().or(all.as_deref());
+    let pixels = match bytes.and_then(|bytes| guarded(|| format.decoder(bytes)).ok()) {
+        Some((header, decoder)) => {
+            checked(&header, &*decoder, source.size(), options, workers)?.saturating_add(pixels_of(&header, options))
+        }
+        None => {
+            let header = guarded(|| format.header(source, options))?;
+            check_size(header.shape.height as u64, header.shape.width as u64, options)?;
+            pixels_of(&header, options)
+        }
+    };
+    usize::try_from(pixels.saturating_add(source.size())).map_err(|e| e.to_string())
+}
+
+fn pixels(header: Header, decoder: Box<dyn Decode + '_>, means: Means<'_>) -> Result<Picture, String> {
+    let Header { shape, dtype, .. } = header;
+    if shape.is_empty() {
+        return Err("the picture has no pixels".into());
+    }
+    let mut pixels = (means.room)(shape.len() * dtype.size()).map_err(|e| e.to_string())?;
+    decoder.read(&header, pixels.bytes_mut(), means.workers)?;
+    Ok(Picture::from_pixels(shape, dtype, pixels))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In a process of its own, whose standard error stream shows no text of the panics of decoders, but of others.
+    #[test]
+    fn a_panic_of_a_decoder_is_not_printed() {
+        const CHILD: &str = "HORUS_TEST_OF_PANICS";
+        if std::env::var_os(CHILD).is_some() {
+            assert!(guarded(|| -> Result<(), String> { panic!("unheard") }).is_err());
+            let nested = guarded(|| -> Result<(), String> {
+                assert!(guarded(|| -> Result<(), String> { panic!("unheard") }).is_err());
+                panic!("unheard")
+            });
+            assert!(nested.is_err());
+            assert!(catch_unwind(|| panic!("of the program")).is_err());
+            return;
+        }
+        let name = "files::decode::tests::a_panic_of_a_decoder_is_not_printed";
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        let out = child.args(["--exact", name, "--nocapture"]).env(CHILD, "1").output().unwrap();
+        let told = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.success() && told.contains("of the program") && !told.contains("unheard"), "{told}");
+    }
+
+    #[test]
+    fn a_panic_of_a_decoder_is_an_error() {
+        let said = |panic: fn() -> Result<(), String>| guarded(panic).err().unwrap();
+        assert_eq!(said(|| panic!("at {}", 7)), "the decoder failed (at 7)");
+        assert_eq!(said(|| panic!("plainly")), "the decoder failed (plainly)");
+    }
+}

@@ -1,0 +1,204 @@
+//! OpenEXR files, which the crate `exr` decodes block by block: grey or colour, in half or single precision.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, Cursor, Seek};
+
+use exr::block::UncompressedBlock;
+use exr::block::chunk::Chunk;
+use exr::block::reader::Reader;
+use exr::compression::Compression;
+use exr::error::Error;
+use exr::math::Vec2;
+use exr::meta::attribute::SampleType;
+use exr::meta::header::Header as Part;
+use half::f16;
+use rayon::prelude::*;
+
+use crate::{
+    Alpha, DEFLATE, Decode, Decoder, Facts, Header, Metadata, OpenOptions, PictureFormat, Source, guarded, tell_once,
+};
+use horus_base::dtype::DType;
+use horus_host::workers::Workers;
+
+/// OpenEXR files.
+pub(super) struct OpenExr;
+
+impl PictureFormat for OpenExr {
+    fn facts(&self) -> &Facts {
+        &Facts { name: "exr", title: "OpenEXR", magic: &[b"\x76\x2f\x31\x01"], types: &[DType::F32], ..Facts::PLAIN }
+    }
+
+    fn decoder<'a>(&self, bytes: &'a [u8]) -> Result<Decoder<'a>, String> {
+        let (header, exr) = Exr::of(Cursor::new(bytes))?;
+        Ok((header, Box::new(exr)))
+    }
+
+    fn header(&self, source: &Source<'_>, _: &OpenOptions) -> Result<Header, String> {
+        Ok(Exr::of(source.reader())?.0)
+    }
+
+    fn metadata(&self, _: &Source<'_>, _: &OpenOptions, channels: usize) -> Metadata {
+        // Other channels of these files are grey or colours.
+        let alpha = matches!(channels, 2 | 4).then_some(Alpha::Associated);
+        Metadata { alpha, ..Metadata::default() }
+    }
+}
+
+/// Blocks for each thread that are decoded before their pixels are copied.
+const AT_ONCE: usize = 2;
+
+/// Most bytes of a block: 2048x2048 pixels of a tile, or 32 lines of 131072, of four channels.
+const MOST_OF_BLOCK: usize = 64 << 20;
+
+/// The first part of a file.
+struct Exr<R> {
+    reader: Reader<R>,
+    /// The channel of an image for each stored one, if any.
+    places: Vec<Option<usize>>,
+}
+
+impl<R: BufRead + Seek> Exr<R> {
+    fn of(from: R) -> Result<(Header, Exr<R>), String> {
+        let reader = exr::block::read(from, false).map_err(cause)?;
+        let part = &reader.headers()[0];
+        match part.compression {
+            // The decoder takes what these data say of their length for true.
+            Compression::DWAA(_) | Compression::DWAB(_) => return Err("compression by DWA is not supported".into()),
+            Compression::HTJ2K32 | Compression::HTJ2K256 => return Err("compression by HTJ2K is not supported".into()),
+            _ => {}
+        }
+        // As much is allocated for a block before it is read, whatever the file has.
+        if let Some(large) = reader.headers().iter().map(Part::max_block_byte_size).find(|bytes| *bytes > MOST_OF_BLOCK)
+        {
+            return Err(format!("blocks of {large} bytes exceed the limit of {MOST_OF_BLOCK}"));
+        }
+        let places = places(part)?;
+        let Vec2(width, height) = part.layer_size;
+        let side = |n: usize| u32::try_from(n).map_err(|_| format!("{width}x{height} pixels are too large"));
+        let header = Header::new(side(width)?, side(height)?, places.iter().flatten().count(), DType::F32)?;
+        Ok((header, Exr { reader, places }))
+    }
+
+    fn part(&self) -> &Part {
+        &self.reader.headers()[0]
+    }
+}
+
+impl<R: BufRead + Seek> Decode for Exr<R> {
+    fn most(&self, _: u64, bytes: u64) -> u64 {
+        most(bytes, self.part().compression, self.part().channels.bytes_per_pixel as u64)
+    }
+
+    fn beside(&self, _: &Header, workers: &Workers) -> u64 {
+        let part = self.part();
+        let (Vec2(width, height), most) = (part.layer_size, part.max_block_pixel_size());
+        let block = width.min(most.0).saturating_mul(height.min(most.1)).saturating_mul(part.channels.bytes_per_pixel);
+        // Compressed, decompressed and between both; and a place in the file of each block.
+        let places = self.reader.headers().iter().map(|part| part.chunk_count).sum::<usize>().saturating_mul(100);
+        (3 * block).saturating_mul(part.chunk_count.min(AT_ONCE * workers.threads())).saturating_add(places) as u64
+    }
+
+    fn read(self: Box<Self>, header: &Header, to: &mut [u8], workers: &Workers) -> Result<(), String> {
+        const SAMPLE: usize = size_of::<f32>();
+        let (width, channels) = (header.shape.width, header.shape.channels);
+        let whole = |layer: usize, level: Vec2<usize>| layer == 0 && level == Vec2(0, 0);
+        let chunks = self.reader.filter_chunks(true, |_, tile, block| whole(block.layer, tile.level_index));
+        let mut chunks = chunks.map_err(cause)?;
+        let meta = exr::block::reader::ChunksReader::meta_data(&chunks).clone();
+        let part = &meta.headers[0];
+        let others = part.channels.list.iter().zip(&self.places).filter(|(_, place)| place.is_none());
+        let others: Vec<String> = others.map(|(channel, _)| channel.name.to_string()).collect();
+        if !others.is_empty() || meta.headers.len() > 1 {
+            let others = if others.is_empty() { "other parts".into() } else { others.join(", ") };
+            let told = format!("of OpenEXR files only the grey or colour of the first part is read, not {others}");
+            tell_once(&told, || told.clone());
+        }
+        let decode = |chunk: Chunk| match chunk.layer_index {
+            0 => guarded(|| UncompressedBlock::decompress_chunk(chunk, &meta, false).map_err(cause)),
+            _ => Err(cause(Error::Invalid("part of a block".into()))),
+        };
+        let mut found = BTreeSet::new();
+        loop {
+            let some = chunks.by_ref().take(AT_ONCE * workers.threads()).collect::<Result<Vec<Chunk>, Error>>();
+            let some = some.map_err(cause)?;
+            if some.is_empty() {
+                return Ok(());
+            }
+            let blocks = workers.run(|| some.into_par_iter().map(decode).collect::<Result<Vec<_>, String>>());
+            for block in blocks? {
+                let Vec2(x, y) = block.index.pixel_position;
+                if !whole(block.index.layer, block.index.level) || !found.insert((y, x)) {
+                    return Err("a block is in the place of another".into());
+                }
+                for line in block.lines(&part.channels) {
+                    let Some(place) = self.places[line.location.channel] else { continue };
+                    let Vec2(x, y) = line.location.position;
+                    let to = &mut to[(y * width + x) * channels * SAMPLE..];
+                    let to = to.as_chunks_mut::<SAMPLE>().0.iter_mut().skip(place).step_by(channels);
+                    if part.channels.list[line.location.channel].sample_type == SampleType::F16 {
+                        let halves = line.value.as_chunks().0.iter().map(|half| f16::from_ne_bytes(*half).to_f32());
+                        to.zip(halves).for_each(|(to, v)| *to = v.to_ne_bytes());
+                    } else {
+                        to.zip(line.value.as_chunks().0).for_each(|(to, v)| *to = *v);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Where the channels of an image are among those of a part: red, green and blue, or luminance, each with or without alpha; or the
+/// only channel, whatever its name.
+fn places(part: &Part) -> Result<Vec<Option<usize>>, String> {
+    let stored = &part.channels.list;
+    let names: Vec<String> = stored.iter().map(|channel| channel.name.to_string()).collect();
+    let has = |name: &&str| names.iter().any(|n| n == name);
+    let colours = [&["R", "G", "B"][..], &["Y"]].into_iter().find(|all| all.iter().all(has));
+    let mut wanted: Vec<&str> = match (&names[..], colours) {
+        ([only], _) => vec![only],
+        (_, Some(["Y"])) if has(&"RY") || has(&"BY") => {
+            return Err("luminance with chroma (Y, RY, BY) is not supported".into());
+        }
+        (_, Some(colours)) => colours.to_vec(),
+        (_, None) => return Err(format!("its channels {} are neither R, G, B nor Y", names.join(", "))),
+    };
+    if wanted.len() < names.len() && has(&"A") {
+        wanted.push("A");
+    }
+    for (channel, name) in stored.iter().zip(&names) {
+        if wanted.contains(&name.as_str()) && names.iter().filter(|n| *n == name).count() > 1 {
+            return Err(format!("it has several channels {name}"));
+        }
+        if channel.sample_type == SampleType::U32 && wanted.contains(&name.as_str()) {
+            return Err(format!("its channel {name} has integers of 32 bits"));
+        }
+    }
+    Ok(names.iter().map(|name| wanted.iter().position(|wanted| wanted == name)).collect())
+}
+
+/// Maximum pixels of an OpenEXR file with this compression and these bytes for each pixel.
+fn most(bytes: u64, compression: Compression, pixel: u64) -> u64 {
+    let expansion = match compression {
+        Compression::Uncompressed => 1,
+        // Two bytes repeat one up to 128 times.
+        Compression::RLE => 64,
+        Compression::ZIP1 | Compression::ZIP16 => DEFLATE,
+        // Of four bytes of a float three are deflated.
+        Compression::PXR24 => DEFLATE * 4 / 3,
+        // At least a bit and the eight of a number repeat a half up to 255 times.
+        Compression::PIZ => 454,
+        // Three bytes are 16 halves.
+        Compression::B44 | Compression::B44A => 11,
+        // Not decoded.
+        _ => 0,
+    };
+    bytes.saturating_mul(expansion) / pixel.max(1)
+}
+
+fn cause(error: Error) -> String {
+    match error {
+        Error::Invalid(what) => format!("invalid {what}"),
+        Error::NotSupported(what) => format!("the decoder has no such files: {what}"),
+        other => other.to_string(),
+    }
+}

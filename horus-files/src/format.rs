@@ -1,0 +1,511 @@
+//! The formats of picture files: what other code asks them, and the list of them.
+
+use std::fmt::{self, Debug};
+use std::path::Path;
+
+use super::{
+    Compression, Decoder, Depth, Draft, Encoder, FileInfo, Header, Lacking, Means, Metadata, OpenOptions, Picture,
+    Pixels, Raster, RegionFile, SaveOptions, Scaling, Sink, Source, decode, guarded, reader, texts,
+};
+use horus_base::dtype::DType;
+use horus_base::error::Audience;
+use horus_base::shape::Shape;
+use horus_host::buffer::HostBuffer;
+use horus_host::workers::Workers;
+
+/// A format of picture files. Other code asks it, instead of naming formats.
+pub(super) trait PictureFormat: Sync {
+    /// What is known of its files.
+    fn facts(&self) -> &Facts;
+
+    /// Reads the header of a file that is decoded as a whole, of which what comes before the pixels suffices, and
+    /// prepares to decode these.
+    fn decoder<'a>(&self, _bytes: &'a [u8]) -> Result<Decoder<'a>, String> {
+        Err(format!("{} files are not decoded as a whole", self.facts().title))
+    }
+
+    /// Refuses a file that ends early where its decoder does not.
+    fn is_complete(&self, _bytes: &[u8]) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// The file with what it says before and behind its pixels, if these can be left out.
+    fn without_pixels(&self, _source: &Source<'_>) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// The header of a file that is decoded as a whole; no more is read than it takes.
+    fn header(&self, source: &Source<'_>, _options: &OpenOptions) -> Result<Header, String> {
+        // What comes before the pixels suffices, of a file that is not broken.
+        let header = self.without_pixels(source).and_then(|head| Some(self.decoder(&head).ok()?.0));
+        header.map_or_else(|| Ok(self.decoder(&source.all(&HostBuffer::try_zeroed)?)?.0), Ok)
+    }
+
+    /// Where pixels lie that are stored as in memory.
+    fn raster(&self, _source: &Source<'_>, _options: &OpenOptions) -> Result<Option<Raster>, String> {
+        Ok(None)
+    }
+
+    /// Reads the picture, or the requested region.
+    fn read(&self, source: &Source<'_>, options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
+        match self.raster(source, options)? {
+            Some(raster) => raster.read(source, options.region, means),
+            None => decode::whole(self, source, options, means),
+        }
+    }
+
+    /// What is read region by region, if it can be.
+    fn regions(&self, source: &Source<'static>, options: &OpenOptions) -> Result<Option<Box<dyn Pixels>>, String> {
+        Ok(self.raster(source, options)?.map(|raster| reader::of_raster(source.clone(), raster)))
+    }
+
+    /// A warning about pages that are not read.
+    fn unread(&self, _source: &Source<'_>, _options: &OpenOptions) -> Option<String> {
+        None
+    }
+
+    /// The properties of a file, as stored.
+    fn describe(&self, source: &Source<'_>, options: &OpenOptions) -> Result<FileInfo, String> {
+        let (shape, dtype, tile) = match self.raster(source, options) {
+            Ok(Some(Raster { shape, dtype, .. })) => (shape, dtype, (1, shape.width)),
+            _ => {
+                let Header { shape, dtype, .. } = guarded(|| self.header(source, options))?;
+                (shape, dtype, (shape.height, shape.width))
+            }
+        };
+        Ok(FileInfo { shape, dtype, tile, pages: 1, levels: vec![(shape.height, shape.width)] })
+    }
+
+    /// Descriptions of a file, as names and texts.
+    fn tags(&self, _source: &Source<'_>, _options: &OpenOptions) -> Result<Vec<(String, String)>, String> {
+        Ok(Vec::new())
+    }
+
+    /// What a file says beside its pixels, which are read as so many channels. What cannot be read counts as absent.
+    fn metadata(&self, _source: &Source<'_>, _options: &OpenOptions, _channels: usize) -> Metadata {
+        Metadata::default()
+    }
+
+    /// Refuses options that files of the format do not support.
+    fn check(&self, _file: &Draft) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// True if a file does not have a part of what is known.
+    fn lacks(&self, what: Lacking, file: &Draft) -> bool {
+        // A comment alone is not missed.
+        let mut texts = file.beside.texts.iter().flat_map(|texts| texts.iter());
+        what != Lacking::Texts || texts.any(|(keyword, _)| keyword != texts::COMMENT)
+    }
+
+    /// Writes a file whole.
+    fn write(&self, _to: &mut dyn Sink, _file: &Encoder, _workers: &Workers) -> Result<(), String> {
+        Err(format!("{} files are only read", self.facts().title))
+    }
+
+    /// A file that is written region by region, as [`Facts::by_regions`] says.
+    fn in_regions(&self, _file: &Draft) -> Result<Box<dyn RegionFile>, String> {
+        let (name, others) = (self.facts().name, Format::in_regions());
+        Err(format!("a {name} file cannot be written region by region; save as {others}"))
+    }
+
+    /// The format of files with so many channels, if this is a name for several formats.
+    fn with_channels(&self, _channels: usize) -> Option<Format> {
+        None
+    }
+
+    /// False if a picture of this shape is too large, though its sides are not.
+    fn fits(&self, _shape: Shape) -> bool {
+        true
+    }
+}
+
+impl Debug for dyn PictureFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.facts().title)
+    }
+}
+
+/// The properties of files of a format.
+pub(super) struct Facts {
+    /// The name of the format, which is the usual suffix of its files.
+    pub(super) name: &'static str,
+    /// Its name in messages about files that are read.
+    pub(super) title: &'static str,
+    /// What its files begin with: one of these.
+    pub(super) magic: &'static [&'static [u8]],
+    /// Other suffixes.
+    pub(super) suffixes: &'static [&'static str],
+    /// Suffixes of files that are only read.
+    pub(super) read: &'static [&'static str],
+    /// Types of samples. If none is listed, values of any type are stored as they are, whatever the options ask for.
+    pub(super) types: &'static [DType],
+    /// Numbers of channels; any, if none is listed.
+    pub(super) channels: &'static [usize],
+    /// Numbers of channels of which the last may be alpha; any, if none is listed.
+    pub(super) alpha: Option<&'static [usize]>,
+    /// Colours are never multiplied by alpha.
+    pub(super) straight: bool,
+    /// Most rows or columns.
+    pub(super) side: usize,
+    /// Files hold volumes.
+    pub(super) levels: bool,
+    /// Samples change.
+    pub(super) lossy: bool,
+    /// Files have several pages, and smaller copies of pages.
+    pub(super) pages: bool,
+    /// Decoding takes memory that a header does not tell.
+    pub(super) aside: bool,
+    /// Files are written region by region.
+    pub(super) by_regions: bool,
+    /// Options that only some formats take.
+    pub(super) takes: &'static [Choice],
+}
+
+impl Facts {
+    /// Those of a format with nothing special.
+    pub(super) const PLAIN: Facts = Facts {
+        name: "",
+        title: "",
+        magic: &[],
+        suffixes: &[],
+        read: &[],
+        types: &[],
+        channels: &[],
+        alpha: None,
+        straight: false,
+        side: i32::MAX as usize,
+        levels: false,
+        lossy: false,
+        pages: false,
+        aside: false,
+        by_regions: false,
+        takes: &[],
+    };
+
+    fn has(&self, suffix: &str) -> bool {
+        self.name == suffix || self.suffixes.contains(&suffix)
+    }
+}
+
+/// Options that only some formats take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Choice {
+    Quality,
+    Sizes,
+    Tile,
+    Compression,
+    Nodata,
+}
+
+/// Lists the formats: first those that are written, which users name.
+macro_rules! formats {
+    ($($(#[$doc:meta])+ $name:ident = $format:expr,)+ read only: $($read:expr),*) => {
+        /// A file format to write.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Format {
+            $($(#[$doc])+ $name,)+
+        }
+
+        /// All formats, first [`Format::ALL`].
+        pub(super) static FORMATS: &[&dyn PictureFormat] = &[$(&$format,)+ $(&$read),*];
+
+        impl Format {
+            const ALL: &[Format] = &[$(Format::$name,)+];
+        }
+    };
+}
+
+formats! {
+    /// Portable Network Graphics.
+    Png = super::png::Png,
+    /// JPEG.
+    Jpeg = super::jpeg::Jpeg,
+    /// TIFF.
+    Tiff = super::tiff::Tiff,
+    /// Portable graymap, binary.
+    Pgm = super::pnm::PGM,
+    /// Portable pixmap, binary.
+    Ppm = super::pnm::PPM,
+    /// [`Format::Pgm`] for one channel, else [`Format::Ppm`].
+    Pnm = super::pnm::PNM,
+    /// Windows bitmap.
+    Bmp = super::bmp::Bmp,
+    /// Quite OK Image.
+    Qoi = super::qoi::Qoi,
+    /// A NumPy array: the exact values.
+    Npy = super::npy::Npy,
+    read only: super::exr::OpenExr
+}
+
+impl Format {
+    /// The format of a path's extension; `pnm` is PGM or PPM by the number of channels.
+    ///
+    /// ```
+    /// # use horus_core::{self as horus, prelude::*};
+    /// use horus::io::Format;
+    /// # use std::path::Path;
+    /// assert_eq!(Format::of(Path::new("lines.PNG"), 1), Ok(Format::Png));
+    /// assert_eq!(Format::of(Path::new("lines.pnm"), 3), Ok(Format::Ppm));
+    /// assert!(Format::of(Path::new("lines"), 1).unwrap_err().contains("no extension"));
+    /// ```
+    ///
+    /// # Errors
+    /// A message, if there is no extension or it is unknown.
+    pub fn of(path: &Path, channels: usize) -> Result<Format, String> {
+        match path.extension().and_then(|e| e.to_str()).unwrap_or_default() {
+            "" => Err("the file name has no extension to choose a format from".into()),
+            extension => {
+                let extension = extension.to_ascii_lowercase();
+                let format = Format::known(&extension, || format!("unknown extension .{extension}"))?;
+                Ok(format.with_channels(channels))
+            }
+        }
+    }
+
+    /// The format of a name, which is that of its extension: `png`, `jpg`, `tif`, `pgm`, `ppm`, `pnm`, `bmp`, `qoi` or `npy`.
+    ///
+    /// # Errors
+    /// A message, if there is no such format.
+    pub fn named(name: &str) -> Result<Format, String> {
+        Format::known(&name.to_ascii_lowercase(), || format!("unknown format {name}"))
+    }
+
+    fn known(name: &str, unknown: impl FnOnce() -> String) -> Result<Format, String> {
+        let found = Format::ALL.iter().copied().find(|format| format.facts().has(name));
+        found.ok_or_else(|| format!("{}; use {}", unknown(), Format::names()))
+    }
+
+    /// The names of all formats, in words: `png, jpg ... or npy`.
+    pub fn names() -> String {
+        alternatives(Format::ALL.iter().map(|format| format.name()))
+    }
+
+    /// True if files of pictures that are read end with this extension, in lower case.
+    pub fn is_read(extension: &str) -> bool {
+        FORMATS.iter().map(|format| format.facts()).any(|facts| facts.has(extension) || facts.read.contains(&extension))
+    }
+
+    /// What all code asks of the format.
+    pub(super) fn listed(self) -> &'static dyn PictureFormat {
+        FORMATS[self as usize]
+    }
+
+    fn facts(self) -> &'static Facts {
+        self.listed().facts()
+    }
+
+    /// The name, which is the extension of its files.
+    pub fn name(self) -> &'static str {
+        self.facts().name
+    }
+
+    /// True if values of any type are stored as they are, whatever the options ask for.
+    pub fn keeps_values(self) -> bool {
+        self.facts().types.is_empty()
+    }
+
+    /// True if files are written region by region.
+    pub fn by_regions(self) -> bool {
+        self.facts().by_regions
+    }
+
+    /// True if samples of this type are stored as they are, unless the options ask for others.
+    pub fn stores(self, dtype: DType) -> bool {
+        self.keeps_values() || self.facts().types.contains(&dtype)
+    }
+
+    /// Numbers of channels of which the last may be alpha, any if none is listed; `None` if files have no alpha.
+    pub fn alpha(self) -> Option<&'static [usize]> {
+        self.facts().alpha
+    }
+
+    /// True if colours of so many channels are, by definition, not multiplied by their alpha.
+    pub fn has_straight_alpha(self, channels: usize) -> bool {
+        self.facts().straight && self.facts().alpha.is_some_and(|all| all.contains(&channels))
+    }
+
+    /// The format for this number of channels.
+    pub(super) fn with_channels(self, channels: usize) -> Format {
+        self.listed().with_channels(channels).unwrap_or(self)
+    }
+
+    fn can(self, dtype: DType, shape: Shape) -> bool {
+        let &Facts { types, channels, side, levels, .. } = self.facts();
+        (types.is_empty() || types.contains(&dtype))
+            && (channels.is_empty() || channels.contains(&shape.channels))
+            && (levels || shape.depth == 1)
+            && shape.height.max(shape.width) <= side
+            && self.listed().fits(shape)
+    }
+
+    /// The type of sample in which an image of `dtype` pixels is stored.
+    ///
+    /// # Errors
+    /// If the format cannot hold such samples or such a shape; names the formats that can.
+    pub(super) fn stored(self, dtype: DType, shape: Shape, options: &SaveOptions) -> Result<DType, String> {
+        let &Facts { name, types, channels: numbers, .. } = self.facts();
+        if types.is_empty() {
+            return Ok(dtype);
+        }
+        let scaled = matches!(options.scaling, Scaling::Unit | Scaling::Range);
+        let stored = match (options.depth, dtype) {
+            (Depth::Eight, _) | (Depth::Auto, DType::U8 | DType::Bool) => DType::U8,
+            (Depth::Sixteen, _) | (Depth::Auto, DType::U16) => DType::U16,
+            (Depth::Float, _) => DType::F32,
+            (Depth::Auto, _) if scaled => DType::U8,
+            (Depth::Auto, float) if float.is_float() && !types.contains(&float) => DType::U8,
+            (Depth::Auto, _) => dtype,
+        };
+        if self.can(stored, shape) {
+            return Ok(stored);
+        }
+        let bits = 8 * stored.size();
+        let what = match stored {
+            float if float.is_float() => format!("{bits}-bit floats"),
+            signed if signed.is_signed() => format!("{bits}-bit signed integers"),
+            _ => format!("{bits} bits per sample"),
+        };
+        let named = |format: Format| format.with_channels(shape.channels) == format;
+        let mut others: Vec<Format> =
+            Format::ALL.iter().copied().filter(|f| named(*f) && f.can(stored, shape)).collect();
+        others.sort_by_key(|format| (format.keeps_values(), format.facts().lossy));
+        let others: Vec<&str> = others.into_iter().map(Format::name).collect();
+        let others = format!("save as {}", others.join(", "));
+        let Shape { depth, height, width, channels, .. } = shape;
+        // No depth helps.
+        if !numbers.is_empty() && !numbers.contains(&channels) {
+            let channel = if numbers == [1] { "channel" } else { "channels" };
+            let numbers = alternatives(numbers);
+            return Err(format!("a {name} file has {numbers} {channel}, and the image {channels}; {others}"));
+        }
+        // Every format of chosen types has a depth that holds it.
+        if types.contains(&stored) {
+            let levels = if depth == 1 { String::new() } else { format!("{depth} levels of ") };
+            let size = format!("{levels}{height}x{width} pixels of {channels} channels");
+            return Err(format!("a {name} file cannot hold {size} and {what}; {others}"));
+        }
+        let option = if options.depth == Depth::Auto {
+            Audience::now().told(
+                ", or ask for Depth::Eight with Scaling::Unit or Scaling::Range (8 bits, scaled) or with Scaling::None (saturated)",
+                ", or ask for --depth 8 with --scaling unit or range (8 bits, scaled) or none (saturated)",
+                ", or ask for depth=8 with scaling=\"unit\" or \"range\" (8 bits, scaled) or \"none\" (saturated)",
+            )
+        } else if types.contains(&DType::U16) {
+            ", or ask for a depth of 8 or 16 bits"
+        } else {
+            ", or ask for a depth of 8 bits"
+        };
+        Err(format!("a {name} file cannot hold {what}; {others}{option}"))
+    }
+
+    /// The formats whose files are written region by region, first those for any picture.
+    fn in_regions() -> String {
+        let mut all: Vec<Format> = Format::ALL.iter().copied().filter(|format| format.by_regions()).collect();
+        all.retain(|format| format.listed().with_channels(1).is_none());
+        all.sort_by_key(|format| !format.facts().channels.is_empty());
+        alternatives(all.into_iter().map(Format::name))
+    }
+
+    /// Refuses options that files of the format do not take.
+    ///
+    /// # Errors
+    /// A message that names the formats that do.
+    pub(super) fn takes(self, options: &SaveOptions) -> Result<(), String> {
+        let asked = [
+            (Choice::Quality, options.quality.is_some(), "has no quality"),
+            (Choice::Sizes, options.sizes != 1, "has one size"),
+            (Choice::Tile, options.tile.is_some(), "has no tiles"),
+            (Choice::Compression, options.compression != Compression::None, "leaves no choice of a compression"),
+            (Choice::Nodata, options.nodata.is_some(), "has no value of missing pixels (nodata)"),
+        ];
+        match asked.iter().find(|(choice, asked, _)| *asked && !self.facts().takes.contains(choice)) {
+            None => Ok(()),
+            Some((choice, _, lacks)) => {
+                let takes = |format: &&Format| format.facts().takes.contains(choice);
+                let others = alternatives(Format::ALL.iter().filter(takes).map(|format| format.name()));
+                let store = if *choice == Choice::Sizes { ", or as a Zarr store" } else { "" };
+                Err(format!("a {} file {lacks}; save as {others}{store}", self.name()))
+            }
+        }
+    }
+}
+
+/// Words in a message: `1, 3 or 4`.
+pub(super) fn alternatives(words: impl IntoIterator<Item: ToString>) -> String {
+    let words: Vec<String> = words.into_iter().map(|word| word.to_string()).collect();
+    match words.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => words.concat(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extensions_choose_the_format() {
+        let of = |name: &str| Format::of(Path::new(name), 3);
+        assert_eq!(of("a.b.PNG"), Ok(Format::Png));
+        assert_eq!(of("a.jpeg"), Ok(Format::Jpeg));
+        assert_eq!(of("a.pnm"), Ok(Format::Ppm));
+        assert!(of("a.gif").unwrap_err().contains("unknown extension .gif"));
+        assert!(of("png").is_err() && of(".png").is_err());
+    }
+
+    #[test]
+    fn the_type_of_an_image_chooses_what_is_stored() {
+        let auto = SaveOptions::default();
+        let grey = Shape::new(2, 2, 1);
+        let stored = |format: Format, dtype| format.stored(dtype, grey, &auto);
+        for format in [Format::Png, Format::Tiff, Format::Pgm] {
+            assert_eq!(stored(format, DType::U8), Ok(DType::U8));
+            assert_eq!(stored(format, DType::U16), Ok(DType::U16));
+        }
+        for dtype in DType::ALL {
+            assert_eq!(stored(Format::Tiff, dtype), Ok(dtype));
+            assert_eq!(stored(Format::Npy, dtype), Ok(dtype));
+        }
+        for dtype in [DType::F32, DType::F64] {
+            assert_eq!(stored(Format::Png, dtype), Ok(DType::U8));
+            assert_eq!(stored(Format::Jpeg, dtype), Ok(DType::U8));
+            // A scale requests integers.
+            let range = SaveOptions { scaling: Scaling::Range, ..auto };
+            assert_eq!(Format::Tiff.stored(dtype, grey, &range), Ok(DType::U8));
+        }
+    }
+
+    #[test]
+    fn formats_refuse_what_they_cannot_hold_and_say_what_can() {
+        let refused = |format: Format, dtype, shape, depth| {
+            format.stored(dtype, shape, &SaveOptions { depth, ..SaveOptions::default() }).unwrap_err()
+        };
+        let (grey, five) = (Shape::new(2, 2, 1), Shape::new(2, 2, 5));
+        let e = refused(Format::Jpeg, DType::U16, grey, Depth::Auto);
+        assert!(
+            e.starts_with(
+                "a jpg file cannot hold 16 bits per sample; save as png, tif, pgm, npy, or ask for Depth::Eight"
+            ),
+            "{e}"
+        );
+        let e = refused(Format::Png, DType::I32, grey, Depth::Auto);
+        assert!(e.starts_with("a png file cannot hold 32-bit signed integers; save as tif, npy, or "), "{e}");
+        let e = refused(Format::Png, DType::F32, grey, Depth::Float);
+        assert_eq!(e, "a png file cannot hold 32-bit floats; save as tif, npy, or ask for a depth of 8 or 16 bits");
+        let e = refused(Format::Png, DType::U8, five, Depth::Auto);
+        assert_eq!(e, "a png file has 1, 2, 3 or 4 channels, and the image 5; save as tif, npy");
+        // A depth would not help.
+        let e = refused(Format::Jpeg, DType::I32, Shape::new(2, 2, 2), Depth::Auto);
+        assert_eq!(e, "a jpg file has 1 or 3 channels, and the image 2; save as tif, npy");
+        let e = refused(Format::Bmp, DType::U8, Shape::new(2, 2, 2), Depth::Auto);
+        assert_eq!(e, "a bmp file has 1, 3 or 4 channels, and the image 2; save as png, tif, npy");
+        let e = refused(Format::Ppm, DType::U8, five, Depth::Auto);
+        assert_eq!(e, "a ppm file has 3 channels, and the image 5; save as tif, npy");
+        let e = refused(Format::Pgm, DType::U8, Shape::new(2, 2, 3), Depth::Auto);
+        assert_eq!(e, "a pgm file has 1 channel, and the image 3; save as png, tif, ppm, bmp, qoi, jpg, npy");
+        let e = refused(Format::Jpeg, DType::U8, Shape::new(1, 70_000, 1), Depth::Auto);
+        assert!(e.contains("1x70000 pixels") && e.contains("save as png, tif, pgm, npy"), "{e}");
+    }
+}

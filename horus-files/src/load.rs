@@ -1,0 +1,298 @@
+//! Sources of the bytes of a picture file.
+
+use std::borrow::Cow;
+use std::fs::{self, File, Metadata};
+use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom};
+use std::ops::Deref;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::format::{FORMATS, alternatives};
+use super::target::special;
+use super::{Allocate, Header, MEMORY_LIMIT, OpenOptions, PictureFormat, cause, guarded};
+use horus_base::error::DeviceError;
+use horus_host::buffer::{HostBuffer, Reserved};
+use horus_host::workers::Workers;
+
+/// The format of a file, by its first bytes.
+pub(super) fn format_of(head: &[u8]) -> Result<&'static dyn PictureFormat, String> {
+    if head.is_empty() {
+        return Err("the file is empty".into());
+    }
+    if let Some(format) = FORMATS.iter().find(|format| format.facts().magic.iter().any(|magic| head.starts_with(magic)))
+    {
+        return Ok(*format);
+    }
+    let titles = |arrays: bool| {
+        let some = FORMATS.iter().map(|format| format.facts()).filter(|facts| facts.types.is_empty() == arrays);
+        let mut titles: Vec<&str> = some.map(|facts| facts.title).collect();
+        titles.dedup();
+        titles
+    };
+    let other = match head {
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => "Gif",
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "WebP",
+        [b'D', b'D', b'S', b' ', ..] => "Dds",
+        [0, 0, 1, 0, ..] => "Ico",
+        [0, 0, _, _, b'f', b't', b'y', b'p', b'a', b'v', b'i', b'f', ..] => "Avif",
+        _ if head.starts_with(b"#?RADIANCE") => "Hdr",
+        _ if head.starts_with(b"farbfeld") => "Farbfeld",
+        _ => return Err(format!("not a {} file, nor a NumPy array", alternatives(titles(false)))),
+    };
+    let all = alternatives([titles(false), titles(true)].concat());
+    Err(format!("{other} files are not supported; use {all}"))
+}
+
+/// Resources of decoders.
+#[derive(Clone, Copy)]
+pub struct Means<'a> {
+    /// Threads.
+    pub workers: &'a Workers,
+    /// Memory for pixels.
+    pub room: Allocate<'a>,
+    /// Counts other memory, where it is bounded.
+    pub reserve: Option<Reserve<'a>>,
+}
+
+/// Counts bytes allocated by others for the lifetime of the result; an error if there is no room for them.
+pub type Reserve<'a> = &'a dyn Fn(usize) -> Result<Reserved, DeviceError>;
+
+impl Means<'_> {
+    /// Refuses a picture that does not fit in memory beside its file before the file is read, if its header tells.
+    pub(super) fn expect(&self, source: &Source<'_>) -> Result<(), String> {
+        const SMALL: u64 = 1 << 20;
+        if self.reserve.is_none() || source.format().facts().aside || source.size() < SMALL {
+            return Ok(());
+        }
+        // A byte of the header may encode any number of pixels.
+        let header = guarded(|| source.format().header(source, &OpenOptions::default()));
+        let Ok(Header { shape, dtype, .. }) = header else { return Ok(()) };
+        let pixels = (shape.len() as u64).saturating_mul(dtype.size() as u64);
+        let bytes = usize::try_from(source.size().saturating_add(pixels)).unwrap_or(usize::MAX);
+        self.reserved(bytes).map(drop)
+    }
+
+    /// Counts bytes that a decoder allocates itself, for the lifetime of the result.
+    pub(super) fn reserved(&self, bytes: usize) -> Result<Option<Reserved>, String> {
+        self.reserve.map(|reserve| reserve(bytes)).transpose().map_err(|e| e.to_string())
+    }
+}
+
+/// The bytes of a picture file, in memory or in a file. Clones share the file.
+#[derive(Clone, Debug)]
+pub(super) struct Source<'a> {
+    format: &'static dyn PictureFormat,
+    /// The first bytes; all of a short file.
+    head: Cow<'a, [u8]>,
+    size: u64,
+    rest: Rest<'a>,
+}
+
+#[derive(Clone, Debug)]
+enum Rest<'a> {
+    Memory(&'a [u8]),
+    File(Arc<File>),
+}
+
+/// Fills `to` with the bytes of a file from `at` on.
+pub(super) fn read_exact_at(file: &File, at: u64, to: &mut [u8]) -> Result<(), String> {
+    #[cfg(unix)]
+    return std::os::unix::fs::FileExt::read_exact_at(file, to, at).map_err(cause);
+    #[cfg(not(unix))]
+    {
+        // Files have one position, which threads share.
+        static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+        let _one = ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut file = file;
+        file.seek(SeekFrom::Start(at)).map_err(cause)?;
+        file.read_exact(to).map_err(cause)
+    }
+}
+
+impl Source<'_> {
+    /// Number of bytes that identify every format and contain the headers of simple ones.
+    pub(super) const HEAD: usize = 4096;
+
+    /// Opens a regular file that looks like a picture. Anything else may have no end or block, and
+    /// is not read.
+    pub(super) fn open(path: &Path) -> Result<Source<'static>, String> {
+        // Checked first, since opening a device can have side effects.
+        regular(&fs::metadata(path).map_err(cause)?)?;
+        let mut options = File::options();
+        options.read(true);
+        // If a pipe has replaced it, opening does not wait for a writer.
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
+        let file = options.open(path).map_err(cause)?;
+        regular(&file.metadata().map_err(cause)?)?;
+        Source::of_file(file)
+    }
+
+    /// An open regular file.
+    pub(super) fn of_file(file: File) -> Result<Source<'static>, String> {
+        // Bounds reading of a file that grows.
+        let size = file.metadata().map_err(cause)?.len();
+        let mut head = Vec::new();
+        (&file).seek(SeekFrom::Start(0)).map_err(cause)?;
+        (&file).take(size.min(Self::HEAD as u64)).read_to_end(&mut head).map_err(cause)?;
+        let format = format_of(&head)?;
+        Ok(Source { format, head: head.into(), size, rest: Rest::File(Arc::new(file)) })
+    }
+
+    /// The bytes of a file.
+    pub(super) fn of(bytes: &[u8]) -> Result<Source<'_>, String> {
+        let head = &bytes[..bytes.len().min(Self::HEAD)];
+        Ok(Source { format: format_of(head)?, head: head.into(), size: bytes.len() as u64, rest: Rest::Memory(bytes) })
+    }
+
+    pub(super) fn format(&self) -> &'static dyn PictureFormat {
+        self.format
+    }
+
+    pub(super) fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Fills `to` with the bytes from `at` on.
+    ///
+    /// # Errors
+    /// A message, if there are fewer bytes.
+    pub(super) fn read_at(&self, at: u64, to: &mut [u8]) -> Result<(), String> {
+        match &self.rest {
+            Rest::Memory(bytes) => {
+                let from = usize::try_from(at).ok().and_then(|at| bytes.get(at..)?.get(..to.len()));
+                to.copy_from_slice(from.ok_or("the data is truncated")?);
+                Ok(())
+            }
+            Rest::File(file) => read_exact_at(file, at, to),
+        }
+    }
+
+    /// All bytes, in memory from `room`.
+    ///
+    /// # Errors
+    /// A message, if they cannot be read or there is not enough memory.
+    pub(super) fn all(&self, room: Allocate<'_>) -> Result<All<'_>, String> {
+        let mut file = match &self.rest {
+            Rest::Memory(bytes) => return Ok(All::Borrowed(bytes)),
+            Rest::File(file) => &**file,
+        };
+        if self.size > MEMORY_LIMIT {
+            let size = self.size;
+            return Err(format!("the file has {size} bytes; the limit of its format is {MEMORY_LIMIT}"));
+        }
+        let size = usize::try_from(self.size).map_err(|e| e.to_string())?;
+        let mut all = room(size).map_err(|e| e.to_string())?;
+        let mut free = all.bytes_mut();
+        file.seek(SeekFrom::Start(0)).map_err(cause)?;
+        // A file that has shrunk is shorter now.
+        while !free.is_empty() {
+            match file.read(free) {
+                Ok(0) => break,
+                Ok(n) => free = &mut free[n..],
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(cause(e)),
+            }
+        }
+        let read = size - free.len();
+        Ok(All::Read(all, read))
+    }
+}
+
+/// A source that is read from a position on.
+#[derive(Debug)]
+pub(super) struct Positioned<'a> {
+    source: Source<'a>,
+    pub(super) at: u64,
+}
+
+impl<'a> Source<'a> {
+    /// Reads it from its beginning.
+    pub(super) fn positioned(&self) -> Positioned<'a> {
+        Positioned { source: self.clone(), at: 0 }
+    }
+
+    /// Reads it from its beginning, some kilobytes at a time.
+    pub(super) fn reader(&self) -> BufReader<Positioned<'a>> {
+        BufReader::new(self.positioned())
+    }
+}
+
+impl Read for Positioned<'_> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let left = self.source.size().saturating_sub(self.at);
+        let n = to.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        self.source.read_at(self.at, &mut to[..n]).map_err(io::Error::other)?;
+        self.at += n as u64;
+        Ok(n)
+    }
+}
+
+impl Seek for Positioned<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let at = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::Current(by) => self.at.checked_add_signed(by),
+            SeekFrom::End(by) => self.source.size().checked_add_signed(by),
+        };
+        self.at = at.ok_or_else(|| io::Error::from(ErrorKind::InvalidInput))?;
+        Ok(self.at)
+    }
+}
+
+/// All bytes of a file.
+pub(super) enum All<'a> {
+    Borrowed(&'a [u8]),
+    /// The first bytes of a buffer.
+    Read(HostBuffer, usize),
+}
+
+impl Deref for All<'_> {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        match self {
+            All::Borrowed(bytes) => bytes,
+            All::Read(buffer, bytes) => &buffer.bytes()[..*bytes],
+        }
+    }
+}
+
+fn regular(found: &Metadata) -> Result<(), String> {
+    if found.is_file() { Ok(()) } else { Err(format!("it is {}, not a file", special(found))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_tells_the_format() {
+        let title = |head: &[u8]| format_of(head).map(|format| format.facts().title);
+        assert_eq!(title(b"MM\0*________"), Ok("TIFF"));
+        assert_eq!(title(b"II+\0________"), Ok("TIFF"));
+        assert_eq!(title(b"\x93NUMPY\x01\0"), Ok("npy"));
+        assert_eq!(title(b"P5 2 2 255 _"), Ok("PNM"));
+        assert!(
+            title(b"GIF89a____________").unwrap_err().ends_with("; use PNG, JPEG, TIFF, PNM, BMP, QOI, OpenEXR or npy")
+        );
+        let unknown = title(b"something else").unwrap_err();
+        assert_eq!(unknown, "not a PNG, JPEG, TIFF, PNM, BMP, QOI or OpenEXR file, nor a NumPy array");
+        assert_eq!(title(b"").unwrap_err(), "the file is empty");
+    }
+
+    #[test]
+    fn a_file_of_holes_is_not_read() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(MEMORY_LIMIT + 1).unwrap();
+        let refused = |path: &Path| {
+            Source::open(path).and_then(|source| source.all(&HostBuffer::try_zeroed).map(drop)).expect_err("not read")
+        };
+        assert!(refused(file.path()).contains("not a PNG"));
+        std::io::Write::write_all(&mut file.as_file(), b"\x89PNG\r\n\x1a\n").unwrap();
+        assert!(refused(file.path()).contains("8589934593 bytes; the limit of its format is"));
+    }
+}

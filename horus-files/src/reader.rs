@@ -1,0 +1,440 @@
+//! Picture files read region by region.
+
+use std::fmt::Debug;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use super::count::FileTraffic;
+use super::{Count, Means, OpenOptions, Picture, Raster, Source, cause_of, check_size, decode, pixel_bytes, region_of};
+use horus_base::dtype::DType;
+use horus_base::error::{Error, Result};
+use horus_base::shape::{Region, Shape};
+use horus_host::buffer::HostBuffer;
+use horus_host::workers::Workers;
+
+/// An open picture file, read region by region from any number of threads: its headers are read
+/// once, its pixels as regions require.
+///
+/// For TIFF files the strips or tiles that contain the region are decoded, for npy and PNM files
+/// its rows are read. Other files are decoded as a whole for the first region, and kept. It belongs
+/// to no session: with several ranks, each opens its own.
+///
+/// ```
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+/// use horus::io::PictureReader;
+/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+/// # let folder = tempfile::tempdir().expect("a folder");
+/// # let file = folder.path().join("large.npy");
+/// Image::from_fn(&session, 300, 400, |y, x| (y * x) as u16).save(&file)?;
+/// let reader = PictureReader::open(&file, &OpenOptions::default())?;
+/// assert_eq!((reader.shape().height, reader.chunk()), (300, (1, 400)));
+/// let part = reader.read(Region::new(100, 10, 20, 30))?;
+/// assert_eq!((part.shape().height, part.shape().width), (20, 30));
+/// assert_eq!(reader.counted().bytes, 20 * 30 * 2);
+/// # Ok::<(), horus_core::error::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct PictureReader {
+    path: PathBuf,
+    options: OpenOptions,
+    /// The part of the picture to read.
+    within: Region,
+    /// Shape of that part.
+    shape: Shape,
+    dtype: DType,
+    chunk: (usize, usize),
+    levels: Vec<(usize, usize)>,
+    /// A warning about pages of the file that are not read.
+    unread: Option<String>,
+    /// Less than the whole picture can be decoded.
+    by_regions: bool,
+    pixels: Box<dyn Pixels>,
+}
+
+/// Pixels of an open file, of which regions are read.
+pub(super) trait Pixels: Debug + Send + Sync {
+    /// The picture's shape, after orientation.
+    fn shape(&self) -> Shape;
+
+    fn dtype(&self) -> DType;
+
+    /// Rows and columns that are decoded at once: of a tile, of a strip, of a row, or of the whole picture.
+    fn tile(&self) -> (usize, usize);
+
+    /// Rows and columns of a tile, if it has tiles.
+    fn tiles(&self) -> Option<(usize, usize)> {
+        None
+    }
+
+    /// Rows and columns that are read at once.
+    fn chunk(&self) -> (usize, usize) {
+        self.tile()
+    }
+
+    /// Levels that are read at once.
+    fn levels(&self) -> usize {
+        self.shape().depth
+    }
+
+    /// Rows and columns of the page and of its smaller copies.
+    fn sizes(&self) -> Vec<(usize, usize)> {
+        vec![(self.shape().height, self.shape().width)]
+    }
+
+    /// Bytes that a thread takes, beside the pixels, while it decodes a strip or tile.
+    fn beside(&self) -> usize {
+        0
+    }
+
+    /// Reads a region, which lies inside, of some levels, without gaps.
+    fn read(&self, levels: Range<usize>, region: Region, to: &mut [u8], workers: &Workers) -> Cause<()>;
+
+    /// Fails if the file lacks bytes of a region.
+    fn is_complete(&self, _region: Region) -> Cause<()> {
+        Ok(())
+    }
+
+    /// The amount read.
+    fn counted(&self) -> FileTraffic;
+}
+
+/// A result whose error is the cause, without the path.
+type Cause<T> = std::result::Result<T, String>;
+
+/// Pixels that lie in a file as in memory.
+pub(super) fn of_raster(source: Source<'static>, raster: Raster) -> Box<dyn Pixels> {
+    Box::new(Rows { source, raster, count: Count::default() })
+}
+
+#[derive(Debug)]
+struct Rows {
+    source: Source<'static>,
+    raster: Raster,
+    count: Count,
+}
+
+impl Pixels for Rows {
+    fn shape(&self) -> Shape {
+        self.raster.shape
+    }
+
+    fn dtype(&self) -> DType {
+        self.raster.dtype.stored()
+    }
+
+    fn tile(&self) -> (usize, usize) {
+        (1, self.raster.shape.width)
+    }
+
+    fn read(&self, levels: Range<usize>, region: Region, to: &mut [u8], workers: &Workers) -> Cause<()> {
+        self.raster.fill(&self.source, region, to, workers)?;
+        self.count.chunks(levels.len() * region.height);
+        self.count.bytes(to.len());
+        Ok(())
+    }
+
+    fn counted(&self) -> FileTraffic {
+        self.count.so_far()
+    }
+}
+
+/// A picture that is decoded as a whole on demand.
+#[derive(Debug)]
+struct Whole {
+    source: Source<'static>,
+    options: OpenOptions,
+    shape: Shape,
+    dtype: DType,
+    decoded: OnceLock<Cause<Picture>>,
+    count: Count,
+}
+
+impl Whole {
+    fn of(source: Source<'static>, options: OpenOptions) -> Cause<Whole> {
+        let unbounded = OpenOptions { max_pixels: u64::MAX, ..options };
+        let header = decode::guarded(|| source.format().header(&source, &unbounded))?;
+        let (shape, dtype) = (options.orientation.shape(header.shape, header.noted), header.dtype.stored());
+        Ok(Whole { source, options, shape, dtype, decoded: OnceLock::new(), count: Count::default() })
+    }
+}
+
+impl Pixels for Whole {
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    fn tile(&self) -> (usize, usize) {
+        (self.shape.height, self.shape.width)
+    }
+
+    fn read(&self, _: Range<usize>, region: Region, to: &mut [u8], _: &Workers) -> Cause<()> {
+        let decode = || {
+            // By this thread only: others wait for it, and they may be all the workers.
+            let means = Means { workers: &Workers::alone(), room: &HostBuffer::try_zeroed, reserve: None };
+            let (picture, _) = decode::decode(&self.source, &self.options, means)?;
+            self.count.chunk();
+            self.count.bytes(usize::try_from(self.source.size()).unwrap_or(usize::MAX));
+            Ok(picture)
+        };
+        self.decoded.get_or_init(decode).as_ref().map_err(Clone::clone)?.copy(region, to);
+        Ok(())
+    }
+
+    fn counted(&self) -> FileTraffic {
+        self.count.so_far()
+    }
+}
+
+impl PictureReader {
+    /// Opens a picture file and reads its headers. The options are those of
+    /// `AnyImage::open_with`; with a region, coordinates are relative
+    /// to its first pixel. [`OpenOptions::max_pixels`] bounds each part that is read, not the
+    /// picture.
+    ///
+    /// # Errors
+    /// As `AnyImage::open_with`, as far as the headers show; also if
+    /// strips, tiles or rows lie beyond the end of the file.
+    pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<PictureReader> {
+        let path = path.as_ref();
+        let reader = Source::open(path)
+            .and_then(|source| PictureReader::of(source, path, options))
+            .map_err(|cause| Error::read(path, cause))?;
+        reader.tell_unread();
+        Ok(reader)
+    }
+
+    /// [`PictureReader::open`] of an open file, without its warning.
+    pub(super) fn of(source: Source<'static>, path: &Path, options: &OpenOptions) -> Cause<PictureReader> {
+        let format = source.format();
+        decode::one_picture(format, options)?;
+        // A region does not require that the whole fits into the file. A file decoded as a whole is bounded as a whole.
+        let unbounded = OpenOptions { max_pixels: u64::MAX, ..*options };
+        let regions = format.regions(&source, &unbounded)?;
+        let by_regions = regions.is_some();
+        // A requested page ends the search for directories; the rest is counted once.
+        let unread = format.unread(&source, options);
+        let pixels = match regions {
+            Some(pixels) => pixels,
+            None => Box::new(Whole::of(source, OpenOptions { region: None, ..*options })?),
+        };
+        let (whole, chunk) = (pixels.shape(), pixels.tile());
+        let within = region_of(whole, options.region)?;
+        pixels.is_complete(within)?;
+        let shape = Shape { height: within.height, width: within.width, ..whole };
+        Ok(PictureReader {
+            path: path.to_owned(),
+            options: *options,
+            within,
+            shape,
+            dtype: pixels.dtype(),
+            chunk: (chunk.0.min(shape.height), chunk.1.min(shape.width)),
+            levels: pixels.sizes(),
+            unread,
+            by_regions,
+            pixels,
+        })
+    }
+
+    /// Warns of ignored pages.
+    pub(super) fn tell_unread(&self) {
+        decode::tell_unread(&self.path.display(), self.unread.as_deref());
+    }
+
+    /// The path of the file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Levels, rows, columns and channels, after orientation.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Rows and columns that are decoded at once: of a tile, of a strip, of a row, or of the whole
+    /// picture.
+    pub fn chunk(&self) -> (usize, usize) {
+        self.chunk
+    }
+
+    /// Rows and columns of a tile, if it has tiles.
+    pub(super) fn tiles(&self) -> Option<(usize, usize)> {
+        self.pixels.tiles()
+    }
+
+    /// Rows and columns of the page and of its smaller copies, as stored; [`OpenOptions::level`]
+    /// selects one.
+    pub fn levels(&self) -> &[(usize, usize)] {
+        &self.levels
+    }
+
+    /// Returns `true` if less than the whole picture can be decoded.
+    pub(super) fn by_regions(&self) -> bool {
+        self.by_regions
+    }
+
+    /// The amount read since the file was opened.
+    pub fn counted(&self) -> FileTraffic {
+        self.pixels.counted()
+    }
+
+    /// A region of all levels and channels.
+    ///
+    /// # Errors
+    /// [`Error::File`] if the region does not lie inside or has more than [`OpenOptions::max_pixels`] pixels, if a part of the file
+    /// cannot be read or decoded (the strip or tile is named), or if there is not enough memory.
+    pub fn read(&self, region: Region) -> Result<Picture> {
+        let read = || {
+            self.placed(region)?;
+            let shape = Shape { height: region.height, width: region.width, ..self.shape };
+            let mut pixels = HostBuffer::try_zeroed(shape.len() * self.dtype.size()).map_err(|e| e.to_string())?;
+            self.fill(0..shape.depth, region, pixels.bytes_mut(), &Workers::alone())?;
+            Ok(Picture::from_pixels(shape, self.dtype, pixels))
+        };
+        read().map_err(|cause: String| Error::read(&self.path, cause))
+    }
+
+    /// Reads a region of all levels and channels, by all workers, into `to`: level by level, row by row, the samples of a pixel
+    /// beside each other, without gaps.
+    ///
+    /// # Errors
+    /// As [`PictureReader::read`], and if `to` is not as long as the region; it may be changed in part then.
+    pub fn read_into(&self, region: Region, to: &mut [u8], workers: &Workers) -> Result<()> {
+        self.fill(0..self.shape.depth, region, to, workers).map_err(|cause| Error::read(&self.path, cause))
+    }
+
+    /// The region of the whole picture for a region of the part being read.
+    fn placed(&self, region: Region) -> Cause<Region> {
+        let region = region_of(self.shape, Some(region))?;
+        check_size((self.shape.depth * region.height) as u64, region.width as u64, &self.options)?;
+        Ok(Region { top: self.within.top + region.top, left: self.within.left + region.left, ..region })
+    }
+
+    fn fill(&self, levels: Range<usize>, region: Region, to: &mut [u8], workers: &Workers) -> Cause<()> {
+        let region = self.placed(region)?;
+        let rows = levels.len() * region.height;
+        let wanted = rows * region.width * pixel_bytes(self.shape, self.dtype);
+        if to.len() != wanted {
+            return Err(format!("a region of {region} takes {wanted} bytes, not {}", to.len()));
+        }
+        decode::guarded(|| self.pixels.read(levels, region, to, workers))
+    }
+}
+
+/// A source of pixels, such as a file, that is read region by region on demand, for
+/// `AnyImage::from_source`.
+pub trait RegionSource: Send + Sync {
+    /// Levels, rows, columns and channels.
+    fn shape(&self) -> Shape;
+
+    /// The element type; truth values are bytes 0 and 1.
+    fn dtype(&self) -> DType;
+
+    /// Rows and columns that are read at once, such as those of a tile: regions are multiples of
+    /// them where that costs nothing.
+    fn chunk(&self) -> (usize, usize);
+
+    /// Reads a region, which lies inside, of all levels and channels into memory of its size: level
+    /// by level, row by row, the samples of a pixel beside each other, without gaps. On any thread,
+    /// several at a time; `workers` may help.
+    ///
+    /// # Errors
+    /// The cause, without the path.
+    fn fill(&self, region: Region, to: &mut [u8], workers: &Workers) -> std::result::Result<(), String>;
+
+    /// Levels that are read at once: an image is read in slabs of a multiple of them where its levels
+    /// do not depend on each other. All levels by default.
+    fn levels(&self) -> usize {
+        self.shape().depth
+    }
+
+    /// Bytes that each thread takes, beside the pixels, while it reads a chunk: none, if pixels are read in place. Those of
+    /// a chunk by default.
+    fn beside(&self) -> usize {
+        let (rows, columns) = self.chunk();
+        rows.saturating_mul(columns).saturating_mul(pixel_bytes(self.shape(), self.dtype()))
+    }
+
+    /// [Reads](RegionSource::fill) a region of some levels only, a multiple of
+    /// [`RegionSource::levels`] or the last ones.
+    ///
+    /// # Errors
+    /// The cause, without the path: also if these levels are not read apart from others.
+    fn fill_levels(
+        &self,
+        levels: Range<usize>,
+        region: Region,
+        to: &mut [u8],
+        workers: &Workers,
+    ) -> std::result::Result<(), String> {
+        let depth = self.shape().depth;
+        if levels != (0..depth) {
+            return Err(format!("levels {levels:?} of {depth} are not read apart from the others"));
+        }
+        self.fill(region, to, workers)
+    }
+
+    /// The amount read so far.
+    fn counted(&self) -> FileTraffic;
+
+    /// Returns `true` if only some regions can be read, those that the requested results need: then
+    /// evaluations compute these only, and no other value that the program holds.
+    fn is_partial(&self) -> bool {
+        false
+    }
+}
+
+impl RegionSource for PictureReader {
+    fn shape(&self) -> Shape {
+        self.shape()
+    }
+
+    fn dtype(&self) -> DType {
+        self.dtype()
+    }
+
+    fn chunk(&self) -> (usize, usize) {
+        let chunk = self.pixels.chunk();
+        (chunk.0.min(self.chunk.0), chunk.1.min(self.chunk.1))
+    }
+
+    fn beside(&self) -> usize {
+        self.pixels.beside()
+    }
+
+    fn fill(&self, region: Region, to: &mut [u8], workers: &Workers) -> std::result::Result<(), String> {
+        self.read_into(region, to, workers).map_err(cause_of)
+    }
+
+    /// Pages are read one by one.
+    fn levels(&self) -> usize {
+        self.pixels.levels()
+    }
+
+    fn fill_levels(
+        &self,
+        levels: Range<usize>,
+        region: Region,
+        to: &mut [u8],
+        workers: &Workers,
+    ) -> std::result::Result<(), String> {
+        let depth = self.shape.depth;
+        if levels.is_empty() || levels.end > depth || (RegionSource::levels(self) == depth && levels != (0..depth)) {
+            return Err(format!("levels {levels:?} of {depth} are not read apart from the others"));
+        }
+        self.fill(levels, region, to, workers)
+    }
+
+    fn counted(&self) -> FileTraffic {
+        self.counted()
+    }
+}

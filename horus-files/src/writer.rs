@@ -1,0 +1,396 @@
+//! Picture files written region by region.
+
+use std::fmt::Debug;
+use std::fs::File;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use super::count::FileTraffic;
+use super::replace::Begun;
+use super::target::{Target, reserve};
+use super::{Compression, Count, Draft, Format, Order, Output, SaveOptions, WRITERS, cause_of, pixel_bytes, region_of};
+use horus_base::dtype::DType;
+use horus_base::error::{Error, Result};
+use horus_base::shape::{Region, Shape};
+use horus_host::workers::Workers;
+
+/// A picture file being written, region by region, from any number of threads: TIFF, npy, PGM and
+/// PPM.
+///
+/// It has no name before [`PictureWriter::finish`]: dropped before, it leaves nothing, and an
+/// existing file at the path stays; see [`Target`]. Uncompressed data is written in place, in any
+/// order. It belongs to no session: with several ranks, one writes.
+///
+/// ```
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+/// use horus::io::{PictureWriter, Workers};
+/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+/// # let folder = tempfile::tempdir().expect("a folder");
+/// # let file = folder.path().join("tiles.tif");
+/// let writer =
+///     PictureWriter::create(&file, Shape::new(40, 20, 1), DType::U8, Some((32, 16)), Compression::Deflate)?;
+/// assert_eq!(writer.chunk(), (32, 16));
+/// writer.put(Region::new(32, 0, 8, 20), &[7; 8 * 20], &Workers::alone())?;
+/// writer.put(Region::new(0, 0, 32, 20), &[9; 32 * 20], &Workers::alone())?;
+/// writer.finish()?;
+/// assert_eq!(Image::<u8>::open(&session, &file)?.min_value().get()?, 7);
+/// # Ok::<(), horus_core::error::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct PictureWriter {
+    path: PathBuf,
+    shape: Shape,
+    dtype: DType,
+    begun: Begun,
+    parts: Box<dyn RegionFile>,
+    /// The first failure: some data is missing then.
+    failed: OnceLock<String>,
+}
+
+/// A file that is written region by region, in each of its sizes.
+pub(super) trait RegionFile: Debug + Send + Sync {
+    /// The known bytes of the file.
+    fn bytes(&self) -> u64;
+
+    /// Begins the file, which will be at a path.
+    fn begin(&mut self, to: &File, path: &Path) -> Cause<()>;
+
+    fn shape(&self, size: usize) -> Shape;
+
+    /// Rows and columns of which regions are multiples.
+    fn chunk(&self, _size: usize) -> (usize, usize) {
+        (1, 1)
+    }
+
+    /// Refuses a region, which lies inside, that does not consist of whole chunks.
+    fn is_whole(&self, _size: usize, _region: Region) -> Cause<()> {
+        Ok(())
+    }
+
+    /// Encodes and writes the pixels of a region, once.
+    fn put(&self, to: &File, size: usize, region: Region, pixels: &[u8], workers: &Workers) -> Cause<()>;
+
+    /// Completes a file whose regions were put, and fails if any is missing.
+    fn finish(&self, to: &File) -> Cause<()>;
+
+    /// The amount written.
+    fn counted(&self) -> FileTraffic;
+}
+
+/// A result whose error is the cause, without the path.
+type Cause<T> = std::result::Result<T, String>;
+
+impl PictureWriter {
+    /// Begins a file in the format of the path's extension, with samples of type `dtype`, stored
+    /// unchanged: `tif`, in tiles of these rows and columns, multiples of 16, or in strips; `npy`,
+    /// `pgm`, `ppm` or `pnm`, which have neither tiles nor compression. A volume has a page for
+    /// each level, or is an array of three or four axes.
+    ///
+    /// # Errors
+    /// [`Error::File`] if the format is another one or does not support such pixels, no file can be
+    /// created there, or the file system is known to lack the space.
+    pub fn create(
+        path: impl AsRef<Path>,
+        shape: Shape,
+        dtype: DType,
+        tile: Option<(usize, usize)>,
+        compression: Compression,
+    ) -> Result<PictureWriter> {
+        let (path, options) = (path.as_ref(), SaveOptions { tile, compression, ..SaveOptions::default() });
+        let draft = || {
+            let format = Format::of(path, shape.channels)?;
+            if shape.is_empty() {
+                return Err("the picture has no pixels".into());
+            }
+            let draft = Draft::new(format, dtype, shape, &options)?;
+            // Truth values are always stored as bytes.
+            if draft.stored.stored() != dtype.stored() {
+                return Err(format!("a {} file cannot hold {dtype} pixels as they are", format.name()));
+            }
+            Ok(draft)
+        };
+        let draft = draft().map_err(|cause| Error::write(path, cause))?;
+        PictureWriter::begin(path, &draft, dtype)
+    }
+
+    fn begin(path: &Path, draft: &Draft, dtype: DType) -> Result<PictureWriter> {
+        let begin = || {
+            let mut parts = draft.format.listed().in_regions(draft)?;
+            let begun = Target::new(path)?.begin()?;
+            reserve(begun.file(), parts.bytes())?;
+            parts.begin(begun.file(), path)?;
+            Ok(PictureWriter {
+                path: path.to_owned(),
+                shape: draft.shape,
+                dtype,
+                begun,
+                parts,
+                failed: OnceLock::new(),
+            })
+        };
+        begin().map_err(|cause: String| Error::write(path, cause))
+    }
+
+    /// Begins the file of a draft, and returns sinks of its [sizes](Draft::sizes), the largest first. The last that is
+    /// finished completes the file, which has the bytes that an [`Encoder`](super::Encoder) writes.
+    ///
+    /// # Errors
+    /// Those of [`PictureWriter::create`].
+    pub fn sinks(path: &Path, draft: &Draft) -> Result<Vec<Box<dyn RegionSink>>> {
+        let file = Arc::new(PictureWriter::begin(path, draft, draft.stored)?);
+        let sink = |size| Box::new(SizeSink { file: Arc::clone(&file), size }) as Box<dyn RegionSink>;
+        Ok((0..draft.options.sizes).map(sink).collect())
+    }
+
+    /// Levels, rows, columns and channels.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The type of the samples.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Rows and columns of which regions are multiples: of a tile, of a strip, or of a pixel. The
+    /// last ones end with the picture.
+    pub fn chunk(&self) -> (usize, usize) {
+        self.parts.chunk(0)
+    }
+
+    /// The amount written.
+    pub fn counted(&self) -> FileTraffic {
+        self.parts.counted()
+    }
+
+    /// Writes a region of all levels and channels, by all workers: level by level, row by row, the samples of a pixel beside
+    /// each other, without gaps. Each pixel is written once. The bytes of a file depend neither on the order of its regions nor
+    /// on the workers.
+    ///
+    /// # Errors
+    /// [`Error::File`] if the region does not lie inside, does not consist of whole
+    /// [chunks](PictureWriter::chunk), or differs from `pixels` in size: nothing is written. Also
+    /// if a tile, a strip or, of other formats, a pixel was written before, or writing fails: the
+    /// file cannot be finished then.
+    pub fn put(&self, region: Region, pixels: &[u8], workers: &Workers) -> Result<()> {
+        let whole = region_of(self.shape, Some(region)).and_then(|region| self.parts.is_whole(0, region));
+        whole.map_err(|cause| Error::write(&self.path, cause))?;
+        self.put_size(0, region, pixels, workers)
+    }
+
+    /// Writes a region of one size.
+    fn put_size(&self, size: usize, region: Region, pixels: &[u8], workers: &Workers) -> Result<()> {
+        let shape = self.parts.shape(size);
+        let fits = || {
+            region_of(shape, Some(region))?;
+            let wanted = shape.depth * region.height * region.width * pixel_bytes(shape, self.dtype);
+            if pixels.len() != wanted {
+                return Err(format!("a region of {region} takes {wanted} bytes, not {}", pixels.len()));
+            }
+            Ok(())
+        };
+        fits().map_err(|cause: String| Error::write(&self.path, cause))?;
+        let put = self.parts.put(self.begun.file(), size, region, pixels, workers);
+        put.map_err(|cause| {
+            self.failed.get_or_init(|| cause.clone());
+            Error::write(&self.path, cause)
+        })
+    }
+
+    /// Completes the file and moves it into place.
+    ///
+    /// # Errors
+    /// [`Error::File`] with the cause if a region failed; if pixels are missing; if writing or
+    /// moving the file fails. An existing file at the path then stays.
+    pub fn finish(self) -> Result<()> {
+        let PictureWriter { path, begun, parts, failed, .. } = self;
+        let finish = || {
+            if let Some(cause) = failed.into_inner() {
+                return Err(cause);
+            }
+            parts.finish(begun.file())?;
+            begun.put()
+        };
+        finish().map_err(|cause| Error::write(&path, cause))
+    }
+}
+
+/// A sink to which `save_to` writes an image region by
+/// region.
+///
+/// Its output must not be visible before it is finished; dropped before, it leaves nothing.
+pub trait RegionSink: Send {
+    /// Rows and columns of which regions are multiples, such as those of a tile. The last ones end
+    /// with the image.
+    fn chunk(&self) -> (usize, usize);
+
+    /// Takes a region of all levels and channels that consists of whole
+    /// [chunks](RegionSink::chunk): level by level, row by row, the samples of a pixel beside each
+    /// other, without gaps. Each pixel is passed once; `workers` may help.
+    ///
+    /// # Errors
+    /// The cause, without the path. No further call follows.
+    fn put(&mut self, region: Region, pixels: &[u8], workers: &Workers) -> std::result::Result<(), String>;
+
+    /// Levels that are taken at once: an image may be put in slabs of a multiple of them. More than
+    /// any image has by default.
+    fn levels(&self) -> usize {
+        usize::MAX
+    }
+
+    /// [Takes](RegionSink::put) a region of some levels only, a multiple of [`RegionSink::levels`] or
+    /// the last ones. All levels by default, as no others come.
+    ///
+    /// # Errors
+    /// The cause, without the path. No further call follows.
+    fn put_levels(
+        &mut self,
+        _levels: Range<usize>,
+        region: Region,
+        pixels: &[u8],
+        workers: &Workers,
+    ) -> std::result::Result<(), String> {
+        self.put(region, pixels, workers)
+    }
+
+    /// Completes the output and moves it into place.
+    ///
+    /// # Errors
+    /// The cause, without the path.
+    fn finish(self: Box<Self>) -> std::result::Result<(), String>;
+}
+
+impl RegionSink for PictureWriter {
+    fn chunk(&self) -> (usize, usize) {
+        self.chunk()
+    }
+
+    fn put(&mut self, region: Region, pixels: &[u8], workers: &Workers) -> std::result::Result<(), String> {
+        PictureWriter::put(self, region, pixels, workers).map_err(cause_of)
+    }
+
+    fn finish(self: Box<Self>) -> std::result::Result<(), String> {
+        PictureWriter::finish(*self).map_err(cause_of)
+    }
+}
+
+/// One size of a file.
+struct SizeSink {
+    file: Arc<PictureWriter>,
+    size: usize,
+}
+
+impl RegionSink for SizeSink {
+    fn chunk(&self) -> (usize, usize) {
+        self.file.parts.chunk(self.size)
+    }
+
+    fn put(&mut self, region: Region, pixels: &[u8], workers: &Workers) -> std::result::Result<(), String> {
+        self.file.put_size(self.size, region, pixels, workers).map_err(cause_of)
+    }
+
+    fn finish(self: Box<Self>) -> std::result::Result<(), String> {
+        Arc::into_inner(self.file).map_or(Ok(()), |file| file.finish().map_err(cause_of))
+    }
+}
+
+/// A file that has a header, and then its pixels as in memory, up to their order of bytes.
+pub(super) fn of_rows((header, order): (Vec<u8>, Order), file: &Draft) -> Box<dyn RegionFile> {
+    let (shape, size) = (file.shape, file.stored.size());
+    Box::new(Rows { header, order, shape, size, written: Mutex::default(), count: Count::default() })
+}
+
+/// A file of pixels, level by level, row by row.
+#[derive(Debug)]
+struct Rows {
+    header: Vec<u8>,
+    order: Order,
+    shape: Shape,
+    /// Bytes of a sample.
+    size: usize,
+    /// Regions written so far.
+    written: Mutex<Vec<Region>>,
+    count: Count,
+}
+
+impl Rows {
+    /// Bytes written at a time, where rows are contiguous: they stay in the cache.
+    const AT_ONCE: usize = 1 << 20;
+
+    /// Records that a region is written, once.
+    fn enter(&self, region: Region) -> Cause<()> {
+        if region.height * region.width == 0 {
+            return Ok(());
+        }
+        let apart = |a: &Region, b: &Region| {
+            let beside = |at: usize, n: usize, other: usize| at + n <= other;
+            beside(a.top, a.height, b.top)
+                || beside(b.top, b.height, a.top)
+                || beside(a.left, a.width, b.left)
+                || beside(b.left, b.width, a.left)
+        };
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        if !written.iter().all(|known| apart(known, &region)) {
+            return Err("pixels of this region were written before".into());
+        }
+        written.push(region);
+        Ok(())
+    }
+}
+
+impl RegionFile for Rows {
+    fn bytes(&self) -> u64 {
+        self.header.len() as u64 + (self.shape.len() * self.size) as u64
+    }
+
+    fn begin(&mut self, to: &File, _: &Path) -> Cause<()> {
+        to.write_at(0, &self.header)
+    }
+
+    fn shape(&self, _: usize) -> Shape {
+        self.shape
+    }
+
+    fn put(&self, to: &File, _: usize, region: Region, pixels: &[u8], workers: &Workers) -> Cause<()> {
+        let Shape { depth, height, width, channels, .. } = self.shape;
+        let pixel = channels * self.size;
+        let together = if region.width == width { (Rows::AT_ONCE / (width * pixel)).max(1) } else { 1 };
+        let parts = |z| (0..region.height).step_by(together).map(move |y| (z, y));
+        let parts: Vec<(usize, usize)> = (0..depth).flat_map(parts).collect();
+        let row = region.width * pixel;
+        let one = |scratch: &mut Vec<u8>, (z, y): (usize, usize)| {
+            let rows = together.min(region.height - y);
+            let from = &pixels[(z * region.height + y) * row..][..rows * row];
+            let place = (z * height + region.top + y) as u64 * width as u64 + region.left as u64;
+            let at = self.header.len() as u64 + place * pixel as u64;
+            if self.order == Order::Kept {
+                to.write_at(at, from)?;
+            } else {
+                scratch.clear();
+                scratch.extend_from_slice(from);
+                self.order.apply(scratch, self.size);
+                to.write_at(at, scratch)?;
+            }
+            self.count.chunks(rows);
+            self.count.bytes(from.len());
+            Ok::<(), String>(())
+        };
+        self.enter(region)?;
+        workers.each_by(WRITERS, parts, one)
+    }
+
+    fn finish(&self, _: &File) -> Cause<()> {
+        let regions = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = self.shape.depth * regions.iter().map(|r| r.height * r.width).sum::<usize>();
+        let all = self.shape.depth * self.shape.area();
+        if written == all {
+            return Ok(());
+        }
+        Err(format!("{written} pixels were written, and it has {all}"))
+    }
+
+    fn counted(&self) -> FileTraffic {
+        self.count.so_far()
+    }
+}

@@ -1,0 +1,438 @@
+//! Vertical mixing of an ocean by the K profile parameterization of Large, McWilliams and Doney
+//! (1994), "Oceanic vertical mixing: a review and a model with a nonlocal boundary layer
+//! parameterization", Rev. Geophys. 32, 363-403, as in the Parallel Ocean Program: its routines
+//! `ri_iwmix`, `bldepth`, `wscale` and `blmix` (`vmix_kpp`, POP 2.1), which take differences of
+//! buoyancy and double diffusion from [`super::ocean`]. Numbers in brackets are equations of the
+//! paper. Units are those of the SI, not POP's centimetres and grams; numbers that keep quotients
+//! finite are POP's.
+//!
+//! Everything is computed at all levels at once; where a column has one level of its own, as at the
+//! depth of its boundary layer, that level is selected and summed over the depth.
+//!
+//! - *Vertical*: levels are the middles of layers of full cells. Coefficients of a level apply
+//!   between it and the one below.
+//! - *Horizontal*: rows from the south to the north. Velocities lie at the north-eastern corners of
+//!   cells (grid B of Arakawa), and are 0 at corners that touch land. Shear at cells is the mean of
+//!   four corners, or for the depth of the boundary layer the largest of them; all cells have
+//!   the same area, which POP's mean allows to differ. Beyond the edges lie the cells at the edges.
+//! - *Surface*: the uppermost level, as in POP 2.1 (later versions average levels near the surface).
+//!   Stress is given at cells. Sunlight is absorbed by Jerlov's types of water (`sw_absorb_frac`).
+//! - *Not here*: tides, Langmuir circulation, inertial waves, layers cut by the sea floor. Viscosity
+//!   stays at cells.
+
+use clap::ValueEnum;
+use horus::prelude::*;
+
+use crate::ocean::{Basin, Buoyancy, Field, GRAVITY, Layers, SeaWater};
+
+/// Von Karman's constant.
+const KARMAN: f64 = 0.4;
+/// The part of the boundary layer that is its surface layer.
+const SURFACE_LAYER: f64 = 0.1;
+/// The bulk Richardson number at the depth of the boundary layer.
+const CRITICAL: f64 = 0.3;
+/// The Richardson number from which shear is stable (28).
+const STABLE_SHEAR: f64 = 0.8;
+/// Coefficients of the velocity scales of momentum and tracers in convection (B1).
+const CONVECTIVE: [(f64, f64); 2] = [(1.26, 8.38), (-28.86, 98.96)];
+/// Of the Ekman depth and of the Monin-Obukhov depth.
+const DEPTH_LIMITS: (f64, f64) = (0.7, 1.0);
+
+/// Jerlov's types of water, by how deep sunlight comes (Paulson and Simpson, 1977, J. Phys.
+/// Oceanogr. 7, 952-956). The default is POP's, `jerlov_water_type = 3`.
+#[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WaterType {
+    /// Clear
+    I,
+    /// Between I and IB
+    Ia,
+    /// Between IA and II, as POP by default
+    #[default]
+    Ib,
+    /// Coastal
+    Ii,
+    /// Turbid
+    Iii,
+}
+
+impl WaterType {
+    /// The part of red light, and the depths in metres at which 1 / e of red and blue light is left.
+    fn light(self) -> (f64, f64, f64) {
+        match self {
+            WaterType::I => (0.58, 0.35, 23.0),
+            WaterType::Ia => (0.62, 0.60, 20.0),
+            WaterType::Ib => (0.67, 1.00, 17.0),
+            WaterType::Ii => (0.77, 1.50, 14.0),
+            WaterType::Iii => (0.78, 1.40, 7.90),
+        }
+    }
+
+    /// The part of sunlight that is left at a depth in metres.
+    fn left(self, depth: f64) -> f64 {
+        let (red, shallow, deep) = self.light();
+        if depth > 200.0 { 0.0 } else { red * (-depth / shallow).exp() + (1.0 - red) * (-depth / deep).exp() }
+    }
+}
+
+/// Parameters of the mixing of the interior, in m^2/s.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Parameters {
+    /// Diffusivity by internal waves.
+    pub waves: f64,
+    /// Viscosity by internal waves relative to their diffusivity.
+    pub prandtl: f64,
+    /// The largest viscosity and diffusivity by shear.
+    pub shear: f64,
+    /// Viscosity and diffusivity where a level is lighter than the one above.
+    pub convection: f64,
+    /// The water that absorbs sunlight.
+    pub water: WaterType,
+}
+
+/// POP's.
+impl Default for Parameters {
+    fn default() -> Parameters {
+        Parameters { waves: 1e-5, prandtl: 10.0, shear: 5e-3, convection: 0.1, water: WaterType::default() }
+    }
+}
+
+/// The ocean at one time: volumes of levels from the surface down.
+#[derive(Clone, Debug)]
+pub struct Ocean {
+    /// Potential temperature, in degrees Celsius.
+    pub temperature: Field,
+    /// In psu.
+    pub salinity: Field,
+    /// To the east and to the north in m/s, at north-eastern corners.
+    pub velocity: [Field; 2],
+}
+
+/// Fluxes through the surface into the ocean: one image each.
+#[derive(Clone, Debug)]
+pub struct Surface {
+    /// Stress of the wind over density, to the east and to the north, in m^2/s^2.
+    pub stress: [Field; 2],
+    /// Heat but sunlight, over density and heat capacity, in degrees m/s.
+    pub heat: Field,
+    /// In psu m/s.
+    pub salt: Field,
+    /// Heat by sunlight, in degrees m/s. Below 0, it counts in the buoyancy but heats no water, as in POP.
+    pub sunlight: Field,
+    /// The Coriolis parameter, in 1/s: limits boundary layers under stable forcing by the depths of
+    /// Ekman and of Monin and Obukhov.
+    pub coriolis: Option<Field>,
+}
+
+/// Coefficients of vertical mixing between each level and the one below; 0 at the lowest level of
+/// water, below it and on land.
+#[derive(Clone, Debug)]
+pub struct Coefficients {
+    /// Viscosity at cells, in m^2/s.
+    pub viscosity: Field,
+    /// Diffusivity of heat, in m^2/s.
+    pub of_heat: Field,
+    /// Diffusivity of salt, in m^2/s.
+    pub of_salt: Field,
+    /// Of nonlocal transport, in s/m^2: times a diffusivity and the flux through the surface, the
+    /// flux that does not follow the gradient (POP's GHAT).
+    pub nonlocal: Field,
+    /// The depth of the boundary layer in m, an image.
+    pub depth: Field,
+}
+
+/// The parameterization for a basin.
+#[derive(Clone, Debug)]
+pub struct Kpp {
+    water: SeaWater,
+    parameters: Parameters,
+    /// Of levels; how far the next one lies below; the thickness of layers.
+    depth: Field,
+    gap: Field,
+    thickness: Field,
+    /// The part of sunlight that passes each level, and each layer's lower end.
+    light: Field,
+    pub(super) light_below: Field,
+}
+
+/// A level's upper neighbour, 0 above the surface, and lower neighbour, 0 below the last level.
+fn above(f: &Field) -> Field {
+    f.shift(1, 0, 0)
+}
+
+fn below(f: &Field) -> Field {
+    f.shift(-1, 0, 0)
+}
+
+/// `f` and its neighbours so many rows and columns on.
+fn four(f: &Field, by: [(isize, isize); 4]) -> [Field; 4] {
+    by.map(|(dy, dx)| f.with_border(Border::Replicate).shift(0, dy, dx))
+}
+
+/// The four corners of each cell.
+fn corners(f: &Field) -> [Field; 4] {
+    four(f, [(0, 0), (0, 1), (1, 0), (1, 1)])
+}
+
+/// Wind and buoyancy at the surface.
+struct Forcing {
+    /// The friction velocity, in m/s.
+    friction: Field,
+    /// Buoyancy through the surface, but for sunlight, and by sunlight, in m^2/s^3; positive into the
+    /// ocean.
+    buoyancy: Field,
+    sunlight: Field,
+}
+
+impl Forcing {
+    /// Buoyancy that is lost to the water above where a part of light is left, and whether it is
+    /// stable; never 0.
+    fn above(&self, light: &Field) -> (Field, Image<bool>) {
+        let buoyancy = &self.buoyancy + &self.sunlight * (1.0 - light);
+        let stable = buoyancy.ge(0.0);
+        (stable.select(&buoyancy + 1e-14, &buoyancy), stable)
+    }
+
+    /// Velocity scales of momentum and of tracers at a depth `d` within the surface layer (13, B1),
+    /// for the buoyancy `b` (`wscale`).
+    fn scales(&self, d: &Field, b: &Field) -> [Field; 2] {
+        let u = &self.friction;
+        let (cube, product) = (u * u * u, d * b * KARMAN);
+        let zeta = &product / (&cube + 1e-16);
+        let stable = u * KARMAN / (&zeta * 5.0 + 1.0);
+        let root = (1.0 - &zeta * 16.0).sqrt();
+        let convective = |(a, c): (f64, f64)| (&cube * a - &product * c).pow(1.0 / 3.0) * KARMAN;
+        let scale = |weak: Field, from: f64, strong: Field| {
+            zeta.ge(0.0).select(&stable, zeta.ge(from).select(u * weak * KARMAN, strong))
+        };
+        [scale(root.sqrt(), -0.2, convective(CONVECTIVE[0])), scale(root, -1.0, convective(CONVECTIVE[1]))]
+    }
+}
+
+impl Kpp {
+    /// For the basin of an equation of state, whose levels are the middles of layers.
+    ///
+    /// # Errors
+    /// Depths that are no middles of layers.
+    pub fn new(water: &SeaWater, parameters: Parameters) -> Result<Kpp> {
+        let (basin, depths) = (&water.basin, &water.basin.depths);
+        let Layers { thickness, gap, ends } = basin.layers()?;
+        Ok(Kpp {
+            water: water.clone(),
+            parameters,
+            depth: basin.levels(|z| depths[z]),
+            gap,
+            thickness,
+            light: basin.levels(|z| parameters.water.left(depths[z])),
+            light_below: basin.levels(|z| parameters.water.left(ends[z])),
+        })
+    }
+
+    fn basin(&self) -> &Basin {
+        &self.water.basin
+    }
+
+    /// The first level of each column where a mask holds, the number of levels if none.
+    fn first(&self, mask: &Image<bool>) -> Field {
+        mask.select(&self.basin().level, self.basin().depths.len() as f64).over(Axis::Depth).min()
+    }
+
+    /// Pixels of a volume at one level of each column, 0 where there is no such level.
+    fn at(&self, level: &Field, of: &Field) -> Field {
+        self.basin().level.eq(level).select(of, 0.0).over(Axis::Depth).sum()
+    }
+
+    /// Coefficients of mixing for the ocean and its surface (`vmix_coeffs_kpp`).
+    pub fn coefficients(&self, ocean: &Ocean, surface: &Surface) -> Coefficients {
+        let Ocean { temperature: t, salinity: s, velocity } = ocean;
+        let [north, east] = [(-1, 0), (0, -1)];
+        let [a, b, c, d] = four(&self.basin().floor, [(0, 0), north, east, (-1, -1)]);
+        let moves = self.basin().level.lt(a.min(b).min(c).min(d));
+        let velocity = velocity.each_ref().map(|v| moves.select(v, 0.0));
+        let buoyancy = self.water.buoyancy(t, s);
+        let (shear, waves) = (self.shear(&buoyancy.from_below, &velocity), self.parameters.waves);
+        let between = self.basin().above_water();
+        let viscosity = between.select(&shear + waves * self.parameters.prandtl, 0.0);
+        let diffusivity = between.select(shear + waves, 0.0);
+        let [of_heat, of_salt] = self.water.double_diffusion(t, s, [&diffusivity, &diffusivity]);
+
+        let forcing = self.forcing(t, s, surface);
+        let depth = self.boundary(&buoyancy, &velocity, &forcing, surface.coriolis.as_ref());
+        // The first level at or below the depth.
+        let reached = self.depth.lt(&depth).convert::<u8>().over(Axis::Depth).sum().max(1.0);
+        let ([viscosity, of_heat, of_salt], nonlocal) =
+            self.boundary_layer([viscosity, of_heat, of_salt], &depth, &reached, &forcing);
+        let heavy = self.basin().level.ge(&reached) & buoyancy.from_below.le(0.0);
+        let convection = heavy.select(self.parameters.convection, 0.0);
+        let masked = |f: Field| between.select(f, 0.0);
+        Coefficients {
+            viscosity: masked(viscosity + &convection),
+            of_heat: masked(of_heat + &convection),
+            of_salt: masked(of_salt + convection),
+            nonlocal: masked(nonlocal),
+            depth: self.basin().floor.gt(0.0).select(depth, 0.0),
+        }
+    }
+
+    /// Viscosity and diffusivity by shear between levels (27, 28), for local Richardson numbers
+    /// smoothed once along the depth (`ri_iwmix`).
+    fn shear(&self, from_below: &Field, velocity: &[Field; 2]) -> Field {
+        let step = |f: &Field| (f - f.with_border(Border::Replicate).shift(-1, 0, 0)).square();
+        let [a, b, c, d] = corners(&(step(&velocity[0]) + step(&velocity[1])));
+        let local = from_below * &self.gap / ((a + b + c + d) * 0.25 + 1e-14);
+        let beside = |dz| local.with_border(Border::Replicate).shift(dz, 0, 0);
+        let smooth = (beside(1) + beside(-1)) * 0.25 + &local * 0.5;
+        let number = self.basin().floor.ge(3.0).select(smooth, &local);
+        let part = number.lt(0.0).select(0.0, number.gt(STABLE_SHEAR).select(STABLE_SHEAR, &number)) / STABLE_SHEAR;
+        let less = 1.0 - part.square();
+        &less * &less * &less * self.parameters.shear
+    }
+
+    fn forcing(&self, t: &Field, s: &Field, surface: &Surface) -> Forcing {
+        let state = self.water.state(&t.slice(0), &s.slice(0));
+        let [density, by_temperature, by_salinity] =
+            [state.density, state.by_temperature, state.by_salinity].map(|f| f.slice(0));
+        let land = self.basin().floor.eq(0.0);
+        let buoyancy = |lighter: Field| land.select(0.0, lighter / &density * -GRAVITY);
+        let [x, y] = &surface.stress;
+        Forcing {
+            friction: (x.square() + y.square()).sqrt().sqrt(),
+            buoyancy: buoyancy(&by_temperature * &surface.heat + by_salinity * &surface.salt),
+            sunlight: buoyancy(by_temperature * &surface.sunlight),
+        }
+    }
+
+    /// The depth of the boundary layer (`bldepth`): where the bulk Richardson number (21) becomes
+    /// critical, limited where the forcing is stable, and smoothed over neighbours.
+    fn boundary(
+        &self,
+        buoyancy: &Buoyancy,
+        velocity: &[Field; 2],
+        forcing: &Forcing,
+        coriolis: Option<&Field>,
+    ) -> Field {
+        let (basin, z) = (self.basin(), &self.depth);
+        let levels = basin.depths.len();
+        let (first, last) = (basin.depths[0], basin.depths[levels - 1]);
+        let apart = |v: &Field| (v.slice(0) - v).square();
+        let [a, b, c, d] = corners(&(apart(&velocity[0]) + apart(&velocity[1])));
+        let shear = a.max(b).max(c).max(d);
+        let (force, stable) = forcing.above(&self.light);
+        let [_, scale] = forcing.scales(&(z * SURFACE_LAYER), &force);
+        let n = ((&buoyancy.from_below + buoyancy.from_below.abs() + 1e-22) * 0.5 / &self.gap).sqrt();
+        // The shear of turbulence (23), whose constant follows from that of entrainment.
+        let entrained = (0.2 / CONVECTIVE[1].1 / SURFACE_LAYER).sqrt() / KARMAN.powi(2) / CRITICAL;
+        let turbulent = z * scale * &n * (n * -200.0 + 2.1).max(1.7) * entrained;
+        let number = (z - first) * &buoyancy.from_surface / (shear + turbulent + 1e-14);
+
+        // A parabola through the numbers of a level and the one above, with the slope further above;
+        // a line where there is none.
+        let (upper, over) = (above(&number), above(z));
+        let slope = (&upper - above(&upper)) / (&over - above(&over));
+        let deeper = z - &over;
+        let square = (&number - &upper - &slope * &deeper) / deeper.square();
+        let linear = &slope - &square * &over * 2.0;
+        let constant = &upper + &over * (&square * &over - &slope) - CRITICAL;
+        let root = linear.square() - &square * constant * 4.0;
+        let straight = (linear.abs().gt(1e-8) & (square.abs() / linear.abs()).le(1e-8)) | root.le(0.0);
+        let on_line = &over + &deeper * (CRITICAL - &upper) / (&number - &upper);
+        let on_parabola = (root.sqrt() - linear) / (square * 2.0);
+        let critical = self.first(&number.gt(CRITICAL));
+        let bottom = self.at(&(&basin.floor - 1.0).max(0.0), z);
+        let found = self.at(&critical, &straight.select(on_line, on_parabola));
+        let mut depth = critical.lt(levels as f64).select(found, &bottom);
+
+        if let Some(coriolis) = coriolis {
+            let u = &forcing.friction;
+            let cube = u * u * u;
+            let length = stable.select(cube / &force * (DEPTH_LIMITS.1 / KARMAN), last);
+            // Just below the uppermost level, if it lies above it.
+            let length = (basin.level.eq(0.0) & length.le(z)).select(z + 1e-12, length);
+            let (before, lower) = (above(&length), basin.level.gt(0.0));
+            let change = (&length - &before) / &deeper;
+            let meets = (&length - &change * z) / (1.0 - change);
+            let here = &lower & length.le(z) & before.gt(over);
+            let deepest = here.select(&basin.level, -1.0).over(Axis::Depth).max();
+            let obukhov = deepest.ge(0.0).select(self.at(&deepest, &meets), last);
+            let begins = self.first(&(lower & stable));
+            let ekman = u * DEPTH_LIMITS.0 / (coriolis.abs() + 1e-10);
+            let ekman = begins.lt(levels as f64).select(ekman.max(self.at(&begins, z)), last);
+            depth = depth.min(obukhov).min(ekman);
+        }
+
+        let around = [(0, 1), (0, -1), (1, 0), (-1, 0)];
+        let near = four(&depth, around).into_iter().zip(four(&basin.floor, around));
+        let near = near.map(|(beside, floor)| floor.gt(0.0).select(beside, &depth) * 0.125);
+        let smooth = near.fold(&depth * 0.5, |sum, part| sum + part);
+        smooth.min(bottom).max(first)
+    }
+
+    /// Coefficients of viscosity and diffusivities of heat and salt between levels, with those of
+    /// the boundary layer (10, 11) in place of the interior's, and the nonlocal term (20)
+    /// (`blmix`). `reached` is the first level at or below the `depth` of the boundary layer.
+    fn boundary_layer(
+        &self,
+        interior: [Field; 3],
+        depth: &Field,
+        reached: &Field,
+        forcing: &Forcing,
+    ) -> ([Field; 3], Field) {
+        let basin = self.basin();
+        let (red, near, far) = self.parameters.water.light();
+        let light = (depth / -near).exp() * red + (depth / -far).exp() * (1.0 - red);
+        let light = depth.gt(200.0).select(0.0, light);
+        let (force, stable) = forcing.above(&light);
+        let scales = |d: &Field| {
+            let [momentum, tracers] = forcing.scales(&(d.min(SURFACE_LAYER) * depth), &force);
+            [momentum, tracers.clone(), tracers]
+        };
+        let u = &forcing.friction;
+
+        // The layer in which the depth lies.
+        let bottom = &self.depth + &self.thickness * 0.5;
+        let higher = self.at(reached, &(&self.depth - &self.thickness * 0.5)).ge(depth);
+        let layer = reached - higher.select(1.0, 0.0);
+        let rest = &bottom - depth;
+        let part = 1.0 - &rest / &self.thickness;
+        let next = self.thickness.with_border(Border::Replicate).shift(-1, 0, 0);
+        let at_depth = scales(&Image::constant(depth.session(), depth.shape(), SURFACE_LAYER));
+        let grows = stable.select(&force * 5.0 / (u.square().square() + 1e-18), 0.0);
+        // Values and slopes at the depth, of the interior relative to the scales (18).
+        let matched = |v: &Field, scale: &Field| {
+            let falls = |f: Field| f.max(0.0);
+            let slope = (1.0 - &part) * falls((above(v) - v) / &self.thickness) + &part * falls((v - below(v)) / &next);
+            let value = self.at(&layer, &(v + &slope * &rest));
+            let slope = self.at(&layer, &slope);
+            let scale = scale + 1e-12;
+            (&value / depth / &scale, (&value * &grows - slope / scale).min(0.0))
+        };
+        let matched: Vec<_> = interior.iter().zip(&at_depth).map(|(v, scale)| matched(v, scale)).collect();
+        let shape = |sigma: &Field, scale: &Field, (value, slope): &(Field, Field)| {
+            let cubic = (sigma - 2.0) + (3.0 - sigma * 2.0) * value + (sigma - 1.0) * slope;
+            depth * scale * sigma * (sigma * cubic + 1.0)
+        };
+        let sigma = bottom / depth;
+        let scaled = scales(&sigma);
+        let [_, tracers, _] = &scaled;
+        let gradient = 10.0 * KARMAN * (CONVECTIVE[1].1 * KARMAN * SURFACE_LAYER).cbrt();
+        let nonlocal = stable.select(0.0, gradient / (tracers * depth + 1e-14));
+
+        // Mixing is enhanced between the levels above and below the depth (Appendix D).
+        let last = reached - 1.0;
+        let lifted = self.at(&last, &self.depth);
+        let fraction = (depth - &lifted) / self.at(&last, &self.gap);
+        let rest = 1.0 - &fraction;
+        let sigma_above = lifted / depth;
+        let scales_above = scales(&sigma_above);
+        let enhanced = basin.level.eq(last);
+        let inside = basin.level.lt(reached);
+        let mixed = [0, 1, 2].map(|i| {
+            let (v, layer) = (&interior[i], shape(&sigma, &scaled[i], &matched[i]));
+            let level = shape(&sigma_above, &scales_above[i], &matched[i]);
+            let here = higher.select(v, &layer);
+            let between = &rest * v + &fraction * (rest.square() * level + fraction.square() * here);
+            inside.select(enhanced.select(between, layer), v)
+        });
+        let nonlocal = (enhanced & &higher).select(0.0, nonlocal);
+        (mixed, inside.select(nonlocal, 0.0))
+    }
+}

@@ -1,0 +1,130 @@
+//! The work of a device's queues in one run of a program, by the trace of a session. No run is
+//! shorter than the work of its busiest queue.
+
+use horus::error::Result;
+use horus_core::plan::Queue;
+use horus_core::session::Session;
+use serde_json::Value;
+
+/// The queues of a device.
+pub const QUEUES: [Queue; 3] = [Queue::Upload, Queue::Compute, Queue::Download];
+
+/// Traced runs, of which the one counts whose busiest queue works least.
+const RUNS: usize = 2;
+
+/// The work of a queue in a run, in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct QueueWork {
+    /// All of it.
+    pub busy: f64,
+    /// The first copy or kernel.
+    pub first: f64,
+    /// The last one.
+    pub last: f64,
+    /// Number of copies or kernels.
+    pub count: usize,
+}
+
+/// The work of each of [`QUEUES`] in a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Queues(pub [QueueWork; 3]);
+
+/// A copy or a kernel: the index of its queue, its start and its end in milliseconds.
+type Span = (usize, f64, f64);
+
+impl Queues {
+    /// The work in a run of a program in `session`, which records a trace and nothing else: a run
+    /// that is not counted plans. `clock`: milliseconds that the device's clock adds to a kernel.
+    ///
+    /// # Errors
+    /// Those of the runs and of the trace.
+    pub fn of(session: &Session, clock: f64, mut run: impl FnMut() -> Result<()>) -> Result<Queues> {
+        run()?;
+        let mut seen = spans(session)?.len();
+        let mut least: Option<Queues> = None;
+        for _ in 0..RUNS {
+            run()?;
+            let all = spans(session)?;
+            let queues = Queues::over(all.get(seen..).unwrap_or_default(), clock);
+            seen = all.len();
+            if least.is_none_or(|least| queues.most() < least.most()) {
+                least = Some(queues);
+            }
+        }
+        Ok(least.unwrap_or_default())
+    }
+
+    /// The work of spans, those of each queue in order.
+    fn over(spans: &[Span], clock: f64) -> Queues {
+        let mut queues = [QueueWork::default(); 3];
+        let mut until = [f64::NEG_INFINITY; 3];
+        for &(queue, start, end) in spans {
+            let clock = if QUEUES[queue] == Queue::Compute { clock } else { 0.0 };
+            let work = &mut queues[queue];
+            let took = (end - start - clock).max(0.0);
+            // Two at a time count once.
+            work.busy += (end - start.max(until[queue]) - clock).max(0.0);
+            until[queue] = until[queue].max(end);
+            if work.count == 0 {
+                work.first = took;
+            }
+            work.last = took;
+            work.count += 1;
+        }
+        Queues(queues)
+    }
+
+    /// The busiest queue.
+    pub fn busiest(&self) -> Queue {
+        let most = QUEUES.into_iter().zip(&self.0).max_by(|(_, a), (_, b)| a.busy.total_cmp(&b.busy));
+        most.map_or(Queue::Compute, |(queue, _)| queue)
+    }
+
+    /// Milliseconds that the busiest queue works.
+    pub fn most(&self) -> f64 {
+        self.0.iter().map(|work| work.busy).fold(0.0, f64::max)
+    }
+
+    /// [`Queues::most`], and the copies beside which that queue cannot work: the first upload
+    /// comes before kernels and downloads, the last download after uploads and kernels.
+    pub fn least(&self) -> f64 {
+        let [upload, _, download] = &self.0;
+        let before = if self.busiest() == Queue::Upload { 0.0 } else { upload.first };
+        let after = if self.busiest() == Queue::Download { 0.0 } else { download.last };
+        before + self.most() + after
+    }
+}
+
+/// The device's spans so far, in the order in which they were collected.
+fn spans(session: &Session) -> Result<Vec<Span>> {
+    let trace: Value = serde_json::from_str(&session.trace_json()?.unwrap_or_default()).unwrap_or_default();
+    let events = trace["traceEvents"].as_array().map_or(&[][..], Vec::as_slice);
+    let span = |event: &Value| {
+        let (row, start, length) = (event["tid"].as_u64()?, event["ts"].as_f64()?, event["dur"].as_f64()?);
+        let queue = QUEUES.iter().position(|queue| *queue as u64 == row)?;
+        Some((queue, start / 1e3, (start + length) / 1e3))
+    };
+    // Predictions are of another process.
+    Ok(events.iter().filter(|event| event["pid"].as_u64() == Some(0)).filter_map(span).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_busiest_queue_is_that_with_most_work() {
+        // Two uploads at a time, kernels beside them, and a download at the end.
+        let spans = [(0, 0.0, 2.0), (1, 1.0, 2.5), (0, 1.5, 3.0), (1, 3.0, 5.5), (2, 5.5, 6.0)];
+        let queues = Queues::over(&spans, 0.5);
+        assert_eq!(queues.0.map(|work| work.busy), [3.0, 3.0, 0.5]);
+        assert_eq!(queues.0.map(|work| work.count), [2, 2, 1]);
+        let [upload, kernels, _] = queues.0;
+        assert_eq!((upload.first, upload.last, kernels.first, kernels.last), (2.0, 1.5, 1.0, 2.0));
+        let queues = Queues::over(&spans, 0.0);
+        assert_eq!((queues.busiest(), queues.most(), queues.least()), (Queue::Compute, 4.0, 2.0 + 4.0 + 0.5));
+        let queues = Queues::over(&spans[..3], 0.0);
+        assert_eq!((queues.busiest(), queues.least()), (Queue::Upload, 3.0), "nothing is downloaded");
+        assert_eq!(Queues::over(&[], 0.0).least(), 0.0);
+    }
+}
