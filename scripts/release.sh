@@ -41,7 +41,7 @@ tree() {
   changed=$(git status --porcelain) || return 1
   [ -z "$changed" ] || { echo "$changed"; no "files are not committed"; return 1; }
   version=$(version)
-  grep -m 1 '^## ' CHANGELOG.md | grep -Eq "^## $version .*[0-9]{4}-[0-9]{2}-[0-9]{2}" || no "the head of CHANGELOG.md is not $version with a date"
+  grep -m 1 '^## ' CHANGELOG.md | grep -Eq "^## \[$version\] - [0-9]{4}-[0-9]{2}-[0-9]{2}$" || no "the head of CHANGELOG.md is not [$version] with a date"
 }
 tests() { HORUS_CASES=1000 scripts/test.sh; }
 packages() { scripts/packages.sh; }
