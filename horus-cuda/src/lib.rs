@@ -59,8 +59,8 @@
 //! The generator builds statements and expressions (`codegen/cpp`), and text once at the end, which
 //! is never parsed: repeated templates are marked in the statements, and a division is a node.
 //! `schedule` groups leaves, `similar` finds loops, `map/shared` lays out shared memory; long C++
-//! is in `kernels/`. A structure that cannot be emitted is an error. docs/kernel.md follows one
-//! kernel all the way; docs/cpu-scratch.md shows the CPU's memory. A kernel comes from the user's
+//! is in `kernels/`. A structure that cannot be emitted is an error. docs/design/kernel.md follows one
+//! kernel all the way; docs/design/cpu-scratch.md shows the CPU's memory. A kernel comes from the user's
 //! cache, else from the package that a release ships (`shipped.rs`, found by source and
 //! architecture), else from the compiler (`origin.rs`).
 //!

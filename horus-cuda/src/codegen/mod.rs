@@ -10,7 +10,7 @@
 //! groups leaves, `similar` finds loops, `instructions` emits the arithmetic. All of these emit the
 //! statements of `cpp`, whose text is written at the very end.
 //!
-//! `docs/kernel.md` follows one kernel all the way, with a picture of its shared memory.
+//! `docs/design/kernel.md` follows one kernel all the way, with a picture of its shared memory.
 
 mod components;
 mod cost;

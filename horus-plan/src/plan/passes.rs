@@ -1,8 +1,8 @@
 //! The passes of planning, in one list.
 //!
 //! `plan/passes.rs` lists the passes, all over one draft: lifetimes, demand for halos, memory in
-//! use, transfers and launches, delivery, overlap, early exchanges, bands, waits; docs/plan.md follows one ConvRot
-//! plan through them. `verify` also fails if a result is not delivered as wanted, an image does not
+//! use, transfers and launches, delivery, overlap, early exchanges, bands, waits;
+//! docs/design/plan.md follows one ConvRot plan through them. `verify` also fails if a result is not delivered as wanted, an image does not
 //! end in the planned state, or a copy is redundant. It fails too if any order allowed by queues
 //! and waits lets a step read unwritten rows (`plan/verify/order.rs`). No wait of a plan can be
 //! left out (tests try each). The simulated device delays uploads, over poisoned memory, until they
