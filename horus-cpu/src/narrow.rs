@@ -29,7 +29,7 @@ const DIVIDED: i64 = 1 << 22;
 /// Most taps along an axis, or elements that they read.
 const MOST: usize = 64;
 /// Most taps, other than zeros, that sums of 16 bits add in less time than products of bytes
-/// (`benches/results/2026-11-26-bytes.md`).
+/// (`docs/performance/cpu.md`).
 const FEW: usize = 25;
 /// Rows computed at a time, unless the filters reach further.
 const ROWS: usize = 32;

@@ -257,7 +257,7 @@ const THREADS: usize = 2048;
 /// that is too few for the tuned shape. Large blocks of a small image leave multiprocessors idle,
 /// and a long code that is executed once waits for its instructions.
 ///
-/// Measured on an H200 from 64x64 to 2048x2048 (`benches/results/2026-11-26-small-images.md`).
+/// Measured on an H200 from 64x64 to 2048x2048 (`docs/performance/gpu.md`).
 fn small(kernel: &Kernel, dtype: DType, each: f64) -> Option<Tuning> {
     let Kernel::Map(map) = kernel else { return None };
     let TunedFamily { kind, size, filters, .. } = TunedFamily::of(map, element(map, dtype));

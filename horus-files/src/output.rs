@@ -8,7 +8,7 @@ use super::cause;
 use super::target::Sink;
 
 /// Maximum number of threads that write to one file. File systems let one write while another
-/// prepares its bytes; further ones spin in the kernel (`benches/results/2026-11-23-regions.md`).
+/// prepares its bytes; further ones spin in the kernel (`docs/performance/series.md`).
 pub(super) const WRITERS: usize = 2;
 
 /// A file written in parts.

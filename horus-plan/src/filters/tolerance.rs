@@ -52,7 +52,7 @@ pub const fn smallest(dtype: DType) -> f64 {
 const TERM: f64 = 12.0;
 
 /// Products of bytes that a processor adds in the time of one multiply-add of `f32`, where sums are
-/// exact (`benches/results/2026-11-26-bytes.md`).
+/// exact (`docs/performance/cpu.md`).
 const OF_BYTES: f64 = 3.0;
 
 /// Sums of taps for which no intermediate value leaves the range of numbers unless pixels nearly do.

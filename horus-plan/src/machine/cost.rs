@@ -6,11 +6,11 @@ use crate::ir::kernel::{Family, KernelWork};
 use horus_base::dtype::DType;
 
 /// Seconds until all threads of a processor work, and bytes of computed pixels from which on they
-/// do: measured on two cores (`benches/results/2026-11-26-model.md`).
+/// do: measured on two cores (`docs/performance/model.md`).
 const FORK: (f64, usize) = (12e-6, 512 << 10);
 
 /// Bytes for which a GPU's filters and maps take as long per pixel as for fewer: those of a pixel
-/// read and a pixel written in `f32` (`benches/results/2026-11-26-small-images.md`).
+/// read and a pixel written in `f32` (`docs/performance/model.md`).
 const LEAST_MOVED: f64 = 8.0;
 
 /// Fraction of an image read from memory by each evaluation of a chain after the first: an
@@ -21,7 +21,7 @@ pub(crate) const CACHED: f64 = 0.45;
 /// Rows and columns of the tiles in which a GPU executes several steps of a loop.
 const TILE: [f64; 2] = [64.0, 64.0];
 /// Speed of neighbour reads for steps in tiles, almost all from registers, relative to single steps:
-/// fitted to 4 and 8 steps of Jacobi's relaxation (`benches/results/2026-11-27-steps.md`).
+/// fitted to 4 and 8 steps of Jacobi's relaxation (`docs/performance/model.md`).
 const IN_TILES: f64 = 8.0;
 
 /// The bottleneck of a launch.
@@ -114,7 +114,7 @@ impl Profile {
         let idle = if tiles > 1.0 {
             // A tile takes all registers of a multiprocessor, and arithmetic waits for the last of
             // them: at 1024 x 1024 a step of Perona-Malik takes .0233 ms in tiles and .0178 one by
-            // one (`benches/results/2026-11-22-blocking.md`).
+            // one (`docs/performance/model.md`).
             let all = work.pixels.max(1) as f64 * tiles / (TILE[0] * TILE[1]);
             let at_once = self.arithmetic.tiles;
             idle.max((all / at_once).ceil() * at_once / all)
@@ -155,7 +155,7 @@ impl Profile {
         /// Rows above and below a pixel that tiles find in a cache.
         const BESIDE: usize = 2;
         /// Slowdown of a kernel's reads and stores of the host's memory when both take as long: 25.5 ms for 1 GiB each way on
-        /// an H200, where the reads alone take 20.9 and the stores 20.4 (`benches/results/2026-11-27-copies.md`).
+        /// an H200, where the reads alone take 20.9 and the stores 20.4 (`docs/performance/model.md`).
         const BOTH_WAYS: f64 = 1.22;
         let here = self.launch(work);
         if bus == OverBus::NONE || work.bytes() == 0 {

@@ -220,7 +220,7 @@ impl Profile {
 
     /// A device on the host's memory with a part of that to itself, beside devices with their own: what
     /// it reads and writes is copied, at the measured rate of one thread
-    /// (`benches/results/2026-11-27-steps.md`).
+    /// (`docs/performance/model.md`).
     #[must_use]
     pub fn apart(self) -> Profile {
         let copy = Line { latency: 0.0, overhead: 0.0, gap: 0.0, bandwidth: self.host_copy.at(1.0) };

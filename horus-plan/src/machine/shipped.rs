@@ -16,9 +16,9 @@ const fn family(memory: f64, arithmetic: f64) -> Efficiency {
     Efficiency { memory, arithmetic }
 }
 
-/// Fitted to kernels of one H200 at 4096x4096 (`benches/results/2026-11-21-h200.md`; the test of
-/// this module repeats the comparison), those of bytes and transforms to kernels of one H100
-/// (`2026-11-26-bytes.md`). Rank filters, histograms and transpositions are estimates.
+/// Fitted to kernels of one H200 at 4096x4096 (`docs/performance/gpu.md`; `tests/rooms/machine.rs`
+/// repeats the comparison), those of bytes and transforms to kernels of one H100 (the same page).
+/// Rank filters, histograms and transpositions are estimates.
 const GPU: [(Family, Efficiency); 12] = [
     (Family::Pixel, family(1.25, 0.5)),
     (Family::CorrelateSmall, family(1.0, 0.7)),
@@ -34,9 +34,9 @@ const GPU: [(Family, Efficiency); 12] = [
     (Family::Transpose, family(0.8, 1.0)),
 ];
 
-/// Fitted to kernels on 2 cores of a Xeon with AVX-512 (`benches/results/2026-11-21-cpu.md`); those
-/// of bytes and transforms follow from their ratio to large filters on another processor
-/// (`2026-11-26-bytes.md`, `2026-11-26-contour.md`). The same are estimates.
+/// Fitted to kernels on 2 cores of a Xeon with AVX-512 (`docs/performance/cpu.md`); those of bytes
+/// and transforms follow from their ratio to large filters on another processor (the same page, and
+/// `docs/performance/model.md`). Rank filters, histograms and transpositions are estimates.
 const CPU: [(Family, Efficiency); 12] = [
     (Family::Pixel, family(1.35, 0.25)),
     (Family::CorrelateSmall, family(1.2, 0.95)),
@@ -146,7 +146,7 @@ fn h200() -> Profile {
         download,
         both_ways: 1.09,
         // Device: everyday kernels of 64 to 512 squared, whose first blocks read before they compute
-        // (`benches/results/2026-11-26-small-images.md`); empty ones take 2.1 us.
+        // (`docs/performance/model.md`); empty ones take 2.1 us.
         launch: Launching { host: 5e-6, device: 4e-6 },
         // Without the launch: 64 MiB are copied in 45 us, of which an empty kernel takes 5.5.
         memory: Rates(vec![(8.0 * MIB, 3.2 * TB), (128.0 * MIB, 3.4 * TB), (4096.0 * MIB, 4.2 * TB)]),

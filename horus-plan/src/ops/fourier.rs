@@ -126,7 +126,7 @@ pub fn error([height, width]: [usize; 2]) -> f64 {
 
 /// Cost per point of both transforms, in multiply-adds of a direct filter of `f32`: between those
 /// measured for one filter and for eight of one image, which share one of the two, on two cores
-/// (`benches/results/2026-11-26-tolerance.md`).
+/// (`docs/performance/cpu.md`).
 pub fn cost(tile: [usize; 2]) -> f64 {
     const LEVEL: f64 = 10.0;
     const POINT: f64 = 80.0;

@@ -604,7 +604,7 @@ impl OrderFilter {
     }
 
     /// Cost per pixel where extremes slide along lines of any length; of other windows each run of
-    /// pixels is looked up. Measured on two cores (`benches/results/2026-11-26-model.md`).
+    /// pixels is looked up. Measured on two cores (`docs/performance/model.md`).
     pub fn sliding(&self) -> f64 {
         let OrderFilter::Fold(Generalized { window, combine: Combine::Pixel, reduce: Reduce::Min | Reduce::Max }) =
             self

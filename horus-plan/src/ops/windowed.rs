@@ -94,7 +94,7 @@ impl Windowed {
     }
 
     /// Approximate additions or comparisons per pixel; those of means are fitted to two cores
-    /// (`benches/results/2026-11-26-model.md`).
+    /// (`docs/performance/model.md`).
     pub fn steps(&self) -> f64 {
         match self {
             Windowed::Mean(mean) => 9.0 * mean.ladder(),

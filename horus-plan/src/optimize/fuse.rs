@@ -30,7 +30,7 @@ pub(super) const MAX_INPUTS: usize = 12 * IMAGE;
 /// The weight of an image.
 const IMAGE: usize = 4;
 /// Maximum number of taps of a column pass over a stage on a GPU. Row passes are computed for all rows
-/// around a tile: with more taps, storing them takes less time (`benches/results/2026-11-26-transforms.md`).
+/// around a tile: with more taps, storing them takes less time (`docs/performance/gpu.md`).
 /// A processor computes each row once.
 const MAX_COLUMN: usize = 48;
 /// Maximum number of operations that each reader recomputes.

@@ -22,7 +22,7 @@ use crate::ir::kernel::{Access, Kernel};
 
 /// Weight of the predicted time of an exchange beside that of computing its rows: ranks also wait for
 /// each other, which the model leaves out. A guess: with it predicted times are up to 1.2 % longer in
-/// 99 of 100 programs (`benches/results/2026-11-26-minimal.md`).
+/// 99 of 100 programs (`docs/performance/model.md`).
 const WAITING: f64 = 2.0;
 
 /// For each node, rows around its strips.

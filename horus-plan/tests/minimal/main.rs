@@ -7,7 +7,7 @@
 //!
 //! `HORUS_SHOW=1` prints each plan that is not the best, and a better one.
 //! `HORUS_CASES=10000 cargo test --release -p horus-plan --test minimal -- --nocapture` prints the
-//! distributions (`benches/results/2026-11-26-minimal.md`).
+//! distributions (`docs/performance/model.md`).
 
 mod bands;
 mod programs;

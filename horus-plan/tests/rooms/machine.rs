@@ -1,4 +1,4 @@
-//! Predictions against measurements (`benches/results`), and invariants of profiles.
+//! Predictions against measurements (`docs/performance`), and invariants of profiles.
 
 use horus_base::dtype::{DType, Scalar};
 use horus_base::shape::{Border, Shape, Window};

@@ -22,7 +22,7 @@ use crate::settings::Ranks;
 
 /// Seconds to start a device of a process and to wait for its end, besides its predicted plan: creating and
 /// joining a thread, and synchronising at each exchange. An estimate; a pixel operation on images
-/// held by two H200 took .14 ms longer than on one (`benches/results/2026-11-23-lanes.md`).
+/// held by two H200 took .14 ms longer than on one (`docs/performance/scaling.md`).
 const STARTED: f64 = 50e-6;
 
 /// The numbers of ranks that are compared where there are `all`.

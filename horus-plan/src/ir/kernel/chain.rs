@@ -100,7 +100,7 @@ impl MapKernel {
     }
 
     /// Returns `true` if a chain of this kernel, or of its chains, has a filter. On a GPU what they would spare is
-    /// less than what it takes to compute them again (`benches/results/2026-11-27-chains.md`): only CPUs compute them.
+    /// less than what it takes to compute them again (`docs/performance/model.md`): only CPUs compute them.
     pub fn chains_filters(&self) -> bool {
         let filter = |l: &Leaf| matches!(l.op, LeafOp::Correlate(..));
         self.chains.iter().any(|chain| chain.leaves.iter().any(filter) || chain.chains_filters())

@@ -15,7 +15,7 @@ const COUNTS: [u8; 4] = [2, 4, 8, 16];
 const GAIN: f64 = 0.98;
 /// Launches that use the host's memory are chosen if they are predicted to take at most this share
 /// of the time with copies, as their predictions are less accurate: a guess. With it the choice is
-/// within 3 % of the fastest in 35 of 48 programs and sizes (`benches/results/2026-11-27-copies.md`).
+/// within 3 % of the fastest in 35 of 48 programs and sizes (`docs/performance/model.md`).
 const MAPPED_GAIN: f64 = 0.95;
 
 /// The steps of a run in the number of bands predicted to be best, and a bound of the bytes in use
