@@ -327,7 +327,7 @@ fn the_rust_code_of_the_book_is_code_that_runs() {
     let mut sources = vec![fs::read_to_string(root().join("docs/book/code.rs")).expect("the code of the book")];
     let example = |name: &String| fs::read_to_string(root().join(format!("examples/{name}.rs"))).expect("an example");
     sources.extend(examples().iter().map(example));
-    sources.push(fs::read_to_string(root().join("horus-apps/examples/ocean.rs")).expect("an ocean"));
+    sources.push(fs::read_to_string(root().join("models/examples/ocean.rs")).expect("an ocean"));
     let sources: Vec<Vec<&str>> = sources.iter().map(|s| s.lines().map(str::trim).collect()).collect();
     let mut count = 0;
     for (path, page) in pages().iter().filter(|(path, _)| path.starts_with(root().join("docs/book"))) {

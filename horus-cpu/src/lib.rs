@@ -5,7 +5,7 @@
 //! (`map`): filters in banks (`correlate`) over rows that are held, padded or filtered once
 //! (`feed`), pixel operations over contiguous runs (`pixels`). Everything is written once and
 //! instantiated for each instruction set of `simd`; all of them give the same bits. `scanlines`
-//! implements the filters of PNG. `docs/cpu-scratch.md` illustrates the scratch memory of a thread.
+//! implements the filters of PNG. `docs/design/cpu-scratch.md` illustrates the scratch memory of a thread.
 //! [`workers`](horus_host::workers) are the threads shared by all devices, which also copy
 //! host memory.
 //!
