@@ -11,9 +11,9 @@ use horus_core::error::{Error, Result};
 use horus_core::host::buffer::Pool;
 use horus_core::host::workers::Workers;
 use horus_core::machine::{DeviceForecast, here};
-use horus_core::plan::work::Work;
+use horus_core::plan::work::ProgramWork;
 use horus_core::session::Chooser;
-use horus_core::settings::{DeviceChoice, LaneChoice};
+use horus_core::settings::{DeviceChoice, ListedDevice};
 
 /// Freed host memory kept for reuse.
 const KEPT: usize = 2 << 30;
@@ -21,7 +21,7 @@ const KEPT: usize = 2 << 30;
 /// The place of this rank on its node.
 #[derive(Clone, Copy)]
 #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "ranks share GPUs alone"))]
-pub(crate) struct Local {
+pub(crate) struct RankOnNode {
     /// Local rank.
     pub(crate) rank: usize,
     /// Number of ranks on the node.
@@ -29,30 +29,30 @@ pub(crate) struct Local {
 }
 
 /// Opens the chosen device and logs it; `Auto` is a usable GPU if there is one, else the CPU.
-pub(crate) fn open(choice: &DeviceChoice, threads: Option<usize>, local: Local) -> Result<Box<dyn Device>> {
+pub(crate) fn open(choice: &DeviceChoice, threads: Option<usize>, local: RankOnNode) -> Result<Box<dyn Device>> {
     let cpu = || -> Result<Box<dyn Device>> { Ok(Box::new(CpuDevice::new(threads)?)) };
     let (device, why) = match choice {
         DeviceChoice::Cpu => (cpu()?, "as requested".to_owned()),
         DeviceChoice::Cuda(ordinal) => (gpu::open(*ordinal, threads, local)?, "as requested".to_owned()),
-        DeviceChoice::Lanes(_) => return Err(Error::Config("several devices where one is opened".into())),
+        DeviceChoice::Several(_) => return Err(Error::Config("several devices where one is opened".into())),
         DeviceChoice::Auto => match gpu::open(None, threads, local) {
             Ok(device) => (device, "found a GPU".to_owned()),
             Err(e) => (cpu()?, e.to_string()),
         },
     };
-    log::info!("computing on {}: {why}", device.about().name);
+    log::info!("computing on {}: {why}", device.names().name);
     Ok(device)
 }
 
 /// Opens several devices of this process at the same time, and logs them. The host's threads are
 /// divided among GPUs for their copies; those of a CPU compute meanwhile.
-pub(crate) fn open_lanes(lanes: &[LaneChoice], threads: Option<usize>) -> Result<Vec<Arc<dyn Device>>> {
+pub(crate) fn open_devices(lanes: &[ListedDevice], threads: Option<usize>) -> Result<Vec<Arc<dyn Device>>> {
     let mut named = Vec::new();
     for lane in lanes {
         match lane {
-            LaneChoice::Cpu => named.push(None),
-            LaneChoice::Cuda(ordinal) => named.push(Some(*ordinal)),
-            LaneChoice::EveryGpu => named.extend((0..gpu::count()?).map(Some)),
+            ListedDevice::Cpu => named.push(None),
+            ListedDevice::Cuda(ordinal) => named.push(Some(*ordinal)),
+            ListedDevice::EveryGpu => named.extend((0..gpu::count()?).map(Some)),
         }
     }
     let all = threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
@@ -62,7 +62,7 @@ pub(crate) fn open_lanes(lanes: &[LaneChoice], threads: Option<usize>) -> Result
     let open = |ordinal: Option<usize>| -> Result<Arc<dyn Device>> {
         match ordinal {
             None => Ok(Arc::new(CpuDevice::new(share(cpus))?)),
-            Some(ordinal) => Ok(gpu::open(Some(ordinal), share(devices), Local { rank: 0, ranks: 1 })?.into()),
+            Some(ordinal) => Ok(gpu::open(Some(ordinal), share(devices), RankOnNode { rank: 0, ranks: 1 })?.into()),
         }
     };
     let open = &open;
@@ -73,7 +73,7 @@ pub(crate) fn open_lanes(lanes: &[LaneChoice], threads: Option<usize>) -> Result
         opened.into_iter().collect()
     });
     let opened = opened?;
-    let names: Vec<String> = opened.iter().map(|device| device.about().name).collect();
+    let names: Vec<String> = opened.iter().map(|device| device.names().name).collect();
     log::info!("computing on {}: as requested", names.join(" + "));
     Ok(opened)
 }
@@ -82,11 +82,11 @@ pub(crate) fn open_lanes(lanes: &[LaneChoice], threads: Option<usize>) -> Result
 mod gpu {
     use horus_cuda::CudaDevice;
 
-    use super::{Device, Local, OPENED, Ordering, Result};
+    use super::{Device, OPENED, Ordering, RankOnNode, Result};
 
     /// Fails immediately if there can be no GPU.
-    pub(super) fn look() -> Result<()> {
-        CudaDevice::look()
+    pub(super) fn check_gpu() -> Result<()> {
+        CudaDevice::check_driver()
     }
 
     /// Number of GPUs.
@@ -99,11 +99,11 @@ mod gpu {
     pub(super) fn open(
         ordinal: Option<usize>,
         threads: Option<usize>,
-        Local { rank, ranks }: Local,
+        RankOnNode { rank, ranks }: RankOnNode,
     ) -> Result<Box<dyn Device>> {
         let (ordinal, sharers) = match ordinal {
             Some(n) => (n, ranks),
-            None if ranks == 1 => (CudaDevice::roomiest()?, 1),
+            None if ranks == 1 => (CudaDevice::gpu_with_most_free_memory()?, 1),
             None => {
                 let gpus = CudaDevice::count()?;
                 (rank % gpus, ranks.div_ceil(gpus))
@@ -117,7 +117,7 @@ mod gpu {
 
 #[cfg(not(feature = "cuda"))]
 mod gpu {
-    use super::{Device, Error, Local, Result};
+    use super::{Device, Error, RankOnNode, Result};
 
     fn missing() -> Error {
         Error::Config("no CUDA device: Horus was built without its feature `cuda`".into())
@@ -131,7 +131,7 @@ mod gpu {
         Err(missing())
     }
 
-    pub(super) fn open(_: Option<usize>, _: Option<usize>, _: Local) -> Result<Box<dyn Device>> {
+    pub(super) fn open(_: Option<usize>, _: Option<usize>, _: RankOnNode) -> Result<Box<dyn Device>> {
         Err(missing())
     }
 }
@@ -140,35 +140,37 @@ mod gpu {
 static OPENED: AtomicBool = AtomicBool::new(false);
 
 /// The source of a session's device.
-pub(crate) enum Origin {
+pub(crate) enum DeviceSource {
     Open(Box<dyn Device>),
-    Later(Devices),
+    Deferred(DeviceSelection),
 }
 
 /// The devices of a session that has chosen none yet.
-pub(crate) struct Devices {
+pub(crate) struct DeviceSelection {
     choice: DeviceChoice,
     threads: Option<usize>,
-    local: Local,
+    local: RankOnNode,
     steps_per_pixel: f64,
     workers: Arc<Workers>,
     pool: Arc<Pool>,
-    opening: Mutex<Option<Opening>>,
+    opening: Mutex<Option<GpuOpening>>,
 }
 
 /// A GPU that is being opened. Its thread is joined: the process must not end inside a call of the
 /// driver.
-struct Opening(Option<JoinHandle<Result<Box<dyn Device>>>>);
+struct GpuOpening(Option<JoinHandle<Result<Box<dyn Device>>>>);
 
-impl Opening {
-    fn begin(choice: &DeviceChoice, threads: Option<usize>, local: Local) -> Result<Opening> {
+impl GpuOpening {
+    fn begin(choice: &DeviceChoice, threads: Option<usize>, local: RankOnNode) -> Result<GpuOpening> {
         let ordinal = match choice {
             DeviceChoice::Cuda(ordinal) => *ordinal,
             _ => None,
         };
         let thread = std::thread::Builder::new().name("horus-open".into());
         let thread = thread.spawn(move || gpu::open(ordinal, threads, local));
-        thread.map(|t| Opening(Some(t))).map_err(|e| Error::Config(format!("cannot start a thread to open a GPU: {e}")))
+        thread
+            .map(|t| GpuOpening(Some(t)))
+            .map_err(|e| Error::Config(format!("cannot start a thread to open a GPU: {e}")))
     }
 
     fn wait(mut self) -> Result<Box<dyn Device>> {
@@ -177,7 +179,7 @@ impl Opening {
     }
 }
 
-impl Drop for Opening {
+impl Drop for GpuOpening {
     fn drop(&mut self) {
         if let Some(thread) = self.0.take() {
             drop(thread.join());
@@ -185,32 +187,40 @@ impl Drop for Opening {
     }
 }
 
-impl Devices {
+impl DeviceSelection {
     /// The chosen device: open if that takes no time, if `eager`, or if there is no choice.
     pub(crate) fn begin(
         choice: DeviceChoice,
         threads: Option<usize>,
-        local: Local,
+        local: RankOnNode,
         eager: bool,
         steps_per_pixel: f64,
-    ) -> Result<Origin> {
+    ) -> Result<DeviceSource> {
         if eager || choice == DeviceChoice::Cpu {
-            return open(&choice, threads, local).map(Origin::Open);
+            return open(&choice, threads, local).map(DeviceSource::Open);
         }
-        match (&choice, gpu::look()) {
+        match (&choice, gpu::check_gpu()) {
             (DeviceChoice::Auto, Err(e)) => {
                 let device = Box::new(CpuDevice::new(threads)?);
-                log::info!("computing on {}: {e}", device.about().name);
-                return Ok(Origin::Open(device));
+                log::info!("computing on {}: {e}", device.names().name);
+                return Ok(DeviceSource::Open(device));
             }
             (_, looked) => looked?,
         }
         let opening = match choice {
-            DeviceChoice::Cuda(_) => Some(Opening::begin(&choice, threads, local)?),
+            DeviceChoice::Cuda(_) => Some(GpuOpening::begin(&choice, threads, local)?),
             _ => None,
         };
         let (workers, pool) = (Arc::new(Workers::new(threads)?), Pool::new(KEPT));
-        Ok(Origin::Later(Devices { choice, threads, local, steps_per_pixel, workers, pool, opening: opening.into() }))
+        Ok(DeviceSource::Deferred(DeviceSelection {
+            choice,
+            threads,
+            local,
+            steps_per_pixel,
+            workers,
+            pool,
+            opening: opening.into(),
+        }))
     }
 
     pub(crate) fn workers(&self) -> &Arc<Workers> {
@@ -221,13 +231,13 @@ impl Devices {
         &self.pool
     }
 
-    fn opening(&self) -> std::sync::MutexGuard<'_, Option<Opening>> {
+    fn opening(&self) -> std::sync::MutexGuard<'_, Option<GpuOpening>> {
         self.opening.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn gpu(&self) -> Result<Box<dyn Device>> {
         let begun = self.opening().take();
-        begun.map_or_else(|| Opening::begin(&self.choice, self.threads, self.local), Ok)?.wait()
+        begun.map_or_else(|| GpuOpening::begin(&self.choice, self.threads, self.local), Ok)?.wait()
     }
 
     fn cpu(&self) -> Result<Box<dyn Device>> {
@@ -236,7 +246,7 @@ impl Devices {
 
     /// The requested device, or the one predicted to finish first, with the reason. A GPU that
     /// `auto` finds but cannot use is ignored.
-    fn take(&self, gpu: bool, why: String) -> Result<(Box<dyn Device>, String)> {
+    fn open_selected(&self, gpu: bool, why: String) -> Result<(Box<dyn Device>, String)> {
         match self.choice {
             DeviceChoice::Cuda(_) => Ok((self.gpu()?, "as requested".into())),
             _ if !gpu => Ok((self.cpu()?, why)),
@@ -248,20 +258,20 @@ impl Devices {
     }
 }
 
-impl Chooser for Devices {
-    fn choose(&self, work: &Work, comm: &dyn Communicator) -> Result<Arc<dyn Device>> {
+impl Chooser for DeviceSelection {
+    fn choose(&self, work: &ProgramWork, comm: &dyn Communicator) -> Result<Arc<dyn Device>> {
         let failed = |e: horus_core::comm::CommError| e.during(comm.rank(), "choosing a device");
         let begun = OPENED.load(Ordering::Relaxed) || self.opening().is_some();
         let forecast = DeviceForecast::of(work, &here::candidates(self.workers.threads()), comm.size(), begun);
         // The state of opening a GPU may differ between ranks.
         let gpu = share(comm, 0, || forecast.gpu < forecast.cpu).map_err(failed)?;
-        let taken = self.take(gpu, forecast.to_string());
+        let taken = self.open_selected(gpu, forecast.to_string());
         let there = comm.gather(u64::from(taken.is_ok())).map_err(failed)?;
         let (device, why) = taken?;
         if let Some(rank) = there.iter().position(|ok| *ok == 0) {
             return Err(Error::Config(format!("rank {rank} has no device of the requested kind")));
         }
-        log::info!("computing on {}: {why}", device.about().name);
+        log::info!("computing on {}: {why}", device.names().name);
         Ok(device.into())
     }
 
@@ -270,25 +280,26 @@ impl Chooser for Devices {
             return;
         }
         // A byte of a file is a pixel at most, roughly.
-        let work = Work { filtering: bytes as f64 * self.steps_per_pixel, ..Work::default() };
+        let work = ProgramWork { filtering: bytes as f64 * self.steps_per_pixel, ..ProgramWork::default() };
         let forecast = DeviceForecast::of(&work, &here::candidates(self.workers.threads()), 1, false);
         let mut opening = self.opening();
         if forecast.gpu < forecast.cpu && opening.is_none() {
             // If no thread starts now, the GPU is opened when the device is chosen.
-            *opening = Opening::begin(&self.choice, self.threads, self.local).ok();
+            *opening = GpuOpening::begin(&self.choice, self.threads, self.local).ok();
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use horus_core::machine::Profile;
+    use horus_core::machine::MachineProfile;
 
     use super::*;
 
     fn gpu_first(pixels: f64, steps: f64, threads: usize, begun: bool) -> bool {
-        let work = Work { operations: 500, filtering: pixels * steps, pointwise: 500.0 * pixels, bytes: 5.0 * pixels };
-        let assumed = (Profile::of_cores(threads), Profile::of_default(false));
+        let work =
+            ProgramWork { operations: 500, filtering: pixels * steps, pointwise: 500.0 * pixels, bytes: 5.0 * pixels };
+        let assumed = (MachineProfile::of_cores(threads), MachineProfile::of_default(false));
         let forecast = DeviceForecast::of(&work, &assumed, 1, begun);
         forecast.gpu < forecast.cpu
     }

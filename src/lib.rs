@@ -203,7 +203,7 @@ pub use session::{Builder, Session};
 /// Errors, down to those of the device.
 pub mod error {
     #[doc(inline)]
-    pub use horus_core::error::{Call, Cause, DeviceError, Error, MemoryBound, Recorded, Result, Site, SourceLine};
+    pub use horus_core::error::{Call, Cause, DeviceError, Error, MemoryBound, RecordedCall, Result, Site, SourceLine};
 }
 
 /// Pictures in files and in memory, and their targets, beyond the prelude.
@@ -215,7 +215,7 @@ pub mod io {
     pub use horus_core::io::DynamicImage;
     #[doc(inline)]
     pub use horus_core::io::{
-        Alpha, Downsampling, Encoder, Format, Georeference, Metadata, Orientation, Picture, Saving, Sink, Target,
+        Alpha, Downsampling, Encoder, FileTarget, Format, Georeference, Metadata, Orientation, Picture, Saving, Sink,
         save_all_to, save_to, sizes_of,
     };
     #[doc(inline)]
@@ -240,7 +240,7 @@ pub mod comm {
     #[doc(inline)]
     pub use horus_core::comm::threads::ThreadComm;
     #[doc(inline)]
-    pub use horus_core::comm::{Alone, Begun, CommError, Communicator, Parcel};
+    pub use horus_core::comm::{CommError, Communicator, Parcel, PendingExchange, SingleRankComm};
 }
 
 /// Traits that bound methods, for generic code, and types that sessions return.

@@ -3,7 +3,7 @@
 use std::num::NonZero;
 use std::sync::Arc;
 
-use horus_core::comm::{Alone, Communicator};
+use horus_core::comm::{Communicator, SingleRankComm};
 use horus_core::error::Result;
 
 /// Variables set by launchers: Open MPI and PRRTE, PMI-1 and PMI-2 (MPICH, Slurm), Intel MPI,
@@ -19,14 +19,14 @@ const LAUNCHERS: [&str; 6] =
 /// # Errors
 /// [`Error::Config`](horus_core::error::Error::Config) if MPI cannot be used.
 pub fn ranks() -> Result<Arc<dyn Communicator>> {
-    if !launched() {
-        return Ok(Arc::new(Alone));
+    if !is_launched() {
+        return Ok(Arc::new(SingleRankComm));
     }
     under_launcher()
 }
 
 /// Returns `true` if a launcher started this process and expects it to finalise MPI.
-pub(crate) fn launched() -> bool {
+pub(crate) fn is_launched() -> bool {
     LAUNCHERS.iter().any(|name| std::env::var_os(name).is_some())
 }
 
@@ -42,7 +42,7 @@ fn under_launcher() -> Result<Arc<dyn Communicator>> {
     horus_core::warn!(
         "this build of Horus has no MPI: every process runs the whole program (build with `--features mpi`)"
     );
-    Ok(Arc::new(Alone))
+    Ok(Arc::new(SingleRankComm))
 }
 
 /// Threads for a CPU device whose cores several ranks share.
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn ranks_that_share_cores_divide_them() {
-        assert_eq!(share_of_cores(&Alone), None);
+        assert_eq!(share_of_cores(&SingleRankComm), None);
         let shares = ThreadComm::run(1000, |c| share_of_cores(&c));
         assert!(shares.iter().all(|s| *s == Some(1)));
     }

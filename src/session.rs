@@ -10,7 +10,7 @@ use horus_core::session::{Session as CoreSession, Settings};
 use horus_core::session_settings;
 use horus_core::settings::{self, DEVICE, DeviceChoice, THREADS, WEIGHTS};
 
-use crate::devices::{Devices, Local, Origin, open, open_lanes};
+use crate::devices::{DeviceSelection, DeviceSource, RankOnNode, open, open_devices};
 use crate::{ranks, weights};
 
 /// An open session: it owns images and runs programs on its device. Cheap to clone.
@@ -50,7 +50,7 @@ impl Session {
         let flushed = std::io::stdout().flush();
         log::logger().flush();
         let status = i32::from(if flushed.is_err() { status.max(1) } else { status });
-        if self.ranks() > 1 || ranks::launched() {
+        if self.ranks() > 1 || ranks::is_launched() {
             drop(self);
             std::process::exit(status);
         }
@@ -180,27 +180,27 @@ impl Builder {
         let comm = self.comm.map_or_else(ranks::ranks, Ok)?;
         let threads = threads.or_else(|| ranks::share_of_cores(&*comm));
         let rank_on_node = self.rank_on_node.unwrap_or(comm.local_rank());
-        let local = Local { rank: rank_on_node, ranks: comm.local_size() };
+        let local = RankOnNode { rank: rank_on_node, ranks: comm.local_size() };
         let asked = WEIGHTS.get()?;
-        if let DeviceChoice::Lanes(lanes) = &choice {
+        if let DeviceChoice::Several(lanes) = &choice {
             if comm.size() > 1 {
                 let why = "several devices of one process on several ranks: each rank computes on one device, such as `cuda`, which gives \
                            each rank of a host another GPU";
                 return Err(Error::Config(why.into()));
             }
-            let devices = open_lanes(lanes, threads)?;
+            let devices = open_devices(lanes, threads)?;
             if let (None, Some(asked)) = (&settings.weights, asked) {
-                settings.weights = Some(weights::of_lanes(&asked, &devices)?);
+                settings.weights = Some(weights::device_weights(&asked, &devices)?);
             }
             return Ok(Session(CoreSession::over(devices).communicator(comm).settings(settings).build()?));
         }
         if let (None, Some(asked)) = (&settings.weights, asked) {
             let measured = || open(&choice, threads, local);
-            settings.weights = Some(weights::weights(&asked, &*comm, &measured)?);
+            settings.weights = Some(weights::rank_weights(&asked, &*comm, &measured)?);
         }
-        let builder = match Devices::begin(choice, threads, local, self.eager, self.steps_per_pixel)? {
-            Origin::Open(device) => CoreSession::on(device),
-            Origin::Later(devices) => {
+        let builder = match DeviceSelection::begin(choice, threads, local, self.eager, self.steps_per_pixel)? {
+            DeviceSource::Open(device) => CoreSession::on(device),
+            DeviceSource::Deferred(devices) => {
                 let (workers, pool) = (Arc::clone(devices.workers()), Arc::clone(devices.pool()));
                 CoreSession::deferred(Arc::new(devices), workers, pool)
             }

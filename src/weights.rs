@@ -12,15 +12,15 @@ use horus_core::session::Session;
 use horus_core::settings::{NodeWeights, WEIGHTS, Weights};
 
 /// The weight of each rank according to `given`: nodes are divided among their ranks in rank order.
-pub(crate) fn weights(
+pub(crate) fn rank_weights(
     given: &Weights,
     comm: &dyn Communicator,
     open: &dyn Fn() -> Result<Box<dyn Device>>,
 ) -> Result<Vec<f64>> {
-    let failed = |why: String| WEIGHTS.refused(&given.to_string(), &why);
+    let failed = |why: String| WEIGHTS.invalid_value_error(&given.to_string(), &why);
     match given {
-        Weights::Measure => measured(comm, open),
-        Weights::Nodes(nodes) => divide(nodes, &nodes_of_ranks(comm)?).map_err(failed),
+        Weights::Measure => measure_rank_weights(comm, open),
+        Weights::Nodes(nodes) => divide_among_ranks(nodes, &nodes_of_ranks(comm)?).map_err(failed),
         Weights::Ranks(given) if given.len() != comm.size() => {
             Err(failed(format!("{} weights for {} ranks", given.len(), comm.size())))
         }
@@ -29,7 +29,7 @@ pub(crate) fn weights(
 }
 
 /// The weight of each rank; rank `r` is on node `node_of[r]`.
-fn divide(given: &[NodeWeights], node_of: &[usize]) -> Result<Vec<f64>, String> {
+fn divide_among_ranks(given: &[NodeWeights], node_of: &[usize]) -> Result<Vec<f64>, String> {
     let count = node_of.iter().max().map_or(0, |n| n + 1);
     if given.len() != count {
         return Err(format!("{} weights for {count} nodes", given.len()));
@@ -59,12 +59,12 @@ fn nodes_of_ranks(comm: &dyn Communicator) -> Result<Vec<usize>> {
 }
 
 /// The weight of each device of this process according to `given`.
-pub(crate) fn of_lanes(given: &Weights, devices: &[Arc<dyn Device>]) -> Result<Vec<f64>> {
-    let failed = |why: String| WEIGHTS.refused(&given.to_string(), &why);
+pub(crate) fn device_weights(given: &Weights, devices: &[Arc<dyn Device>]) -> Result<Vec<f64>> {
+    let failed = |why: String| WEIGHTS.invalid_value_error(&given.to_string(), &why);
     match given {
         Weights::Measure => {
             let speed = |device: &Arc<dyn Device>| {
-                Ok(1.0 / fastest(&Session::sharing(Arc::clone(device)).build()?, || Ok(()))?)
+                Ok(1.0 / measure_fastest(&Session::sharing(Arc::clone(device)).build()?, || Ok(()))?)
             };
             let speeds = devices.iter().map(speed).collect::<Result<Vec<f64>>>()?;
             log::info!("measured weights: {speeds:.1?}");
@@ -77,7 +77,7 @@ pub(crate) fn of_lanes(given: &Weights, devices: &[Arc<dyn Device>]) -> Result<V
 }
 
 /// Least seconds of a fixed filter over several rounds, the first of which begins after `ready`.
-fn fastest(session: &Session, ready: impl FnOnce() -> Result<()>) -> Result<f64> {
+fn measure_fastest(session: &Session, ready: impl FnOnce() -> Result<()>) -> Result<f64> {
     const SIZE: usize = 512;
     const ROUNDS: usize = 4;
     let image = Image::<f32>::worms(session, SIZE, SIZE);
@@ -93,12 +93,12 @@ fn fastest(session: &Session, ready: impl FnOnce() -> Result<()>) -> Result<f64>
 }
 
 /// The speed of each rank in a fixed filter; all measure at once because they will compute at once.
-fn measured(comm: &dyn Communicator, open: &dyn Fn() -> Result<Box<dyn Device>>) -> Result<Vec<f64>> {
+fn measure_rank_weights(comm: &dyn Communicator, open: &dyn Fn() -> Result<Box<dyn Device>>) -> Result<Vec<f64>> {
     if comm.size() == 1 {
         return Ok(vec![1.0]);
     }
     let session = Session::on(open()?).build()?;
-    let best = fastest(&session, || agree_on(comm, "measuring speeds"))?;
+    let best = measure_fastest(&session, || agree_on(comm, "measuring speeds"))?;
     let all = comm.gather(best.to_bits()).map_err(|e| e.during(comm.rank(), "measuring speeds"))?;
     let speeds: Vec<f64> = all.into_iter().map(|bits| 1.0 / f64::from_bits(bits)).collect();
     log::info!("measured weights: {speeds:.1?}");
@@ -107,7 +107,7 @@ fn measured(comm: &dyn Communicator, open: &dyn Fn() -> Result<Box<dyn Device>>)
 
 #[cfg(test)]
 mod tests {
-    use horus_core::comm::Alone;
+    use horus_core::comm::SingleRankComm;
     use horus_core::comm::threads::ThreadComm;
     use horus_core::cpu::device::CpuDevice;
 
@@ -119,8 +119,8 @@ mod tests {
 
     /// The weights for this text.
     fn asked(text: &str, comm: &dyn Communicator) -> Result<Vec<f64>> {
-        let given: Weights = text.parse().map_err(|why: String| WEIGHTS.refused(text, &why))?;
-        weights(&given, comm, &cpu)
+        let given: Weights = text.parse().map_err(|why: String| WEIGHTS.invalid_value_error(text, &why))?;
+        rank_weights(&given, comm, &cpu)
     }
 
     /// The weights on three ranks of one node.
@@ -131,13 +131,13 @@ mod tests {
     }
 
     fn refused(text: &str) -> String {
-        asked(text, &Alone).unwrap_err().to_string()
+        asked(text, &SingleRankComm).unwrap_err().to_string()
     }
 
     /// The weights on ranks of the given nodes.
     fn divided(text: &str, node_of: &[usize]) -> Result<Vec<f64>, String> {
         match format!("node:{text}").parse()? {
-            Weights::Nodes(nodes) => divide(&nodes, node_of),
+            Weights::Nodes(nodes) => divide_among_ranks(&nodes, node_of),
             other => panic!("{other:?}"),
         }
     }
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn devices_of_one_process_have_a_weight_each() {
         let devices: Vec<Arc<dyn Device>> = (0..2).map(|_| cpu().unwrap().into()).collect();
-        let of = |text: &str| of_lanes(&text.parse().unwrap(), &devices);
+        let of = |text: &str| device_weights(&text.parse().unwrap(), &devices);
         assert_eq!(of("3,1").unwrap(), [3.0, 1.0]);
         assert!(of("measure").unwrap().iter().all(|w| w.is_finite() && *w > 0.0));
         assert_eq!(of("3,1,1").unwrap_err().to_string(), "HORUS_WEIGHTS=3,1,1: 3 weights for 2 devices");

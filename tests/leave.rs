@@ -8,9 +8,9 @@ use horus::prelude::*;
 /// Set in the process that leaves.
 const LEAVES: &str = "HORUS_TEST_LEAVES";
 
-struct Told;
+struct DropPrinter;
 
-impl Drop for Told {
+impl Drop for DropPrinter {
     fn drop(&mut self) {
         println!("a destructor ran");
     }
@@ -20,7 +20,7 @@ impl Drop for Told {
 fn what_was_said_is_there_and_nothing_else_runs() {
     if std::env::var_os(LEAVES).is_some() {
         let session = Session::builder().device("cpu").threads(2).build().unwrap();
-        let _told = Told;
+        let _told = DropPrinter;
         let sum = Image::from_slice(&session, (1, 3), &[1.0f32, 2.0, 3.0]).sum().get().unwrap();
         print!("the sum is {sum}, without an end of line");
         std::io::stdout().lock().write_all(b"!").unwrap();

@@ -95,47 +95,47 @@ fn unit(session: &Session) -> Image<f32> {
 }
 
 /// The result of a program, in row-major order and channels last, as in the goldens.
-struct Output {
+struct ProgramOutput {
     golden: &'static str,
     values: Vec<f64>,
 }
 
-fn output<T: Pixel>(golden: &'static str, image: &Image<T>) -> Result<Output> {
-    Ok(Output { golden, values: image.to_array::<Ix3>()?.iter().map(|v| v.to_f64()).collect() })
+fn output<T: Pixel>(golden: &'static str, image: &Image<T>) -> Result<ProgramOutput> {
+    Ok(ProgramOutput { golden, values: image.to_array::<Ix3>()?.iter().map(|v| v.to_f64()).collect() })
 }
 
-fn mask(golden: &'static str, mask: &Image<bool>) -> Result<Output> {
+fn mask(golden: &'static str, mask: &Image<bool>) -> Result<ProgramOutput> {
     output(golden, &mask.convert::<u8>())
 }
 
-fn run_unsharp_mask(s: &Session) -> Result<Vec<Output>> {
+fn run_unsharp_mask(s: &Session) -> Result<Vec<ProgramOutput>> {
     Ok(vec![output("unsharp_mask", &unsharp_mask::unsharp_mask(&grey(s), 2.0, 1.5))?])
 }
 
-fn run_canny(s: &Session) -> Result<Vec<Output>> {
+fn run_canny(s: &Session) -> Result<Vec<ProgramOutput>> {
     Ok(vec![mask("canny", &canny::canny(&grey(s), 1.0, 0.06, 0.2)?)?])
 }
 
-fn run_harris(s: &Session) -> Result<Vec<Output>> {
+fn run_harris(s: &Session) -> Result<Vec<ProgramOutput>> {
     let response = harris::harris(&grey(s), 1.5, 0.05);
     Ok(vec![output("harris", &response)?, mask("harris_corners", &harris::corners(&response, 7))?])
 }
 
-fn run_otsu(s: &Session) -> Result<Vec<Output>> {
+fn run_otsu(s: &Session) -> Result<Vec<ProgramOutput>> {
     let threshold = otsu::otsu(&grey(s).black_hat(&Footprint::disc(6)), 256)?;
-    let threshold = Output { golden: "otsu", values: vec![threshold.into()] };
+    let threshold = ProgramOutput { golden: "otsu", values: vec![threshold.into()] };
     Ok(vec![threshold, mask("otsu_vessels", &otsu::vessels(&grey(s))?)?])
 }
 
-fn run_frangi(s: &Session) -> Result<Vec<Output>> {
+fn run_frangi(s: &Session) -> Result<Vec<ProgramOutput>> {
     Ok(vec![output("frangi", &frangi::frangi(&grey(s), &[1.0, 1.5, 2.5], 0.5))?])
 }
 
-fn run_sauvola(s: &Session) -> Result<Vec<Output>> {
+fn run_sauvola(s: &Session) -> Result<Vec<ProgramOutput>> {
     Ok(vec![output("sauvola", &sauvola::sauvola(&grey(s), 15, 0.05, 0.05))?])
 }
 
-fn run_segment(s: &Session) -> Result<Vec<Output>> {
+fn run_segment(s: &Session) -> Result<Vec<ProgramOutput>> {
     let labels = segment::segment(&grey(s));
     let parts = grey(s).by_label(&labels, 2);
     let (mean, variance) = s.get_all((parts.mean(), parts.variance()))?;
@@ -144,11 +144,11 @@ fn run_segment(s: &Session) -> Result<Vec<Output>> {
         let (yy, yx, xx) = shape.covariance;
         values.extend([shape.pixels as f64, shape.centre.0, shape.centre.1, yy, yx, xx, mean[k], variance[k]]);
     }
-    let measured = Output { golden: "segment_measured", values };
+    let measured = ProgramOutput { golden: "segment_measured", values };
     Ok(vec![output("segment", &labels)?, measured, output("segment_density", &segment::density(&labels, 16))?])
 }
 
-fn run_background_subtraction(s: &Session) -> Result<Vec<Output>> {
+fn run_background_subtraction(s: &Session) -> Result<Vec<ProgramOutput>> {
     let frames: Array3<f32> = golden("frames");
     let frames: Vec<Image<f32>> = frames.outer_iter().map(|frame| Image::from_array(s, frame)).collect();
     let mut background = &frames[0] * 0.5 + 0.2;
@@ -157,10 +157,10 @@ fn run_background_subtraction(s: &Session) -> Result<Vec<Output>> {
         let moving = background_subtraction::foreground(&mut background, frame, 0.1, 0.25);
         masks.extend(mask("background_subtraction", &moving)?.values);
     }
-    Ok(vec![Output { golden: "background_subtraction", values: masks }, output("background", &background)?])
+    Ok(vec![ProgramOutput { golden: "background_subtraction", values: masks }, output("background", &background)?])
 }
 
-fn run_richardson_lucy(s: &Session) -> Result<Vec<Output>> {
+fn run_richardson_lucy(s: &Session) -> Result<Vec<ProgramOutput>> {
     let psf: Array2<f32> = golden("psf");
     let taps: Vec<f64> = psf.iter().map(|v| f64::from(*v)).collect();
     let psf = Filter::dense(psf.nrows(), psf.ncols(), taps);
@@ -168,45 +168,45 @@ fn run_richardson_lucy(s: &Session) -> Result<Vec<Output>> {
     Ok(vec![output("richardson_lucy", &sharp)?])
 }
 
-fn run_perona_malik(s: &Session) -> Result<Vec<Output>> {
+fn run_perona_malik(s: &Session) -> Result<Vec<ProgramOutput>> {
     Ok(vec![output("perona_malik", &perona_malik::perona_malik(&grey(s), 0.05, 0.2, 15)?)?])
 }
 
-fn run_jacobi(s: &Session) -> Result<Vec<Output>> {
+fn run_jacobi(s: &Session) -> Result<Vec<ProgramOutput>> {
     let holes = image::<u8>(s, "holes").ne(0);
     Ok(vec![output("jacobi", &jacobi::jacobi(&grey(s), &holes, 1e-7)?)?])
 }
 
-fn run_chambolle(s: &Session) -> Result<Vec<Output>> {
+fn run_chambolle(s: &Session) -> Result<Vec<ProgramOutput>> {
     Ok(vec![output("chambolle", &chambolle::chambolle(&grey(s), 0.1, 40)?)?])
 }
 
-fn run_hysteresis(s: &Session) -> Result<Vec<Output>> {
+fn run_hysteresis(s: &Session) -> Result<Vec<ProgramOutput>> {
     let dark = grey(s).black_hat(&Footprint::disc(6));
     Ok(vec![mask("hysteresis", &hysteresis::hysteresis(&dark.gt(0.03), &dark.gt(0.13))?)?])
 }
 
-fn run_heat(s: &Session) -> Result<Vec<Output>> {
+fn run_heat(s: &Session) -> Result<Vec<ProgramOutput>> {
     Ok(vec![output("heat", &s.iterate(grey(s), 50, |u| heat::heat(u, 0.2))?.state)?])
 }
 
-fn run_colour(s: &Session) -> Result<Vec<Output>> {
+fn run_colour(s: &Session) -> Result<Vec<ProgramOutput>> {
     let balanced = output("colour_grey_world", &colour::grey_world(&unit(s)))?;
     Ok(vec![balanced, output("colour_saturate", &colour::saturate(&unit(s), 1.3))?])
 }
 
-fn run_template_matching(s: &Session) -> Result<Vec<Output>> {
+fn run_template_matching(s: &Session) -> Result<Vec<ProgramOutput>> {
     let score = template_matching::match_template(&(grey(s) * 0.5), &grey(s).crop(30, 70, 19, 24))?;
     Ok(vec![output("template_matching", &score)?])
 }
 
-fn run_pyramids(s: &Session) -> Result<Vec<Output>> {
+fn run_pyramids(s: &Session) -> Result<Vec<ProgramOutput>> {
     let (a, b) = (grey(s).crop(0, 0, 93, 117), grey(s).crop(0, 11, 93, 117).flip(Axis::Columns));
     let mask = Image::from_fn(s, 93, 117, |y, x| if y + x < 100 { 1.0 } else { 0.0 });
     Ok(vec![output("pyramids", &pyramids::blend(&a, &b, &mask, 4))?])
 }
 
-fn run_tiling(s: &Session) -> Result<Vec<Output>> {
+fn run_tiling(s: &Session) -> Result<Vec<ProgramOutput>> {
     let work = |part: &Image<f32>| part.gauss_derivative(2.0, (0, 2)).max(part.gauss_derivative(2.0, (2, 0)));
     let tiles = output("tiling", &tiling::tiled(&grey(s), 40, 6, work))?;
     let whole = output("tiling", &work(&grey(s)))?;
@@ -220,88 +220,88 @@ fn planes<T: Pixel + ReadableElement>(s: &Session, name: &str) -> Vec<Image<T>> 
 }
 
 /// Several images as one array, with an index of images as its first axis.
-fn stacked(golden: &'static str, images: &[Image<f32>]) -> Result<Output> {
+fn stacked(golden: &'static str, images: &[Image<f32>]) -> Result<ProgramOutput> {
     let outputs = images.iter().map(|image| output(golden, image)).collect::<Result<Vec<_>>>()?;
-    Ok(Output { golden, values: outputs.into_iter().flat_map(|o| o.values).collect() })
+    Ok(ProgramOutput { golden, values: outputs.into_iter().flat_map(|o| o.values).collect() })
 }
 
-fn run_flat_field(s: &Session) -> Result<Vec<Output>> {
+fn run_flat_field(s: &Session) -> Result<Vec<ProgramOutput>> {
     let camera = planes(s, "camera");
     Ok(vec![output("flat_field", &flat_field::correct(&camera[6], &camera[..3], &camera[3..6]))?])
 }
 
-fn run_cells(s: &Session) -> Result<Vec<Output>> {
+fn run_cells(s: &Session) -> Result<Vec<ProgramOutput>> {
     let picture = image::<u8>(s, "cells").to_unit();
     let seeds = output("cells_seeds", &cells::seeds(&picture, 2.0, 0.05))?;
     Ok(vec![mask("cells_mask", &cells::mask(&picture))?, seeds])
 }
 
-fn run_deskew(s: &Session) -> Result<Vec<Output>> {
+fn run_deskew(s: &Session) -> Result<Vec<ProgramOutput>> {
     let angles: Vec<f64> = (-20..=20).map(|i| f64::from(i) * 0.5).collect();
     let values = deskew::profiles(&image::<u8>(s, "page").to_unit(), &angles)?;
-    Ok(vec![Output { golden: "deskew", values }])
+    Ok(vec![ProgramOutput { golden: "deskew", values }])
 }
 
-fn run_ndvi(s: &Session) -> Result<Vec<Output>> {
+fn run_ndvi(s: &Session) -> Result<Vec<ProgramOutput>> {
     let bands = planes(s, "bands");
     let index = ndvi::ndvi(&bands[0], &bands[1]);
     let fields = Image::from_fn(s, 48, 64, |y, x| (y / 16 * 4 + x / 16) as u8);
     let values = ndvi::by_field(&index, &(bands[0].gt(0) & bands[1].gt(0)), &fields, 12).get()?;
-    Ok(vec![output("ndvi", &index)?, Output { golden: "ndvi_fields", values }])
+    Ok(vec![output("ndvi", &index)?, ProgramOutput { golden: "ndvi_fields", values }])
 }
 
-fn run_focus_stack(s: &Session) -> Result<Vec<Output>> {
+fn run_focus_stack(s: &Session) -> Result<Vec<ProgramOutput>> {
     let frames: Vec<_> = planes::<u8>(s, "focus").iter().map(Image::to_unit).collect();
     let (stack, depth) = focus_stack::focus_stack(&frames, 2.0);
     Ok(vec![output("focus_stack", &stack)?, output("focus_depth", &depth)?])
 }
 
-fn run_registration(s: &Session) -> Result<Vec<Output>> {
+fn run_registration(s: &Session) -> Result<Vec<ProgramOutput>> {
     let pair: Vec<_> = planes::<u8>(s, "pair").iter().map(Image::to_unit).collect();
     let values = registration::register(&pair[0], &pair[1], &[4.0, 2.0, 1.0])?.to_vec();
-    Ok(vec![Output { golden: "registration", values }])
+    Ok(vec![ProgramOutput { golden: "registration", values }])
 }
 
-fn run_exposure_fusion(s: &Session) -> Result<Vec<Output>> {
+fn run_exposure_fusion(s: &Session) -> Result<Vec<ProgramOutput>> {
     let exposures: ndarray::Array4<u8> = golden("exposures");
     let exposures: Vec<_> = exposures.outer_iter().map(|e| Image::from_array(s, e).to_unit()).collect();
     Ok(vec![output("exposure_fusion", &exposure_fusion::fuse(&exposures, 4))?])
 }
 
-fn run_stars(s: &Session) -> Result<Vec<Output>> {
+fn run_stars(s: &Session) -> Result<Vec<ProgramOutput>> {
     let light = stars::without_sky(&image::<u16>(s, "sky").convert(), 8);
     let labels = stars::stars(&light, 5.0);
     let values = stars::measure(&light, &labels)?.into_iter().flatten().collect();
-    let measured = Output { golden: "stars_measured", values };
+    let measured = ProgramOutput { golden: "stars_measured", values };
     Ok(vec![output("stars_light", &light)?, output("stars", &labels)?, measured])
 }
 
-fn run_optical_flow(s: &Session) -> Result<Vec<Output>> {
+fn run_optical_flow(s: &Session) -> Result<Vec<ProgramOutput>> {
     let pair: Vec<_> = planes::<u8>(s, "pair").iter().map(Image::to_unit).collect();
     let (down, right) = optical_flow::flow(&pair[0], &pair[1], 11, 3);
     Ok(vec![stacked("optical_flow", &[down, right])?])
 }
 
-fn run_granulometry(s: &Session) -> Result<Vec<Output>> {
+fn run_granulometry(s: &Session) -> Result<Vec<ProgramOutput>> {
     let (values, sizes) = granulometry::granulometry(&grey(s), 6)?;
-    Ok(vec![Output { golden: "granulometry", values }, output("granulometry_sizes", &sizes)?])
+    Ok(vec![ProgramOutput { golden: "granulometry", values }, output("granulometry_sizes", &sizes)?])
 }
 
-fn run_structure_tensor(s: &Session) -> Result<Vec<Output>> {
+fn run_structure_tensor(s: &Session) -> Result<Vec<ProgramOutput>> {
     let (angle, coherence) = structure_tensor::orientation(&grey(s), 1.5);
     let twice = angle * 2.0;
     Ok(vec![stacked("orientation", &[twice.cos() * &coherence, twice.sin() * coherence])?])
 }
 
-fn bits(output: &Output) -> Vec<u64> {
+fn bits(output: &ProgramOutput) -> Vec<u64> {
     output.values.iter().map(|v| v.to_bits()).collect()
 }
 
-type Run = fn(&Session) -> Result<Vec<Output>>;
+type ProgramFunction = fn(&Session) -> Result<Vec<ProgramOutput>>;
 
 /// Every program, and its largest difference from its goldens relative to their largest value;
 /// masks must be equal. Unless noted, it allows some ten roundings of f32, 6e-8 each.
-const PROGRAMS: [(&str, f64, Run); 29] = [
+const PROGRAMS: [(&str, f64, ProgramFunction); 29] = [
     ("unsharp_mask", 1e-6, run_unsharp_mask),
     ("canny", 0.0, run_canny),
     // A difference of sums of products, each ten times as large.

@@ -11,7 +11,8 @@ use horus_core::ops::pixel::TABLE;
 /// A program that takes everything from `horus`, including the types of crates in its signatures.
 #[test]
 fn signatures_need_no_other_crate() -> Result<()> {
-    let session = Session::builder().device("cpu").communicator(std::sync::Arc::new(horus::comm::Alone)).build()?;
+    let session =
+        Session::builder().device("cpu").communicator(std::sync::Arc::new(horus::comm::SingleRankComm)).build()?;
     let array = horus::ndarray::Array2::from_shape_fn((3, 4), |(y, x)| (4 * y + x) as f32);
     let image = Image::from_array(&session, array.view());
     let back: horus::ndarray::Array2<f32> = (&image + 1.0).to_array()?;

@@ -6,7 +6,7 @@ use clap::Parser;
 use horus::prelude::DType;
 use horus_core::filters::tolerance;
 
-use crate::batch::Options;
+use crate::batch::BatchOptions;
 use crate::detectors::Params;
 use crate::report::count;
 
@@ -16,7 +16,7 @@ const FINEST_STEP: f64 = 0.01;
 /// Finds lines in a picture.
 #[derive(Parser, Clone, Debug)]
 #[command(version, allow_negative_numbers = true)]
-pub struct Args {
+pub struct DetectorArgs {
     /// INPUT OUTPUT: the picture to read (PNG, JPEG, TIFF, PNM, BMP, QOI, OpenEXR or npy; colour is reduced to
     /// luminance; float pictures should be in 0..=1) and the file to write (png, jpg, tif, pgm or
     /// bmp, scaled to the range of the response; npy for the exact values), which may be the input,
@@ -45,10 +45,10 @@ pub struct Args {
 
     /// The options of all programs over pictures.
     #[command(flatten)]
-    pub options: Options,
+    pub options: BatchOptions,
 }
 
-impl Args {
+impl DetectorArgs {
     /// The parameters of the detector.
     pub fn params(&self) -> Params {
         Params { theta_step: self.theta_step, sigma_u: self.sigma_u.clone(), sigma_v: self.sigma_v.clone() }
@@ -102,14 +102,14 @@ mod tests {
 
     use super::*;
 
-    fn parse(options: &[&str]) -> Result<Args, String> {
+    fn parse(options: &[&str]) -> Result<DetectorArgs, String> {
         let words = ["convrot", "in.png", "out.png"].iter().chain(options);
-        Args::try_parse_from(words).map_err(|e| e.to_string())
+        DetectorArgs::try_parse_from(words).map_err(|e| e.to_string())
     }
 
     #[test]
     fn the_command_is_well_formed() {
-        Args::command().debug_assert();
+        DetectorArgs::command().debug_assert();
     }
 
     #[test]

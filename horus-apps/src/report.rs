@@ -9,43 +9,43 @@ use std::time::Duration;
 use horus::prelude::*;
 use horus_core::device::Compilation;
 use horus_core::host::streams::stdout_was_closed;
-use horus_core::plan::Parts;
+use horus_core::plan::BusyTimes;
 
 /// Prints, and records failures to print.
 #[derive(Default)]
 pub struct Printer {
     failure: Mutex<Option<io::Error>>,
     /// `true` if stdout is used for the picture.
-    beside: bool,
+    is_stdout_taken: bool,
     /// `true` if nobody reads the output.
-    unheard: AtomicBool,
+    is_unread: AtomicBool,
     /// Texts of plans, for a report.
-    kept: Mutex<Vec<String>>,
+    plan_texts: Mutex<Vec<String>>,
 }
 
 impl Printer {
     /// Prints to stderr, because stdout carries a picture.
-    pub(crate) fn beside() -> Printer {
-        Printer { beside: true, ..Printer::default() }
+    pub(crate) fn on_stderr() -> Printer {
+        Printer { is_stdout_taken: true, ..Printer::default() }
     }
 
     /// Keeps the text of a plan, unless there are many: of a series, each picture has one.
-    pub(crate) fn keep(&self, text: &str) {
+    pub(crate) fn store_plan(&self, text: &str) {
         const MOST: usize = 192;
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.plan_texts.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() < MOST {
             kept.push(text.to_owned());
         }
     }
 
     /// The texts of plans that were kept.
-    pub(crate) fn kept(&self) -> Vec<String> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(crate) fn plan_texts(&self) -> Vec<String> {
+        self.plan_texts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Prints a text to stdout.
     pub fn print(&self, text: &impl fmt::Display) {
-        if self.beside {
+        if self.is_stdout_taken {
             self.print_to(&mut stderr(), text);
         } else {
             self.print_to(&mut stdout(), text);
@@ -55,7 +55,7 @@ impl Printer {
     fn print_to(&self, to: &mut impl Write, text: &impl fmt::Display) {
         match writeln!(to, "{text}").and_then(|()| to.flush()) {
             // A closed pipe behind stdout is not a failure of the run: the reader has read enough.
-            Err(e) if e.kind() == ErrorKind::BrokenPipe => self.unheard.store(true, Ordering::Relaxed),
+            Err(e) if e.kind() == ErrorKind::BrokenPipe => self.is_unread.store(true, Ordering::Relaxed),
             Err(e) => {
                 self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(e);
             }
@@ -64,14 +64,14 @@ impl Printer {
     }
 
     /// Returns `true` if nobody reads the output.
-    pub(crate) fn unheard(&self) -> bool {
-        self.unheard.load(Ordering::Relaxed)
+    pub(crate) fn is_unread(&self) -> bool {
+        self.is_unread.load(Ordering::Relaxed)
     }
 
     /// Ends the process with this status where the system frees everything at once. Returns if
     /// output is unread, which would be another error.
-    pub fn leave(&self, session: Session, status: u8) {
-        if !self.unheard() {
+    pub fn end_process(&self, session: Session, status: u8) {
+        if !self.is_unread() {
             session.leave(status);
         }
         std::mem::forget(session);
@@ -112,7 +112,7 @@ pub struct Summary<'a> {
     /// Where the time went, if requested.
     pub breakdown: Option<&'a Breakdown>,
     /// Predicted times, if requested.
-    pub forecasted: Option<Forecasted>,
+    pub forecasted: Option<ForecastComparison>,
 }
 
 /// Times of the parts of a run.
@@ -150,22 +150,22 @@ impl Breakdown {
 }
 
 /// Measured time of each part of an evaluation, and the prediction for rank 0.
-pub struct Forecasted {
+pub struct ForecastComparison {
     /// Busy time of each part of the machine, by its own clock.
-    pub measured: Parts,
+    pub measured: BusyTimes,
     /// Host times, and the part spent on building kernels, which is not predicted.
     pub times: Times,
     /// Time spent on building kernels.
     pub made: Duration,
     /// Predicted busy time of each part.
-    pub predicted: Parts,
+    pub predicted: BusyTimes,
     /// Predicted total time.
     pub in_all: Duration,
 }
 
-impl fmt::Display for Forecasted {
+impl fmt::Display for ForecastComparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Forecasted { measured: m, predicted: p, times: t, made, in_all } = self;
+        let ForecastComparison { measured: m, predicted: p, times: t, made, in_all } = self;
         let all = (t.upload + t.kernels + t.download + t.communication).saturating_sub(*made);
         let parts = [
             ("upload", m.upload, p.upload),
@@ -209,7 +209,7 @@ impl fmt::Display for Breakdown {
 
 /// Two runs of one program, from file to file (thesis, section 2.5.3): the slower one first, as in
 /// its Table 2.2.
-pub(crate) struct Compared<'a> {
+pub(crate) struct RunComparison<'a> {
     /// Their devices.
     pub(crate) names: [String; 2],
     pub(crate) times: [Duration; 2],
@@ -218,7 +218,7 @@ pub(crate) struct Compared<'a> {
     pub(crate) same: bool,
 }
 
-impl fmt::Display for Compared<'_> {
+impl fmt::Display for RunComparison<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [a, b] = &self.names;
         let width = a.len().max(b.len()).max(14);
@@ -271,7 +271,7 @@ impl fmt::Display for Summary<'_> {
 }
 
 /// A picture's size and type, in words.
-pub(crate) fn held(shape: Shape, dtype: DType) -> String {
+pub(crate) fn describe_picture(shape: Shape, dtype: DType) -> String {
     let Shape { depth, height, width, channels, .. } = shape;
     let levels = if depth == 1 { String::new() } else { format!(" x {depth}") };
     format!("{width} x {height}{levels} pixels, {}, {dtype}", count(channels, "channel"))
@@ -287,9 +287,9 @@ mod tests {
     use super::*;
 
     /// A device that always fails with one kind of error.
-    struct Failing(ErrorKind);
+    struct FailingWriter(ErrorKind);
 
-    impl Write for Failing {
+    impl Write for FailingWriter {
         fn write(&mut self, _: &[u8]) -> io::Result<usize> {
             Err(self.0.into())
         }
@@ -302,9 +302,9 @@ mod tests {
     #[test]
     fn what_is_not_printed_is_told_unless_nobody_reads() {
         let printer = Printer::default();
-        printer.print_to(&mut Failing(ErrorKind::BrokenPipe), &"a plan");
+        printer.print_to(&mut FailingWriter(ErrorKind::BrokenPipe), &"a plan");
         assert_eq!(printer.result(), Ok(()));
-        printer.print_to(&mut Failing(ErrorKind::StorageFull), &"a plan");
+        printer.print_to(&mut FailingWriter(ErrorKind::StorageFull), &"a plan");
         assert_eq!(printer.result(), Err("cannot print to stdout: no storage space".into()));
     }
 
@@ -358,7 +358,7 @@ mod tests {
             write: ms(write),
         };
         let (slow, fast) = (of(900, 90), of(30, 60));
-        let compared = Compared {
+        let compared = RunComparison {
             names: ["CPU (1 thread)".into(), "GPU".into()],
             times: [ms(1000), ms(100)],
             breakdowns: [&slow, &fast],
@@ -375,12 +375,12 @@ mod tests {
     #[test]
     fn what_was_measured_is_told_beside_what_was_predicted() {
         let us = Duration::from_micros;
-        let parts = |n| Parts { upload: us(n), kernels: us(10 * n), download: us(2 * n), communication: us(0) };
+        let parts = |n| BusyTimes { upload: us(n), kernels: us(10 * n), download: us(2 * n), communication: us(0) };
         // Copies overlap with kernels, so the total is less than the sum of the parts.
         let times =
             Times { upload: us(100), kernels: us(10_400), download: us(500), planning: us(9000), ..Times::default() };
         let (measured, predicted) = (parts(1000), parts(990));
-        let told = Forecasted { measured, times, made: us(300), predicted, in_all: us(10_650) };
+        let told = ForecastComparison { measured, times, made: us(300), predicted, in_all: us(10_650) };
         assert_eq!(
             told.to_string(),
             "measured / predicted ms: upload 1.00 / 0.99, kernels 10.00 / 9.90, download 2.00 / 1.98, \

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches};
 use horus::prelude::*;
 
-use crate::batch::{self, Job, RunFiles};
-use crate::cli::Args;
+use crate::batch::{self, BatchJob, RunFiles};
+use crate::cli::DetectorArgs;
 use crate::detectors::Detector;
 
 /// The program `name` around `detector`; see [`batch::run`].
@@ -36,9 +36,9 @@ pub fn job(
     about: &'static str,
     detector: Detector,
     words: impl IntoIterator<Item = OsString>,
-) -> Result<Job, clap::Error> {
-    let mut command = Args::command().name(name).about(about);
-    let args = Args::from_arg_matches(&command.try_get_matches_from_mut(words)?)?;
+) -> Result<BatchJob, clap::Error> {
+    let mut command = DetectorArgs::command().name(name).about(about);
+    let args = DetectorArgs::from_arg_matches(&command.try_get_matches_from_mut(words)?)?;
     let (params, what) = (args.params(), args.about());
     let steps_per_pixel = params.steps_per_pixel();
     let work = RunFiles::of(args.paths, &args.options).map_err(|e| batch::usage(&mut command, e))?;
@@ -49,5 +49,10 @@ pub fn job(
         Ok(detector(&image, &params).into())
     };
     let about = Box::new(move || what.clone());
-    Ok(Job { scaling: Scaling::Range, about, steps_per_pixel, ..Job::new(name, args.options, work, operation) })
+    Ok(BatchJob {
+        scaling: Scaling::Range,
+        about,
+        steps_per_pixel,
+        ..BatchJob::new(name, args.options, work, operation)
+    })
 }

@@ -59,7 +59,7 @@ impl Audience {
     }
 
     /// The wording for this audience.
-    pub fn told<T>(self, rust: T, command: T, python: T) -> T {
+    pub fn select_wording<T>(self, rust: T, command: T, python: T) -> T {
         match self {
             Audience::Rust => rust,
             Audience::Command => command,
@@ -69,9 +69,9 @@ impl Audience {
 }
 
 /// The end of a message: the call, for an audience that can act on it.
-pub struct At<S>(pub S);
+pub struct CallSuffix<S>(pub S);
 
-impl<S: fmt::Display> fmt::Display for At<S> {
+impl<S: fmt::Display> fmt::Display for CallSuffix<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match Audience::now() {
             Audience::Rust | Audience::Python => write!(f, " (at {})", self.0),
@@ -83,7 +83,7 @@ impl<S: fmt::Display> fmt::Display for At<S> {
 /// The call that recorded an operation, as errors show it: the line of the program in another
 /// language that made it, if known (`Handle::recorded_at`), else the call in Rust.
 #[derive(Clone, Copy, Debug)]
-pub struct Recorded {
+pub struct RecordedCall {
     /// The call in Rust.
     pub site: Site,
     /// The line of a program in another language.
@@ -99,20 +99,20 @@ pub struct SourceLine {
     pub line: u32,
 }
 
-impl From<Site> for Recorded {
-    fn from(site: Site) -> Recorded {
-        Recorded { site, line: None }
+impl From<Site> for RecordedCall {
+    fn from(site: Site) -> RecordedCall {
+        RecordedCall { site, line: None }
     }
 }
 
 /// Equal if the call and the line are equal.
-impl PartialEq for Recorded {
-    fn eq(&self, other: &Recorded) -> bool {
+impl PartialEq for RecordedCall {
+    fn eq(&self, other: &RecordedCall) -> bool {
         std::ptr::eq(self.site, other.site) && self.line == other.line
     }
 }
 
-impl fmt::Display for Recorded {
+impl fmt::Display for RecordedCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             Some(SourceLine { file, line }) => write!(f, "{file}:{line}"),
@@ -126,7 +126,7 @@ impl fmt::Display for Recorded {
 #[non_exhaustive]
 pub enum Error {
     /// Two images of an operation differ in size.
-    #[error("{op}: images differ in size, {left} and {right}{}", At(*site))]
+    #[error("{op}: images differ in size, {left} and {right}{}", CallSuffix(*site))]
     ShapeMismatch {
         /// The operation.
         op: &'static str,
@@ -138,7 +138,7 @@ pub enum Error {
         site: Site,
     },
     /// An image or a filter without elements.
-    #[error("{op}: size {shape} has no pixels{}", At(*site))]
+    #[error("{op}: size {shape} has no pixels{}", CallSuffix(*site))]
     Empty {
         /// The operation.
         op: &'static str,
@@ -148,7 +148,7 @@ pub enum Error {
         site: Site,
     },
     /// A parameter outside its domain.
-    #[error("{op}: {message}{}", At(*site))]
+    #[error("{op}: {message}{}", CallSuffix(*site))]
     Parameter {
         /// The operation.
         op: &'static str,
@@ -158,7 +158,7 @@ pub enum Error {
         site: Site,
     },
     /// Images of two sessions in one operation.
-    #[error("{op}: the images belong to different sessions{}", At(*site))]
+    #[error("{op}: the images belong to different sessions{}", CallSuffix(*site))]
     ForeignImage {
         /// The operation.
         op: &'static str,
@@ -206,10 +206,10 @@ pub enum Error {
     },
     /// A failed evaluation had released an image that was no longer held but that recorded
     /// operations still read.
-    #[error("an image was lost in an evaluation that failed: {cause}{}", At(site))]
+    #[error("an image was lost in an evaluation that failed: {cause}{}", CallSuffix(site))]
     ImageLost {
         /// The call that recorded the image.
-        site: Recorded,
+        site: RecordedCall,
         /// The error of that evaluation.
         cause: String,
     },
@@ -293,7 +293,7 @@ impl Error {
 #[non_exhaustive]
 pub enum DeviceError {
     /// Memory for another buffer is exhausted.
-    #[error("out of memory: {bytes} bytes needed, {}", bound.beside(*bytes, *used))]
+    #[error("out of memory: {bytes} bytes needed, {}", bound.describe_usage(*bytes, *used))]
     OutOfMemory {
         /// The requested size.
         bytes: usize,
@@ -383,12 +383,12 @@ impl MemoryBound {
     /// The limit of the host's memory that an error names for so many bytes beside those in use: whole MiB, and one more,
     /// as blocks are somewhat larger.
     #[doc(hidden)]
-    pub const fn enough(needed: usize, used: usize) -> usize {
+    pub const fn sufficient_limit(needed: usize, used: usize) -> usize {
         used.saturating_add(needed).div_ceil(MIB).saturating_add(1).saturating_mul(MIB)
     }
 
     /// The limit, and the bytes in use within it.
-    fn beside(self, needed: usize, used: usize) -> String {
+    fn describe_usage(self, needed: usize, used: usize) -> String {
         match self {
             MemoryBound::Gpu { free, total } => {
                 format!("{used} in use by this program, {free} of the GPU's {total} bytes free")
@@ -398,7 +398,7 @@ impl MemoryBound {
             }
             MemoryBound::Host { bytes, by_default } => {
                 let default = if by_default { " by default" } else { "" };
-                let enough = MemoryBound::enough(needed, used) / MIB;
+                let enough = MemoryBound::sufficient_limit(needed, used) / MIB;
                 format!(
                     "{used} of the {bytes} bytes that HORUS_HOST_MEMORY allows{default} are in use; at least {enough}M are needed"
                 )

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::placed::Placed;
+use crate::position_map::PositionMap;
 
 /// The size of a pixel in micrometres: the distances of neighbouring levels, rows and columns.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ impl PixelSize {
     /// The size of pixels that lie in an image of this one at `placed`; `None` if their rows are not
     /// perpendicular to their columns.
     #[must_use]
-    pub fn seen(&self, placed: &Placed) -> Option<PixelSize> {
+    pub fn mapped_by(&self, placed: &PositionMap) -> Option<PixelSize> {
         let [[xx, xy, _], [yx, yy, _]] = placed.rows();
         let size = self.across([[1.0, 0.0, 0.0], [0.0, yy, yx], [0.0, xy, xx]])?;
         Some(PixelSize { levels: self.levels, ..size })
@@ -103,15 +103,15 @@ mod tests {
     #[test]
     fn pixels_keep_their_size_when_they_move_and_grow_when_they_are_fewer() {
         let size = PixelSize { levels: Some(3.0), rows: 2.0, columns: 0.5 };
-        assert_eq!(size.seen(&Placed::shifted(3.0, 4.0)), Some(size));
-        let halved = size.seen(&Placed::resized((10, 40), (5, 10)));
+        assert_eq!(size.mapped_by(&PositionMap::shifted(3.0, 4.0)), Some(size));
+        let halved = size.mapped_by(&PositionMap::resized((10, 40), (5, 10)));
         assert_eq!(halved, Some(PixelSize { levels: Some(3.0), rows: 4.0, columns: 2.0 }));
-        let transposed = size.seen(&Placed::of([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]));
+        let transposed = size.mapped_by(&PositionMap::of([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]));
         assert_eq!(transposed, Some(PixelSize { rows: 0.5, columns: 2.0, ..size }));
-        let turned = Placed::of([[0.8, -0.6, 0.0], [0.6, 0.8, 0.0]]);
-        assert_eq!(size.seen(&turned), None, "pixels that are not square become skewed");
+        let turned = PositionMap::of([[0.8, -0.6, 0.0], [0.6, 0.8, 0.0]]);
+        assert_eq!(size.mapped_by(&turned), None, "pixels that are not square become skewed");
         let square = PixelSize { rows: 0.5, ..size };
-        let turned = square.seen(&turned).expect("squares stay squares");
+        let turned = square.mapped_by(&turned).expect("squares stay squares");
         assert!((turned.rows - 0.5).abs() + (turned.columns - 0.5).abs() < 1e-12);
         // Levels become rows, and every other row a level.
         let upright = size.across([[0.0, 1.0, 0.0], [2.0, 0.0, 0.0], [0.0, 0.0, 1.0]]);

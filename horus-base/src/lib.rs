@@ -6,7 +6,7 @@ pub mod digest;
 pub mod dtype;
 pub mod error;
 pub mod lengths;
-pub mod placed;
+pub mod position_map;
 pub mod settings;
 pub mod shape;
 #[doc(hidden)]

@@ -218,7 +218,7 @@ impl Shape {
     /// assert_eq!(Shape::new(4, 5, 1).meet(Shape::new(2, 5, 1)), None);
     /// assert_eq!(Shape::new(4, 5, 1).meet(Shape::volume(7, 1, 1, 1)), Some(Shape::volume(7, 4, 5, 1)));
     /// ```
-    pub fn meet(self, other: Shape) -> Option<Shape> {
+    pub fn broadcast(self, other: Shape) -> Option<Shape> {
         let meet = |a: usize, b: usize| if a == b || b == 1 { Some(a) } else { (a == 1).then_some(b) };
         let (height, width) = (meet(self.height, other.height)?, meet(self.width, other.width)?);
         let (depth, channels) = (meet(self.depth, other.depth)?, meet(self.channels, other.channels)?);

@@ -12,13 +12,13 @@ use std::io::Write;
 #[macro_export]
 macro_rules! warn {
     ($($message:tt)+) => {
-        $crate::warning::tell(module_path!(), format_args!($($message)+))
+        $crate::warning::emit_warning(module_path!(), format_args!($($message)+))
     };
 }
 
 /// Implements [`warn!`](crate::warn) for a module.
 #[doc(hidden)]
-pub fn tell(module: &'static str, message: fmt::Arguments<'_>) {
+pub fn emit_warning(module: &'static str, message: fmt::Arguments<'_>) {
     match has_logger(log::logger(), log::max_level()) {
         true => log::warn!(target: module, "{message}"),
         false => print(format_args!("horus: warning: {message}")),
@@ -54,8 +54,8 @@ mod tests {
 
     use super::*;
 
-    struct File(#[expect(dead_code, reason = "as large as it is")] u32);
-    impl Log for File {
+    struct FileLog(#[expect(dead_code, reason = "as large as it is")] u32);
+    impl Log for FileLog {
         fn enabled(&self, _: &Metadata<'_>) -> bool {
             false
         }
@@ -73,6 +73,6 @@ mod tests {
     fn a_logger_that_is_switched_off_is_a_logger() {
         assert!(!has_logger(log::logger(), LevelFilter::Off), "these tests install none");
         assert!(has_logger(log::logger(), LevelFilter::Error));
-        assert!(has_logger(&File(2), LevelFilter::Off));
+        assert!(has_logger(&FileLog(2), LevelFilter::Off));
     }
 }

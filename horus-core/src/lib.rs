@@ -34,7 +34,7 @@ mod report;
 pub mod prelude;
 
 #[doc(hidden)]
-pub use horus_base::placed;
+pub use horus_base::position_map;
 // The modules of the crates below.
 pub use horus_base::{
     digest, dispatch, dispatch_float, dispatch_narrow, dtype, error, lengths, numeric_types, settings, shape, warn,

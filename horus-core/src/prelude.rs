@@ -19,5 +19,5 @@ pub use crate::plan::forecast::{Cluster, Forecast};
 pub use crate::plan::movement::Link;
 pub use crate::plan::{Mode, Transfer};
 pub use crate::session::{BlockMap, Progress, Session, Stats};
-pub use crate::settings::{Stencil, Steps};
+pub use crate::settings::{Stencil, StepsPerLaunch};
 pub use crate::shape::{Axis, Border, Region, Shape};

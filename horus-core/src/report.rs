@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::error::Result;
-use crate::plan::Parts;
+use crate::plan::BusyTimes;
 use crate::session::{MemoryInUse, Session};
 
 /// Spans that are drawn, at most: the longest.
@@ -123,7 +123,7 @@ impl fmt::Display for Text<'_> {
     }
 }
 
-fn times(predicted: &Parts, measured: &Parts) -> String {
+fn times(predicted: &BusyTimes, measured: &BusyTimes) -> String {
     let rows = [
         ("upload", predicted.upload, measured.upload),
         ("kernels", predicted.kernels, measured.kernels),
@@ -175,7 +175,7 @@ fn moves(plans: &[String]) -> String {
 }
 
 /// A span of a trace.
-struct Span<'a> {
+struct TimelineSpan<'a> {
     name: &'a str,
     class: &'a str,
     start: f64,
@@ -199,7 +199,7 @@ fn timeline(trace: &str) -> String {
             Some("thread_name") => {
                 names.insert((pid, Some(tid)), named);
             }
-            Some(name) if event["ph"] == "X" => spans.push(Span {
+            Some(name) if event["ph"] == "X" => spans.push(TimelineSpan {
                 name,
                 class: event["cat"].as_str().unwrap_or_default(),
                 start: event["ts"].as_f64().unwrap_or(0.0),

@@ -8,7 +8,7 @@ mod harness;
 use std::num::NonZeroU8;
 use std::sync::Arc;
 
-use harness::{Place, Program, connect, delivered, image};
+use harness::{ConformanceProgram, RunConfiguration, connect, delivered, image};
 use horus_core::comm::Communicator;
 use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
@@ -16,25 +16,25 @@ use horus_core::device::Device;
 use horus_core::dtype::DType;
 use horus_core::image::Image as Handle;
 use horus_core::ir::graph::Op;
-use horus_core::machine::{Machine, Profile};
+use horus_core::machine::{Machine, MachineProfile};
 use horus_core::ops::geometric::Flip;
 use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;
 use horus_core::optimize::optimize;
 use horus_core::plan::partition::Partition;
-use horus_core::plan::state::{Placement, Residency, State};
+use horus_core::plan::state::{ImageState, Placement, Residency};
 use horus_core::plan::verify::verify;
-use horus_core::plan::{Action, Activity, Plan, PlanStep, Setting, Transfer, Want, plan};
+use horus_core::plan::{Action, Activity, Plan, PlanStep, ResultDelivery, Setting, Transfer, plan};
 use horus_core::session::Session;
 use horus_core::shape::{Border, Shape};
-use horus_testing::faulty::Faulty;
+use horus_testing::faulty::FaultyDevice;
 use horus_testing::reference;
-use horus_testing::simulated::Simulated;
+use horus_testing::simulated::SimulatedDevice;
 
 /// The device for the `with_device` of the harness.
-fn with_device<R>(_: Place, f: impl FnOnce(&dyn Device) -> R) -> R {
-    f(&Simulated::new(CpuDevice::new(Some(1)).unwrap(), usize::MAX / 2).demanding().with_fabric())
+fn with_device<R>(_: RunConfiguration, f: impl FnOnce(&dyn Device) -> R) -> R {
+    f(&SimulatedDevice::new(CpuDevice::new(Some(1)).unwrap(), usize::MAX / 2).requiring_preparation().with_fabric())
 }
 
 fn taps(n: usize) -> Vec<f64> {
@@ -42,8 +42,8 @@ fn taps(n: usize) -> Vec<f64> {
 }
 
 /// Filters of sources, a vertical flip, and an intermediate result.
-fn program(shape: Shape, dtype: DType) -> Program {
-    let mut p = Program::default();
+fn program(shape: Shape, dtype: DType) -> ConformanceProgram {
+    let mut p = ConformanceProgram::default();
     let a = p.source(image(shape, dtype, 3));
     let float = p.convert(a, DType::F32);
     let b = p.like(Op::Correlate(Filter::dense(5, 3, taps(15)), Border::Reflect101), float);
@@ -58,8 +58,14 @@ fn program(shape: Shape, dtype: DType) -> Program {
 
 /// A plan that brings all roots to rank 0, between devices with fast links, where even small images
 /// meet.
-fn planned(p: &Program, weights: &[f64], transfer: Transfer, from_root: bool, capacity: Option<usize>) -> Plan {
-    let mut profile = Profile::shipped("NVIDIA H200").unwrap();
+fn planned(
+    p: &ConformanceProgram,
+    weights: &[f64],
+    transfer: Transfer,
+    from_root: bool,
+    capacity: Option<usize>,
+) -> Plan {
+    let mut profile = MachineProfile::shipped("NVIDIA H200").unwrap();
     profile.links.peers.latency = 1e-6;
     let machine = Arc::new(Machine::alike(profile));
     let partition = Partition::weighted(weights).unwrap();
@@ -67,8 +73,8 @@ fn planned(p: &Program, weights: &[f64], transfer: Transfer, from_root: bool, ca
     let setting = Setting { direct, transfer, machine, capacity, ..Setting::of(partition, false) };
     let kernels = optimize(p.graph.clone(), true, &setting.machine, &mut |_, _| ()).unwrap();
     let placement = if from_root && direct { Placement::Root } else { Placement::Replicated };
-    let state = State { residency: Residency::Host, placement };
-    let wants = vec![Want::Root; kernels.roots.len()];
+    let state = ImageState { residency: Residency::Host, placement };
+    let wants = vec![ResultDelivery::Root; kernels.roots.len()];
     let plan = plan(kernels, &wants, &setting, |_| state, |_| true, &mut |_, _| ()).unwrap();
     verify(&plan).unwrap_or_else(|e| panic!("{e}\n{plan}"));
     plan
@@ -78,18 +84,19 @@ fn met(plan: &Plan) -> usize {
     plan.steps.iter().filter(|s| matches!(s.action, Action::Gather { direct: true, .. })).count()
 }
 
-fn place(ranks: usize) -> Place {
+fn place(ranks: usize) -> RunConfiguration {
     let mode = horus_core::plan::Mode::Fused;
-    Place { ranks, mode, separate: true, direct: ranks > 1, overlap: false, from_root: true, bands: None }
+    RunConfiguration { ranks, mode, separate: true, direct: ranks > 1, overlap: false, from_root: true, bands: None }
 }
 
 /// Asserts that rank 0 gets the reference's results, and the others nothing.
-fn conforms(p: &Program, plan: &Plan, capacity: usize) {
+fn conforms(p: &ConformanceProgram, plan: &Plan, capacity: usize) {
     let ranks = plan.setting.partition.ranks();
     let want = reference::evaluate(&p.graph, &|v| p.sources[v.0 as usize].clone());
     let got = ThreadComm::run(ranks, |comm| {
-        let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), capacity).demanding().with_fabric();
-        let log = device.log();
+        let device =
+            SimulatedDevice::new(CpuDevice::new(Some(1)).unwrap(), capacity).requiring_preparation().with_fabric();
+        let log = device.call_counts();
         connect(place(ranks), &comm, &device);
         let images = delivered(p, plan, &comm, &device).0;
         assert_eq!(log.get().bytes, 0, "nothing stays on a device\n{plan}");
@@ -133,7 +140,7 @@ fn strips_meet_on_the_device_of_rank_0_in_any_number_of_bands() {
 #[test]
 fn an_image_without_rows_meets_nowhere_and_is_there() {
     for ranks in [1, 2, 3] {
-        let mut p = Program::default();
+        let mut p = ConformanceProgram::default();
         let a = p.source(image(Shape::new(0, 7, 1), DType::F32, 3));
         let b = p.pixel_const(PixelOp::Mul, a, &[0.5]);
         let p = p.wanted(&[b]);
@@ -163,8 +170,8 @@ fn session(comm: ThreadComm, device: Box<dyn Device>) -> Session {
     Session::on(device).communicator(Arc::new(comm)).build().unwrap()
 }
 
-fn connected() -> Simulated<CpuDevice> {
-    Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 30).with_fabric()
+fn connected() -> SimulatedDevice<CpuDevice> {
+    SimulatedDevice::new(CpuDevice::new(Some(1)).unwrap(), 1 << 30).with_fabric()
 }
 
 #[test]
@@ -180,7 +187,7 @@ fn programs_get_the_same_pixels_in_every_way_of_gathering() {
     for ranks in [2, 3, 5] {
         ThreadComm::run(ranks, |comm| {
             let (rank, device) = (comm.rank(), connected());
-            let log = device.log();
+            let log = device.call_counts();
             let session = session(comm, Box::new(device));
             let all = result(&session);
             assert_eq!(all.gather().unwrap().map(|p| p.to_vec()), (rank == 0).then(|| want.clone()));
@@ -204,14 +211,14 @@ fn a_device_that_fails_on_the_way_ends_all_ranks() {
     for (failing, ranks) in [(0, 2), (1, 2), (2, 3)] {
         for call in 0.. {
             let ended = ThreadComm::run(ranks, |comm| {
-                let (rank, (device, fault)) = (comm.rank(), Faulty::new(connected()));
+                let (rank, (device, fault)) = (comm.rank(), FaultyDevice::new(connected()));
                 let session = session(comm, Box::new(device));
                 let smooth: Handle<f32> = Handle::worms(&session, 100, 70).gauss(2.0);
                 if rank == failing {
-                    fault.after(call);
+                    fault.fail_after(call);
                 }
                 let first = smooth.gather().map(drop);
-                let failed = rank == failing && fault.stop();
+                let failed = rank == failing && fault.disarm();
                 assert!(!failed || first.is_err(), "a failure on rank {rank} is not told");
                 // A rank that had nothing to wait for learns of the failure by the next call.
                 let all = first.and_then(|()| (smooth + 1.0).gather().map(drop));

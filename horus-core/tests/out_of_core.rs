@@ -62,10 +62,10 @@ fn run(input: &Path, output: &Path, memory: Option<usize>) {
 }
 
 /// The name of a program, and the program.
-type Named = (&'static str, fn(&Session) -> Result<f64>);
+type OutOfCoreProgram = (&'static str, fn(&Session) -> Result<f64>);
 
 /// Programs whose images are in memory from the start: 64 MiB of floats. What they return is counted, too.
-const IN_MEMORY: [Named; 11] = [
+const IN_MEMORY: [OutOfCoreProgram; 11] = [
     ("nothing", |_| Ok(0.0)),
     ("a filter's mean", |s| given(s).gauss(2.0).mean().get()),
     ("filters that are kept", |s| {

@@ -7,14 +7,14 @@ mod harness;
 
 use std::sync::Arc;
 
-use harness::{Place, Program, carry_out, connect, image, planned_for};
+use harness::{ConformanceProgram, RunConfiguration, connect, execute_on_rank, image, planned_for};
 use horus_core::comm::threads::ThreadComm;
-use horus_core::comm::{Alone, Communicator};
+use horus_core::comm::{Communicator, SingleRankComm};
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
 use horus_core::dtype::DType;
 use horus_core::ir::graph::{NodeId, Op};
-use horus_core::machine::{Link, Links, Machine, Profile};
+use horus_core::machine::{Link, Links, Machine, MachineProfile};
 use horus_core::ops::geometric::Flip;
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;
@@ -23,32 +23,40 @@ use horus_core::plan::movement::Load;
 use horus_core::plan::partition::Partition;
 use horus_core::plan::state::Halo;
 use horus_core::plan::verify::verify;
-use horus_core::plan::{Action, Mode, Part, Plan, Setting};
+use horus_core::plan::{Action, LaunchPart, Mode, Plan, Setting};
 use horus_core::shape::{Border, Shape};
-use horus_testing::reference::{self, Image};
-use horus_testing::simulated::{Log, Simulated};
+use horus_testing::reference::{self, ReferenceImage};
+use horus_testing::simulated::{CallCounts, SimulatedDevice};
 
 /// Calls `f` with the device of a place, and with its log if it is a simulated one.
-fn on_device<R>(place: Place, f: impl FnOnce(&dyn Device, &dyn Fn() -> Log) -> R) -> R {
+fn on_device<R>(place: RunConfiguration, f: impl FnOnce(&dyn Device, &dyn Fn() -> CallCounts) -> R) -> R {
     let cpu = CpuDevice::new(Some(1)).unwrap();
     if !place.separate {
-        return f(&cpu, &Log::default);
+        return f(&cpu, &CallCounts::default);
     }
-    let simulated = Simulated::new(cpu, usize::MAX / 2).demanding();
+    let simulated = SimulatedDevice::new(cpu, usize::MAX / 2).requiring_preparation();
     let simulated = if place.direct { simulated.with_fabric() } else { simulated };
-    let log = simulated.log();
+    let log = simulated.call_counts();
     f(&simulated, &|| log.get())
 }
 
-fn with_device<R>(place: Place, f: impl FnOnce(&dyn Device) -> R) -> R {
+fn with_device<R>(place: RunConfiguration, f: impl FnOnce(&dyn Device) -> R) -> R {
     on_device(place, |device, _| f(device))
 }
 
 /// The paths of halos: host memory, devices through the host, from device to device.
 const WAYS: [(bool, bool); 3] = [(false, false), (true, false), (true, true)];
 
-fn place(ranks: usize, (separate, direct): (bool, bool), overlap: bool) -> Place {
-    Place { ranks, mode: Mode::Fused, separate, direct: direct && ranks > 1, overlap, from_root: true, bands: None }
+fn place(ranks: usize, (separate, direct): (bool, bool), overlap: bool) -> RunConfiguration {
+    RunConfiguration {
+        ranks,
+        mode: Mode::Fused,
+        separate,
+        direct: direct && ranks > 1,
+        overlap,
+        from_root: true,
+        bands: None,
+    }
 }
 
 fn borders() -> [Border; 5] {
@@ -61,8 +69,8 @@ fn taps(n: usize) -> Vec<f64> {
 
 /// A sequence of filters that reach further up than down, and a pixel operation that is computed on
 /// halos.
-fn chain(shape: Shape, border: Border) -> Program {
-    let mut p = Program::default();
+fn chain(shape: Shape, border: Border) -> ConformanceProgram {
+    let mut p = ConformanceProgram::default();
     let a = p.source(image(shape, DType::F32, 3));
     let b = p.like(Op::Correlate(Filter::dense(5, 3, taps(15)), border), a);
     let c = p.like(Op::Correlate(Filter::column(taps(4)), border), b);
@@ -77,8 +85,8 @@ fn chain(shape: Shape, border: Border) -> Program {
 }
 
 /// A sequence of filters, nothing else.
-fn filters(rounds: usize, height: usize, border: Border) -> Program {
-    let mut p = Program::default();
+fn filters(rounds: usize, height: usize, border: Border) -> ConformanceProgram {
+    let mut p = ConformanceProgram::default();
     let mut a = p.source(image(Shape::new(height, 20, 1), DType::F32, 5));
     for _ in 0..rounds {
         a = p.like(Op::Correlate(Filter::dense(5, 5, taps(25)), border), a);
@@ -90,7 +98,7 @@ fn filters(rounds: usize, height: usize, border: Border) -> Program {
 fn machine(separate: bool, latency: f64) -> Arc<Machine> {
     let link = Link { latency, bandwidth: f64::INFINITY };
     let links = Links { peers: link, host: link, network: link };
-    let mut profile = Profile { links, ..Profile::of_default(!separate) };
+    let mut profile = MachineProfile { links, ..MachineProfile::of_default(!separate) };
     if separate {
         // Rows that travel through hosts are copied in no time, too.
         for copies in [&mut profile.upload, &mut profile.download] {
@@ -101,32 +109,42 @@ fn machine(separate: bool, latency: f64) -> Arc<Machine> {
 }
 
 /// The plan of a program for devices of so many bytes, and messages of this latency.
-fn planned_by(p: &Program, place: Place, partition: Partition, capacity: Option<usize>, latency: f64) -> Plan {
-    let Place { ranks, mode, separate, direct, overlap, .. } = place;
+fn planned_by(
+    p: &ConformanceProgram,
+    place: RunConfiguration,
+    partition: Partition,
+    capacity: Option<usize>,
+    latency: f64,
+) -> Plan {
+    let RunConfiguration { ranks, mode, separate, direct, overlap, .. } = place;
     let (direct, machine) = (direct && ranks > 1, machine(separate, latency));
     let setting = Setting { direct, overlap, mode, capacity, machine, ..Setting::of(partition, !separate) };
     planned_for(p, place, &setting)
 }
 
 /// The plan of a program where messages are free, so that all rows around strips are exchanged.
-fn planned(p: &Program, place: Place, partition: Partition) -> Plan {
+fn planned(p: &ConformanceProgram, place: RunConfiguration, partition: Partition) -> Plan {
     planned_by(p, place, partition, None, 0.0)
 }
 
-fn reference(p: &Program) -> Vec<Image> {
+fn reference(p: &ConformanceProgram) -> Vec<ReferenceImage> {
     reference::evaluate(&p.graph, &|v| p.sources[v.0 as usize].clone())
 }
 
 /// Results, messages and the device's log of each rank for its plan.
-fn run(p: &Program, place: Place, plan: impl Fn(usize) -> Plan + Sync) -> Vec<(Vec<Image>, Load, Log)> {
+fn run(
+    p: &ConformanceProgram,
+    place: RunConfiguration,
+    plan: impl Fn(usize) -> Plan + Sync,
+) -> Vec<(Vec<ReferenceImage>, Load, CallCounts)> {
     let on_rank = |comm: &dyn Communicator| {
         on_device(place, |device, log| {
             connect(place, comm, device);
-            let (images, sent) = carry_out(p, &plan(comm.rank()), comm, device);
+            let (images, sent) = execute_on_rank(p, &plan(comm.rank()), comm, device);
             (images, sent, log())
         })
     };
-    if place.ranks == 1 { vec![on_rank(&Alone)] } else { ThreadComm::run(place.ranks, |comm| on_rank(&comm)) }
+    if place.ranks == 1 { vec![on_rank(&SingleRankComm)] } else { ThreadComm::run(place.ranks, |comm| on_rank(&comm)) }
 }
 
 fn begun(plan: &Plan) -> usize {
@@ -179,7 +197,7 @@ fn filter() -> Op {
 
 #[test]
 fn exchanges_of_several_images_are_under_way_together() {
-    let mut p = Program::default();
+    let mut p = ConformanceProgram::default();
     let [a, b] = [5, 6].map(|seed| p.source(image(Shape::new(60, 20, 1), DType::F32, seed)));
     let [a, b] = [a, b].map(|n| p.like(filter(), n));
     let results = [a, b].map(|n| p.like(filter(), n));
@@ -191,21 +209,23 @@ fn exchanges_of_several_images_are_under_way_together() {
     assert_eq!(told(&plan), expected, "{plan}");
     let want = reference(&p);
     assert!(run(&p, place, |_| plan.clone()).iter().all(|(images, ..)| *images == want));
-    let separate = Place { separate: true, ..place };
+    let separate = RunConfiguration { separate: true, ..place };
     assert_eq!(begun(&planned(&p, separate, Partition::equal(3))), 0, "a host waits for each device");
 }
 
 /// Messages between two ranks are matched by their order.
 #[test]
 fn ranks_of_unlike_devices_exchange_in_one_order() {
-    let mut p = Program::default();
+    let mut p = ConformanceProgram::default();
     let both = [5, 6].map(|seed| p.source(image(Shape::new(60, 20, 1), DType::F32, seed)));
     let once = both.map(|n| p.like(filter(), n));
     let twice = once.map(|n| p.like(filter(), n));
     let p = p.wanted(&twice);
     let link = Link { latency: 0.0, bandwidth: f64::INFINITY };
-    let profile =
-        |unified| Profile { links: Links { peers: link, host: link, network: link }, ..Profile::of_default(unified) };
+    let profile = |unified| MachineProfile {
+        links: Links { peers: link, host: link, network: link },
+        ..MachineProfile::of_default(unified)
+    };
     let order = |unified, devices: [bool; 3]| {
         let machine = Arc::new(Machine::of_ranks(devices.map(|unified| (profile(unified), 0)).to_vec()));
         let setting = Setting { machine, ..Setting::of(Partition::equal(3), unified) };
@@ -223,7 +243,7 @@ fn ranks_of_unlike_devices_exchange_in_one_order() {
 
 #[test]
 fn a_launch_of_several_results_stays_one() {
-    let mut p = Program::default();
+    let mut p = ConformanceProgram::default();
     let a = p.source(image(Shape::new(60, 20, 1), DType::F32, 5));
     let a = p.like(filter(), a);
     let (x, y) = (p.like(filter(), a), p.pixel_const(PixelOp::Mul, a, &[0.5]));
@@ -242,7 +262,7 @@ fn a_launch_of_several_results_stays_one() {
 fn nothing_is_divided_where_nobody_gains_or_nobody_asked() {
     let p = filters(3, 40, Border::Wrap);
     let plans = |ranks, overlap, mode| {
-        let place = Place { mode, ..place(ranks, (false, false), overlap) };
+        let place = RunConfiguration { mode, ..place(ranks, (false, false), overlap) };
         planned(&p, place, Partition::equal(ranks))
     };
     assert_eq!(begun(&plans(2, true, Mode::Fused)), 3, "20 rows are 8 times 2");
@@ -389,7 +409,7 @@ fn a_rank_that_waits_at_once_meets_one_that_does_not() {
 /// The plan with an interior that is closer to the strip's edges.
 fn with_interior(mut plan: Plan, reach: Halo) -> Plan {
     for step in &mut plan.steps {
-        if let Action::Launch { part: Part::Interior(r) | Part::Edges(r), .. } = &mut step.action {
+        if let Action::Launch { part: LaunchPart::Interior(r) | LaunchPart::Edges(r), .. } = &mut step.action {
             *r = reach;
         }
     }
@@ -429,7 +449,7 @@ fn a_plan_of_parts_with_a_step_left_out_or_too_early_is_caught() {
             assert!(verify(&broken).is_err(), "leaving out {:?} goes unnoticed\n{whole}", step.action);
         }
         for i in (1..whole.steps.len())
-            .filter(|i| matches!(whole.steps[*i].action, Action::Launch { part: Part::Edges(_), .. }))
+            .filter(|i| matches!(whole.steps[*i].action, Action::Launch { part: LaunchPart::Edges(_), .. }))
         {
             let mut broken = whole.clone();
             broken.steps.swap(i - 1, i);
@@ -465,9 +485,9 @@ fn messages_under_way_take_room_on_the_device() {
         verify(&parts).unwrap();
         seen[if begun(&parts) < whole.counts().exchanges { 1 } else { 2 }] = true;
         let results = ThreadComm::run(2, |comm| {
-            let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), capacity).with_fabric();
+            let device = SimulatedDevice::new(CpuDevice::new(Some(1)).unwrap(), capacity).with_fabric();
             connect(place(2, (true, true), true), &comm, &device);
-            carry_out(&p, &parts, &comm, &device).0
+            execute_on_rank(&p, &parts, &comm, &device).0
         });
         assert!(results.iter().all(|images| *images == want), "{capacity} bytes\n{parts}");
     }
@@ -477,7 +497,7 @@ fn messages_under_way_take_room_on_the_device() {
 #[test]
 fn images_that_every_rank_gave_have_the_room_that_was_planned() {
     // Read beyond the strips, around the image and across it.
-    let mut p = Program::default();
+    let mut p = ConformanceProgram::default();
     let shape = Shape::new(3000, 16, 3);
     let (a, small) = (p.source(image(shape, DType::F32, 3)), p.source(image(shape, DType::F32, 4)));
     let filtered = p.like(Op::Correlate(Filter::dense(5, 3, taps(15)), Border::Wrap), a);
@@ -492,7 +512,7 @@ fn images_that_every_rank_gave_have_the_room_that_was_planned() {
         (1..=40).flat_map(|i| [(&[1.0, 1.0][..], bytes * i / 6), (&[1.0, 0.0, 2.0], bytes * i / 6)])
     {
         let ranks = weights.len();
-        let place = Place { from_root: false, ..place(ranks, (true, true), false) };
+        let place = RunConfiguration { from_root: false, ..place(ranks, (true, true), false) };
         let plan = planned_by(&p, place, Partition::weighted(weights).unwrap(), Some(capacity), 0.0);
         verify(&plan).unwrap_or_else(|e| panic!("{e}\n{plan}"));
         let strips = plan.steps.iter().filter(|s| matches!(s.action, Action::UploadStrip { .. })).count();
@@ -501,9 +521,9 @@ fn images_that_every_rank_gave_have_the_room_that_was_planned() {
             continue;
         }
         let results = ThreadComm::run(ranks, |comm| {
-            let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), capacity).with_fabric();
+            let device = SimulatedDevice::new(CpuDevice::new(Some(1)).unwrap(), capacity).with_fabric();
             connect(place, &comm, &device);
-            carry_out(&p, &plan, &comm, &device).0
+            execute_on_rank(&p, &plan, &comm, &device).0
         });
         assert!(results.iter().all(|images| *images == want), "{capacity} bytes, {weights:?}\n{plan}");
     }

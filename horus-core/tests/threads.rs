@@ -79,9 +79,9 @@ fn uneven(y: usize, x: usize) -> f32 {
 #[test]
 fn sums_of_many_segments_are_the_same_on_any_number_of_threads() {
     const SHAPE: Shape = Shape::new(1030, 2050, 1);
-    let picture = reference::Image::from_fn(SHAPE, |_, y, x| uneven(y, x));
-    let squares = reference::Image::from_fn(SHAPE, |_, y, x| uneven(y, x) * uneven(y, x));
-    let total = |image: &reference::Image| {
+    let picture = reference::ReferenceImage::from_fn(SHAPE, |_, y, x| uneven(y, x));
+    let squares = reference::ReferenceImage::from_fn(SHAPE, |_, y, x| uneven(y, x) * uneven(y, x));
+    let total = |image: &reference::ReferenceImage| {
         let rows = reference::reduce::rows(image, RowReduce::Sum, None);
         reference::reduce::fold(&rows, Fold::Sum).at::<f64>(0, 0, 0).to_bits()
     };
@@ -100,9 +100,9 @@ thread_local! {
 }
 
 /// Numbers derived from a seed.
-struct Random(u64);
+struct SeededNumbers(u64);
 
-impl Random {
+impl SeededNumbers {
     fn below(&mut self, n: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -111,7 +111,7 @@ impl Random {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum At {
+enum ThreadState {
     /// Waiting for its turn.
     Waiting,
     /// Running.
@@ -122,42 +122,42 @@ enum At {
 
 /// A scheduler: the threads of a program, and evaluations at each of their steps, run one at a
 /// time, in an order derived from a seed.
-struct Turns {
-    table: Mutex<(Random, Vec<At>)>,
+struct ThreadScheduler {
+    table: Mutex<(SeededNumbers, Vec<ThreadState>)>,
     changed: Condvar,
     /// All run concurrently instead.
     free: bool,
 }
 
-impl Turns {
+impl ThreadScheduler {
     /// A scheduler for `threads` threads, followed by evaluations.
-    fn new(seed: u64, threads: usize, free: bool) -> Turns {
+    fn new(seed: u64, threads: usize, free: bool) -> ThreadScheduler {
         // None runs before all threads have started.
-        let mut at = vec![At::Working; threads];
-        at.push(At::Away);
-        Turns { table: Mutex::new((Random(seed), at)), changed: Condvar::new(), free }
+        let mut at = vec![ThreadState::Working; threads];
+        at.push(ThreadState::Away);
+        ThreadScheduler { table: Mutex::new((SeededNumbers(seed), at)), changed: Condvar::new(), free }
     }
 
-    fn set(&self, who: usize, to: At) -> MutexGuard<'_, (Random, Vec<At>)> {
+    fn set(&self, who: usize, to: ThreadState) -> MutexGuard<'_, (SeededNumbers, Vec<ThreadState>)> {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let (random, at) = &mut *table;
         at[who] = to;
-        let waiting: Vec<usize> = (0..at.len()).filter(|who| at[*who] == At::Waiting).collect();
-        if !at.contains(&At::Working) && !waiting.is_empty() {
-            at[waiting[random.below(waiting.len())]] = At::Working;
+        let waiting: Vec<usize> = (0..at.len()).filter(|who| at[*who] == ThreadState::Waiting).collect();
+        if !at.contains(&ThreadState::Working) && !waiting.is_empty() {
+            at[waiting[random.below(waiting.len())]] = ThreadState::Working;
             self.changed.notify_all();
         }
         table
     }
 
     fn wait(&self, who: usize) {
-        let table = self.set(who, At::Waiting);
-        let turn = self.changed.wait_while(table, |(_, at)| !self.free && at[who] != At::Working);
+        let table = self.set(who, ThreadState::Waiting);
+        let turn = self.changed.wait_while(table, |(_, at)| !self.free && at[who] != ThreadState::Working);
         drop(turn.unwrap_or_else(PoisonError::into_inner));
     }
 
     fn leave(&self, who: usize) {
-        drop(self.set(who, At::Away));
+        drop(self.set(who, ThreadState::Away));
     }
 
     /// A step of an evaluation, on the session's thread or on one of the program.
@@ -171,25 +171,25 @@ impl Turns {
 }
 
 /// Leaves for good, even in a panic.
-struct Leaving<'a>(&'a Turns, usize);
+struct ThreadLeaveGuard<'a>(&'a ThreadScheduler, usize);
 
-impl Drop for Leaving<'_> {
+impl Drop for ThreadLeaveGuard<'_> {
     fn drop(&mut self) {
         self.0.leave(self.1);
     }
 }
 
 /// An image and its pixels, as they are computed here.
-type Known = (Image<u8>, Vec<u8>);
+type ExpectedImage = (Image<u8>, Vec<u8>);
 
 const EXTENT: (usize, usize) = (5, 67);
 
-fn known(s: &Session, random: &mut Random) -> Known {
+fn known(s: &Session, random: &mut SeededNumbers) -> ExpectedImage {
     let pixels: Vec<u8> = (0..EXTENT.0 * EXTENT.1).map(|_| random.below(256) as u8).collect();
     (Image::from_slice(s, (EXTENT.0, EXTENT.1), &pixels), pixels)
 }
 
-fn paired((a, of_a): &Known, (b, of_b): &Known, how: usize) -> Known {
+fn paired((a, of_a): &ExpectedImage, (b, of_b): &ExpectedImage, how: usize) -> ExpectedImage {
     let each = |f: fn(u8, u8) -> u8| of_a.iter().zip(of_b).map(|(a, b)| f(*a, *b)).collect();
     match how {
         0 => (a + b, each(u8::saturating_add)),
@@ -201,7 +201,7 @@ fn paired((a, of_a): &Known, (b, of_b): &Known, how: usize) -> Known {
 }
 
 /// A loop of at most `most` steps, which ends when a step changes nothing.
-fn looped(s: &Session, (a, of_a): &Known, (b, of_b): &Known, most: usize) -> Known {
+fn looped(s: &Session, (a, of_a): &ExpectedImage, (b, of_b): &ExpectedImage, most: usize) -> ExpectedImage {
     let until = Until::below(0.5, most).every(1);
     let done = s.iterate(a.clone(), until, |u| (u - b).max(u.flip(Axis::Rows))).expect("a loop");
     let mut state = of_a.clone();
@@ -221,8 +221,14 @@ fn looped(s: &Session, (a, of_a): &Known, (b, of_b): &Known, most: usize) -> Kno
 
 /// One thread: records, gives pixels, starts, copies, drops, loops, reads, and passes images to
 /// others.
-fn steps(s: &Session, (turns, me): (&Turns, usize), mut held: Vec<Known>, passed: &Mutex<Vec<Known>>, seed: u64) {
-    let random = &mut Random(seed);
+fn steps(
+    s: &Session,
+    (turns, me): (&ThreadScheduler, usize),
+    mut held: Vec<ExpectedImage>,
+    passed: &Mutex<Vec<ExpectedImage>>,
+    seed: u64,
+) {
+    let random = &mut SeededNumbers(seed);
     let passed = || passed.lock().unwrap_or_else(PoisonError::into_inner);
     let mut sums = Vec::new();
     for _ in 0..4 + random.below(8) {
@@ -280,10 +286,10 @@ fn interleavings_give_the_same_bits() {
     in_time("interleavings", || {
         let device: Arc<dyn Device> = Arc::new(CpuDevice::new(Some(1)).expect("a CPU"));
         for seed in 0..3 * u64::from(cases(300)) {
-            let random = &mut Random(seed);
+            let random = &mut SeededNumbers(seed);
             let threads = 1 + random.below(3);
             // Some of them concurrently, as the system schedules them.
-            let turns = Arc::new(Turns::new(seed, threads, random.below(4) == 0));
+            let turns = Arc::new(ThreadScheduler::new(seed, threads, random.below(4) == 0));
             let mut builder = Session::sharing(Arc::clone(&device));
             if random.below(2) == 0 {
                 builder = builder.flush_limits(3, 1 << 9);
@@ -297,7 +303,7 @@ fn interleavings_give_the_same_bits() {
                     let (s, held, turns, passed) = (s.clone(), shared.to_vec(), &turns, &passed);
                     scope.spawn(move || {
                         ME.set(Some(me));
-                        let _leaving = Leaving(turns, me);
+                        let _leaving = ThreadLeaveGuard(turns, me);
                         steps(&s, (turns, me), held, passed, seed * 8 + me as u64);
                     });
                 }

@@ -8,7 +8,7 @@
 
 use super::simd::{Isa, Lanes};
 use horus_base::dtype::DType;
-use horus_plan::ops::neighbourhood::{Filter, Layout};
+use horus_plan::ops::neighbourhood::{Filter, FilterLayout};
 
 /// Pixels of a quad.
 pub(crate) const QUAD: usize = 4;
@@ -35,7 +35,7 @@ impl Dot {
     /// The instructions for a filter of whole taps, if it takes less time with them than in `f32`.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn of(filter: &Filter, isa: Isa) -> Option<Dot> {
-        let Layout::Dense { width, .. } = *filter.layout() else { return None };
+        let FilterLayout::Dense { width, .. } = *filter.layout() else { return None };
         match isa {
             Isa::Avx512 if is_x86_feature_detected!("avx512vnni") => Some(Dot::Avx512Vnni),
             _ if is_x86_feature_detected!("avxvnni") => Some(Dot::AvxVnni),
@@ -56,7 +56,9 @@ impl Dot {
 /// The taps of dense filters of one extent as quads, row by row, those of all filters for the first
 /// quad first.
 pub(crate) fn taps(filters: &[&Filter]) -> Vec<i32> {
-    let Some(Layout::Dense { height, width, .. }) = filters.first().map(|f| f.layout()) else { return Vec::new() };
+    let Some(FilterLayout::Dense { height, width, .. }) = filters.first().map(|f| f.layout()) else {
+        return Vec::new();
+    };
     let quads = (0..*height).flat_map(|y| (0..*width).step_by(QUAD).map(move |x| (y, x)));
     let quad = |filter: &Filter, (y, x): (usize, usize)| {
         let row = &filter.taps()[y * width..][..*width];

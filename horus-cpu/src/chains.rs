@@ -6,16 +6,16 @@
 
 use std::ops::Range;
 
-use super::expression::{Expression, Spot, slot_bytes};
+use super::expression::{EvaluationTile, Expression, slot_bytes};
 use super::feed::Feed;
-use super::plane::{self, Input, Rows, Unrolled};
-use super::schedule::{Place, Schedule, Task};
+use super::plane::{self, ExpressionInput, RowSource, Unrolled};
 use super::simd::Isa;
+use super::tile_code::{TileCode, TileOperation, ValueStorage};
 use horus_base::dispatch_float;
 use horus_base::dtype::{DType, Pixel};
 use horus_base::shape::{Border, Shape, Window};
 use horus_host::device::Geometry;
-use horus_plan::ir::kernel::Source;
+use horus_plan::ir::kernel::FilterSource;
 
 /// Elements of a chain row computed at a time.
 const PIECE: usize = 1024;
@@ -50,10 +50,10 @@ pub(super) fn advance(feed: &mut Feed<'_>, rows: &mut ChainRows<'_>, end: isize,
 
 impl<'a> ChainRows<'a> {
     /// Bytes of scratch for rows of an image of extent `shape`, of type `dtype`.
-    pub(super) fn scratch(schedule: &Schedule, shape: Shape, dtype: DType) -> usize {
+    pub(super) fn scratch(schedule: &TileCode, shape: Shape, dtype: DType) -> usize {
         let feeds = schedule.feeds.iter().map(|f| {
-            let rows = Feed::scratch(f, &schedule.passes(f), shape.width, 1, shape.height) * f.dtype.size();
-            let Source::Chain(c) = f.source else { return rows };
+            let rows = Feed::scratch(f, &schedule.row_stages(f), shape.width, 1, shape.height) * f.dtype.size();
+            let FilterSource::Chain(c) = f.source else { return rows };
             rows + ChainRows::scratch(&schedule.chains[c], shape, f.dtype)
         });
         row_bytes(shape.width, dtype) + schedule.slots * slot_bytes(schedule, PIECE) + feeds.sum::<usize>()
@@ -63,20 +63,20 @@ impl<'a> ChainRows<'a> {
     /// `cols`. `geometry` is the image's extent and type (its window is ignored); `scratch` has the
     /// size given by [`ChainRows::scratch`].
     pub(super) fn new(
-        schedule: &'a Schedule,
-        inputs: &'a [Input<'a>],
+        schedule: &'a TileCode,
+        inputs: &'a [ExpressionInput<'a>],
         geometry: Geometry,
         (channel, cols): (usize, Range<usize>),
         scratch: *mut u8,
         isa: Isa,
     ) -> ChainRows<'a> {
-        let read = schedule.steps.iter().flat_map(|s| match &s.action {
-            Task::Run(_, _, _, args) => args.as_slice(),
+        let read = schedule.instructions.iter().flat_map(|s| match &s.operation {
+            TileOperation::Run(_, _, _, args) => args.as_slice(),
             _ => &[],
         });
         let held = read.filter_map(|p| match p {
-            Place::Plane(i, _) => Some(inputs[*i].rows),
-            Place::Level(l) => Some(inputs[schedule.levels[*l].input].rows),
+            ValueStorage::Plane(i, _) => Some(inputs[*i].rows),
+            ValueStorage::Level(l) => Some(inputs[schedule.levels[*l].input].rows),
             _ => None,
         });
         let window = match held.reduce(Window::union) {
@@ -84,7 +84,7 @@ impl<'a> ChainRows<'a> {
             window => window.unwrap_or(Window::whole(geometry.shape.height)),
         };
         let slot_bytes = slot_bytes(schedule, PIECE);
-        let expression = Expression { schedule, inputs, more: &[], shape: geometry.shape, slot_bytes, isa };
+        let expression = Expression { schedule, inputs, extra_outputs: &[], shape: geometry.shape, slot_bytes, isa };
         let tables = vec![Vec::new(); schedule.groups.len()];
         ChainRows { expression, channel, cols, geometry, window, scratch, feeds: Vec::new(), next: None, tables }
     }
@@ -102,11 +102,11 @@ impl<'a> ChainRows<'a> {
         let mut at = self.scratch.wrapping_add(before);
         self.feeds.clear();
         for spec in &schedule.feeds {
-            let passes = schedule.passes(spec);
+            let passes = schedule.row_stages(spec);
             let bytes = Feed::scratch(spec, &passes, width, 1, height) * spec.dtype.size();
             let feed = Feed::new(spec, passes, self.cols.clone(), (height, width), y, 1, at);
             at = at.wrapping_add(bytes);
-            let rows = if let Source::Chain(c) = spec.source {
+            let rows = if let FilterSource::Chain(c) = spec.source {
                 let geometry = Geometry { dtype: spec.dtype, ..self.geometry };
                 let chain = &schedule.chains[c];
                 let rows = ChainRows::new(chain, inputs, geometry, (self.channel, feed.columns()), at, isa);
@@ -129,7 +129,7 @@ impl<'a> ChainRows<'a> {
         for (feed, rows) in &mut self.feeds {
             match (rows, feed.spec().source) {
                 (Some(rows), _) => advance(feed, rows, y + 1, isa),
-                (None, Source::Input(i)) => dispatch_float!(feed.spec().dtype, T => {
+                (None, FilterSource::Input(i)) => dispatch_float!(feed.spec().dtype, T => {
                     // SAFETY: as in `advance`.
                     unsafe { feed.advance(&mut Unrolled(inputs[i].plane::<T>(self.channel)), y + 1, isa) }
                 }),
@@ -157,7 +157,7 @@ impl<'a> ChainRows<'a> {
         let (width, dtype) = (self.geometry.shape.width, self.geometry.dtype);
         let slots = self.scratch.wrapping_add(row_bytes(width, dtype));
         for start in cols.clone().step_by(PIECE) {
-            let spot = Spot {
+            let spot = EvaluationTile {
                 rows: Window::new(y, y + 1),
                 cols: start..cols.end.min(start + PIECE),
                 channel: self.channel,
@@ -165,17 +165,22 @@ impl<'a> ChainRows<'a> {
                 out: self.scratch.wrapping_add(start * dtype.size()),
                 stride: width,
             };
-            for step in &self.expression.schedule.steps {
-                match &step.action {
-                    Task::Run(op, operand, result, args) => {
+            for step in &self.expression.schedule.instructions {
+                match &step.operation {
+                    TileOperation::Run(op, operand, result, args) => {
                         self.expression.run(*op, (*operand, *result), args, step.targets[0], &spot);
                     }
-                    Task::Index(axis, dtype) => self.expression.index(*axis, *dtype, step.targets[0], &spot),
-                    Task::Group(g) => self.expression.group(*g, step, &spot, &self.tables[*g], start - self.cols.start),
-                    Task::Repeat(i, still, dtype) => {
+                    TileOperation::Index(axis, dtype) => self.expression.index(*axis, *dtype, step.targets[0], &spot),
+                    TileOperation::Group(g) => {
+                        self.expression.group(*g, step, &spot, &self.tables[*g], start - self.cols.start)
+                    }
+                    TileOperation::Repeat(i, still, dtype) => {
                         self.expression.repeat((*i, *still, *dtype), step.targets[0], &spot);
                     }
-                    Task::Leaf(_) | Task::Split(..) | Task::Sample(..) | Task::Join(..) => {
+                    TileOperation::Leaf(_)
+                    | TileOperation::Split(..)
+                    | TileOperation::Sample(..)
+                    | TileOperation::Join(..) => {
                         debug_assert!(false, "a chain has linear filters, shifts and pixel operations")
                     }
                 }
@@ -184,7 +189,7 @@ impl<'a> ChainRows<'a> {
     }
 }
 
-impl<T: Pixel> Rows<T> for ChainRows<'_> {
+impl<T: Pixel> RowSource<T> for ChainRows<'_> {
     fn resolve(&self, y: isize, border: Border) -> Option<isize> {
         plane::resolve(y, border, self.geometry.shape.height, self.window)
     }

@@ -1,14 +1,14 @@
 //! Conversion between element types over contiguous runs, with the bits of
 //! [`convert_pixel`](horus_base::dtype::convert_pixel).
 
-use super::pixels::{Lanes, body, unary};
+use super::pixels::{RunOperand, body, unary};
 use super::simd::Isa;
 use horus_base::dispatch;
 use horus_base::dtype::{Conversion, DType, Numeric, Pixel};
 
 /// Conversion to one type: a method per source type, so that each pair takes the shortest path. 8-
 /// and 16-bit integers pass through `i32`.
-trait Target: Pixel {
+trait ConversionTarget: Pixel {
     fn from_i32(v: i32) -> Self;
     fn from_u32(v: u32) -> Self;
     fn from_f32_fast(v: f32) -> Self;
@@ -29,7 +29,7 @@ macro_rules! remainder {
 
 macro_rules! small {
     ($($t:ident)*) => {$(
-        impl Target for $t {
+        impl ConversionTarget for $t {
             #[inline(always)]
             fn from_i32(v: i32) -> Self {
                 v.clamp($t::MIN.into(), $t::MAX.into()) as $t
@@ -73,7 +73,7 @@ small!(u8 u16 i8 i16);
 
 macro_rules! wide {
     ($($t:ident |$i:ident| $from_i32:expr, |$u:ident| $from_u32:expr, |$f:ident| $cast:expr;)*) => {$(
-        impl Target for $t {
+        impl ConversionTarget for $t {
             #[inline(always)]
             fn from_i32($i: i32) -> Self {
                 $from_i32
@@ -116,20 +116,30 @@ fn low_bits(v: f64) -> u32 {
 }
 
 /// [`Conversion::Cast`] of floats.
-unsafe fn cast_to<D: Target>(from: DType, isa: Isa, args: &[Lanes; 3], out: *mut u8, n: usize) {
+unsafe fn cast_to<D: ConversionTarget>(from: DType, isa: Isa, args: &[RunOperand; 3], out: *mut u8, n: usize) {
     // SAFETY: vouched for by the caller.
     unsafe {
         match from {
-            DType::F32 => {
-                unary::<f32, D, _>(isa, args, out, n, body!(Unary [D: Target] |v: f32| -> D { D::cast_f32_fast(v) }))
-            }
-            _ => unary::<f64, D, _>(isa, args, out, n, body!(Unary [D: Target] |v: f64| -> D { D::cast_f64_fast(v) })),
+            DType::F32 => unary::<f32, D, _>(
+                isa,
+                args,
+                out,
+                n,
+                body!(Unary [D: ConversionTarget] |v: f32| -> D { D::cast_f32_fast(v) }),
+            ),
+            _ => unary::<f64, D, _>(
+                isa,
+                args,
+                out,
+                n,
+                body!(Unary [D: ConversionTarget] |v: f64| -> D { D::cast_f64_fast(v) }),
+            ),
         }
     }
 }
 
 /// [`Conversion::Cast`] of integers to narrower ones: their low bits.
-unsafe fn narrow(from: usize, to: usize, isa: Isa, args: &[Lanes; 3], out: *mut u8, n: usize) {
+unsafe fn narrow(from: usize, to: usize, isa: Isa, args: &[RunOperand; 3], out: *mut u8, n: usize) {
     // SAFETY: vouched for by the caller.
     unsafe {
         match (from, to) {
@@ -153,10 +163,10 @@ fn with_sign_of(of: DType, size: usize) -> DType {
     }
 }
 
-unsafe fn to<D: Target>(from: DType, isa: Isa, args: &[Lanes; 3], out: *mut u8, n: usize) {
+unsafe fn to<D: ConversionTarget>(from: DType, isa: Isa, args: &[RunOperand; 3], out: *mut u8, n: usize) {
     macro_rules! run {
         ($s:ident, |$v:ident| $body:expr) => {
-            unary::<$s, D, _>(isa, args, out, n, body!(Unary [D: Target] |$v: $s| -> D { $body }))
+            unary::<$s, D, _>(isa, args, out, n, body!(Unary [D: ConversionTarget] |$v: $s| -> D { $body }))
         };
     }
     // SAFETY: vouched for by the caller.
@@ -183,7 +193,7 @@ pub(super) unsafe fn run(
     from: DType,
     to_type: DType,
     isa: Isa,
-    args: &[Lanes; 3],
+    args: &[RunOperand; 3],
     out: *mut u8,
     n: usize,
 ) {

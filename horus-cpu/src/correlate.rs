@@ -25,7 +25,7 @@ pub(crate) fn group_size(n: usize) -> usize {
 
 /// Tap positions of a group, relative to its table of rows.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Taps<'a> {
+pub(crate) enum TapPositions<'a> {
     /// A rectangle: tap (`i`, `j`) of output row `y` reads row `y + i`, `j` pixels to the right.
     Dense {
         /// Rows.
@@ -39,9 +39,9 @@ pub(crate) enum Taps<'a> {
 
 /// A group of filters over a tile.
 #[derive(Debug)]
-pub(crate) struct Bank<'a, T> {
+pub(crate) struct TileFilterBank<'a, T> {
     /// Tap positions.
-    pub(crate) layout: Taps<'a>,
+    pub(crate) layout: TapPositions<'a>,
     /// Elements of a pixel.
     pub(crate) samples: usize,
     /// The weights in order of accumulation, those of all filters for the first tap first.
@@ -61,7 +61,7 @@ pub(crate) struct Bank<'a, T> {
     pub(crate) width: usize,
 }
 
-impl<T: Simd> Bank<'_, T> {
+impl<T: Simd> TileFilterBank<'_, T> {
     /// Computes the tile.
     ///
     /// # Safety
@@ -83,11 +83,11 @@ impl<T: Simd> Bank<'_, T> {
     }
 }
 
-impl Bank<'_, i32> {
+impl TileFilterBank<'_, i32> {
     /// Computes the tile of a bank over quads of bytes: pixels and sums are `f32`.
     ///
     /// # Safety
-    /// As for [`Bank::run`]; the machine has the instructions.
+    /// As for [`TileFilterBank::run`]; the machine has the instructions.
     pub(crate) unsafe fn run_bytes(&self, dot: Dot) {
         // SAFETY: vouched for by the caller.
         unsafe {
@@ -124,9 +124,9 @@ macro_rules! select_dense {
 macro_rules! select {
     ($bank:ident, $v:ty, $row:literal, $($nf:literal: $r:literal $c:literal $s:literal),+) => {
         match $bank.layout {
-            Taps::Dense { height, width } => select_dense!($bank, height, width, $v, $row, $($nf: $r $c),+),
+            TapPositions::Dense { height, width } => select_dense!($bank, height, width, $v, $row, $($nf: $r $c),+),
             // SAFETY: vouched for by the caller.
-            Taps::Sparse(at) => unsafe {
+            TapPositions::Sparse(at) => unsafe {
                 match $bank.out.len() {
                     $($nf => sparse::<$v, $nf, $s>($bank, at),)+
                     n => debug_assert!(n == 0, "no kernel for a group of {n} filters"),
@@ -141,46 +141,46 @@ macro_rules! select {
 macro_rules! select_quads {
     ($bank:ident, $v:ty, $row:literal, $($nf:literal: $r:literal $c:literal),+) => {
         match $bank.layout {
-            Taps::Dense { height, width } => {
+            TapPositions::Dense { height, width } => {
                 select_dense!($bank, height, width.div_ceil(QUAD), $v, $row, $($nf: $r $c),+);
             }
-            Taps::Sparse(_) => debug_assert!(false, "filters of bytes are dense"),
+            TapPositions::Sparse(_) => debug_assert!(false, "filters of bytes are dense"),
         }
     };
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-unsafe fn portable<T: Simd>(bank: &Bank<'_, T>) {
+unsafe fn portable<T: Simd>(bank: &TileFilterBank<'_, T>) {
     select!(bank, T::Portable, 4, 1: 4 2 4, 2: 2 2 2, 3: 2 2 2, 4: 2 1 2, 6: 1 1 1)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-unsafe fn avx2<T: Simd>(bank: &Bank<'_, T>) {
+unsafe fn avx2<T: Simd>(bank: &TileFilterBank<'_, T>) {
     select!(bank, T::Avx2, 8, 1: 4 2 8, 2: 2 3 6, 3: 2 2 4, 4: 1 3 3, 6: 1 2 2)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
-unsafe fn avx512<T: Simd>(bank: &Bank<'_, T>) {
+unsafe fn avx512<T: Simd>(bank: &TileFilterBank<'_, T>) {
     select!(bank, T::Avx512, 8, 1: 4 4 8, 2: 4 2 8, 3: 2 4 6, 4: 2 2 5, 6: 2 2 4)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma")]
-unsafe fn avx512_vnni(bank: &Bank<'_, i32>) {
+unsafe fn avx512_vnni(bank: &TileFilterBank<'_, i32>) {
     select_quads!(bank, Avx512Quads, 8, 1: 4 4, 2: 4 2, 3: 2 4, 4: 2 2, 6: 2 2);
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avxvnni,avx2,fma")]
-unsafe fn avx_vnni(bank: &Bank<'_, i32>) {
+unsafe fn avx_vnni(bank: &TileFilterBank<'_, i32>) {
     select_quads!(bank, AvxQuads, 8, 1: 4 2, 2: 2 3, 3: 2 2, 4: 1 3, 6: 1 2);
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-unsafe fn avx2_bytes(bank: &Bank<'_, i32>) {
+unsafe fn avx2_bytes(bank: &TileFilterBank<'_, i32>) {
     select_quads!(bank, Avx2Quads, 6, 1: 4 2, 2: 2 2, 3: 2 1, 4: 1 2, 6: 1 1);
 }
 
@@ -220,7 +220,7 @@ pub(super) use columns;
 
 #[inline(always)]
 unsafe fn dense<V: Lanes, const NF: usize, const R: usize, const C: usize>(
-    bank: &Bank<'_, V::Elem>,
+    bank: &TileFilterBank<'_, V::Elem>,
     height: usize,
     width: usize,
 ) {
@@ -255,13 +255,13 @@ unsafe fn dense<V: Lanes, const NF: usize, const R: usize, const C: usize>(
 }
 
 /// Accumulators of a block, by output row, filter and column vector.
-type Block<V, const NF: usize, const R: usize, const C: usize> = [[[V; C]; NF]; R];
+type AccumulatorBlock<V, const NF: usize, const R: usize, const C: usize> = [[[V; C]; NF]; R];
 
 /// `NF` filters at `R` rows from `y` and `C` vectors from `x`: source row by source row, as all
 /// output rows but the first and last few need each of them.
 #[inline(always)]
 unsafe fn dense_block<V: Lanes, const NF: usize, const R: usize, const C: usize>(
-    bank: &Bank<'_, V::Elem>,
+    bank: &TileFilterBank<'_, V::Elem>,
     height: usize,
     width: usize,
     y: usize,
@@ -269,7 +269,7 @@ unsafe fn dense_block<V: Lanes, const NF: usize, const R: usize, const C: usize>
 ) {
     // SAFETY: vouched for by the caller of the kernel: rows y..y + R + height - 1 are in the table.
     unsafe {
-        let mut acc: Block<V, NF, R, C> = [[[V::splat(V::Elem::default()); C]; NF]; R];
+        let mut acc: AccumulatorBlock<V, NF, R, C> = [[[V::splat(V::Elem::default()); C]; NF]; R];
         for f in 0..bank.start.len().min(NF) {
             for r in 0..R {
                 acc[r][f] = [V::splat(bank.start[f]); C];
@@ -303,7 +303,7 @@ unsafe fn dense_block<V: Lanes, const NF: usize, const R: usize, const C: usize>
 /// keeps the accumulators in registers.
 #[inline(always)]
 unsafe fn line<V: Lanes, const NF: usize, const R: usize, const C: usize, const FROM: usize, const TO: usize>(
-    acc: &mut Block<V, NF, R, C>,
+    acc: &mut AccumulatorBlock<V, NF, R, C>,
     row: *const V::Elem,
     taps: *const V::Elem,
     k: usize,
@@ -336,7 +336,7 @@ unsafe fn line<V: Lanes, const NF: usize, const R: usize, const C: usize, const 
 /// the filter, not all of them do.
 #[inline(always)]
 unsafe fn edge<V: Lanes, const NF: usize, const R: usize, const C: usize>(
-    acc: &mut Block<V, NF, R, C>,
+    acc: &mut AccumulatorBlock<V, NF, R, C>,
     row: *const V::Elem,
     taps: *const V::Elem,
     k: usize,
@@ -358,7 +358,10 @@ unsafe fn edge<V: Lanes, const NF: usize, const R: usize, const C: usize>(
 }
 
 #[inline(always)]
-unsafe fn sparse<V: Vector, const NF: usize, const C: usize>(bank: &Bank<'_, V::Elem>, at: &[(usize, usize)]) {
+unsafe fn sparse<V: Vector, const NF: usize, const C: usize>(
+    bank: &TileFilterBank<'_, V::Elem>,
+    at: &[(usize, usize)],
+) {
     // SAFETY: vouched for by the caller; a block stays inside the tile.
     unsafe {
         for y in 0..bank.height {
@@ -376,7 +379,7 @@ unsafe fn sparse<V: Vector, const NF: usize, const C: usize>(bank: &Bank<'_, V::
 
 #[inline(always)]
 unsafe fn sparse_block<V: Vector, const NF: usize, const C: usize>(
-    bank: &Bank<'_, V::Elem>,
+    bank: &TileFilterBank<'_, V::Elem>,
     at: &[(usize, usize)],
     y: usize,
     x: usize,
@@ -450,8 +453,8 @@ mod tests {
                     let (weights, start) = (bytes::taps(&all), vec![case as i32 - 2; n]);
                     let mut got = vec![vec![0.0f32; tile_rows * tile]; n];
                     let out: Vec<_> = got.iter_mut().map(|o| (o.as_mut_ptr().cast::<i32>(), tile)).collect();
-                    let layout = Taps::Dense { height: h, width: w };
-                    let bank = Bank {
+                    let layout = TapPositions::Dense { height: h, width: w };
+                    let bank = TileFilterBank {
                         layout,
                         samples: 1,
                         weights: &weights,

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use super::simd::Isa;
-use super::{map, steps, whole};
+use super::{iterations, map, whole};
 use horus_base::error::{DeviceError, Error};
-use horus_host::Piece;
+use horus_host::StridedCopy;
 use horus_host::buffer::Pool;
 use horus_host::device::check::{check, part};
 use horus_host::device::recording::HostSpans;
-use horus_host::device::{About, Device, DeviceSpan, Geometry, Label, Lane, Launch, Memory, MemoryKind, Staging};
+use horus_host::device::{
+    Device, DeviceNames, DeviceQueue, DeviceSpan, Geometry, Launch, Memory, MemoryKind, Staging, WorkLabel,
+};
 use horus_host::workers::Workers;
 use horus_plan::ir::kernel::Kernel;
 
@@ -84,7 +86,7 @@ impl CpuDevice {
         check(&launch)?;
         match launch.kernel {
             Kernel::Map(_) => map::launch(launch, self.isa, threads),
-            Kernel::Repeat(repeat) => steps::launch(launch, repeat, self.isa, threads),
+            Kernel::Repeat(repeat) => iterations::launch(launch, repeat, self.isa, threads),
             Kernel::MapReduce(map, how) => whole::fused::launch(launch, (map, *how), self.isa, threads, &self.pool),
             Kernel::Source(_) => Ok(()),
             Kernel::Whole(operation) => whole::launch(launch, operation, self.isa, threads),
@@ -120,9 +122,13 @@ fn host_mut(memory: &mut Memory) -> Result<&mut [u8], DeviceError> {
 impl Staging for CpuDevice {}
 
 impl Device for CpuDevice {
-    fn about(&self) -> About {
+    fn names(&self) -> DeviceNames {
         let threads = self.threads();
-        About::named(format!("CPU ({threads} thread{}, {})", if threads == 1 { "" } else { "s" }, self.isa.name()))
+        DeviceNames::named(format!(
+            "CPU ({threads} thread{}, {})",
+            if threads == 1 { "" } else { "s" },
+            self.isa.name()
+        ))
     }
 
     fn memory(&self) -> MemoryKind<'_> {
@@ -155,7 +161,7 @@ impl Device for CpuDevice {
         Ok(())
     }
 
-    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[Piece]) -> Result<(), DeviceError> {
+    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[StridedCopy]) -> Result<(), DeviceError> {
         let (source, target) = (host(source)?, host_mut(target)?);
         if let Some(piece) = pieces.iter().find(|p| !p.fits(source.len(), target.len())) {
             let (source, target) = (source.len(), target.len());
@@ -168,7 +174,7 @@ impl Device for CpuDevice {
     }
 
     fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError> {
-        self.spans.note(Lane::Compute, || match self.threads() {
+        self.spans.note(DeviceQueue::Compute, || match self.threads() {
             threads if threads > 1 && !is_small(&launch) => self.workers.run(|| self.here(launch, threads)),
             _ => self.here(launch, 1),
         })
@@ -178,7 +184,7 @@ impl Device for CpuDevice {
         Ok(())
     }
 
-    fn recorded(&self, own: &dyn Fn(Label) -> bool) -> Result<Vec<DeviceSpan>, DeviceError> {
+    fn recorded(&self, own: &dyn Fn(WorkLabel) -> bool) -> Result<Vec<DeviceSpan>, DeviceError> {
         Ok(self.spans.take(own))
     }
 }

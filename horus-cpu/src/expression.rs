@@ -3,11 +3,11 @@
 
 use std::ops::Range;
 
-use super::correlate::{Bank, GROUP, Taps};
-use super::pixels::{self, Lanes};
-use super::plane::{Input, held};
-use super::schedule::{Level, Place, Schedule, Step};
+use super::correlate::{GROUP, TapPositions, TileFilterBank};
+use super::pixels::{self, RunOperand};
+use super::plane::{ExpressionInput, wrapped_row};
 use super::simd::Isa;
+use super::tile_code::{MappedPlane, TileCode, TileInstruction, ValueStorage};
 use super::versions::moved;
 use super::whole::interleave;
 use horus_base::dtype::{DType, Pixel};
@@ -16,11 +16,11 @@ use horus_base::{dispatch, dispatch_float};
 use horus_host::buffer::HostBuffer;
 use horus_host::device::Geometry;
 use horus_plan::ir::kernel::InstrOp;
-use horus_plan::ops::neighbourhood::Layout;
+use horus_plan::ops::neighbourhood::FilterLayout;
 
 /// The rows and columns of a plane to compute, scratch for intermediates, and the output.
 #[derive(Clone, Debug)]
-pub(super) struct Spot {
+pub(super) struct EvaluationTile {
     pub(super) rows: Window,
     pub(super) cols: Range<usize>,
     pub(super) channel: usize,
@@ -33,7 +33,7 @@ pub(super) struct Spot {
 
 /// Storage of a result beside the first.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Further {
+pub(super) struct ExtraOutput {
     pub(super) bytes: *mut u8,
     pub(super) geometry: Geometry,
 }
@@ -41,10 +41,10 @@ pub(super) struct Further {
 /// A program over inputs.
 #[derive(Clone, Copy)]
 pub(super) struct Expression<'a> {
-    pub(super) schedule: &'a Schedule,
-    pub(super) inputs: &'a [Input<'a>],
+    pub(super) schedule: &'a TileCode,
+    pub(super) inputs: &'a [ExpressionInput<'a>],
     /// Storage of the results beside the first.
-    pub(super) more: &'a [Further],
+    pub(super) extra_outputs: &'a [ExtraOutput],
     /// The extent of the image.
     pub(super) shape: Shape,
     pub(super) slot_bytes: usize,
@@ -52,35 +52,36 @@ pub(super) struct Expression<'a> {
 }
 
 /// Bytes of a slot for tiles of `pixels` pixels.
-pub(super) fn slot_bytes(schedule: &Schedule, pixels: usize) -> usize {
+pub(super) fn slot_bytes(schedule: &TileCode, pixels: usize) -> usize {
     (pixels * schedule.element).next_multiple_of(64) + 192
 }
 
 impl Expression<'_> {
     /// First address of a value of type `dtype` in the tile, and its row stride in elements (none
     /// for a constant).
-    pub(super) fn resolve(&self, place: Place, dtype: DType, at: &Spot) -> (*mut u8, Option<usize>) {
+    pub(super) fn resolve(&self, place: ValueStorage, dtype: DType, at: &EvaluationTile) -> (*mut u8, Option<usize>) {
         match place {
-            Place::Slot(s) => (at.slots.wrapping_add(s * self.slot_bytes), Some(at.cols.len())),
-            Place::Constant(c) => (self.schedule.constants[c].bytes().as_ptr().cast_mut(), None),
-            Place::Level(l) => {
-                let Level { input, map, outside } = self.schedule.levels[l];
-                let place = map.at(at.channel).map_or(Place::Constant(outside), |p| Place::Plane(input, Some(p)));
+            ValueStorage::Slot(s) => (at.slots.wrapping_add(s * self.slot_bytes), Some(at.cols.len())),
+            ValueStorage::Constant(c) => (self.schedule.constants[c].bytes().as_ptr().cast_mut(), None),
+            ValueStorage::Level(l) => {
+                let MappedPlane { input, map, outside } = self.schedule.levels[l];
+                let place =
+                    map.at(at.channel).map_or(ValueStorage::Constant(outside), |p| ValueStorage::Plane(input, Some(p)));
                 self.resolve(place, dtype, at)
             }
-            Place::Plane(i, c) => {
-                let Input { memory, geometry, rows, .. } = &self.inputs[i];
+            ValueStorage::Plane(i, c) => {
+                let ExpressionInput { memory, geometry, rows, .. } = &self.inputs[i];
                 let bytes = memory.host().map_or(&[][..], HostBuffer::bytes);
                 // Of the inputs of a chain, some may hold a wrapped row beyond the image, others
                 // the row that it copies.
                 let y = at.rows.start;
-                let y = held(y, geometry.shape.height, *rows);
+                let y = wrapped_row(y, geometry.shape.height, *rows);
                 let element = geometry.row(c.unwrap_or(at.channel), y) + at.cols.start;
                 (bytes[element * dtype.size()..].as_ptr().cast_mut(), Some(geometry.shape.width))
             }
-            Place::Output(0) => (at.out, Some(at.stride)),
-            Place::Output(k) => {
-                let Further { bytes, geometry } = self.more[k - 1];
+            ValueStorage::Output(0) => (at.out, Some(at.stride)),
+            ValueStorage::Output(k) => {
+                let ExtraOutput { bytes, geometry } = self.extra_outputs[k - 1];
                 let element = geometry.row(at.channel, at.rows.start) + at.cols.start;
                 (bytes.wrapping_add(element * dtype.size()), Some(at.stride))
             }
@@ -89,14 +90,19 @@ impl Expression<'_> {
 
     /// Writes the pixels of an input with a single row or column (or both, as in `still`),
     /// which repeats.
-    pub(super) fn repeat(&self, (input, still, dtype): (usize, [bool; 2], DType), target: Place, at: &Spot) {
+    pub(super) fn repeat(
+        &self,
+        (input, still, dtype): (usize, [bool; 2], DType),
+        target: ValueStorage,
+        at: &EvaluationTile,
+    ) {
         let (out, stride) = self.resolve(target, dtype, at);
         let (stride, n) = (stride.unwrap_or(0), at.cols.len());
-        let Input { memory, geometry, rows, samples } = &self.inputs[input];
+        let ExpressionInput { memory, geometry, rows, samples } = &self.inputs[input];
         dispatch!(dtype, T => {
             let all = memory.host().map_or(&[][..], HostBuffer::as_slice::<T>);
             for (r, y) in (at.rows.start..at.rows.end).enumerate() {
-                let y = held(if still[0] { 0 } else { y }, geometry.shape.height, *rows);
+                let y = wrapped_row(if still[0] { 0 } else { y }, geometry.shape.height, *rows);
                 let from = &all[geometry.row(at.channel, y)..];
                 let first = out.cast::<T>().wrapping_add(r * stride);
                 // SAFETY: a row of the tile, in a free slot or in the output, which nothing else
@@ -112,10 +118,10 @@ impl Expression<'_> {
     }
 
     /// The interleaved pixels of an input, of a plane and a row of the tile, from its first column on.
-    fn samples<T: Pixel>(&self, input: usize, plane: usize, at: &Spot) -> &[T] {
-        let Input { memory, geometry, rows, samples } = &self.inputs[input];
+    fn samples<T: Pixel>(&self, input: usize, plane: usize, at: &EvaluationTile) -> &[T] {
+        let ExpressionInput { memory, geometry, rows, samples } = &self.inputs[input];
         debug_assert!(at.rows.len() == 1, "pixel operations go along one row");
-        let y = held(at.rows.start, geometry.shape.height, *rows);
+        let y = wrapped_row(at.rows.start, geometry.shape.height, *rows);
         let all = memory.host().map_or(&[][..], HostBuffer::as_slice::<T>);
         &all[geometry.row(plane, y) + at.cols.start * samples..][..at.cols.len() * samples]
     }
@@ -125,13 +131,18 @@ impl Expression<'_> {
     /// # Safety
     /// The place is a free slot or the output, which nothing else refers to now.
     #[expect(clippy::mut_from_ref, reason = "places are not part of the expression")]
-    unsafe fn written<T: Pixel>(&self, target: Place, dtype: DType, at: &Spot) -> &mut [T] {
+    unsafe fn written<T: Pixel>(&self, target: ValueStorage, dtype: DType, at: &EvaluationTile) -> &mut [T] {
         // SAFETY: vouched for by the caller; places have room for the tile.
         unsafe { std::slice::from_raw_parts_mut(self.resolve(target, dtype, at).0.cast(), at.cols.len()) }
     }
 
     /// Writes all samples of a plane of interleaved pixels.
-    pub(super) fn split(&self, (input, plane, dtype): (usize, usize, DType), targets: &[Place], at: &Spot) {
+    pub(super) fn split(
+        &self,
+        (input, plane, dtype): (usize, usize, DType),
+        targets: &[ValueStorage],
+        at: &EvaluationTile,
+    ) {
         moved!(dtype, T => {
             // SAFETY: each is another free slot, or the output.
             let mut to: Vec<&mut [T]> = targets.iter().map(|t| unsafe { self.written(*t, dtype, at) }).collect();
@@ -140,8 +151,8 @@ impl Expression<'_> {
     }
 
     /// Writes one sample of interleaved pixels.
-    pub(super) fn sample(&self, (level, dtype): (usize, DType), target: Place, at: &Spot) {
-        let Level { input, map, outside } = self.schedule.levels[level];
+    pub(super) fn sample(&self, (level, dtype): (usize, DType), target: ValueStorage, at: &EvaluationTile) {
+        let MappedPlane { input, map, outside } = self.schedule.levels[level];
         moved!(dtype, T => {
             // SAFETY: a free slot, or the output.
             let to: &mut [T] = unsafe { self.written(target, dtype, at) };
@@ -157,13 +168,13 @@ impl Expression<'_> {
     }
 
     /// Writes interleaved pixels from their samples.
-    pub(super) fn join(&self, dtype: DType, samples: &[Place], target: Place, at: &Spot) {
+    pub(super) fn join(&self, dtype: DType, samples: &[ValueStorage], target: ValueStorage, at: &EvaluationTile) {
         let (n, count) = (at.cols.len(), samples.len());
         moved!(dtype, T => {
             let out = self.resolve(target, dtype, at).0.cast::<T>();
             // SAFETY: the output has room for the pixels of the tile, and is no input.
             let to = unsafe { std::slice::from_raw_parts_mut(out, n * count) };
-            let run = |place: &Place| {
+            let run = |place: &ValueStorage| {
                 let (first, apart) = self.resolve(*place, dtype, at);
                 // SAFETY: a row of the tile, or a constant, of which one element is read.
                 unsafe { std::slice::from_raw_parts(first.cast_const().cast::<T>(), if apart.is_some() { n } else { 1 }) }
@@ -181,7 +192,7 @@ impl Expression<'_> {
     }
 
     /// Writes the coordinates of a tile's pixels along an axis.
-    pub(super) fn index(&self, axis: Axis, dtype: DType, target: Place, at: &Spot) {
+    pub(super) fn index(&self, axis: Axis, dtype: DType, target: ValueStorage, at: &EvaluationTile) {
         let (out, stride) = self.resolve(target, dtype, at);
         let (stride, n) = (stride.unwrap_or(0), at.cols.len());
         dispatch!(dtype, T => {
@@ -202,10 +213,17 @@ impl Expression<'_> {
     }
 
     /// Runs one instruction.
-    pub(super) fn run(&self, op: InstrOp, (operand, result): (DType, DType), args: &[Place], target: Place, at: &Spot) {
+    pub(super) fn run(
+        &self,
+        op: InstrOp,
+        (operand, result): (DType, DType),
+        args: &[ValueStorage],
+        target: ValueStorage,
+        at: &EvaluationTile,
+    ) {
         let (out, stride) = self.resolve(target, result, at);
         let stride = stride.unwrap_or(0);
-        let mut operands = [Lanes { at: out, constant: true }; 3];
+        let mut operands = [RunOperand { at: out, constant: true }; 3];
         let mut steps = [0; 3];
         let mut packed = stride == at.cols.len();
         for (i, place) in args.iter().enumerate() {
@@ -214,7 +232,7 @@ impl Expression<'_> {
                 InstrOp::Convert(_) => operand,
             };
             let (first, apart) = self.resolve(*place, dtype, at);
-            operands[i] = Lanes { at: first, constant: apart.is_none() };
+            operands[i] = RunOperand { at: first, constant: apart.is_none() };
             steps[i] = apart.unwrap_or(0) * dtype.size();
             packed &= apart.is_none_or(|s| s == at.cols.len());
         }
@@ -237,11 +255,18 @@ impl Expression<'_> {
 
     /// Filters of one geometry over the rows of `table`, in which the tile starts `along` columns
     /// after the reach.
-    pub(super) fn group(&self, g: usize, step: &Step, at: &Spot, table: &[*const u8], along: usize) {
+    pub(super) fn group(
+        &self,
+        g: usize,
+        step: &TileInstruction,
+        at: &EvaluationTile,
+        table: &[*const u8],
+        along: usize,
+    ) {
         let group = &self.schedule.groups[g];
         let layout = match group.layout {
-            Layout::Dense { height, width, .. } => Taps::Dense { height, width },
-            Layout::Sparse(_) => Taps::Sparse(&group.offsets),
+            FilterLayout::Dense { height, width, .. } => TapPositions::Dense { height, width },
+            FilterLayout::Sparse(_) => TapPositions::Sparse(&group.offsets),
         };
         macro_rules! out {
             ($t:ty, $dtype:expr) => {{
@@ -255,7 +280,7 @@ impl Expression<'_> {
         }
         macro_rules! bank {
             ($t:ty, $out:expr) => {
-                Bank {
+                TileFilterBank {
                     layout,
                     samples: self.schedule.samples,
                     weights: group.weights.as_slice::<$t>(),

@@ -9,10 +9,10 @@
 use std::ops::Range;
 
 use super::bytes;
-use super::plane::{self, Plane, Rows};
+use super::plane::{self, Plane, RowSource};
 use super::rows::{self, RowFilter};
-use super::schedule::FeedSpec;
 use super::simd::{Isa, Simd};
+use super::tile_code::FeedSpec;
 use horus_base::dispatch_narrow;
 use horus_base::dtype::Pixel;
 use horus_base::shape::{Border, Window};
@@ -32,16 +32,16 @@ pub(super) const END: usize = 128;
 
 /// A row pass: its reach in elements, and its taps.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RowPass<'a> {
+pub(super) struct RowStage<'a> {
     left: usize,
     right: usize,
     taps: &'a [u8],
 }
 
-impl<'a> RowPass<'a> {
+impl<'a> RowStage<'a> {
     /// A row pass of `taps`, whose leftmost column is given by `reach`.
-    pub(super) fn new(reach: Reach, taps: &'a HostBuffer) -> RowPass<'a> {
-        RowPass { left: reach.left, right: reach.right, taps: taps.bytes() }
+    pub(super) fn new(reach: Reach, taps: &'a HostBuffer) -> RowStage<'a> {
+        RowStage { left: reach.left, right: reach.right, taps: taps.bytes() }
     }
 }
 
@@ -49,7 +49,7 @@ impl<'a> RowPass<'a> {
 #[derive(Debug)]
 pub(super) struct Feed<'a> {
     spec: &'a FeedSpec,
-    passes: Vec<RowPass<'a>>,
+    stages: Vec<RowStage<'a>>,
     /// First column held by the rows handed out.
     first: isize,
     /// Length of these rows.
@@ -61,7 +61,7 @@ pub(super) struct Feed<'a> {
     /// Columns of the image that are read.
     cols: Range<usize>,
     /// If the rings hold the whole image, the rows already in them.
-    held: Option<Vec<bool>>,
+    loaded_rows: Option<Vec<bool>>,
     /// The first row not yet in the rings.
     next: isize,
     /// A row of the border's constant, a ring for each pass (one without passes), and a padded
@@ -72,7 +72,7 @@ pub(super) struct Feed<'a> {
 impl<'a> Feed<'a> {
     /// Elements of scratch of a feed for chunks of at most `width` columns, tiles of `rows` rows
     /// and images of `height` rows.
-    pub(super) fn scratch(spec: &FeedSpec, passes: &[RowPass<'_>], width: usize, rows: usize, height: usize) -> usize {
+    pub(super) fn scratch(spec: &FeedSpec, passes: &[RowStage<'_>], width: usize, rows: usize, height: usize) -> usize {
         let Reach { left, right, .. } = spec.reach;
         let (before, after) = if spec.is_bytes() { (left, right) } else { Feed::widest(passes) };
         let ring = Feed::ring_rows(spec, rows).min(height) * ring_stride(width + left + right);
@@ -90,7 +90,7 @@ impl<'a> Feed<'a> {
     }
 
     /// Largest reach of the passes to the left and to the right.
-    fn widest(passes: &[RowPass<'_>]) -> (usize, usize) {
+    fn widest(passes: &[RowStage<'_>]) -> (usize, usize) {
         passes.iter().fold((0, 0), |(l, r), p| (l.max(p.left), r.max(p.right)))
     }
 
@@ -99,7 +99,7 @@ impl<'a> Feed<'a> {
     /// [`Feed::scratch`].
     pub(super) fn new(
         spec: &'a FeedSpec,
-        passes: Vec<RowPass<'a>>,
+        passes: Vec<RowStage<'a>>,
         cols: Range<usize>,
         (height, width): (usize, usize),
         y: isize,
@@ -116,9 +116,10 @@ impl<'a> Feed<'a> {
         let next = y - spec.reach.up.cast_signed();
         let (before, after) = Feed::widest(&passes);
         let read = first - before.cast_signed()..first + (length + after).cast_signed();
-        let border = if passes.is_empty() { spec.border } else { spec.pass_border };
+        let border = if passes.is_empty() { spec.border } else { spec.stage_border };
         let cols = columns(read, width, (border, spec.samples));
-        let feed = Feed { spec, passes, first, length, capacity, height, cols, held, next, scratch };
+        let feed =
+            Feed { spec, stages: passes, first, length, capacity, height, cols, loaded_rows: held, next, scratch };
         if let Border::Constant(v) = spec.border {
             feed.fill_constant(v);
         }
@@ -142,7 +143,7 @@ impl<'a> Feed<'a> {
     /// Slot in the rings of row `y` of the continued image, which is row `source` of the image (or
     /// a copy of one beyond it).
     fn slot(&self, y: isize, source: isize) -> usize {
-        let (row, of) = if self.held.is_some() { (source, self.height) } else { (y, self.capacity) };
+        let (row, of) = if self.loaded_rows.is_some() { (source, self.height) } else { (y, self.capacity) };
         row.rem_euclid(of.cast_signed()).cast_unsigned()
     }
 
@@ -162,7 +163,7 @@ impl<'a> Feed<'a> {
             self.next += 1;
             let Some(y) = resolve(row) else { continue };
             let slot = self.slot(row, y);
-            if !self.held.as_mut().is_some_and(|held| std::mem::replace(&mut held[slot], true)) {
+            if !self.loaded_rows.as_mut().is_some_and(|held| std::mem::replace(&mut held[slot], true)) {
                 return Some((y, slot));
             }
         }
@@ -173,11 +174,11 @@ impl<'a> Feed<'a> {
     ///
     /// # Safety
     /// `rows` are of the feed's type, and the machine has the instruction set.
-    pub(super) unsafe fn advance<T: Simd>(&mut self, rows: &mut impl Rows<T>, end: isize, isa: Isa) {
+    pub(super) unsafe fn advance<T: Simd>(&mut self, rows: &mut impl RowSource<T>, end: isize, isa: Isa) {
         let border = self.spec.border;
         while let Some((y, slot)) = self.missing(end, |row| rows.resolve(row, border)) {
             let row = rows.row(y, self.cols.clone());
-            if self.passes.is_empty() {
+            if self.stages.is_empty() {
                 // SAFETY: the scratch holds a ring of `capacity` rows of `length` elements.
                 let out = unsafe { std::slice::from_raw_parts_mut(self.ring(0, slot), self.length) };
                 pad(row, self.first, (border, self.spec.samples), out);
@@ -206,7 +207,7 @@ impl<'a> Feed<'a> {
     /// Filters one row into row `slot` of the rings: the middle straight from the image, the ends
     /// from padded copies.
     unsafe fn filter<T: Simd>(&self, row: &[T], slot: usize, isa: Isa) {
-        let (before, after) = Feed::widest(&self.passes);
+        let (before, after) = Feed::widest(&self.stages);
         // Columns of the feed whose filters stay inside the row.
         let from = (before.cast_signed() - self.first).max(0).cast_unsigned();
         let last = row.len().cast_signed() - after.cast_signed() - self.first;
@@ -230,20 +231,20 @@ impl<'a> Feed<'a> {
 
     /// Filters columns `cols` of the feed, from a padded copy or from the row itself.
     unsafe fn piece<T: Simd>(&self, row: &[T], slot: usize, cols: Range<usize>, padded: bool, isa: Isa) {
-        let (before, after) = Feed::widest(&self.passes);
+        let (before, after) = Feed::widest(&self.stages);
         let first = self.first + cols.start.cast_signed() - before.cast_signed();
         let source = if padded {
-            let parts = self.passes.len();
+            let parts = self.stages.len();
             let at = self.scratch.cast::<T>().wrapping_add((1 + parts * self.capacity) * ring_stride(self.length));
             // SAFETY: `Feed::scratch` counts this row behind the rings.
             let out = unsafe { std::slice::from_raw_parts_mut(at, cols.len() + before + after) };
-            pad(row, first, (self.spec.pass_border, self.spec.samples), out);
+            pad(row, first, (self.spec.stage_border, self.spec.samples), out);
             at.cast_const()
         } else {
             row[first.cast_unsigned()..].as_ptr()
         };
         let filter = |part: usize| {
-            let pass = self.passes[part.min(self.passes.len() - 1)];
+            let pass = self.stages[part.min(self.stages.len() - 1)];
             RowFilter {
                 start: (before - pass.left) / self.spec.samples,
                 taps: bytemuck::cast_slice(pass.taps),
@@ -253,7 +254,7 @@ impl<'a> Feed<'a> {
         let filters: [RowFilter<'_, T>; rows::MOST] = std::array::from_fn(filter);
         // SAFETY: the source has the columns and the reach of all passes; the rings are apart from
         // it.
-        unsafe { rows::run(source, &filters[..self.passes.len()], self.spec.samples, cols.len(), isa) }
+        unsafe { rows::run(source, &filters[..self.stages.len()], self.spec.samples, cols.len(), isa) }
     }
 
     /// The pixel read by filters over pass `part` at row `y` and column `x` of the image continued
@@ -333,14 +334,14 @@ pub(super) fn pad<T: Pixel>(row: &[T], first: isize, (border, samples): (Border,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use horus_plan::ir::kernel::Source;
+    use horus_plan::ir::kernel::FilterSource;
 
     #[test]
     fn scratch_grows_with_the_reach_in_one_direction_only() {
         let spec = |reach: usize| FeedSpec {
-            source: Source::Input(0),
+            source: FilterSource::Input(0),
             stages: vec![0],
-            pass_border: Border::Wrap,
+            stage_border: Border::Wrap,
             border: Border::Wrap,
             dtype: horus_base::dtype::DType::F32,
             samples: 1,

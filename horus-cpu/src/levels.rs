@@ -6,7 +6,7 @@
 
 use rayon::prelude::*;
 
-use super::correlate::{Bank, Taps};
+use super::correlate::{TapPositions, TileFilterBank};
 use super::simd::{Isa, Simd};
 use horus_base::dispatch_float;
 use horus_base::dtype::{DType, Float, Pixel, Scalar};
@@ -37,7 +37,8 @@ pub(super) struct LevelFilter {
 impl LevelFilter {
     /// The filter that a kernel consists of, if it does.
     pub(super) fn of(kernel: &MapKernel) -> Option<LevelFilter> {
-        let mut value = kernel.result.filter(|_| kernel.more.is_empty() && kernel.code.len() >= FEWEST)?;
+        let mut value =
+            kernel.result.filter(|_| kernel.additional_results.is_empty() && kernel.code.len() >= FEWEST)?;
         let dtype = kernel.type_of(value);
         let mut filter = LevelFilter { input: 0, dtype, taps: Vec::new(), levels: Vec::new() };
         let mut images = Vec::new();
@@ -106,7 +107,7 @@ impl LevelFilter {
         dispatch_float!(self.dtype, T => {
             assert!(geometry.bytes() <= output.len(), "the output holds the rows");
             let taps: Vec<T> = self.taps.iter().map(|tap| T::from_scalar(*tap)).collect();
-            let work = Work {
+            let work = LevelSumLaunch {
                 taps: &taps,
                 outside: T::from_f64(outside),
                 from: memory.as_slice::<T>(),
@@ -123,7 +124,7 @@ impl LevelFilter {
 }
 
 /// The rows of a result, and what they are computed of.
-struct Work<'a, T> {
+struct LevelSumLaunch<'a, T> {
     taps: &'a [T],
     outside: T,
     from: &'a [T],
@@ -136,9 +137,9 @@ struct Work<'a, T> {
 }
 
 // SAFETY: the pointer is to the exclusively borrowed output, of which every part writes other pixels.
-unsafe impl<T: Sync> Sync for Work<'_, T> {}
+unsafe impl<T: Sync> Sync for LevelSumLaunch<'_, T> {}
 
-impl<T: Simd + Pixel + Float> Work<'_, T> {
+impl<T: Simd + Pixel + Float> LevelSumLaunch<'_, T> {
     fn all(&self, columns: &[Vec<Option<usize>>], threads: usize) {
         let pixels = self.rows.len() * self.geometry.shape.width;
         let depth = self.geometry.shape.depth;
@@ -180,8 +181,8 @@ impl<T: Simd + Pixel + Float> Work<'_, T> {
         let table: Vec<*const T> = column.iter().map(place).collect();
         let shape = self.geometry.shape;
         let out = self.out.wrapping_add(self.geometry.row(channel, self.rows.start) + first);
-        let bank = Bank {
-            layout: Taps::Dense { height: self.taps.len(), width: 1 },
+        let bank = TileFilterBank {
+            layout: TapPositions::Dense { height: self.taps.len(), width: 1 },
             samples: 1,
             weights: self.taps,
             start: &[],

@@ -36,6 +36,7 @@ mod correlate;
 pub mod device;
 mod expression;
 mod feed;
+mod iterations;
 mod levels;
 mod map;
 mod narrow;
@@ -46,9 +47,8 @@ mod plane;
 #[allow(clippy::needless_range_loop, reason = "as in correlate")]
 mod rows;
 pub mod scanlines;
-mod schedule;
 pub mod simd;
-mod steps;
+mod tile_code;
 mod uniform;
 mod versions;
 mod warp;

@@ -11,14 +11,14 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-pub(super) use self::compiled::Compiled;
+pub(super) use self::compiled::PlaneKernel;
 use super::chains::{self, ChainRows};
-use super::expression::{Expression, Further, Spot, slot_bytes};
+use super::expression::{EvaluationTile, Expression, ExtraOutput, slot_bytes};
 use super::feed::{END, Feed};
 use super::order;
-use super::plane::{Input, Plane, Tile};
-use super::schedule::{FeedSpec, Place, Schedule, Task};
+use super::plane::{ExpressionInput, OutputTile, Plane};
 use super::simd::Isa;
+use super::tile_code::{FeedSpec, TileCode, TileOperation, ValueStorage};
 use super::{levels, narrow, uniform, warp};
 use horus_base::dtype::{DType, Pixel};
 use horus_base::error::DeviceError;
@@ -26,7 +26,7 @@ use horus_base::shape::{Shape, Window};
 use horus_base::{dispatch, dispatch_float, dispatch_narrow};
 use horus_host::buffer::HostBuffer;
 use horus_host::device::{Geometry, Launch};
-use horus_plan::ir::kernel::{Kernel, LeafOp, MapKernel, Source};
+use horus_plan::ir::kernel::{FilterSource, Kernel, LeafOp, MapKernel};
 use horus_plan::ops::geometric::Interpolation;
 
 /// Bytes of rings per thread: they stay in the second-level cache.
@@ -44,15 +44,15 @@ struct Tiling {
 }
 
 /// State shared by the blocks of a launch.
-struct Job<'a> {
+struct MapLaunch<'a> {
     kernel: &'a MapKernel,
-    schedule: &'a Schedule,
-    inputs: &'a [Input<'a>],
+    schedule: &'a TileCode,
+    inputs: &'a [ExpressionInput<'a>],
     /// The output's bytes. Blocks write disjoint rows.
     output: *mut u8,
     geometry: Geometry,
     /// Storage of the results beside the first; blocks write disjoint rows here, too.
-    more: Vec<Further>,
+    extra_outputs: Vec<ExtraOutput>,
     tiling: Tiling,
     /// Bytes of scratch: of each feed, of the chain that it reads, of one slot, in total.
     feed_bytes: Vec<usize>,
@@ -63,7 +63,7 @@ struct Job<'a> {
 }
 
 // SAFETY: the pointers are to the exclusively borrowed outputs; every block writes rows of its own.
-unsafe impl Sync for Job<'_> {}
+unsafe impl Sync for MapLaunch<'_> {}
 
 /// Runs `kernel` on the current thread pool (`threads` of it), or on the calling thread alone if
 /// `threads` is 1.
@@ -74,8 +74,9 @@ unsafe impl Sync for Job<'_> {}
 /// [`DeviceError::Argument`] if a buffer is not in host memory, [`DeviceError::OutOfMemory`] if
 /// scratch cannot be allocated.
 pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(), DeviceError> {
-    let geometries: Vec<Geometry> = launch.more_geometries().into_iter().map(Geometry::flat).collect();
-    let Launch { kernel: Kernel::Map(kernel), inputs, output, more, geometry, rows } = launch else {
+    let geometries: Vec<Geometry> = launch.additional_geometries().into_iter().map(Geometry::flat).collect();
+    let Launch { kernel: Kernel::Map(kernel), inputs, output, additional_outputs: more, geometry, rows } = launch
+    else {
         return Err(DeviceError::Argument(format!("{} is not a map", launch.kernel.name())));
     };
     let foreign = || DeviceError::Argument("a buffer is not in host memory".into());
@@ -90,7 +91,7 @@ pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
     // Samples of pixels are read, or made, one by one.
     let apart: Vec<usize> = inputs.iter().map(|i| i.geometry.shape.samples).collect();
     let apart = (kernel.woven || (samples == 1 && apart.iter().any(|n| *n > 1))).then_some(apart);
-    let narrow = if apart.is_none() { narrow::Plan::of(kernel, &dtypes, (isa, samples)) } else { None };
+    let narrow = if apart.is_none() { narrow::IntegerFilterChain::of(kernel, &dtypes, (isa, samples)) } else { None };
     if let Some(plan) = narrow.filter(|plan| plan.reads(inputs, rows)) {
         return plan.launch(inputs, output, (geometry, rows), isa, threads);
     }
@@ -108,18 +109,18 @@ pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
     for (memory, geometry) in more.iter_mut().zip(geometries) {
         let bytes = memory.host_mut().ok_or_else(foreign)?.bytes_mut();
         assert!(geometry.bytes() <= bytes.len(), "every output holds the rows");
-        further.push(Further { bytes: bytes.as_mut_ptr(), geometry });
+        further.push(ExtraOutput { bytes: bytes.as_mut_ptr(), geometry });
     }
     assert!(further.len() == kernel.further(), "every result has an output");
-    let inputs = &Input::all(kernel, inputs)[..];
+    let inputs = &ExpressionInput::all(kernel, inputs)[..];
     let with_constants = uniform::with_constants(kernel, inputs);
     let kernel = with_constants.as_ref().unwrap_or(kernel);
     let schedule = match &apart {
-        Some(apart) => Schedule::of_samples(kernel, &dtypes, apart, isa),
-        None => Schedule::of(kernel, &dtypes, (isa, samples)),
+        Some(apart) => TileCode::of_samples(kernel, &dtypes, apart, isa),
+        None => TileCode::of(kernel, &dtypes, (isa, samples)),
     };
     let tiling = tiling(kernel, &schedule, geometry, rows, threads);
-    let job = Job::new((kernel, &schedule), inputs, (output.as_mut_ptr(), geometry, further), tiling, isa);
+    let job = MapLaunch::new((kernel, &schedule), inputs, (output.as_mut_ptr(), geometry, further), tiling, isa);
     let blocks = rows.len().div_ceil(tiling.block_rows);
     let run = |i: usize| {
         let start = rows.start + ((i % blocks) * tiling.block_rows).cast_signed();
@@ -139,7 +140,7 @@ thread_local! {
     static SCRATCH: RefCell<HostBuffer> = RefCell::new(HostBuffer::zeroed(0));
 }
 
-fn tiling(kernel: &MapKernel, schedule: &Schedule, geometry: Geometry, rows: Window, threads: usize) -> Tiling {
+fn tiling(kernel: &MapKernel, schedule: &TileCode, geometry: Geometry, rows: Window, threads: usize) -> Tiling {
     let width = geometry.shape.width;
     let total = rows.len();
     if schedule.is_pointwise() {
@@ -150,7 +151,7 @@ fn tiling(kernel: &MapKernel, schedule: &Schedule, geometry: Geometry, rows: Win
     }
     // Rows around them that a window reads; tall windows are processed for many rows at once.
     let windows = kernel.leaves.iter().filter_map(|l| match &l.op {
-        LeafOp::Order(_, filter, _) => Some(filter.window().map_or(0, |w| w.reach().up + w.reach().down)),
+        LeafOp::OrderFilter(_, filter, _) => Some(filter.window().map_or(0, |w| w.reach().up + w.reach().down)),
         LeafOp::Load(_)
         | LeafOp::LoadPlane(..)
         | LeafOp::Correlate(..)
@@ -183,32 +184,32 @@ fn tiling(kernel: &MapKernel, schedule: &Schedule, geometry: Geometry, rows: Win
     let sides = schedule.feeds.iter().map(|f| f.reach.left.max(f.reach.right)).max().unwrap_or(0);
     let chunk = width.div_ceil(width.div_ceil(most)).max(sides.min(width)).next_multiple_of(END);
     // A window alone divides its rows itself: it needs no intermediate results.
-    let alone = windows.is_some() && schedule.steps.len() == 1;
+    let alone = windows.is_some() && schedule.instructions.len() == 1;
     let (tile_rows, tile) = if alone { (block_rows, chunk) } else { (tile_rows, tile) };
     Tiling { block_rows, chunk, tile_rows, tile }
 }
 
 /// Scratch divided into feeds, the chain rows that they read, and slots.
-struct Scratch<'a> {
+struct TileScratch<'a> {
     feeds: Vec<(Feed<'a>, Option<ChainRows<'a>>)>,
     slots: *mut u8,
 }
 
-impl<'a> Job<'a> {
+impl<'a> MapLaunch<'a> {
     fn new(
-        (kernel, schedule): (&'a MapKernel, &'a Schedule),
-        inputs: &'a [Input<'a>],
-        (output, geometry, more): (*mut u8, Geometry, Vec<Further>),
+        (kernel, schedule): (&'a MapKernel, &'a TileCode),
+        inputs: &'a [ExpressionInput<'a>],
+        (output, geometry, more): (*mut u8, Geometry, Vec<ExtraOutput>),
         tiling: Tiling,
         isa: Isa,
-    ) -> Job<'a> {
-        let mut job = Job {
+    ) -> MapLaunch<'a> {
+        let mut job = MapLaunch {
             kernel,
             schedule,
             inputs,
             output,
             geometry,
-            more,
+            extra_outputs: more,
             tiling,
             feed_bytes: Vec::new(),
             chain_bytes: Vec::new(),
@@ -232,7 +233,7 @@ impl<'a> Job<'a> {
     }
 }
 
-impl Job<'_> {
+impl MapLaunch<'_> {
     fn plane<T: Pixel>(&self, input: usize, channel: usize) -> Plane<'_, T> {
         self.inputs[input].plane(channel)
     }
@@ -242,7 +243,7 @@ impl Job<'_> {
         let p = self.tiling;
         let height = self.geometry.shape.height;
         let scratch =
-            |f: &FeedSpec| Feed::scratch(f, &self.schedule.passes(f), p.chunk, p.tile_rows, height) * f.element();
+            |f: &FeedSpec| Feed::scratch(f, &self.schedule.row_stages(f), p.chunk, p.tile_rows, height) * f.element();
         self.feed_bytes = self.schedule.feeds.iter().map(scratch).collect();
         self.chain_bytes = self.schedule.feeds.iter().map(|f| self.chain_scratch(f)).collect();
         self.slot_bytes = slot_bytes(self.schedule, p.tile_rows * p.tile);
@@ -253,7 +254,7 @@ impl Job<'_> {
     /// Bytes of scratch for the chain rows of a feed.
     fn chain_scratch(&self, feed: &FeedSpec) -> usize {
         match feed.source {
-            Source::Chain(c) => ChainRows::scratch(&self.schedule.chains[c], self.geometry.shape, feed.dtype),
+            FilterSource::Chain(c) => ChainRows::scratch(&self.schedule.chains[c], self.geometry.shape, feed.dtype),
             _ => 0,
         }
     }
@@ -269,7 +270,7 @@ impl Job<'_> {
         Expression {
             schedule: self.schedule,
             inputs: self.inputs,
-            more: &self.more,
+            extra_outputs: &self.extra_outputs,
             shape,
             slot_bytes: self.slot_bytes,
             isa: self.isa,
@@ -287,8 +288,14 @@ impl Job<'_> {
             for start in (0..n).step_by(p.tile) {
                 let cols = start..n.min(start + p.tile);
                 let out = self.output(channel, rows.start, start);
-                let at =
-                    Spot { rows: Window::new(rows.start, rows.start + 1), cols, channel, slots, out, stride: width };
+                let at = EvaluationTile {
+                    rows: Window::new(rows.start, rows.start + 1),
+                    cols,
+                    channel,
+                    slots,
+                    out,
+                    stride: width,
+                };
                 self.tile(&at, &[], 0);
             }
             return;
@@ -297,17 +304,17 @@ impl Job<'_> {
             let mut at = base;
             let mut feeds = Vec::with_capacity(self.schedule.feeds.len());
             for (i, spec) in self.schedule.feeds.iter().enumerate() {
-                let passes = self.schedule.passes(spec);
+                let passes = self.schedule.row_stages(spec);
                 let feed = Feed::new(spec, passes, cols.clone(), (height, width), rows.start, p.tile_rows, at);
                 let chain = at.wrapping_add(self.feed_bytes[i]);
                 at = chain.wrapping_add(self.chain_bytes[i]);
                 let rows = match spec.source {
-                    Source::Chain(c) => Some(self.chain(c, spec.dtype, channel, feed.columns(), chain)),
+                    FilterSource::Chain(c) => Some(self.chain(c, spec.dtype, channel, feed.columns(), chain)),
                     _ => None,
                 };
                 feeds.push((feed, rows));
             }
-            self.chunk(channel, rows, cols, Scratch { feeds, slots });
+            self.chunk(channel, rows, cols, TileScratch { feeds, slots });
         }
     }
 
@@ -333,7 +340,7 @@ impl Job<'_> {
         ChainRows::new(&self.schedule.chains[c], self.inputs, geometry, (channel, cols), scratch, self.isa)
     }
 
-    fn chunk(&self, channel: usize, rows: Window, cols: Range<usize>, mut scratch: Scratch<'_>) {
+    fn chunk(&self, channel: usize, rows: Window, cols: Range<usize>, mut scratch: TileScratch<'_>) {
         let p = self.tiling;
         let mut tables: Vec<Vec<*const u8>> = vec![Vec::new(); self.schedule.groups.len()];
         let mut y = rows.start;
@@ -343,12 +350,12 @@ impl Job<'_> {
                 match chain {
                     Some(rows) => chains::advance(feed, rows, end, self.isa),
                     None if feed.spec().is_bytes() => dispatch_narrow!(feed.spec().dtype, T => {
-                        if let Source::Input(i) = feed.spec().source {
+                        if let FilterSource::Input(i) = feed.spec().source {
                             feed.advance_bytes(&self.plane::<T>(i, channel), end);
                         }
                     }),
                     None => dispatch_float!(feed.spec().dtype, T => {
-                        if let Source::Input(i) = feed.spec().source {
+                        if let FilterSource::Input(i) = feed.spec().source {
                             // SAFETY: the rows are of the feed's type; the device checked the
                             // instruction set.
                             unsafe { feed.advance(&mut self.plane::<T>(i, channel), end, self.isa) }
@@ -361,7 +368,7 @@ impl Job<'_> {
                 let read = Window::new(y, end).grown(group.reach.up, group.reach.down);
                 let x = cols.start.cast_signed() - group.reach.left.cast_signed();
                 table.clear();
-                if let (Source::Input(i), true) = (feed.spec().source, feed.spec().is_bytes()) {
+                if let (FilterSource::Input(i), true) = (feed.spec().source, feed.spec().is_bytes()) {
                     let window = self.inputs[i].rows;
                     let row = |y| feed.at::<i32>(None, window, group.part, y, x).cast::<u8>();
                     table.extend((read.start..read.end).map(row));
@@ -369,7 +376,7 @@ impl Job<'_> {
                 }
                 dispatch_float!(feed.spec().dtype, T => {
                     let (plane, window) = match (feed.spec().source, chain) {
-                        (Source::Input(i), _) => (Some(self.plane::<T>(i, channel)), self.inputs[i].rows),
+                        (FilterSource::Input(i), _) => (Some(self.plane::<T>(i, channel)), self.inputs[i].rows),
                         (_, Some(rows)) => (None, rows.window()),
                         (_, None) => (None, Window::new(0, 0)),
                     };
@@ -378,7 +385,7 @@ impl Job<'_> {
                 });
             }
             for x in cols.clone().step_by(p.tile) {
-                let tile = Spot {
+                let tile = EvaluationTile {
                     rows: Window::new(y, end),
                     cols: x..cols.end.min(x + p.tile),
                     channel,
@@ -393,19 +400,21 @@ impl Job<'_> {
     }
 
     /// Runs the schedule over a tile that starts `along` columns into its chunk.
-    fn tile(&self, at: &Spot, tables: &[Vec<*const u8>], along: usize) {
-        for step in &self.schedule.steps {
-            match &step.action {
-                Task::Group(g) => self.expression().group(*g, step, at, &tables[*g], along),
-                Task::Leaf(l) => self.leaf(*l, step.targets[0], at),
-                Task::Repeat(i, still, dtype) => self.expression().repeat((*i, *still, *dtype), step.targets[0], at),
-                Task::Index(axis, dtype) => self.expression().index(*axis, *dtype, step.targets[0], at),
-                Task::Split(input, plane, dtype) => {
+    fn tile(&self, at: &EvaluationTile, tables: &[Vec<*const u8>], along: usize) {
+        for step in &self.schedule.instructions {
+            match &step.operation {
+                TileOperation::Group(g) => self.expression().group(*g, step, at, &tables[*g], along),
+                TileOperation::Leaf(l) => self.leaf(*l, step.targets[0], at),
+                TileOperation::Repeat(i, still, dtype) => {
+                    self.expression().repeat((*i, *still, *dtype), step.targets[0], at)
+                }
+                TileOperation::Index(axis, dtype) => self.expression().index(*axis, *dtype, step.targets[0], at),
+                TileOperation::Split(input, plane, dtype) => {
                     self.expression().split((*input, *plane, *dtype), &step.targets, at);
                 }
-                Task::Sample(level, dtype) => self.expression().sample((*level, *dtype), step.targets[0], at),
-                Task::Join(dtype, samples) => self.expression().join(*dtype, samples, step.targets[0], at),
-                Task::Run(op, operand, result, args) => {
+                TileOperation::Sample(level, dtype) => self.expression().sample((*level, *dtype), step.targets[0], at),
+                TileOperation::Join(dtype, samples) => self.expression().join(*dtype, samples, step.targets[0], at),
+                TileOperation::Run(op, operand, result, args) => {
                     self.expression().run(*op, (*operand, *result), args, step.targets[0], at);
                 }
             }
@@ -413,16 +422,16 @@ impl Job<'_> {
     }
 
     /// The pixels of a tile at its place.
-    fn place<T: Pixel>(&self, target: Place, at: &Spot) -> Tile<'_, T> {
+    fn place<T: Pixel>(&self, target: ValueStorage, at: &EvaluationTile) -> OutputTile<'_, T> {
         let (first, stride) = self.expression().resolve(target, T::DTYPE, at);
         let stride = stride.unwrap_or(0);
         let length = (at.rows.len() - 1) * stride + at.cols.len();
         // SAFETY: the tile's rows of a free slot or of the output, which nothing else refers to now.
         let out = unsafe { std::slice::from_raw_parts_mut(first.cast::<T>(), length) };
-        Tile { out, stride, rows: at.rows, cols: at.cols.clone() }
+        OutputTile { out, stride, rows: at.rows, cols: at.cols.clone() }
     }
 
-    fn leaf(&self, l: usize, target: Place, at: &Spot) {
+    fn leaf(&self, l: usize, target: ValueStorage, at: &EvaluationTile) {
         let leaf = &self.kernel.leaves[l];
         let isa = self.isa;
         if let LeafOp::Warp(i, map, _, edge) = &leaf.op {
@@ -438,7 +447,7 @@ impl Job<'_> {
         dispatch!(leaf.dtype, T => {
             let mut tile = self.place::<T>(target, at);
             match &leaf.op {
-                LeafOp::Order(i, filter, b) => {
+                LeafOp::OrderFilter(i, filter, b) => {
                     order::filter(|plane| self.plane(*i, plane), at.channel, filter, *b, &mut tile, isa);
                 }
                 LeafOp::Warp(i, map, how, edge) => {

@@ -2,23 +2,23 @@
 //!
 //! An expression that converts integers to floats, filters them by whole taps, perhaps divides, and
 //! cuts the result to integers rounds nothing before it is cut, as long as its numbers are small. It
-//! has the same bits in integers of 16 or 32 bits, many more of which fit into a vector. [`Plan`]
+//! has the same bits in integers of 16 or 32 bits, many more of which fit into a vector. [`IntegerFilterChain`]
 //! recognises such kernels.
 
 use super::bytes::{self, Dot};
 use super::plane::Plane;
-use super::schedule::How;
 use super::simd::Isa;
+use super::tile_code::KernelVariant;
 use super::versions::for_each_isa;
 use super::whole::{out, view};
-use super::windowed::To;
+use super::windowed::WindowedOutput;
 use horus_base::dispatch;
 use horus_base::dtype::{Conversion, DType, Pixel, Scalar};
 use horus_base::error::DeviceError;
 use horus_base::shape::{Border, Window};
 use horus_host::device::{Geometry, LaunchInput, Memory};
-use horus_plan::ir::kernel::{Instr, InstrOp, Leaf, LeafOp, MapKernel, Source, Val};
-use horus_plan::ops::neighbourhood::{Filter, Layout, Reach};
+use horus_plan::ir::kernel::{FilterSource, Instr, InstrOp, Leaf, LeafOp, MapKernel, Val};
+use horus_plan::ops::neighbourhood::{Filter, FilterLayout, Reach};
 use horus_plan::ops::pixel::PixelOp;
 
 /// Magnitude up to which `f32` has every whole number.
@@ -36,7 +36,7 @@ const ROWS: usize = 32;
 
 /// A filter of whole taps, row by row, and the steps after it.
 #[derive(Debug)]
-struct Pass {
+struct IntegerFilter {
     taps: Vec<i32>,
     height: usize,
     width: usize,
@@ -51,7 +51,7 @@ struct Pass {
     wrapped: Option<DType>,
 }
 
-impl Pass {
+impl IntegerFilter {
     /// The rows of an image of some height, without gaps, that rows of the result are computed from.
     fn reads(&self, rows: Window, height: usize) -> Window {
         let there = rows.grown(self.reach.up, self.reach.down);
@@ -63,9 +63,9 @@ impl Pass {
 
 /// Passes over an input that together are a kernel.
 #[derive(Debug, Default)]
-pub(super) struct Plan {
+pub(super) struct IntegerFilterChain {
     input: usize,
-    passes: Vec<Pass>,
+    filters: Vec<IntegerFilter>,
     samples: usize,
     /// The largest magnitude of a sum.
     most: i64,
@@ -79,13 +79,17 @@ fn range(dtype: DType) -> Option<(i64, i64)> {
     dispatch!(dtype, T => Some((T::LOWEST.to_f64() as i64, T::HIGHEST.to_f64() as i64)))
 }
 
-impl Plan {
+impl IntegerFilterChain {
     /// The passes of a kernel over inputs of these types, of pixels of some samples; `None` if it is anything else, or a filter
     /// that takes less time by products of bytes.
-    pub(super) fn of(kernel: &MapKernel, dtypes: &[DType], (isa, samples): How) -> Option<Plan> {
-        let result = kernel.result.filter(|_| kernel.more.is_empty())?;
+    pub(super) fn of(
+        kernel: &MapKernel,
+        dtypes: &[DType],
+        (isa, samples): KernelVariant,
+    ) -> Option<IntegerFilterChain> {
+        let result = kernel.result.filter(|_| kernel.additional_results.is_empty())?;
         range(kernel.type_of(result))?;
-        let mut plan = Plan { samples, ..Plan::default() };
+        let mut plan = IntegerFilterChain { samples, ..IntegerFilterChain::default() };
         plan.value(kernel, result, dtypes)?;
         let by_bytes = |leaf: &Leaf| match &leaf.op {
             LeafOp::Correlate(_, filter, _) => {
@@ -93,9 +97,9 @@ impl Plan {
             }
             _ => false,
         };
-        let taps: usize = plan.passes.iter().map(|p| p.taps.iter().filter(|tap| **tap != 0).count()).sum();
+        let taps: usize = plan.filters.iter().map(|p| p.taps.iter().filter(|tap| **tap != 0).count()).sum();
         let fast = plan.is_small() && taps <= FEW;
-        (!plan.passes.is_empty() && (fast || !kernel.leaves.iter().any(by_bytes))).then_some(plan)
+        (!plan.filters.is_empty() && (fast || !kernel.leaves.iter().any(by_bytes))).then_some(plan)
     }
 
     /// Adds the passes of a value; returns the least and the largest number that it may be.
@@ -122,7 +126,7 @@ impl Plan {
                 let (low, high) = match quotient(map, args[0]) {
                     Some((total, divisor)) => {
                         let (low, high) = self.value(map, total, dtypes)?;
-                        let last = self.passes.last_mut()?;
+                        let last = self.filters.last_mut()?;
                         if low < 0 || high >= DIVIDED || last.divisor != 1 || last.wrapped.is_some() {
                             return None;
                         }
@@ -134,7 +138,7 @@ impl Plan {
                 if least <= low && high <= largest {
                     return Some((low, high));
                 }
-                let last = self.passes.last_mut()?;
+                let last = self.filters.last_mut()?;
                 if last.wrapped.is_some() {
                     return None;
                 }
@@ -149,28 +153,28 @@ impl Plan {
     fn filtered(
         &mut self,
         map: &MapKernel,
-        source: Source,
+        source: FilterSource,
         (filter, border): (&Filter, Border),
         dtypes: &[DType],
     ) -> Option<(i64, i64)> {
         let (image, stage) = match source {
-            Source::Stage(s) => (map.stages[s].source, Some(&map.stages[s])),
+            FilterSource::Stage(s) => (map.stages[s].source, Some(&map.stages[s])),
             image => (image, None),
         };
-        let Source::Chain(c) = image else { return None };
+        let FilterSource::Chain(c) = image else { return None };
         let chain = &map.chains[c];
-        let mut range = self.value(chain, chain.result.filter(|_| chain.more.is_empty())?, dtypes)?;
+        let mut range = self.value(chain, chain.result.filter(|_| chain.additional_results.is_empty())?, dtypes)?;
         if let Some(stage) = stage {
             // A constant beyond the edges of one pass or of both is not the same.
             if border.constant().or(stage.border.constant()).is_some() {
                 return None;
             }
-            range = self.pass(&stage.filter, stage.border, range)?;
+            range = self.add_filter(&stage.filter, stage.border, range)?;
         }
-        self.pass(filter, border, range)
+        self.add_filter(filter, border, range)
     }
 
-    fn pass(&mut self, filter: &Filter, border: Border, (mut low, mut high): (i64, i64)) -> Option<(i64, i64)> {
+    fn add_filter(&mut self, filter: &Filter, border: Border, (mut low, mut high): (i64, i64)) -> Option<(i64, i64)> {
         let reach = filter.reach();
         let (height, width) = (reach.up + 1 + reach.down, reach.left + 1 + reach.right);
         let whole = |v: f64| (v.fract() == 0.0 && v.abs() < EXACT as f64).then_some(v as i64);
@@ -178,7 +182,7 @@ impl Plan {
             return None;
         }
         let mut taps = filter.taps().iter().map(|t| whole(*t)).collect::<Option<Vec<i64>>>()?;
-        if let Layout::Sparse(offsets) = filter.layout() {
+        if let FilterLayout::Sparse(offsets) = filter.layout() {
             let mut all = vec![0; height * width];
             for ((y, x), tap) in offsets.iter().zip(taps) {
                 let (y, x) = (*y as isize + reach.up.cast_signed(), *x as isize + reach.left.cast_signed());
@@ -201,7 +205,7 @@ impl Plan {
         let range = (sum(low, high), sum(high, low));
         let taps = taps.iter().map(|t| *t as i32).collect();
         let (samples, reach) = (self.samples, reach.in_samples(self.samples));
-        self.passes.push(Pass { taps, height, width, reach, samples, border, divisor: 1, wrapped: None });
+        self.filters.push(IntegerFilter { taps, height, width, reach, samples, border, divisor: 1, wrapped: None });
         Some(range)
     }
 
@@ -223,7 +227,7 @@ impl Plan {
         isa: Isa,
         threads: usize,
     ) -> Result<(), DeviceError> {
-        let to = To { geometry: geometry.flat(), rows, threads, reach: self.reach() };
+        let to = WindowedOutput { geometry: geometry.flat(), rows, threads, reach: self.reach() };
         let small = self.is_small();
         // Bits below the range are those of either sign.
         macro_rules! each {
@@ -231,10 +235,22 @@ impl Plan {
                 let input = view::<$pixel>(inputs, self.input)?;
                 match geometry.dtype.size() {
                     1 => to.each::<u8>(out(output)?, &|c, rows, out| {
-                        passes::<$pixel, $sum>(isa, &input.plane(c), &self.passes, rows, &mut Out::Bytes(out));
+                        apply_filters::<$pixel, $sum>(
+                            isa,
+                            &input.plane(c),
+                            &self.filters,
+                            rows,
+                            &mut IntegerOutput::Bytes(out),
+                        );
                     }),
                     _ => to.each::<u16>(out(output)?, &|c, rows, out| {
-                        passes::<$pixel, $sum>(isa, &input.plane(c), &self.passes, rows, &mut Out::Words(out));
+                        apply_filters::<$pixel, $sum>(
+                            isa,
+                            &input.plane(c),
+                            &self.filters,
+                            rows,
+                            &mut IntegerOutput::Words(out),
+                        );
                     }),
                 }
             }};
@@ -253,13 +269,13 @@ impl Plan {
     /// Returns `true` if an input holds what rows of the result are computed from.
     pub(super) fn reads(&self, inputs: &[LaunchInput<'_>], rows: Window) -> bool {
         let Geometry { shape, window, .. } = inputs[self.input].geometry;
-        let read = self.passes.iter().rev().fold(rows, |rows, pass| pass.reads(rows, shape.height));
+        let read = self.filters.iter().rev().fold(rows, |rows, pass| pass.reads(rows, shape.height));
         window.covers(read)
     }
 
     /// Rows that all passes together reach.
     fn reach(&self) -> usize {
-        self.passes.iter().map(|p| p.height - 1).sum()
+        self.filters.iter().map(|p| p.height - 1).sum()
     }
 }
 
@@ -375,16 +391,16 @@ sum!(
 );
 
 /// Where results go: all rows of a block.
-enum Out<'a> {
+enum IntegerOutput<'a> {
     Bytes(&'a mut [u8]),
     Words(&'a mut [u16]),
 }
 
 for_each_isa! {
     /// All passes for the given rows.
-    fn passes[S: Pixel + Into<i32>, A: Sum][S, A](
-        plane: &Plane<'_, S>, passes: &[Pass], rows: Window, out: &mut Out<'_>
-    ) as passes_of
+    fn apply_filters[S: Pixel + Into<i32>, A: Sum][S, A](
+        plane: &Plane<'_, S>, passes: &[IntegerFilter], rows: Window, out: &mut IntegerOutput<'_>
+    ) as apply_filters_body
 }
 
 /// Pixels computed together; rows are held in as many, so that none are left over.
@@ -395,7 +411,7 @@ const BEYOND: usize = MOST.next_multiple_of(LANES) + LANES;
 const DIGITS: usize = MOST.ilog2() as usize;
 
 /// Rows that a pass reads, with as many columns on each side as it reaches.
-struct Read<A> {
+struct PaddedRows<A> {
     rows: Window,
     stride: usize,
     data: Vec<A>,
@@ -406,7 +422,7 @@ struct Read<A> {
     constant: Vec<A>,
 }
 
-impl<A: Sum> Read<A> {
+impl<A: Sum> PaddedRows<A> {
     #[inline(always)]
     fn row(&self, y: isize) -> &[A] {
         &self.data[self.start + (y - self.rows.start).cast_unsigned() * self.stride..][..self.stride]
@@ -419,7 +435,7 @@ impl<A: Sum> Read<A> {
 
     /// Continues row `y` of `width` elements by the border of the pass.
     #[inline(always)]
-    fn extend(&mut self, pass: &Pass, y: isize, width: usize) {
+    fn extend(&mut self, pass: &IntegerFilter, y: isize, width: usize) {
         let Reach { left, right, .. } = pass.reach;
         for x in (0..left).chain(left + width..left + width + right) {
             let from = pass.border.map_sample(x.cast_signed() - left.cast_signed(), width, pass.samples);
@@ -430,29 +446,35 @@ impl<A: Sum> Read<A> {
 }
 
 #[inline(always)]
-fn passes_of<S: Pixel + Into<i32>, A: Sum>(
+fn apply_filters_body<S: Pixel + Into<i32>, A: Sum>(
     _: Isa,
     plane: &Plane<'_, S>,
-    passes: &[Pass],
+    passes: &[IntegerFilter],
     rows: Window,
-    out: &mut Out<'_>,
+    out: &mut IntegerOutput<'_>,
 ) {
     let (width, height) = (plane.width, plane.height);
     let wide = width.next_multiple_of(LANES);
     let around: usize = passes.iter().map(|p| p.height - 1).sum();
     let step = ROWS.max(2 * around);
-    let read = |pass: &Pass| {
+    let read = |pass: &IntegerFilter| {
         let stride = wide + BEYOND;
         let value = pass.border.constant().map_or(0, |v| v as i32);
-        Read { rows: Window::new(0, 0), stride, data: Vec::new(), start: 0, constant: vec![A::number(value); stride] }
+        PaddedRows {
+            rows: Window::new(0, 0),
+            stride,
+            data: Vec::new(),
+            start: 0,
+            constant: vec![A::number(value); stride],
+        }
     };
-    let mut reads: Vec<Read<A>> = passes.iter().map(read).collect();
+    let mut reads: Vec<PaddedRows<A>> = passes.iter().map(read).collect();
     let zeros = |n: usize| vec![A::default(); n + LANES];
     let (mut line, mut total, mut doubled) = (zeros(wide), zeros(wide), zeros((wide + BEYOND) * DIGITS));
     let part = |of: &[A]| aligned(of)..aligned(of) + wide;
     let (of_line, of_total, of_doubled) = (part(&line), part(&total), aligned(&doubled));
     let line = &mut line[of_line];
-    let mut kept = Kept { total: &mut total[of_total], doubled: &mut doubled[of_doubled..] };
+    let mut kept = ReusedSums { total: &mut total[of_total], doubled: &mut doubled[of_doubled..] };
     for start in (rows.start..rows.end).step_by(step) {
         let block = Window::new(start, rows.end.min(start + step.cast_signed()));
         // The rows that each pass reads for those that the next one does.
@@ -476,8 +498,8 @@ fn passes_of<S: Pixel + Into<i32>, A: Sum>(
                     filter(pass, read, (y, height), y == block.start, &mut kept, line);
                     let at = (y - rows.start).cast_unsigned() * width;
                     match out {
-                        Out::Bytes(out) => narrow(line, &mut out[at..at + width], |v| v.byte()),
-                        Out::Words(out) => narrow(line, &mut out[at..at + width], |v| v.word()),
+                        IntegerOutput::Bytes(out) => narrow(line, &mut out[at..at + width], |v| v.byte()),
+                        IntegerOutput::Words(out) => narrow(line, &mut out[at..at + width], |v| v.word()),
                     }
                 }
                 continue;
@@ -536,7 +558,7 @@ fn aligned<A>(data: &[A]) -> usize {
 }
 
 /// Sums that are reused.
-struct Kept<'a, A> {
+struct ReusedSums<'a, A> {
     /// Of columns in the row before.
     total: &'a mut [A],
     /// Of two, four and so on neighbours in a row.
@@ -547,11 +569,11 @@ struct Kept<'a, A> {
 /// row before, but for two pixels, and sums of a row those of halves.
 #[inline(always)]
 fn filter<A: Sum>(
-    pass: &Pass,
-    read: &Read<A>,
+    pass: &IntegerFilter,
+    read: &PaddedRows<A>,
     (y, height): (isize, usize),
     first: bool,
-    kept: &mut Kept<'_, A>,
+    kept: &mut ReusedSums<'_, A>,
     to: &mut [A],
 ) {
     let row = |y: isize| match pass.border.map(y, height) {

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use super::feed::pad;
-use super::plane::{Plane, Tile};
+use super::plane::{OutputTile, Plane};
 use horus_base::dtype::Pixel;
 use horus_base::shape::{Border, Window};
 use horus_plan::ops::neighbourhood::Reach;
@@ -84,8 +84,8 @@ pub(super) fn for_each_block<T: Pixel>(
     plane: &Plane<'_, T>,
     reach: Reach,
     border: Border,
-    tile: &mut Tile<'_, T>,
-    mut compute: impl FnMut(&Patch<'_, T>, &mut Tile<'_, T>),
+    tile: &mut OutputTile<'_, T>,
+    mut compute: impl FnMut(&Patch<'_, T>, &mut OutputTile<'_, T>),
 ) {
     let reach = reach.in_samples(plane.samples);
     COPY.with_borrow_mut(|scratch| {
@@ -98,16 +98,16 @@ pub(super) fn for_each_block<T: Pixel>(
 
 /// Calls `f` with each part of a tile of at most so many rows and columns.
 pub(super) fn for_each_part<T: Pixel>(
-    tile: &mut Tile<'_, T>,
+    tile: &mut OutputTile<'_, T>,
     (rows, columns): (usize, usize),
-    mut f: impl FnMut(&mut Tile<'_, T>),
+    mut f: impl FnMut(&mut OutputTile<'_, T>),
 ) {
     for y in (tile.rows.start..tile.rows.end).step_by(rows) {
         let rows = Window::new(y, tile.rows.end.min(y + rows.cast_signed()));
         for x in tile.cols.clone().step_by(columns) {
             let cols = x..tile.cols.end.min(x + columns);
             let at = (y - tile.rows.start).cast_unsigned() * tile.stride + (x - tile.cols.start);
-            f(&mut Tile { out: &mut tile.out[at..], stride: tile.stride, rows, cols });
+            f(&mut OutputTile { out: &mut tile.out[at..], stride: tile.stride, rows, cols });
         }
     }
 }

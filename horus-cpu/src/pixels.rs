@@ -17,14 +17,14 @@ pub(crate) const RUN: usize = 64;
 /// An operand: its address, and a flag for a constant repeated [`RUN`] times instead of a run of
 /// pixels.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Lanes {
+pub(crate) struct RunOperand {
     /// The first element.
     pub(crate) at: *const u8,
     /// The operand is a constant: every run reads the same [`RUN`] elements.
     pub(crate) constant: bool,
 }
 
-impl Lanes {
+impl RunOperand {
     /// The run of [`RUN`] elements from element `i` on.
     ///
     /// # Safety
@@ -72,7 +72,7 @@ macro_rules! arity {
         }
 
         #[inline(always)]
-        unsafe fn $body<$($t: Pixel,)+ R: Pixel, F: $kind<$($t,)+ R>>(args: &[Lanes; 3], out: *mut u8, n: usize) {
+        unsafe fn $body<$($t: Pixel,)+ R: Pixel, F: $kind<$($t,)+ R>>(args: &[RunOperand; 3], out: *mut u8, n: usize) {
             #[inline(always)]
             fn whole<$($t: Pixel,)+ R: Pixel, F: $kind<$($t,)+ R>>($($arg: &[$t; RUN],)+ out: &mut [R; RUN]) {
                 for i in 0..RUN {
@@ -96,14 +96,14 @@ macro_rules! arity {
 
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx2,fma")]
-        unsafe fn $avx2<$($t: Pixel,)+ R: Pixel, F: $kind<$($t,)+ R>>(args: &[Lanes; 3], out: *mut u8, n: usize) {
+        unsafe fn $avx2<$($t: Pixel,)+ R: Pixel, F: $kind<$($t,)+ R>>(args: &[RunOperand; 3], out: *mut u8, n: usize) {
             // SAFETY: vouched for by the caller.
             unsafe { $body::<$($t,)+ R, F>(args, out, n) }
         }
 
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
-        unsafe fn $avx512<$($t: Pixel,)+ R: Pixel, F: $kind<$($t,)+ R>>(args: &[Lanes; 3], out: *mut u8, n: usize) {
+        unsafe fn $avx512<$($t: Pixel,)+ R: Pixel, F: $kind<$($t,)+ R>>(args: &[RunOperand; 3], out: *mut u8, n: usize) {
             // SAFETY: vouched for by the caller.
             unsafe { $body::<$($t,)+ R, F>(args, out, n) }
         }
@@ -114,7 +114,7 @@ macro_rules! arity {
         /// The operands have `n` elements of the types of the function's parameters, `out` has room
         /// for `n` results and overlaps no operand, and the machine has the instruction set.
         pub(super) unsafe fn $name<$($t: Pixel,)+ R: Pixel, F: $kind<$($t,)+ R>>(
-            isa: Isa, args: &[Lanes; 3], out: *mut u8, n: usize, _: F
+            isa: Isa, args: &[RunOperand; 3], out: *mut u8, n: usize, _: F
         ) {
             // SAFETY: vouched for by the caller.
             unsafe {
@@ -143,7 +143,7 @@ arity!(ternary, Ternary, ternary_body, ternary_avx2, ternary_avx512: a A 0, b B 
 /// As for [`unary`].
 unsafe fn angles<T: Pixel>(
     isa: Isa,
-    args: &[Lanes; 3],
+    args: &[RunOperand; 3],
     out: *mut u8,
     n: usize,
     near: impl Unary<T, T>,
@@ -178,7 +178,7 @@ macro_rules! interpreter {
      compare { $($c:ident $cn:literal |$ca:ident, $cb:ident| $cx:expr, $_cd:literal, $_ct:tt;)* }
      ternary { $($t:ident $tn:literal |$ta:ident, $tb:ident, $tc:ident| $tx:expr, $_td:literal, $_tt:tt;)* }
      select { $($s:ident $sn:literal $_sd:literal, $_st:tt;)* }) => {
-        unsafe fn typed<T: Pixel>(op: PixelOp, isa: Isa, args: &[Lanes; 3], out: *mut u8, n: usize) {
+        unsafe fn typed<T: Pixel>(op: PixelOp, isa: Isa, args: &[RunOperand; 3], out: *mut u8, n: usize) {
             debug_assert!(T::DTYPE.is_float() || !op.is_transcendental(), "{op:?} of integers has no loop");
             // SAFETY: vouched for by the caller.
             unsafe {
@@ -238,7 +238,7 @@ pixel_ops!(interpreter);
 ///
 /// # Safety
 /// As for [`apply`].
-unsafe fn by_f64(op: PixelOp, dtype: DType, isa: Isa, args: &[Lanes; 3], out: *mut u8, n: usize) {
+unsafe fn by_f64(op: PixelOp, dtype: DType, isa: Isa, args: &[RunOperand; 3], out: *mut u8, n: usize) {
     let arity = op.arity();
     let mut operands = [[0.0f64; RUN]; 3];
     let mut results = [0.0f64; RUN];
@@ -249,15 +249,17 @@ unsafe fn by_f64(op: PixelOp, dtype: DType, isa: Isa, args: &[Lanes; 3], out: *m
             // A constant is converted once; lanes beyond the end are computed in vain.
             if i == 0 || !arg.constant {
                 let count = if arg.constant { RUN } else { count };
-                let from = Lanes { at: arg.at.wrapping_add(if arg.constant { 0 } else { i * dtype.size() }), ..*arg };
+                let from =
+                    RunOperand { at: arg.at.wrapping_add(if arg.constant { 0 } else { i * dtype.size() }), ..*arg };
                 // SAFETY: the caller's: that many elements from there on; room for a run.
                 unsafe {
                     convert(Conversion::Nearest, dtype, DType::F64, isa, &[from; 3], operand.as_mut_ptr().cast(), count)
                 }
             }
         }
-        let lanes = [0, 1, 2].map(|k: usize| Lanes { at: operands[k].as_ptr().cast(), constant: args[k].constant });
-        let found = Lanes { at: results, constant: false };
+        let lanes =
+            [0, 1, 2].map(|k: usize| RunOperand { at: operands[k].as_ptr().cast(), constant: args[k].constant });
+        let found = RunOperand { at: results, constant: false };
         // SAFETY: operands and results are runs; the output has room for the rest of the caller's
         // elements.
         unsafe {
@@ -274,11 +276,11 @@ unsafe fn by_f64(op: PixelOp, dtype: DType, isa: Isa, args: &[Lanes; 3], out: *m
 /// The operands that are listed have `n` elements of `sizes` bytes (constants: [`RUN`]), `out` has room for `n` of `size`
 /// bytes and overlaps none, and `compute` writes a run of them.
 unsafe fn as_a_run(
-    args: &[Lanes; 3],
+    args: &[RunOperand; 3],
     sizes: &[usize],
     (out, size): (*mut u8, usize),
     n: usize,
-    compute: impl FnOnce(&[Lanes; 3], *mut u8),
+    compute: impl FnOnce(&[RunOperand; 3], *mut u8),
 ) {
     if n == 0 {
         return;
@@ -307,7 +309,7 @@ unsafe fn as_a_run(
 /// The operands have `n` elements of the type that `op` takes there (constants: [`RUN`]), `out` has
 /// room for `n` results and overlaps no operand, all are aligned for their type, and the machine
 /// has the instruction set.
-pub(crate) unsafe fn apply(op: PixelOp, dtype: DType, isa: Isa, args: &[Lanes; 3], out: *mut u8, n: usize) {
+pub(crate) unsafe fn apply(op: PixelOp, dtype: DType, isa: Isa, args: &[RunOperand; 3], out: *mut u8, n: usize) {
     if n < RUN {
         let sizes = [0, 1, 2].map(|i| op.operand(i, dtype).size());
         let result = (out, op.result(dtype).size());
@@ -333,11 +335,11 @@ pub(crate) unsafe fn convert(
     from: DType,
     to: DType,
     isa: Isa,
-    args: &[Lanes; 3],
+    args: &[RunOperand; 3],
     out: *mut u8,
     n: usize,
 ) {
-    let run = |args: &[Lanes; 3], out, n| {
+    let run = |args: &[RunOperand; 3], out, n| {
         // SAFETY: vouched for by the caller, or a run of elements and of results.
         unsafe { convert::run(rule, from, to, isa, args, out, n) }
     };

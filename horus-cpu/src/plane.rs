@@ -10,7 +10,7 @@ use horus_plan::ir::kernel::MapKernel;
 
 /// An input of an expression per pixel.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Input<'a> {
+pub(super) struct ExpressionInput<'a> {
     /// Its memory.
     pub(super) memory: &'a Memory,
     /// Its geometry, with samples as pixels.
@@ -21,13 +21,13 @@ pub(super) struct Input<'a> {
     pub(super) rows: Window,
 }
 
-impl<'a> Input<'a> {
+impl<'a> ExpressionInput<'a> {
     /// The inputs of a launch of `kernel`.
-    pub(super) fn all(kernel: &MapKernel, inputs: &[LaunchInput<'a>]) -> Vec<Input<'a>> {
+    pub(super) fn all(kernel: &MapKernel, inputs: &[LaunchInput<'a>]) -> Vec<ExpressionInput<'a>> {
         let of = |(i, input): (usize, &LaunchInput<'a>)| {
             let LaunchInput { memory, geometry } = *input;
             let (samples, rows) = (geometry.shape.samples, kernel.readable(i, geometry.window, geometry.shape.height));
-            Input { memory, geometry: geometry.flat(), samples, rows }
+            ExpressionInput { memory, geometry: geometry.flat(), samples, rows }
         };
         inputs.iter().enumerate().map(of).collect()
     }
@@ -121,7 +121,7 @@ pub(super) fn resolve(y: isize, border: Border, height: usize, window: Window) -
 }
 
 /// Rows read by filters, one at a time: of a plane, or computed on demand.
-pub(super) trait Rows<T> {
+pub(super) trait RowSource<T> {
     /// As [`Plane::resolve`].
     fn resolve(&self, y: isize, border: Border) -> Option<isize>;
 
@@ -129,7 +129,7 @@ pub(super) trait Rows<T> {
     fn row(&mut self, y: isize, cols: Range<usize>) -> &[T];
 }
 
-impl<T: Pixel> Rows<T> for Plane<'_, T> {
+impl<T: Pixel> RowSource<T> for Plane<'_, T> {
     fn resolve(&self, y: isize, border: Border) -> Option<isize> {
         Plane::resolve(self, y, border)
     }
@@ -143,18 +143,18 @@ impl<T: Pixel> Rows<T> for Plane<'_, T> {
 /// image.
 pub(super) struct Unrolled<'a, T>(pub(super) Plane<'a, T>);
 
-impl<T: Pixel> Rows<T> for Unrolled<'_, T> {
+impl<T: Pixel> RowSource<T> for Unrolled<'_, T> {
     fn resolve(&self, y: isize, border: Border) -> Option<isize> {
         border.map(y, self.0.height).map(usize::cast_signed)
     }
 
     fn row(&mut self, y: isize, _: Range<usize>) -> &[T] {
-        self.0.row(held(y, self.0.height, self.0.window))
+        self.0.row(wrapped_row(y, self.0.height, self.0.window))
     }
 }
 
 /// Row `y` of an image or, where `window` does not hold it, a copy of it that it holds.
-pub(super) fn held(y: isize, height: usize, window: Window) -> isize {
+pub(super) fn wrapped_row(y: isize, height: usize, window: Window) -> isize {
     if window.contains(y) || height == 0 {
         return y;
     }
@@ -164,7 +164,7 @@ pub(super) fn held(y: isize, height: usize, window: Window) -> isize {
 /// A rectangle of an output: rows `rows` and columns `cols`, stored in `out` with `stride` elements
 /// from row to row. Element (`y`, `x`) is `out[(y - rows.start) * stride + (x - cols.start)]`.
 #[derive(Debug)]
-pub(crate) struct Tile<'a, T> {
+pub(crate) struct OutputTile<'a, T> {
     /// Output elements.
     pub(crate) out: &'a mut [T],
     /// Elements from row to row.
@@ -175,7 +175,7 @@ pub(crate) struct Tile<'a, T> {
     pub(crate) cols: Range<usize>,
 }
 
-impl<T: Pixel> Tile<'_, T> {
+impl<T: Pixel> OutputTile<'_, T> {
     /// The part of row `y` inside the tile.
     #[inline]
     pub(crate) fn row_mut(&mut self, y: isize) -> &mut [T] {

@@ -96,10 +96,16 @@ fn costs(x: &[u8], a: &[u8], b: &[u8], c: &[u8], lanes: &mut [[u16; LANES]; FILT
     }
 }
 
-type Bytes = [u8; LANES];
+type ScanlineBytes = [u8; LANES];
 
 #[inline(always)]
-fn add(x: &Bytes, a: &Bytes, b: &Bytes, c: &Bytes, lanes: &mut [[u16; LANES]; FILTERS]) {
+fn add(
+    x: &ScanlineBytes,
+    a: &ScanlineBytes,
+    b: &ScanlineBytes,
+    c: &ScanlineBytes,
+    lanes: &mut [[u16; LANES]; FILTERS],
+) {
     let [sub, up, mean, corner] = lanes;
     let left = |x: u8, foreseen: u8| u16::from((x.wrapping_sub(foreseen) as i8).unsigned_abs());
     for i in 0..LANES {

@@ -1,7 +1,7 @@
 //! Uniform images: an image of one pixel, repeated everywhere, becomes a constant of the kernel
 //! once its value is known.
 
-use super::plane::Input;
+use super::plane::ExpressionInput;
 use horus_base::dispatch;
 use horus_base::dtype::{Pixel, Scalar};
 use horus_plan::ir::kernel::{LeafOp, MapKernel, Val};
@@ -9,14 +9,18 @@ use horus_plan::ops::geometric::Interpolation;
 
 /// The kernel with its samples of uniform images replaced by constants; `None` if there is no such
 /// sample.
-pub(super) fn with_constants(kernel: &MapKernel, inputs: &[Input<'_>]) -> Option<MapKernel> {
+pub(super) fn with_constants(kernel: &MapKernel, inputs: &[ExpressionInput<'_>]) -> Option<MapKernel> {
     let known: Vec<Option<Val>> = kernel.leaves.iter().map(|leaf| constant(&leaf.op, inputs).map(Val::Const)).collect();
     if known.iter().all(Option::is_none) {
         return None;
     }
     let mut kernel = kernel.clone();
-    let values =
-        kernel.code.iter_mut().flat_map(|instr| &mut instr.args).chain(&mut kernel.result).chain(&mut kernel.more);
+    let values = kernel
+        .code
+        .iter_mut()
+        .flat_map(|instr| &mut instr.args)
+        .chain(&mut kernel.result)
+        .chain(&mut kernel.additional_results);
     for value in values {
         if let Val::Leaf(l) = *value
             && let Some(constant) = known[l]
@@ -29,9 +33,9 @@ pub(super) fn with_constants(kernel: &MapKernel, inputs: &[Input<'_>]) -> Option
 
 /// The value of a leaf that samples an image of one pixel, alike in all channels, which continues
 /// outside.
-fn constant(leaf: &LeafOp, inputs: &[Input<'_>]) -> Option<Scalar> {
+fn constant(leaf: &LeafOp, inputs: &[ExpressionInput<'_>]) -> Option<Scalar> {
     let LeafOp::Warp(i, map, Interpolation::Nearest, edge) = leaf else { return None };
-    let Input { memory, geometry, rows, .. } = inputs.get(*i)?;
+    let ExpressionInput { memory, geometry, rows, .. } = inputs.get(*i)?;
     let one = (geometry.shape.height, geometry.shape.width) == (1, 1) && rows.contains(0);
     let still = (map.xx, map.xy, map.x0, map.yx, map.yy, map.y0) == (0, 0, 0, 0, 0, 0);
     if !one || !still || edge.constant().is_some() {

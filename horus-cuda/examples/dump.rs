@@ -8,7 +8,7 @@ use horus_core::device::Geometry;
 use horus_core::dtype::DType;
 use horus_core::ops::geometric::Interpolation;
 use horus_core::shape::{Border, Shape, Window};
-use horus_cuda::codegen::{Limits, Shapes, generate_bounded};
+use horus_cuda::codegen::{KernelLimits, Shapes, generate_bounded};
 use horus_cuda::nvrtc::Nvrtc;
 use horus_cuda::tuning::{Tuning, lookup};
 use horus_cuda::workloads::{
@@ -48,7 +48,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let shapes = Shapes { inputs: &inputs, output: image, rows: image.window };
         let tuning = tuning.unwrap_or_else(|| lookup(&kernel, f, arch));
         let start = std::time::Instant::now();
-        let program = generate_bounded(&kernel, &shapes, &tuning, Limits { shared: 227 << 10 })?;
+        let program = generate_bounded(&kernel, &shapes, &tuning, KernelLimits { shared: 227 << 10 })?;
         let generated = start.elapsed();
         std::fs::write(directory.join(format!("{name}.cu")), &program.source)?;
         let start = std::time::Instant::now();

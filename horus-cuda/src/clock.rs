@@ -5,10 +5,10 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use horus_core::device::{DeviceSpan, Label, Lane};
+use horus_core::device::{DeviceQueue, DeviceSpan, WorkLabel};
 use horus_core::error::DeviceError;
 
-use crate::driver::{Event, Stream};
+use crate::driver::{CudaEvent, CudaStream};
 
 /// Lifetime of an origin: the driver reports times as floats, which lose resolution over longer
 /// spans.
@@ -21,52 +21,52 @@ const MANY: usize = 512;
 /// The clock of one GPU. The work is done even if it cannot be timed: a driver that refuses an
 /// event costs a span.
 #[derive(Debug, Default)]
-pub(crate) struct Clock(Mutex<State>);
+pub(crate) struct GpuClock(Mutex<ClockState>);
 
 #[derive(Debug, Default)]
-struct State {
-    origin: Option<Arc<Origin>>,
-    running: Vec<Running>,
+struct ClockState {
+    origin: Option<Arc<ClockOrigin>>,
+    running: Vec<RunningSpan>,
     over: Vec<DeviceSpan>,
-    spare: Vec<Event>,
+    spare: Vec<CudaEvent>,
 }
 
 /// An event and its time.
 #[derive(Debug)]
-struct Origin {
-    event: Event,
+struct ClockOrigin {
+    event: CudaEvent,
     at: Instant,
 }
 
 /// A span that may still be running.
 #[derive(Debug)]
-struct Running {
-    label: Label,
-    lane: Lane,
-    origin: Arc<Origin>,
-    start: Event,
-    end: Event,
+struct RunningSpan {
+    label: WorkLabel,
+    lane: DeviceQueue,
+    origin: Arc<ClockOrigin>,
+    start: CudaEvent,
+    end: CudaEvent,
 }
 
-impl Origin {
+impl ClockOrigin {
     /// The current time, measured in an otherwise empty stream. The context must be current.
-    fn new() -> Result<Origin, DeviceError> {
-        let stream = Stream::new()?;
-        let mut best: Option<(Duration, Origin)> = None;
+    fn new() -> Result<ClockOrigin, DeviceError> {
+        let stream = CudaStream::new()?;
+        let mut best: Option<(Duration, ClockOrigin)> = None;
         for _ in 0..LOOKS {
-            let (event, before) = (Event::new(true)?, Instant::now());
+            let (event, before) = (CudaEvent::new(true)?, Instant::now());
             event.record(&stream)?;
             event.wait()?;
             let took = before.elapsed();
             if best.as_ref().is_none_or(|(shortest, _)| took < *shortest) {
-                best = Some((took, Origin { event, at: before + took / 2 }));
+                best = Some((took, ClockOrigin { event, at: before + took / 2 }));
             }
         }
         best.map(|(_, origin)| origin).ok_or_else(|| DeviceError::Internal("nobody looked at the clock".into()))
     }
 }
 
-impl Running {
+impl RunningSpan {
     /// The measured span; the work must be done.
     fn span(&self) -> Result<DeviceSpan, DeviceError> {
         let seconds = |ms: f32| f64::from(ms) / 1e3;
@@ -74,23 +74,23 @@ impl Running {
         // Work that began before the origin counts from the origin.
         let start = self.origin.at + duration(seconds(self.start.since(&self.origin.event)?));
         let end = start + duration(seconds(self.end.since(&self.start)?));
-        Ok(DeviceSpan { label: self.label, lane: self.lane, start, end })
+        Ok(DeviceSpan { label: self.label, queue: self.lane, start, end })
     }
 }
 
-impl State {
-    fn event(&mut self) -> Result<Event, DeviceError> {
-        self.spare.pop().map_or_else(|| Event::new(true), Ok)
+impl ClockState {
+    fn event(&mut self) -> Result<CudaEvent, DeviceError> {
+        self.spare.pop().map_or_else(|| CudaEvent::new(true), Ok)
     }
 
     /// Records the start of work in a stream; returns its event and the origin of its time.
-    fn begin(&mut self, stream: &Stream) -> Result<(Event, Arc<Origin>), DeviceError> {
+    fn begin(&mut self, stream: &CudaStream) -> Result<(CudaEvent, Arc<ClockOrigin>), DeviceError> {
         if self.running.len() >= MANY {
             self.read(|running| running.end.passed())?;
         }
         let origin = match &self.origin {
             Some(origin) if origin.at.elapsed() < FRESH => Arc::clone(origin),
-            _ => Arc::clone(self.origin.insert(Arc::new(Origin::new()?))),
+            _ => Arc::clone(self.origin.insert(Arc::new(ClockOrigin::new()?))),
         };
         let start = self.event()?;
         start.record(stream)?;
@@ -98,7 +98,7 @@ impl State {
     }
 
     /// Reads the spans for which `is_over` returns `true`.
-    fn read(&mut self, is_over: impl Fn(&Running) -> Result<bool, DeviceError>) -> Result<(), DeviceError> {
+    fn read(&mut self, is_over: impl Fn(&RunningSpan) -> Result<bool, DeviceError>) -> Result<(), DeviceError> {
         for running in std::mem::take(&mut self.running) {
             if is_over(&running)? {
                 self.over.push(running.span()?);
@@ -111,19 +111,25 @@ impl State {
     }
 }
 
-impl Clock {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl GpuClock {
+    fn state(&self) -> MutexGuard<'_, ClockState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Enqueues work in a stream and times it if this thread's calls have a label. The context must
     /// be current.
-    pub(crate) fn note<R>(&self, lane: Lane, stream: &Stream, work: impl FnOnce() -> R) -> R {
-        self.note_for(Label::current(), lane, stream, work)
+    pub(crate) fn note<R>(&self, lane: DeviceQueue, stream: &CudaStream, work: impl FnOnce() -> R) -> R {
+        self.note_for(WorkLabel::current(), lane, stream, work)
     }
 
-    /// [`Clock::note`] for a call that was made under this label, if any.
-    pub(crate) fn note_for<R>(&self, label: Option<Label>, lane: Lane, stream: &Stream, work: impl FnOnce() -> R) -> R {
+    /// [`GpuClock::note`] for a call that was made under this label, if any.
+    pub(crate) fn note_for<R>(
+        &self,
+        label: Option<WorkLabel>,
+        lane: DeviceQueue,
+        stream: &CudaStream,
+        work: impl FnOnce() -> R,
+    ) -> R {
         let Some(label) = label else { return work() };
         let begun = self.state().begin(stream);
         let result = work();
@@ -131,7 +137,7 @@ impl Clock {
             let mut state = self.state();
             let end = state.event()?;
             end.record(stream)?;
-            state.running.push(Running { label, lane, origin, start, end });
+            state.running.push(RunningSpan { label, lane, origin, start, end });
             Ok(())
         });
         if let Err(e) = noted {
@@ -142,7 +148,7 @@ impl Clock {
 
     /// Waits for the work of labels that are `own` and returns its times. The context must be
     /// current.
-    pub(crate) fn take(&self, own: &dyn Fn(Label) -> bool) -> Result<Vec<DeviceSpan>, DeviceError> {
+    pub(crate) fn take(&self, own: &dyn Fn(WorkLabel) -> bool) -> Result<Vec<DeviceSpan>, DeviceError> {
         let mut state = self.state();
         state.read(|running| if own(running.label) { running.end.wait().map(|()| true) } else { Ok(false) })?;
         Ok(state.over.extract_if(.., |span| own(span.label)).collect())

@@ -26,14 +26,14 @@ fn surely_compiles(major: i32, arch: u32) -> bool {
 
 /// Remembered properties of a library.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Known {
+struct NvrtcProperties {
     version: (i32, i32),
     architectures: Vec<u32>,
 }
 
-impl Known {
-    fn of(nvrtc: &Nvrtc) -> Known {
-        Known { version: nvrtc.version(), architectures: nvrtc.architectures().to_vec() }
+impl NvrtcProperties {
+    fn of(nvrtc: &Nvrtc) -> NvrtcProperties {
+        NvrtcProperties { version: nvrtc.version(), architectures: nvrtc.architectures().to_vec() }
     }
 
     /// The form kept in the cache: `13.0 75 80 86`.
@@ -42,17 +42,17 @@ impl Known {
         format!("{}.{}{architectures}", self.version.0, self.version.1)
     }
 
-    fn parse(text: &str) -> Option<Known> {
+    fn parse(text: &str) -> Option<NvrtcProperties> {
         let mut words = text.split(' ');
         let (major, minor) = words.next()?.split_once('.')?;
         let architectures = words.map(|w| w.parse().ok()).collect::<Option<Vec<u32>>>()?;
-        Some(Known { version: (major.parse().ok()?, minor.parse().ok()?), architectures })
+        Some(NvrtcProperties { version: (major.parse().ok()?, minor.parse().ok()?), architectures })
     }
 }
 
 /// A library that was located and not loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Found {
+struct NvrtcFile {
     path: PathBuf,
     /// Major version in the file's name.
     major: Option<i32>,
@@ -60,14 +60,14 @@ struct Found {
     name: String,
 }
 
-impl Found {
-    fn at(path: &Path) -> Option<Found> {
+impl NvrtcFile {
+    fn at(path: &Path) -> Option<NvrtcFile> {
         let path = path.canonicalize().ok()?;
         let data = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
         let changed = data.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let (size, changed) = (data.len().to_le_bytes(), changed.as_nanos().to_le_bytes());
         let name = format!("nvrtc-{:032x}", hash(&[path.as_os_str().as_encoded_bytes(), &size, &changed]));
-        Some(Found { major: major(path.file_name()?.to_str()?), name, path })
+        Some(NvrtcFile { major: major(path.file_name()?.to_str()?), name, path })
     }
 }
 
@@ -96,42 +96,47 @@ fn places<'a>(name: &'a Path, index: &'a [u8]) -> impl Iterator<Item = PathBuf> 
 }
 
 /// The library that would be loaded, if it is easily located, of a major version up to `newest`.
-fn locate(newest: i32) -> Option<Found> {
+fn locate(newest: i32) -> Option<NvrtcFile> {
     let index = std::fs::read("/etc/ld.so.cache").unwrap_or_default(); // absent on other systems
     let find = |candidate: PathBuf| match candidate.parent() {
-        Some(p) if p.as_os_str().is_empty() => places(&candidate, &index).find_map(|p| Found::at(&p)),
-        _ => Found::at(&candidate),
+        Some(p) if p.as_os_str().is_empty() => places(&candidate, &index).find_map(|p| NvrtcFile::at(&p)),
+        _ => NvrtcFile::at(&candidate),
     };
     candidates().into_iter().filter_map(find).find(|f| f.major.is_none_or(|m| m <= newest))
 }
 
 /// The compiler of a device.
 #[derive(Debug)]
-pub(crate) struct Compiler {
+pub(crate) struct KernelCompiler {
     /// Newest usable major version: the driver does not run code of a newer one.
     newest: i32,
-    found: Option<Found>,
-    known: Option<Known>,
+    found: Option<NvrtcFile>,
+    known: Option<NvrtcProperties>,
     cache: DiskCache,
     /// The thread that loads the library in advance.
     loading: Mutex<Option<JoinHandle<Result<Nvrtc, CompileError>>>>,
     loaded: OnceLock<Result<Nvrtc, CompileError>>,
 }
 
-impl Compiler {
+impl KernelCompiler {
     /// Locates the library. Begins to load it if it is `likely` to be used, unless the cache
     /// remembers it.
     ///
     /// # Errors
     /// If there is no library.
-    pub(crate) fn begin(newest: i32, cache: &DiskCache, likely: bool) -> Result<Compiler, CompileError> {
-        Compiler::of(locate(newest), newest, cache, likely)
+    pub(crate) fn begin(newest: i32, cache: &DiskCache, likely: bool) -> Result<KernelCompiler, CompileError> {
+        KernelCompiler::of(locate(newest), newest, cache, likely)
     }
 
-    fn of(found: Option<Found>, newest: i32, cache: &DiskCache, likely: bool) -> Result<Compiler, CompileError> {
-        let known = found.as_ref().and_then(|f| Known::parse(&cache.note(&f.name)?));
+    fn of(
+        found: Option<NvrtcFile>,
+        newest: i32,
+        cache: &DiskCache,
+        likely: bool,
+    ) -> Result<KernelCompiler, CompileError> {
+        let known = found.as_ref().and_then(|f| NvrtcProperties::parse(&cache.note(&f.name)?));
         let known = known.filter(|k| k.version.0 <= newest);
-        let compiler = Compiler {
+        let compiler = KernelCompiler {
             newest,
             found: found.clone(),
             known,
@@ -205,7 +210,12 @@ fn compiles(version: (i32, i32), architectures: &[u32], gpu: &str, arch: u32) ->
 }
 
 /// Loads the located library, or else the one that the system finds, and remembers its properties.
-fn load(found: Option<&Found>, known: Option<&Known>, newest: i32, cache: &DiskCache) -> Result<Nvrtc, CompileError> {
+fn load(
+    found: Option<&NvrtcFile>,
+    known: Option<&NvrtcProperties>,
+    newest: i32,
+    cache: &DiskCache,
+) -> Result<Nvrtc, CompileError> {
     let start = Instant::now();
     let told = |nvrtc: &Nvrtc| {
         let ((major, minor), ms) = (nvrtc.version(), start.elapsed().as_secs_f64() * 1e3);
@@ -215,7 +225,7 @@ fn load(found: Option<&Found>, known: Option<&Known>, newest: i32, cache: &DiskC
         match Nvrtc::load_file(&found.path, newest) {
             Ok(nvrtc) => {
                 told(&nvrtc);
-                let is = Known::of(&nvrtc);
+                let is = NvrtcProperties::of(&nvrtc);
                 if known != Some(&is) {
                     cache.keep_note(&found.name, &is.text());
                 }
@@ -241,11 +251,11 @@ mod tests {
 
     #[test]
     fn what_is_remembered_reads_as_it_was_written() {
-        let known = Known { version: (13, 0), architectures: vec![75, 80, 121] };
+        let known = NvrtcProperties { version: (13, 0), architectures: vec![75, 80, 121] };
         assert_eq!(known.text(), "13.0 75 80 121");
-        assert_eq!(Known::parse(&known.text()), Some(known));
+        assert_eq!(NvrtcProperties::parse(&known.text()), Some(known));
         for text in ["", "13", "13.0 x", "a.b", "13.0 "] {
-            assert_eq!(Known::parse(text), None, "{text:?}");
+            assert_eq!(NvrtcProperties::parse(text), None, "{text:?}");
         }
     }
 
@@ -261,33 +271,33 @@ mod tests {
     fn another_file_in_the_same_place_has_another_name() {
         let dir = tempfile::tempdir().unwrap();
         let (file, link) = (dir.path().join("libnvrtc.so.13.0.88"), dir.path().join("libnvrtc.so.13"));
-        assert_eq!(Found::at(&file), None);
+        assert_eq!(NvrtcFile::at(&file), None);
         std::fs::write(&file, "one").unwrap();
-        let first = Found::at(&file).unwrap();
-        assert_eq!((first.major, &first), (Some(13), &Found::at(&file).unwrap()));
+        let first = NvrtcFile::at(&file).unwrap();
+        assert_eq!((first.major, &first), (Some(13), &NvrtcFile::at(&file).unwrap()));
         #[cfg(unix)]
         {
             std::os::unix::fs::symlink(&file, &link).unwrap();
-            assert_eq!(Found::at(&link).unwrap(), first, "a link leads there");
+            assert_eq!(NvrtcFile::at(&link).unwrap(), first, "a link leads there");
         }
         drop(link);
         std::fs::write(&file, "longer").unwrap();
-        assert_ne!(Found::at(&file).unwrap().name, first.name);
-        assert_eq!(Found::at(dir.path()), None, "a directory is no library");
+        assert_ne!(NvrtcFile::at(&file).unwrap().name, first.name);
+        assert_eq!(NvrtcFile::at(dir.path()), None, "a directory is no library");
     }
 
     /// A compiler whose located file is not a library.
-    fn broken(dir: &Path, known: Option<Known>) -> Compiler {
+    fn broken(dir: &Path, known: Option<NvrtcProperties>) -> KernelCompiler {
         let path = dir.join("libnvrtc.so.13");
         std::fs::write(&path, "no library").unwrap();
         let (loading, loaded) = (Mutex::default(), OnceLock::new());
-        Compiler { newest: 0, found: Found::at(&path), known, cache: DiskCache::at(dir), loading, loaded }
+        KernelCompiler { newest: 0, found: NvrtcFile::at(&path), known, cache: DiskCache::at(dir), loading, loaded }
     }
 
     #[test]
     fn nothing_is_loaded_while_the_answer_is_known() {
         let dir = tempfile::tempdir().unwrap();
-        let known = Known { version: (13, 0), architectures: vec![90, 100] };
+        let known = NvrtcProperties { version: (13, 0), architectures: vec![90, 100] };
         let compiler = broken(dir.path(), Some(known));
         assert_eq!(compiler.version().unwrap(), (13, 0));
         assert_eq!(compiler.known_version(), Some((13, 0)));
@@ -317,7 +327,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("libnvrtc.so.13");
         std::fs::write(&path, "no library").unwrap();
-        let begun = |likely| Compiler::of(Found::at(&path), 0, &DiskCache::at(dir.path()), likely).unwrap();
+        let begun = |likely| KernelCompiler::of(NvrtcFile::at(&path), 0, &DiskCache::at(dir.path()), likely).unwrap();
         assert!(begun(true).loading.lock().unwrap().is_some());
         let idle = begun(false);
         assert!(idle.loading.lock().unwrap().is_none() && idle.loaded.get().is_none());

@@ -29,9 +29,9 @@ use horus_core::comm::{CommError, Communicator, share};
 use horus_core::device::distinct;
 use horus_core::error::DeviceError;
 
-use crate::driver::{Stream, check};
+use crate::driver::{CudaStream, check};
 use crate::memory::Core;
-use crate::nccl::{Handle, Id, Nccl, Part};
+use crate::nccl::{Nccl, NcclComm, NcclId, RankMessage};
 
 /// Time after which ranks that have not met are given up.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -43,7 +43,7 @@ const ALL_PAIRS: usize = 16;
 const TRIAL: usize = 4099;
 
 /// Operations by which ranks join each other.
-trait Way {
+trait JoinProtocol {
     type Group;
     /// Its version, which must be the same on all ranks.
     fn version(&self) -> Result<u64, String>;
@@ -54,7 +54,7 @@ trait Way {
 }
 
 /// Joins all ranks, or none with the reason. Collective.
-fn join<W: Way>(way: &W, comm: &dyn Communicator) -> Result<Result<W::Group, String>, CommError> {
+fn join<W: JoinProtocol>(way: &W, comm: &dyn Communicator) -> Result<Result<W::Group, String>, CommError> {
     let told = |e: String| {
         horus_core::warn!("rank {}: {e}", comm.rank());
         e
@@ -82,7 +82,7 @@ fn join<W: Way>(way: &W, comm: &dyn Communicator) -> Result<Result<W::Group, Str
 /// happens only when nothing is under way or after a failure.
 pub(crate) struct Clique {
     nccl: &'static Nccl,
-    handle: Handle,
+    handle: NcclComm,
     /// `true` once the communicator was aborted.
     gone: AtomicBool,
     turn: Mutex<()>,
@@ -102,11 +102,11 @@ impl std::fmt::Debug for Clique {
 }
 
 /// A communicator, with this rank's address and those of all ranks.
-type Known = (u64, Vec<u64>, Arc<Clique>);
+type JoinedClique = (u64, Vec<u64>, Arc<Clique>);
 
 /// Communicators are kept for later sessions of the process: joining takes as long as many
 /// exchanges, and leaving would need another collective call.
-static GROUPS: Mutex<Vec<Known>> = Mutex::new(Vec::new());
+static GROUPS: Mutex<Vec<JoinedClique>> = Mutex::new(Vec::new());
 
 /// Connects the GPUs of all ranks if possible. The call is collective, and all ranks get the same
 /// outcome; an inner `Err` holds the reason.
@@ -134,7 +134,7 @@ pub(crate) fn connect(
         return Ok(Ok(group));
     }
     let start = Instant::now();
-    let way = Nvidia { core, rank: comm.rank(), size: comm.size() };
+    let way = NcclProtocol { core, rank: comm.rank(), size: comm.size() };
     let group = join(&way, comm)?;
     if let Ok(group) = &group {
         log::debug!("joined {} GPUs with NCCL in {:.0} ms", comm.size(), start.elapsed().as_secs_f64() * 1e3);
@@ -145,13 +145,13 @@ pub(crate) fn connect(
     Ok(group)
 }
 
-struct Nvidia<'a> {
+struct NcclProtocol<'a> {
     core: &'a Arc<Core>,
     rank: usize,
     size: usize,
 }
 
-impl Way for Nvidia<'_> {
+impl JoinProtocol for NcclProtocol<'_> {
     type Group = Arc<Clique>;
 
     fn version(&self) -> Result<u64, String> {
@@ -164,7 +164,7 @@ impl Way for Nvidia<'_> {
 
     fn join(&self, name: &[u8]) -> Result<Arc<Clique>, String> {
         let nccl = Nccl::get()?;
-        let id = Id(name.try_into().map_err(|_| format!("a name of {} bytes", name.len()))?);
+        let id = NcclId(name.try_into().map_err(|_| format!("a name of {} bytes", name.len()))?);
         let (rank, size, core) = (self.rank, self.size, Arc::clone(self.core));
         // A rank whose partners do not come would wait for ever, so it waits in a thread that can
         // be abandoned.
@@ -176,14 +176,14 @@ impl Way for Nvidia<'_> {
         std::thread::Builder::new().spawn(join).map_err(|e| format!("cannot start a thread to join: {e}"))?;
         let (joined, core) =
             receiver.recv_timeout(PATIENCE).map_err(|_| format!("NCCL did not join the ranks in {PATIENCE:?}"))?;
-        let handle = joined.map_err(|e| e.to_string())? as Handle;
+        let handle = joined.map_err(|e| e.to_string())? as NcclComm;
         let group = Clique { nccl, handle, gone: AtomicBool::new(false), turn: Mutex::default(), _core: core };
         self.attempt(&group).map_err(|e| format!("a trial exchange failed: {e}"))?;
         Ok(Arc::new(group))
     }
 }
 
-impl Nvidia<'_> {
+impl NcclProtocol<'_> {
     /// Exchanges a few bytes with each other rank and compares them.
     fn attempt(&self, group: &Clique) -> Result<(), DeviceError> {
         let (me, size) = (self.rank, self.size);
@@ -195,9 +195,10 @@ impl Nvidia<'_> {
         let (out, into) = (self.core.allocate(outgoing.len())?, self.core.allocate(expected.len())?);
         let part = |base: u64| {
             let at = move |i: usize| base + (i * TRIAL) as u64;
-            others.iter().enumerate().map(move |(i, r)| Part { rank: *r, address: at(i), bytes: TRIAL })
+            others.iter().enumerate().map(move |(i, r)| RankMessage { rank: *r, address: at(i), bytes: TRIAL })
         };
-        let (sends, receives): (Vec<Part>, Vec<Part>) = (part(out.address()).collect(), part(into.address()).collect());
+        let (sends, receives): (Vec<RankMessage>, Vec<RankMessage>) =
+            (part(out.address()).collect(), part(into.address()).collect());
         let stream = &self.core.stream;
         // SAFETY: the block holds as many bytes; the source lives until the copy, which is waited
         // for, is done.
@@ -224,9 +225,9 @@ impl Clique {
     pub(crate) fn exchange(
         &self,
         core: &Core,
-        stream: &Stream,
-        sends: &[Part],
-        receives: &[Part],
+        stream: &CudaStream,
+        sends: &[RankMessage],
+        receives: &[RankMessage],
     ) -> Result<(), DeviceError> {
         core.context.bind()?;
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
@@ -244,7 +245,7 @@ impl Clique {
 
     /// Waits for streams that may contain exchanges; fails if another rank failed, or after
     /// `patience`.
-    pub(crate) fn wait(&self, streams: &[&Stream], patience: Option<Duration>) -> Result<(), DeviceError> {
+    pub(crate) fn wait(&self, streams: &[&CudaStream], patience: Option<Duration>) -> Result<(), DeviceError> {
         let start = Instant::now();
         let mut asked = start;
         loop {
@@ -297,7 +298,7 @@ mod tests {
 
     /// A connection that fails at a given step.
     #[derive(Clone, Copy, Default)]
-    struct Fake {
+    struct FailingProtocol {
         rank: usize,
         no_library: Option<usize>,
         older: Option<usize>,
@@ -305,7 +306,7 @@ mod tests {
         lost: Option<usize>,
     }
 
-    impl Way for Fake {
+    impl JoinProtocol for FailingProtocol {
         type Group = usize;
         fn version(&self) -> Result<u64, String> {
             match self.no_library == Some(self.rank) {
@@ -323,11 +324,11 @@ mod tests {
         }
     }
 
-    fn outcome(fake: Fake) -> Vec<Result<usize, String>> {
-        ThreadComm::run(3, |comm| join(&Fake { rank: comm.rank(), ..fake }, &comm).unwrap())
+    fn outcome(fake: FailingProtocol) -> Vec<Result<usize, String>> {
+        ThreadComm::run(3, |comm| join(&FailingProtocol { rank: comm.rank(), ..fake }, &comm).unwrap())
     }
 
-    fn refused(fake: Fake, words: [&str; 3]) {
+    fn refused(fake: FailingProtocol, words: [&str; 3]) {
         for (got, words) in outcome(fake).into_iter().zip(words) {
             let why = got.unwrap_err();
             assert!(why.contains(words), "{why:?} does not say {words:?}");
@@ -336,12 +337,12 @@ mod tests {
 
     #[test]
     fn all_ranks_join_or_none_does() {
-        assert_eq!(outcome(Fake::default()), [Ok(0), Ok(1), Ok(2)]);
-        let missing = Fake { no_library: Some(1), ..Fake::default() };
+        assert_eq!(outcome(FailingProtocol::default()), [Ok(0), Ok(1), Ok(2)]);
+        let missing = FailingProtocol { no_library: Some(1), ..FailingProtocol::default() };
         refused(missing, ["rank 1 has no NCCL", "not found", "rank 1 has no NCCL"]);
-        refused(Fake { older: Some(2), ..Fake::default() }, ["different versions"; 3]);
-        refused(Fake { no_name: true, ..Fake::default() }, ["rank 0 could not start"; 3]);
-        let lost = Fake { lost: Some(2), ..Fake::default() };
+        refused(FailingProtocol { older: Some(2), ..FailingProtocol::default() }, ["different versions"; 3]);
+        refused(FailingProtocol { no_name: true, ..FailingProtocol::default() }, ["rank 0 could not start"; 3]);
+        let lost = FailingProtocol { lost: Some(2), ..FailingProtocol::default() };
         refused(lost, ["rank 2 could not join", "rank 2 could not join", "trial exchange failed"]);
     }
 }

@@ -64,7 +64,7 @@
 //! cache, else from the package that a release ships (`shipped.rs`, found by source and
 //! architecture), else from the compiler (`origin.rs`).
 //!
-//! Pixels of a series are decoded into page-locked memory (`Staging::room`), and the GPU fetches
+//! Pixels of a series are decoded into page-locked memory (`Staging::allocate_read_ahead`), and the GPU fetches
 //! them from there (`Staging::begin_upload`): the device shares the buffer until then, so a write
 //! meanwhile goes to a copy.
 #![allow(unsafe_code, reason = "the driver, NVRTC and NCCL are C libraries")]
@@ -77,8 +77,8 @@ mod device;
 mod driver;
 mod ending;
 mod fabric;
+mod launch_cache;
 pub mod measure;
-mod memo;
 mod memory;
 mod nccl;
 mod nvml;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use horus_core::device::{Device, Geometry, Launch, LaunchInput, Memory};
 use horus_core::dtype::DType;
 use horus_core::error::{DeviceError, Error};
-use horus_core::host::Piece;
+use horus_core::host::StridedCopy;
 use horus_core::ir::kernel::Kernel;
 use horus_core::shape::{Shape, Window};
 
@@ -32,7 +32,7 @@ pub struct TimedKernel {
 
 /// A tuning and its measurements.
 #[derive(Clone, Copy, Debug)]
-pub struct Measured {
+pub struct TuningMeasurement {
     /// Median milliseconds.
     pub ms: f32,
     /// The tuning.
@@ -51,7 +51,7 @@ pub struct Measured {
 /// [`Error::Config`] if there is no such GPU, or it cannot be used.
 pub fn context(ordinal: usize) -> Result<(), Error> {
     CudaDevice::count()?;
-    crate::driver::Context::new(ordinal).map(drop).map_err(|e| Error::Config(e.to_string()))
+    crate::driver::CudaContext::new(ordinal).map(drop).map_err(|e| Error::Config(e.to_string()))
 }
 
 /// All of an image of `shape`.
@@ -61,26 +61,26 @@ pub fn whole(shape: Shape, dtype: DType) -> Geometry {
 
 /// A GPU with images to measure on.
 #[derive(Debug)]
-pub struct Bench {
+pub struct KernelBench {
     device: CudaDevice,
     sets: Vec<Vec<Memory>>,
     geometry: Geometry,
 }
 
-impl Bench {
+impl KernelBench {
     /// Opens a GPU and fills images of `dtype` with random pixels.
     ///
     /// # Errors
     /// If there is no usable GPU, or it has too little memory.
-    pub fn new(ordinal: usize, dtype: DType) -> Result<Bench, Error> {
+    pub fn new(ordinal: usize, dtype: DType) -> Result<KernelBench, Error> {
         let device = CudaDevice::open(ordinal, None)?;
         let geometry = whole(SHAPE, dtype);
-        let sets = Bench::images(&device, geometry).map_err(|source| Error::Device {
+        let sets = KernelBench::images(&device, geometry).map_err(|source| Error::Device {
             op: "preparing the images of a benchmark".into(),
-            device: device.about().name,
+            device: device.names().name,
             source,
         })?;
-        Ok(Bench { device, sets, geometry })
+        Ok(KernelBench { device, sets, geometry })
     }
 
     fn images(device: &CudaDevice, geometry: Geometry) -> Result<Vec<Vec<Memory>>, DeviceError> {
@@ -92,7 +92,7 @@ impl Bench {
                 let mut m = device.allocate(bytes)?;
                 // One upload of random data; the others are copies.
                 match sets.first().map_or(memories.first(), |s| Some(&s[0])) {
-                    Some(first) => device.copy(first, &mut m, &[Piece::run(0, 0, bytes)])?,
+                    Some(first) => device.copy(first, &mut m, &[StridedCopy::run(0, 0, bytes)])?,
                     None => device.write(&noise(geometry), &mut m, 0)?,
                 }
                 memories.push(m);
@@ -114,7 +114,14 @@ impl Bench {
             inputs.iter().take(work.inputs).map(|memory| LaunchInput { memory, geometry }).collect();
         let rows = Window::whole(work.output.shape.height);
         let (kernel, output) = (&work.kernel, &mut output[0]);
-        self.device.launch(Launch { kernel, inputs: &inputs, output, more: &mut [], geometry: work.output, rows })
+        self.device.launch(Launch {
+            kernel,
+            inputs: &inputs,
+            output,
+            additional_outputs: &mut [],
+            geometry: work.output,
+            rows,
+        })
     }
 
     /// Median milliseconds of `repeats` launches.
@@ -153,7 +160,7 @@ impl Bench {
         others: &[Tuning],
         limit: Duration,
         check: bool,
-    ) -> Result<(Measured, Vec<Measured>), DeviceError> {
+    ) -> Result<(TuningMeasurement, Vec<TuningMeasurement>), DeviceError> {
         self.device.set_tuning(None);
         let present = self.measure(work, self.present(work))?;
         let expected = if check { self.output(work)? } else { Vec::new() };
@@ -204,14 +211,14 @@ impl Bench {
         });
     }
 
-    fn measure(&mut self, work: &TimedKernel, tuning: Tuning) -> Result<Measured, DeviceError> {
+    fn measure(&mut self, work: &TimedKernel, tuning: Tuning) -> Result<TuningMeasurement, DeviceError> {
         self.device.set_tuning(Some(tuning));
         let inputs = vec![self.geometry; work.inputs];
         let rows = Window::whole(work.output.shape.height);
         let shapes = Shapes { inputs: &inputs, output: work.output, rows };
         let Resources { registers, spills, shared, .. } = self.device.resources(&work.kernel, &shapes)?;
         self.time(work, 3)?;
-        Ok(Measured { ms: self.time(work, 15)?, tuning, registers, spills, shared })
+        Ok(TuningMeasurement { ms: self.time(work, 15)?, tuning, registers, spills, shared })
     }
 }
 

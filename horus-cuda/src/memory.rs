@@ -1,8 +1,8 @@
 //! Device memory from the driver's stream-ordered pool.
 
 mod foreign;
-mod lent;
-mod room;
+mod owners;
+mod usage;
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -19,66 +19,66 @@ use horus_core::host::buffer::HostBuffer;
 use horus_core::host::external::Owner;
 use horus_core::settings::GPU_MEMORY;
 
-use crate::clock::Clock;
-use crate::driver::{Context, Event, Stream, check, during};
+use crate::clock::GpuClock;
+use crate::driver::{CudaContext, CudaEvent, CudaStream, check, during};
 
-use self::room::Usage;
+use self::usage::AllocatedBytes;
 
 /// Context and stream shared by everything of a device; dropped with the last buffer.
 #[derive(Debug)]
 pub(crate) struct Core {
     // Dropped in this order.
-    pub(crate) clock: Clock,
-    lent: Mutex<Lending>,
+    pub(crate) clock: GpuClock,
+    foreign_owners: Mutex<ForeignOwners>,
     /// The event by which streams are ordered: recorded and waited for while it is locked.
-    now: Mutex<Event>,
-    pub(crate) stream: Stream,
-    pub(crate) context: Context,
+    now: Mutex<CudaEvent>,
+    pub(crate) stream: CudaStream,
+    pub(crate) context: CudaContext,
     /// `true` if the driver has stream-ordered pools on this device.
     pooled: bool,
     /// Most bytes that may be allocated; `None` for all of the GPU's memory.
     limit: Option<usize>,
     /// Bytes allocated.
-    used: Usage,
+    used: AllocatedBytes,
     /// Exchanges under way in another stream.
-    flights: Mutex<Vec<Flight>>,
+    exchanges: Mutex<Vec<GpuExchange>>,
     /// Copies to the host under way in another stream.
-    readings: Mutex<Vec<Reading>>,
+    downloads: Mutex<Vec<GpuDownload>>,
     /// Copies to the host that have not begun.
-    deferred: Mutex<Vec<Weak<dyn Deferred>>>,
+    deferred: Mutex<Vec<Weak<dyn DeferredDownload>>>,
     /// `true` if launches read memory in place that work of a stream of its own may write next.
     watched: AtomicBool,
 }
 
 /// An owner that is only kept alive.
-type Held = Box<dyn Any + Send>;
+type MemoryOwner = Box<dyn Any + Send>;
 
 /// Owners of foreign memory (the host's or another library's) that launches used.
 #[derive(Debug, Default)]
-struct Lending {
+struct ForeignOwners {
     /// Each with an event that passes when those are done, in the order of the stream.
-    held: VecDeque<(Event, Held)>,
+    in_use: VecDeque<(CudaEvent, MemoryOwner)>,
     /// Arrays of other libraries, whose streams have not been told to wait.
-    arrays: Vec<Held>,
+    arrays: Vec<MemoryOwner>,
     /// Events for the next ones.
-    spare: Vec<Event>,
+    spare: Vec<CudaEvent>,
 }
 
 /// A copy to the host under way. It shares ownership of its source until the copy is known to be
 /// done, or the device's stream waits for it.
 #[derive(Debug)]
-struct Reading {
+struct GpuDownload {
     /// Kept alive, and compared for identity.
-    block: Arc<Block>,
+    block: Arc<GpuBlock>,
     /// The bytes that are read; `None` for all.
     bytes: Option<Vec<Range<usize>>>,
-    done: Arc<Event>,
+    done: Arc<CudaEvent>,
 }
 
-impl Reading {
+impl GpuDownload {
     /// Returns `true` if the copy reads any of these bytes of this block; `None` stands for all
     /// bytes.
-    fn meets(&self, block: &Arc<Block>, bytes: Option<&[Range<usize>]>) -> bool {
+    fn overlaps(&self, block: &Arc<GpuBlock>, bytes: Option<&[Range<usize>]>) -> bool {
         let overlap = |a: &Range<usize>, b: &Range<usize>| a.start < b.end && b.start < a.end;
         Arc::ptr_eq(&self.block, block)
             && match (&self.bytes, bytes) {
@@ -89,33 +89,33 @@ impl Reading {
 }
 
 /// A copy to the host that is made on demand. It shares ownership of its source.
-pub(crate) trait Deferred: Send + Sync + fmt::Debug {
+pub(crate) trait DeferredDownload: Send + Sync + fmt::Debug {
     /// Returns `true` if the copy is still to be made and reads this block.
-    fn reads(&self, block: &Arc<Block>) -> bool;
+    fn reads(&self, block: &Arc<GpuBlock>) -> bool;
     /// Makes the copy now and releases the source. A failure is reported to whoever waits for the
     /// copy.
-    fn bring(&self);
+    fn complete(&self);
 }
 
 /// An exchange under way. It owns the blocks that it reads and writes: a block returns to the
 /// driver with its last owner, and the exchange releases its share only after the device's stream
 /// has been told to wait for `done`.
 #[derive(Debug)]
-pub(crate) struct Flight {
+pub(crate) struct GpuExchange {
     pub(crate) ticket: u64,
     /// The blocks that are read and written, except those freed meanwhile.
-    pub(crate) blocks: Vec<Arc<Block>>,
+    pub(crate) blocks: Vec<Arc<GpuBlock>>,
     /// Addresses of the written blocks, in the given order.
     pub(crate) writes: Vec<CUdeviceptr>,
     /// Tables that its copies read.
     pub(crate) tables: Vec<Arc<CudaMemory>>,
     /// Passes when the exchange is done.
-    pub(crate) done: Event,
+    pub(crate) done: CudaEvent,
 }
 
 impl Core {
-    pub(crate) fn new(context: Context, limit: Option<usize>) -> Result<Core, DeviceError> {
-        let stream = Stream::new()?;
+    pub(crate) fn new(context: CudaContext, limit: Option<usize>) -> Result<Core, DeviceError> {
+        let stream = CudaStream::new()?;
         let attribute = sys::CUdevice_attribute_enum::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED;
         let pooled = context.attribute(attribute)? != 0;
         if pooled {
@@ -137,16 +137,16 @@ impl Core {
             set(A::CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, 0)?;
         }
         Ok(Core {
-            clock: Clock::default(),
+            clock: GpuClock::default(),
             stream,
             context,
             pooled,
             limit,
-            used: Usage::default(),
-            flights: Mutex::default(),
-            readings: Mutex::default(),
-            lent: Mutex::default(),
-            now: Mutex::new(Event::new(false)?),
+            used: AllocatedBytes::default(),
+            exchanges: Mutex::default(),
+            downloads: Mutex::default(),
+            foreign_owners: Mutex::default(),
+            now: Mutex::new(CudaEvent::new(false)?),
             deferred: Mutex::default(),
             watched: AtomicBool::new(false),
         })
@@ -157,7 +157,7 @@ impl Core {
         self.limit
     }
 
-    fn try_allocate(&self, bytes: usize, stream: &Stream) -> Result<CUdeviceptr, DriverError> {
+    fn try_allocate(&self, bytes: usize, stream: &CudaStream) -> Result<CUdeviceptr, DriverError> {
         // SAFETY: the context is current.
         unsafe { if self.pooled { result::malloc_async(stream.0, bytes) } else { result::malloc_sync(bytes) } }
     }
@@ -165,23 +165,23 @@ impl Core {
     /// New memory, ordered after everything in the stream.
     pub(crate) fn allocate(self: &Arc<Core>, bytes: usize) -> Result<CudaMemory, DeviceError> {
         self.context.bind()?;
-        self.reap();
+        self.release_finished();
         if bytes == 0 {
-            return Ok(CudaMemory { block: Arc::new(Block::new(self, 0)), bytes });
+            return Ok(CudaMemory { block: Arc::new(GpuBlock::new(self, 0)), bytes });
         }
         let used = match self.used.add(bytes) {
             Ok(used) => used,
-            Err(used) => return Err(self.lacking(bytes, used)?),
+            Err(used) => return Err(self.out_of_memory(bytes, used)?),
         };
-        let result = self.allocate_beside(bytes, used);
+        let result = self.allocate_within_limit(bytes, used);
         if result.is_err() {
             self.used.subtract(bytes);
         }
-        Ok(CudaMemory { block: Arc::new(Block::new(self, result?)), bytes })
+        Ok(CudaMemory { block: Arc::new(GpuBlock::new(self, result?)), bytes })
     }
 
     /// Allocates `bytes` when `used` are in use.
-    fn allocate_beside(&self, bytes: usize, used: usize) -> Result<CUdeviceptr, DeviceError> {
+    fn allocate_within_limit(&self, bytes: usize, used: usize) -> Result<CUdeviceptr, DeviceError> {
         if let Some(limit) = self.limit
             && used.saturating_add(bytes) > limit
         {
@@ -193,39 +193,39 @@ impl Core {
         if at == Err(FULL) {
             // Finished copies to the host release their blocks, and fragments in the pool may
             // suffice once merged.
-            self.deferred().iter().for_each(|d| d.bring());
+            self.deferred().iter().for_each(|d| d.complete());
             self.finish_reading()?;
             self.stream.synchronize()?;
             self.trim();
             at = self.try_allocate(bytes, &self.stream);
         }
         if at == Err(FULL) {
-            return Err(self.lacking(bytes, used)?);
+            return Err(self.out_of_memory(bytes, used)?);
         }
         during(at, || format!("allocating {bytes} bytes"))
     }
 
     /// The error that the GPU has no room for `bytes` beside the `used` of this program.
-    fn lacking(&self, bytes: usize, used: usize) -> Result<DeviceError, DeviceError> {
+    fn out_of_memory(&self, bytes: usize, used: usize) -> Result<DeviceError, DeviceError> {
         let (free, total) = self.context.memory()?;
         Ok(DeviceError::OutOfMemory { bytes, used, bound: MemoryBound::Gpu { free, total } })
     }
 
     /// Exchanges under way.
-    pub(crate) fn flights(&self) -> MutexGuard<'_, Vec<Flight>> {
-        self.flights.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn lock_exchanges(&self) -> MutexGuard<'_, Vec<GpuExchange>> {
+        self.exchanges.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn now(&self) -> MutexGuard<'_, Event> {
+    fn now(&self) -> MutexGuard<'_, CudaEvent> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn readings(&self) -> MutexGuard<'_, Vec<Reading>> {
-        self.readings.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_downloads(&self) -> MutexGuard<'_, Vec<GpuDownload>> {
+        self.downloads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The copies that have not begun and that somebody waits for.
-    fn deferred(&self) -> Vec<Arc<dyn Deferred>> {
+    fn deferred(&self) -> Vec<Arc<dyn DeferredDownload>> {
         let mut deferred = self.deferred.lock().unwrap_or_else(PoisonError::into_inner);
         deferred.retain(|d| d.strong_count() > 0);
         deferred.iter().filter_map(Weak::upgrade).collect()
@@ -233,40 +233,49 @@ impl Core {
 
     /// Holds a block for a copy of these bytes (`None` for all) to the host in another stream until
     /// `done` has passed.
-    pub(crate) fn reading(&self, block: Arc<Block>, bytes: Option<Vec<Range<usize>>>, done: Arc<Event>) {
-        self.readings().push(Reading { block, bytes, done });
+    pub(crate) fn register_download(
+        &self,
+        block: Arc<GpuBlock>,
+        bytes: Option<Vec<Range<usize>>>,
+        done: Arc<CudaEvent>,
+    ) {
+        self.lock_downloads().push(GpuDownload { block, bytes, done });
     }
 
     /// Registers a copy that is made on demand.
-    pub(crate) fn defer(&self, copy: Weak<dyn Deferred>) {
+    pub(crate) fn defer(&self, copy: Weak<dyn DeferredDownload>) {
         self.deferred.lock().unwrap_or_else(PoisonError::into_inner).push(copy);
     }
 
     /// Called before anything in the stream writes to a block: pending copies of it to the host
     /// come first.
-    pub(crate) fn settle(&self, memory: &CudaMemory) -> Result<(), DeviceError> {
-        self.settle_bytes(memory, None)
+    pub(crate) fn order_write(&self, memory: &CudaMemory) -> Result<(), DeviceError> {
+        self.order_write_of(memory, None)
     }
 
-    /// [`Core::settle`] for a write to these bytes only, if any are given.
-    pub(crate) fn settle_bytes(&self, memory: &CudaMemory, bytes: Option<&[Range<usize>]>) -> Result<(), DeviceError> {
+    /// [`Core::order_write`] for a write to these bytes only, if any are given.
+    pub(crate) fn order_write_of(
+        &self,
+        memory: &CudaMemory,
+        bytes: Option<&[Range<usize>]>,
+    ) -> Result<(), DeviceError> {
         memory.touch();
-        self.readings()
+        self.lock_downloads()
             .iter()
-            .filter(|r| r.meets(&memory.block, bytes))
+            .filter(|r| r.overlaps(&memory.block, bytes))
             .try_for_each(|r| self.stream.after(&r.done))?;
-        self.deferred().iter().filter(|d| d.reads(&memory.block)).for_each(|d| d.bring());
+        self.deferred().iter().filter(|d| d.reads(&memory.block)).for_each(|d| d.complete());
         Ok(())
     }
 
     /// Makes the stream wait for all copies to the host under way, so that they hold no memory any
     /// more.
     pub(crate) fn finish_reading(&self) -> Result<(), DeviceError> {
-        let readings = std::mem::take(&mut *self.readings());
+        let readings = std::mem::take(&mut *self.lock_downloads());
         let mut readings = readings.into_iter();
         while let Some(reading) = readings.next() {
             if let Err(e) = self.stream.after(&reading.done) {
-                self.readings().extend(std::iter::once(reading).chain(readings));
+                self.lock_downloads().extend(std::iter::once(reading).chain(readings));
                 return Err(e);
             }
         }
@@ -275,8 +284,8 @@ impl Core {
 
     /// Memory that belongs to `stream` until the device's stream waits for it; `None` if there is
     /// no room.
-    pub(crate) fn allocate_in(self: &Arc<Core>, bytes: usize, stream: &Stream) -> Option<CudaMemory> {
-        let block = self.another(bytes, stream)?;
+    pub(crate) fn allocate_in(self: &Arc<Core>, bytes: usize, stream: &CudaStream) -> Option<CudaMemory> {
+        let block = self.try_allocate_block(bytes, stream)?;
         // Cannot overflow: the memory was allocated.
         let _ = self.used.add(bytes);
         Some(CudaMemory { block, bytes })
@@ -284,19 +293,19 @@ impl Core {
 
     /// A block that belongs to `stream` until the device's stream waits for it; `None` if there is
     /// no room.
-    pub(crate) fn another(self: &Arc<Core>, bytes: usize, stream: &Stream) -> Option<Arc<Block>> {
+    pub(crate) fn try_allocate_block(self: &Arc<Core>, bytes: usize, stream: &CudaStream) -> Option<Arc<GpuBlock>> {
         let within = |limit: usize| self.used.now().saturating_add(bytes) <= limit;
         if !self.pooled || !self.limit.is_none_or(within) {
             return None;
         }
-        self.try_allocate(bytes, stream).ok().map(|at| Arc::new(Block::new(self, at)))
+        self.try_allocate(bytes, stream).ok().map(|at| Arc::new(GpuBlock::new(self, at)))
     }
 }
 
 /// A block of the driver's memory, freed in the order of the device's stream with its last owner;
 /// or host memory or another library's, held until the stream has passed its last use.
 #[derive(Debug)]
-pub(crate) struct Block {
+pub(crate) struct GpuBlock {
     core: Arc<Core>,
     at: CUdeviceptr,
     /// The host buffer, if the block is mapped host memory.
@@ -307,9 +316,9 @@ pub(crate) struct Block {
     touched: AtomicBool,
 }
 
-impl Block {
-    fn new(core: &Arc<Core>, at: CUdeviceptr) -> Block {
-        Block { core: Arc::clone(core), at, mapped: None, owner: None, touched: AtomicBool::new(false) }
+impl GpuBlock {
+    fn new(core: &Arc<Core>, at: CUdeviceptr) -> GpuBlock {
+        GpuBlock { core: Arc::clone(core), at, mapped: None, owner: None, touched: AtomicBool::new(false) }
     }
 
     /// The device address.
@@ -318,13 +327,13 @@ impl Block {
     }
 }
 
-impl Drop for Block {
+impl Drop for GpuBlock {
     fn drop(&mut self) {
         if let Some(buffer) = self.mapped.take() {
-            return self.core.hold_lent(Box::new(buffer));
+            return self.core.retain_owner(Box::new(buffer));
         }
         if let Some(owner) = self.owner.take() {
-            return self.core.hold_array(Box::new(owner));
+            return self.core.retain_array(Box::new(owner));
         }
         if self.at == 0 || self.core.context.bind().is_err() {
             return;
@@ -346,7 +355,7 @@ impl Drop for Block {
 /// Device memory of an image, a table or a message.
 #[derive(Debug)]
 pub(crate) struct CudaMemory {
-    block: Arc<Block>,
+    block: Arc<GpuBlock>,
     bytes: usize,
 }
 
@@ -368,13 +377,13 @@ impl CudaMemory {
 
     /// Replaces the block by another of the same size; the device's stream has passed the writes to
     /// it.
-    pub(crate) fn move_to(&mut self, block: Arc<Block>) {
+    pub(crate) fn move_to(&mut self, block: Arc<GpuBlock>) {
         block.touched.store(true, Ordering::Relaxed);
         self.block = block;
     }
 
     /// The block, to be held by an exchange or a copy.
-    pub(crate) fn block(&self) -> Arc<Block> {
+    pub(crate) fn block(&self) -> Arc<GpuBlock> {
         Arc::clone(&self.block)
     }
 
@@ -398,7 +407,7 @@ impl DeviceMemory for CudaMemory {
 
 impl Drop for CudaMemory {
     fn drop(&mut self) {
-        let Block { core, at, mapped, owner, .. } = &*self.block;
+        let GpuBlock { core, at, mapped, owner, .. } = &*self.block;
         if *at == 0 || mapped.is_some() || owner.is_some() {
             return;
         }
@@ -407,7 +416,7 @@ impl Drop for CudaMemory {
         // An exchange in another stream may still read or write the block. Later work of this
         // stream waits for it, after which the block can be freed. If that order cannot be set up,
         // the exchange keeps the block.
-        for flight in core.flights().iter_mut() {
+        for flight in core.lock_exchanges().iter_mut() {
             let held = flight.blocks.iter().position(|b| Arc::ptr_eq(b, &self.block));
             if let Some(i) = held.filter(|_| is_bound && core.stream.after(&flight.done).is_ok()) {
                 flight.blocks.swap_remove(i);

@@ -11,50 +11,50 @@ use horus_core::error::DeviceError;
 use horus_core::settings;
 use libloading::Library;
 
-use crate::driver::Stream;
+use crate::driver::CudaStream;
 
-type Status = c_int;
-const SUCCESS: Status = 0;
-const IN_PROGRESS: Status = 7;
+type NcclStatus = c_int;
+const SUCCESS: NcclStatus = 0;
+const IN_PROGRESS: NcclStatus = 7;
 /// `ncclUint8`.
 const BYTE: c_int = 1;
 
 /// `ncclComm_t`.
-pub(crate) type Handle = *mut c_void;
+pub(crate) type NcclComm = *mut c_void;
 
 /// `ncclUniqueId`: identifies a communicator.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub(crate) struct Id(pub(crate) [u8; 128]);
+pub(crate) struct NcclId(pub(crate) [u8; 128]);
 
-type Transfer = unsafe extern "C" fn(*const c_void, usize, c_int, c_int, Handle, *mut c_void) -> Status;
+type NcclTransfer = unsafe extern "C" fn(*const c_void, usize, c_int, c_int, NcclComm, *mut c_void) -> NcclStatus;
 
 /// The used functions of the library, as declared in `nccl.h`.
-struct Functions {
-    version: unsafe extern "C" fn(*mut c_int) -> Status,
-    id: unsafe extern "C" fn(*mut Id) -> Status,
-    init: unsafe extern "C" fn(*mut Handle, c_int, Id, c_int) -> Status,
-    abort: unsafe extern "C" fn(Handle) -> Status,
-    async_error: unsafe extern "C" fn(Handle, *mut Status) -> Status,
-    error: unsafe extern "C" fn(Status) -> *const c_char,
+struct NcclFunctions {
+    version: unsafe extern "C" fn(*mut c_int) -> NcclStatus,
+    id: unsafe extern "C" fn(*mut NcclId) -> NcclStatus,
+    init: unsafe extern "C" fn(*mut NcclComm, c_int, NcclId, c_int) -> NcclStatus,
+    abort: unsafe extern "C" fn(NcclComm) -> NcclStatus,
+    async_error: unsafe extern "C" fn(NcclComm, *mut NcclStatus) -> NcclStatus,
+    error: unsafe extern "C" fn(NcclStatus) -> *const c_char,
     /// Since NCCL 2.13.
-    last_error: Option<unsafe extern "C" fn(Handle) -> *const c_char>,
-    group_start: unsafe extern "C" fn() -> Status,
-    group_end: unsafe extern "C" fn() -> Status,
-    send: Transfer,
-    receive: Transfer,
+    last_error: Option<unsafe extern "C" fn(NcclComm) -> *const c_char>,
+    group_start: unsafe extern "C" fn() -> NcclStatus,
+    group_end: unsafe extern "C" fn() -> NcclStatus,
+    send: NcclTransfer,
+    receive: NcclTransfer,
 }
 
 /// The loaded library; never unloaded, because it has its own threads.
 pub(crate) struct Nccl {
-    functions: Functions,
+    functions: NcclFunctions,
     version: u64,
     path: PathBuf,
 }
 
 /// Bytes at a device address, sent to or received from a rank.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Part {
+pub(crate) struct RankMessage {
     pub(crate) rank: usize,
     pub(crate) address: u64,
     pub(crate) bytes: usize,
@@ -106,7 +106,7 @@ impl Nccl {
             // SAFETY: every caller below names the type of the C function as nccl.h declares it.
             unsafe { library.get::<T>(name.as_bytes()) }.map(|s| *s).map_err(|e| e.to_string())
         }
-        let functions = Functions {
+        let functions = NcclFunctions {
             version: symbol(library, "ncclGetVersion")?,
             id: symbol(library, "ncclGetUniqueId")?,
             init: symbol(library, "ncclCommInitRank")?,
@@ -133,7 +133,7 @@ impl Nccl {
         self.version
     }
 
-    fn check(&self, status: Status, what: &str) -> Result<(), DeviceError> {
+    fn check(&self, status: NcclStatus, what: &str) -> Result<(), DeviceError> {
         if status == SUCCESS {
             return Ok(());
         }
@@ -153,15 +153,15 @@ impl Nccl {
     }
 
     /// A new communicator's id, which rank 0 sends to the others.
-    pub(crate) fn id(&self) -> Result<Id, DeviceError> {
-        let mut id = Id([0; 128]);
+    pub(crate) fn id(&self) -> Result<NcclId, DeviceError> {
+        let mut id = NcclId([0; 128]);
         // SAFETY: a pointer to live memory of the size that the library fills.
         self.check(unsafe { (self.functions.id)(&mut id) }, "creating an NCCL id")?;
         Ok(id)
     }
 
     /// Joins the other ranks, on the device of the current context; returns when all have joined.
-    pub(crate) fn join(&self, id: Id, rank: usize, size: usize) -> Result<Handle, DeviceError> {
+    pub(crate) fn join(&self, id: NcclId, rank: usize, size: usize) -> Result<NcclComm, DeviceError> {
         let int = |n: usize| c_int::try_from(n).map_err(|_| DeviceError::Limit("NCCL: too many ranks".into()));
         let (rank, size, mut handle) = (int(rank)?, int(size)?, std::ptr::null_mut());
         // SAFETY: a pointer to a live handle; a context is current.
@@ -173,7 +173,7 @@ impl Nccl {
     ///
     /// # Safety
     /// The handle must be from [`Nccl::join`] and not be used again.
-    pub(crate) unsafe fn abort(&self, handle: Handle) {
+    pub(crate) unsafe fn abort(&self, handle: NcclComm) {
         // SAFETY: the caller's promise. A failure to abort cannot be reported.
         unsafe { (self.functions.abort)(handle) };
     }
@@ -182,7 +182,7 @@ impl Nccl {
     ///
     /// # Safety
     /// The handle must be from [`Nccl::join`] and not aborted.
-    pub(crate) unsafe fn failure(&self, handle: Handle) -> Result<(), DeviceError> {
+    pub(crate) unsafe fn failure(&self, handle: NcclComm) -> Result<(), DeviceError> {
         let mut status = SUCCESS;
         // SAFETY: by the caller's promise, and a pointer to a live integer.
         let asked = unsafe { (self.functions.async_error)(handle, &mut status) };
@@ -197,13 +197,13 @@ impl Nccl {
     /// and every part must be device memory of its length until the stream has passed the exchange.
     pub(crate) unsafe fn exchange(
         &self,
-        handle: Handle,
-        stream: &Stream,
-        sends: &[Part],
-        receives: &[Part],
+        handle: NcclComm,
+        stream: &CudaStream,
+        sends: &[RankMessage],
+        receives: &[RankMessage],
     ) -> Result<(), DeviceError> {
         let f = &self.functions;
-        let call = |transfer: Transfer, p: &Part, what: &str| {
+        let call = |transfer: NcclTransfer, p: &RankMessage, what: &str| {
             let rank = c_int::try_from(p.rank).unwrap_or(-1);
             // SAFETY: by the caller's promise.
             let status = unsafe { transfer(p.address as *const c_void, p.bytes, BYTE, rank, handle, stream.0.cast()) };

@@ -5,13 +5,13 @@ use std::ffi::{CStr, c_int, c_void};
 
 use libloading::Library;
 
-type Status = c_int;
-type Handle = *mut c_void;
+type NvmlStatus = c_int;
+type NvmlDevice = *mut c_void;
 
 /// `nvmlMemory_t`: bytes.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
-struct Memory {
+struct NvmlMemory {
     total: u64,
     free: u64,
     used: u64,
@@ -19,9 +19,9 @@ struct Memory {
 
 /// The library, started.
 pub(crate) struct Nvml {
-    shutdown: unsafe extern "C" fn() -> Status,
-    by_bus: unsafe extern "C" fn(*const std::ffi::c_char, *mut Handle) -> Status,
-    memory: unsafe extern "C" fn(Handle, *mut Memory) -> Status,
+    shutdown: unsafe extern "C" fn() -> NvmlStatus,
+    by_bus: unsafe extern "C" fn(*const std::ffi::c_char, *mut NvmlDevice) -> NvmlStatus,
+    memory: unsafe extern "C" fn(NvmlDevice, *mut NvmlMemory) -> NvmlStatus,
     // The functions above live as long as the library.
     _library: Library,
 }
@@ -37,7 +37,7 @@ impl Nvml {
         // SAFETY: loading runs the initialisers of a library of the driver.
         let load = |name: &&str| unsafe { Library::new(*name) }.map_err(|e| reason = e.to_string()).ok();
         let Some(library) = names.iter().find_map(load) else { return Err(reason) };
-        let start: unsafe extern "C" fn() -> Status = symbol(&library, "nvmlInit_v2")?;
+        let start: unsafe extern "C" fn() -> NvmlStatus = symbol(&library, "nvmlInit_v2")?;
         let nvml = Nvml {
             shutdown: symbol(&library, "nvmlShutdown")?,
             by_bus: symbol(&library, "nvmlDeviceGetHandleByPciBusId_v2")?,
@@ -57,7 +57,7 @@ impl Nvml {
 
     /// Free bytes on the GPU at this bus address.
     pub(crate) fn free(&self, bus: &CStr) -> Result<usize, String> {
-        let (mut handle, mut memory) = (std::ptr::null_mut(), Memory::default());
+        let (mut handle, mut memory) = (std::ptr::null_mut(), NvmlMemory::default());
         // SAFETY: a C string and a pointer to a live handle; the library is started.
         let code = unsafe { (self.by_bus)(bus.as_ptr(), &mut handle) };
         if code != 0 {

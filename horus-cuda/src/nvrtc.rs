@@ -22,8 +22,8 @@ pub const OPTIONS: &[&str] = &["--std=c++17", "-fmad=false", "-ftz=false", "-pre
 const QUICK: &str = "-w";
 const MINIMAL: ((i32, i32), &str) = ((13, 0), "--minimal");
 
-type Status = c_int;
-type Handle = *mut c_void;
+type NvrtcStatus = c_int;
+type NvrtcProgram = *mut c_void;
 
 /// The reason why nothing was compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,30 +37,30 @@ impl std::fmt::Display for CompileError {
 impl std::error::Error for CompileError {}
 
 /// The used functions of the library.
-struct Functions {
-    version: unsafe extern "C" fn(*mut c_int, *mut c_int) -> Status,
-    error: unsafe extern "C" fn(Status) -> *const c_char,
+struct NvrtcFunctions {
+    version: unsafe extern "C" fn(*mut c_int, *mut c_int) -> NvrtcStatus,
+    error: unsafe extern "C" fn(NvrtcStatus) -> *const c_char,
     create: unsafe extern "C" fn(
-        *mut Handle,
+        *mut NvrtcProgram,
         *const c_char,
         *const c_char,
         c_int,
         *const *const c_char,
         *const *const c_char,
-    ) -> Status,
-    destroy: unsafe extern "C" fn(*mut Handle) -> Status,
-    compile: unsafe extern "C" fn(Handle, c_int, *const *const c_char) -> Status,
-    log_size: unsafe extern "C" fn(Handle, *mut usize) -> Status,
-    log: unsafe extern "C" fn(Handle, *mut c_char) -> Status,
-    cubin_size: unsafe extern "C" fn(Handle, *mut usize) -> Status,
-    cubin: unsafe extern "C" fn(Handle, *mut c_char) -> Status,
-    arch_count: unsafe extern "C" fn(*mut c_int) -> Status,
-    archs: unsafe extern "C" fn(*mut c_int) -> Status,
+    ) -> NvrtcStatus,
+    destroy: unsafe extern "C" fn(*mut NvrtcProgram) -> NvrtcStatus,
+    compile: unsafe extern "C" fn(NvrtcProgram, c_int, *const *const c_char) -> NvrtcStatus,
+    log_size: unsafe extern "C" fn(NvrtcProgram, *mut usize) -> NvrtcStatus,
+    log: unsafe extern "C" fn(NvrtcProgram, *mut c_char) -> NvrtcStatus,
+    cubin_size: unsafe extern "C" fn(NvrtcProgram, *mut usize) -> NvrtcStatus,
+    cubin: unsafe extern "C" fn(NvrtcProgram, *mut c_char) -> NvrtcStatus,
+    arch_count: unsafe extern "C" fn(*mut c_int) -> NvrtcStatus,
+    archs: unsafe extern "C" fn(*mut c_int) -> NvrtcStatus,
 }
 
 /// The loaded compiler.
 pub struct Nvrtc {
-    functions: Functions,
+    functions: NvrtcFunctions,
     version: (i32, i32),
     architectures: Vec<u32>,
     // The functions above live as long as the library, which uses the other one.
@@ -155,7 +155,7 @@ impl Nvrtc {
             // SAFETY: every caller below names the type of the C function as nvrtc.h declares it.
             unsafe { library.get::<T>(name.as_bytes()) }.map(|s| *s).map_err(|e| CompileError(e.to_string()))
         }
-        let functions = Functions {
+        let functions = NvrtcFunctions {
             version: symbol(&library, "nvrtcVersion")?,
             error: symbol(&library, "nvrtcGetErrorString")?,
             create: symbol(&library, "nvrtcCreateProgram")?,
@@ -194,7 +194,7 @@ impl Nvrtc {
         &self.architectures
     }
 
-    fn check(&self, status: Status) -> Result<(), CompileError> {
+    fn check(&self, status: NvrtcStatus) -> Result<(), CompileError> {
         if status == 0 {
             return Ok(());
         }
@@ -209,7 +209,7 @@ impl Nvrtc {
     /// With the compiler's messages.
     pub fn compile(&self, source: &str, arch: u32) -> Result<Vec<u8>, CompileError> {
         let text = CString::new(source).map_err(|e| CompileError(e.to_string()))?;
-        let mut program: Handle = std::ptr::null_mut();
+        let mut program: NvrtcProgram = std::ptr::null_mut();
         // SAFETY: `text` and the name are C strings, there are no headers.
         self.check(unsafe {
             (self.functions.create)(
@@ -227,7 +227,7 @@ impl Nvrtc {
         result
     }
 
-    fn compile_program(&self, program: Handle, arch: u32) -> Result<Vec<u8>, CompileError> {
+    fn compile_program(&self, program: NvrtcProgram, arch: u32) -> Result<Vec<u8>, CompileError> {
         let own = format!("-arch=sm_{arch}");
         let minimal = (self.version >= MINIMAL.0).then_some(MINIMAL.1);
         let options = OPTIONS.iter().copied().chain([&*own, QUICK]).chain(minimal);

@@ -6,7 +6,7 @@ use crate::shipped::Package;
 
 /// The source of machine code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum CodeOrigin {
     /// The user's cache; an earlier run compiled it.
     Cache,
     /// The package.
@@ -17,7 +17,7 @@ pub(crate) enum Origin {
 
 /// Everything that machine code depends on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Request<'a> {
+pub(crate) struct CodeRequest<'a> {
     pub(crate) source: &'a str,
     pub(crate) options: &'a [&'a str],
     pub(crate) arch: u32,
@@ -35,25 +35,25 @@ type Version = (i32, i32);
 /// # Errors
 /// Errors of `version` and `build`.
 pub(crate) fn find<E>(
-    request: Request<'_>,
+    request: CodeRequest<'_>,
     cache: &DiskCache,
     package: Option<&Package>,
     known: Option<Version>,
     version: impl FnOnce() -> Result<Version, E>,
     build: impl FnOnce() -> Result<Vec<u8>, E>,
-) -> Result<(Vec<u8>, Origin), E> {
-    let Request { source, options, arch } = request;
+) -> Result<(Vec<u8>, CodeOrigin), E> {
+    let CodeRequest { source, options, arch } = request;
     if let Some(package) = package {
         let kept = known.and_then(|version| cache.get(source, options, arch, version, || Err(())).ok());
         if let Some((code, _)) = kept {
-            return Ok((code, Origin::Cache));
+            return Ok((code, CodeOrigin::Cache));
         }
         if let Some(code) = package.find(source, options, arch) {
-            return Ok((code, Origin::Package));
+            return Ok((code, CodeOrigin::Package));
         }
     }
     let (code, built) = cache.get(source, options, arch, version()?, build)?;
-    Ok((code, if built { Origin::Compiler } else { Origin::Cache }))
+    Ok((code, if built { CodeOrigin::Compiler } else { CodeOrigin::Cache }))
 }
 
 #[cfg(test)]
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
     use crate::shipped::Packing;
 
-    const REQUEST: Request<'static> = Request { source: "kernel", options: &["-x"], arch: 90 };
+    const REQUEST: CodeRequest<'static> = CodeRequest { source: "kernel", options: &["-x"], arch: 90 };
     const VERSION: Version = (13, 0);
 
     /// A package that has the kernel for sm_90 alone.
@@ -87,13 +87,13 @@ mod tests {
             (String::from_utf8(code).unwrap(), origin)
         };
         let (shipped, built, kept) = (
-            ("shipped".to_owned(), Origin::Package),
-            ("compiled".to_owned(), Origin::Compiler),
-            ("compiled".to_owned(), Origin::Cache),
+            ("shipped".to_owned(), CodeOrigin::Package),
+            ("compiled".to_owned(), CodeOrigin::Compiler),
+            ("compiled".to_owned(), CodeOrigin::Cache),
         );
         assert_eq!(look(REQUEST, Some(&package), Some(VERSION)), shipped);
         assert_eq!(look(REQUEST, Some(&package), None), shipped, "and is not copied to the cache");
-        let other = Request { arch: 80, ..REQUEST };
+        let other = CodeRequest { arch: 80, ..REQUEST };
         assert_eq!(look(other, Some(&package), None), built, "the package lacks it");
         assert_eq!(look(other, Some(&package), None), kept);
         assert_eq!(look(REQUEST, None, Some(VERSION)), built);
@@ -108,8 +108,8 @@ mod tests {
         let cache = DiskCache::at(folder.path().join("cache"));
         let missing = || Err::<Version, _>("no compiler".to_owned());
         let (code, origin) = find(REQUEST, &cache, Some(&package), None, missing, compiled).unwrap();
-        assert_eq!((&*code, origin), (&b"shipped"[..], Origin::Package));
-        let other = Request { source: "another", ..REQUEST };
+        assert_eq!((&*code, origin), (&b"shipped"[..], CodeOrigin::Package));
+        let other = CodeRequest { source: "another", ..REQUEST };
         assert_eq!(find(other, &cache, Some(&package), None, missing, compiled), Err("no compiler".into()));
     }
 
@@ -123,6 +123,6 @@ mod tests {
         std::fs::write(&path, bytes).unwrap();
         let cache = DiskCache::at(folder.path().join("cache"));
         let (code, origin) = find(REQUEST, &cache, Some(&package), None, || Ok(VERSION), compiled).unwrap();
-        assert_eq!((&*code, origin), (&b"compiled"[..], Origin::Compiler));
+        assert_eq!((&*code, origin), (&b"compiled"[..], CodeOrigin::Compiler));
     }
 }

@@ -1,6 +1,6 @@
 //! Copies of many pieces in one launch.
 
-use horus_core::host::Piece;
+use horus_core::host::StridedCopy;
 use horus_cuda_kernels::PIECES as SOURCE;
 
 use crate::codegen::{Generated, Pointer};
@@ -13,12 +13,12 @@ const CHUNK: usize = 16384;
 const SPLIT: usize = 256;
 
 /// The program that copies `pieces`, which lie inside both, from its only input to its output.
-pub fn program(pieces: &[Piece]) -> Generated {
+pub fn program(pieces: &[StridedCopy]) -> Generated {
     let units = pieces.iter().map(|p| p.rows * p.bytes.div_ceil(CHUNK)).max().unwrap_or_default();
     let split = units.clamp(1, SPLIT);
     let mut params = vec![0; 24];
     params.extend_from_slice(&(split as u64).to_ne_bytes());
-    let words = |p: &Piece| [p.from, p.to, p.bytes, p.rows, p.from_stride, p.to_stride];
+    let words = |p: &StridedCopy| [p.from, p.to, p.bytes, p.rows, p.from_stride, p.to_stride];
     let table = pieces.iter().flat_map(words).flat_map(|w| (w as u64).to_ne_bytes()).collect();
     Generated {
         source: SOURCE.to_owned(),
@@ -35,6 +35,6 @@ pub fn program(pieces: &[Piece]) -> Generated {
         clear: false,
         early: false,
         cost: 0,
-        passes: None,
+        sequence: None,
     }
 }

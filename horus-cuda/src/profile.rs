@@ -2,13 +2,13 @@
 
 use horus_core::device::{Device, Geometry, Launch, LaunchInput, Memory, more_geometries};
 use horus_core::error::DeviceError;
-use horus_core::host::Piece;
+use horus_core::host::StridedCopy;
 use horus_core::ir::kernel::Kernel;
 
 use crate::codegen::{KernelPart, Shapes};
 use crate::driver::profiler;
 use crate::measure::noise;
-use crate::recorder::Launched;
+use crate::recorder::RecordedLaunch;
 use crate::tuning::{LIKELY, Tuning, promising};
 use crate::{CudaDevice, Resources};
 
@@ -19,7 +19,7 @@ const STEP: u32 = 1 << 10;
 
 /// A kernel, or a part of it, measured on its own.
 #[derive(Clone, Copy, Debug)]
-pub struct Timed {
+pub struct KernelMeasurement {
     /// Median milliseconds of a launch.
     pub ms: f32,
     /// Its resources of a multiprocessor.
@@ -32,15 +32,15 @@ pub struct Timed {
 #[derive(Clone, Copy, Debug)]
 pub struct KernelProfile {
     /// The kernel.
-    pub whole: Timed,
+    pub whole: KernelMeasurement,
     /// [`KernelPart::Math`].
-    pub math: Option<Timed>,
+    pub math: Option<KernelMeasurement>,
     /// [`KernelPart::Memory`].
-    pub memory: Option<Timed>,
+    pub memory: Option<KernelMeasurement>,
 }
 
 /// The images of a launch.
-struct Images {
+struct LaunchImages {
     inputs: Vec<Memory>,
     outputs: Vec<Memory>,
 }
@@ -51,7 +51,7 @@ impl CudaDevice {
     ///
     /// # Errors
     /// If a kernel cannot be generated, compiled or run, or there is too little memory.
-    pub fn profile(&mut self, launched: &Launched, repeats: usize) -> Result<Option<KernelProfile>, DeviceError> {
+    pub fn profile(&mut self, launched: &RecordedLaunch, repeats: usize) -> Result<Option<KernelProfile>, DeviceError> {
         if launched.is_copy() {
             return Ok(None);
         }
@@ -67,17 +67,17 @@ impl CudaDevice {
     /// Errors of the driver, and too little memory. Shapes for which a multiprocessor is too small are skipped.
     pub fn faster(
         &mut self,
-        launched: &Launched,
-        whole: Timed,
+        launched: &RecordedLaunch,
+        whole: KernelMeasurement,
         repeats: usize,
-    ) -> Result<Option<(Tuning, Timed)>, DeviceError> {
+    ) -> Result<Option<(Tuning, KernelMeasurement)>, DeviceError> {
         /// Shapes that are compiled and measured.
         const TRIED: usize = 2 * LIKELY;
         const GAIN: f32 = 0.98;
         if !matches!(launched.kernel, Kernel::Map(_)) {
             return Ok(None);
         }
-        let Launched { kernel, inputs, output, rows } = launched;
+        let RecordedLaunch { kernel, inputs, output, rows } = launched;
         let dtype = inputs.first().map_or(output.dtype, |g| g.dtype);
         let mut tunings = promising(kernel, dtype, self.arch());
         tunings.truncate(TRIED);
@@ -90,7 +90,7 @@ impl CudaDevice {
             }
         });
         let mut sets = self.images(launched, SETS)?;
-        let mut best: Option<(Tuning, Timed)> = None;
+        let mut best: Option<(Tuning, KernelMeasurement)> = None;
         for tuning in tunings {
             self.set_tuning(Some(tuning));
             if let Ok(timed) = self.measured(launched, &mut sets, repeats)
@@ -108,7 +108,7 @@ impl CudaDevice {
     ///
     /// # Errors
     /// If a kernel cannot be generated, compiled or run, or there is too little memory.
-    pub fn launch_for_profiler(&self, launched: &Launched) -> Result<usize, DeviceError> {
+    pub fn launch_for_profiler(&self, launched: &RecordedLaunch) -> Result<usize, DeviceError> {
         if launched.is_copy() {
             return Ok(0);
         }
@@ -126,8 +126,8 @@ impl CudaDevice {
 
     fn profiled(
         &mut self,
-        launched: &Launched,
-        sets: &mut [Images],
+        launched: &RecordedLaunch,
+        sets: &mut [LaunchImages],
         repeats: usize,
     ) -> Result<KernelProfile, DeviceError> {
         let whole = self.measured(launched, sets, repeats)?;
@@ -151,12 +151,17 @@ impl CudaDevice {
         Ok(KernelProfile { whole, math, memory })
     }
 
-    fn resources_of(&self, launched: &Launched) -> Result<Resources, DeviceError> {
-        let Launched { kernel, inputs, output, rows } = launched;
+    fn resources_of(&self, launched: &RecordedLaunch) -> Result<Resources, DeviceError> {
+        let RecordedLaunch { kernel, inputs, output, rows } = launched;
         self.resources(kernel, &Shapes { inputs, output: *output, rows: *rows })
     }
 
-    fn measured(&self, launched: &Launched, sets: &mut [Images], repeats: usize) -> Result<Timed, DeviceError> {
+    fn measured(
+        &self,
+        launched: &RecordedLaunch,
+        sets: &mut [LaunchImages],
+        repeats: usize,
+    ) -> Result<KernelMeasurement, DeviceError> {
         const WARM: usize = 3;
         let resources = self.resources_of(launched)?;
         let occupancy =
@@ -168,41 +173,48 @@ impl CudaDevice {
         }
         let mut times = self.stop_timing()?.0.split_off(WARM);
         times.sort_by(f32::total_cmp);
-        Ok(Timed { ms: times[times.len() / 2], resources, occupancy })
+        Ok(KernelMeasurement { ms: times[times.len() / 2], resources, occupancy })
     }
 
-    fn launch_on(&self, launched: &Launched, images: &mut Images) -> Result<(), DeviceError> {
+    fn launch_on(&self, launched: &RecordedLaunch, images: &mut LaunchImages) -> Result<(), DeviceError> {
         let geometries = launched.inputs.iter();
         let inputs: Vec<LaunchInput<'_>> =
             images.inputs.iter().zip(geometries).map(|(memory, &geometry)| LaunchInput { memory, geometry }).collect();
         let mut outputs = images.outputs.iter_mut();
         let Some(output) = outputs.next() else { return Ok(()) };
         let more: &mut [&mut Memory] = &mut outputs.collect::<Vec<_>>();
-        let Launched { kernel, output: geometry, rows, .. } = launched;
-        self.launch(Launch { kernel, inputs: &inputs, output, more, geometry: *geometry, rows: *rows })
+        let RecordedLaunch { kernel, output: geometry, rows, .. } = launched;
+        self.launch(Launch {
+            kernel,
+            inputs: &inputs,
+            output,
+            additional_outputs: more,
+            geometry: *geometry,
+            rows: *rows,
+        })
     }
 
     /// Random images for launches: as many sets as fit into half of the free memory, and at most so many.
-    fn images(&self, launched: &Launched, most: usize) -> Result<Vec<Images>, DeviceError> {
+    fn images(&self, launched: &RecordedLaunch, most: usize) -> Result<Vec<LaunchImages>, DeviceError> {
         let outputs: Vec<Geometry> =
             std::iter::once(launched.output).chain(more_geometries(&launched.kernel, launched.output)).collect();
         let bytes: usize = launched.inputs.iter().chain(&outputs).map(Geometry::bytes).sum();
         let room = self.free_memory()?.0 / 2;
-        let mut sets: Vec<Images> = Vec::new();
+        let mut sets: Vec<LaunchImages> = Vec::new();
         for _ in 0..(room / bytes.max(1)).clamp(1, most) {
             let mut inputs = Vec::new();
             for (i, geometry) in launched.inputs.iter().enumerate() {
                 let mut memory = self.allocate(geometry.bytes())?;
                 match sets.first() {
                     Some(first) => {
-                        self.copy(&first.inputs[i], &mut memory, &[Piece::run(0, 0, geometry.bytes())])?;
+                        self.copy(&first.inputs[i], &mut memory, &[StridedCopy::run(0, 0, geometry.bytes())])?;
                     }
                     None => self.write(&noise(*geometry), &mut memory, 0)?,
                 }
                 inputs.push(memory);
             }
             let outputs = outputs.iter().map(|g| self.allocate(g.bytes())).collect::<Result<_, _>>()?;
-            sets.push(Images { inputs, outputs });
+            sets.push(LaunchImages { inputs, outputs });
         }
         Ok(sets)
     }

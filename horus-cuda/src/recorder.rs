@@ -5,19 +5,21 @@ use horus_core::ops::Whole;
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use horus_core::device::{About, Device, DeviceMemory, Geometry, Launch, LaunchInput, Memory, MemoryKind, Staging};
+use horus_core::device::{
+    Device, DeviceMemory, DeviceNames, Geometry, Launch, LaunchInput, Memory, MemoryKind, Staging,
+};
 use horus_core::error::{DeviceError, Error};
-use horus_core::host::Piece;
+use horus_core::host::StridedCopy;
 use horus_core::host::workers::Workers;
 use horus_core::ir::kernel::Kernel;
 use horus_core::shape::Window;
 
-use crate::codegen::{Generated, Limits, Shapes, generate_bounded};
+use crate::codegen::{Generated, KernelLimits, Shapes, generate_bounded};
 use crate::tuning::all_sizes;
 
 /// One launch, without its memory.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Launched {
+pub struct RecordedLaunch {
     /// The launched kernel.
     pub kernel: Kernel,
     /// The inputs' geometries.
@@ -28,7 +30,7 @@ pub struct Launched {
     pub rows: Window,
 }
 
-impl Launched {
+impl RecordedLaunch {
     /// Returns `true` if nothing is computed.
     pub fn is_copy(&self) -> bool {
         matches!(self.kernel, Kernel::Whole(Whole::Merge(_)) | Kernel::Source(_))
@@ -39,7 +41,7 @@ impl Launched {
     ///
     /// # Errors
     /// As [`generate_bounded`].
-    pub fn programs(&self, arch: u32, limits: Limits) -> Result<Vec<Generated>, DeviceError> {
+    pub fn programs(&self, arch: u32, limits: KernelLimits) -> Result<Vec<Generated>, DeviceError> {
         if self.is_copy() {
             return Ok(Vec::new());
         }
@@ -50,43 +52,43 @@ impl Launched {
     }
 }
 
-/// The launches of a [`Recorder`], readable while a session owns the device.
+/// The launches of a [`RecordingDevice`], readable while a session owns the device.
 #[derive(Clone, Debug, Default)]
-pub struct Launches(Arc<Mutex<Vec<Launched>>>);
+pub struct RecordedLaunches(Arc<Mutex<Vec<RecordedLaunch>>>);
 
-impl Launches {
+impl RecordedLaunches {
     /// Launches so far, in order.
-    pub fn get(&self) -> Vec<Launched> {
+    pub fn get(&self) -> Vec<RecordedLaunch> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 /// A device with as much memory as a GPU, none of which exists: every pixel read from it is 0.
 #[derive(Debug)]
-pub struct Recorder {
+pub struct RecordingDevice {
     workers: Workers,
-    launches: Launches,
+    launches: RecordedLaunches,
 }
 
-impl Recorder {
+impl RecordingDevice {
     /// A new device.
     ///
     /// # Errors
     /// If no thread can be started.
-    pub fn new() -> Result<Recorder, Error> {
-        Ok(Recorder { workers: Workers::new(Some(1))?, launches: Launches::default() })
+    pub fn new() -> Result<RecordingDevice, Error> {
+        Ok(RecordingDevice { workers: Workers::new(Some(1))?, launches: RecordedLaunches::default() })
     }
 
     /// The recorded launches.
-    pub fn launches(&self) -> Launches {
+    pub fn launches(&self) -> RecordedLaunches {
         self.launches.clone()
     }
 }
 
 #[derive(Debug)]
-struct Nothing(usize);
+struct UnbackedMemory(usize);
 
-impl DeviceMemory for Nothing {
+impl DeviceMemory for UnbackedMemory {
     fn len(&self) -> usize {
         self.0
     }
@@ -98,11 +100,11 @@ impl DeviceMemory for Nothing {
     }
 }
 
-impl Staging for Recorder {}
+impl Staging for RecordingDevice {}
 
-impl Device for Recorder {
-    fn about(&self) -> About {
-        About::named("recorder")
+impl Device for RecordingDevice {
+    fn names(&self) -> DeviceNames {
+        DeviceNames::named("recorder")
     }
 
     fn memory(&self) -> MemoryKind<'_> {
@@ -118,7 +120,7 @@ impl Device for Recorder {
     }
 
     fn allocate(&self, bytes: usize) -> Result<Memory, DeviceError> {
-        Ok(Memory::Device(Box::new(Nothing(bytes))))
+        Ok(Memory::Device(Box::new(UnbackedMemory(bytes))))
     }
 
     fn write(&self, _source: &[u8], _target: &mut Memory, _at: usize) -> Result<(), DeviceError> {
@@ -130,14 +132,14 @@ impl Device for Recorder {
         Ok(())
     }
 
-    fn copy(&self, _source: &Memory, _target: &mut Memory, _pieces: &[Piece]) -> Result<(), DeviceError> {
+    fn copy(&self, _source: &Memory, _target: &mut Memory, _pieces: &[StridedCopy]) -> Result<(), DeviceError> {
         Ok(())
     }
 
     fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError> {
         let inputs = launch.inputs.iter().map(|i: &LaunchInput<'_>| i.geometry).collect();
         let Launch { kernel, geometry: output, rows, .. } = launch;
-        let launched = Launched { kernel: kernel.clone(), inputs, output, rows };
+        let launched = RecordedLaunch { kernel: kernel.clone(), inputs, output, rows };
         self.launches.0.lock().unwrap_or_else(PoisonError::into_inner).push(launched);
         Ok(())
     }

@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::cache::hash;
-use crate::codegen::Limits;
+use crate::codegen::KernelLimits;
 
 /// The file's name beside an executable.
 pub const NAME: &str = "horus-kernels.bin";
@@ -44,7 +44,7 @@ const SUM: usize = 4;
 
 /// Resource limits of a GPU of sm_`arch`, as its driver reports them; `None` for an unknown
 /// architecture.
-pub fn limits(arch: u32) -> Option<Limits> {
+pub fn limits(arch: u32) -> Option<KernelLimits> {
     let kib = match arch {
         75 => 64,
         80 | 87 => 163,
@@ -52,7 +52,7 @@ pub fn limits(arch: u32) -> Option<Limits> {
         90 | 100 | 103 | 110 => 227,
         _ => return None,
     };
-    Some(Limits { shared: kib << 10 })
+    Some(KernelLimits { shared: kib << 10 })
 }
 
 /// The key of a kernel in a package.
@@ -118,7 +118,7 @@ impl Packing {
 
 /// A kernel of a package.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct PackagedKernel {
     key: u128,
     arch: u32,
     sum: u32,
@@ -133,8 +133,8 @@ pub struct Package {
     file: Mutex<File>,
     compiler: (i32, i32),
     /// By key.
-    entries: Vec<Entry>,
-    told: AtomicBool,
+    entries: Vec<PackagedKernel>,
+    has_warned: AtomicBool,
 }
 
 impl Package {
@@ -173,13 +173,19 @@ impl Package {
         if crc32fast::hash(table) != u32::from_le_bytes(*sum) {
             return Err(wrong("it is damaged"));
         }
-        let entries: Vec<Entry> = table[HEAD..].chunks_exact(ENTRY).map(entry).collect();
+        let entries: Vec<PackagedKernel> = table[HEAD..].chunks_exact(ENTRY).map(entry).collect();
         let ends = entries.iter().map(|e| e.offset.saturating_add(e.length));
         if ends.max().is_some_and(|end| end > data.len()) {
             return Err(wrong("it ends early"));
         }
         let compiler = (major.cast_signed(), minor.cast_signed());
-        Ok(Package { path: path.to_owned(), file: Mutex::new(file), compiler, entries, told: AtomicBool::new(false) })
+        Ok(Package {
+            path: path.to_owned(),
+            file: Mutex::new(file),
+            compiler,
+            entries,
+            has_warned: AtomicBool::new(false),
+        })
     }
 
     /// Major and minor version of the compiler that made the code.
@@ -201,14 +207,14 @@ impl Package {
         let entry = &self.entries[self.entries.binary_search_by_key(&key, |e| e.key).ok()?];
         let read = self.read(entry);
         if let Err(e) = &read
-            && !self.told.swap(true, Ordering::Relaxed)
+            && !self.has_warned.swap(true, Ordering::Relaxed)
         {
             horus_core::warn!("a compiled kernel of {} is not used: {e}", self.path.display());
         }
         read.ok()
     }
 
-    fn read(&self, entry: &Entry) -> std::io::Result<Vec<u8>> {
+    fn read(&self, entry: &PackagedKernel) -> std::io::Result<Vec<u8>> {
         let mut code = Vec::new();
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         file.seek(SeekFrom::Start(entry.offset))?;
@@ -231,10 +237,10 @@ fn word(bytes: &[u8]) -> u32 {
 }
 
 /// The entry in [`ENTRY`] bytes.
-fn entry(bytes: &[u8]) -> Entry {
+fn entry(bytes: &[u8]) -> PackagedKernel {
     let number = |from: usize, len: usize| bytes[from..from + len].iter().rev().fold(0, |n, b| n << 8 | u128::from(*b));
     let (arch, sum) = (word(&bytes[16..20]), word(&bytes[20..24]));
-    Entry { key: number(0, 16), arch, sum, offset: number(24, 8) as u64, length: number(32, 8) as u64 }
+    PackagedKernel { key: number(0, 16), arch, sum, offset: number(24, 8) as u64, length: number(32, 8) as u64 }
 }
 
 #[cfg(test)]

@@ -25,15 +25,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cudarc::driver::sys::{self, CUdeviceptr, CUstream};
 use horus_core::error::DeviceError;
 use horus_core::host::buffer::HostMemory as _;
-use horus_core::host::spare::Spare;
+use horus_core::host::sequential_output::SequentialOutput;
 use horus_core::host::stores::Stores;
 use horus_core::host::workers::Workers;
 
-use crate::driver::{Event, Run, Runs, Stream, check, grouped};
+use crate::driver::{ContiguousHostCopy, CudaEvent, CudaStream, StridedHostCopy, check, grouped};
 use crate::memory::Core;
-use crate::pinned::{Blocks, Loan, Pinned};
+use crate::pinned::{Pinned, PinnedBlock, PinnedBlocks};
 
-pub(crate) use downloads::Downloads;
+pub(crate) use downloads::DownloadBuffers;
 
 /// Most buffers in flight in one direction: some are filled while the GPU transfers others.
 const BUFFERS: usize = 6;
@@ -50,10 +50,10 @@ pub(crate) const SMALL: usize = 64 << 10;
 const ALIGN: usize = 256;
 
 #[derive(Debug)]
-struct Buffer {
-    memory: Loan<Pinned>,
+struct ChunkBuffer {
+    memory: PinnedBlock<Pinned>,
     /// Passes when the GPU is done with the buffer.
-    free: Event,
+    free: CudaEvent,
     /// Bytes from the start that may be under way, all in one stream, as an event covers one
     /// stream.
     filled: usize,
@@ -61,11 +61,11 @@ struct Buffer {
 }
 
 // SAFETY: the stream is only compared with others.
-unsafe impl Send for Buffer {}
+unsafe impl Send for ChunkBuffer {}
 // SAFETY: as above; shared memory is only read, and events may be used from any thread.
-unsafe impl Sync for Buffer {}
+unsafe impl Sync for ChunkBuffer {}
 
-impl Drop for Buffer {
+impl Drop for ChunkBuffer {
     fn drop(&mut self) {
         if self.free.wait().is_err() {
             self.memory.abandon();
@@ -77,12 +77,12 @@ impl Drop for Buffer {
 #[derive(Clone, Debug)]
 pub(crate) struct HostBytes {
     pub(crate) core: Arc<Core>,
-    pub(crate) blocks: Arc<Blocks<Pinned>>,
+    pub(crate) blocks: Arc<PinnedBlocks<Pinned>>,
 }
 
 impl HostBytes {
     /// A block of at least `bytes` bytes, if there is one; see [`Blocks::take`].
-    pub(crate) fn take(&self, bytes: usize) -> Option<Loan<Pinned>> {
+    pub(crate) fn take(&self, bytes: usize) -> Option<PinnedBlock<Pinned>> {
         self.blocks.take(bytes, |size| Pinned::new(&self.core, size))
     }
 
@@ -93,21 +93,21 @@ impl HostBytes {
 
     /// A buffer for a caller that has `some` and has copied `moved` bytes: a free one, or a newly
     /// pinned one if it is needed or pays.
-    fn buffer(&self, bytes: usize, some: usize, moved: usize) -> Result<Option<Buffer>, DeviceError> {
+    fn buffer(&self, bytes: usize, some: usize, moved: usize) -> Result<Option<ChunkBuffer>, DeviceError> {
         let pays = some < FEWEST || moved >= MUCH;
         let Some(memory) = (if pays { self.take(bytes) } else { None }) else { return Ok(None) };
-        Ok(Some(Buffer { memory, free: Event::new(false)?, filled: 0, stream: std::ptr::null_mut() }))
+        Ok(Some(ChunkBuffer { memory, free: CudaEvent::new(false)?, filled: 0, stream: std::ptr::null_mut() }))
     }
 }
 
 /// Failures of several threads that send chunks off.
 #[derive(Debug, Default)]
-struct Failures {
+struct CopyFailures {
     any: AtomicBool,
-    told: Mutex<(Option<DeviceError>, Vec<usize>)>,
+    outcome: Mutex<(Option<DeviceError>, Vec<usize>)>,
 }
 
-impl Failures {
+impl CopyFailures {
     /// Notes the outcome for buffer `k`: `copied` is the result of its copy, and `known` that of
     /// recording its event.
     fn note(&self, k: usize, copied: Result<(), DeviceError>, known: Result<(), DeviceError>) {
@@ -115,7 +115,7 @@ impl Failures {
             return;
         }
         self.any.store(true, Ordering::Release);
-        let mut failures = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failures = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
         if known.is_err() {
             failures.1.push(k);
         }
@@ -130,50 +130,50 @@ impl Failures {
     }
 
     /// The first error, and the buffers that must be leaked.
-    fn told(self) -> (Result<(), DeviceError>, Vec<usize>) {
-        let (error, unknown) = self.told.into_inner().unwrap_or_else(PoisonError::into_inner);
+    fn into_outcome(self) -> (Result<(), DeviceError>, Vec<usize>) {
+        let (error, unknown) = self.outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
         (error.map_or(Ok(()), Err), unknown)
     }
 }
 
 /// The buffers of copies to the device.
 #[derive(Debug)]
-pub(crate) struct Uploads {
+pub(crate) struct UploadBuffers {
     source: HostBytes,
     /// Ordered by the time of filling.
-    buffers: VecDeque<Buffer>,
+    buffers: VecDeque<ChunkBuffer>,
     /// Bytes copied so far.
     moved: usize,
 }
 
 /// A buffer to be filled from byte `at`.
-struct Filling {
-    buffer: Buffer,
+struct FillingBuffer {
+    buffer: ChunkBuffer,
     at: usize,
 }
 
 /// A chunk that is sent off once it is copied: to its places on the device.
-struct Sent<'a> {
+struct OutgoingChunk<'a> {
     from: *const c_void,
-    to: Vec<Runs>,
+    to: Vec<StridedHostCopy>,
     /// Parts of it that are still to be copied.
     left: AtomicUsize,
-    free: &'a Event,
+    free: &'a CudaEvent,
 }
 
 // SAFETY: the address is for the driver, which may be called from any thread.
-unsafe impl Sync for Sent<'_> {}
+unsafe impl Sync for OutgoingChunk<'_> {}
 
 /// The bytes of a copy that are not under way yet: the first run may be a rest.
-struct Left {
-    run: Run,
-    runs: std::vec::IntoIter<Run>,
+struct RemainingCopies {
+    run: ContiguousHostCopy,
+    runs: std::vec::IntoIter<ContiguousHostCopy>,
     bytes: usize,
 }
 
-impl Left {
+impl RemainingCopies {
     /// The next runs, of as many bytes in all, unless fewer are left.
-    fn next(&mut self, bytes: usize) -> Vec<Run> {
+    fn next(&mut self, bytes: usize) -> Vec<ContiguousHostCopy> {
         let (mut taken, mut room) = (Vec::new(), bytes.min(self.bytes));
         self.bytes -= room;
         while room > 0 {
@@ -193,22 +193,22 @@ impl Left {
     }
 }
 
-impl Uploads {
-    pub(crate) fn new(source: HostBytes) -> Uploads {
-        Uploads { source, buffers: VecDeque::new(), moved: 0 }
+impl UploadBuffers {
+    pub(crate) fn new(source: HostBytes) -> UploadBuffers {
+        UploadBuffers { source, buffers: VecDeque::new(), moved: 0 }
     }
 
     /// The rest of the buffer filled last, if `bytes` bytes fit and it is used in this stream.
-    fn rest(&mut self, bytes: usize, stream: &Stream) -> Option<Filling> {
+    fn rest(&mut self, bytes: usize, stream: &CudaStream) -> Option<FillingBuffer> {
         let last = self.buffers.back()?;
         let at = last.filled.next_multiple_of(ALIGN);
         let fits = at + bytes <= CHUNK && last.stream == stream.0;
-        if fits { self.buffers.pop_back().map(|buffer| Filling { buffer, at }) } else { None }
+        if fits { self.buffers.pop_back().map(|buffer| FillingBuffer { buffer, at }) } else { None }
     }
 
     /// A buffer that the GPU does not read, for a caller that has `some`. A caller without one
     /// waits; `None` if nothing can be pinned.
-    fn next(&mut self, some: usize) -> Result<Option<Filling>, DeviceError> {
+    fn next(&mut self, some: usize) -> Result<Option<FillingBuffer>, DeviceError> {
         let idle = match self.buffers.front() {
             Some(oldest) => oldest.free.passed()?,
             None => false,
@@ -218,7 +218,7 @@ impl Uploads {
             && all < BUFFERS
             && let Some(buffer) = self.source.buffer(CHUNK, all, self.moved)?
         {
-            return Ok(Some(Filling { buffer, at: 0 }));
+            return Ok(Some(FillingBuffer { buffer, at: 0 }));
         }
         if !idle && some > 0 {
             return Ok(None);
@@ -226,7 +226,7 @@ impl Uploads {
         let Some(mut buffer) = self.buffers.pop_front() else { return Ok(None) };
         buffer.free.wait()?;
         buffer.filled = 0;
-        Ok(Some(Filling { buffer, at: 0 }))
+        Ok(Some(FillingBuffer { buffer, at: 0 }))
     }
 
     /// Copies runs of `source` to places behind `target`; returns when `source` may change, while the last
@@ -239,16 +239,16 @@ impl Uploads {
     pub(crate) unsafe fn upload(
         &mut self,
         workers: &Workers,
-        stream: &Stream,
+        stream: &CudaStream,
         source: &[u8],
         target: CUdeviceptr,
-        runs: Vec<Run>,
+        runs: Vec<ContiguousHostCopy>,
     ) -> Result<(), DeviceError> {
         let bytes = runs.iter().map(|(.., n)| n).sum();
         self.moved = self.moved.saturating_add(bytes);
-        let mut left = Left { run: (0, 0, 0), runs: runs.into_iter(), bytes };
+        let mut left = RemainingCopies { run: (0, 0, 0), runs: runs.into_iter(), bytes };
         while left.bytes > 0 {
-            let mut fillings: Vec<Filling> = self.rest(left.bytes.min(CHUNK), stream).into_iter().collect();
+            let mut fillings: Vec<FillingBuffer> = self.rest(left.bytes.min(CHUNK), stream).into_iter().collect();
             while fillings.len() < left.bytes.div_ceil(CHUNK) {
                 let Some(next) = self.next(fillings.len())? else { break };
                 fillings.push(next);
@@ -272,39 +272,39 @@ impl Uploads {
     /// Copies the next chunks through buffers, one for each.
     ///
     /// # Safety
-    /// As for [`Uploads::upload`].
+    /// As for [`UploadBuffers::upload`].
     unsafe fn send(
         &mut self,
         workers: &Workers,
-        stream: &Stream,
+        stream: &CudaStream,
         source: &[u8],
         target: CUdeviceptr,
-        left: &mut Left,
-        mut fillings: Vec<Filling>,
+        left: &mut RemainingCopies,
+        mut fillings: Vec<FillingBuffer>,
     ) -> Result<(), DeviceError> {
         let (mut parts, mut chunk_of, mut sent) = (Vec::new(), Vec::new(), Vec::with_capacity(fillings.len()));
-        for (k, Filling { buffer, at }) in fillings.iter_mut().enumerate() {
+        for (k, FillingBuffer { buffer, at }) in fillings.iter_mut().enumerate() {
             let runs = left.next(CHUNK);
             let bytes: usize = runs.iter().map(|(.., n)| n).sum();
             (buffer.filled, buffer.stream) = (*at + bytes, stream.0);
-            let Buffer { memory, free, .. } = buffer;
+            let ChunkBuffer { memory, free, .. } = buffer;
             let mut staged = &mut memory.bytes_mut()[*at..*at + bytes];
             let from = staged.as_ptr().cast();
             let (mut places, mut offset) = (Vec::with_capacity(runs.len()), 0);
             for (host, device, n) in runs {
                 let (part, rest) = staged.split_at_mut(n);
-                parts.push((&source[host..host + n], Spare::over(part)));
+                parts.push((&source[host..host + n], SequentialOutput::over(part)));
                 chunk_of.push(k);
                 places.push((offset, device, n));
                 (staged, offset) = (rest, offset + n);
             }
-            sent.push(Sent { from, left: AtomicUsize::new(places.len()), to: grouped(places), free });
+            sent.push(OutgoingChunk { from, left: AtomicUsize::new(places.len()), to: grouped(places), free });
         }
-        let (core, failures) = (&self.source.core, Failures::default());
+        let (core, failures) = (&self.source.core, CopyFailures::default());
         let (sent, chunk_of) = (&sent[..], &chunk_of[..]);
         let send = |part: usize| {
             let k = chunk_of[part];
-            let Sent { from, to, left, free } = &sent[k];
+            let OutgoingChunk { from, to, left, free } = &sent[k];
             if left.fetch_sub(1, Ordering::AcqRel) > 1 {
                 return;
             }
@@ -317,8 +317,8 @@ impl Uploads {
             failures.note(k, copied, free.record(stream));
         };
         workers.copy_in_turn(parts, Stores::Cached, send);
-        let (done, unknown) = failures.told();
-        for (k, Filling { mut buffer, .. }) in fillings.into_iter().enumerate() {
+        let (done, unknown) = failures.into_outcome();
+        for (k, FillingBuffer { mut buffer, .. }) in fillings.into_iter().enumerate() {
             if unknown.contains(&k) {
                 buffer.memory.abandon();
             } else {
@@ -335,13 +335,14 @@ mod tests {
 
     #[test]
     fn chunks_hold_all_runs_in_order() {
-        let all: [Vec<Run>; 4] =
+        let all: [Vec<ContiguousHostCopy>; 4] =
             [Vec::new(), vec![(7, 3, 10)], vec![(0, 0, 0), (5, 100, 4), (9, 200, 0), (9, 300, 9)], vec![(0, 1, 6); 5]];
         for runs in all {
             let bytes: usize = runs.iter().map(|(.., n)| n).sum();
-            let want: Vec<Run> = runs.iter().flat_map(|(a, b, n)| (0..*n).map(move |i| (a + i, b + i, 1))).collect();
+            let want: Vec<ContiguousHostCopy> =
+                runs.iter().flat_map(|(a, b, n)| (0..*n).map(move |i| (a + i, b + i, 1))).collect();
             for chunk in 1..=bytes + 1 {
-                let mut left = Left { run: (0, 0, 0), runs: runs.clone().into_iter(), bytes };
+                let mut left = RemainingCopies { run: (0, 0, 0), runs: runs.clone().into_iter(), bytes };
                 let mut got = Vec::new();
                 while left.bytes > 0 {
                     let before = got.len();

@@ -3,46 +3,46 @@
 //! The device's stream ([`Core::stream`]) defines the order of operations. Two other streams carry
 //! copies, without a visible effect on that order:
 //!
-//! - **To the host** ([`Transfers::order`]). The copy waits for an event behind all earlier
+//! - **To the host** ([`GpuTransfers::order`]). The copy waits for an event behind all earlier
 //!   launches, so it reads their results. Later launches do not wait for it, with two exceptions.
-//!   Before a write to the source block the device's stream waits for the copy ([`Core::settle`]).
+//!   Before a write to the source block the device's stream waits for the copy ([`Core::order_write`]).
 //!   And the block is not freed before the copy is done: the copy shares its ownership
-//!   ([`Core::reading`]) until it is known to be done ([`Core::reap`]) or the device's stream waits
+//!   ([`Core::register_download`]) until it is known to be done ([`Core::release_finished`]) or the device's stream waits
 //!   for it. The pinned block belongs to the landing, and returns to its pool when the copy is done
 //!   and the pixels are no longer needed.
-//! - **To the device** ([`Transfers::write`]). Memory is allocated in the order of the device's
+//! - **To the device** ([`GpuTransfers::write`]). Memory is allocated in the order of the device's
 //!   stream, behind kernels that may still use it. A copy beside those kernels therefore allocates
 //!   in its own stream, copies, and makes the device's stream wait, so later launches come after
 //!   it. The former block had never been touched, and is freed.
 //!
-//! A program's pixels may lie in pinned memory from the beginning ([`Transfers::room`]): the GPU
-//! reads them there, and the device shares the buffer until it has ([`Transfers::begin`]). A write
+//! A program's pixels may lie in pinned memory from the beginning ([`GpuTransfers::allocate_upload_source`]): the GPU
+//! reads them there, and the device shares the buffer until it has ([`GpuTransfers::begin`]). A write
 //! to the buffer meanwhile goes to a copy, as with any shared buffer.
 //!
 //! If there is no pinned block for a download ([`Blocks::take`]), or its target will be named later
-//! ([`Sending::WhenLanded`]), the copy is made when it lands: until then it shares ownership of the
+//! ([`DownloadStart::WithTarget`]), the copy is made when it lands: until then it shares ownership of the
 //! block, and a write to the block, or a lack of memory, makes it land first. The GPU copies to
 //! pinned memory directly, and to other memory through chunks.
 
 mod bands;
-mod later;
+mod on_demand;
 
 use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cudarc::driver::sys::{self, CUdeviceptr};
-use horus_core::device::{DeviceMemory as _, Landing, Lane, Sending};
+use horus_core::device::{DeviceMemory as _, DeviceQueue, DownloadStart, PendingDownload};
 use horus_core::error::{DeviceError, MemoryBound};
 use horus_core::host::buffer::{HostBuffer, HostMemory, Pool};
-use horus_core::host::spare::Spare;
+use horus_core::host::sequential_output::SequentialOutput;
 use horus_core::host::workers::Workers;
 
-use self::later::Room;
-use crate::driver::{Event, Stream, check};
+use self::on_demand::DownloadTarget;
+use crate::driver::{CudaEvent, CudaStream, check};
 use crate::memory::{Core, CudaMemory};
-use crate::pinned::{Blocks, KEPT, Loan, MOST, Pinned, Rules};
-use crate::staging::{CHUNK, Downloads, FEWEST, HostBytes, SMALL, Uploads};
+use crate::pinned::{KEPT, MOST, Pinned, PinnedBlock, PinnedBlocks, PinnedLimits};
+use crate::staging::{CHUNK, DownloadBuffers, FEWEST, HostBytes, SMALL, UploadBuffers};
 
 /// Most bytes that are read by the driver's own copy to memory that is not page-locked: numbers.
 const FEW: usize = 4096;
@@ -53,53 +53,53 @@ const BESIDE: usize = 1 << 20;
 
 /// The copies of one device.
 #[derive(Debug)]
-pub(crate) struct Transfers {
+pub(crate) struct GpuTransfers {
     // Dropped in this order: the core last.
-    uploads: Mutex<Uploads>,
-    downloads: Mutex<Downloads>,
+    uploads: Mutex<UploadBuffers>,
+    downloads: Mutex<DownloadBuffers>,
     /// Carries copies to the device.
-    up: OnceLock<Stream>,
+    up: OnceLock<CudaStream>,
     /// Carries copies to the host.
-    down: OnceLock<Stream>,
+    down: OnceLock<CudaStream>,
     /// Carry copies to pinned memory, each for one result at a time.
-    idle: Mutex<Vec<Stream>>,
+    idle: Mutex<Vec<CudaStream>>,
     /// Pinned buffers that copies to the device read, each with an event that passes when they are
     /// done.
-    given: Mutex<Vec<(Event, HostBuffer)>>,
+    given: Mutex<Vec<(CudaEvent, HostBuffer)>>,
     source: HostBytes,
     /// Blocks requested by the program.
-    program: Arc<Blocks<Pinned>>,
+    program: Arc<PinnedBlocks<Pinned>>,
     pub(crate) workers: Workers,
     core: Arc<Core>,
 }
 
 /// The stream, created when it is first needed.
-fn stream(cell: &OnceLock<Stream>) -> Result<&Stream, DeviceError> {
+fn stream(cell: &OnceLock<CudaStream>) -> Result<&CudaStream, DeviceError> {
     if let Some(stream) = cell.get() {
         return Ok(stream);
     }
-    let made = Stream::new()?;
+    let made = CudaStream::new()?;
     Ok(cell.get_or_init(|| made))
 }
 
 /// The address of a pinned buffer.
 pub(crate) fn pinned(buffer: &HostBuffer) -> Option<*mut c_void> {
-    let loan = buffer.adopted()?.as_any().downcast_ref::<Loan<Pinned>>()?;
+    let loan = buffer.adopted()?.as_any().downcast_ref::<PinnedBlock<Pinned>>()?;
     Some(loan.address()).filter(|_| !buffer.is_empty())
 }
 
-impl Transfers {
-    pub(crate) fn new(core: &Arc<Core>, workers: Workers) -> Arc<Transfers> {
-        let source = HostBytes { core: Arc::clone(core), blocks: Blocks::new(Rules::of_copies(MOST)) };
-        Arc::new(Transfers {
-            uploads: Mutex::new(Uploads::new(source.clone())),
-            downloads: Mutex::new(Downloads::new(source.clone())),
+impl GpuTransfers {
+    pub(crate) fn new(core: &Arc<Core>, workers: Workers) -> Arc<GpuTransfers> {
+        let source = HostBytes { core: Arc::clone(core), blocks: PinnedBlocks::new(PinnedLimits::of_copies(MOST)) };
+        Arc::new(GpuTransfers {
+            uploads: Mutex::new(UploadBuffers::new(source.clone())),
+            downloads: Mutex::new(DownloadBuffers::new(source.clone())),
             up: OnceLock::new(),
             down: OnceLock::new(),
             idle: Mutex::default(),
             given: Mutex::default(),
             source,
-            program: Blocks::new(Rules::of_program(KEPT)),
+            program: PinnedBlocks::new(PinnedLimits::of_program(KEPT)),
             workers,
             core: Arc::clone(core),
         })
@@ -122,18 +122,18 @@ impl Transfers {
         self.source.blocks.close();
     }
 
-    fn uploads(&self) -> MutexGuard<'_, Uploads> {
+    fn uploads(&self) -> MutexGuard<'_, UploadBuffers> {
         self.uploads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn downloads(&self) -> MutexGuard<'_, Downloads> {
+    fn downloads(&self) -> MutexGuard<'_, DownloadBuffers> {
         self.downloads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Copies bytes to the device in the order of its stream.
     ///
     /// # Safety
-    /// As for [`Uploads::upload`].
+    /// As for [`UploadBuffers::upload`].
     pub(crate) unsafe fn upload(&self, source: &[u8], target: CUdeviceptr) -> Result<(), DeviceError> {
         // SAFETY: the caller's promise.
         unsafe { self.uploads().upload(&self.workers, &self.core.stream, source, target, vec![(0, 0, source.len())]) }
@@ -141,8 +141,8 @@ impl Transfers {
 
     /// Pinned memory for pixels that will be uploaded, if there is any; otherwise memory from
     /// `pool`.
-    pub(crate) fn room(&self, bytes: usize, pool: &Arc<Pool>) -> Result<HostBuffer, DeviceError> {
-        self.let_go()?;
+    pub(crate) fn allocate_upload_source(&self, bytes: usize, pool: &Arc<Pool>) -> Result<HostBuffer, DeviceError> {
+        self.release_uploaded()?;
         match self.source.take(bytes) {
             Some(loan) if bytes > 0 => pool.try_adopt(Box::new(loan), bytes),
             _ => pool.try_allocate(bytes),
@@ -150,16 +150,16 @@ impl Transfers {
     }
 
     /// Pinned memory for passing pixels, if that pays.
-    pub(crate) fn lent(&self, bytes: usize) -> Option<Box<dyn HostMemory>> {
-        self.let_go().inspect_err(|e| log::debug!("{e}: pixels go through other memory")).ok()?;
+    pub(crate) fn take_pinned(&self, bytes: usize) -> Option<Box<dyn HostMemory>> {
+        self.release_uploaded().inspect_err(|e| log::debug!("{e}: pixels go through other memory")).ok()?;
         let pin = |size| Pinned::touched_by(&self.workers, &self.core, size);
-        let loan = self.source.blocks.lend(bytes, pin).filter(|_| bytes > 0)?;
+        let loan = self.source.blocks.take_if_frequent(bytes, pin).filter(|_| bytes > 0)?;
         Some(Box::new(loan))
     }
 
     /// Pinned memory for the program, as much as the machine allows.
     pub(crate) fn page_locked(&self, bytes: usize) -> Result<Box<dyn HostMemory>, DeviceError> {
-        self.let_go()?;
+        self.release_uploaded()?;
         let pin = |size| Pinned::touched_by(&self.workers, &self.core, size);
         match self.program.try_take(bytes, pin)? {
             Some(loan) => Ok(Box::new(loan)),
@@ -168,7 +168,7 @@ impl Transfers {
     }
 
     /// Releases the buffers that the GPU has read.
-    pub(crate) fn let_go(&self) -> Result<(), DeviceError> {
+    pub(crate) fn release_uploaded(&self) -> Result<(), DeviceError> {
         self.core.context.bind()?;
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         // Buffers stay if the driver cannot tell.
@@ -184,10 +184,10 @@ impl Transfers {
         self.write_parts(&[source], target, at)
     }
 
-    /// [`Transfers::write`] of consecutive parts.
+    /// [`GpuTransfers::write`] of consecutive parts.
     fn write_parts(&self, parts: &[&[u8]], target: &mut CudaMemory, at: usize) -> Result<(), DeviceError> {
         let bytes = parts.iter().map(|part| part.len()).sum();
-        let staged = |mut to: CUdeviceptr, stream: &Stream| {
+        let staged = |mut to: CUdeviceptr, stream: &CudaStream| {
             let mut uploads = self.uploads();
             let mut copy = |part: &&[u8]| {
                 // SAFETY: the block has room, and the device's stream makes or waits for the copy,
@@ -196,12 +196,12 @@ impl Transfers {
                 to += part.len() as u64;
                 Ok(())
             };
-            self.core.clock.note(Lane::Upload, stream, || parts.iter().try_for_each(&mut copy))
+            self.core.clock.note(DeviceQueue::Upload, stream, || parts.iter().try_for_each(&mut copy))
         };
-        if self.pays_beside(bytes, target, at)? && self.beside(bytes, target, staged)? {
+        if self.is_overlap_worthwhile(bytes, target, at)? && self.upload_overlapped(bytes, target, staged)? {
             return Ok(());
         }
-        self.core.settle(target)?;
+        self.core.order_write(target)?;
         staged(target.address() + at as u64, &self.core.stream)
     }
 
@@ -221,22 +221,22 @@ impl Transfers {
     }
 
     /// Returns `true` if the copy is worth making beside the kernels under way.
-    fn pays_beside(&self, bytes: usize, target: &CudaMemory, at: usize) -> Result<bool, DeviceError> {
+    fn is_overlap_worthwhile(&self, bytes: usize, target: &CudaMemory, at: usize) -> Result<bool, DeviceError> {
         let whole = at == 0 && bytes == target.len();
         Ok(whole && bytes >= BESIDE && target.is_fresh() && !self.core.stream.idle()?)
     }
 
     /// Makes a copy of so many bytes beside the kernels under way, into a block that replaces that
     /// of `target`. Returns `false` if there is no room for another block.
-    fn beside(
+    fn upload_overlapped(
         &self,
         bytes: usize,
         target: &mut CudaMemory,
-        copy: impl FnOnce(CUdeviceptr, &Stream) -> Result<(), DeviceError>,
+        copy: impl FnOnce(CUdeviceptr, &CudaStream) -> Result<(), DeviceError>,
     ) -> Result<bool, DeviceError> {
         let up = stream(&self.up)?;
-        let done = Event::new(false)?;
-        let Some(block) = self.core.another(bytes, up) else { return Ok(false) };
+        let done = CudaEvent::new(false)?;
+        let Some(block) = self.core.try_allocate_block(bytes, up) else { return Ok(false) };
         // The block was allocated in this stream, and is freed in the device's, which waits for the
         // copy.
         let copied = copy(block.address(), up);
@@ -258,12 +258,12 @@ impl Transfers {
             // page-locked has been made when the stream is idle.
             let copy =
                 || unsafe { sys::cuMemcpyDtoHAsync_v2(target.as_mut_ptr().cast(), source, target.len(), device.0) };
-            let code = self.core.clock.note(Lane::Download, device, copy);
+            let code = self.core.clock.note(DeviceQueue::Download, device, copy);
             check(code, || format!("downloading {} bytes", target.len()))?;
             return device.synchronize();
         }
         let stream = if target.len() > SMALL {
-            let (down, ready) = (stream(&self.down)?, Event::new(false)?);
+            let (down, ready) = (stream(&self.down)?, CudaEvent::new(false)?);
             ready.record(device)?;
             down.after(&ready)?;
             down
@@ -272,23 +272,24 @@ impl Transfers {
         };
         // SAFETY: the caller holds the memory until this returns, and the stream is behind the work
         // that writes it.
-        let copy = || unsafe { self.downloads().download(&self.workers, stream, source, &mut Spare::over(target)) };
-        self.core.clock.note(Lane::Download, stream, copy)
+        let copy =
+            || unsafe { self.downloads().download(&self.workers, stream, source, &mut SequentialOutput::over(target)) };
+        self.core.clock.note(DeviceQueue::Download, stream, copy)
     }
 
-    /// See [`horus_core::device::Staging::order_read`]; the block must hold the range.
+    /// See [`horus_core::device::Staging::start_download`]; the block must hold the range.
     pub(crate) fn order(
-        self: &Arc<Transfers>,
+        self: &Arc<GpuTransfers>,
         source: &CudaMemory,
         range: Range<usize>,
         pool: &Arc<Pool>,
-        when: Sending,
-    ) -> Result<Box<dyn Landing>, DeviceError> {
+        when: DownloadStart,
+    ) -> Result<Box<dyn PendingDownload>, DeviceError> {
         let (core, bytes) = (&self.core, range.len());
         let from = source.address() + range.start as u64;
-        if when == Sending::WhenLanded {
-            let (host, piece) = (Room::Of(Arc::clone(pool)), later::Piece::now(self, 0..bytes)?);
-            return later::landing(self, source.block(), from, bytes, host, vec![piece]);
+        if when == DownloadStart::WithTarget {
+            let (host, piece) = (DownloadTarget::Pool(Arc::clone(pool)), on_demand::ReadyBytes::now(self, 0..bytes)?);
+            return on_demand::download_on_demand(self, source.block(), from, bytes, host, vec![piece]);
         }
         if bytes == 0 {
             return Ok(Box::new(pool.try_allocate(0)?));
@@ -296,25 +297,25 @@ impl Transfers {
         let Some(loan) = self.source.take(bytes) else {
             log::debug!("{bytes} bytes go to the host in chunks: no pinned memory is kept for so many");
             let mut host = pool.try_allocate(bytes)?;
-            Spare::over(host.bytes_mut()).fault(&self.workers); // while kernels run
-            let host = Room::There(host);
-            let piece = later::Piece::now(self, 0..bytes)?;
-            return later::landing(self, source.block(), from, bytes, host, vec![piece]);
+            SequentialOutput::over(host.bytes_mut()).fault(&self.workers); // while kernels run
+            let host = DownloadTarget::Buffer(host);
+            let piece = on_demand::ReadyBytes::now(self, 0..bytes)?;
+            return on_demand::download_on_demand(self, source.block(), from, bytes, host, vec![piece]);
         };
         let to = loan.address();
         let host = pool.try_adopt(Box::new(loan), bytes)?;
         // Synchronising two streams, or waking a thread, takes longer than a small copy.
         let (down, done) = if bytes <= SMALL {
-            (&core.stream, Event::new(false)?)
+            (&core.stream, CudaEvent::new(false)?)
         } else {
-            let (down, ready) = (stream(&self.down)?, Event::new(false)?);
+            let (down, ready) = (stream(&self.down)?, CudaEvent::new(false)?);
             ready.record(&core.stream)?;
             down.after(&ready)?;
-            (down, Event::to_sleep_for()?)
+            (down, CudaEvent::to_sleep_for()?)
         };
         // SAFETY: the pinned block has room; it and the source are held until `done` has passed.
         let copy = || unsafe { sys::cuMemcpyDtoHAsync_v2(to, from, bytes, down.0) };
-        let code = core.clock.note(Lane::Download, down, copy);
+        let code = core.clock.note(DeviceQueue::Download, down, copy);
         // Also behind a copy that the driver refused.
         if let Err(e) = done.record(down) {
             // It is unknown when they are free, so they are leaked.
@@ -322,8 +323,8 @@ impl Transfers {
             return Err(e);
         }
         let done = Arc::new(done);
-        core.reading(source.block(), None, Arc::clone(&done));
-        let landing = Flying { host: Some(host), done, transfers: Arc::clone(self) };
+        core.register_download(source.block(), None, Arc::clone(&done));
+        let landing = PinnedDownload { host: Some(host), done, transfers: Arc::clone(self) };
         check(code, || format!("downloading {bytes} bytes"))?;
         Ok(Box::new(landing))
     }
@@ -331,32 +332,32 @@ impl Transfers {
 
 /// A copy under way into pinned memory.
 #[derive(Debug)]
-struct Flying {
+struct PinnedDownload {
     /// The target; taken when the bytes have arrived.
     host: Option<HostBuffer>,
-    done: Arc<Event>,
-    transfers: Arc<Transfers>,
+    done: Arc<CudaEvent>,
+    transfers: Arc<GpuTransfers>,
 }
 
-impl Flying {
-    fn wait(&self) -> Result<(), DeviceError> {
+impl PinnedDownload {
+    fn wait_for_copy(&self) -> Result<(), DeviceError> {
         let bytes = self.host.as_ref().map_or(0, HostBuffer::len);
         self.transfers.core.context.bind()?;
         self.done.wait_for(|| format!("downloading {bytes} bytes"))
     }
 }
 
-impl Landing for Flying {
-    fn land(mut self: Box<Self>) -> Result<HostBuffer, DeviceError> {
-        self.wait()?;
-        self.transfers.core.reap();
+impl PendingDownload for PinnedDownload {
+    fn wait(mut self: Box<Self>) -> Result<HostBuffer, DeviceError> {
+        self.wait_for_copy()?;
+        self.transfers.core.release_finished();
         self.host.take().ok_or_else(|| DeviceError::Internal("a download was finished twice".into()))
     }
 }
 
-impl Drop for Flying {
+impl Drop for PinnedDownload {
     fn drop(&mut self) {
-        if self.host.is_some() && self.wait().is_err() {
+        if self.host.is_some() && self.wait_for_copy().is_err() {
             // The GPU may still write to it, so it is leaked.
             std::mem::forget(self.host.take());
         }

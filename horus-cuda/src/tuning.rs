@@ -13,14 +13,14 @@ use std::sync::OnceLock;
 
 use horus_core::dtype::DType;
 use horus_core::error::Error;
-use horus_core::ir::kernel::{Kernel, LeafOp, MapKernel, Source};
-use horus_core::ops::neighbourhood::{Layout, OrderFilter};
+use horus_core::ir::kernel::{FilterSource, Kernel, LeafOp, MapKernel};
+use horus_core::ops::neighbourhood::{FilterLayout, OrderFilter};
 use horus_core::settings::TUNING;
 use serde::{Deserialize, Serialize};
 
-use crate::codegen::{Near, Shapes};
+use crate::codegen::{NearFilter, Shapes};
 
-pub(crate) use search::steps;
+pub(crate) use search::repeat_tunings;
 pub use search::{LIKELY, candidates, promising};
 
 /// The parameters of a generated kernel that affect its speed only.
@@ -70,7 +70,7 @@ impl Tuning {
 /// Kinds of kernels that tuning distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum TunedKernelKind {
     /// Every leaf is the pixel itself.
     Pointwise,
     /// Dense filters, one or a bank.
@@ -93,7 +93,7 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TunedFamily {
     /// The kind that dominates the kernel.
-    pub kind: Kind,
+    pub kind: TunedKernelKind,
     /// The largest filter side (the larger for a rectangle), 0 without a filter.
     pub size: usize,
     /// Number of filter leaves, at most 2 of which matter.
@@ -105,36 +105,38 @@ pub struct TunedFamily {
 impl TunedFamily {
     /// The family of a map kernel over elements of `dtype`.
     pub fn of(kernel: &MapKernel, dtype: DType) -> TunedFamily {
-        let mut f = TunedFamily { kind: Kind::Pointwise, size: 0, filters: 0, bytes: dtype.size() };
-        let rank = |k: Kind| match k {
-            Kind::Pointwise => 0,
-            Kind::Gather => 1,
-            Kind::Near => 2,
-            Kind::Median => 3,
-            Kind::Column => 4,
-            Kind::Dense => 5,
-            Kind::Separable => 6,
-            Kind::Sparse => 7,
+        let mut f = TunedFamily { kind: TunedKernelKind::Pointwise, size: 0, filters: 0, bytes: dtype.size() };
+        let rank = |k: TunedKernelKind| match k {
+            TunedKernelKind::Pointwise => 0,
+            TunedKernelKind::Gather => 1,
+            TunedKernelKind::Near => 2,
+            TunedKernelKind::Median => 3,
+            TunedKernelKind::Column => 4,
+            TunedKernelKind::Dense => 5,
+            TunedKernelKind::Separable => 6,
+            TunedKernelKind::Sparse => 7,
         };
         for leaf in &kernel.leaves {
             let reach = leaf.reach(&kernel.stages).map_or(0, |(r, _)| (r.up + r.down).max(r.left + r.right) + 1);
             let kind = match &leaf.op {
                 LeafOp::Load(_) | LeafOp::LoadPlane(..) => continue,
                 _ if leaf.repeats() => continue,
-                _ if Near::of(leaf, kernel).is_some() => Kind::Near,
-                LeafOp::Warp(..) | LeafOp::Flip(..) | LeafOp::Shift(..) => Kind::Gather,
-                LeafOp::Order(_, OrderFilter::Truncated(_), _) => Kind::Gather,
-                LeafOp::Order(_, OrderFilter::Median(_), _) => Kind::Median,
-                LeafOp::Correlate(Source::Stage(_), ..) => Kind::Separable,
-                LeafOp::Correlate(_, f, _) if matches!(f.layout(), Layout::Sparse(_)) => Kind::Sparse,
-                LeafOp::Order(_, OrderFilter::Fold(g), _) if matches!(g.window.layout(), Layout::Sparse(_)) => {
-                    Kind::Sparse
+                _ if NearFilter::of(leaf, kernel).is_some() => TunedKernelKind::Near,
+                LeafOp::Warp(..) | LeafOp::Flip(..) | LeafOp::Shift(..) => TunedKernelKind::Gather,
+                LeafOp::OrderFilter(_, OrderFilter::Truncated(_), _) => TunedKernelKind::Gather,
+                LeafOp::OrderFilter(_, OrderFilter::Median(_), _) => TunedKernelKind::Median,
+                LeafOp::Correlate(FilterSource::Stage(_), ..) => TunedKernelKind::Separable,
+                LeafOp::Correlate(_, f, _) if matches!(f.layout(), FilterLayout::Sparse(_)) => TunedKernelKind::Sparse,
+                LeafOp::OrderFilter(_, OrderFilter::Fold(g), _)
+                    if matches!(g.window.layout(), FilterLayout::Sparse(_)) =>
+                {
+                    TunedKernelKind::Sparse
                 }
                 // Blocks of columns of bytes would be too narrow.
-                LeafOp::Correlate(_, f, _) if f.is_column() && dtype.size() >= 4 => Kind::Column,
-                LeafOp::Correlate(..) | LeafOp::Order(..) => Kind::Dense,
+                LeafOp::Correlate(_, f, _) if f.is_column() && dtype.size() >= 4 => TunedKernelKind::Column,
+                LeafOp::Correlate(..) | LeafOp::OrderFilter(..) => TunedKernelKind::Dense,
             };
-            f.size = f.size.max(if kind == Kind::Gather { 0 } else { reach });
+            f.size = f.size.max(if kind == TunedKernelKind::Gather { 0 } else { reach });
             f.filters = (f.filters + 1).min(2);
             if rank(kind) > rank(f.kind) {
                 f.kind = kind;
@@ -146,7 +148,7 @@ impl TunedFamily {
 
 /// One row of a table: the tuning of a family on an architecture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct TuningEntry {
     /// Compute capability, 90 for 9.0.
     pub arch: u32,
     /// The kernels.
@@ -160,11 +162,11 @@ pub struct Entry {
 /// The tables in the repository.
 const TABLES: &[&str] = &[horus_cuda_kernels::SM_90];
 
-fn tables() -> &'static [Entry] {
-    static ENTRIES: OnceLock<Vec<Entry>> = OnceLock::new();
+fn tables() -> &'static [TuningEntry] {
+    static ENTRIES: OnceLock<Vec<TuningEntry>> = OnceLock::new();
     ENTRIES.get_or_init(|| {
         let parse = |t: &&str| {
-            serde_json::from_str::<Vec<Entry>>(t).unwrap_or_else(|e| {
+            serde_json::from_str::<Vec<TuningEntry>>(t).unwrap_or_else(|e| {
                 // A test parses every table, so this is a damaged build; the model still works.
                 horus_core::warn!("cannot read a tuning table: {e}");
                 Vec::new()
@@ -191,12 +193,12 @@ pub fn user_table() -> Option<PathBuf> {
 /// [`Error::Config`] if it cannot be read, or has rows that cannot be run.
 pub fn check() -> Result<(), Error> {
     let Some(path) = TUNING.path() else { return Ok(()) };
-    rows_of(&path).map(drop).map_err(|why| TUNING.refused(&path.display().to_string(), &why))
+    rows_of(&path).map(drop).map_err(|why| TUNING.invalid_value_error(&path.display().to_string(), &why))
 }
 
 /// The rows of the user's table; empty without a table, or with a warning if one that is looked for
 /// by itself is unusable (for one that was asked for: [`check`]).
-fn user_rows() -> Vec<Entry> {
+fn user_rows() -> Vec<TuningEntry> {
     let Some(path) = user_table() else { return Vec::new() };
     rows_of(&path).unwrap_or_else(|e| {
         horus_core::warn!("{} is not used: {e}", path.display());
@@ -205,7 +207,7 @@ fn user_rows() -> Vec<Entry> {
 }
 
 /// The rows of a table; none if there is no file. The error describes the fault.
-pub fn rows_of(path: &Path) -> Result<Vec<Entry>, String> {
+pub fn rows_of(path: &Path) -> Result<Vec<TuningEntry>, String> {
     /// Hundreds of times the size of a table.
     const MOST: u64 = 16 << 20;
     let mut text = String::new();
@@ -214,7 +216,7 @@ pub fn rows_of(path: &Path) -> Result<Vec<Entry>, String> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(e) => return Err(e.to_string()),
     };
-    let rows = serde_json::from_str::<Vec<Entry>>(&text).map_err(|e| e.to_string())?;
+    let rows = serde_json::from_str::<Vec<TuningEntry>>(&text).map_err(|e| e.to_string())?;
     match rows.iter().find(|e| !e.tuning.is_sane()) {
         Some(e) => Err(format!("{:?} cannot be run", e.tuning)),
         None => Ok(rows),
@@ -264,28 +266,28 @@ fn small(kernel: &Kernel, dtype: DType, each: f64) -> Option<Tuning> {
     let [tiny, little, medium, large] = STEPS;
     let bank = filters > 1;
     let (by, rows, cols) = match kind {
-        Kind::Separable if bank && each < tiny => (16, 1, 1),
-        Kind::Separable if bank && each < medium => (16, 2, 1),
-        Kind::Separable if bank && size < 40 && each < large => (8, 4, 2),
-        Kind::Separable if bank => return None,
-        Kind::Separable if size > 16 && each < tiny => (16, 1, 1),
-        Kind::Separable if size > 16 && each < little => (16, 2, 1),
-        Kind::Separable if size > 16 && each < medium => (16, 2, 2),
-        Kind::Separable if size > 16 && each < large => (16, 4, 2),
-        Kind::Separable if each < little => (8, 1, 1),
-        Kind::Separable if each < medium => (8, 2, 2),
-        Kind::Separable if each < large => (8, 4, 2),
-        Kind::Dense if size > 13 && each < little => (8, 2, 2),
-        Kind::Dense if size > 13 => return None,
-        Kind::Dense | Kind::Near if each < little => (8, 1, 1),
-        Kind::Dense | Kind::Near if each < medium => (8, 2, 2),
-        Kind::Sparse | Kind::Median | Kind::Column if each < tiny => (8, 1, 1),
-        Kind::Column if each < little => (8, 4, 1),
-        Kind::Sparse if each < little => (16, 2, 1),
-        Kind::Gather if each < little => (8, 1, 1),
+        TunedKernelKind::Separable if bank && each < tiny => (16, 1, 1),
+        TunedKernelKind::Separable if bank && each < medium => (16, 2, 1),
+        TunedKernelKind::Separable if bank && size < 40 && each < large => (8, 4, 2),
+        TunedKernelKind::Separable if bank => return None,
+        TunedKernelKind::Separable if size > 16 && each < tiny => (16, 1, 1),
+        TunedKernelKind::Separable if size > 16 && each < little => (16, 2, 1),
+        TunedKernelKind::Separable if size > 16 && each < medium => (16, 2, 2),
+        TunedKernelKind::Separable if size > 16 && each < large => (16, 4, 2),
+        TunedKernelKind::Separable if each < little => (8, 1, 1),
+        TunedKernelKind::Separable if each < medium => (8, 2, 2),
+        TunedKernelKind::Separable if each < large => (8, 4, 2),
+        TunedKernelKind::Dense if size > 13 && each < little => (8, 2, 2),
+        TunedKernelKind::Dense if size > 13 => return None,
+        TunedKernelKind::Dense | TunedKernelKind::Near if each < little => (8, 1, 1),
+        TunedKernelKind::Dense | TunedKernelKind::Near if each < medium => (8, 2, 2),
+        TunedKernelKind::Sparse | TunedKernelKind::Median | TunedKernelKind::Column if each < tiny => (8, 1, 1),
+        TunedKernelKind::Column if each < little => (8, 4, 1),
+        TunedKernelKind::Sparse if each < little => (16, 2, 1),
+        TunedKernelKind::Gather if each < little => (8, 1, 1),
         _ => return None,
     };
-    let unrolled = !(kind == Kind::Separable && size > 16 && rows == 4);
+    let unrolled = !(kind == TunedKernelKind::Separable && size > 16 && rows == 4);
     Some(Tuning {
         bx: 32,
         by,
@@ -304,13 +306,13 @@ fn small(kernel: &Kernel, dtype: DType, each: f64) -> Option<Tuning> {
 /// image.
 pub fn lookup(kernel: &Kernel, dtype: DType, arch: u32) -> Tuning {
     if matches!(kernel, Kernel::Repeat(_)) {
-        return search::steps(dtype)[0];
+        return search::repeat_tunings(dtype)[0];
     }
     let Kernel::Map(map) = kernel else {
-        return guess(TunedFamily { kind: Kind::Pointwise, size: 0, filters: 0, bytes: 4 });
+        return guess(TunedFamily { kind: TunedKernelKind::Pointwise, size: 0, filters: 0, bytes: 4 });
     };
     let family = TunedFamily::of(map, element(map, dtype));
-    let same = |e: &&Entry| {
+    let same = |e: &&TuningEntry| {
         let f = e.family;
         (f.kind, f.filters, f.bytes) == (family.kind, family.filters, family.bytes)
             // A near size serves too.
@@ -333,27 +335,27 @@ pub fn guess(family: TunedFamily) -> Tuning {
     let pair = family.filters > 1;
     let group = if pair { 2 } else { 1 };
     match family.kind {
-        Kind::Pointwise => Tuning { rows: 4, blocks: 0, ..base },
-        Kind::Gather => Tuning { rows: 4, cols: 1, blocks: 0, ..base },
-        Kind::Near => Tuning { by: 4, cols: (16 / family.bytes).min(8), blocks: 0, ..base },
-        Kind::Median => Tuning { rows: 2, cols: if family.size > 3 { 1 } else { 2 }, blocks: 0, ..base },
-        Kind::Sparse => Tuning { rows: 8, cols: 1, blocks: 0, ..base },
-        Kind::Dense if family.size <= 13 => Tuning { cols, group, ..base },
+        TunedKernelKind::Pointwise => Tuning { rows: 4, blocks: 0, ..base },
+        TunedKernelKind::Gather => Tuning { rows: 4, cols: 1, blocks: 0, ..base },
+        TunedKernelKind::Near => Tuning { by: 4, cols: (16 / family.bytes).min(8), blocks: 0, ..base },
+        TunedKernelKind::Median => Tuning { rows: 2, cols: if family.size > 3 { 1 } else { 2 }, blocks: 0, ..base },
+        TunedKernelKind::Sparse => Tuning { rows: 8, cols: 1, blocks: 0, ..base },
+        TunedKernelKind::Dense if family.size <= 13 => Tuning { cols, group, ..base },
         // Taps are operands of the multiply-adds if all of them can be unrolled, and blocks narrow, as
         // most rows of a tile are around its own.
-        Kind::Column => {
+        TunedKernelKind::Column => {
             let rows = [16, 8, 4].into_iter().find(|rows| rows * family.size <= base.unroll).unwrap_or(8);
             Tuning { rows: if pair { rows.min(8) } else { rows }, cols: 1, blocks: 0, ..base }
         }
         // Taps from shared memory should each serve many columns: a read of four taps serves 4 *
         // cols multiply-adds, a read of pixels rows * group times as many.
-        Kind::Dense => Tuning { bx: 16, by: 16, rows: 4 / group, cols: 2 * cols, group, ..base },
+        TunedKernelKind::Dense => Tuning { bx: 16, by: 16, rows: 4 / group, cols: 2 * cols, group, ..base },
         // A loop over pairs of columns: its body and one division for all pixels fit the
         // instruction caches.
-        Kind::Separable if pair => {
+        TunedKernelKind::Separable if pair => {
             Tuning { rows: 24 / family.bytes * 2, cols: 2, group, unroll: 0, chunk: 24, blocks: 0, ..base }
         }
-        Kind::Separable => Tuning { rows: 8, cols, group, unroll: 700, ..base },
+        TunedKernelKind::Separable => Tuning { rows: 8, cols, group, unroll: 700, ..base },
     }
 }
 
@@ -364,7 +366,7 @@ mod tests {
     #[test]
     fn tables_parse_and_hold_sensible_shapes() {
         for t in TABLES {
-            for e in serde_json::from_str::<Vec<Entry>>(t).unwrap() {
+            for e in serde_json::from_str::<Vec<TuningEntry>>(t).unwrap() {
                 assert!(e.tuning.is_sane(), "{e:?}");
             }
         }
@@ -379,7 +381,7 @@ mod tests {
             rows_of(&path)
         };
         assert_eq!(rows_of(&folder.path().join("none")), Ok(Vec::new()));
-        let good: Vec<Entry> = serde_json::from_str(TABLES[0]).unwrap();
+        let good: Vec<TuningEntry> = serde_json::from_str(TABLES[0]).unwrap();
         assert_eq!(read(TABLES[0].as_bytes()), Ok(good.clone()));
         let changes: [fn(&mut Tuning); 9] = [
             |t| (t.bx, t.by) = (1 << 32, 1 << 32),

@@ -3,9 +3,11 @@
 use horus_core::dtype::{DType, Scalar};
 use horus_core::error::Error;
 use horus_core::filters;
-use horus_core::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Repeat, Source, Stage, Val};
+use horus_core::ir::kernel::{
+    FilterSource, Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Repeat, RowFilterStage, Val,
+};
 use horus_core::ops::Transpose;
-use horus_core::ops::edge::Edge;
+use horus_core::ops::edge::WarpEdge;
 use horus_core::ops::geometric::{Affine, Interpolation, rotation};
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;
@@ -33,7 +35,7 @@ pub fn instr(op: PixelOp, dtype: DType, args: Vec<Val>) -> Instr {
 }
 
 /// A detector's orientation: pairs of filters, `|a / b|` scaled, the largest kept.
-fn detector(leaves: Vec<Leaf>, stages: Vec<Stage>) -> Kernel {
+fn detector(leaves: Vec<Leaf>, stages: Vec<RowFilterStage>) -> Kernel {
     let mut code: Vec<Instr> = Vec::new();
     let f = |v: f32| Val::Const(Scalar::F32(v));
     let mut best = f(0.0);
@@ -59,12 +61,12 @@ pub fn over(chain: Kernel, kernel: Kernel) -> Kernel {
     let (Kernel::Map(chain), Kernel::Map(mut m)) = (chain, kernel) else { return Kernel::from(Transpose) };
     m.inputs = chain.inputs;
     m.chains = vec![chain];
-    m.stages.iter_mut().for_each(|s| s.source = Source::Chain(0));
+    m.stages.iter_mut().for_each(|s| s.source = FilterSource::Chain(0));
     for leaf in &mut m.leaves {
-        if let LeafOp::Correlate(source @ Source::Input(_), ..) | LeafOp::Shift(source @ Source::Input(_), ..) =
-            &mut leaf.op
+        if let LeafOp::Correlate(source @ FilterSource::Input(_), ..)
+        | LeafOp::Shift(source @ FilterSource::Input(_), ..) = &mut leaf.op
         {
-            *source = Source::Chain(0);
+            *source = FilterSource::Chain(0);
         }
     }
     Kernel::Map(m)
@@ -76,7 +78,11 @@ pub fn over(chain: Kernel, kernel: Kernel) -> Kernel {
 pub fn convrot(scales: usize, size: usize, nested: bool) -> Kernel {
     let length = |i: usize| size - 2 * ((scales - 1 - i) * (size / 8));
     let stages = (0..scales)
-        .map(|s| Stage { source: Source::Input(0), filter: Filter::row(taps(length(s))), border: Border::default() })
+        .map(|s| RowFilterStage {
+            source: FilterSource::Input(0),
+            filter: Filter::row(taps(length(s))),
+            border: Border::default(),
+        })
         .collect();
     let mut leaves = Vec::new();
     for k in 0..scales * scales {
@@ -84,7 +90,7 @@ pub fn convrot(scales: usize, size: usize, nested: bool) -> Kernel {
         for order in 0..2 {
             let mut t = taps(length(c));
             t.rotate_left(order);
-            let op = LeafOp::Correlate(Source::Stage(s), Filter::column(t), Border::default());
+            let op = LeafOp::Correlate(FilterSource::Stage(s), Filter::column(t), Border::default());
             leaves.push(Leaf { op, dtype: DType::F32 });
         }
     }
@@ -99,9 +105,9 @@ pub fn convrot_default() -> Result<Kernel, Error> {
         for (sigma_v, order) in [(1.0, 2), (1.0, 0), (2.0, 2), (2.0, 0), (3.0, 2), (3.0, 0)] {
             let (row, column) = filters::gauss_xy(sigma_u, sigma_v, 0, order);
             if leaves.len() % 6 == 0 {
-                stages.push(Stage { source: Source::Input(0), filter: row, border: Border::default() });
+                stages.push(RowFilterStage { source: FilterSource::Input(0), filter: row, border: Border::default() });
             }
-            let op = LeafOp::Correlate(Source::Stage(stages.len() - 1), column, Border::default());
+            let op = LeafOp::Correlate(FilterSource::Stage(stages.len() - 1), column, Border::default());
             leaves.push(Leaf { op, dtype: DType::F32 });
         }
     }
@@ -135,7 +141,7 @@ pub fn conv2d(pairs: usize, size: usize) -> Kernel {
         for order in 0..2 {
             let mut t = taps(side * side);
             t.rotate_left(order);
-            let op = LeafOp::Correlate(Source::Input(0), Filter::dense(side, side, t), Border::default());
+            let op = LeafOp::Correlate(FilterSource::Input(0), Filter::dense(side, side, t), Border::default());
             leaves.push(Leaf { op, dtype: DType::F32 });
         }
     }
@@ -144,19 +150,19 @@ pub fn conv2d(pairs: usize, size: usize) -> Kernel {
 
 /// Correlation with one `h` x `w` filter.
 pub fn correlate(h: usize, w: usize, dtype: DType, border: Border) -> Kernel {
-    single(LeafOp::Correlate(Source::Input(0), dense(h, w), border), dtype)
+    single(LeafOp::Correlate(FilterSource::Input(0), dense(h, w), border), dtype)
 }
 
 /// Separable correlation with a row and a column of `n` taps.
 pub fn separable(n: usize, dtype: DType, border: Border) -> Kernel {
-    let stages = vec![Stage { source: Source::Input(0), filter: Filter::row(taps(n)), border }];
-    let op = LeafOp::Correlate(Source::Stage(0), Filter::column(taps(n)), border);
+    let stages = vec![RowFilterStage { source: FilterSource::Input(0), filter: Filter::row(taps(n)), border }];
+    let op = LeafOp::Correlate(FilterSource::Stage(0), Filter::column(taps(n)), border);
     let leaves = vec![Leaf { op, dtype }];
     Kernel::Map(MapKernel { inputs: 1, stages, leaves, result: Some(Val::Leaf(0)), ..MapKernel::default() })
 }
 
 /// Rotation of an image of `shape`.
-pub fn rotate(degrees: f64, shape: Shape, how: Interpolation, dtype: DType, edge: impl Into<Edge>) -> Kernel {
+pub fn rotate(degrees: f64, shape: Shape, how: Interpolation, dtype: DType, edge: impl Into<WarpEdge>) -> Kernel {
     single(LeafOp::Warp(0, turned(degrees, shape), how, edge.into()), dtype)
 }
 
@@ -184,7 +190,7 @@ pub fn relaxation(dtype: DType, steps: usize) -> Kernel {
     let repeated = |i, map| leaf(LeafOp::Warp(i, map, Interpolation::Nearest, Border::Replicate.into()));
     let neighbours = Filter::sparse([(-1, 0), (0, -1), (0, 1), (1, 0)], [0.25; 4]);
     let leaves = vec![
-        leaf(LeafOp::Correlate(Source::Input(0), neighbours, Border::Constant(0.0))),
+        leaf(LeafOp::Correlate(FilterSource::Input(0), neighbours, Border::Constant(0.0))),
         repeated(1, Affine { xx: 0, ..Affine::IDENTITY }),
         repeated(2, Affine { yy: 0, ..Affine::IDENTITY }),
     ];
@@ -193,5 +199,5 @@ pub fn relaxation(dtype: DType, steps: usize) -> Kernel {
         instr(PixelOp::Add, dtype, vec![Val::Leaf(0), Val::Instr(0)]),
     ];
     let body = MapKernel { inputs: 3, leaves, code, result: Some(Val::Instr(1)), ..MapKernel::default() };
-    Kernel::Repeat(Repeat { body, state: 0, steps })
+    Kernel::Repeat(Repeat { body, state: 0, iterations: steps })
 }

@@ -16,24 +16,26 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 use horus_core::device::{Geometry, Launch, LaunchInput, Memory};
 use horus_core::dtype::DType;
-use horus_core::host::Piece;
+use horus_core::host::StridedCopy;
 use horus_core::host::buffer::HostBuffer;
 use horus_core::image::Image;
-use horus_core::ir::kernel::{Kernel, LeafOp, Source};
+use horus_core::ir::kernel::{FilterSource, Kernel, LeafOp};
 use horus_core::ops::Whole;
 use horus_core::ops::geometric::Interpolation;
 use horus_core::session::Session;
 use horus_core::shape::{Border, Shape, Window};
-use horus_cuda::codegen::{Generated, KernelPart, Limits, Passes, Pointer, Shapes, generate_bounded, generate_part};
+use horus_cuda::codegen::{
+    Generated, KernelLimits, KernelPart, LaunchSequence, Pointer, Shapes, generate_bounded, generate_part,
+};
 use horus_cuda::tuning::{Tuning, all_sizes, candidates, lookup};
 use horus_cuda::workloads::{conv2d, convrot_default};
 use horus_cuda_kernels as kernels;
 use horus_testing::cases::part;
 use horus_testing::reference::kernel::HostImage;
 
-use conformance::cases::{Case, Fill, cases};
+use conformance::cases::{ConformanceLaunch, Fill, cases};
 use conformance::{compiled, some};
-use horus_cuda::recorder::{Launched, Recorder};
+use horus_cuda::recorder::{RecordedLaunch, RecordingDevice};
 
 const HEAD: &str = include_str!("../../kernels/emulate.h");
 const MAIN: &str = include_str!("../../kernels/emulate_main.h");
@@ -68,7 +70,7 @@ const HEADERS: [&str; 22] = [
 /// The beginning of sources for pixels of several samples, before their number.
 const SAMPLES: &str = "#define HS_SAMPLES ";
 
-type Run = unsafe extern "C" fn(*const u8, u32, u32, u32, u32);
+type EmulatedKernel = unsafe extern "C" fn(*const u8, u32, u32, u32, u32);
 
 /// Compiles programs into one library, with a namespace each and numbered entry points.
 fn compile(programs: &[Generated], dir: &Path, name: &str) -> libloading::Library {
@@ -123,7 +125,7 @@ fn compile(programs: &[Generated], dir: &Path, name: &str) -> libloading::Librar
     unsafe { libloading::Library::new(library) }.unwrap()
 }
 
-fn program(case: &Case, tuning: &Tuning, limits: Limits) -> Generated {
+fn program(case: &ConformanceLaunch, tuning: &Tuning, limits: KernelLimits) -> Generated {
     let shapes = Shapes { inputs: &case.inputs, output: case.output, rows: case.rows };
     let program = generate_bounded(&case.kernel, &shapes, tuning, limits).unwrap();
     assert!(program.params.len() <= 4096, "{}: more parameters than every driver takes", case.name);
@@ -131,7 +133,7 @@ fn program(case: &Case, tuning: &Tuning, limits: Limits) -> Generated {
 }
 
 /// The fold that a reduction along rows may make itself, of all its rows.
-fn fold_of(case: &Case) -> Option<Case> {
+fn fold_of(case: &ConformanceLaunch) -> Option<ConformanceLaunch> {
     let whole = Window::whole(case.output.shape.height);
     let how = match &case.kernel {
         Kernel::MapReduce(_, how) | Kernel::Whole(Whole::RowReduce(how)) => how.fold(),
@@ -139,7 +141,7 @@ fn fold_of(case: &Case) -> Option<Case> {
     };
     let shape = Shape::new(1, how.columns(), 1);
     let output = Geometry { shape, dtype: case.output.dtype, window: Window::whole(1) };
-    (case.rows == whole && case.output.window == whole).then(|| Case {
+    (case.rows == whole && case.output.window == whole).then(|| ConformanceLaunch {
         name: format!("the fold of {}", case.name),
         kernel: Kernel::Whole(Whole::Fold(how)),
         inputs: vec![case.output],
@@ -160,11 +162,11 @@ fn run(
 ) {
     let mut params = p.params.clone();
     let mut done = 0u32;
-    let mut scratch = vec![0xa5u8; p.passes.map_or(0, |passes| passes.scratch)];
+    let mut scratch = vec![0xa5u8; p.sequence.map_or(0, |passes| passes.scratch)];
     for &(at, what) in &p.pointers {
         let address = match what {
             Pointer::Output { offset } => out[0].bytes.as_mut_ptr() as usize + offset,
-            Pointer::More { index, offset } => out[1 + index].bytes.as_mut_ptr() as usize + offset,
+            Pointer::FurtherOutput { index, offset } => out[1 + index].bytes.as_mut_ptr() as usize + offset,
             Pointer::Input { index, offset } => inputs[index].bytes.as_ptr() as usize + offset,
             Pointer::Table => p.table.as_ptr() as usize,
             Pointer::Scratch => scratch.as_mut_ptr() as usize,
@@ -174,11 +176,11 @@ fn run(
         params[at..at + 8].copy_from_slice(&address.to_ne_bytes());
     }
     // SAFETY: the symbol is the function that `emulate_main.h` defines for this program.
-    let run = unsafe { library.get::<Run>(format!("hs_run{index}").as_bytes()) }.unwrap();
+    let run = unsafe { library.get::<EmulatedKernel>(format!("hs_run{index}").as_bytes()) }.unwrap();
     // SAFETY: the parameters are the program's own struct, whose pointers lead to live buffers of
     // the sizes that the case's geometries say.
     let launch = |params: &[u8]| unsafe { run(params.as_ptr(), p.grid[0], p.grid[1], p.block, p.shared) };
-    match p.passes {
+    match p.sequence {
         None => launch(&params),
         Some(passes) => {
             let mut one = |pass: u32| {
@@ -188,19 +190,19 @@ fn run(
             (0..passes.count).for_each(&mut one);
             let mut left = passes.repeated > 0;
             while left {
-                scratch[..Passes::FLAG].fill(0);
+                scratch[..LaunchSequence::FLAG].fill(0);
                 (passes.count..passes.count + passes.repeated).for_each(&mut one);
-                left = scratch[..Passes::FLAG] != [0; Passes::FLAG];
+                left = scratch[..LaunchSequence::FLAG] != [0; LaunchSequence::FLAG];
             }
         }
     }
 }
 
 /// The outputs of a case by the definitions: evaluated once, as tests share cases.
-fn expected(case: &Case, inputs: &[HostImage]) -> Arc<Vec<HostImage>> {
+fn expected(case: &ConformanceLaunch, inputs: &[HostImage]) -> Arc<Vec<HostImage>> {
     type Known = HashMap<String, Arc<OnceLock<Arc<Vec<HostImage>>>>>;
     static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
-    let Case { kernel, inputs: geometries, output, rows, fill, name: _ } = case;
+    let ConformanceLaunch { kernel, inputs: geometries, output, rows, fill, name: _ } = case;
     let key = format!("{kernel:?} {geometries:?} {output:?} {rows:?} {fill:?}");
     let outputs = KNOWN.lock().unwrap().entry(key).or_default().clone();
     outputs.get_or_init(|| Arc::new(case.expected(inputs))).clone()
@@ -208,7 +210,7 @@ fn expected(case: &Case, inputs: &[HostImage]) -> Arc<Vec<HostImage>> {
 
 /// Runs cases, each with its own tuning, and compares with the host's evaluation, in batches on all
 /// cores, as some take minutes.
-fn check(jobs: Vec<(Case, Tuning, Limits)>, name: &str) {
+fn check(jobs: Vec<(ConformanceLaunch, Tuning, KernelLimits)>, name: &str) {
     let dir = tempfile::tempdir().unwrap();
     let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let batches: Vec<_> = jobs.chunks(40).collect();
@@ -246,7 +248,7 @@ fn check(jobs: Vec<(Case, Tuning, Limits)>, name: &str) {
 fn pieces_are_copied_byte_by_byte_whatever_their_alignment() {
     let shape = Shape::new(64, 40_000, 1);
     let geometry = Geometry { shape, dtype: DType::U8, window: Window::whole(shape.height) };
-    let piece = |i: usize| Piece {
+    let piece = |i: usize| StridedCopy {
         from: 4 * i * 40_000 + [16 * i, 4 * i, 3 * i][i % 3],
         to: 4 * i * 40_000 + [16, 8, 5][i % 3],
         bytes: [32, 20_004, 33_333, 1, 16, 16_384][i % 6],
@@ -254,7 +256,7 @@ fn pieces_are_copied_byte_by_byte_whatever_their_alignment() {
         from_stride: 40_000,
         to_stride: [40_000, 39_996, 39_999][i % 3],
     };
-    let pieces: Vec<Piece> = (0..15).map(piece).collect();
+    let pieces: Vec<StridedCopy> = (0..15).map(piece).collect();
     let source = HostImage::random(geometry, 3);
     let (mut got, mut want) = (HostImage::zeroed(geometry), HostImage::zeroed(geometry));
     for (from, to, bytes) in pieces.iter().flat_map(|p| p.runs()) {
@@ -280,12 +282,12 @@ fn every_case_is_a_launch_that_devices_take() {
         let mut outputs = outputs.iter_mut();
         let output = outputs.next().expect("an output");
         let more: &mut [&mut Memory] = &mut outputs.collect::<Vec<_>>();
-        let launch = Launch { kernel, inputs: &inputs, output, more, geometry, rows };
+        let launch = Launch { kernel, inputs: &inputs, output, additional_outputs: more, geometry, rows };
         horus_core::device::check::check(&launch).unwrap_or_else(|e| panic!("{}: {e}", case.name));
     }
 }
 
-fn tuned(case: &Case) -> Tuning {
+fn tuned(case: &ConformanceLaunch) -> Tuning {
     lookup(&case.kernel, case.inputs.first().map_or(case.output.dtype, |g| g.dtype), 90)
 }
 
@@ -296,14 +298,14 @@ fn kernels_follow_the_definitions_to_the_bit() {
         let dtype = c.inputs.first().map_or(c.output.dtype, |g| g.dtype);
         let sizes = all_sizes(&c.kernel, dtype, 90);
         let t = if turn % 2 == 0 { sizes[0] } else { sizes[turn / 2 % sizes.len()] };
-        (c, t, Limits { shared: 227 << 10 })
+        (c, t, KernelLimits { shared: 227 << 10 })
     });
     check(jobs.collect(), "default");
 }
 
 #[test]
 fn large_filters_of_bytes_are_products_of_matrices() {
-    let limits = Limits { shared: 227 << 10 };
+    let limits = KernelLimits { shared: 227 << 10 };
     for case in cases().into_iter().filter(|c| c.name.starts_with("correlate bytes")) {
         let products = program(&case, &tuned(&case), limits).source.contains("hs_bytes<");
         assert_eq!(products, !case.name.contains(" 3x3 "), "{}", case.name);
@@ -311,10 +313,10 @@ fn large_filters_of_bytes_are_products_of_matrices() {
 }
 
 /// The launches of line detectors recorded from a session, on a small picture.
-fn detectors() -> Vec<Case> {
+fn detectors() -> Vec<ConformanceLaunch> {
     const H: usize = 64;
     const W: usize = 256;
-    let device = Recorder::new().unwrap();
+    let device = RecordingDevice::new().unwrap();
     let launches = device.launches();
     let session = Session::on(Box::new(device)).build().unwrap();
     let image = Image::from_slice(&session, (H, W), &vec![7u8; H * W]).convert::<f32>() / 255.0;
@@ -350,12 +352,12 @@ fn detectors() -> Vec<Case> {
         session.evaluate().unwrap();
     }
     session.evaluate().unwrap();
-    let mut cases: Vec<Case> = Vec::new();
-    for (i, Launched { kernel, inputs, output, rows }) in launches.get().into_iter().enumerate() {
+    let mut cases: Vec<ConformanceLaunch> = Vec::new();
+    for (i, RecordedLaunch { kernel, inputs, output, rows }) in launches.get().into_iter().enumerate() {
         let known = cases.iter().any(|c| (&c.kernel, &c.inputs, c.output) == (&kernel, &inputs, output));
         if !known && !matches!(kernel, Kernel::Whole(Whole::Merge(_)) | Kernel::Source(_)) {
             let name = format!("launch {i} of the detectors, {}", kernel.name());
-            cases.push(Case { name, kernel, inputs, output, rows, fill: Fill::Random });
+            cases.push(ConformanceLaunch { name, kernel, inputs, output, rows, fill: Fill::Random });
         }
     }
     cases
@@ -365,20 +367,21 @@ fn detectors() -> Vec<Case> {
 fn kernels_of_the_detectors_follow_the_definitions() {
     let jobs = detectors().into_iter().map(|c| {
         let t = tuned(&c);
-        (c, t, Limits { shared: 227 << 10 })
+        (c, t, KernelLimits { shared: 227 << 10 })
     });
     let jobs: Vec<_> = jobs.collect();
     // Large templates occur in both of their forms.
     for form in ["hs_stage_any<", "hs_stage_called<", "hs_column_called<"] {
-        let has =
-            |(case, tuning, limits): &(Case, Tuning, Limits)| program(case, tuning, *limits).source.contains(form);
+        let has = |(case, tuning, limits): &(ConformanceLaunch, Tuning, KernelLimits)| {
+            program(case, tuning, *limits).source.contains(form)
+        };
         assert!(jobs.iter().any(has), "{form} is in no kernel");
     }
     check(part(jobs, |all| all.into_iter().step_by(2).collect()), "detectors");
 }
 
 /// Cases that together have every form of reading, filtering and storing pixels, with the part of each.
-fn parts(part: KernelPart) -> Vec<(Case, Kernel, Generated)> {
+fn parts(part: KernelPart) -> Vec<(ConformanceLaunch, Kernel, Generated)> {
     const FORMS: [&str; 21] = [
         "hs_load_pixels<",
         "hs_store_pixels<",
@@ -402,7 +405,7 @@ fn parts(part: KernelPart) -> Vec<(Case, Kernel, Generated)> {
         "hs_column_looped<",
         "hs_shifted<",
     ];
-    let limits = Limits { shared: 227 << 10 };
+    let limits = KernelLimits { shared: 227 << 10 };
     let of_bodies = |source: &str| source[source.find("struct hs_params").unwrap_or(0)..].to_owned();
     let mut unseen = FORMS.to_vec();
     let mut jobs = Vec::new();
@@ -428,7 +431,7 @@ fn what_a_kernel_reads_and_stores_alone_is_a_kernel_of_its_own() {
     let programs: Vec<Generated> = jobs.iter().map(|(.., program)| program.clone()).collect();
     let library = compile(&programs, dir.path(), "memory");
     for (i, (case, kernel, program)) in jobs.into_iter().enumerate() {
-        let moved = Case { kernel, ..case };
+        let moved = ConformanceLaunch { kernel, ..case };
         let (inputs, mut ours) = (moved.images(), moved.outputs());
         run(&library, i, &program, &inputs, &mut ours, None);
         let differs = moved.difference(&ours, &moved.expected(&inputs));
@@ -466,8 +469,15 @@ fn repeated_dense_filters_are_called() {
     (map.leaves[0], map.leaves[1]) = (map.leaves[3].clone(), map.leaves[2].clone());
     // Many filters at once, and loops: two bodies of the loop over rows, for each pair of filters.
     let tuning = Tuning { rows: 4, cols: 4, group: 2, unroll: 0, piece: 0, ..lookup(&kernel, DType::F32, 90) };
-    let case = Case { name: "two pairs".into(), kernel, inputs: vec![image], output: image, rows, fill: Fill::Random };
-    let limits = Limits { shared: 227 << 10 };
+    let case = ConformanceLaunch {
+        name: "two pairs".into(),
+        kernel,
+        inputs: vec![image],
+        output: image,
+        rows,
+        fill: Fill::Random,
+    };
+    let limits = KernelLimits { shared: 227 << 10 };
     let source = program(&case, &tuning, limits).source;
     assert!(source.contains("hs_dense_called<"), "{}", &source[source.find("hs_kernel(").unwrap()..]);
     check(vec![(case, tuning, limits)], "called");
@@ -484,16 +494,16 @@ fn row_passes_of_several_sizes_read_every_border() {
         let Kernel::Map(map) = &mut kernel else { panic!("the bank is one map") };
         map.stages.iter_mut().for_each(|stage| stage.border = border);
         for leaf in &mut map.leaves {
-            if let LeafOp::Correlate(Source::Stage(_), _, of_columns) = &mut leaf.op {
+            if let LeafOp::Correlate(FilterSource::Stage(_), _, of_columns) = &mut leaf.op {
                 *of_columns = border;
             }
         }
         let (shape, rows) = (Shape::new(70, width, 1), Window::whole(70));
         let image = Geometry { shape, dtype: DType::F32, window: rows };
         let name = format!("the bank at {border:?}, {width} wide");
-        let case = Case { name, kernel, inputs: vec![image], output: image, rows, fill: Fill::Random };
+        let case = ConformanceLaunch { name, kernel, inputs: vec![image], output: image, rows, fill: Fill::Random };
         let tuning = tuned(&case);
-        jobs.push((case, tuning, Limits { shared: 227 << 10 }));
+        jobs.push((case, tuning, KernelLimits { shared: 227 << 10 }));
     }
     check(jobs, "borders");
 }
@@ -509,7 +519,7 @@ fn no_tuning_changes_a_result() {
         }
         let all = candidates(&case.kernel, case.inputs[0].dtype, 90);
         let step = (all.len() / 6).max(1);
-        jobs.extend(all.into_iter().step_by(step).map(|t| (case.clone(), t, Limits { shared: 227 << 10 })));
+        jobs.extend(all.into_iter().step_by(step).map(|t| (case.clone(), t, KernelLimits { shared: 227 << 10 })));
     }
     check(jobs, "tuning");
 }
@@ -519,9 +529,9 @@ fn steps_are_the_same_in_tiles_of_every_shape() {
     let mut jobs = Vec::new();
     for case in compiled().into_iter().filter(|c| c.name.starts_with("4 steps") || c.name == "5 steps replicate u8") {
         let all = candidates(&case.kernel, case.inputs[0].dtype, 90);
-        jobs.extend(all.into_iter().map(|t| (case.clone(), t, Limits { shared: 227 << 10 })));
+        jobs.extend(all.into_iter().map(|t| (case.clone(), t, KernelLimits { shared: 227 << 10 })));
         let t = tuned(&case);
-        jobs.extend([48 << 10, 99 << 10].map(|shared| (case.clone(), t, Limits { shared })));
+        jobs.extend([48 << 10, 99 << 10].map(|shared| (case.clone(), t, KernelLimits { shared })));
     }
     assert!(jobs.len() > 40);
     check(part(jobs, |all| all.into_iter().step_by(3).collect()), "tiles");
@@ -536,28 +546,29 @@ fn filters_beyond_shared_memory_are_cut_or_read_directly() {
         if ["correlate 43x43 f32", "separable 43 f32", "convrot", "conv2d"].contains(&name) || of_chains.contains(&name)
         {
             let t = tuned(&case);
-            jobs.extend([24 << 10, 6 << 10].map(|shared| (case.clone(), t, Limits { shared })));
+            jobs.extend([24 << 10, 6 << 10].map(|shared| (case.clone(), t, KernelLimits { shared })));
         }
         // Four lines at a time, and two.
         if ["by transforms of 256x32", "by transforms of 32x512"].iter().any(|n| name.ends_with(n)) {
             let t = tuned(&case);
-            jobs.extend([64 << 10, 48 << 10, 24 << 10].map(|shared| (case.clone(), t, Limits { shared })));
+            jobs.extend([64 << 10, 48 << 10, 24 << 10].map(|shared| (case.clone(), t, KernelLimits { shared })));
         }
         if ["box_mean 4x9 reflect101 f32", "box_mean 1x50 wrap u8", "box_mean 71x1 constant"]
             .iter()
             .any(|n| name.starts_with(n))
         {
-            jobs.extend([4 << 10, 256].map(|shared| (case.clone(), tuned(&case), Limits { shared })));
+            jobs.extend([4 << 10, 256].map(|shared| (case.clone(), tuned(&case), KernelLimits { shared })));
         }
         // Too little for histograms.
         if name.starts_with("rank") && !name.ends_with("f64") {
-            jobs.push((case.clone(), tuned(&case), Limits { shared: 32 << 10 }));
+            jobs.push((case.clone(), tuned(&case), KernelLimits { shared: 32 << 10 }));
         }
         // Row passes that are read in turn fit together, one after the other, or not at all.
         if ["convrot nested", "convrot by turns", "sums of columns of two stages"].contains(&name) {
             let t = Tuning { unroll: 0, group: 2, ..tuned(&case) };
             jobs.extend(
-                [64 << 10, 40 << 10, 32 << 10, 24 << 10, 16 << 10].map(|s| (case.clone(), t, Limits { shared: s })),
+                [64 << 10, 40 << 10, 32 << 10, 24 << 10, 16 << 10]
+                    .map(|s| (case.clone(), t, KernelLimits { shared: s })),
             );
         }
     }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use horus_cuda::codegen::{KernelPart, Limits, Shapes, generate_bounded, generate_part};
+use horus_cuda::codegen::{KernelLimits, KernelPart, Shapes, generate_bounded, generate_part};
 use horus_cuda::nvrtc::Nvrtc;
 use horus_cuda::tuning::all_sizes;
 
@@ -55,7 +55,7 @@ fn compile_shard(shard: usize, of: usize) {
         let sizes = all_sizes(&case.kernel, dtype, arch);
         let tuning = sizes[number / 3 % sizes.len()];
         let shapes = Shapes { inputs: &case.inputs, output: case.output, rows: case.rows };
-        let limits = Limits { shared: if arch == 90 { 227 << 10 } else { 99 << 10 } };
+        let limits = KernelLimits { shared: if arch == 90 { 227 << 10 } else { 99 << 10 } };
         let program = generate_bounded(&case.kernel, &shapes, &tuning, limits).unwrap();
         assert!(program.shared as usize <= limits.shared, "{}: {} bytes of shared memory", case.name, program.shared);
         assert!(program.params.len() <= 4096, "{}: {} bytes of parameters", case.name, program.params.len());

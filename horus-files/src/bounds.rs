@@ -16,7 +16,7 @@ pub(super) const DEFLATE: u64 = 1032;
 pub(super) fn check_size(height: u64, width: u64, options: &OpenOptions) -> Result<(), String> {
     let most = options.max_pixels;
     if height.checked_mul(width).is_none_or(|pixels| pixels > most) {
-        let limit = Audience::now().told("OpenOptions::max_pixels", "--max-pixels", "max_pixels=");
+        let limit = Audience::now().select_wording("OpenOptions::max_pixels", "--max-pixels", "max_pixels=");
         return Err(format!("{width}x{height} pixels exceed the limit of {most} ({limit})"));
     }
     Ok(())

@@ -1,28 +1,28 @@
 //! Files that are decoded as a whole: the header first, then all pixels.
 
-use super::Turned;
+use super::StoredOrientation;
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
 use horus_host::workers::Workers;
 
 /// What a file says of its picture.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Header {
+pub(super) struct PictureHeader {
     pub(super) shape: Shape,
     pub(super) dtype: DType,
-    pub(super) noted: Turned,
+    pub(super) orientation: StoredOrientation,
     /// Length of a colour profile.
     pub(super) profile: Option<usize>,
 }
 
-impl Header {
-    pub(super) fn new(width: u32, height: u32, channels: usize, dtype: DType) -> Result<Header, String> {
+impl PictureHeader {
+    pub(super) fn new(width: u32, height: u32, channels: usize, dtype: DType) -> Result<PictureHeader, String> {
         let shape = Shape::new(height as usize, width as usize, channels);
         let sides = [shape.height, shape.width, channels];
         if sides.iter().try_fold(dtype.size(), |n, side| n.checked_mul(*side)).is_none() {
             return Err(format!("{width}x{height} pixels are too large"));
         }
-        Ok(Header { shape, dtype, noted: Turned::No, profile: None })
+        Ok(PictureHeader { shape, dtype, orientation: StoredOrientation::No, profile: None })
     }
 }
 
@@ -32,16 +32,16 @@ pub(super) trait Decode {
     fn most(&self, width: u64, bytes: u64) -> u64;
 
     /// Bytes that decoding takes beside the file and the pixels.
-    fn beside(&self, _header: &Header, _workers: &Workers) -> u64 {
+    fn scratch_bytes(&self, _header: &PictureHeader, _workers: &Workers) -> u64 {
         0
     }
 
     /// Decodes the pixels, interleaved, into memory of their size.
-    fn read(self: Box<Self>, header: &Header, to: &mut [u8], workers: &Workers) -> Result<(), String>;
+    fn read(self: Box<Self>, header: &PictureHeader, to: &mut [u8], workers: &Workers) -> Result<(), String>;
 }
 
 /// A header, and what decodes the pixels behind it.
-pub(super) type Decoder<'a> = (Header, Box<dyn Decode + 'a>);
+pub(super) type Decoder<'a> = (PictureHeader, Box<dyn Decode + 'a>);
 
 /// Samples of two bytes, of which files have the high one first, in the order of this machine.
 pub(super) fn native(samples: &mut [u8]) {
@@ -58,9 +58,9 @@ pub(super) fn zeros<T: Clone + Default>(count: usize) -> Result<Vec<T>, String> 
 
 /// Bytes that are read from the front, little-endian.
 #[derive(Clone, Copy)]
-pub(super) struct Bytes<'a>(pub(super) &'a [u8]);
+pub(super) struct ByteReader<'a>(pub(super) &'a [u8]);
 
-impl<'a> Bytes<'a> {
+impl<'a> ByteReader<'a> {
     pub(super) fn take(&mut self, n: usize) -> Result<&'a [u8], String> {
         let (first, rest) = self.0.split_at_checked(n).ok_or_else(truncated)?;
         self.0 = rest;

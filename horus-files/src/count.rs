@@ -38,7 +38,7 @@ impl Count {
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    pub(super) fn so_far(&self) -> FileTraffic {
+    pub(super) fn traffic(&self) -> FileTraffic {
         FileTraffic { chunks: self.chunks.load(Ordering::Relaxed), bytes: self.bytes.load(Ordering::Relaxed) }
     }
 }

@@ -8,32 +8,32 @@ use std::path::Path;
 use std::sync::Once;
 
 use super::{
-    Decode, Header, MEMORY_LIMIT, Means, Metadata, OpenOptions, Picture, PictureFormat, Source, check_capacity,
-    check_size, profile,
+    Decode, DecodeResources, MEMORY_LIMIT, Metadata, OpenOptions, Picture, PictureFormat, PictureHeader, PictureSource,
+    check_capacity, check_size, profile,
 };
 use horus_host::buffer::HostBuffer;
 use horus_host::workers::Workers;
 
 /// Reads and decodes a file; the error is the cause, without the path.
-pub(super) fn read(path: &Path, options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
-    first(&Source::open(path)?, &path.display(), options, means)
+pub(super) fn read(path: &Path, options: &OpenOptions, means: DecodeResources<'_>) -> Result<Picture, String> {
+    first(&PictureSource::open(path)?, &path.display(), options, means)
 }
 
 /// Decodes a picture, called `name`; warns of ignored pages.
 pub(super) fn first(
-    source: &Source<'_>,
+    source: &PictureSource<'_>,
     name: &dyn Display,
     options: &OpenOptions,
-    means: Means<'_>,
+    means: DecodeResources<'_>,
 ) -> Result<Picture, String> {
     let (picture, unread) = decode(source, options, means)?;
-    tell_unread(name, unread.as_deref());
+    warn_unread(name, unread.as_deref());
     let said = Metadata::of(source, options, picture.shape().channels, picture.metadata().tile);
     Ok(picture.with_metadata(said))
 }
 
 /// Warns of ignored pages.
-pub(super) fn tell_unread(name: &dyn Display, unread: Option<&str>) {
+pub(super) fn warn_unread(name: &dyn Display, unread: Option<&str>) {
     if let Some(unread) = unread {
         horus_base::warn!("{name}{unread}");
     }
@@ -41,9 +41,9 @@ pub(super) fn tell_unread(name: &dyn Display, unread: Option<&str>) {
 
 /// Decodes a picture; also returns a warning about pages that are not read.
 pub(super) fn decode(
-    source: &Source<'_>,
+    source: &PictureSource<'_>,
     options: &OpenOptions,
-    means: Means<'_>,
+    means: DecodeResources<'_>,
 ) -> Result<(Picture, Option<String>), String> {
     let format = source.format();
     one_picture(format, options)?;
@@ -106,19 +106,19 @@ pub fn guarded<R>(decode: impl FnOnce() -> Result<R, String>) -> Result<R, Strin
 }
 
 /// The result of a decoder of what a file says beside its pixels; what fails counts as absent.
-pub(super) fn told<R>(read: impl FnOnce() -> Option<R>) -> Option<R> {
+pub(super) fn decode_metadata<R>(read: impl FnOnce() -> Option<R>) -> Option<R> {
     guarded(|| Ok(read())).ok().flatten()
 }
 
 /// Decodes all of a file, and keeps the requested region.
 pub(super) fn whole(
     format: &(impl PictureFormat + ?Sized),
-    source: &Source<'_>,
+    source: &PictureSource<'_>,
     options: &OpenOptions,
-    means: Means<'_>,
+    means: DecodeResources<'_>,
 ) -> Result<Picture, String> {
     means.expect(source)?;
-    let picture = guarded(|| all(format, &source.all(means.room)?, options, means))?;
+    let picture = guarded(|| all(format, &source.all(means.allocate)?, options, means))?;
     picture.cropped(options.region, means)
 }
 
@@ -126,7 +126,7 @@ fn all(
     format: &(impl PictureFormat + ?Sized),
     bytes: &[u8],
     options: &OpenOptions,
-    means: Means<'_>,
+    means: DecodeResources<'_>,
 ) -> Result<Picture, String> {
     format.is_complete(bytes)?;
     let (header, decoder) = format.decoder(bytes)?;
@@ -136,15 +136,15 @@ fn all(
     drop(means.reserved(usize::try_from(beside.saturating_add(own)).map_err(|e| e.to_string())?)?);
     let _beside = means.reserved(usize::try_from(beside).map_err(|e| e.to_string())?)?;
     if let Some(bytes) = header.profile {
-        profile::tell(bytes);
+        profile::log_unapplied_profile(bytes);
     }
-    options.orientation.of(pixels(header, decoder, means)?, header.noted, means)
+    options.orientation.of(pixels(header, decoder, means)?, header.orientation, means)
 }
 
 /// Bytes of the pixels of a picture while it is decoded: twice if it is turned.
-fn pixels_of(header: &Header, options: &OpenOptions) -> u64 {
+fn pixels_of(header: &PictureHeader, options: &OpenOptions) -> u64 {
     let size = (header.shape.len() as u64).saturating_mul(header.dtype.size() as u64);
-    if options.orientation.turns(header.noted) { size.saturating_mul(2) } else { size }
+    if options.orientation.turns(header.orientation) { size.saturating_mul(2) } else { size }
 }
 
 /// Bytes that a decoder takes beside the pixels and the file, which has so many `bytes`.
@@ -152,7 +152,7 @@ fn pixels_of(header: &Header, options: &OpenOptions) -> u64 {
 /// # Errors
 /// A message, if the picture is larger than is allowed or than its file can hold.
 fn checked(
-    header: &Header,
+    header: &PictureHeader,
     decoder: &dyn Decode,
     bytes: u64,
     options: &OpenOptions,
@@ -165,19 +165,23 @@ fn checked(
     if size > MEMORY_LIMIT {
         return Err(format!("{w}x{h} pixels need {size} bytes; the limit is {MEMORY_LIMIT}"));
     }
-    Ok(decoder.beside(header, workers))
+    Ok(decoder.scratch_bytes(header, workers))
 }
 
 /// Bytes that decoding a picture as a whole takes: its file, its pixels, and what the decoder has beside both.
 ///
 /// # Errors
 /// A message, if it cannot be decoded.
-pub(super) fn takes(source: &Source<'_>, options: &OpenOptions, workers: &Workers) -> Result<usize, String> {
+pub(super) fn decoding_bytes(
+    source: &PictureSource<'_>,
+    options: &OpenOptions,
+    workers: &Workers,
+) -> Result<usize, String> {
     /// Larger files are not read for it.
     const SMALL: u64 = 1 << 20;
     let format = source.format();
     // What comes before the pixels suffices.
-    let head = if format.facts().aside { format.without_pixels(source) } else { None };
+    let head = if format.facts().uses_hidden_memory { format.without_pixels(source) } else { None };
     let all = if head.is_none() && source.size() < SMALL { Some(source.all(&HostBuffer::try_zeroed)?) } else { None };
     let bytes = head.as_deref().or(all.as_deref());
     let pixels = match bytes.and_then(|bytes| guarded(|| format.decoder(bytes)).ok()) {
@@ -193,12 +197,12 @@ pub(super) fn takes(source: &Source<'_>, options: &OpenOptions, workers: &Worker
     usize::try_from(pixels.saturating_add(source.size())).map_err(|e| e.to_string())
 }
 
-fn pixels(header: Header, decoder: Box<dyn Decode + '_>, means: Means<'_>) -> Result<Picture, String> {
-    let Header { shape, dtype, .. } = header;
+fn pixels(header: PictureHeader, decoder: Box<dyn Decode + '_>, means: DecodeResources<'_>) -> Result<Picture, String> {
+    let PictureHeader { shape, dtype, .. } = header;
     if shape.is_empty() {
         return Err("the picture has no pixels".into());
     }
-    let mut pixels = (means.room)(shape.len() * dtype.size()).map_err(|e| e.to_string())?;
+    let mut pixels = (means.allocate)(shape.len() * dtype.size()).map_err(|e| e.to_string())?;
     decoder.read(&header, pixels.bytes_mut(), means.workers)?;
     Ok(Picture::from_pixels(shape, dtype, pixels))
 }

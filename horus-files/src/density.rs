@@ -1,8 +1,8 @@
 //! Resolutions: the size of pixels in a print or a scan.
 
-use super::Fields;
+use super::DirectoryFields;
 use super::exif::find;
-use super::tiff::directory::Entry;
+use super::tiff::directory::DirectoryEntry;
 use horus_base::lengths::PixelSize;
 
 /// Micrometres of an inch and of a centimetre.
@@ -25,15 +25,15 @@ pub(super) fn in_print([columns, rows]: [[f64; 2]; 2], unit: u16) -> Option<Pixe
 }
 
 /// The size of pixels in a print or a scan by the resolution in EXIF data.
-pub(super) fn of_exif(fields: Option<Fields<'_>>) -> Option<PixelSize> {
+pub(super) fn of_exif(fields: Option<DirectoryFields<'_>>) -> Option<PixelSize> {
     /// That of pictures of unknown resolution.
     const UNKNOWN: ([f64; 2], u64) = ([72.0, 72.0], 2);
     const COLUMNS: u16 = 282;
     const ROWS: u16 = 283;
     const UNIT: u16 = 296;
     let fields = fields?.all(&[COLUMNS, ROWS, UNIT]);
-    let [columns, rows] = [COLUMNS, ROWS].map(|tag| find(&fields, tag).and_then(Entry::quotient));
-    let unit = find(&fields, UNIT).and_then(Entry::integer).unwrap_or(2);
+    let [columns, rows] = [COLUMNS, ROWS].map(|tag| find(&fields, tag).and_then(DirectoryEntry::quotient));
+    let unit = find(&fields, UNIT).and_then(DirectoryEntry::integer).unwrap_or(2);
     let told = ([columns?, rows?], unit);
     if told == UNKNOWN { None } else { in_print(told.0.map(|n| [n, 1.0]), unit.try_into().ok()?) }
 }

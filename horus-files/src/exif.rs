@@ -4,9 +4,9 @@
 //! the file), and notes of makers, whose offsets are those of the file. Resolutions (`density.rs`) and texts (`texts.rs`)
 //! are attributes of their own.
 
-use super::tiff::directory::{Directory, Entry, directories, header};
+use super::tiff::directory::{Directory, DirectoryEntry, directories, header};
 use super::tiff::source::{MAGIC, is_large, is_little, number};
-use super::{Orientation, Source, zeros};
+use super::{Orientation, PictureSource, zeros};
 use horus_base::shape::Shape;
 
 /// The tags of the directories of exposures and of places.
@@ -33,15 +33,15 @@ const OF_PROGRAMS: [u16; 6] = [0x131, 0x132, 0x13c, 0x9000, 0xa000, 0xa001];
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exif {
     /// Of the picture.
-    picture: Vec<Entry>,
-    exposure: Vec<Entry>,
-    place: Vec<Entry>,
+    picture: Vec<DirectoryEntry>,
+    exposure: Vec<DirectoryEntry>,
+    place: Vec<DirectoryEntry>,
 }
 
 impl Exif {
     /// Those of other pixels: `moved`, or rows and columns of which are no longer `upright` in the first ones.
     #[must_use]
-    pub fn seen(&self, moved: bool, upright: bool) -> Exif {
+    pub fn transformed(&self, moved: bool, upright: bool) -> Exif {
         let mut seen = self.clone();
         if moved {
             seen.exposure.retain(|entry| !OF_PIXELS.contains(&entry.tag()));
@@ -53,33 +53,34 @@ impl Exif {
     }
 
     /// The entries of the first directory of a file with pixels of a shape.
-    pub(super) fn entries(&self, shape: Shape) -> Vec<Entry> {
+    pub(super) fn entries(&self, shape: Shape) -> Vec<DirectoryEntry> {
         let mut all = self.picture.clone();
         if !all.iter().any(|entry| entry.tag() == ORIENTATION) {
-            all.push(Entry::short(ORIENTATION, [1]));
+            all.push(DirectoryEntry::short(ORIENTATION, [1]));
         }
         let sides = [(WIDTH, shape.width), (HEIGHT, shape.height)];
-        let sides = sides.into_iter().filter_map(|(tag, side)| Some(Entry::long(tag, u32::try_from(side).ok()?)));
-        all.push(Entry::directory(EXPOSURE, self.exposure.iter().cloned().chain(sides).collect()));
+        let sides =
+            sides.into_iter().filter_map(|(tag, side)| Some(DirectoryEntry::long(tag, u32::try_from(side).ok()?)));
+        all.push(DirectoryEntry::directory(EXPOSURE, self.exposure.iter().cloned().chain(sides).collect()));
         if !self.place.is_empty() {
-            all.push(Entry::directory(PLACE, self.place.clone()));
+            all.push(DirectoryEntry::directory(PLACE, self.place.clone()));
         }
         all
     }
 }
 
 /// The bytes of these entries as EXIF data of a JPEG or PNG file.
-pub(super) fn bytes_of(entries: Vec<Entry>) -> Vec<u8> {
+pub(super) fn bytes_of(entries: Vec<DirectoryEntry>) -> Vec<u8> {
     let at = header(false, 0).len() as u64;
     let (bytes, first) = directories(vec![Directory { entries, own: 0 }], false, at);
     [header(false, first), bytes].concat()
 }
 
 /// The first text of a tag in a directory of a TIFF file, up to its first zero: some programs write several.
-pub(super) fn text_of(source: &Source<'_>, directory: u64, tag: u16) -> Option<Vec<u8>> {
+pub(super) fn text_of(source: &PictureSource<'_>, directory: u64, tag: u16) -> Option<Vec<u8>> {
     /// Texts of pages may be long.
     const LONGEST: u64 = 256 << 20;
-    let mut fields = Fields { left: LONGEST.min(source.size()), ..Fields::at(source, directory)? };
+    let mut fields = DirectoryFields { left: LONGEST.min(source.size()), ..DirectoryFields::at(source, directory)? };
     let mut found = None;
     fields.each(directory, |of| of == tag, |_, _, text| _ = found.get_or_insert(text));
     let mut text = found?;
@@ -90,54 +91,54 @@ pub(super) fn text_of(source: &Source<'_>, directory: u64, tag: u16) -> Option<V
 /// The orientation that EXIF data say.
 pub(super) fn orientation(blob: &[u8]) -> Option<u16> {
     const SHORT: u16 = 3;
-    let found = Fields::of(blob)?.all(&[ORIENTATION]);
+    let found = DirectoryFields::of(blob)?.all(&[ORIENTATION]);
     find(&found, ORIENTATION).filter(|entry| entry.is_of(SHORT))?.integer()?.try_into().ok()
 }
 
 /// The entry of a tag.
-pub(super) fn find(entries: &[Entry], tag: u16) -> Option<&Entry> {
+pub(super) fn find(entries: &[DirectoryEntry], tag: u16) -> Option<&DirectoryEntry> {
     entries.iter().find(|entry| entry.tag() == tag)
 }
 
 /// The fields of a directory and of those that it refers to, up to a limit of all their bytes.
-pub(super) struct Fields<'a> {
-    source: Source<'a>,
+pub(super) struct DirectoryFields<'a> {
+    source: PictureSource<'a>,
     at: u64,
     little: bool,
     large: bool,
     left: u64,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> DirectoryFields<'a> {
     /// With their directories, they fit in a segment of a JPEG file.
     const MOST: u64 = 48 << 10;
     const MOST_ENTRIES: u64 = 400;
 
     /// Those of a directory of a TIFF file.
-    pub(super) fn at(source: &Source<'a>, at: u64) -> Option<Fields<'a>> {
+    pub(super) fn at(source: &PictureSource<'a>, at: u64) -> Option<DirectoryFields<'a>> {
         let head = source.head();
         let (little, large) = (is_little(head), is_large(head));
-        MAGIC.iter().any(|magic| head.starts_with(magic)).then(|| Fields {
+        MAGIC.iter().any(|magic| head.starts_with(magic)).then(|| DirectoryFields {
             source: source.clone(),
             at,
             little,
             large,
-            left: Fields::MOST,
+            left: DirectoryFields::MOST,
         })
     }
 
     /// Those of EXIF data, in the first directory.
-    pub(super) fn of(blob: &'a [u8]) -> Option<Fields<'a>> {
-        let fields = Fields::at(&Source::of(blob).ok()?, 0)?;
+    pub(super) fn of(blob: &'a [u8]) -> Option<DirectoryFields<'a>> {
+        let fields = DirectoryFields::at(&PictureSource::of(blob).ok()?, 0)?;
         let at = number(blob.get(if fields.large { 8..16 } else { 4..8 })?, fields.little);
-        Some(Fields { at, ..fields })
+        Some(DirectoryFields { at, ..fields })
     }
 
     /// The EXIF data of a picture in an orientation; `None` if they say nothing of it.
     pub(super) fn exif(&mut self, orientation: Orientation) -> Option<Exif> {
         let kept = |tag| OF_PICTURE.contains(&tag) || [ORIENTATION, EXPOSURE, PLACE].contains(&tag);
         let mut picture = self.directory(self.at, kept);
-        let [exposure, place] = [EXPOSURE, PLACE].map(|tag| find(&picture, tag).and_then(Entry::integer));
+        let [exposure, place] = [EXPOSURE, PLACE].map(|tag| find(&picture, tag).and_then(DirectoryEntry::integer));
         let exposure = exposure.map(|at| self.directory(at, |tag| !OF_FILE.contains(&tag))).unwrap_or_default();
         let place = place.map(|at| self.directory(at, |tag| !OF_FILE.contains(&tag))).unwrap_or_default();
         let turned = orientation == Orientation::Keep;
@@ -145,22 +146,22 @@ impl<'a> Fields<'a> {
             ORIENTATION => turned && entry.integer().is_some_and(|number| (2..=8).contains(&number)),
             tag => OF_PICTURE.contains(&tag),
         });
-        let tells = |entry: &Entry| !OF_PROGRAMS.contains(&entry.tag());
+        let tells = |entry: &DirectoryEntry| !OF_PROGRAMS.contains(&entry.tag());
         let any = !place.is_empty() || picture.iter().chain(&exposure).any(tells);
         any.then_some(Exif { picture, exposure, place })
     }
 
     /// Those with these tags.
-    pub(super) fn all(&mut self, tags: &[u16]) -> Vec<Entry> {
+    pub(super) fn all(&mut self, tags: &[u16]) -> Vec<DirectoryEntry> {
         self.directory(self.at, |tag| tags.contains(&tag))
     }
 
     /// The wanted fields of a directory; none of unknown kinds or beyond the end, and the first of each tag.
-    fn directory(&mut self, at: u64, wanted: impl Fn(u16) -> bool) -> Vec<Entry> {
-        let (little, mut all) = (self.little, Vec::<Entry>::new());
+    fn directory(&mut self, at: u64, wanted: impl Fn(u16) -> bool) -> Vec<DirectoryEntry> {
+        let (little, mut all) = (self.little, Vec::<DirectoryEntry>::new());
         self.each(at, wanted, |tag, kind, value| {
             let new = all.iter().all(|other| other.tag() != tag);
-            all.extend(Entry::read(tag, kind, &value, little).filter(|_| new));
+            all.extend(DirectoryEntry::read(tag, kind, &value, little).filter(|_| new));
         });
         all
     }
@@ -173,7 +174,7 @@ impl<'a> Fields<'a> {
         if self.source.read_at(at, head).is_err() {
             return;
         }
-        let count = number(head, self.little).min(Fields::MOST_ENTRIES);
+        let count = number(head, self.little).min(DirectoryFields::MOST_ENTRIES);
         for k in 0..count {
             let here = at.saturating_add(counted as u64).saturating_add(k * entry);
             let told = &mut bytes[..entry as usize];
@@ -188,7 +189,7 @@ impl<'a> Fields<'a> {
                 18 => 16,
                 other => other,
             };
-            let length = Entry::length(kind, count).filter(|n| wanted(tag) && (1..=self.left).contains(n));
+            let length = DirectoryEntry::length(kind, count).filter(|n| wanted(tag) && (1..=self.left).contains(n));
             let Some(mut value) = length.and_then(|n| zeros(usize::try_from(n).ok()?).ok()) else { continue };
             let place = &told[4 + inside..];
             match place.get(..value.len()) {

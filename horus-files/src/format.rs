@@ -4,8 +4,9 @@ use std::fmt::{self, Debug};
 use std::path::Path;
 
 use super::{
-    Compression, Decoder, Depth, Draft, Encoder, FileInfo, Header, Lacking, Means, Metadata, OpenOptions, Picture,
-    Pixels, Raster, RegionFile, SaveOptions, Scaling, Sink, Source, decode, guarded, reader, texts,
+    Compression, DecodeResources, Decoder, Depth, Encoder, FileInfo, FileSpec, Metadata, OpenOptions, Picture,
+    PictureHeader, PictureSource, Raster, RegionDecoder, RegionFile, SaveOptions, Scaling, Sink, UnsupportedMetadata,
+    decode, guarded, reader, texts,
 };
 use horus_base::dtype::DType;
 use horus_base::error::Audience;
@@ -16,7 +17,7 @@ use horus_host::workers::Workers;
 /// A format of picture files. Other code asks it, instead of naming formats.
 pub(super) trait PictureFormat: Sync {
     /// What is known of its files.
-    fn facts(&self) -> &Facts;
+    fn facts(&self) -> &FormatProperties;
 
     /// Reads the header of a file that is decoded as a whole, of which what comes before the pixels suffices, and
     /// prepares to decode these.
@@ -30,24 +31,29 @@ pub(super) trait PictureFormat: Sync {
     }
 
     /// The file with what it says before and behind its pixels, if these can be left out.
-    fn without_pixels(&self, _source: &Source<'_>) -> Option<Vec<u8>> {
+    fn without_pixels(&self, _source: &PictureSource<'_>) -> Option<Vec<u8>> {
         None
     }
 
     /// The header of a file that is decoded as a whole; no more is read than it takes.
-    fn header(&self, source: &Source<'_>, _options: &OpenOptions) -> Result<Header, String> {
+    fn header(&self, source: &PictureSource<'_>, _options: &OpenOptions) -> Result<PictureHeader, String> {
         // What comes before the pixels suffices, of a file that is not broken.
         let header = self.without_pixels(source).and_then(|head| Some(self.decoder(&head).ok()?.0));
         header.map_or_else(|| Ok(self.decoder(&source.all(&HostBuffer::try_zeroed)?)?.0), Ok)
     }
 
     /// Where pixels lie that are stored as in memory.
-    fn raster(&self, _source: &Source<'_>, _options: &OpenOptions) -> Result<Option<Raster>, String> {
+    fn raster(&self, _source: &PictureSource<'_>, _options: &OpenOptions) -> Result<Option<Raster>, String> {
         Ok(None)
     }
 
     /// Reads the picture, or the requested region.
-    fn read(&self, source: &Source<'_>, options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
+    fn read(
+        &self,
+        source: &PictureSource<'_>,
+        options: &OpenOptions,
+        means: DecodeResources<'_>,
+    ) -> Result<Picture, String> {
         match self.raster(source, options)? {
             Some(raster) => raster.read(source, options.region, means),
             None => decode::whole(self, source, options, means),
@@ -55,21 +61,25 @@ pub(super) trait PictureFormat: Sync {
     }
 
     /// What is read region by region, if it can be.
-    fn regions(&self, source: &Source<'static>, options: &OpenOptions) -> Result<Option<Box<dyn Pixels>>, String> {
+    fn regions(
+        &self,
+        source: &PictureSource<'static>,
+        options: &OpenOptions,
+    ) -> Result<Option<Box<dyn RegionDecoder>>, String> {
         Ok(self.raster(source, options)?.map(|raster| reader::of_raster(source.clone(), raster)))
     }
 
     /// A warning about pages that are not read.
-    fn unread(&self, _source: &Source<'_>, _options: &OpenOptions) -> Option<String> {
+    fn unread(&self, _source: &PictureSource<'_>, _options: &OpenOptions) -> Option<String> {
         None
     }
 
     /// The properties of a file, as stored.
-    fn describe(&self, source: &Source<'_>, options: &OpenOptions) -> Result<FileInfo, String> {
+    fn describe(&self, source: &PictureSource<'_>, options: &OpenOptions) -> Result<FileInfo, String> {
         let (shape, dtype, tile) = match self.raster(source, options) {
             Ok(Some(Raster { shape, dtype, .. })) => (shape, dtype, (1, shape.width)),
             _ => {
-                let Header { shape, dtype, .. } = guarded(|| self.header(source, options))?;
+                let PictureHeader { shape, dtype, .. } = guarded(|| self.header(source, options))?;
                 (shape, dtype, (shape.height, shape.width))
             }
         };
@@ -77,25 +87,25 @@ pub(super) trait PictureFormat: Sync {
     }
 
     /// Descriptions of a file, as names and texts.
-    fn tags(&self, _source: &Source<'_>, _options: &OpenOptions) -> Result<Vec<(String, String)>, String> {
+    fn tags(&self, _source: &PictureSource<'_>, _options: &OpenOptions) -> Result<Vec<(String, String)>, String> {
         Ok(Vec::new())
     }
 
     /// What a file says beside its pixels, which are read as so many channels. What cannot be read counts as absent.
-    fn metadata(&self, _source: &Source<'_>, _options: &OpenOptions, _channels: usize) -> Metadata {
+    fn metadata(&self, _source: &PictureSource<'_>, _options: &OpenOptions, _channels: usize) -> Metadata {
         Metadata::default()
     }
 
     /// Refuses options that files of the format do not support.
-    fn check(&self, _file: &Draft) -> Result<(), String> {
+    fn check(&self, _file: &FileSpec) -> Result<(), String> {
         Ok(())
     }
 
     /// True if a file does not have a part of what is known.
-    fn lacks(&self, what: Lacking, file: &Draft) -> bool {
+    fn omits_metadata(&self, what: UnsupportedMetadata, file: &FileSpec) -> bool {
         // A comment alone is not missed.
-        let mut texts = file.beside.texts.iter().flat_map(|texts| texts.iter());
-        what != Lacking::Texts || texts.any(|(keyword, _)| keyword != texts::COMMENT)
+        let mut texts = file.metadata.texts.iter().flat_map(|texts| texts.iter());
+        what != UnsupportedMetadata::Texts || texts.any(|(keyword, _)| keyword != texts::COMMENT)
     }
 
     /// Writes a file whole.
@@ -103,8 +113,8 @@ pub(super) trait PictureFormat: Sync {
         Err(format!("{} files are only read", self.facts().title))
     }
 
-    /// A file that is written region by region, as [`Facts::by_regions`] says.
-    fn in_regions(&self, _file: &Draft) -> Result<Box<dyn RegionFile>, String> {
+    /// A file that is written region by region, as [`FormatProperties::by_regions`] says.
+    fn in_regions(&self, _file: &FileSpec) -> Result<Box<dyn RegionFile>, String> {
         let (name, others) = (self.facts().name, Format::in_regions());
         Err(format!("a {name} file cannot be written region by region; save as {others}"))
     }
@@ -127,7 +137,7 @@ impl Debug for dyn PictureFormat {
 }
 
 /// The properties of files of a format.
-pub(super) struct Facts {
+pub(super) struct FormatProperties {
     /// The name of the format, which is the usual suffix of its files.
     pub(super) name: &'static str,
     /// Its name in messages about files that are read.
@@ -155,16 +165,16 @@ pub(super) struct Facts {
     /// Files have several pages, and smaller copies of pages.
     pub(super) pages: bool,
     /// Decoding takes memory that a header does not tell.
-    pub(super) aside: bool,
+    pub(super) uses_hidden_memory: bool,
     /// Files are written region by region.
     pub(super) by_regions: bool,
     /// Options that only some formats take.
-    pub(super) takes: &'static [Choice],
+    pub(super) options: &'static [FormatOption],
 }
 
-impl Facts {
+impl FormatProperties {
     /// Those of a format with nothing special.
-    pub(super) const PLAIN: Facts = Facts {
+    pub(super) const PLAIN: FormatProperties = FormatProperties {
         name: "",
         title: "",
         magic: &[],
@@ -178,9 +188,9 @@ impl Facts {
         levels: false,
         lossy: false,
         pages: false,
-        aside: false,
+        uses_hidden_memory: false,
         by_regions: false,
-        takes: &[],
+        options: &[],
     };
 
     fn has(&self, suffix: &str) -> bool {
@@ -190,7 +200,7 @@ impl Facts {
 
 /// Options that only some formats take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Choice {
+pub(super) enum FormatOption {
     Quality,
     Sizes,
     Tile,
@@ -258,7 +268,7 @@ impl Format {
             "" => Err("the file name has no extension to choose a format from".into()),
             extension => {
                 let extension = extension.to_ascii_lowercase();
-                let format = Format::known(&extension, || format!("unknown extension .{extension}"))?;
+                let format = Format::find_named(&extension, || format!("unknown extension .{extension}"))?;
                 Ok(format.with_channels(channels))
             }
         }
@@ -269,10 +279,10 @@ impl Format {
     /// # Errors
     /// A message, if there is no such format.
     pub fn named(name: &str) -> Result<Format, String> {
-        Format::known(&name.to_ascii_lowercase(), || format!("unknown format {name}"))
+        Format::find_named(&name.to_ascii_lowercase(), || format!("unknown format {name}"))
     }
 
-    fn known(name: &str, unknown: impl FnOnce() -> String) -> Result<Format, String> {
+    fn find_named(name: &str, unknown: impl FnOnce() -> String) -> Result<Format, String> {
         let found = Format::ALL.iter().copied().find(|format| format.facts().has(name));
         found.ok_or_else(|| format!("{}; use {}", unknown(), Format::names()))
     }
@@ -292,7 +302,7 @@ impl Format {
         FORMATS[self as usize]
     }
 
-    fn facts(self) -> &'static Facts {
+    fn facts(self) -> &'static FormatProperties {
         self.listed().facts()
     }
 
@@ -332,7 +342,7 @@ impl Format {
     }
 
     fn can(self, dtype: DType, shape: Shape) -> bool {
-        let &Facts { types, channels, side, levels, .. } = self.facts();
+        let &FormatProperties { types, channels, side, levels, .. } = self.facts();
         (types.is_empty() || types.contains(&dtype))
             && (channels.is_empty() || channels.contains(&shape.channels))
             && (levels || shape.depth == 1)
@@ -345,7 +355,7 @@ impl Format {
     /// # Errors
     /// If the format cannot hold such samples or such a shape; names the formats that can.
     pub(super) fn stored(self, dtype: DType, shape: Shape, options: &SaveOptions) -> Result<DType, String> {
-        let &Facts { name, types, channels: numbers, .. } = self.facts();
+        let &FormatProperties { name, types, channels: numbers, .. } = self.facts();
         if types.is_empty() {
             return Ok(dtype);
         }
@@ -387,7 +397,7 @@ impl Format {
             return Err(format!("a {name} file cannot hold {size} and {what}; {others}"));
         }
         let option = if options.depth == Depth::Auto {
-            Audience::now().told(
+            Audience::now().select_wording(
                 ", or ask for Depth::Eight with Scaling::Unit or Scaling::Range (8 bits, scaled) or with Scaling::None (saturated)",
                 ", or ask for --depth 8 with --scaling unit or range (8 bits, scaled) or none (saturated)",
                 ", or ask for depth=8 with scaling=\"unit\" or \"range\" (8 bits, scaled) or \"none\" (saturated)",
@@ -412,20 +422,20 @@ impl Format {
     ///
     /// # Errors
     /// A message that names the formats that do.
-    pub(super) fn takes(self, options: &SaveOptions) -> Result<(), String> {
+    pub(super) fn check_options(self, options: &SaveOptions) -> Result<(), String> {
         let asked = [
-            (Choice::Quality, options.quality.is_some(), "has no quality"),
-            (Choice::Sizes, options.sizes != 1, "has one size"),
-            (Choice::Tile, options.tile.is_some(), "has no tiles"),
-            (Choice::Compression, options.compression != Compression::None, "leaves no choice of a compression"),
-            (Choice::Nodata, options.nodata.is_some(), "has no value of missing pixels (nodata)"),
+            (FormatOption::Quality, options.quality.is_some(), "has no quality"),
+            (FormatOption::Sizes, options.sizes != 1, "has one size"),
+            (FormatOption::Tile, options.tile.is_some(), "has no tiles"),
+            (FormatOption::Compression, options.compression != Compression::None, "leaves no choice of a compression"),
+            (FormatOption::Nodata, options.nodata.is_some(), "has no value of missing pixels (nodata)"),
         ];
-        match asked.iter().find(|(choice, asked, _)| *asked && !self.facts().takes.contains(choice)) {
+        match asked.iter().find(|(choice, asked, _)| *asked && !self.facts().options.contains(choice)) {
             None => Ok(()),
             Some((choice, _, lacks)) => {
-                let takes = |format: &&Format| format.facts().takes.contains(choice);
+                let takes = |format: &&Format| format.facts().options.contains(choice);
                 let others = alternatives(Format::ALL.iter().filter(takes).map(|format| format.name()));
-                let store = if *choice == Choice::Sizes { ", or as a Zarr store" } else { "" };
+                let store = if *choice == FormatOption::Sizes { ", or as a Zarr store" } else { "" };
                 Err(format!("a {} file {lacks}; save as {others}{store}", self.name()))
             }
         }

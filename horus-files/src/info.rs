@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{OpenOptions, Source, decode};
+use super::{OpenOptions, PictureSource, decode};
 use horus_base::dtype::DType;
 use horus_base::error::{Error, Result};
 use horus_base::shape::Shape;
@@ -30,7 +30,7 @@ impl FileInfo {
     /// As [`Picture::open`](super::Picture::open), as far as the headers show.
     pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<FileInfo> {
         let path = path.as_ref();
-        let told = Source::open(path).and_then(|source| FileInfo::of(&source, options));
+        let told = PictureSource::open(path).and_then(|source| FileInfo::of(&source, options));
         told.map_err(|cause| Error::read(path, cause))
     }
 
@@ -42,11 +42,11 @@ impl FileInfo {
     /// As [`FileInfo::open`].
     pub fn tags(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Vec<(String, String)>> {
         let path = path.as_ref();
-        let tags = |source: Source<'_>| decode::guarded(|| source.format().tags(&source, options));
-        Source::open(path).and_then(tags).map_err(|cause| Error::read(path, cause))
+        let tags = |source: PictureSource<'_>| decode::guarded(|| source.format().tags(&source, options));
+        PictureSource::open(path).and_then(tags).map_err(|cause| Error::read(path, cause))
     }
 
-    fn of(source: &Source<'_>, options: &OpenOptions) -> std::result::Result<FileInfo, String> {
+    fn of(source: &PictureSource<'_>, options: &OpenOptions) -> std::result::Result<FileInfo, String> {
         let unbounded = OpenOptions { max_pixels: u64::MAX, region: None, ..*options };
         source.format().describe(source, &unbounded)
     }

@@ -46,22 +46,20 @@
 //! nothing; where the file system does not support that, it has a temporary name. Only where a folder takes
 //! no new file is the old one overwritten, by a complete temporary file.
 
-mod aside;
 mod bmp;
 mod bounds;
 mod codec;
 mod count;
 mod decode;
 mod density;
-mod draft;
 mod exif;
 mod exr;
+mod file_spec;
 mod format;
 mod info;
 mod interleave;
 mod jpeg;
 mod load;
-mod notices;
 mod npy;
 mod opened;
 mod options;
@@ -76,41 +74,43 @@ mod raster;
 mod reader;
 mod replace;
 mod target;
+mod temporary_image;
 mod texts;
 mod tiff;
+mod warnings;
 mod writer;
 
-pub use aside::Aside;
 pub use count::FileTraffic;
 pub use decode::guarded;
-pub use draft::{Clipped, Draft, Encoder, Lacking, StoredRange, StoredScale};
 pub use exif::Exif;
+pub use file_spec::{ClippingReport, Encoder, FileSpec, StoredRange, StoredScale, UnsupportedMetadata};
 pub use format::Format;
 pub use info::FileInfo;
-pub use load::{Means, Reserve};
-pub use notices::{HeldNotices, tell_once};
-pub use opened::Opened;
+pub use load::{DecodeResources, Reserve};
+pub use opened::OpenedPicture;
 pub use options::{Clipping, Depth, Downsampling, OpenOptions, SaveOptions, Scale, Scaling};
 pub use orientation::Orientation;
 pub use picture::{Allocate, Alpha, IN_MEMORY, Metadata, Picture};
 pub use reader::{PictureReader, RegionSource};
-pub use target::{SPOOLED, Sink, Target, cause, same_file};
+pub use target::{FileTarget, SPOOLED, Sink, cause, same_file};
+pub use temporary_image::TemporaryImage;
 pub use tiff::compression::Compression;
 pub use tiff::georeference::Georeference;
+pub use warnings::{CollectedWarnings, warn_once};
 pub use writer::{PictureWriter, RegionSink};
 
 // What all formats use.
 use bounds::{DEFLATE, MEMORY_LIMIT, check_capacity, check_size};
-use codec::{Bytes, Decode, Decoder, Header, native, truncated, zeros};
+use codec::{ByteReader, Decode, Decoder, PictureHeader, native, truncated, zeros};
 use count::Count;
-use decode::told;
-use exif::Fields;
-use format::{Choice, Facts, PictureFormat};
-use load::Source;
-use orientation::Turned;
-use output::{Output, WRITERS};
-use raster::{Order, Raster};
-use reader::Pixels;
+use decode::decode_metadata;
+use exif::DirectoryFields;
+use format::{FormatOption, FormatProperties, PictureFormat};
+use load::PictureSource;
+use orientation::StoredOrientation;
+use output::{PositionedOutput, WRITERS};
+use raster::{Raster, SampleConversion};
+use reader::RegionDecoder;
 use writer::RegionFile;
 
 use horus_base::dtype::DType;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::format::{FORMATS, alternatives};
 use super::target::special;
-use super::{Allocate, Header, MEMORY_LIMIT, OpenOptions, PictureFormat, cause, guarded};
+use super::{Allocate, MEMORY_LIMIT, OpenOptions, PictureFormat, PictureHeader, cause, guarded};
 use horus_base::error::DeviceError;
 use horus_host::buffer::{HostBuffer, Reserved};
 use horus_host::workers::Workers;
@@ -45,11 +45,11 @@ pub(super) fn format_of(head: &[u8]) -> Result<&'static dyn PictureFormat, Strin
 
 /// Resources of decoders.
 #[derive(Clone, Copy)]
-pub struct Means<'a> {
+pub struct DecodeResources<'a> {
     /// Threads.
     pub workers: &'a Workers,
     /// Memory for pixels.
-    pub room: Allocate<'a>,
+    pub allocate: Allocate<'a>,
     /// Counts other memory, where it is bounded.
     pub reserve: Option<Reserve<'a>>,
 }
@@ -57,16 +57,16 @@ pub struct Means<'a> {
 /// Counts bytes allocated by others for the lifetime of the result; an error if there is no room for them.
 pub type Reserve<'a> = &'a dyn Fn(usize) -> Result<Reserved, DeviceError>;
 
-impl Means<'_> {
+impl DecodeResources<'_> {
     /// Refuses a picture that does not fit in memory beside its file before the file is read, if its header tells.
-    pub(super) fn expect(&self, source: &Source<'_>) -> Result<(), String> {
+    pub(super) fn expect(&self, source: &PictureSource<'_>) -> Result<(), String> {
         const SMALL: u64 = 1 << 20;
-        if self.reserve.is_none() || source.format().facts().aside || source.size() < SMALL {
+        if self.reserve.is_none() || source.format().facts().uses_hidden_memory || source.size() < SMALL {
             return Ok(());
         }
         // A byte of the header may encode any number of pixels.
         let header = guarded(|| source.format().header(source, &OpenOptions::default()));
-        let Ok(Header { shape, dtype, .. }) = header else { return Ok(()) };
+        let Ok(PictureHeader { shape, dtype, .. }) = header else { return Ok(()) };
         let pixels = (shape.len() as u64).saturating_mul(dtype.size() as u64);
         let bytes = usize::try_from(source.size().saturating_add(pixels)).unwrap_or(usize::MAX);
         self.reserved(bytes).map(drop)
@@ -80,16 +80,16 @@ impl Means<'_> {
 
 /// The bytes of a picture file, in memory or in a file. Clones share the file.
 #[derive(Clone, Debug)]
-pub(super) struct Source<'a> {
+pub(super) struct PictureSource<'a> {
     format: &'static dyn PictureFormat,
     /// The first bytes; all of a short file.
     head: Cow<'a, [u8]>,
     size: u64,
-    rest: Rest<'a>,
+    rest: SourceContent<'a>,
 }
 
 #[derive(Clone, Debug)]
-enum Rest<'a> {
+enum SourceContent<'a> {
     Memory(&'a [u8]),
     File(Arc<File>),
 }
@@ -109,13 +109,13 @@ pub(super) fn read_exact_at(file: &File, at: u64, to: &mut [u8]) -> Result<(), S
     }
 }
 
-impl Source<'_> {
+impl PictureSource<'_> {
     /// Number of bytes that identify every format and contain the headers of simple ones.
     pub(super) const HEAD: usize = 4096;
 
     /// Opens a regular file that looks like a picture. Anything else may have no end or block, and
     /// is not read.
-    pub(super) fn open(path: &Path) -> Result<Source<'static>, String> {
+    pub(super) fn open(path: &Path) -> Result<PictureSource<'static>, String> {
         // Checked first, since opening a device can have side effects.
         regular(&fs::metadata(path).map_err(cause)?)?;
         let mut options = File::options();
@@ -125,24 +125,29 @@ impl Source<'_> {
         std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
         let file = options.open(path).map_err(cause)?;
         regular(&file.metadata().map_err(cause)?)?;
-        Source::of_file(file)
+        PictureSource::of_file(file)
     }
 
     /// An open regular file.
-    pub(super) fn of_file(file: File) -> Result<Source<'static>, String> {
+    pub(super) fn of_file(file: File) -> Result<PictureSource<'static>, String> {
         // Bounds reading of a file that grows.
         let size = file.metadata().map_err(cause)?.len();
         let mut head = Vec::new();
         (&file).seek(SeekFrom::Start(0)).map_err(cause)?;
         (&file).take(size.min(Self::HEAD as u64)).read_to_end(&mut head).map_err(cause)?;
         let format = format_of(&head)?;
-        Ok(Source { format, head: head.into(), size, rest: Rest::File(Arc::new(file)) })
+        Ok(PictureSource { format, head: head.into(), size, rest: SourceContent::File(Arc::new(file)) })
     }
 
     /// The bytes of a file.
-    pub(super) fn of(bytes: &[u8]) -> Result<Source<'_>, String> {
+    pub(super) fn of(bytes: &[u8]) -> Result<PictureSource<'_>, String> {
         let head = &bytes[..bytes.len().min(Self::HEAD)];
-        Ok(Source { format: format_of(head)?, head: head.into(), size: bytes.len() as u64, rest: Rest::Memory(bytes) })
+        Ok(PictureSource {
+            format: format_of(head)?,
+            head: head.into(),
+            size: bytes.len() as u64,
+            rest: SourceContent::Memory(bytes),
+        })
     }
 
     pub(super) fn format(&self) -> &'static dyn PictureFormat {
@@ -163,12 +168,12 @@ impl Source<'_> {
     /// A message, if there are fewer bytes.
     pub(super) fn read_at(&self, at: u64, to: &mut [u8]) -> Result<(), String> {
         match &self.rest {
-            Rest::Memory(bytes) => {
+            SourceContent::Memory(bytes) => {
                 let from = usize::try_from(at).ok().and_then(|at| bytes.get(at..)?.get(..to.len()));
                 to.copy_from_slice(from.ok_or("the data is truncated")?);
                 Ok(())
             }
-            Rest::File(file) => read_exact_at(file, at, to),
+            SourceContent::File(file) => read_exact_at(file, at, to),
         }
     }
 
@@ -176,10 +181,10 @@ impl Source<'_> {
     ///
     /// # Errors
     /// A message, if they cannot be read or there is not enough memory.
-    pub(super) fn all(&self, room: Allocate<'_>) -> Result<All<'_>, String> {
+    pub(super) fn all(&self, room: Allocate<'_>) -> Result<SourceBytes<'_>, String> {
         let mut file = match &self.rest {
-            Rest::Memory(bytes) => return Ok(All::Borrowed(bytes)),
-            Rest::File(file) => &**file,
+            SourceContent::Memory(bytes) => return Ok(SourceBytes::Borrowed(bytes)),
+            SourceContent::File(file) => &**file,
         };
         if self.size > MEMORY_LIMIT {
             let size = self.size;
@@ -199,30 +204,30 @@ impl Source<'_> {
             }
         }
         let read = size - free.len();
-        Ok(All::Read(all, read))
+        Ok(SourceBytes::Read(all, read))
     }
 }
 
 /// A source that is read from a position on.
 #[derive(Debug)]
-pub(super) struct Positioned<'a> {
-    source: Source<'a>,
+pub(super) struct PositionedSource<'a> {
+    source: PictureSource<'a>,
     pub(super) at: u64,
 }
 
-impl<'a> Source<'a> {
+impl<'a> PictureSource<'a> {
     /// Reads it from its beginning.
-    pub(super) fn positioned(&self) -> Positioned<'a> {
-        Positioned { source: self.clone(), at: 0 }
+    pub(super) fn positioned(&self) -> PositionedSource<'a> {
+        PositionedSource { source: self.clone(), at: 0 }
     }
 
     /// Reads it from its beginning, some kilobytes at a time.
-    pub(super) fn reader(&self) -> BufReader<Positioned<'a>> {
+    pub(super) fn reader(&self) -> BufReader<PositionedSource<'a>> {
         BufReader::new(self.positioned())
     }
 }
 
-impl Read for Positioned<'_> {
+impl Read for PositionedSource<'_> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         let left = self.source.size().saturating_sub(self.at);
         let n = to.len().min(usize::try_from(left).unwrap_or(usize::MAX));
@@ -232,7 +237,7 @@ impl Read for Positioned<'_> {
     }
 }
 
-impl Seek for Positioned<'_> {
+impl Seek for PositionedSource<'_> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let at = match to {
             SeekFrom::Start(at) => Some(at),
@@ -245,18 +250,18 @@ impl Seek for Positioned<'_> {
 }
 
 /// All bytes of a file.
-pub(super) enum All<'a> {
+pub(super) enum SourceBytes<'a> {
     Borrowed(&'a [u8]),
     /// The first bytes of a buffer.
     Read(HostBuffer, usize),
 }
 
-impl Deref for All<'_> {
+impl Deref for SourceBytes<'_> {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
         match self {
-            All::Borrowed(bytes) => bytes,
-            All::Read(buffer, bytes) => &buffer.bytes()[..*bytes],
+            SourceBytes::Borrowed(bytes) => bytes,
+            SourceBytes::Read(buffer, bytes) => &buffer.bytes()[..*bytes],
         }
     }
 }
@@ -289,7 +294,9 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(MEMORY_LIMIT + 1).unwrap();
         let refused = |path: &Path| {
-            Source::open(path).and_then(|source| source.all(&HostBuffer::try_zeroed).map(drop)).expect_err("not read")
+            PictureSource::open(path)
+                .and_then(|source| source.all(&HostBuffer::try_zeroed).map(drop))
+                .expect_err("not read")
         };
         assert!(refused(file.path()).contains("not a PNG"));
         std::io::Write::write_all(&mut file.as_file(), b"\x89PNG\r\n\x1a\n").unwrap();

@@ -7,7 +7,9 @@ use std::path::Path;
 use tempfile::{SpooledData, spooled_tempfile};
 
 use super::picture::IN_MEMORY;
-use super::{MEMORY_LIMIT, Means, Metadata, OpenOptions, Picture, PictureReader, Source, cause, decode};
+use super::{
+    DecodeResources, MEMORY_LIMIT, Metadata, OpenOptions, Picture, PictureReader, PictureSource, cause, decode,
+};
 
 /// Minimum bytes of a picture that is read on demand; a smaller one is read at once.
 const LARGE: usize = 64 << 20;
@@ -16,25 +18,32 @@ const FILE: u64 = 1 << 20;
 
 /// A picture with its pixels, or one that is read on demand.
 #[derive(Debug)]
-pub enum Opened {
+pub enum OpenedPicture {
     /// Decoded.
-    Now(Picture),
+    Decoded(Picture),
     /// Large, or requested as such: its regions are read when they are needed.
-    Later(Box<PictureReader>, Box<Metadata>),
+    OnDemand(Box<PictureReader>, Box<Metadata>),
     /// To be decoded as a whole, which takes so many bytes: there are fewer. The error of a program that reads it names a
     /// limit for both.
-    Lacking(Box<PictureReader>, Box<Metadata>, usize),
+    ExceedsMemory(Box<PictureReader>, Box<Metadata>, usize),
 }
 
-impl Opened {
+impl OpenedPicture {
     /// Opens the file at a path where images may take `limit` bytes.
     ///
     /// # Errors
     /// A message, if it cannot be read or decoded.
-    pub fn at(path: &Path, options: &OpenOptions, limit: usize, means: Means<'_>) -> Result<Opened, String> {
-        match reader(path, options, limit).or_else(|| lacking(Source::open(path).ok()?, path, options, means)) {
+    pub fn at(
+        path: &Path,
+        options: &OpenOptions,
+        limit: usize,
+        means: DecodeResources<'_>,
+    ) -> Result<OpenedPicture, String> {
+        match reader(path, options, limit)
+            .or_else(|| reader_beyond_memory(PictureSource::open(path).ok()?, path, options, means))
+        {
             Some(later) => Ok(later),
-            None => decode::read(path, options, means).map(Opened::Now),
+            None => decode::read(path, options, means).map(OpenedPicture::Decoded),
         }
     }
 
@@ -42,8 +51,8 @@ impl Opened {
     ///
     /// # Errors
     /// A message, if they cannot be decoded.
-    pub fn of(bytes: &[u8], options: &OpenOptions, means: Means<'_>) -> Result<Opened, String> {
-        decode::first(&Source::of(bytes)?, &IN_MEMORY, options, means).map(Opened::Now)
+    pub fn of(bytes: &[u8], options: &OpenOptions, means: DecodeResources<'_>) -> Result<OpenedPicture, String> {
+        decode::first(&PictureSource::of(bytes)?, &IN_MEMORY, options, means).map(OpenedPicture::Decoded)
     }
 
     /// Reads a stream to its end where images may take `limit` bytes. A large one is kept in an
@@ -51,12 +60,17 @@ impl Opened {
     ///
     /// # Errors
     /// A message, if it cannot be read, kept or decoded.
-    pub fn drain(from: impl Read, options: &OpenOptions, limit: usize, means: Means<'_>) -> Result<Opened, String> {
+    pub fn drain(
+        from: impl Read,
+        options: &OpenOptions,
+        limit: usize,
+        means: DecodeResources<'_>,
+    ) -> Result<OpenedPicture, String> {
         let mut from = from.take(MEMORY_LIMIT + 1);
         // A stream that is not a picture is not kept.
         let mut head = Vec::new();
-        from.by_ref().take(Source::HEAD as u64).read_to_end(&mut head).map_err(cause)?;
-        Source::of(&head)?;
+        from.by_ref().take(PictureSource::HEAD as u64).read_to_end(&mut head).map_err(cause)?;
+        PictureSource::of(&head)?;
         let mut kept = spooled_tempfile(large(limit));
         let read = kept.write_all(&head).and_then(|()| std::io::copy(&mut from, &mut kept));
         let read = read.map_err(|e| format!("it cannot be kept in {}: {}", temp_dir().display(), cause(e)))?;
@@ -66,16 +80,16 @@ impl Opened {
         match kept.into_inner() {
             SpooledData::InMemory(bytes) => {
                 let _counted = means.reserved(bytes.get_ref().capacity())?;
-                Opened::of(bytes.get_ref(), options, means)
+                OpenedPicture::of(bytes.get_ref(), options, means)
             }
             SpooledData::OnDisk(file) => {
-                let source = Source::of_file(file)?;
+                let source = PictureSource::of_file(file)?;
                 let later = reader_of(source.clone(), Path::new(IN_MEMORY), options, limit)
-                    .filter(|_| options.later != Some(false))
-                    .or_else(|| lacking(source.clone(), Path::new(IN_MEMORY), options, means));
+                    .filter(|_| options.on_demand != Some(false))
+                    .or_else(|| reader_beyond_memory(source.clone(), Path::new(IN_MEMORY), options, means));
                 match later {
                     Some(later) => Ok(later),
-                    None => decode::first(&source, &IN_MEMORY, options, means).map(Opened::Now),
+                    None => decode::first(&source, &IN_MEMORY, options, means).map(OpenedPicture::Decoded),
                 }
             }
         }
@@ -90,39 +104,49 @@ fn large(limit: usize) -> usize {
 }
 
 /// The reader of a picture's regions, if it is to be read on demand; images may take `limit` bytes.
-fn reader(path: &Path, options: &OpenOptions, limit: usize) -> Option<Opened> {
-    if options.later == Some(false) {
+fn reader(path: &Path, options: &OpenOptions, limit: usize) -> Option<OpenedPicture> {
+    if options.on_demand == Some(false) {
         return None;
     }
     let least = FILE.min(large(limit) as u64);
-    if options.later.is_none() && std::fs::metadata(path).map_or(0, |found| found.len()) < least {
+    if options.on_demand.is_none() && std::fs::metadata(path).map_or(0, |found| found.len()) < least {
         return None;
     }
     // Reading it reports its faults.
-    reader_of(Source::open(path).ok()?, path, options, limit)
+    reader_of(PictureSource::open(path).ok()?, path, options, limit)
 }
 
 /// [`reader`] of an open file.
-fn reader_of(source: Source<'static>, path: &Path, options: &OpenOptions, limit: usize) -> Option<Opened> {
-    let forced = options.later == Some(true);
+fn reader_of(
+    source: PictureSource<'static>,
+    path: &Path,
+    options: &OpenOptions,
+    limit: usize,
+) -> Option<OpenedPicture> {
+    let forced = options.on_demand == Some(true);
     let reader = PictureReader::of(source.clone(), path, options).ok().filter(PictureReader::by_regions)?;
     let shape = reader.shape();
     let large = shape.len().saturating_mul(reader.dtype().size()) >= large(limit);
     let allowed = (shape.depth as u64).saturating_mul(shape.area() as u64) <= options.max_pixels;
     let reader = ((large || forced) && allowed).then_some(reader)?;
-    reader.tell_unread();
+    reader.warn_unread();
     let said = Metadata::of(&source, options, shape.channels, reader.tiles());
-    Some(Opened::Later(Box::new(reader), Box::new(said)))
+    Some(OpenedPicture::OnDemand(Box::new(reader), Box::new(said)))
 }
 
 /// The reader of a picture that is decoded as a whole, if the memory is bounded and does not suffice.
-fn lacking(source: Source<'static>, path: &Path, options: &OpenOptions, means: Means<'_>) -> Option<Opened> {
+fn reader_beyond_memory(
+    source: PictureSource<'static>,
+    path: &Path,
+    options: &OpenOptions,
+    means: DecodeResources<'_>,
+) -> Option<OpenedPicture> {
     means.reserve?;
     let reader = PictureReader::of(source.clone(), path, options).ok().filter(|reader| !reader.by_regions())?;
-    let bytes = decode::takes(&source, options, means.workers).ok()?;
-    if options.later == Some(false) || means.reserved(bytes).is_ok() {
+    let bytes = decode::decoding_bytes(&source, options, means.workers).ok()?;
+    if options.on_demand == Some(false) || means.reserved(bytes).is_ok() {
         return None;
     }
     let said = Metadata::of(&source, options, reader.shape().channels, None);
-    Some(Opened::Lacking(Box::new(reader), Box::new(said), bytes))
+    Some(OpenedPicture::ExceedsMemory(Box::new(reader), Box::new(said), bytes))
 }

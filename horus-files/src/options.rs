@@ -32,7 +32,7 @@ pub struct OpenOptions {
     /// applies to TIFF, npy and PNM files of at least 64 MiB of pixels. Other files are always read
     /// at once. A file that is read on demand must not be changed in place until then; it can be
     /// replaced, as saving does.
-    pub later: Option<bool>,
+    pub on_demand: Option<bool>,
 }
 
 impl Default for OpenOptions {
@@ -44,7 +44,7 @@ impl Default for OpenOptions {
             max_pixels: 1 << 32,
             volume: false,
             orientation: Orientation::Apply,
-            later: None,
+            on_demand: None,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The orientation of pictures: how files say that they are to be seen.
 
-use super::{Means, Picture, exif, pixel_bytes};
-use horus_base::placed::Placed;
+use super::{DecodeResources, Picture, exif, pixel_bytes};
+use horus_base::position_map::PositionMap;
 use horus_base::shape::{Region, Shape};
 
 /// Use of the orientation stored in a file: that of the camera (EXIF of JPEG and PNG files), or the
@@ -17,7 +17,7 @@ pub enum Orientation {
 
 /// How a picture is turned and mirrored for viewing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Turned {
+pub(super) enum StoredOrientation {
     #[default]
     No,
     FlipHorizontal,
@@ -29,48 +29,50 @@ pub(super) enum Turned {
     Rotate270,
 }
 
-impl Turned {
+impl StoredOrientation {
     /// By its number in EXIF and TIFF.
-    pub(super) fn numbered(number: u16) -> Option<Turned> {
-        use Turned::{FlipHorizontal, FlipVertical, No, Rotate90, Rotate90FlipH, Rotate180, Rotate270, Rotate270FlipH};
+    pub(super) fn numbered(number: u16) -> Option<StoredOrientation> {
+        use StoredOrientation::{
+            FlipHorizontal, FlipVertical, No, Rotate90, Rotate90FlipH, Rotate180, Rotate270, Rotate270FlipH,
+        };
         let all = [No, FlipHorizontal, Rotate180, FlipVertical, Rotate90FlipH, Rotate90, Rotate270FlipH, Rotate270];
         all.get(usize::from(number).checked_sub(1)?).copied()
     }
 
     /// As EXIF data say.
-    pub(super) fn of_exif(data: &[u8]) -> Option<Turned> {
-        exif::orientation(data).and_then(Turned::numbered)
+    pub(super) fn of_exif(data: &[u8]) -> Option<StoredOrientation> {
+        exif::orientation(data).and_then(StoredOrientation::numbered)
     }
 
     /// The place in the stored picture of each pixel of the turned one.
-    fn placed(self, stored: Shape) -> Placed {
+    fn placed(self, stored: Shape) -> PositionMap {
         let (up, leftwards) = backwards(self);
         let along = |backwards: bool, side: usize| if backwards { (-1.0, (side - 1) as f64) } else { (1.0, 0.0) };
         let ((y, y0), (x, x0)) = (along(up, stored.height), along(leftwards, stored.width));
-        Placed::of(if is_across(self) { [[0.0, x, x0], [y, 0.0, y0]] } else { [[x, 0.0, x0], [0.0, y, y0]] })
+        PositionMap::of(if is_across(self) { [[0.0, x, x0], [y, 0.0, y0]] } else { [[x, 0.0, x0], [0.0, y, y0]] })
     }
 }
 
 impl Orientation {
     /// Returns `true` if a picture with this stored orientation is turned.
-    pub(super) fn turns(self, noted: Turned) -> bool {
-        self == Orientation::Apply && noted != Turned::No
+    pub(super) fn turns(self, noted: StoredOrientation) -> bool {
+        self == Orientation::Apply && noted != StoredOrientation::No
     }
 
     /// The shape of a picture in the requested orientation; `noted` is the file's.
-    pub(super) fn shape(self, stored: Shape, noted: Turned) -> Shape {
+    pub(super) fn shape(self, stored: Shape, noted: StoredOrientation) -> Shape {
         let across = self.turns(noted) && is_across(noted);
         let (height, width) = if across { (stored.width, stored.height) } else { (stored.height, stored.width) };
         Shape { height, width, ..stored }
     }
 
     /// The place in the stored picture of each pixel of the picture in the requested orientation; `noted` is the file's.
-    pub(super) fn placed(self, stored: Shape, noted: Turned) -> Placed {
-        if self.turns(noted) { noted.placed(stored) } else { Placed::default() }
+    pub(super) fn placed(self, stored: Shape, noted: StoredOrientation) -> PositionMap {
+        if self.turns(noted) { noted.placed(stored) } else { PositionMap::default() }
     }
 
     /// The part of the stored picture that becomes a region of the picture.
-    pub(super) fn stored(self, region: Region, stored: Shape, noted: Turned) -> Region {
+    pub(super) fn stored(self, region: Region, stored: Shape, noted: StoredOrientation) -> Region {
         if !self.turns(noted) {
             return region;
         }
@@ -84,13 +86,18 @@ impl Orientation {
     }
 
     /// The picture in the requested orientation; `noted` is the file's.
-    pub(super) fn of(self, picture: Picture, noted: Turned, means: Means<'_>) -> Result<Picture, String> {
+    pub(super) fn of(
+        self,
+        picture: Picture,
+        noted: StoredOrientation,
+        means: DecodeResources<'_>,
+    ) -> Result<Picture, String> {
         match self {
             Orientation::Keep => Ok(picture),
-            Orientation::Apply if noted == Turned::No => Ok(picture),
+            Orientation::Apply if noted == StoredOrientation::No => Ok(picture),
             Orientation::Apply => {
                 let Picture { shape, dtype, pixels, metadata } = picture;
-                let mut turned = (means.room)(pixels.len()).map_err(|e| e.to_string())?;
+                let mut turned = (means.allocate)(pixels.len()).map_err(|e| e.to_string())?;
                 turn(pixels.bytes(), turned.bytes_mut(), shape, noted, pixel_bytes(shape, dtype));
                 Ok(Picture { shape: self.shape(shape, noted), dtype, pixels: turned, metadata })
             }
@@ -99,13 +106,19 @@ impl Orientation {
 }
 
 /// Returns `true` if rows become columns.
-fn is_across(how: Turned) -> bool {
-    matches!(how, Turned::Rotate90 | Turned::Rotate270 | Turned::Rotate90FlipH | Turned::Rotate270FlipH)
+fn is_across(how: StoredOrientation) -> bool {
+    matches!(
+        how,
+        StoredOrientation::Rotate90
+            | StoredOrientation::Rotate270
+            | StoredOrientation::Rotate90FlipH
+            | StoredOrientation::Rotate270FlipH
+    )
 }
 
 /// Returns flags for rows and columns of the file that are counted backwards.
-fn backwards(how: Turned) -> (bool, bool) {
-    use Turned::{FlipHorizontal, FlipVertical, Rotate90, Rotate180, Rotate270, Rotate270FlipH};
+fn backwards(how: StoredOrientation) -> (bool, bool) {
+    use StoredOrientation::{FlipHorizontal, FlipVertical, Rotate90, Rotate180, Rotate270, Rotate270FlipH};
     (
         matches!(how, FlipVertical | Rotate180 | Rotate90 | Rotate270FlipH),
         matches!(how, FlipHorizontal | Rotate180 | Rotate270 | Rotate270FlipH),
@@ -113,9 +126,9 @@ fn backwards(how: Turned) -> (bool, bool) {
 }
 
 /// Reorients every level, of pixels of `pixel` bytes.
-fn turn(from: &[u8], to: &mut [u8], shape: Shape, how: Turned, pixel: usize) {
+fn turn(from: &[u8], to: &mut [u8], shape: Shape, how: StoredOrientation, pixel: usize) {
     #[inline(always)]
-    fn each(from: &[u8], to: &mut [u8], Shape { height, width, .. }: Shape, how: Turned, pixel: usize) {
+    fn each(from: &[u8], to: &mut [u8], Shape { height, width, .. }: Shape, how: StoredOrientation, pixel: usize) {
         let (up, left) = backwards(how);
         let level = height * width * pixel;
         for (from, to) in from.chunks_exact(level).zip(to.chunks_exact_mut(level)) {
@@ -317,7 +330,7 @@ mod tests {
         for pixel in [1, 2, 3, 4, 5, 6, 8, 12] {
             let from: Vec<u8> = (0..shape.len() * pixel).map(|i| (i * 31 % 251) as u8).collect();
             for number in 1..=8 {
-                let how = Turned::numbered(number).unwrap();
+                let how = StoredOrientation::numbered(number).unwrap();
                 let turned = Orientation::Apply.shape(shape, how);
                 let mut to = vec![0; from.len()];
                 turn(&from, &mut to, shape, how, pixel);

@@ -12,12 +12,12 @@ use super::target::Sink;
 pub(super) const WRITERS: usize = 2;
 
 /// A file written in parts.
-pub(super) trait Output: Sync {
+pub(super) trait PositionedOutput: Sync {
     /// Writes bytes from offset `at` on.
     fn write_at(&self, at: u64, bytes: &[u8]) -> Result<(), String>;
 }
 
-impl Output for File {
+impl PositionedOutput for File {
     #[cfg(unix)]
     fn write_at(&self, at: u64, bytes: &[u8]) -> Result<(), String> {
         std::os::unix::fs::FileExt::write_all_at(self, bytes, at).map_err(cause)
@@ -36,15 +36,15 @@ impl Output for File {
 }
 
 /// A sink shared by threads.
-pub(super) struct Shared<'a>(Mutex<&'a mut dyn Sink>);
+pub(super) struct SharedSink<'a>(Mutex<&'a mut dyn Sink>);
 
-impl<'a> Shared<'a> {
-    pub(super) fn new(sink: &'a mut dyn Sink) -> Shared<'a> {
-        Shared(Mutex::new(sink))
+impl<'a> SharedSink<'a> {
+    pub(super) fn new(sink: &'a mut dyn Sink) -> SharedSink<'a> {
+        SharedSink(Mutex::new(sink))
     }
 }
 
-impl Output for Shared<'_> {
+impl PositionedOutput for SharedSink<'_> {
     fn write_at(&self, at: u64, bytes: &[u8]) -> Result<(), String> {
         let mut sink = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         sink.seek(SeekFrom::Start(at)).map_err(cause)?;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Exif, Georeference, Means, OpenOptions, Source, decode, pixel_bytes, region_of};
+use super::{DecodeResources, Exif, Georeference, OpenOptions, PictureSource, decode, pixel_bytes, region_of};
 use horus_base::dtype::DType;
 use horus_base::error::{DeviceError, Error, Result};
 use horus_base::lengths::PixelSize;
@@ -78,7 +78,7 @@ pub struct Metadata {
 impl Metadata {
     /// That of the picture in an open file, of so many channels, in such tiles. What cannot be read counts as absent.
     pub(super) fn of(
-        source: &Source<'_>,
+        source: &PictureSource<'_>,
         options: &OpenOptions,
         channels: usize,
         tile: Option<(usize, usize)>,
@@ -86,7 +86,7 @@ impl Metadata {
         let format = source.format();
         // Files without their pixels are found once.
         let small = format.without_pixels(source);
-        let small = small.as_deref().and_then(|bytes| Source::of(bytes).ok());
+        let small = small.as_deref().and_then(|bytes| PictureSource::of(bytes).ok());
         let said = format.metadata(small.as_ref().unwrap_or(source), options, channels);
         Metadata { tile, ..said }
     }
@@ -110,7 +110,7 @@ impl Picture {
 
     /// [`Picture::open`] into memory from `room`, with the calling thread.
     pub fn open_in(path: &Path, options: &OpenOptions, room: Allocate<'_>) -> Result<Picture> {
-        let means = Means { workers: &Workers::default(), room, reserve: None };
+        let means = DecodeResources { workers: &Workers::default(), allocate: room, reserve: None };
         decode::read(path, options, means).map_err(|cause| Error::read(path, cause))
     }
 
@@ -124,20 +124,20 @@ impl Picture {
 
     /// [`Picture::read`] into memory from `room`, with the calling thread.
     pub fn read_in(bytes: &[u8], options: &OpenOptions, room: Allocate<'_>) -> Result<Picture> {
-        let means = Means { workers: &Workers::default(), room, reserve: None };
-        let decoded = Source::of(bytes).and_then(|source| decode::first(&source, &IN_MEMORY, options, means));
+        let means = DecodeResources { workers: &Workers::default(), allocate: room, reserve: None };
+        let decoded = PictureSource::of(bytes).and_then(|source| decode::first(&source, &IN_MEMORY, options, means));
         decoded.map_err(|cause| Error::read(Path::new(IN_MEMORY), cause))
     }
 
     /// A region of it, in its own memory; all of it if none is requested.
-    pub(super) fn cropped(self, region: Option<Region>, means: Means<'_>) -> Result<Picture, String> {
+    pub(super) fn cropped(self, region: Option<Region>, means: DecodeResources<'_>) -> Result<Picture, String> {
         let whole = self.shape;
         let region = region_of(whole, region)?;
         if region == Region::whole(whole) {
             return Ok(self);
         }
         let shape = Shape { height: region.height, width: region.width, ..whole };
-        let mut pixels = (means.room)(shape.len() * self.dtype.size()).map_err(|e| e.to_string())?;
+        let mut pixels = (means.allocate)(shape.len() * self.dtype.size()).map_err(|e| e.to_string())?;
         self.copy(region, pixels.bytes_mut());
         Ok(Picture { shape, pixels, ..self })
     }

@@ -14,7 +14,7 @@ pub(super) fn of(profile: Vec<u8>, channels: usize) -> Option<Arc<[u8]>> {
 }
 
 /// Warns that a colour profile is not applied, once per process, as many pictures may have the same.
-pub(super) fn tell(bytes: usize) {
+pub(super) fn log_unapplied_profile(bytes: usize) {
     static TOLD: AtomicBool = AtomicBool::new(false);
     let level = if TOLD.swap(true, Ordering::Relaxed) { log::Level::Debug } else { log::Level::Info };
     log::log!(level, "a colour profile of {bytes} bytes is not applied; samples are used as stored");

@@ -1,7 +1,7 @@
 //! Uncompressed pixels in a file: read directly into the image's memory, and written from there.
 
 use super::target::Sink;
-use super::{Means, Picture, Source, cause, pixel_bytes, region_of};
+use super::{DecodeResources, Picture, PictureSource, cause, pixel_bytes, region_of};
 use horus_base::dtype::DType;
 use horus_base::shape::{Region, Shape};
 use horus_host::workers::Workers;
@@ -11,26 +11,26 @@ const CHUNK: usize = 256 << 10;
 
 /// Conversion of each sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum SampleConversion {
     /// Unchanged.
-    Kept,
+    Unchanged,
     /// Its bytes are reversed.
     Swapped,
     /// Nonzero becomes 1.
     Truth,
 }
 
-impl Order {
+impl SampleConversion {
     pub(super) fn apply(self, bytes: &mut [u8], size: usize) {
         fn swap<const N: usize>(bytes: &mut [u8]) {
             bytes.as_chunks_mut::<N>().0.iter_mut().for_each(|sample| sample.reverse());
         }
         match (self, size) {
-            (Order::Kept, _) | (Order::Swapped, 1) => {}
-            (Order::Swapped, 2) => swap::<2>(bytes),
-            (Order::Swapped, 4) => swap::<4>(bytes),
-            (Order::Swapped, _) => swap::<8>(bytes),
-            (Order::Truth, _) => bytes.iter_mut().for_each(|b| *b = u8::from(*b != 0)),
+            (SampleConversion::Unchanged, _) | (SampleConversion::Swapped, 1) => {}
+            (SampleConversion::Swapped, 2) => swap::<2>(bytes),
+            (SampleConversion::Swapped, 4) => swap::<4>(bytes),
+            (SampleConversion::Swapped, _) => swap::<8>(bytes),
+            (SampleConversion::Truth, _) => bytes.iter_mut().for_each(|b| *b = u8::from(*b != 0)),
         }
     }
 }
@@ -42,7 +42,7 @@ pub(super) struct Raster {
     pub(super) at: u64,
     pub(super) shape: Shape,
     pub(super) dtype: DType,
-    pub(super) order: Order,
+    pub(super) order: SampleConversion,
 }
 
 impl Raster {
@@ -50,10 +50,15 @@ impl Raster {
     ///
     /// # Errors
     /// A message, if pixels are missing or there is not enough memory.
-    pub(super) fn read(self, source: &Source<'_>, region: Option<Region>, means: Means<'_>) -> Result<Picture, String> {
+    pub(super) fn read(
+        self,
+        source: &PictureSource<'_>,
+        region: Option<Region>,
+        means: DecodeResources<'_>,
+    ) -> Result<Picture, String> {
         let region = region_of(self.shape, region)?;
         let shape = Shape { height: region.height, width: region.width, ..self.shape };
-        let mut pixels = (means.room)(shape.len() * self.dtype.size()).map_err(|e| e.to_string())?;
+        let mut pixels = (means.allocate)(shape.len() * self.dtype.size()).map_err(|e| e.to_string())?;
         self.fill(source, region, pixels.bytes_mut(), means.workers)?;
         Ok(Picture::from_pixels(shape, self.dtype.stored(), pixels))
     }
@@ -61,7 +66,7 @@ impl Raster {
     /// Reads a region, which lies inside, without gaps.
     pub(super) fn fill(
         self,
-        source: &Source<'_>,
+        source: &PictureSource<'_>,
         region: Region,
         to: &mut [u8],
         workers: &Workers,
@@ -74,7 +79,7 @@ impl Raster {
     }
 
     /// Reads a region: the part of each row inside it.
-    fn part(self, source: &Source<'_>, region: Region, to: &mut [u8], workers: &Workers) -> Result<(), String> {
+    fn part(self, source: &PictureSource<'_>, region: Region, to: &mut [u8], workers: &Workers) -> Result<(), String> {
         let Raster { at, shape, dtype, order } = self;
         let pixel = pixel_bytes(shape, dtype);
         let read = |(): &mut (), (k, row): (usize, &mut [u8])| {
@@ -87,7 +92,7 @@ impl Raster {
         workers.each(to.chunks_mut(region.width * pixel).enumerate().collect(), read)
     }
 
-    fn all(self, source: &Source<'_>, to: &mut [u8], workers: &Workers) -> Result<(), String> {
+    fn all(self, source: &PictureSource<'_>, to: &mut [u8], workers: &Workers) -> Result<(), String> {
         let read = |(): &mut (), (k, to): (usize, &mut [u8])| {
             source.read_at(self.at + (k * CHUNK) as u64, to)?;
             self.order.apply(to, self.dtype.size());
@@ -102,14 +107,14 @@ impl Raster {
 /// (One thread writes: file systems serialise writes to a file, and two threads took longer.)
 pub(super) fn write(
     to: &mut dyn Sink,
-    (header, order): &(Vec<u8>, Order),
+    (header, order): &(Vec<u8>, SampleConversion),
     pixels: &[u8],
     dtype: DType,
     workers: &Workers,
 ) -> Result<(), String> {
     to.expect((header.len() + pixels.len()) as u64);
     to.write_all(header).map_err(cause)?;
-    if *order == Order::Kept {
+    if *order == SampleConversion::Unchanged {
         return to.write_all(pixels).map_err(cause);
     }
     let mut scratch = vec![0; pixels.len().min(workers.threads() * CHUNK)];

@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use super::count::FileTraffic;
-use super::{Count, Means, OpenOptions, Picture, Raster, Source, cause_of, check_size, decode, pixel_bytes, region_of};
+use super::{
+    Count, DecodeResources, OpenOptions, Picture, PictureSource, Raster, cause_of, check_size, decode, pixel_bytes,
+    region_of,
+};
 use horus_base::dtype::DType;
 use horus_base::error::{Error, Result};
 use horus_base::shape::{Region, Shape};
@@ -49,11 +52,11 @@ pub struct PictureReader {
     unread: Option<String>,
     /// Less than the whole picture can be decoded.
     by_regions: bool,
-    pixels: Box<dyn Pixels>,
+    pixels: Box<dyn RegionDecoder>,
 }
 
 /// Pixels of an open file, of which regions are read.
-pub(super) trait Pixels: Debug + Send + Sync {
+pub(super) trait RegionDecoder: Debug + Send + Sync {
     /// The picture's shape, after orientation.
     fn shape(&self) -> Shape;
 
@@ -83,15 +86,15 @@ pub(super) trait Pixels: Debug + Send + Sync {
     }
 
     /// Bytes that a thread takes, beside the pixels, while it decodes a strip or tile.
-    fn beside(&self) -> usize {
+    fn scratch_bytes(&self) -> usize {
         0
     }
 
     /// Reads a region, which lies inside, of some levels, without gaps.
-    fn read(&self, levels: Range<usize>, region: Region, to: &mut [u8], workers: &Workers) -> Cause<()>;
+    fn read(&self, levels: Range<usize>, region: Region, to: &mut [u8], workers: &Workers) -> ReadResult<()>;
 
     /// Fails if the file lacks bytes of a region.
-    fn is_complete(&self, _region: Region) -> Cause<()> {
+    fn is_complete(&self, _region: Region) -> ReadResult<()> {
         Ok(())
     }
 
@@ -100,21 +103,21 @@ pub(super) trait Pixels: Debug + Send + Sync {
 }
 
 /// A result whose error is the cause, without the path.
-type Cause<T> = std::result::Result<T, String>;
+type ReadResult<T> = std::result::Result<T, String>;
 
 /// Pixels that lie in a file as in memory.
-pub(super) fn of_raster(source: Source<'static>, raster: Raster) -> Box<dyn Pixels> {
-    Box::new(Rows { source, raster, count: Count::default() })
+pub(super) fn of_raster(source: PictureSource<'static>, raster: Raster) -> Box<dyn RegionDecoder> {
+    Box::new(RasterReader { source, raster, count: Count::default() })
 }
 
 #[derive(Debug)]
-struct Rows {
-    source: Source<'static>,
+struct RasterReader {
+    source: PictureSource<'static>,
     raster: Raster,
     count: Count,
 }
 
-impl Pixels for Rows {
+impl RegionDecoder for RasterReader {
     fn shape(&self) -> Shape {
         self.raster.shape
     }
@@ -127,7 +130,7 @@ impl Pixels for Rows {
         (1, self.raster.shape.width)
     }
 
-    fn read(&self, levels: Range<usize>, region: Region, to: &mut [u8], workers: &Workers) -> Cause<()> {
+    fn read(&self, levels: Range<usize>, region: Region, to: &mut [u8], workers: &Workers) -> ReadResult<()> {
         self.raster.fill(&self.source, region, to, workers)?;
         self.count.chunks(levels.len() * region.height);
         self.count.bytes(to.len());
@@ -135,31 +138,31 @@ impl Pixels for Rows {
     }
 
     fn counted(&self) -> FileTraffic {
-        self.count.so_far()
+        self.count.traffic()
     }
 }
 
 /// A picture that is decoded as a whole on demand.
 #[derive(Debug)]
-struct Whole {
-    source: Source<'static>,
+struct WholePictureReader {
+    source: PictureSource<'static>,
     options: OpenOptions,
     shape: Shape,
     dtype: DType,
-    decoded: OnceLock<Cause<Picture>>,
+    decoded: OnceLock<ReadResult<Picture>>,
     count: Count,
 }
 
-impl Whole {
-    fn of(source: Source<'static>, options: OpenOptions) -> Cause<Whole> {
+impl WholePictureReader {
+    fn of(source: PictureSource<'static>, options: OpenOptions) -> ReadResult<WholePictureReader> {
         let unbounded = OpenOptions { max_pixels: u64::MAX, ..options };
         let header = decode::guarded(|| source.format().header(&source, &unbounded))?;
-        let (shape, dtype) = (options.orientation.shape(header.shape, header.noted), header.dtype.stored());
-        Ok(Whole { source, options, shape, dtype, decoded: OnceLock::new(), count: Count::default() })
+        let (shape, dtype) = (options.orientation.shape(header.shape, header.orientation), header.dtype.stored());
+        Ok(WholePictureReader { source, options, shape, dtype, decoded: OnceLock::new(), count: Count::default() })
     }
 }
 
-impl Pixels for Whole {
+impl RegionDecoder for WholePictureReader {
     fn shape(&self) -> Shape {
         self.shape
     }
@@ -172,10 +175,11 @@ impl Pixels for Whole {
         (self.shape.height, self.shape.width)
     }
 
-    fn read(&self, _: Range<usize>, region: Region, to: &mut [u8], _: &Workers) -> Cause<()> {
+    fn read(&self, _: Range<usize>, region: Region, to: &mut [u8], _: &Workers) -> ReadResult<()> {
         let decode = || {
             // By this thread only: others wait for it, and they may be all the workers.
-            let means = Means { workers: &Workers::alone(), room: &HostBuffer::try_zeroed, reserve: None };
+            let means =
+                DecodeResources { workers: &Workers::alone(), allocate: &HostBuffer::try_zeroed, reserve: None };
             let (picture, _) = decode::decode(&self.source, &self.options, means)?;
             self.count.chunk();
             self.count.bytes(usize::try_from(self.source.size()).unwrap_or(usize::MAX));
@@ -186,7 +190,7 @@ impl Pixels for Whole {
     }
 
     fn counted(&self) -> FileTraffic {
-        self.count.so_far()
+        self.count.traffic()
     }
 }
 
@@ -201,15 +205,15 @@ impl PictureReader {
     /// strips, tiles or rows lie beyond the end of the file.
     pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<PictureReader> {
         let path = path.as_ref();
-        let reader = Source::open(path)
+        let reader = PictureSource::open(path)
             .and_then(|source| PictureReader::of(source, path, options))
             .map_err(|cause| Error::read(path, cause))?;
-        reader.tell_unread();
+        reader.warn_unread();
         Ok(reader)
     }
 
     /// [`PictureReader::open`] of an open file, without its warning.
-    pub(super) fn of(source: Source<'static>, path: &Path, options: &OpenOptions) -> Cause<PictureReader> {
+    pub(super) fn of(source: PictureSource<'static>, path: &Path, options: &OpenOptions) -> ReadResult<PictureReader> {
         let format = source.format();
         decode::one_picture(format, options)?;
         // A region does not require that the whole fits into the file. A file decoded as a whole is bounded as a whole.
@@ -220,7 +224,7 @@ impl PictureReader {
         let unread = format.unread(&source, options);
         let pixels = match regions {
             Some(pixels) => pixels,
-            None => Box::new(Whole::of(source, OpenOptions { region: None, ..*options })?),
+            None => Box::new(WholePictureReader::of(source, OpenOptions { region: None, ..*options })?),
         };
         let (whole, chunk) = (pixels.shape(), pixels.tile());
         let within = region_of(whole, options.region)?;
@@ -241,8 +245,8 @@ impl PictureReader {
     }
 
     /// Warns of ignored pages.
-    pub(super) fn tell_unread(&self) {
-        decode::tell_unread(&self.path.display(), self.unread.as_deref());
+    pub(super) fn warn_unread(&self) {
+        decode::warn_unread(&self.path.display(), self.unread.as_deref());
     }
 
     /// The path of the file.
@@ -313,13 +317,13 @@ impl PictureReader {
     }
 
     /// The region of the whole picture for a region of the part being read.
-    fn placed(&self, region: Region) -> Cause<Region> {
+    fn placed(&self, region: Region) -> ReadResult<Region> {
         let region = region_of(self.shape, Some(region))?;
         check_size((self.shape.depth * region.height) as u64, region.width as u64, &self.options)?;
         Ok(Region { top: self.within.top + region.top, left: self.within.left + region.left, ..region })
     }
 
-    fn fill(&self, levels: Range<usize>, region: Region, to: &mut [u8], workers: &Workers) -> Cause<()> {
+    fn fill(&self, levels: Range<usize>, region: Region, to: &mut [u8], workers: &Workers) -> ReadResult<()> {
         let region = self.placed(region)?;
         let rows = levels.len() * region.height;
         let wanted = rows * region.width * pixel_bytes(self.shape, self.dtype);
@@ -359,7 +363,7 @@ pub trait RegionSource: Send + Sync {
 
     /// Bytes that each thread takes, beside the pixels, while it reads a chunk: none, if pixels are read in place. Those of
     /// a chunk by default.
-    fn beside(&self) -> usize {
+    fn scratch_bytes(&self) -> usize {
         let (rows, columns) = self.chunk();
         rows.saturating_mul(columns).saturating_mul(pixel_bytes(self.shape(), self.dtype()))
     }
@@ -407,8 +411,8 @@ impl RegionSource for PictureReader {
         (chunk.0.min(self.chunk.0), chunk.1.min(self.chunk.1))
     }
 
-    fn beside(&self) -> usize {
-        self.pixels.beside()
+    fn scratch_bytes(&self) -> usize {
+        self.pixels.scratch_bytes()
     }
 
     fn fill(&self, region: Region, to: &mut [u8], workers: &Workers) -> std::result::Result<(), String> {

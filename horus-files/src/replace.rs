@@ -16,65 +16,65 @@ const PREFIX: &str = ".horus-";
 
 /// Writes a file in the directory of `path` and moves it into place.
 pub(super) fn replace(path: &Path, write: impl FnOnce(&mut dyn Sink) -> Result<(), String>) -> Result<(), String> {
-    let begun = Begun::at(path)?;
+    let begun = UnfinishedFile::at(path)?;
     let mut to = BufWriter::new(begun.file());
     write(&mut to)?;
     to.flush().map_err(cause)?;
     drop(to);
-    begun.put()
+    begun.move_into_place()
 }
 
 /// A file being written: it is moved into place when complete, and removed when dropped.
 #[derive(Debug)]
-pub(super) struct Begun {
+pub(super) struct UnfinishedFile {
     path: PathBuf,
-    new: New,
+    new: NewFile,
 }
 
-impl Begun {
+impl UnfinishedFile {
     /// A new file in the directory of `path`; of temporary files, if only the file at `path` can be written.
-    pub(super) fn at(path: &Path) -> Result<Begun, String> {
+    pub(super) fn at(path: &Path) -> Result<UnfinishedFile, String> {
         let folder = folder(path);
         let created = |folder: &Path, e| format!("cannot create a file in {}: {}", folder.display(), cause(e));
         let new = match nameless::file(folder) {
-            Some(file) => New::Nameless(file),
+            Some(file) => NewFile::Nameless(file),
             None => match named(folder) {
-                Ok(file) => New::Named(file),
-                Err(e) if is_refused(&e) && is_writable(path).is_ok_and(|exists| exists) => {
-                    New::Elsewhere(tempfile::tempfile().map_err(|e| created(&temp_dir(), e))?)
+                Ok(file) => NewFile::Named(file),
+                Err(e) if is_permission_error(&e) && is_writable(path).is_ok_and(|exists| exists) => {
+                    NewFile::Elsewhere(tempfile::tempfile().map_err(|e| created(&temp_dir(), e))?)
                 }
                 Err(e) => return Err(created(folder, e)),
             },
         };
-        Ok(Begun { path: path.to_owned(), new })
+        Ok(UnfinishedFile { path: path.to_owned(), new })
     }
 
     pub(super) fn file(&self) -> &File {
         match &self.new {
-            New::Nameless(file) | New::Elsewhere(file) => file,
-            New::Named(file) => file.as_file(),
+            NewFile::Nameless(file) | NewFile::Elsewhere(file) => file,
+            NewFile::Named(file) => file.as_file(),
         }
     }
 
     /// Moves it into place, or overwrites the file there if its folder does not permit that.
-    pub(super) fn put(self) -> Result<(), String> {
+    pub(super) fn move_into_place(self) -> Result<(), String> {
         let put = || {
             let mut file = self.file().try_clone()?;
             let moved = match self.new {
-                New::Elsewhere(_) => return overwrite(&mut file, &self.path),
-                New::Nameless(_) | New::Named(_) => {
+                NewFile::Elsewhere(_) => return overwrite(&mut file, &self.path),
+                NewFile::Nameless(_) | NewFile::Named(_) => {
                     if let Ok(old) = fs::metadata(&self.path) {
                         inherit(&file, &old)?;
                     }
                     match self.new {
-                        New::Named(file) => file.persist(&self.path).map(drop).map_err(|e| e.error),
-                        New::Nameless(file) | New::Elsewhere(file) => nameless::put(file, &self.path),
+                        NewFile::Named(file) => file.persist(&self.path).map(drop).map_err(|e| e.error),
+                        NewFile::Nameless(file) | NewFile::Elsewhere(file) => nameless::put(file, &self.path),
                     }
                 }
             };
             match moved {
                 // Files of others in a folder for all (`/tmp`) cannot be replaced.
-                Err(e) if is_refused(&e) && self.path.exists() => overwrite(&mut file, &self.path),
+                Err(e) if is_permission_error(&e) && self.path.exists() => overwrite(&mut file, &self.path),
                 moved => moved,
             }
         };
@@ -83,7 +83,7 @@ impl Begun {
 }
 
 /// True if the user may not create or replace files in a folder.
-pub(super) fn is_refused(e: &io::Error) -> bool {
+pub(super) fn is_permission_error(e: &io::Error) -> bool {
     matches!(e.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
 }
 
@@ -118,7 +118,7 @@ fn overwrite(from: &mut File, path: &Path) -> io::Result<()> {
 
 /// A file that is not in place yet.
 #[derive(Debug)]
-enum New {
+enum NewFile {
     /// Removed with the process, however that ends.
     Nameless(File),
     Named(NamedTempFile),
@@ -271,7 +271,7 @@ mod tests {
     use rustix::process::{Gid, Uid, geteuid};
     use rustix::thread::{set_thread_res_gid, set_thread_res_uid};
 
-    use super::super::Target;
+    use super::super::FileTarget;
     use super::*;
 
     /// Runs `work` on a thread of a user to whom the modes of files apply, as they do not to root.
@@ -292,7 +292,7 @@ mod tests {
     }
 
     fn save(path: &Path, text: &str) -> Result<(), String> {
-        Target::new(path)?.fill(|to| to.write_all(text.as_bytes()).map_err(cause))
+        FileTarget::new(path)?.fill(|to| to.write_all(text.as_bytes()).map_err(cause))
     }
 
     #[test]
@@ -314,15 +314,15 @@ mod tests {
         let told = as_user(|| save(&locked, "new").unwrap_err());
         assert!(told.contains("Permission denied"), "{told}");
         let failed = as_user(|| {
-            Target::new(&open)?.fill(|to| to.write_all(b"half").map_err(cause).and(Err("it failed".into())))
+            FileTarget::new(&open)?.fill(|to| to.write_all(b"half").map_err(cause).and(Err("it failed".into())))
         });
         assert_eq!((failed, fs::read(&open).unwrap()), (Err("it failed".into()), b"new".to_vec()));
         as_user(|| save(&open, "short")).unwrap();
         assert_eq!(fs::read(&open).unwrap(), b"short");
         let begun = as_user(|| {
-            let begun = Target::new(&open)?.begin()?;
+            let begun = FileTarget::new(&open)?.begin()?;
             begun.file().write_all(b"in parts").map_err(cause)?;
-            begun.put()
+            begun.move_into_place()
         });
         assert_eq!((begun, fs::read(&open).unwrap()), (Ok(()), b"in parts".to_vec()));
         let told = as_user(|| save(&folder.path().join("none"), "new").unwrap_err());

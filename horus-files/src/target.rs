@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::{SpooledTempFile, spooled_tempfile};
 
-use super::replace::{Begun, is_writable, replace};
+use super::replace::{UnfinishedFile, is_writable, replace};
 #[cfg(unix)]
 use horus_host::streams::stdout_was_closed;
 
@@ -85,13 +85,13 @@ pub(super) fn reserve(file: &File, bytes: u64) -> Result<(), String> {
 /// (`/dev/null`, `/dev/stdout`, a FIFO, which waits for a reader) the bytes are written when they
 /// are complete; directories, sockets and block devices are errors.
 #[derive(Debug)]
-pub struct Target {
+pub struct FileTarget {
     path: PathBuf,
-    kind: Kind,
+    kind: FileTargetKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum FileTargetKind {
     /// Replaced, or created.
     Regular,
     /// Opened and written to.
@@ -108,29 +108,29 @@ enum Standard {
     Error,
 }
 
-impl Target {
+impl FileTarget {
     /// Checks that the file can be written, as far as possible without creating it.
     ///
     /// # Errors
     /// A message, if the file cannot be written.
-    pub fn new(path: &Path) -> Result<Target, String> {
+    pub fn new(path: &Path) -> Result<FileTarget, String> {
         let (path, kind) = resolve(path)?;
         #[cfg(unix)]
-        if kind == Kind::Standard(Standard::Output) && stdout_was_closed() {
+        if kind == FileTargetKind::Standard(Standard::Output) && stdout_was_closed() {
             return Err("it is closed".into());
         }
-        if kind == Kind::Regular {
+        if kind == FileTargetKind::Regular {
             is_writable(&path).map_err(cause)?;
             // Removed at once.
-            Begun::at(&path)?;
+            UnfinishedFile::at(&path)?;
         }
-        Ok(Target { path, kind })
+        Ok(FileTarget { path, kind })
     }
 
     /// Returns `true` if the target is this process's standard output, by any name (`/dev/stdout`).
     pub fn is_stdout(&self) -> bool {
         #[cfg(unix)]
-        return self.kind == Kind::Standard(Standard::Output);
+        return self.kind == FileTargetKind::Standard(Standard::Output);
         #[cfg(not(unix))]
         false
     }
@@ -139,9 +139,9 @@ impl Target {
     ///
     /// # Errors
     /// A message, if it is not a regular file: others take bytes sequentially only.
-    pub(super) fn begin(self) -> Result<Begun, String> {
+    pub(super) fn begin(self) -> Result<UnfinishedFile, String> {
         match self.kind {
-            Kind::Regular => Begun::at(&self.path),
+            FileTargetKind::Regular => UnfinishedFile::at(&self.path),
             _ => Err("it is no regular file, and only those are written region by region".into()),
         }
     }
@@ -151,7 +151,7 @@ impl Target {
     /// # Errors
     /// A message, if the file could not be written.
     pub fn fill(self, write: impl FnOnce(&mut dyn Sink) -> Result<(), String>) -> Result<(), String> {
-        if self.kind == Kind::Regular {
+        if self.kind == FileTargetKind::Regular {
             return replace(&self.path, write);
         }
         // Encoders seek, streams cannot.
@@ -162,7 +162,7 @@ impl Target {
             // By the open descriptor, so that the bytes are in order with printed output, and do
             // not overwrite it.
             #[cfg(unix)]
-            Kind::Standard(stream) => stream.file(),
+            FileTargetKind::Standard(stream) => stream.file(),
             _ => File::options().append(true).open(&self.path),
         }
         .map_err(cause)?;
@@ -176,7 +176,7 @@ pub(super) fn folder(path: &Path) -> &Path {
 }
 
 /// Follows symbolic links to a file that need not exist; returns its path and metadata.
-fn resolve(path: &Path) -> Result<(PathBuf, Kind), String> {
+fn resolve(path: &Path) -> Result<(PathBuf, FileTargetKind), String> {
     // The limit of operating systems.
     const LINKS: usize = 40;
     let mut path = path.to_owned();
@@ -185,9 +185,9 @@ fn resolve(path: &Path) -> Result<(PathBuf, Kind), String> {
         // being written already.
         #[cfg(unix)]
         match descriptor(&path) {
-            Some(1) => return Ok((path, Kind::Standard(Standard::Output))),
-            Some(2) => return Ok((path, Kind::Standard(Standard::Error))),
-            Some(_) => return Ok((path, Kind::Stream)),
+            Some(1) => return Ok((path, FileTargetKind::Standard(Standard::Output))),
+            Some(2) => return Ok((path, FileTargetKind::Standard(Standard::Error))),
+            Some(_) => return Ok((path, FileTargetKind::Stream)),
             None => {}
         }
         match fs::read_link(&path) {
@@ -200,16 +200,16 @@ fn resolve(path: &Path) -> Result<(PathBuf, Kind), String> {
 }
 
 /// The kind of file at a path that is not a link.
-fn kind(path: &Path) -> Result<Kind, String> {
+fn kind(path: &Path) -> Result<FileTargetKind, String> {
     match fs::symlink_metadata(path) {
-        Ok(found) if found.is_file() => Ok(Kind::Regular),
+        Ok(found) if found.is_file() => Ok(FileTargetKind::Regular),
         Ok(found) => match special(&found) {
-            Special::Folder => Err("it is a folder".into()),
-            Special::CharacterDevice | Special::Fifo => Ok(Kind::Stream),
+            SpecialFileKind::Folder => Err("it is a folder".into()),
+            SpecialFileKind::CharacterDevice | SpecialFileKind::Fifo => Ok(FileTargetKind::Stream),
             other => Err(format!("it is {other}, which is not overwritten")),
         },
         // Other faults of the path appear when a file is created.
-        Err(_) => Ok(Kind::Regular),
+        Err(_) => Ok(FileTargetKind::Regular),
     }
 }
 
@@ -239,7 +239,7 @@ impl Standard {
 /// Files that are not regular.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(unix), allow(dead_code))] // only Unix tells the kinds apart
-pub(super) enum Special {
+pub(super) enum SpecialFileKind {
     Folder,
     Fifo,
     Socket,
@@ -248,39 +248,39 @@ pub(super) enum Special {
     Other,
 }
 
-impl std::fmt::Display for Special {
+impl std::fmt::Display for SpecialFileKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Special::Folder => "a directory",
-            Special::Fifo => "a pipe",
-            Special::Socket => "a socket",
-            Special::CharacterDevice => "a character device",
-            Special::BlockDevice => "a block device",
-            Special::Other => "a special file",
+            SpecialFileKind::Folder => "a directory",
+            SpecialFileKind::Fifo => "a pipe",
+            SpecialFileKind::Socket => "a socket",
+            SpecialFileKind::CharacterDevice => "a character device",
+            SpecialFileKind::BlockDevice => "a block device",
+            SpecialFileKind::Other => "a special file",
         })
     }
 }
 
 /// The kind of a special file.
-pub(super) fn special(found: &fs::Metadata) -> Special {
+pub(super) fn special(found: &fs::Metadata) -> SpecialFileKind {
     let kind = found.file_type();
     if kind.is_dir() {
-        return Special::Folder;
+        return SpecialFileKind::Folder;
     }
     #[cfg(unix)]
     {
         use std::os::unix::fs::FileTypeExt;
         if kind.is_fifo() {
-            return Special::Fifo;
+            return SpecialFileKind::Fifo;
         } else if kind.is_socket() {
-            return Special::Socket;
+            return SpecialFileKind::Socket;
         } else if kind.is_char_device() {
-            return Special::CharacterDevice;
+            return SpecialFileKind::CharacterDevice;
         } else if kind.is_block_device() {
-            return Special::BlockDevice;
+            return SpecialFileKind::BlockDevice;
         }
     }
-    Special::Other
+    SpecialFileKind::Other
 }
 
 /// Returns `true` if two paths lead to one file, by any names, links and hard links; it need not
@@ -291,7 +291,7 @@ pub fn same_file(a: &Path, b: &Path) -> bool {
         #[cfg(unix)]
         (Ok(x), Ok(y)) => {
             use std::os::unix::fs::MetadataExt;
-            (x.dev(), x.ino()) == (y.dev(), y.ino()) && special(&x) != Special::CharacterDevice
+            (x.dev(), x.ino()) == (y.dev(), y.ino()) && special(&x) != SpecialFileKind::CharacterDevice
         }
         #[cfg(not(unix))]
         (Ok(_), Ok(_)) => located(a) == located(b),

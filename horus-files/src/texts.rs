@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use super::Fields;
+use super::DirectoryFields;
 use super::exif::find;
-use super::tiff::directory::Entry;
+use super::tiff::directory::DirectoryEntry;
 
 /// Texts by their keywords.
 pub(super) type Texts = Arc<[(String, String)]>;
@@ -21,13 +21,13 @@ const TAGS: [(&str, u16); 4] = [(DESCRIPTION, 270), ("Title", 269), ("Author", 3
 const MOST: usize = 32 << 10;
 
 /// Those of the texts of a file that people write, each keyword once, up to a limit.
-pub(super) fn of_people(found: Vec<(String, String)>) -> Option<Texts> {
+pub(super) fn select_authored_texts(found: Vec<(String, String)>) -> Option<Texts> {
     let mut all: Vec<(String, String)> = Vec::new();
     let mut left = MOST;
     for (keyword, text) in found {
         let text = text.trim_matches(|c: char| c == '\0' || c.is_whitespace());
         let new = all.iter().all(|(known, _)| *known != keyword);
-        if is_of_people(&keyword, text) && new && keyword.len() + text.len() <= left {
+        if is_authored_text(&keyword, text) && new && keyword.len() + text.len() <= left {
             left -= keyword.len() + text.len();
             all.push((keyword, text.to_owned()));
         }
@@ -36,7 +36,7 @@ pub(super) fn of_people(found: Vec<(String, String)>) -> Option<Texts> {
 }
 
 /// True for texts that people write, and that other files may have.
-fn is_of_people(keyword: &str, text: &str) -> bool {
+fn is_authored_text(keyword: &str, text: &str) -> bool {
     // Of a program that wrote the file; of ImageMagick, about the file; other metadata as texts.
     let of_file = keyword == "Software" || keyword.contains(':') || keyword.starts_with("Raw profile");
     // XML, JSON, values by names.
@@ -54,7 +54,7 @@ pub(super) fn decoded(bytes: &[u8]) -> String {
 }
 
 /// The texts in these fields of a TIFF file or of EXIF data.
-pub(super) fn of_fields(fields: Option<Fields<'_>>) -> Vec<(String, String)> {
+pub(super) fn of_fields(fields: Option<DirectoryFields<'_>>) -> Vec<(String, String)> {
     let fields = fields.map(|mut fields| fields.all(&TAGS.map(|(_, tag)| tag))).unwrap_or_default();
     let field = |(keyword, tag): (&str, u16)| Some((keyword.to_owned(), decoded(&find(&fields, tag)?.text()?)));
     TAGS.into_iter().filter_map(field).collect()
@@ -62,13 +62,13 @@ pub(super) fn of_fields(fields: Option<Fields<'_>>) -> Vec<(String, String)> {
 
 /// The tags of a TIFF file, or of EXIF data, that hold texts; and the keywords of those that none holds. A comment is the
 /// description of a file that has no other, and is not missed.
-pub(super) fn entries(texts: &[(String, String)]) -> (Vec<Entry>, Vec<&str>) {
+pub(super) fn entries(texts: &[(String, String)]) -> (Vec<DirectoryEntry>, Vec<&str>) {
     let (mut all, mut others) = (Vec::new(), Vec::new());
     let has_description = texts.iter().any(|(keyword, _)| keyword == DESCRIPTION);
     for (keyword, text) in texts {
         let name = if keyword == COMMENT && !has_description { DESCRIPTION } else { keyword };
         match TAGS.into_iter().find(|(known, _)| *known == name) {
-            Some((_, tag)) => all.push(Entry::ascii(tag, text)),
+            Some((_, tag)) => all.push(DirectoryEntry::ascii(tag, text)),
             None => others.push(&keyword[..]),
         }
     }

@@ -7,9 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::count::FileTraffic;
-use super::replace::Begun;
-use super::target::{Target, reserve};
-use super::{Compression, Count, Draft, Format, Order, Output, SaveOptions, WRITERS, cause_of, pixel_bytes, region_of};
+use super::replace::UnfinishedFile;
+use super::target::{FileTarget, reserve};
+use super::{
+    Compression, Count, FileSpec, Format, PositionedOutput, SampleConversion, SaveOptions, WRITERS, cause_of,
+    pixel_bytes, region_of,
+};
 use horus_base::dtype::DType;
 use horus_base::error::{Error, Result};
 use horus_base::shape::{Region, Shape};
@@ -19,7 +22,7 @@ use horus_host::workers::Workers;
 /// PPM.
 ///
 /// It has no name before [`PictureWriter::finish`]: dropped before, it leaves nothing, and an
-/// existing file at the path stays; see [`Target`]. Uncompressed data is written in place, in any
+/// existing file at the path stays; see [`FileTarget`]. Uncompressed data is written in place, in any
 /// order. It belongs to no session: with several ranks, one writes.
 ///
 /// ```
@@ -42,7 +45,7 @@ pub struct PictureWriter {
     path: PathBuf,
     shape: Shape,
     dtype: DType,
-    begun: Begun,
+    unfinished: UnfinishedFile,
     parts: Box<dyn RegionFile>,
     /// The first failure: some data is missing then.
     failed: OnceLock<String>,
@@ -54,7 +57,7 @@ pub(super) trait RegionFile: Debug + Send + Sync {
     fn bytes(&self) -> u64;
 
     /// Begins the file, which will be at a path.
-    fn begin(&mut self, to: &File, path: &Path) -> Cause<()>;
+    fn begin(&mut self, to: &File, path: &Path) -> WriteResult<()>;
 
     fn shape(&self, size: usize) -> Shape;
 
@@ -64,22 +67,22 @@ pub(super) trait RegionFile: Debug + Send + Sync {
     }
 
     /// Refuses a region, which lies inside, that does not consist of whole chunks.
-    fn is_whole(&self, _size: usize, _region: Region) -> Cause<()> {
+    fn is_whole(&self, _size: usize, _region: Region) -> WriteResult<()> {
         Ok(())
     }
 
     /// Encodes and writes the pixels of a region, once.
-    fn put(&self, to: &File, size: usize, region: Region, pixels: &[u8], workers: &Workers) -> Cause<()>;
+    fn put(&self, to: &File, size: usize, region: Region, pixels: &[u8], workers: &Workers) -> WriteResult<()>;
 
     /// Completes a file whose regions were put, and fails if any is missing.
-    fn finish(&self, to: &File) -> Cause<()>;
+    fn finish(&self, to: &File) -> WriteResult<()>;
 
     /// The amount written.
     fn counted(&self) -> FileTraffic;
 }
 
 /// A result whose error is the cause, without the path.
-type Cause<T> = std::result::Result<T, String>;
+type WriteResult<T> = std::result::Result<T, String>;
 
 impl PictureWriter {
     /// Begins a file in the format of the path's extension, with samples of type `dtype`, stored
@@ -103,7 +106,7 @@ impl PictureWriter {
             if shape.is_empty() {
                 return Err("the picture has no pixels".into());
             }
-            let draft = Draft::new(format, dtype, shape, &options)?;
+            let draft = FileSpec::new(format, dtype, shape, &options)?;
             // Truth values are always stored as bytes.
             if draft.stored.stored() != dtype.stored() {
                 return Err(format!("a {} file cannot hold {dtype} pixels as they are", format.name()));
@@ -114,17 +117,17 @@ impl PictureWriter {
         PictureWriter::begin(path, &draft, dtype)
     }
 
-    fn begin(path: &Path, draft: &Draft, dtype: DType) -> Result<PictureWriter> {
+    fn begin(path: &Path, draft: &FileSpec, dtype: DType) -> Result<PictureWriter> {
         let begin = || {
             let mut parts = draft.format.listed().in_regions(draft)?;
-            let begun = Target::new(path)?.begin()?;
+            let begun = FileTarget::new(path)?.begin()?;
             reserve(begun.file(), parts.bytes())?;
             parts.begin(begun.file(), path)?;
             Ok(PictureWriter {
                 path: path.to_owned(),
                 shape: draft.shape,
                 dtype,
-                begun,
+                unfinished: begun,
                 parts,
                 failed: OnceLock::new(),
             })
@@ -132,12 +135,12 @@ impl PictureWriter {
         begin().map_err(|cause: String| Error::write(path, cause))
     }
 
-    /// Begins the file of a draft, and returns sinks of its [sizes](Draft::sizes), the largest first. The last that is
+    /// Begins the file of a draft, and returns sinks of its [sizes](FileSpec::sizes), the largest first. The last that is
     /// finished completes the file, which has the bytes that an [`Encoder`](super::Encoder) writes.
     ///
     /// # Errors
     /// Those of [`PictureWriter::create`].
-    pub fn sinks(path: &Path, draft: &Draft) -> Result<Vec<Box<dyn RegionSink>>> {
+    pub fn sinks(path: &Path, draft: &FileSpec) -> Result<Vec<Box<dyn RegionSink>>> {
         let file = Arc::new(PictureWriter::begin(path, draft, draft.stored)?);
         let sink = |size| Box::new(SizeSink { file: Arc::clone(&file), size }) as Box<dyn RegionSink>;
         Ok((0..draft.options.sizes).map(sink).collect())
@@ -191,7 +194,7 @@ impl PictureWriter {
             Ok(())
         };
         fits().map_err(|cause: String| Error::write(&self.path, cause))?;
-        let put = self.parts.put(self.begun.file(), size, region, pixels, workers);
+        let put = self.parts.put(self.unfinished.file(), size, region, pixels, workers);
         put.map_err(|cause| {
             self.failed.get_or_init(|| cause.clone());
             Error::write(&self.path, cause)
@@ -204,13 +207,13 @@ impl PictureWriter {
     /// [`Error::File`] with the cause if a region failed; if pixels are missing; if writing or
     /// moving the file fails. An existing file at the path then stays.
     pub fn finish(self) -> Result<()> {
-        let PictureWriter { path, begun, parts, failed, .. } = self;
+        let PictureWriter { path, unfinished: begun, parts, failed, .. } = self;
         let finish = || {
             if let Some(cause) = failed.into_inner() {
                 return Err(cause);
             }
             parts.finish(begun.file())?;
-            begun.put()
+            begun.move_into_place()
         };
         finish().map_err(|cause| Error::write(&path, cause))
     }
@@ -296,16 +299,16 @@ impl RegionSink for SizeSink {
 }
 
 /// A file that has a header, and then its pixels as in memory, up to their order of bytes.
-pub(super) fn of_rows((header, order): (Vec<u8>, Order), file: &Draft) -> Box<dyn RegionFile> {
+pub(super) fn of_rows((header, order): (Vec<u8>, SampleConversion), file: &FileSpec) -> Box<dyn RegionFile> {
     let (shape, size) = (file.shape, file.stored.size());
-    Box::new(Rows { header, order, shape, size, written: Mutex::default(), count: Count::default() })
+    Box::new(RasterWriter { header, order, shape, size, written: Mutex::default(), count: Count::default() })
 }
 
 /// A file of pixels, level by level, row by row.
 #[derive(Debug)]
-struct Rows {
+struct RasterWriter {
     header: Vec<u8>,
-    order: Order,
+    order: SampleConversion,
     shape: Shape,
     /// Bytes of a sample.
     size: usize,
@@ -314,12 +317,12 @@ struct Rows {
     count: Count,
 }
 
-impl Rows {
+impl RasterWriter {
     /// Bytes written at a time, where rows are contiguous: they stay in the cache.
     const AT_ONCE: usize = 1 << 20;
 
     /// Records that a region is written, once.
-    fn enter(&self, region: Region) -> Cause<()> {
+    fn enter(&self, region: Region) -> WriteResult<()> {
         if region.height * region.width == 0 {
             return Ok(());
         }
@@ -339,12 +342,12 @@ impl Rows {
     }
 }
 
-impl RegionFile for Rows {
+impl RegionFile for RasterWriter {
     fn bytes(&self) -> u64 {
         self.header.len() as u64 + (self.shape.len() * self.size) as u64
     }
 
-    fn begin(&mut self, to: &File, _: &Path) -> Cause<()> {
+    fn begin(&mut self, to: &File, _: &Path) -> WriteResult<()> {
         to.write_at(0, &self.header)
     }
 
@@ -352,10 +355,10 @@ impl RegionFile for Rows {
         self.shape
     }
 
-    fn put(&self, to: &File, _: usize, region: Region, pixels: &[u8], workers: &Workers) -> Cause<()> {
+    fn put(&self, to: &File, _: usize, region: Region, pixels: &[u8], workers: &Workers) -> WriteResult<()> {
         let Shape { depth, height, width, channels, .. } = self.shape;
         let pixel = channels * self.size;
-        let together = if region.width == width { (Rows::AT_ONCE / (width * pixel)).max(1) } else { 1 };
+        let together = if region.width == width { (RasterWriter::AT_ONCE / (width * pixel)).max(1) } else { 1 };
         let parts = |z| (0..region.height).step_by(together).map(move |y| (z, y));
         let parts: Vec<(usize, usize)> = (0..depth).flat_map(parts).collect();
         let row = region.width * pixel;
@@ -364,7 +367,7 @@ impl RegionFile for Rows {
             let from = &pixels[(z * region.height + y) * row..][..rows * row];
             let place = (z * height + region.top + y) as u64 * width as u64 + region.left as u64;
             let at = self.header.len() as u64 + place * pixel as u64;
-            if self.order == Order::Kept {
+            if self.order == SampleConversion::Unchanged {
                 to.write_at(at, from)?;
             } else {
                 scratch.clear();
@@ -380,7 +383,7 @@ impl RegionFile for Rows {
         workers.each_by(WRITERS, parts, one)
     }
 
-    fn finish(&self, _: &File) -> Cause<()> {
+    fn finish(&self, _: &File) -> WriteResult<()> {
         let regions = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         let written = self.shape.depth * regions.iter().map(|r| r.height * r.width).sum::<usize>();
         let all = self.shape.depth * self.shape.area();
@@ -391,6 +394,6 @@ impl RegionFile for Rows {
     }
 
     fn counted(&self) -> FileTraffic {
-        self.count.so_far()
+        self.count.traffic()
     }
 }

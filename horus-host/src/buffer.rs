@@ -46,13 +46,13 @@ pub trait HostMemory: Send + Sync + fmt::Debug {
     /// For downcasting by its provider.
     fn as_any(&self) -> &dyn Any;
     /// Other memory of the same kind and size, with unspecified contents, if available.
-    fn alike(&self) -> Option<Box<dyn HostMemory>> {
+    fn allocate_alike(&self) -> Option<Box<dyn HostMemory>> {
         None
     }
 }
 
 #[derive(Debug)]
-enum Storage {
+enum BufferStorage {
     /// Words, and the index of the first aligned one.
     Own(Vec<u64>, usize),
     Adopted(Box<dyn HostMemory>),
@@ -61,18 +61,18 @@ enum Storage {
 }
 
 #[derive(Debug)]
-struct Block {
-    storage: Storage,
+struct BufferBlock {
+    storage: BufferStorage,
     /// Its pool, and the bytes counted for it.
     pool: Option<(Arc<Pool>, usize)>,
 }
 
-impl Drop for Block {
+impl Drop for BufferBlock {
     fn drop(&mut self) {
         let Some((pool, counted)) = self.pool.take() else { return };
         match &mut self.storage {
-            Storage::Own(words, _) => pool.recycle(std::mem::take(words), counted),
-            Storage::Adopted(_) | Storage::External(_) => pool.uncount(counted),
+            BufferStorage::Own(words, _) => pool.recycle(std::mem::take(words), counted),
+            BufferStorage::Adopted(_) | BufferStorage::External(_) => pool.uncount(counted),
         }
     }
 }
@@ -83,14 +83,14 @@ impl Drop for Block {
 /// A clone shares the block; writing to a shared or external block copies it first.
 #[derive(Clone, Debug)]
 pub struct HostBuffer {
-    block: Arc<Block>,
+    block: Arc<BufferBlock>,
     bytes: usize,
 }
 
 impl HostBuffer {
     fn over(words: Vec<u64>, bytes: usize, pool: Option<(Arc<Pool>, usize)>) -> HostBuffer {
         let offset = words.as_ptr().align_offset(ALIGN);
-        HostBuffer { block: Arc::new(Block { storage: Storage::Own(words, offset), pool }), bytes }
+        HostBuffer { block: Arc::new(BufferBlock { storage: BufferStorage::Own(words, offset), pool }), bytes }
     }
 
     /// A zeroed buffer outside any pool.
@@ -130,14 +130,17 @@ impl HostBuffer {
     pub fn external(memory: External, pool: &Arc<Pool>) -> HostBuffer {
         let bytes = memory.bytes().len();
         HostBuffer {
-            block: Arc::new(Block { storage: Storage::External(memory), pool: Some((Arc::clone(pool), 0)) }),
+            block: Arc::new(BufferBlock {
+                storage: BufferStorage::External(memory),
+                pool: Some((Arc::clone(pool), 0)),
+            }),
             bytes,
         }
     }
 
     /// Returns `true` if the block has other owners.
     pub fn is_shared(&self) -> bool {
-        Arc::strong_count(&self.block) > 1 || matches!(self.block.storage, Storage::External(_))
+        Arc::strong_count(&self.block) > 1 || matches!(self.block.storage, BufferStorage::External(_))
     }
 
     /// Hands the memory over to the program: it no longer counts against the bound of its pool.
@@ -161,54 +164,59 @@ impl HostBuffer {
     /// The foreign memory under the buffer, if any; see [`Pool::try_adopt`].
     pub fn adopted(&self) -> Option<&dyn HostMemory> {
         match &self.block.storage {
-            Storage::Adopted(memory) => Some(&**memory),
-            Storage::Own(..) | Storage::External(_) => None,
+            BufferStorage::Adopted(memory) => Some(&**memory),
+            BufferStorage::Own(..) | BufferStorage::External(_) => None,
         }
     }
 
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         match &self.block.storage {
-            Storage::Own(words, offset) => &bytemuck::cast_slice(&words[*offset..])[..self.bytes],
-            Storage::Adopted(memory) => &memory.bytes()[..self.bytes],
-            Storage::External(memory) => memory.bytes(),
+            BufferStorage::Own(words, offset) => &bytemuck::cast_slice(&words[*offset..])[..self.bytes],
+            BufferStorage::Adopted(memory) => &memory.bytes()[..self.bytes],
+            BufferStorage::External(memory) => memory.bytes(),
         }
     }
 
     /// The bytes, mutable; a shared block is copied first.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         if self.is_shared() {
-            let mut copy = self.another();
+            let mut copy = self.allocate_alike();
             copy.bytes_mut().copy_from_slice(self.bytes());
             *self = copy;
         }
         let block = Arc::get_mut(&mut self.block).expect("just made unique");
         match &mut block.storage {
-            Storage::External(_) => unreachable!("counts as shared"),
-            Storage::Own(words, offset) => &mut bytemuck::cast_slice_mut(&mut words[*offset..])[..self.bytes],
-            Storage::Adopted(memory) => &mut memory.bytes_mut()[..self.bytes],
+            BufferStorage::External(_) => unreachable!("counts as shared"),
+            BufferStorage::Own(words, offset) => &mut bytemuck::cast_slice_mut(&mut words[*offset..])[..self.bytes],
+            BufferStorage::Adopted(memory) => &mut memory.bytes_mut()[..self.bytes],
         }
     }
 
     /// The bytes, for a caller that overwrites all of them: a shared block is replaced by another,
     /// whose contents are unspecified.
-    pub fn overwritten(&mut self) -> &mut [u8] {
+    pub fn bytes_to_overwrite(&mut self) -> &mut [u8] {
         if self.is_shared() {
-            *self = self.another();
+            *self = self.allocate_alike();
         }
         self.bytes_mut()
     }
 
     /// A buffer of the same size, of the same kind of memory if available.
-    fn another(&self) -> HostBuffer {
-        let alike = self.adopted().and_then(HostMemory::alike);
+    fn allocate_alike(&self) -> HostBuffer {
+        let alike = self.adopted().and_then(HostMemory::allocate_alike);
         match (alike.filter(|memory| memory.bytes().len() >= self.bytes), &self.block.pool) {
             (Some(memory), pool) => {
                 let pool = pool.as_ref().map(|(pool, _)| (Arc::clone(pool), 0));
-                HostBuffer { block: Arc::new(Block { storage: Storage::Adopted(memory), pool }), bytes: self.bytes }
+                HostBuffer {
+                    block: Arc::new(BufferBlock { storage: BufferStorage::Adopted(memory), pool }),
+                    bytes: self.bytes,
+                }
             }
             // The bound must not make this fail.
-            (None, Some((pool, _))) => pool.try_allocate(self.bytes).unwrap_or_else(|_| pool.beyond(self.bytes)),
+            (None, Some((pool, _))) => {
+                pool.try_allocate(self.bytes).unwrap_or_else(|_| pool.allocate_unbounded(self.bytes))
+            }
             (None, None) => HostBuffer::zeroed(self.bytes),
         }
     }

@@ -12,7 +12,7 @@ pub mod fork;
 #[allow(unsafe_code, reason = "calls of the C library")]
 pub(crate) mod pages;
 #[allow(unsafe_code, reason = "memory that threads fill together")]
-pub mod spare;
+pub mod sequential_output;
 #[allow(unsafe_code, reason = "memory that threads fill together")]
 pub mod stores;
 #[allow(unsafe_code, reason = "calls of the C library")]
@@ -22,7 +22,7 @@ pub mod workers;
 
 /// Bytes to copy: `rows` runs of `bytes` each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct StridedCopy {
     /// Start of the first run in the source.
     pub from: usize,
     /// Start of the first run in the target.
@@ -37,17 +37,17 @@ pub struct Piece {
     pub to_stride: usize,
 }
 
-impl Piece {
+impl StridedCopy {
     /// One run.
-    pub const fn run(from: usize, to: usize, bytes: usize) -> Piece {
-        Piece { from, to, bytes, rows: 1, from_stride: bytes, to_stride: bytes }
+    pub const fn run(from: usize, to: usize, bytes: usize) -> StridedCopy {
+        StridedCopy { from, to, bytes, rows: 1, from_stride: bytes, to_stride: bytes }
     }
 
     /// The reverse copy.
     #[must_use]
-    pub const fn back(self) -> Piece {
-        let Piece { from, to, bytes, rows, from_stride, to_stride } = self;
-        Piece { from: to, to: from, bytes, rows, from_stride: to_stride, to_stride: from_stride }
+    pub const fn back(self) -> StridedCopy {
+        let StridedCopy { from, to, bytes, rows, from_stride, to_stride } = self;
+        StridedCopy { from: to, to: from, bytes, rows, from_stride: to_stride, to_stride: from_stride }
     }
 
     /// The runs: start in the source, start in the target, length.

@@ -8,7 +8,7 @@ const PAGE: usize = 64 << 10;
 
 /// Lets the allocator of the process give freed blocks of a MiB and more back to the system. By itself that of glibc keeps blocks of
 /// up to 32 MiB, once one was freed, in a heap with gaps, where they take memory beside what is counted.
-pub(crate) fn keep_no_large_blocks() {
+pub(crate) fn return_large_blocks() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
         const LARGE: libc::c_int = 1 << 20;

@@ -7,8 +7,8 @@ use std::sync::{Mutex, PoisonError, mpsc};
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use super::Piece;
-use super::spare::Spare;
+use super::StridedCopy;
+use super::sequential_output::SequentialOutput;
 use super::stores::{self, Stores};
 use horus_base::error::Error;
 
@@ -144,12 +144,17 @@ impl Workers {
     ///
     /// # Panics
     /// If the lengths of a source and its target differ.
-    pub fn copy_in_turn(&self, chunks: Vec<(&[u8], Spare<'_>)>, stores: Stores, done: impl Fn(usize) + Sync) {
-        let raw = |(from, to): &(&[u8], Spare<'_>)| {
-            assert_eq!(from.len(), to.left(), "a chunk is as long as what is copied");
-            Chunk { from: from.as_ptr(), to: to.as_ptr(), bytes: from.len() }
+    pub fn copy_in_turn(
+        &self,
+        chunks: Vec<(&[u8], SequentialOutput<'_>)>,
+        stores: Stores,
+        done: impl Fn(usize) + Sync,
+    ) {
+        let raw = |(from, to): &(&[u8], SequentialOutput<'_>)| {
+            assert_eq!(from.len(), to.remaining(), "a chunk is as long as what is copied");
+            RawCopy { from: from.as_ptr(), to: to.as_ptr(), bytes: from.len() }
         };
-        let raw: Vec<Chunk> = chunks.iter().map(raw).collect();
+        let raw: Vec<RawCopy> = chunks.iter().map(raw).collect();
         // SAFETY: the chunks are complete, and targets are borrowed mutably, so that nothing else
         // writes there.
         unsafe { self.copy_arriving(&raw, stores, |_| true, done) };
@@ -165,7 +170,7 @@ impl Workers {
     /// them.
     pub unsafe fn copy_arriving(
         &self,
-        chunks: &[Chunk],
+        chunks: &[RawCopy],
         stores: Stores,
         arrived: impl Fn(usize) -> bool + Sync,
         done: impl Fn(usize) + Sync,
@@ -186,7 +191,7 @@ impl Workers {
             if !arrived(k) {
                 return;
             }
-            let Chunk { from, to, bytes } = chunks[k];
+            let RawCopy { from, to, bytes } = chunks[k];
             let bytes = share(bytes).min(bytes - at);
             // SAFETY: the caller's promise, of a part of a chunk that no other thread copies.
             unsafe { stores::copy(from.add(at), to.add(at), bytes, stores) };
@@ -202,14 +207,14 @@ impl Workers {
     /// If the lengths differ.
     pub fn copy(&self, from: &[u8], to: &mut [u8]) {
         assert_eq!(from.len(), to.len(), "a copy is as long as what is copied");
-        self.copy_pieces(from, to, &[Piece::run(0, 0, from.len())]);
+        self.copy_pieces(from, to, &[StridedCopy::run(0, 0, from.len())]);
     }
 
     /// Copies pieces, which do not overlap in the target.
     ///
     /// # Panics
     /// If one reaches beyond the source or the target.
-    pub fn copy_pieces(&self, from: &[u8], to: &mut [u8], pieces: &[Piece]) {
+    pub fn copy_pieces(&self, from: &[u8], to: &mut [u8], pieces: &[StridedCopy]) {
         let total: usize = pieces.iter().map(|p| p.bytes * p.rows).sum();
         let share = (total / self.threads()).max(SHARE);
         if self.threads() > 1
@@ -224,7 +229,7 @@ impl Workers {
 
 /// Source and target of a copy; see [`Workers::copy_arriving`].
 #[derive(Clone, Copy, Debug)]
-pub struct Chunk {
+pub struct RawCopy {
     /// Source address.
     pub from: *const u8,
     /// Target address.
@@ -234,11 +239,11 @@ pub struct Chunk {
 }
 
 // SAFETY: plain addresses; their users promise the conditions of access.
-unsafe impl Send for Chunk {}
+unsafe impl Send for RawCopy {}
 // SAFETY: as above.
-unsafe impl Sync for Chunk {}
+unsafe impl Sync for RawCopy {}
 
-fn copy_rows(from: &[u8], to: &mut [u8], piece: Piece) {
+fn copy_rows(from: &[u8], to: &mut [u8], piece: StridedCopy) {
     if piece.bytes == 0 {
         return; // nothing to copy
     }
@@ -246,7 +251,7 @@ fn copy_rows(from: &[u8], to: &mut [u8], piece: Piece) {
 }
 
 /// A piece in parts of about `share` bytes.
-fn shares(piece: Piece, share: usize) -> impl Iterator<Item = Piece> {
+fn shares(piece: StridedCopy, share: usize) -> impl Iterator<Item = StridedCopy> {
     let together = piece.rows > 0 && piece.bytes == piece.from_stride && piece.bytes == piece.to_stride;
     // Rows that are contiguous on both sides may be cut anywhere.
     let (bytes, rows) = if together { (1, piece.bytes * piece.rows) } else { (piece.bytes, piece.rows) };
@@ -255,12 +260,12 @@ fn shares(piece: Piece, share: usize) -> impl Iterator<Item = Piece> {
     (0..rows).step_by(at_once).map(move |first| {
         let (from, to) = (piece.from + first * from_stride, piece.to + first * to_stride);
         let rows = at_once.min(rows - first);
-        if together { Piece::run(from, to, rows) } else { Piece { from, to, rows, ..piece } }
+        if together { StridedCopy::run(from, to, rows) } else { StridedCopy { from, to, rows, ..piece } }
     })
 }
 
 /// Divides the target, a part for each piece; `None` if pieces interlace.
-fn divided(mut target: &mut [u8], mut pieces: Vec<Piece>) -> Option<Vec<(&mut [u8], Piece)>> {
+fn divided(mut target: &mut [u8], mut pieces: Vec<StridedCopy>) -> Option<Vec<(&mut [u8], StridedCopy)>> {
     pieces.retain(|p| p.bytes > 0 && p.rows > 0);
     pieces.sort_unstable_by_key(|p| p.to);
     let mut at = 0;
@@ -268,7 +273,7 @@ fn divided(mut target: &mut [u8], mut pieces: Vec<Piece>) -> Option<Vec<(&mut [u
     for piece in pieces {
         let extent = (piece.rows - 1) * piece.to_stride + piece.bytes;
         let (part, rest) = target.split_at_mut(piece.to.checked_sub(at)?).1.split_at_mut(extent);
-        parts.push((part, Piece { to: 0, ..piece }));
+        parts.push((part, StridedCopy { to: 0, ..piece }));
         (target, at) = (rest, piece.to + extent);
     }
     Some(parts)

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use horus_core::comm::{Begun, CommError, Communicator, Parcel, Turns};
+use horus_core::comm::{CommError, CommunicationOrder, Communicator, Parcel, PendingExchange};
 use mpi::ffi;
 
 use crate::codes::{check, int, succeeded, text};
@@ -65,7 +65,7 @@ impl Drop for MpiComm {
 }
 
 /// Messages in flight. Their buffers must not move until all are complete.
-struct Requests<'a> {
+struct MpiRequests<'a> {
     world: &'static World,
     requests: Vec<ffi::MPI_Request>,
     /// For each request, the rank it receives from and the expected bytes; `None` for a send.
@@ -73,9 +73,9 @@ struct Requests<'a> {
     buffers: std::marker::PhantomData<&'a mut [u8]>,
 }
 
-impl<'a> Requests<'a> {
-    fn new(world: &'static World) -> Requests<'a> {
-        Requests { world, requests: Vec::new(), receives: Vec::new(), buffers: std::marker::PhantomData }
+impl<'a> MpiRequests<'a> {
+    fn new(world: &'static World) -> MpiRequests<'a> {
+        MpiRequests { world, requests: Vec::new(), receives: Vec::new(), buffers: std::marker::PhantomData }
     }
 
     fn receive(&mut self, from: usize, piece: &'a mut [u8]) -> Result<(), CommError> {
@@ -109,7 +109,7 @@ impl<'a> Requests<'a> {
     }
 
     /// Returns `true` if some message may still be in flight.
-    fn under_way(&self) -> bool {
+    fn is_pending(&self) -> bool {
         !self.requests.is_empty()
     }
 
@@ -135,7 +135,7 @@ impl<'a> Requests<'a> {
             let arrived = indices.iter().zip(&statuses).take(done);
             let arrived = arrived.map(|(i, status)| (&self.receives[usize::try_from(*i).unwrap_or(0)], status));
             if !succeeded(code) {
-                let why = match arrived.into_iter().find(|(_, s)| !settled(s.MPI_ERROR)) {
+                let why = match arrived.into_iter().find(|(_, s)| !is_not_own_failure(s.MPI_ERROR)) {
                     Some((Some((from, bytes)), s)) => {
                         format!("{bytes} bytes expected from rank {from}: {}", text(s.MPI_ERROR))
                     }
@@ -152,7 +152,7 @@ impl<'a> Requests<'a> {
             }
             left -= done;
             if done == 0 {
-                if World::ending() {
+                if World::is_aborting() {
                     // The thread that ends the job needs the turn.
                     return Err(CommError("another thread ended the job".into()));
                 }
@@ -181,23 +181,23 @@ impl<'a> Requests<'a> {
 }
 
 /// An exchange under way, with its buffers.
-struct InFlight {
+struct MpiExchange {
     /// They use the buffers below.
-    requests: Requests<'static>,
+    requests: MpiRequests<'static>,
     sends: Vec<Parcel>,
     receives: Vec<Parcel>,
 }
 
-impl InFlight {
+impl MpiExchange {
     fn begin(
         world: &'static World,
         piece: usize,
         sends: Vec<Parcel>,
         receives: Vec<Parcel>,
-    ) -> Result<InFlight, CommError> {
-        let _turn = world.turn()?;
-        let mut exchange = InFlight { requests: Requests::new(world), sends, receives };
-        let InFlight { requests, sends, receives } = &mut exchange;
+    ) -> Result<MpiExchange, CommError> {
+        let _turn = world.lock_mpi()?;
+        let mut exchange = MpiExchange { requests: MpiRequests::new(world), sends, receives };
+        let MpiExchange { requests, sends, receives } = &mut exchange;
         for (from, buffer) in receives {
             let buffer = buffer.bytes_mut();
             // SAFETY: nobody accesses the buffer, and it does not move, until the requests are
@@ -215,19 +215,19 @@ impl InFlight {
     }
 }
 
-impl Begun for InFlight {
+impl PendingExchange for MpiExchange {
     fn finish(mut self: Box<Self>) -> Result<Vec<Parcel>, CommError> {
-        let _turn = self.requests.world.turn()?;
+        let _turn = self.requests.world.lock_mpi()?;
         self.requests.wait()?;
         Ok(std::mem::take(&mut self.receives))
     }
 }
 
-impl Drop for InFlight {
+impl Drop for MpiExchange {
     /// MPI may still access the buffers of messages under way, so they are leaked. An exchange is
     /// left unfinished only after a failure, which ends the job.
     fn drop(&mut self) {
-        if self.requests.under_way() {
+        if self.requests.is_pending() {
             std::mem::forget((std::mem::take(&mut self.sends), std::mem::take(&mut self.receives)));
         }
     }
@@ -235,7 +235,7 @@ impl Drop for InFlight {
 
 /// Returns `true` if the code of one of many requests is not a failure of its own: done, or pending
 /// when another one failed.
-fn settled(code: c_int) -> bool {
+fn is_not_own_failure(code: c_int) -> bool {
     succeeded(code) || code == ffi::MPI_ERR_PENDING as c_int
 }
 
@@ -264,13 +264,13 @@ impl Communicator for MpiComm {
         self.world.place.sharers
     }
 
-    fn turns(&self) -> Option<&Turns> {
-        self.world.any_thread().then_some(&self.world.turns)
+    fn communication_order(&self) -> Option<&CommunicationOrder> {
+        self.world.allows_any_thread().then_some(&self.world.session_order)
     }
 
     fn exchange(&self, sends: &[(usize, &[u8])], receives: &mut [(usize, &mut [u8])]) -> Result<(), CommError> {
-        let turn = self.world.turn()?;
-        let mut requests = Requests::new(self.world);
+        let turn = self.world.lock_mpi()?;
+        let mut requests = MpiRequests::new(self.world);
         let received = receives.iter_mut().try_for_each(|(from, buffer)| {
             buffer.chunks_mut(self.piece).try_for_each(|piece| requests.receive(*from, piece))
         });
@@ -279,7 +279,7 @@ impl Communicator for MpiComm {
         });
         match sent.and_then(|()| requests.wait()) {
             // The buffers of messages under way must stay valid, so the job ends here.
-            Err(e) if requests.under_way() => {
+            Err(e) if requests.is_pending() => {
                 drop(turn); // aborting takes the lock itself
                 self.world.abort(&format!("exchange: {e}"))
             }
@@ -287,12 +287,12 @@ impl Communicator for MpiComm {
         }
     }
 
-    fn begin(&self, sends: Vec<Parcel>, receives: Vec<Parcel>) -> Result<Box<dyn Begun + '_>, CommError> {
-        Ok(Box::new(InFlight::begin(self.world, self.piece, sends, receives)?))
+    fn begin(&self, sends: Vec<Parcel>, receives: Vec<Parcel>) -> Result<Box<dyn PendingExchange + '_>, CommError> {
+        Ok(Box::new(MpiExchange::begin(self.world, self.piece, sends, receives)?))
     }
 
     fn broadcast(&self, root: usize, bytes: &mut Vec<u8>) -> Result<(), CommError> {
-        let _turn = self.world.turn()?;
+        let _turn = self.world.lock_mpi()?;
         let mut length = (bytes.len() as u64).to_le_bytes();
         self.broadcast_pieces(root, &mut length)?;
         let length = u64::from_le_bytes(length);
@@ -301,7 +301,7 @@ impl Communicator for MpiComm {
     }
 
     fn sum(&self, values: &mut [f64]) -> Result<(), CommError> {
-        let _turn = self.world.turn()?;
+        let _turn = self.world.lock_mpi()?;
         let size = self.world.size;
         let at_once = (GATHERED / size_of::<f64>() / size).max(1);
         let mut all = Vec::new();
@@ -329,7 +329,7 @@ impl Communicator for MpiComm {
     }
 
     fn gather(&self, value: u64) -> Result<Vec<u64>, CommError> {
-        let _turn = self.world.turn()?;
+        let _turn = self.world.lock_mpi()?;
         // SAFETY: the communicator is valid until the process ends, and has `size` ranks.
         unsafe { gather(self.world.comm, self.world.size, value) }
     }

@@ -7,7 +7,7 @@ use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use horus_core::comm::agree::agree_on;
-use horus_core::comm::{CommError, OnNode, Turns};
+use horus_core::comm::{CommError, CommunicationOrder, OnNode};
 use horus_core::machine::here;
 use mpi::ffi;
 
@@ -29,9 +29,9 @@ pub(crate) struct World {
     pub(crate) place: OnNode,
     /// The only thread that may call MPI, if MPI requires that.
     thread: Option<ThreadId>,
-    turn: Mutex<()>,
+    mpi_lock: Mutex<()>,
     /// Turns of sessions that evaluate beside the program.
-    pub(crate) turns: Turns,
+    pub(crate) session_order: CommunicationOrder,
 }
 
 // SAFETY: a communicator handle is a number or a pointer that any thread may pass to MPI. Calls are
@@ -59,7 +59,7 @@ pub fn join() -> Result<MpiComm, CommError> {
 impl World {
     fn open() -> Result<World, CommError> {
         #[cfg(target_os = "linux")]
-        crate::watch::begin(World::joined, World::end)
+        crate::watch::begin(World::has_joined, World::end)
             .map_err(|e| CommError(format!("cannot start a thread that watches the ranks: {e}")))?;
         // SAFETY: constants of the MPI library.
         let (wanted, all) = unsafe { (ffi::RSMPI_THREAD_SERIALIZED, ffi::RSMPI_COMM_WORLD) };
@@ -87,33 +87,41 @@ impl World {
             }
             let thread = (provided < wanted).then(|| std::thread::current().id());
             log::info!("rank {rank} of {size}, {} of {} on node {}", place.local_rank, place.local_size, place.node);
-            Ok(World { comm, rank, size, place, thread, turn: Mutex::new(()), turns: Turns::new() })
+            Ok(World {
+                comm,
+                rank,
+                size,
+                place,
+                thread,
+                mpi_lock: Mutex::new(()),
+                session_order: CommunicationOrder::new(),
+            })
         }
     }
 
     /// Returns `true` if any thread may call MPI, one at a time.
-    pub(crate) fn any_thread(&self) -> bool {
+    pub(crate) fn allows_any_thread(&self) -> bool {
         self.thread.is_none()
     }
 
     /// The lock for calls of MPI.
-    pub(crate) fn turn(&self) -> Result<MutexGuard<'_, ()>, CommError> {
+    pub(crate) fn lock_mpi(&self) -> Result<MutexGuard<'_, ()>, CommError> {
         if self.thread.is_some_and(|t| t != std::thread::current().id()) {
             let why = "this MPI library may only be called from the thread that initialised it: use the session there";
             return Err(CommError(why.into()));
         }
-        Ok(self.turn.lock().unwrap_or_else(PoisonError::into_inner))
+        Ok(self.mpi_lock.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Returns `true` if this process is about to end: calls that wait for other ranks then release
     /// the lock.
-    pub(crate) fn ending() -> bool {
+    pub(crate) fn is_aborting() -> bool {
         ABORTING.load(Ordering::Relaxed)
     }
 
     /// Returns `true` once this process has joined the others.
     #[cfg(target_os = "linux")]
-    fn joined() -> bool {
+    fn has_joined() -> bool {
         matches!(WORLD.get(), Some(Ok(_)))
     }
 
@@ -128,13 +136,13 @@ impl World {
     }
 
     /// The lock for calls of MPI, if it becomes free soon.
-    fn turn_soon(&self) -> Option<MutexGuard<'_, ()>> {
+    fn try_lock_mpi(&self) -> Option<MutexGuard<'_, ()>> {
         if self.thread.is_some_and(|t| t != std::thread::current().id()) {
             return None;
         }
         let start = Instant::now();
         loop {
-            match self.turn.try_lock() {
+            match self.mpi_lock.try_lock() {
                 Ok(turn) => return Some(turn),
                 Err(TryLockError::Poisoned(turn)) => return Some(turn.into_inner()),
                 Err(TryLockError::WouldBlock) if start.elapsed() > PATIENCE => return None,
@@ -164,7 +172,7 @@ impl World {
         }
         let me = format!("rank {}: ", self.rank);
         horus_core::warning::print(format_args!("error: {me}{}", message.strip_prefix(&me).unwrap_or(message)));
-        match self.turn_soon() {
+        match self.try_lock_mpi() {
             Some(_turn) => {
                 // SAFETY: the communicator is valid: it is freed after the last chance to get here.
                 // It is our turn.
@@ -249,7 +257,7 @@ extern "C" fn leave() {
     }
     // Evaluations started by sessions that are never closed come first: ranks communicate in one
     // order.
-    world.turns.wait();
+    world.session_order.wait();
     if let Err(e) = agree_on(&MpiComm::of(world), "the end of the program") {
         world.abort(&e.to_string());
     }

@@ -13,18 +13,18 @@ mod random;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use harness::Place;
+use harness::RunConfiguration;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
-use horus_testing::simulated::Simulated;
+use horus_testing::simulated::SimulatedDevice;
 
 /// Calls `f` with the device of a place.
-pub(crate) fn with_device<R>(place: Place, f: impl FnOnce(&dyn Device) -> R) -> R {
+pub(crate) fn with_device<R>(place: RunConfiguration, f: impl FnOnce(&dyn Device) -> R) -> R {
     let cpu = CpuDevice::new(Some(1)).expect("a CPU");
     match (place.separate, place.direct) {
         (false, _) => f(&cpu),
-        (true, false) => f(&Simulated::new(cpu, usize::MAX / 2)),
-        (true, true) => f(&Simulated::new(cpu, usize::MAX / 2).with_fabric()),
+        (true, false) => f(&SimulatedDevice::new(cpu, usize::MAX / 2)),
+        (true, true) => f(&SimulatedDevice::new(cpu, usize::MAX / 2).with_fabric()),
     }
 }
 
@@ -34,7 +34,7 @@ const SOON: Duration = Duration::from_secs(10);
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// A job: its name, numbers of ranks, and expected end.
-struct Job {
+struct MpiJob {
     name: &'static str,
     run: fn(horus_mpi::MpiComm) -> Result<(), String>,
     ranks: &'static [usize],
@@ -42,19 +42,23 @@ struct Job {
     fails: Option<&'static [&'static str]>,
 }
 
-const fn good(name: &'static str, run: fn(horus_mpi::MpiComm) -> Result<(), String>, ranks: &'static [usize]) -> Job {
-    Job { name, run, ranks, fails: None }
+const fn good(
+    name: &'static str,
+    run: fn(horus_mpi::MpiComm) -> Result<(), String>,
+    ranks: &'static [usize],
+) -> MpiJob {
+    MpiJob { name, run, ranks, fails: None }
 }
 
 const fn bad(
     name: &'static str,
     run: fn(horus_mpi::MpiComm) -> Result<(), String>,
     words: &'static [&'static str],
-) -> Job {
-    Job { name, run, ranks: &[3], fails: Some(words) }
+) -> MpiJob {
+    MpiJob { name, run, ranks: &[3], fails: Some(words) }
 }
 
-const JOBS: &[Job] = &[
+const JOBS: &[MpiJob] = &[
     good("messages", jobs::messages, &[1, 2, 3, 5]),
     good("random_programs", jobs::random_programs, &[1, 2, 3, 4, 5]),
     good("traffic_of_known_programs", jobs::traffic, &[1, 2, 4, 5]),
@@ -97,7 +101,7 @@ fn main() -> ExitCode {
         return rank(name);
     }
     // Arguments of `cargo test`: names choose jobs; options are for another harness.
-    let chosen = |job: &&Job| args.iter().all(|a| a.starts_with('-') || job.name.contains(a.as_str()));
+    let chosen = |job: &&MpiJob| args.iter().all(|a| a.starts_with('-') || job.name.contains(a.as_str()));
     let mut failures = 0;
     for job in JOBS.iter().filter(chosen) {
         for &ranks in job.ranks {
@@ -129,7 +133,7 @@ fn rank(name: &str) -> ExitCode {
     }
 }
 
-fn launch(job: &Job, ranks: usize) -> Result<(), String> {
+fn launch(job: &MpiJob, ranks: usize) -> Result<(), String> {
     let launcher = std::env::var("MPIRUN").unwrap_or_else(|_| "mpirun".into());
     let mut words = launcher.split_whitespace();
     let mut command = Command::new(words.next().unwrap_or("mpirun"));

@@ -1,7 +1,7 @@
 //! Partitions without hierarchy: all devices form one line.
 
 use crate::Blocks;
-use crate::piece::shares;
+use crate::subset::shares;
 
 /// Columns and rows of tasks for `parts` tasks, chosen for the shortest edges of their rectangles
 /// of blocks. Tasks without a place are avoided if possible.

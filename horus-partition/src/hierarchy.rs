@@ -1,12 +1,12 @@
 //! Level by level: all blocks are divided into clusters, those of each cluster into nodes, and so
 //! on.
 
-use crate::piece::{Piece, Score};
 use crate::refine::refine;
+use crate::subset::{BlockSubset, Score};
 use crate::{Blocks, Levels, starts, zigzag};
 
 /// A function that divides a piece into parts.
-type Divide = fn(&Piece<'_>, usize) -> Vec<u32>;
+type DivisionMethod = fn(&BlockSubset<'_>, usize) -> Vec<u32>;
 
 /// The partition of the thesis (section 4.1.3).
 pub(crate) fn zigzag(blocks: &Blocks, levels: &Levels) -> Vec<usize> {
@@ -20,7 +20,7 @@ pub(crate) fn hierarchical(blocks: &Blocks, levels: &Levels) -> Vec<usize> {
 
 /// The better of the thesis's division and one by halves, both refined: never worse than the
 /// thesis's.
-fn refined(piece: &Piece<'_>, k: usize) -> Vec<u32> {
+fn refined(piece: &BlockSubset<'_>, k: usize) -> Vec<u32> {
     let (start, score) = zigzag::divide(piece, k);
     let better = |mut of: Vec<u32>| {
         refine(piece, &mut of, k);
@@ -36,14 +36,14 @@ fn refined(piece: &Piece<'_>, k: usize) -> Vec<u32> {
 }
 
 /// Divides all blocks, level by level.
-fn descend(blocks: &Blocks, levels: &Levels, divide: Divide) -> Vec<usize> {
+fn descend(blocks: &Blocks, levels: &Levels, divide: DivisionMethod) -> Vec<usize> {
     let mut of = vec![0; blocks.len()];
     let mut pieces = vec![(0..blocks.len()).collect::<Vec<usize>>()];
     for &k in levels.counts() {
         let mut next = Vec::with_capacity(pieces.len() * k);
         for members in pieces {
             let mut parts = vec![Vec::new(); k];
-            let piece = Piece::new(blocks, members);
+            let piece = BlockSubset::new(blocks, members);
             let divided = if k == 1 { vec![0; piece.len()] } else { divide(&piece, k) };
             for (member, part) in piece.members.iter().zip(divided) {
                 parts[part as usize].push(*member);
@@ -69,7 +69,7 @@ mod tests {
             let mask = Mask::synthetic(120, 80, seed).unwrap();
             let seams = Seams { periodic: seed % 2 == 0, tripole: seed % 3 == 0 };
             let blocks = Blocks::new(&mask, (5, 4), 2, seams).unwrap();
-            let piece = Piece::new(&blocks, (0..blocks.len()).collect());
+            let piece = BlockSubset::new(&blocks, (0..blocks.len()).collect());
             for k in [2, 3, 5, 8, 10, 16, 31] {
                 let (_, start) = zigzag::divide(&piece, k);
                 let of = refined(&piece, k);

@@ -39,10 +39,10 @@ mod hierarchy;
 pub mod levels;
 pub mod mask;
 pub mod paint;
-mod piece;
 mod refine;
 pub mod scheme;
 mod starts;
+mod subset;
 pub mod volume;
 mod zigzag;
 

@@ -5,17 +5,17 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 use std::ops::RangeInclusive;
 
-use crate::piece::Piece;
+use crate::subset::BlockSubset;
 
 /// Most passes over a pair of parts; one without gain is the last.
-const PASSES: usize = 20;
+const ATTEMPTS: usize = 20;
 
 /// Most rounds over all pairs of parts.
 const ROUNDS: usize = 20;
 
 /// Moves blocks between the `k` parts of a division as long as that lowers its volume. Loads stay
 /// between `piece.len() / k` rounded down and rounded up if they are so at first.
-pub(crate) fn refine(piece: &Piece<'_>, of: &mut [u32], k: usize) {
+pub(crate) fn refine(piece: &BlockSubset<'_>, of: &mut [u32], k: usize) {
     let bounds = piece.len() / k..=piece.len().div_ceil(k);
     // Parts that changed since their pairs were last examined.
     let mut changed = vec![true; k];
@@ -35,7 +35,7 @@ pub(crate) fn refine(piece: &Piece<'_>, of: &mut [u32], k: usize) {
             // Sizes of the first for which the second also keeps the bounds.
             let (low, high) = (members.len().saturating_sub(*bounds.end()), members.len() - bounds.start());
             let may = low.max(*bounds.start())..=high.min(*bounds.end());
-            if between(piece, of, a, b, &members, may) {
+            if refine_pair(piece, of, a, b, &members, may) {
                 (changed[a as usize], changed[b as usize]) = (true, true);
             }
         }
@@ -47,8 +47,8 @@ pub(crate) fn refine(piece: &Piece<'_>, of: &mut [u32], k: usize) {
 
 /// Moves `members` between their parts `a` and `b`; `a` ends with a number of them in `may`, if
 /// that gives a better division. Returns `true` if it does.
-pub(crate) fn between(
-    piece: &Piece<'_>,
+pub(crate) fn refine_pair(
+    piece: &BlockSubset<'_>,
     of: &mut [u32],
     a: u32,
     b: u32,
@@ -56,8 +56,8 @@ pub(crate) fn between(
     may: RangeInclusive<usize>,
 ) -> bool {
     let mut better = false;
-    for _ in 0..PASSES {
-        if !pass(piece, of, a, b, members, &may) {
+    for _ in 0..ATTEMPTS {
+        if !move_once(piece, of, a, b, members, &may) {
             break;
         }
         better = true;
@@ -67,7 +67,14 @@ pub(crate) fn between(
 
 /// One pass: each member moves at most once, always the one with the greatest gain, even below 0,
 /// from a part that may give; then all moves after the best division on the way are undone.
-fn pass(piece: &Piece<'_>, of: &mut [u32], a: u32, b: u32, members: &[u32], may: &RangeInclusive<usize>) -> bool {
+fn move_once(
+    piece: &BlockSubset<'_>,
+    of: &mut [u32],
+    a: u32,
+    b: u32,
+    members: &[u32],
+    may: &RangeInclusive<usize>,
+) -> bool {
     // The gain of moving each, and heaps of gains for both parts; outdated entries are skipped when
     // popped.
     let mut gains = vec![0i64; piece.len()];
@@ -144,7 +151,7 @@ mod tests {
     fn the_best_division_of_a_strip_is_found() {
         let sea = Mask::new(16, 4, vec![true; 64]).unwrap();
         let blocks = Blocks::new(&sea, (2, 2), 1, Seams::default()).unwrap();
-        let piece = Piece::new(&blocks, (0..16).collect());
+        let piece = BlockSubset::new(&blocks, (0..16).collect());
         let mut of: Vec<u32> = (0..16).map(|i| i % 2).collect();
         refine(&piece, &mut of, 2);
         // Two edges of two points and two corners of one, both ways.

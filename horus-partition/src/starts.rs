@@ -1,8 +1,8 @@
 //! A division by halves: the second start of a refinement beside the thesis's zigzag.
 
 use crate::curve;
-use crate::piece::{Piece, Score};
-use crate::refine::between;
+use crate::refine::refine_pair;
+use crate::subset::{BlockSubset, Score};
 
 /// Directions of the sweeps over a piece, in blocks: along rows, along columns and diagonally.
 const DIRECTIONS: [(i64, i64); 8] = [(1, 0), (0, 1), (1, 1), (1, -1), (2, 1), (2, -1), (1, 2), (1, -2)];
@@ -16,14 +16,14 @@ const REFINED: usize = 32;
 const MANY: usize = 4096;
 
 /// Divides a piece into `k` parts by halves; sizes differ by at most one block.
-pub(crate) fn halves(piece: &Piece<'_>, k: usize) -> Vec<u32> {
+pub(crate) fn halves(piece: &BlockSubset<'_>, k: usize) -> Vec<u32> {
     let mut of = vec![0; piece.len()];
     halve(piece, k, 0, &mut of, &(0..piece.len()).collect::<Vec<_>>());
     of
 }
 
 /// Divides `piece`, whose members are `whole` in the outer piece, into the parts from `first` on.
-fn halve(piece: &Piece<'_>, k: usize, first: u32, of: &mut [u32], whole: &[usize]) {
+fn halve(piece: &BlockSubset<'_>, k: usize, first: u32, of: &mut [u32], whole: &[usize]) {
     if k == 1 {
         whole.iter().for_each(|i| of[*i] = first);
         return;
@@ -34,12 +34,12 @@ fn halve(piece: &Piece<'_>, k: usize, first: u32, of: &mut [u32], whole: &[usize
         let chosen: Vec<usize> = (0..piece.len()).filter(|i| parts[*i] == side).collect();
         let members = chosen.iter().map(|i| piece.members[*i]).collect();
         let whole: Vec<usize> = chosen.iter().map(|i| whole[*i]).collect();
-        halve(&Piece::new(piece.blocks, members), k, first, of, &whole);
+        halve(&BlockSubset::new(piece.blocks, members), k, first, of, &whole);
     }
 }
 
 /// Divides a piece in two so that one half can be `left` parts and the other the rest of `k`.
-fn best_halves(piece: &Piece<'_>, left: usize, k: usize) -> Vec<u32> {
+fn best_halves(piece: &BlockSubset<'_>, left: usize, k: usize) -> Vec<u32> {
     let (each, longer) = (piece.len() / k, piece.len() % k);
     let (fewest, most) = (left * each + (longer + left).saturating_sub(k), left * each + longer.min(left));
     let middle = (piece.len() * left + k / 2) / k;
@@ -60,7 +60,7 @@ fn best_halves(piece: &Piece<'_>, left: usize, k: usize) -> Vec<u32> {
     }
     let all: Vec<u32> = (0..piece.len() as u32).collect();
     let better = found.into_iter().map(|(_, mut of)| {
-        between(piece, &mut of, 0, 1, &all, fewest..=most);
+        refine_pair(piece, &mut of, 0, 1, &all, fewest..=most);
         (piece.score(&of, 2), of)
     });
     better.min().map(|(_, of)| of).unwrap_or_default()
@@ -68,7 +68,7 @@ fn best_halves(piece: &Piece<'_>, left: usize, k: usize) -> Vec<u32> {
 
 /// The members in the order of every sweep: by direction, on a periodic grid from many columns, and
 /// along a curve.
-fn lines<'a>(piece: &'a Piece<'_>) -> impl Iterator<Item = Vec<usize>> + 'a {
+fn lines<'a>(piece: &'a BlockSubset<'_>) -> impl Iterator<Item = Vec<usize>> + 'a {
     let blocks = piece.blocks;
     let (wide, high) = (blocks.block().0 as i64, blocks.block().1 as i64);
     let columns = blocks.columns();

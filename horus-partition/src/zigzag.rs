@@ -1,7 +1,7 @@
 //! The division of the thesis (section 4.1.3): slices along one axis, each cut along the other, by
 //! zigzag lines.
 
-use crate::piece::{Piece, Score, shares};
+use crate::subset::{BlockSubset, Score, shares};
 
 /// Most orders of slices of different widths that are tried.
 const ORDERS: usize = 1000;
@@ -9,7 +9,7 @@ const ORDERS: usize = 1000;
 /// Divides a piece into `k` parts whose sizes differ by at most one block: slices that are columns
 /// or rows, in every order of their widths, by zigzag lines from either end. The division with the
 /// least volume is taken; among equals, the one whose largest part receives least.
-pub(crate) fn divide(piece: &Piece<'_>, k: usize) -> (Vec<u32>, Score) {
+pub(crate) fn divide(piece: &BlockSubset<'_>, k: usize) -> (Vec<u32>, Score) {
     let mut slices = slices(k);
     slices.sort_unstable();
     let mut best = in_order(piece, &slices);
@@ -47,7 +47,7 @@ fn next_order(numbers: &mut [usize]) -> bool {
 
 /// The best division into these slices in this order; the parts of the first slice are numbered
 /// first.
-fn in_order(piece: &Piece<'_>, slices: &[usize]) -> (Vec<u32>, Score) {
+fn in_order(piece: &BlockSubset<'_>, slices: &[usize]) -> (Vec<u32>, Score) {
     let ways = [(true, false), (true, true), (false, false), (false, true)];
     let mut all = ways.into_iter().map(|(columns, reverse)| sliced(piece, slices, columns, reverse));
     let first = all.next().unwrap_or_default();
@@ -55,7 +55,7 @@ fn in_order(piece: &Piece<'_>, slices: &[usize]) -> (Vec<u32>, Score) {
 }
 
 /// The best division into slices that are taken in one zigzag line.
-fn sliced(piece: &Piece<'_>, slices: &[usize], columns: bool, reverse: bool) -> (Vec<u32>, Score) {
+fn sliced(piece: &BlockSubset<'_>, slices: &[usize], columns: bool, reverse: bool) -> (Vec<u32>, Score) {
     let k: usize = slices.iter().sum();
     let sizes = shares(piece.len(), k);
     let line = zigzag(piece, (0..piece.len()).collect(), columns, reverse);
@@ -100,7 +100,7 @@ fn assign(line: &[usize], sizes: &[usize], part: usize, of: &mut [u32]) {
 
 /// Members column by column, alternately downwards and upwards (beginning upwards if `reverse`); or
 /// row by row.
-fn zigzag(piece: &Piece<'_>, mut members: Vec<usize>, columns: bool, reverse: bool) -> Vec<usize> {
+fn zigzag(piece: &BlockSubset<'_>, mut members: Vec<usize>, columns: bool, reverse: bool) -> Vec<usize> {
     let axes = |i: usize| {
         let (column, row) = piece.place(i);
         if columns { (column, row) } else { (row, column) }
@@ -215,7 +215,7 @@ mod tests {
     fn the_example_of_the_thesis_is_reproduced() {
         let blocks = example();
         assert_eq!((blocks.in_all(), blocks.len()), (120, 100));
-        let piece = Piece::new(&blocks, (0..100).collect());
+        let piece = BlockSubset::new(&blocks, (0..100).collect());
         let mut found: Vec<([usize; 4], Score)> = Vec::new();
         for (slices, of_table) in TABLE {
             let (of, score) = in_order(&piece, &slices);

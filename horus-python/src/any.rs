@@ -32,11 +32,11 @@ macro_rules! any {
 
 macro_rules! held {
     ($($t:ident $variant:ident),*) => {$(
-        impl Held for $t {
-            fn held(image: Image<$t>) -> Any {
+        impl AnyElement for $t {
+            fn into_any(image: Image<$t>) -> Any {
                 Any::$variant(image)
             }
-            fn of(any: &Any) -> Option<&Image<$t>> {
+            fn from_any(any: &Any) -> Option<&Image<$t>> {
                 match any {
                     Any::$variant(image) => Some(image),
                     _ => None,
@@ -102,7 +102,7 @@ pub(crate) fn no_numbers(op: &str) -> PyErr {
 }
 
 /// Makes an image from a handle of its type.
-pub(crate) type Behind = fn(Handle) -> Any;
+pub(crate) type ImageFromHandle = fn(Handle) -> Any;
 
 impl Any {
     /// Levels, rows, columns and channels.
@@ -116,17 +116,17 @@ impl Any {
     }
 
     /// The function that makes images of this type from handles.
-    pub(crate) fn behind(&self) -> Behind {
-        fn of<T: Held>(_: &Image<T>) -> Behind {
-            |handle| T::held(Image::from(handle))
+    pub(crate) fn handle_converter(&self) -> ImageFromHandle {
+        fn of<T: AnyElement>(_: &Image<T>) -> ImageFromHandle {
+            |handle| T::into_any(Image::from(handle))
         }
         each!(self, image => of(image))
     }
 
     /// An image of this type that carries an error.
     pub(crate) fn failed(&self) -> Any {
-        fn of<T: Held>(image: &Image<T>) -> Any {
-            T::held(image.crop(0, 0, 0, 0))
+        fn of<T: AnyElement>(image: &Image<T>) -> Any {
+            T::into_any(image.crop(0, 0, 0, 0))
         }
         each!(self, image => of(image))
     }
@@ -141,9 +141,9 @@ impl Any {
 }
 
 /// Element types that [`Any`] holds.
-pub(crate) trait Held: Element {
+pub(crate) trait AnyElement: Element {
     /// The image without its static type.
-    fn held(image: Image<Self>) -> Any;
+    fn into_any(image: Image<Self>) -> Any;
     /// The image, if it has this type.
-    fn of(any: &Any) -> Option<&Image<Self>>;
+    fn from_any(any: &Any) -> Option<&Image<Self>>;
 }

@@ -11,27 +11,27 @@ use numpy::{
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::any::Held;
+use crate::any::AnyElement;
 use crate::ending;
 use crate::errors::detached;
-use crate::foreign::lent;
-use crate::image::Image;
-use crate::memory::{Layout, Memory};
-use crate::session::Session;
+use crate::foreign::borrow_array;
+use crate::image::PyImage;
+use crate::memory::{PyMemory, StridedLayout};
+use crate::session::PySession;
 
 /// An image of an array's pixels; see [`Image`]. They are read in place if that is requested and
 /// their layout allows it, else copied before this returns, so that the array may change or be
 /// freed.
-pub(crate) fn taken<T: Held + Element>(
+pub(crate) fn import_array<T: AnyElement + Element>(
     py: Python<'_>,
-    session: &Session,
+    session: &PySession,
     array: &Bound<'_, PyAny>,
     channels: bool,
     copy: bool,
-) -> PyResult<Image> {
+) -> PyResult<PyImage> {
     let array: Bound<'_, PyArrayDyn<T>> = array.extract()?;
     let shape = shape_of(array.shape(), channels)?;
-    if !copy && let Some(pixels) = lent(&array) {
+    if !copy && let Some(pixels) = borrow_array(&array) {
         return finished(py, session, move || Typed::<T>::from_external(&session.open, shape, pixels));
     }
     let array: PyReadonlyArrayDyn<'_, T> = array.try_readonly()?;
@@ -41,21 +41,21 @@ pub(crate) fn taken<T: Held + Element>(
 }
 
 /// [`taken`] for truth values, given as bytes: a NumPy array may contain others than 0 and 1.
-pub(crate) fn taken_mask(
+pub(crate) fn import_mask(
     py: Python<'_>,
-    session: &Session,
+    session: &PySession,
     array: &Bound<'_, PyAny>,
     channels: bool,
     copy: bool,
-) -> PyResult<Image> {
+) -> PyResult<PyImage> {
     let array: Bound<'_, PyArrayDyn<u8>> = array.extract()?;
     let shape = shape_of(array.shape(), channels)?;
     let bytes: PyReadonlyArrayDyn<'_, u8> = array.try_readonly()?;
     let view = bytes.as_array();
-    let truths = beside(py, view.len(), || view.as_slice().is_some_and(are_truths));
+    let truths = detach_if_large(py, view.len(), || view.as_slice().is_some_and(are_truths));
     if !copy
         && truths
-        && let Some(pixels) = lent(&array)
+        && let Some(pixels) = borrow_array(&array)
     {
         return finished(py, session, move || Typed::<bool>::from_external(&session.open, shape, pixels));
     }
@@ -64,7 +64,7 @@ pub(crate) fn taken_mask(
 }
 
 /// Accesses so many bytes; other Python threads run meanwhile if there are many.
-fn beside<R: Send>(py: Python<'_>, bytes: usize, look: impl FnOnce() -> R + Send) -> R {
+fn detach_if_large<R: Send>(py: Python<'_>, bytes: usize, look: impl FnOnce() -> R + Send) -> R {
     const FEW: usize = 1 << 18;
     if bytes < FEW { look() } else { ending::detached(py, look) }
 }
@@ -73,12 +73,12 @@ fn beside<R: Send>(py: Python<'_>, bytes: usize, look: impl FnOnce() -> R + Send
 pub(crate) fn in_place(array: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Option<External>> {
     fn of<T: Element>(array: &Bound<'_, PyAny>) -> PyResult<Option<External>> {
         let array: Bound<'_, PyArrayDyn<T>> = array.extract()?;
-        Ok(lent(&array))
+        Ok(borrow_array(&array))
     }
     let py = array.py();
     let truths = |pixels: &External| {
         let bytes = pixels.bytes();
-        beside(py, bytes.len(), || are_truths(bytes))
+        detach_if_large(py, bytes.len(), || are_truths(bytes))
     };
     let pixels = match dtype {
         DType::Bool if array.cast::<PyArrayDyn<bool>>().is_ok() => of::<bool>(array),
@@ -120,37 +120,41 @@ fn with_axes<T>(mut view: ArrayViewD<'_, T>, channels: bool) -> PyResult<ArrayVi
 }
 
 /// The image, unless it carries an error. Other Python threads run while pixels are copied.
-fn finished<T: Held>(py: Python<'_>, session: &Session, make: impl FnOnce() -> Typed<T> + Send) -> PyResult<Image> {
+fn finished<T: AnyElement>(
+    py: Python<'_>,
+    session: &PySession,
+    make: impl FnOnce() -> Typed<T> + Send,
+) -> PyResult<PyImage> {
     let any = detached(py, || {
         let image = make();
         image.check()?;
-        Ok(T::held(image))
+        Ok(T::into_any(image))
     })?;
     Ok(session.image(any))
 }
 
 /// A new array of an image's pixels, which takes over their memory.
-pub(crate) fn given<'py, T: Held + Element>(
+pub(crate) fn given<'py, T: AnyElement + Element>(
     py: Python<'py>,
-    of: &Image,
+    of: &PyImage,
     image: &Typed<T>,
     shape: Vec<usize>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let pixels = of.looked(py, || image.to_vec())?;
+    let pixels = of.read_value(py, || image.to_vec())?;
     Ok(PyArray1::from_vec(py, pixels).reshape(shape)?.into_any())
 }
 
 /// An array of the pixels of one channel: a copy of few, which takes less time than to hand their
 /// memory over.
-pub(crate) fn handed<'py>(
+pub(crate) fn export_buffer<'py>(
     py: Python<'py>,
     buffer: HostBuffer,
     dtype: DType,
-    layout: Layout,
+    layout: StridedLayout,
 ) -> PyResult<Bound<'py, PyAny>> {
     const FEW: usize = 1 << 16;
     if buffer.len() >= FEW {
-        let memory = Memory::owned(buffer, dtype, layout);
+        let memory = PyMemory::owned(buffer, dtype, layout);
         return PyModule::import(py, "numpy")?.getattr("asarray")?.call1((memory,));
     }
     let shape: Vec<usize> = layout.0.iter().map(|extent| extent.unsigned_abs() as usize).collect();
@@ -164,13 +168,13 @@ pub(crate) fn handed<'py>(
 }
 
 /// Writes an image's pixels to an array of the program.
-pub(crate) fn put<T: Held + Element>(
+pub(crate) fn put<T: AnyElement + Element>(
     py: Python<'_>,
-    of: &Image,
+    of: &PyImage,
     image: &Typed<T>,
     array: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
     let mut array: PyReadwriteArrayDyn<'_, T> = array.extract()?;
     let place = array.as_slice_mut()?;
-    of.looked(py, || image.read_into(place))
+    of.read_value(py, || image.read_into(place))
 }

@@ -5,22 +5,22 @@ use horus::prelude::{Image as Typed, Interpolation, Pixel};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::any::{Any, Held, numbers};
+use crate::any::{Any, AnyElement, numbers};
 use crate::filters::{border, near};
-use crate::image::Image;
+use crate::image::PyImage;
 
 /// An anisotropic Gaussian or a derivative of it at `theta` degrees, with `sigmas` and `orders`
 /// along u and v: along the axes (`xy`, which ignores the angle), as one dense kernel (`2d`), or
 /// decomposed along u and v (`uv`); within a tolerance if there is one.
 #[pyfunction]
 pub(crate) fn oriented(
-    a: &Image,
+    a: &PyImage,
     how: &str,
     theta: f64,
     sigmas: (f64, f64),
     orders: (u32, u32),
     within: Option<f64>,
-) -> PyResult<Image> {
+) -> PyResult<PyImage> {
     let ((su, sv), (ou, ov)) = (sigmas, orders);
     match how {
         "xy" => numbers!(&a.any, "gauss_xy", image => a.recorded(|| near(image, within).gauss_xy(su, sv, ou, ov))),
@@ -37,16 +37,16 @@ pub(crate) fn oriented(
 /// Rotates about the centre, anti-clockwise as seen on the screen, with linear interpolation and
 /// the same size.
 #[pyfunction]
-pub(crate) fn rotate(a: &Image, degrees: f64, mode: &str, cval: f64) -> PyResult<Image> {
+pub(crate) fn rotate(a: &PyImage, degrees: f64, mode: &str, cval: f64) -> PyResult<PyImage> {
     let border = border(mode, cval)?;
     numbers!(&a.any, "rotate", image => a.recorded(|| image.with_border(border).rotate(degrees, Interpolation::Bilinear)))
 }
 
 /// `|a / b|`, 0 where the magnitude of `b` is below `eps`, for images of one type.
 #[pyfunction]
-pub(crate) fn absdiv(a: &Image, b: &Image, eps: f64) -> PyResult<Image> {
-    fn quotient<T: Held + Pixel>(of: &Image, a: &Typed<T>, b: &Any, eps: f64) -> PyResult<Image> {
-        let Some(b) = T::of(b) else {
+pub(crate) fn absdiv(a: &PyImage, b: &PyImage, eps: f64) -> PyResult<PyImage> {
+    fn quotient<T: AnyElement + Pixel>(of: &PyImage, a: &Typed<T>, b: &Any, eps: f64) -> PyResult<PyImage> {
+        let Some(b) = T::from_any(b) else {
             return Err(PyTypeError::new_err(format!("absdiv: images of {} and of {}", T::DTYPE, b.dtype())));
         };
         of.recorded(|| a.absdiv(b, T::from_f64(eps)))
@@ -57,7 +57,7 @@ pub(crate) fn absdiv(a: &Image, b: &Image, eps: f64) -> PyResult<Image> {
 /// The smallest or largest pixel (`min`, `max`) as an image of one pixel, which pixel operations
 /// repeat; nothing is evaluated.
 #[pyfunction]
-pub(crate) fn extreme_value(a: &Image, name: &str) -> PyResult<Image> {
+pub(crate) fn extreme_value(a: &PyImage, name: &str) -> PyResult<PyImage> {
     numbers!(&a.any, name, image => match name {
         "min" => a.recorded(|| image.min_value().to_image()),
         "max" => a.recorded(|| image.max_value().to_image()),

@@ -37,12 +37,12 @@ fn may_return() -> bool {
     RETURNING.fetch_add(1, Ordering::SeqCst);
     let may = !ENDING.load(Ordering::SeqCst) || ENDS.get();
     if !may {
-        returned();
+        mark_returned();
     }
     may
 }
 
-fn returned() {
+fn mark_returned() {
     RETURNING.fetch_sub(1, Ordering::SeqCst);
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn detached<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send)
         }
         done
     });
-    returned();
+    mark_returned();
     done.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
@@ -87,12 +87,12 @@ pub(crate) fn attached<R>(work: impl FnOnce(Python<'_>) -> R) -> Option<R> {
     }
     let there = Cell::new(false);
     let done = Python::try_attach(|py| {
-        returned();
+        mark_returned();
         there.set(true);
         with_detached(false, || work(py))
     });
     if !there.get() {
-        returned();
+        mark_returned();
     }
     done.map(|done| done.unwrap_or_else(|panic| resume_unwind(panic)))
 }

@@ -75,7 +75,7 @@ pub(crate) fn caught<R>(work: impl FnOnce() -> Result<R>) -> PyResult<R> {
 /// [`caught`] while other Python threads may run.
 pub(crate) fn detached<R: Send>(py: Python<'_>, work: impl FnOnce() -> Result<R> + Send) -> PyResult<R> {
     let done = ending::detached(py, || caught(work));
-    crate::logging::tell(py);
+    crate::logging::deliver_messages(py);
     done
 }
 

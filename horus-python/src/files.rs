@@ -35,7 +35,7 @@ pub(crate) fn length(text: &str) -> Option<f64> {
 }
 
 /// Options for writing a file or a store.
-pub(crate) struct Written {
+pub(crate) struct WriteOptions {
     compression: Option<Compression>,
     tile: Option<(usize, usize)>,
     /// Number of sizes.
@@ -46,7 +46,7 @@ pub(crate) struct Written {
 
 /// Depth, scaling, clipping and resampling by name, quality, and the value of missing pixels: how values become those of a file.
 #[derive(FromPyObject)]
-pub(crate) struct Samples {
+pub(crate) struct SampleOptions {
     #[pyo3(item)]
     depth: Option<String>,
     #[pyo3(item)]
@@ -69,7 +69,7 @@ fn parsed<T: FromStr<Err = String>>(what: &str, name: Option<&str>) -> PyResult<
     name.map(parsed).transpose()
 }
 
-impl Samples {
+impl SampleOptions {
     /// As options; none if all are the defaults.
     fn options(&self) -> PyResult<SaveOptions> {
         fn chosen<T: Copy + Default>(what: &str, name: &Option<String>, known: &[(&str, T)]) -> PyResult<T> {
@@ -94,17 +94,17 @@ impl Samples {
     }
 }
 
-impl Written {
+impl WriteOptions {
     /// With the compression of this name, in tiles or chunks of so many rows and columns, in so many sizes, of which the
     /// smaller have pixels of this name.
     pub(crate) fn named(
         compression: Option<&str>,
         tile: Option<(usize, usize)>,
         sizes: Option<usize>,
-        samples: Option<Samples>,
-    ) -> PyResult<Written> {
+        samples: Option<SampleOptions>,
+    ) -> PyResult<WriteOptions> {
         let samples = samples.map_or(Ok(SaveOptions::default()), |samples| samples.options())?;
-        Ok(Written { compression: parsed("compression", compression)?, tile, sizes, samples })
+        Ok(WriteOptions { compression: parsed("compression", compression)?, tile, sizes, samples })
     }
 
     /// Evaluates an image and writes it to a file, or to a store if the name is that of one.

@@ -5,40 +5,40 @@ use horus::prelude::{
     Resampling, Shape, Taps,
 };
 use horus::types::{Axes, LoopState as _, Resizing};
-use horus_core::ops::edge::{Along, Inside};
-use horus_core::ops::neighbourhood::{Layout, Pairing};
-use horus_core::placed::Relation;
+use horus_core::ops::edge::{InsidePixels, WarpPositions};
+use horus_core::ops::neighbourhood::{FilterLayout, Pairing};
+use horus_core::position_map::Relation;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::any::{Any, Held, each, numbers};
+use crate::any::{Any, AnyElement, each, numbers};
 use crate::errors::{caught, exception};
-use crate::image::{Image, interned};
+use crate::image::{PyImage, interned};
 use crate::reductions;
-use crate::session::Session;
+use crate::session::PySession;
 
 /// The taps of a filter, made once: dense ones of so many rows and columns, or one for each offset
 /// (row, column).
-#[pyclass(frozen, module = "horus_image._horus")]
-pub(crate) struct Filter(Weights);
+#[pyclass(frozen, name = "Filter", module = "horus_image._horus")]
+pub(crate) struct PyFilter(Weights);
 
 #[pymethods]
-impl Filter {
+impl PyFilter {
     #[new]
     #[pyo3(signature = (taps, height, width, offsets=None))]
-    fn new(taps: Vec<f64>, height: usize, width: usize, offsets: Option<Vec<(i32, i32)>>) -> PyResult<Filter> {
+    fn new(taps: Vec<f64>, height: usize, width: usize, offsets: Option<Vec<(i32, i32)>>) -> PyResult<PyFilter> {
         let filter = match offsets {
             Some(offsets) => Weights::sparse(offsets, taps),
             None => Weights::dense(height, width, taps),
         };
         match filter.fault() {
             Some(fault) => Err(exception(fault)),
-            None => Ok(Filter(filter)),
+            None => Ok(PyFilter(filter)),
         }
     }
 
     fn __repr__(&self) -> String {
-        let kind = if matches!(self.0.layout(), Layout::Sparse(_)) { "taps" } else { "filter" };
+        let kind = if matches!(self.0.layout(), FilterLayout::Sparse(_)) { "taps" } else { "filter" };
         format!("<{kind} {}>", self.0)
     }
 }
@@ -58,7 +58,13 @@ pub(crate) fn border(mode: &str, cval: f64) -> PyResult<Border> {
 /// Correlation in the plane, within a tolerance if there is one; images of `f64` yield `f64`, all
 /// others `f32`.
 #[pyfunction]
-pub(crate) fn correlate(a: &Image, filter: &Filter, mode: &str, cval: f64, within: Option<f64>) -> PyResult<Image> {
+pub(crate) fn correlate(
+    a: &PyImage,
+    filter: &PyFilter,
+    mode: &str,
+    cval: f64,
+    within: Option<f64>,
+) -> PyResult<PyImage> {
     let border = border(mode, cval)?;
     numbers!(&a.any, "correlate", image => {
         a.recorded(|| near(&image.with_border(border), within).correlate(&filter.0))
@@ -70,13 +76,13 @@ pub(crate) fn correlate(a: &Image, filter: &Filter, mode: &str, cval: f64, withi
 /// pixels are added (1) or subtracted (-1). Each tap reads so many levels from that of the pixel.
 #[pyfunction]
 pub(crate) fn truncated(
-    a: &Image,
-    window: &Filter,
+    a: &PyImage,
+    window: &PyFilter,
     levels: Vec<i32>,
     sign: i32,
     mode: &str,
     cval: f64,
-) -> PyResult<Image> {
+) -> PyResult<PyImage> {
     let border = border(mode, cval)?;
     let pairing = match sign {
         0 => Pairing::Single,
@@ -95,7 +101,7 @@ pub(crate) fn near<T: Pixel>(image: &Typed<T>, within: Option<f64>) -> Typed<T> 
 
 /// Correlation along the levels, with the anchor at half the number of taps.
 #[pyfunction]
-pub(crate) fn correlate_depth(a: &Image, filter: &Filter, mode: &str, cval: f64) -> PyResult<Image> {
+pub(crate) fn correlate_depth(a: &PyImage, filter: &PyFilter, mode: &str, cval: f64) -> PyResult<PyImage> {
     let border = border(mode, cval)?;
     let taps = filter.0.taps();
     numbers!(&a.any, "correlate_depth", image => a.recorded(|| image.with_border(border).correlate(Taps::Depth(taps))))
@@ -105,13 +111,13 @@ pub(crate) fn correlate_depth(a: &Image, filter: &Filter, mode: &str, cval: f64)
 /// subtracted from its pixel (`add`, `sub`), or only marks it as part of the window (`pixel`).
 #[pyfunction]
 pub(crate) fn extreme(
-    a: &Image,
-    window: &Filter,
+    a: &PyImage,
+    window: &PyFilter,
     combine: &str,
     reduce: &str,
     mode: &str,
     cval: f64,
-) -> PyResult<Image> {
+) -> PyResult<PyImage> {
     let border = border(mode, cval)?;
     let combine = match combine {
         "pixel" => Combine::Pixel,
@@ -130,7 +136,7 @@ pub(crate) fn extreme(
 
 /// The median of so many levels, rows and columns: 3x3, 5x5 or 3x3x3 pixels.
 #[pyfunction]
-pub(crate) fn median(a: &Image, size: (usize, usize, usize), mode: &str, cval: f64) -> PyResult<Image> {
+pub(crate) fn median(a: &PyImage, size: (usize, usize, usize), mode: &str, cval: f64) -> PyResult<PyImage> {
     let border = border(mode, cval)?;
     numbers!(&a.any, "median", image => a.recorded(|| image.with_border(border).median(size)))
 }
@@ -138,12 +144,12 @@ pub(crate) fn median(a: &Image, size: (usize, usize, usize), mode: &str, cval: f
 /// The mean over a rectangle of rows and columns whose anchor (row, column) is placed on the pixel.
 #[pyfunction]
 pub(crate) fn box_mean(
-    a: &Image,
+    a: &PyImage,
     size: (usize, usize),
     anchor: (usize, usize),
     mode: &str,
     cval: f64,
-) -> PyResult<Image> {
+) -> PyResult<PyImage> {
     let border = border(mode, cval)?;
     numbers!(&a.any, "box_mean", image => a.recorded(|| image.with_border(border).box_mean(MovingWindow::at(size, anchor))))
 }
@@ -151,12 +157,12 @@ pub(crate) fn box_mean(
 /// The variance over such a rectangle, in `f64`.
 #[pyfunction]
 pub(crate) fn box_variance(
-    a: &Image,
+    a: &PyImage,
     size: (usize, usize),
     anchor: (usize, usize),
     mode: &str,
     cval: f64,
-) -> PyResult<Image> {
+) -> PyResult<PyImage> {
     let border = border(mode, cval)?;
     numbers!(&a.any, "box_variance", image => a.recorded(|| image.with_border(border).box_variance(MovingWindow::at(size, anchor))))
 }
@@ -165,12 +171,12 @@ pub(crate) fn box_variance(
 /// smallest: by value, -0 before +0, NaN last. Few pixels are compared pairwise.
 #[pyfunction]
 pub(crate) fn rank(
-    a: &Image,
+    a: &PyImage,
     offsets: Vec<(isize, isize, isize)>,
     rank: usize,
     mode: &str,
     cval: f64,
-) -> PyResult<Image> {
+) -> PyResult<PyImage> {
     /// Most pixels for which comparisons are faster.
     const FEW: usize = 9;
     if rank >= offsets.len() {
@@ -191,17 +197,17 @@ pub(crate) fn rank(
 
 /// The affine map from positions (column, row, 1) of the result to those of the image:
 /// `[xx, xy, x0, yx, yy, y0]`. With `along`, the constant is the value at positions beyond the first or the last pixel, which are computed
-/// from these numbers for rows and columns: see `Along`.
+/// from these numbers for rows and columns: see `WarpPositions`.
 #[pyfunction]
 pub(crate) fn affine(
-    a: &Image,
+    a: &PyImage,
     matrix: [f64; 6],
     size: (usize, usize),
     interpolation: &str,
     mode: &str,
     cval: f64,
     along: Option<[[f64; 6]; 2]>,
-) -> PyResult<Image> {
+) -> PyResult<PyImage> {
     let border = border(mode, cval)?;
     let Some(how) = interpolated(interpolation) else {
         return Err(PyValueError::new_err(format!("no interpolation is called {interpolation}")));
@@ -211,9 +217,13 @@ pub(crate) fn affine(
     let Some(along) = along else {
         return numbers!(&a.any, "affine", image => a.recorded(|| image.with_border(border).affine(map, size, how)));
     };
-    let along =
-        along.map(|[down, right, y, x, offset, last]| Along { before: [down, right], per: [y, x], offset, last });
-    let inside = Inside { origin: [0, 0], along, value: cval };
+    let along = along.map(|[down, right, y, x, offset, last]| WarpPositions {
+        before: [down, right],
+        per: [y, x],
+        offset,
+        last,
+    });
+    let inside = InsidePixels { origin: [0, 0], along, value: cval };
     numbers!(&a.any, "affine", image => a.recorded(|| image.affine_inside(map, size, how, inside)))
 }
 
@@ -222,13 +232,13 @@ pub(crate) fn affine(
 /// of other rows and columns than the first are numbers, rows and columns.
 #[pyfunction]
 pub(crate) fn related(
-    a: &Image,
+    a: &PyImage,
     function: &str,
-    images: Vec<PyRef<'_, Image>>,
+    images: Vec<PyRef<'_, PyImage>>,
     map: Option<([[f64; 3]; 3], [f64; 3])>,
-) -> PyResult<Image> {
-    let plane = |image: &Image| (image.any.shape().height, image.any.shape().width);
-    let relation = map.map_or_else(Relation::same, |(matrix, offset)| Relation::by_map(matrix, offset));
+) -> PyResult<PyImage> {
+    let plane = |image: &PyImage| (image.any.shape().height, image.any.shape().width);
+    let relation = map.map_or_else(Relation::identity, |(matrix, offset)| Relation::from_affine(matrix, offset));
     let mut handles = Vec::new();
     let images = images.iter().filter(|image| plane(image) == plane(&images[0]));
     images.for_each(|image| each!(&image.any, image => image.handles(&mut handles)));
@@ -242,7 +252,7 @@ fn interpolated(name: &str) -> Option<Interpolation> {
 
 /// Resizes the rows and columns of each level and channel; `how` is an interpolation or an average.
 #[pyfunction]
-pub(crate) fn resize(a: &Image, size: (usize, usize), how: &str) -> PyResult<Image> {
+pub(crate) fn resize(a: &PyImage, size: (usize, usize), how: &str) -> PyResult<PyImage> {
     let (height, width) = size;
     let average = || Resampling::ALL.into_iter().find(|of| of.name() == how).map(Resizing::from);
     let Some(how) = interpolated(how).map(Resizing::from).or_else(average) else {
@@ -253,7 +263,7 @@ pub(crate) fn resize(a: &Image, size: (usize, usize), how: &str) -> PyResult<Ima
 
 /// Shifts the image by whole pixels along levels, rows and columns.
 #[pyfunction]
-pub(crate) fn shift(a: &Image, by: (isize, isize, isize), mode: &str, cval: f64) -> PyResult<Image> {
+pub(crate) fn shift(a: &PyImage, by: (isize, isize, isize), mode: &str, cval: f64) -> PyResult<PyImage> {
     let border = border(mode, cval)?;
     let (dz, dy, dx) = by;
     each!(&a.any, image => a.recorded(|| image.with_border(border).shift(dz, dy, dx)))
@@ -261,7 +271,7 @@ pub(crate) fn shift(a: &Image, by: (isize, isize, isize), mode: &str, cval: f64)
 
 /// Reverses levels, rows and columns.
 #[pyfunction]
-pub(crate) fn flip(a: &Image, depth: bool, rows: bool, columns: bool) -> PyResult<Image> {
+pub(crate) fn flip(a: &PyImage, depth: bool, rows: bool, columns: bool) -> PyResult<PyImage> {
     let all = [(depth, Axis::Depth), (rows, Axis::Rows), (columns, Axis::Columns)];
     let axes: Axes = all.into_iter().filter_map(|(turned, axis)| turned.then_some(axis)).collect();
     each!(&a.any, image => a.recorded(|| image.flip(axes)))
@@ -269,13 +279,13 @@ pub(crate) fn flip(a: &Image, depth: bool, rows: bool, columns: bool) -> PyResul
 
 /// Exchanges rows and columns.
 #[pyfunction]
-pub(crate) fn transpose(a: &Image) -> PyResult<Image> {
+pub(crate) fn transpose(a: &PyImage) -> PyResult<PyImage> {
     each!(&a.any, image => a.recorded(|| image.transpose()))
 }
 
 /// Crops levels, rows and columns, each from its first.
 #[pyfunction]
-pub(crate) fn crop(a: &Image, from_: (usize, usize, usize), size: (usize, usize, usize)) -> PyResult<Image> {
+pub(crate) fn crop(a: &PyImage, from_: (usize, usize, usize), size: (usize, usize, usize)) -> PyResult<PyImage> {
     let ((z, top, left), (depth, height, width)) = (from_, size);
     let whole = a.any.shape();
     each!(&a.any, image => a.recorded(|| {
@@ -289,7 +299,7 @@ pub(crate) fn crop(a: &Image, from_: (usize, usize, usize), size: (usize, usize,
 
 /// Takes every n-th level, row and column, including the first of each.
 #[pyfunction]
-pub(crate) fn step(a: &Image, by: (usize, usize, usize)) -> PyResult<Image> {
+pub(crate) fn step(a: &PyImage, by: (usize, usize, usize)) -> PyResult<PyImage> {
     let (levels, rows, columns) = by;
     each!(&a.any, image => a.recorded(|| {
         let image = if levels == 1 { image.clone() } else { image.step((levels, 1, 1)) };
@@ -299,16 +309,22 @@ pub(crate) fn step(a: &Image, by: (usize, usize, usize)) -> PyResult<Image> {
 
 /// Pads rows and columns on each side.
 #[pyfunction]
-pub(crate) fn pad(a: &Image, rows: (usize, usize), columns: (usize, usize), mode: &str, cval: f64) -> PyResult<Image> {
+pub(crate) fn pad(
+    a: &PyImage,
+    rows: (usize, usize),
+    columns: (usize, usize),
+    mode: &str,
+    cval: f64,
+) -> PyResult<PyImage> {
     let border = border(mode, cval)?;
     each!(&a.any, image => a.recorded(|| image.with_border(border).pad(rows.0, rows.1, columns.0, columns.1)))
 }
 
 /// Stacks images of one type as the levels of a volume, or as channels.
 #[pyfunction]
-pub(crate) fn stack(images: Vec<PyRef<'_, Image>>, channels: bool) -> PyResult<Image> {
-    fn of_type<T: Held>(images: &[PyRef<'_, Image>], _first: &Typed<T>, channels: bool) -> PyResult<Image> {
-        let typed: Option<Vec<&Typed<T>>> = images.iter().map(|image| T::of(&image.any)).collect();
+pub(crate) fn stack(images: Vec<PyRef<'_, PyImage>>, channels: bool) -> PyResult<PyImage> {
+    fn of_type<T: AnyElement>(images: &[PyRef<'_, PyImage>], _first: &Typed<T>, channels: bool) -> PyResult<PyImage> {
+        let typed: Option<Vec<&Typed<T>>> = images.iter().map(|image| T::from_any(&image.any)).collect();
         let Some(typed) = typed else {
             return Err(PyValueError::new_err("stack: images of different types; convert them"));
         };
@@ -325,10 +341,11 @@ pub(crate) fn stack(images: Vec<PyRef<'_, Image>>, channels: bool) -> PyResult<I
 
 /// `b` over `a`, its first pixel in row `top` and column `left`; both have one type.
 #[pyfunction]
-pub(crate) fn paste(a: &Image, b: &Image, top: isize, left: isize) -> PyResult<Image> {
-    fn like<'a, T: Held>(b: &'a Image, a: &Typed<T>) -> PyResult<&'a Typed<T>> {
+pub(crate) fn paste(a: &PyImage, b: &PyImage, top: isize, left: isize) -> PyResult<PyImage> {
+    fn like<'a, T: AnyElement>(b: &'a PyImage, a: &Typed<T>) -> PyResult<&'a Typed<T>> {
         let (over, under) = (b.any.dtype(), a.dtype());
-        T::of(&b.any).ok_or_else(|| PyTypeError::new_err(format!("paste: pixels of {over} over those of {under}")))
+        T::from_any(&b.any)
+            .ok_or_else(|| PyTypeError::new_err(format!("paste: pixels of {over} over those of {under}")))
     }
     each!(&a.any, image => {
         let b = like(b, image)?;
@@ -338,13 +355,13 @@ pub(crate) fn paste(a: &Image, b: &Image, top: isize, left: isize) -> PyResult<I
 
 /// One channel.
 #[pyfunction]
-pub(crate) fn channel(a: &Image, index: usize) -> PyResult<Image> {
+pub(crate) fn channel(a: &PyImage, index: usize) -> PyResult<PyImage> {
     each!(&a.any, image => a.recorded(|| image.channel(index)))
 }
 
 /// The index of each pixel along an axis (0: levels, 1: rows, 2: columns), as `f64`.
 #[pyfunction]
-pub(crate) fn index(session: &Session, shape: (usize, usize, usize), axis: usize) -> PyResult<Image> {
+pub(crate) fn index(session: &PySession, shape: (usize, usize, usize), axis: usize) -> PyResult<PyImage> {
     let axis = reductions::axis(axis)?;
     let (depth, height, width) = shape;
     let any = caught(|| {
@@ -356,14 +373,14 @@ pub(crate) fn index(session: &Session, shape: (usize, usize, usize), axis: usize
 
 /// Returns `True` if two images have the same pixels; evaluates both.
 #[pyfunction]
-pub(crate) fn equal(py: Python<'_>, a: &Image, b: &Image) -> PyResult<bool> {
-    fn differ<T: Held + Pixel>(a: &Typed<T>, b: &Image) -> Option<Typed<bool>> {
-        T::of(&b.any).map(|b| a.ne(b))
+pub(crate) fn equal(py: Python<'_>, a: &PyImage, b: &PyImage) -> PyResult<bool> {
+    fn differ<T: AnyElement + Pixel>(a: &Typed<T>, b: &PyImage) -> Option<Typed<bool>> {
+        T::from_any(&b.any).map(|b| a.ne(b))
     }
     let differ = match (&a.any, &b.any) {
         (Any::Bool(x), Any::Bool(y)) => Some(x ^ y),
         (numbers, _) => numbers!(numbers, "equal", image => Ok(differ(image, b)))?,
     };
     let Some(differ) = differ else { return Ok(false) };
-    a.looked(py, || differ.count().get()).map(|count| count == 0)
+    a.read_value(py, || differ.count().get()).map(|count| count == 0)
 }

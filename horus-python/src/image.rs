@@ -12,46 +12,46 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::any::{self, Any, Held, each, numbers, typed};
+use crate::any::{self, Any, AnyElement, each, numbers, typed};
 use crate::arrays;
+use crate::blocks::NumpyBlocks;
 use crate::errors::{caught, detached};
-use crate::files::{Samples, Written};
+use crate::files::{SampleOptions, WriteOptions};
 use crate::foreign::GpuArray;
-use crate::memory::{self, DeviceMemory, Memory};
-use crate::parts::Parts;
-use crate::session::{Session, Watch};
+use crate::memory::{self, PyDeviceMemory, PyMemory};
+use crate::session::{EvaluationWatch, PySession};
 
 /// A lazy image: levels, rows, columns and channels of one type.
-#[pyclass(frozen, module = "horus_image._horus")]
-pub(crate) struct Image {
+#[pyclass(frozen, name = "Image", module = "horus_image._horus")]
+pub(crate) struct PyImage {
     pub(crate) any: Any,
-    watch: Arc<Watch>,
+    watch: Arc<EvaluationWatch>,
 }
 
-impl Image {
-    pub(crate) fn new(any: Any, watch: Arc<Watch>) -> Image {
-        Image { any, watch }
+impl PyImage {
+    pub(crate) fn new(any: Any, watch: Arc<EvaluationWatch>) -> PyImage {
+        PyImage { any, watch }
     }
 
     /// Another image of this one's session.
-    pub(crate) fn beside(&self, any: Any) -> Image {
-        Image::new(any, Arc::clone(&self.watch))
+    pub(crate) fn new_in_session(&self, any: Any) -> PyImage {
+        PyImage::new(any, Arc::clone(&self.watch))
     }
 
     /// The recorded result as another image of this one's session; the exception for the error that
     /// it carries.
-    pub(crate) fn recorded<T: Held>(&self, make: impl FnOnce() -> Typed<T>) -> PyResult<Image> {
+    pub(crate) fn recorded<T: AnyElement>(&self, make: impl FnOnce() -> Typed<T>) -> PyResult<PyImage> {
         let any = caught(|| {
             let image = make();
             image.check()?;
-            Ok(T::held(image))
+            Ok(T::into_any(image))
         })?;
-        Ok(self.beside(any))
+        Ok(self.new_in_session(any))
     }
 
     /// The result of reading a value while other Python threads run, until the user interrupts it.
-    pub(crate) fn looked<R: Send>(&self, py: Python<'_>, look: impl FnOnce() -> Result<R> + Send) -> PyResult<R> {
-        self.watch.after(detached(py, look))
+    pub(crate) fn read_value<R: Send>(&self, py: Python<'_>, look: impl FnOnce() -> Result<R> + Send) -> PyResult<R> {
+        self.watch.finish_evaluation(detached(py, look))
     }
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn interned(file: &str) -> &'static str {
 }
 
 #[pymethods]
-impl Image {
+impl PyImage {
     /// An image of the pixels of an array of one to four axes: columns; rows and columns; levels,
     /// rows and columns, or, with channels, rows, columns and channels; all four. Any strides are
     /// accepted; pixels are copied once, or read in place. Truth values are given as bytes.
@@ -76,16 +76,16 @@ impl Image {
     #[pyo3(signature = (session, array, dtype, channels, copy=true))]
     fn of_array(
         py: Python<'_>,
-        session: &Session,
+        session: &PySession,
         array: &Bound<'_, PyAny>,
         dtype: &str,
         channels: bool,
         copy: bool,
-    ) -> PyResult<Image> {
+    ) -> PyResult<PyImage> {
         if dtype == "bool" {
-            return arrays::taken_mask(py, session, array, channels, copy);
+            return arrays::import_mask(py, session, array, channels, copy);
         }
-        typed!(dtype, T => arrays::taken::<T>(py, session, array, channels, copy))
+        typed!(dtype, T => arrays::import_array::<T>(py, session, array, channels, copy))
     }
 
     /// An image of this shape of the elements of a contiguous array in the memory of the session's
@@ -93,11 +93,11 @@ impl Image {
     #[staticmethod]
     fn of_device(
         py: Python<'_>,
-        session: &Session,
+        session: &PySession,
         array: &GpuArray,
         shape: [usize; 4],
         copy: bool,
-    ) -> PyResult<Image> {
+    ) -> PyResult<PyImage> {
         let [depth, height, width, channels] = shape;
         let shape = Shape::volume(depth, height, width, channels);
         let none = || PyTypeError::new_err("an image is made of contiguous elements of a type of pixels");
@@ -111,20 +111,20 @@ impl Image {
     #[staticmethod]
     fn of_parts(
         py: Python<'_>,
-        session: &Session,
+        session: &PySession,
         name: &str,
         dtype: &str,
         shape: [usize; 4],
         blocks: Vec<(usize, usize, Bound<'_, PyAny>)>,
-    ) -> PyResult<Image> {
+    ) -> PyResult<PyImage> {
         let [depth, height, width, channels] = shape;
         let shape = Shape::volume(depth, height, width, channels);
-        Parts::new(shape, any::named(dtype)?, &blocks)?.image(py, session, name)
+        NumpyBlocks::new(shape, any::named(dtype)?, &blocks)?.image(py, session, name)
     }
 
     /// The regions that computing this image reads of images of parts: first row, first column, rows and columns; `None` if it
     /// reads nothing of one.
-    fn reads(&self, py: Python<'_>, sources: Vec<PyRef<'_, Image>>) -> PyResult<Vec<Option<[usize; 4]>>> {
+    fn reads(&self, py: Python<'_>, sources: Vec<PyRef<'_, PyImage>>) -> PyResult<Vec<Option<[usize; 4]>>> {
         let mut handles = Vec::new();
         sources.iter().for_each(|image| each!(&image.any, image => image.handles(&mut handles)));
         each!(&self.any, image => {
@@ -138,14 +138,14 @@ impl Image {
 
     /// An image of one channel with the same value everywhere.
     #[staticmethod]
-    fn filled(session: &Session, dtype: &str, shape: [usize; 3], value: f64) -> PyResult<Image> {
+    fn filled(session: &PySession, dtype: &str, shape: [usize; 3], value: f64) -> PyResult<PyImage> {
         use horus::prelude::Pixel;
         let [depth, height, width] = shape;
         typed!(dtype, T => {
             let value = <T as Pixel>::from_f64(value);
             let any = caught(|| {
                 let image = Typed::constant(&session.open, (depth, height, width), value);
-                image.check().map(|()| <T as Held>::held(image))
+                image.check().map(|()| <T as AnyElement>::into_any(image))
             })?;
             Ok(session.image(any))
         })
@@ -185,7 +185,7 @@ impl Image {
 
     /// Evaluates the image into memory readable by NumPy and DLPack, with these extents and strides
     /// (in pixels).
-    fn memory(&self, py: Python<'_>, shape: Vec<i64>, strides: Vec<i64>) -> PyResult<Memory> {
+    fn memory(&self, py: Python<'_>, shape: Vec<i64>, strides: Vec<i64>) -> PyResult<PyMemory> {
         each!(&self.any, image => memory::on_host(py, self, image, (shape, strides)))
     }
 
@@ -197,7 +197,7 @@ impl Image {
         strides: Vec<i64>,
         copy: bool,
         stream: Option<u64>,
-    ) -> PyResult<DeviceMemory> {
+    ) -> PyResult<PyDeviceMemory> {
         each!(&self.any, image => memory::on_gpu(py, self, image, (shape, strides), (copy, stream)))
     }
 
@@ -206,7 +206,7 @@ impl Image {
     fn gpu(&self, py: Python<'_>) -> PyResult<Option<usize>> {
         each!(&self.any, image => {
             if image.session().device().is_none() {
-                self.looked(py, || memory::buffer(image))?;
+                self.read_value(py, || memory::buffer(image))?;
             }
             Ok(image.session().gpu())
         })
@@ -219,7 +219,7 @@ impl Image {
     }
 
     /// The same pixels, with such distances.
-    fn with_pixel_size(&self, levels: Option<f64>, rows: f64, columns: f64) -> PyResult<Image> {
+    fn with_pixel_size(&self, levels: Option<f64>, rows: f64, columns: f64) -> PyResult<PyImage> {
         let size = PixelSize::of([levels, Some(rows), Some(columns)]).filter(|size| size.levels == levels);
         let size = size.ok_or_else(|| {
             let depth = levels.map(|side| format!("{side}, ")).unwrap_or_default();
@@ -230,7 +230,7 @@ impl Image {
     }
 
     /// The same pixels, whose last channel is alpha that colours are not multiplied by, or is not known to be.
-    fn with_alpha(&self, is_alpha: bool) -> PyResult<Image> {
+    fn with_alpha(&self, is_alpha: bool) -> PyResult<PyImage> {
         each!(&self.any, image => self.recorded(|| with_alpha(image, is_alpha.then_some(Alpha::Unassociated))))
     }
 
@@ -258,21 +258,21 @@ impl Image {
         compression: Option<&str>,
         tile: Option<(usize, usize)>,
         sizes: Option<usize>,
-        samples: Option<Samples>,
+        samples: Option<SampleOptions>,
     ) -> PyResult<()> {
-        let how = Written::named(compression, tile, sizes, samples)?;
-        each!(&self.any, image => self.looked(py, || how.save(image, &path)))
+        let how = WriteOptions::named(compression, tile, sizes, samples)?;
+        each!(&self.any, image => self.read_value(py, || how.save(image, &path)))
     }
 
     /// Evaluates the image and returns the bytes of a file of it.
     fn encode<'py>(&self, py: Python<'py>, format: &str) -> PyResult<Bound<'py, PyBytes>> {
         let format = Format::named(format).map_err(PyValueError::new_err)?;
-        let bytes = each!(&self.any, image => self.looked(py, || image.encode(format, &SaveOptions::default())))?;
+        let bytes = each!(&self.any, image => self.read_value(py, || image.encode(format, &SaveOptions::default())))?;
         Ok(PyBytes::new(py, &bytes))
     }
 
     /// One channel of `f32`; integers are scaled to 0 to 1.
-    fn luminance(&self) -> PyResult<Image> {
+    fn luminance(&self) -> PyResult<PyImage> {
         numbers!(&self.any, "luminance", image => self.recorded(|| image.luminance()))
     }
 }

@@ -10,6 +10,7 @@
 
 mod any;
 mod arrays;
+mod blocks;
 mod detectors;
 mod ending;
 mod errors;
@@ -20,7 +21,6 @@ mod image;
 mod logging;
 mod memory;
 mod operators;
-mod parts;
 mod program;
 mod ranks;
 mod reductions;
@@ -45,23 +45,23 @@ mod _horus {
     use crate::files::length;
     #[pymodule_export]
     use crate::filters::{
-        Filter, affine, box_mean, box_variance, channel, correlate, correlate_depth, crop, equal, extreme, flip, index,
-        median, pad, paste, rank, related, resize, shift, stack, step, transpose, truncated,
+        PyFilter, affine, box_mean, box_variance, channel, correlate, correlate_depth, crop, equal, extreme, flip,
+        index, median, pad, paste, rank, related, resize, shift, stack, step, transpose, truncated,
     };
     #[pymodule_export]
     use crate::foreign::{GpuArray, Tensor};
     #[pymodule_export]
-    use crate::image::Image;
+    use crate::image::PyImage;
     #[pymodule_export]
     use crate::logging::log_to;
     #[pymodule_export]
-    use crate::memory::{DeviceMemory, Memory};
+    use crate::memory::{PyDeviceMemory, PyMemory};
     #[pymodule_export]
     use crate::operators::{
         binary, binary_of_number, cast, clamp, compare, convert, convert_colour, invert, logic, mul_add, select, unary,
     };
     #[pymodule_export]
-    use crate::program::{ImageProgram, Program, Recording, get_all, iterate};
+    use crate::program::{PyImageProgram, PyProgram, PyRecording, get_all, iterate};
     #[pymodule_export]
     use crate::ranks::leave_ranks;
     #[pymodule_export]
@@ -74,7 +74,7 @@ mod _horus {
         distances, label, lookup, matmul, nearest, reconstruct, remap, spline_coefficients, watershed,
     };
     #[pymodule_export]
-    use crate::session::Session;
+    use crate::session::PySession;
 
     /// The version, and the operations on pixels by kind, from the table that all back ends share.
     #[pymodule_init]

@@ -71,7 +71,7 @@ pub(crate) fn log_to(function: Py<PyAny>, level: u32) {
 }
 
 /// Delivers the messages.
-pub(crate) fn tell(py: Python<'_>) {
+pub(crate) fn deliver_messages(py: Python<'_>) {
     if !LOGGER.any.swap(false, Ordering::Acquire) {
         return;
     }

@@ -11,40 +11,40 @@ use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
-use crate::any::Held;
+use crate::any::AnyElement;
 use crate::ending;
-use crate::foreign::{Exported, described, export};
-use crate::image::Image;
+use crate::foreign::{TensorExport, described, export};
+use crate::image::PyImage;
 
 /// Extents and strides, in pixels, of an array.
-pub(crate) type Layout = (Vec<i64>, Vec<i64>);
+pub(crate) type StridedLayout = (Vec<i64>, Vec<i64>);
 
 fn in_bytes(strides: &[i64], dtype: DType) -> Vec<i64> {
     strides.iter().map(|stride| stride * dtype.size() as i64).collect()
 }
 
 /// Pixels on the host.
-#[pyclass(frozen, module = "horus_image._horus")]
-pub(crate) struct Memory {
+#[pyclass(frozen, name = "Memory", module = "horus_image._horus")]
+pub(crate) struct PyMemory {
     buffer: Mutex<HostBuffer>,
     dtype: DType,
-    layout: Layout,
+    layout: StridedLayout,
     address: u64,
     writable: bool,
 }
 
-impl Memory {
-    fn over(mut buffer: HostBuffer, dtype: DType, layout: Layout, writable: bool) -> Memory {
+impl PyMemory {
+    fn over(mut buffer: HostBuffer, dtype: DType, layout: StridedLayout, writable: bool) -> PyMemory {
         let address = if writable { buffer.bytes_mut().as_ptr() } else { buffer.bytes().as_ptr() };
         let address = address as usize as u64;
-        Memory { buffer: Mutex::new(buffer), dtype, layout, address, writable }
+        PyMemory { buffer: Mutex::new(buffer), dtype, layout, address, writable }
     }
 
     /// Exclusively owned pixels: in place if they have no other owner, else copied.
-    pub(crate) fn owned(mut buffer: HostBuffer, dtype: DType, layout: Layout) -> Memory {
+    pub(crate) fn owned(mut buffer: HostBuffer, dtype: DType, layout: StridedLayout) -> PyMemory {
         buffer.bytes_mut();
         buffer.hand_over();
-        Memory::over(buffer, dtype, layout, true)
+        PyMemory::over(buffer, dtype, layout, true)
     }
 
     fn share(&self) -> HostBuffer {
@@ -53,22 +53,22 @@ impl Memory {
 }
 
 #[pymethods]
-impl Memory {
+impl PyMemory {
     /// The same pixels, exclusively owned: in place if they have no other owner any more, else
     /// copied.
-    fn own(&self, py: Python<'_>) -> Memory {
+    fn own(&self, py: Python<'_>) -> PyMemory {
         let taken = {
             let mut held = self.buffer.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::replace(&mut *held, HostBuffer::zeroed(0))
         };
         let (dtype, layout) = (self.dtype, self.layout.clone());
-        ending::detached(py, move || Memory::owned(taken, dtype, layout))
+        ending::detached(py, move || PyMemory::owned(taken, dtype, layout))
     }
 
     /// A copy of the pixels.
-    fn copied(&self, py: Python<'_>) -> Memory {
+    fn copied(&self, py: Python<'_>) -> PyMemory {
         let (share, dtype, layout) = (self.share(), self.dtype, self.layout.clone());
-        ending::detached(py, move || Memory::owned(share, dtype, layout))
+        ending::detached(py, move || PyMemory::owned(share, dtype, layout))
     }
 
     /// NumPy's array interface.
@@ -85,7 +85,7 @@ impl Memory {
         }
         let (shape, strides) = self.layout.clone();
         let (kind, owner) = (self.dtype.numpy(), Box::new(self.share()));
-        let exported = Exported {
+        let exported = TensorExport {
             address: self.address,
             device: (1, 0),
             kind,
@@ -100,17 +100,17 @@ impl Memory {
 }
 
 /// Pixels on a GPU.
-#[pyclass(frozen, module = "horus_image._horus")]
-pub(crate) struct DeviceMemory {
+#[pyclass(frozen, name = "DeviceMemory", module = "horus_image._horus")]
+pub(crate) struct PyDeviceMemory {
     array: DeviceArray,
     gpu: usize,
     dtype: DType,
-    layout: Layout,
+    layout: StridedLayout,
     copied: bool,
 }
 
 #[pymethods]
-impl DeviceMemory {
+impl PyDeviceMemory {
     /// The number of the GPU.
     #[getter]
     fn gpu(&self) -> usize {
@@ -133,7 +133,7 @@ impl DeviceMemory {
             return Err(PyBufferError::new_err("pixels that must not be written need DLPack 1.0"));
         }
         let (shape, strides) = self.layout.clone();
-        let exported = Exported {
+        let exported = TensorExport {
             address: self.array.address(),
             device: (2, i32::try_from(self.gpu).unwrap_or(i32::MAX)),
             kind: self.dtype.numpy(),
@@ -148,7 +148,7 @@ impl DeviceMemory {
 }
 
 /// An image's pixels on the host, evaluated.
-pub(crate) fn buffer<T: Held>(image: &Typed<T>) -> Result<HostBuffer> {
+pub(crate) fn buffer<T: AnyElement>(image: &Typed<T>) -> Result<HostBuffer> {
     let mut handles = Vec::new();
     image.handles(&mut handles);
     let missing = || Error::Lost("an image has no value".into());
@@ -156,21 +156,26 @@ pub(crate) fn buffer<T: Held>(image: &Typed<T>) -> Result<HostBuffer> {
 }
 
 /// Evaluates an image into host memory, which it may share.
-pub(crate) fn on_host<T: Held>(py: Python<'_>, of: &Image, image: &Typed<T>, layout: Layout) -> PyResult<Memory> {
-    let buffer = of.looked(py, || buffer(image))?;
-    Ok(Memory::over(buffer, image.dtype(), layout, false))
+pub(crate) fn on_host<T: AnyElement>(
+    py: Python<'_>,
+    of: &PyImage,
+    image: &Typed<T>,
+    layout: StridedLayout,
+) -> PyResult<PyMemory> {
+    let buffer = of.read_value(py, || buffer(image))?;
+    Ok(PyMemory::over(buffer, image.dtype(), layout, false))
 }
 
 /// Evaluates an image in place on a GPU, or a copy of it, for later work of a stream; without one it
 /// is complete on return.
-pub(crate) fn on_gpu<T: Held>(
+pub(crate) fn on_gpu<T: AnyElement>(
     py: Python<'_>,
-    of: &Image,
+    of: &PyImage,
     image: &Typed<T>,
-    layout: Layout,
+    layout: StridedLayout,
     (copied, stream): (bool, Option<u64>),
-) -> PyResult<DeviceMemory> {
-    let array = of.looked(py, || {
+) -> PyResult<PyDeviceMemory> {
+    let array = of.read_value(py, || {
         let lent = image.to_device_array(stream)?;
         if !copied {
             return Ok(lent);
@@ -178,5 +183,5 @@ pub(crate) fn on_gpu<T: Held>(
         Typed::<T>::from_device_array(image.session(), image.shape(), &lent, true)?.to_device_array(stream)
     })?;
     let gpu = image.session().gpu().unwrap_or(0);
-    Ok(DeviceMemory { array, gpu, dtype: image.dtype(), layout, copied })
+    Ok(PyDeviceMemory { array, gpu, dtype: image.dtype(), layout, copied })
 }

@@ -5,8 +5,8 @@ use horus_core::ops::pixel::{PixelInfo, PixelKind, PixelOp, TABLE};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::any::{Any, Held, each, numbers, typed};
-use crate::image::Image;
+use crate::any::{Any, AnyElement, each, numbers, typed};
+use crate::image::PyImage;
 
 /// Name, kind, and NumPy's name of each operation of one or two operands; functions of floats are of their own kind.
 pub(crate) fn table() -> Vec<(&'static str, &'static str, &'static str)> {
@@ -29,15 +29,15 @@ fn named(name: &str) -> PyResult<PixelOp> {
 
 /// An image, or a number for all pixels.
 #[derive(FromPyObject)]
-pub(crate) enum Operand<'py> {
+pub(crate) enum ImageOrNumber<'py> {
     #[pyo3(transparent)]
-    Image(PyRef<'py, Image>),
+    Image(PyRef<'py, PyImage>),
     #[pyo3(transparent)]
     Number(f64),
 }
 
 /// Another operand in the type of the first.
-enum Same<'a, T: Pixel> {
+enum TypedOperand<'a, T: Pixel> {
     Image(&'a Typed<T>),
     Number(T),
 }
@@ -46,16 +46,20 @@ enum Same<'a, T: Pixel> {
 macro_rules! with {
     ($same:expr, $b:ident => $body:expr) => {
         match $same {
-            Same::Image($b) => $body,
-            Same::Number($b) => $body,
+            TypedOperand::Image($b) => $body,
+            TypedOperand::Number($b) => $body,
         }
     };
 }
 
-fn same<'a, T: Held + Pixel>(op: &str, _beside: &Typed<T>, operand: &'a Operand<'_>) -> PyResult<Same<'a, T>> {
+fn same<'a, T: AnyElement + Pixel>(
+    op: &str,
+    _beside: &Typed<T>,
+    operand: &'a ImageOrNumber<'_>,
+) -> PyResult<TypedOperand<'a, T>> {
     match operand {
-        Operand::Number(number) => Ok(Same::Number(T::from_f64(*number))),
-        Operand::Image(image) => T::of(&image.any).map(Same::Image).ok_or_else(|| {
+        ImageOrNumber::Number(number) => Ok(TypedOperand::Number(T::from_f64(*number))),
+        ImageOrNumber::Image(image) => T::from_any(&image.any).map(TypedOperand::Image).ok_or_else(|| {
             let (this, that) = (T::DTYPE, image.any.dtype());
             PyTypeError::new_err(format!("{op}: images of {this} and of {that}; convert one of them"))
         }),
@@ -64,29 +68,34 @@ fn same<'a, T: Held + Pixel>(op: &str, _beside: &Typed<T>, operand: &'a Operand<
 
 /// An operation on each pixel of one image.
 #[pyfunction]
-pub(crate) fn unary(name: &str, a: &Image) -> PyResult<Image> {
+pub(crate) fn unary(name: &str, a: &PyImage) -> PyResult<PyImage> {
     let op = named(name)?;
     numbers!(&a.any, name, image => a.recorded(|| image.unary(op)))
 }
 
 /// An operation on each pixel of an image and of an operand, an image of the same type or a number.
 #[pyfunction]
-pub(crate) fn binary(name: &str, a: &Image, b: Operand<'_>) -> PyResult<Image> {
+pub(crate) fn binary(name: &str, a: &PyImage, b: ImageOrNumber<'_>) -> PyResult<PyImage> {
     let op = named(name)?;
     numbers!(&a.any, name, image => with!(same(name, image, &b)?, b => a.recorded(|| image.binary(op, b))))
 }
 
 /// An operation on a number and each pixel of an image.
 #[pyfunction]
-pub(crate) fn binary_of_number(name: &str, a: f64, b: &Image) -> PyResult<Image> {
+pub(crate) fn binary_of_number(name: &str, a: f64, b: &PyImage) -> PyResult<PyImage> {
     let op = named(name)?;
     numbers!(&b.any, name, image => b.recorded(|| of_number(a, image).binary(op, image)))
 }
 
 /// `a * b + c` of each pixel, of floats rounded once.
 #[pyfunction]
-pub(crate) fn mul_add(a: &Image, b: Operand<'_>, c: Operand<'_>) -> PyResult<Image> {
-    fn of<T: Held + Pixel>(of: &Image, image: &Typed<T>, b: &Operand<'_>, c: &Operand<'_>) -> PyResult<Image> {
+pub(crate) fn mul_add(a: &PyImage, b: ImageOrNumber<'_>, c: ImageOrNumber<'_>) -> PyResult<PyImage> {
+    fn of<T: AnyElement + Pixel>(
+        of: &PyImage,
+        image: &Typed<T>,
+        b: &ImageOrNumber<'_>,
+        c: &ImageOrNumber<'_>,
+    ) -> PyResult<PyImage> {
         let (b, c) = (same("mul_add", image, b)?, same("mul_add", image, c)?);
         with!(b, b => with!(c, c => of.recorded(|| image.mul_add(b, c))))
     }
@@ -100,36 +109,36 @@ fn of_number<T: Pixel>(number: f64, beside: &Typed<T>) -> Typed<T> {
 
 /// The mask of pixels for which a comparison holds.
 #[pyfunction]
-pub(crate) fn compare(name: &str, a: &Image, b: Operand<'_>) -> PyResult<Image> {
+pub(crate) fn compare(name: &str, a: &PyImage, b: ImageOrNumber<'_>) -> PyResult<PyImage> {
     let op = named(name)?;
     numbers!(&a.any, name, image => with!(same(name, image, &b)?, b => a.recorded(|| image.compare(op, b))))
 }
 
 /// The pixels of `a` where the mask is true, else those of `b`; at least one of both is an image.
 #[pyfunction]
-pub(crate) fn select(mask: &Image, a: Operand<'_>, b: Operand<'_>) -> PyResult<Image> {
+pub(crate) fn select(mask: &PyImage, a: ImageOrNumber<'_>, b: ImageOrNumber<'_>) -> PyResult<PyImage> {
     let holds = mask.any.mask("select")?;
     let typed = match (&a, &b) {
-        (Operand::Image(typed), _) | (_, Operand::Image(typed)) => typed,
+        (ImageOrNumber::Image(typed), _) | (_, ImageOrNumber::Image(typed)) => typed,
         _ => return Err(PyTypeError::new_err("select: two numbers; one of both must be an image")),
     };
     numbers!(&typed.any, "select", image => chosen(mask, holds, image, &a, &b))
 }
 
-fn chosen<T: Held + Pixel>(
-    of: &Image,
+fn chosen<T: AnyElement + Pixel>(
+    of: &PyImage,
     mask: &Typed<bool>,
     beside: &Typed<T>,
-    a: &Operand<'_>,
-    b: &Operand<'_>,
-) -> PyResult<Image> {
+    a: &ImageOrNumber<'_>,
+    b: &ImageOrNumber<'_>,
+) -> PyResult<PyImage> {
     let (a, b) = (same("select", beside, a)?, same("select", beside, b)?);
     with!(a, a => with!(b, b => of.recorded(|| mask.select::<T>(a, b))))
 }
 
 /// A conjunction, disjunction or difference of masks: `and`, `or`, `xor`.
 #[pyfunction]
-pub(crate) fn logic(name: &str, a: &Image, b: &Image) -> PyResult<Image> {
+pub(crate) fn logic(name: &str, a: &PyImage, b: &PyImage) -> PyResult<PyImage> {
     let (left, right) = (a.any.mask(name)?, b.any.mask(name)?);
     match name {
         "and" => a.recorded(|| left & right),
@@ -141,14 +150,14 @@ pub(crate) fn logic(name: &str, a: &Image, b: &Image) -> PyResult<Image> {
 
 /// The complement of a mask.
 #[pyfunction]
-pub(crate) fn invert(mask: &Image) -> PyResult<Image> {
+pub(crate) fn invert(mask: &PyImage) -> PyResult<PyImage> {
     let holds = mask.any.mask("invert")?;
     mask.recorded(|| !holds)
 }
 
 /// The colours of one space (`rgb`, `hsv`, `lab` or `ycbcr`) in another, of three channels of `f32`.
 #[pyfunction]
-pub(crate) fn convert_colour(a: &Image, source: &str, target: &str) -> PyResult<Image> {
+pub(crate) fn convert_colour(a: &PyImage, source: &str, target: &str) -> PyResult<PyImage> {
     let space = |name: &str| match name {
         "rgb" => Ok(Colour::Rgb),
         "hsv" => Ok(Colour::Hsv),
@@ -167,7 +176,7 @@ pub(crate) fn convert_colour(a: &Image, source: &str, target: &str) -> PyResult<
 
 /// Each pixel limited to a range.
 #[pyfunction]
-pub(crate) fn clamp(a: &Image, low: f64, high: f64) -> PyResult<Image> {
+pub(crate) fn clamp(a: &PyImage, low: f64, high: f64) -> PyResult<PyImage> {
     fn limited<T: Pixel>(image: &Typed<T>, low: f64, high: f64) -> Typed<T> {
         image.clamp(T::from_f64(low), T::from_f64(high))
     }
@@ -177,7 +186,7 @@ pub(crate) fn clamp(a: &Image, low: f64, high: f64) -> PyResult<Image> {
 /// Converts pixels to another type: numbers are rounded to nearest and saturated; masks become 0
 /// and 1; as a mask, non-zero pixels are true.
 #[pyfunction]
-pub(crate) fn convert(a: &Image, dtype: &str) -> PyResult<Image> {
+pub(crate) fn convert(a: &PyImage, dtype: &str) -> PyResult<PyImage> {
     fn mask<T: Pixel>(image: &Typed<T>) -> Typed<bool> {
         image.ne(T::ZERO)
     }
@@ -193,6 +202,6 @@ pub(crate) fn convert(a: &Image, dtype: &str) -> PyResult<Image> {
 /// Converts pixels to another type of numbers as C and NumPy cast: what follows the point is cut, and
 /// numbers that the type does not hold are taken modulo its range.
 #[pyfunction]
-pub(crate) fn cast(a: &Image, dtype: &str) -> PyResult<Image> {
+pub(crate) fn cast(a: &PyImage, dtype: &str) -> PyResult<PyImage> {
     typed!(dtype, T => numbers!(&a.any, "cast", image => a.recorded(|| image.cast::<T>())))
 }

@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use bytemuck::{bytes_of, bytes_of_mut, cast_slice, cast_slice_mut};
 use horus_core::comm::agree::agree_on;
-use horus_core::comm::{Begun, CommError, Communicator, OnNode, Parcel, Turns};
+use horus_core::comm::{CommError, CommunicationOrder, Communicator, OnNode, Parcel, PendingExchange};
 use horus_core::machine::here;
 use pyo3::prelude::*;
 
 use crate::ending::{attached, detached};
 use crate::errors;
-use crate::foreign::messages::{InFlight, PIECE, exchange, with_readable, with_writable};
+use crate::foreign::messages::{Mpi4pyExchange, PIECE, exchange, with_readable, with_writable};
 
 /// Time for which other ranks wait for rank 0 to print an error common to all.
 const HEAD_START: Duration = Duration::from_millis(300);
@@ -24,9 +24,9 @@ const HEAD_START: Duration = Duration::from_millis(300);
 const GATHERED: usize = 1 << 23;
 
 /// Turns of the sessions of this process, on whatever communicators.
-static TURNS: Turns = Turns::new();
+static TURNS: CommunicationOrder = CommunicationOrder::new();
 /// The communicators of the program that sessions were opened on, and Horus's duplicates of them.
-static KNOWN: Mutex<Vec<(Py<PyAny>, Arc<Ranks>)>> = Mutex::new(Vec::new());
+static OPEN_RANKS: Mutex<Vec<(Py<PyAny>, Arc<Mpi4pyRanks>)>> = Mutex::new(Vec::new());
 /// `true` once the ranks of this node are watched.
 #[cfg(target_os = "linux")]
 static WATCHING: AtomicBool = AtomicBool::new(false);
@@ -34,7 +34,7 @@ static WATCHING: AtomicBool = AtomicBool::new(false);
 static ABORTING: AtomicBool = AtomicBool::new(false);
 
 /// The ranks of a communicator of mpi4py.
-pub(crate) struct Ranks {
+pub(crate) struct Mpi4pyRanks {
     pub(crate) comm: Py<PyAny>,
     pub(crate) rank: usize,
     size: usize,
@@ -43,14 +43,14 @@ pub(crate) struct Ranks {
     thread: Option<ThreadId>,
 }
 
-impl std::fmt::Debug for Ranks {
+impl std::fmt::Debug for Mpi4pyRanks {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "rank {} of {} under mpi4py", self.rank, self.size)
     }
 }
 
 /// The result of calls of Python.
-pub(crate) fn failed<R>(during: &str, called: Option<PyResult<R>>) -> Result<R, CommError> {
+pub(crate) fn convert_call_result<R>(during: &str, called: Option<PyResult<R>>) -> Result<R, CommError> {
     match called {
         Some(Ok(done)) => Ok(done),
         Some(Err(error)) => Err(CommError(format!("{during}: {error}"))),
@@ -58,12 +58,12 @@ pub(crate) fn failed<R>(during: &str, called: Option<PyResult<R>>) -> Result<R, 
     }
 }
 
-impl Ranks {
+impl Mpi4pyRanks {
     /// The ranks of a communicator; Horus uses a duplicate of it, so that its messages are not
     /// mistaken for those of the program. Collective.
-    pub(crate) fn of(py: Python<'_>, comm: &Bound<'_, PyAny>) -> PyResult<Arc<Ranks>> {
+    pub(crate) fn of(py: Python<'_>, comm: &Bound<'_, PyAny>) -> PyResult<Arc<Mpi4pyRanks>> {
         // Comparisons run Python, which may run another thread that looks here.
-        let all: Vec<_> = known().iter().map(|(known, ranks)| (known.clone_ref(py), Arc::clone(ranks))).collect();
+        let all: Vec<_> = open_ranks().iter().map(|(known, ranks)| (known.clone_ref(py), Arc::clone(ranks))).collect();
         for (known, ranks) in all {
             if known.bind(py).eq(comm)? {
                 return Ok(ranks);
@@ -87,8 +87,8 @@ impl Ranks {
         }
         log::info!("rank {rank} of {size}, {} of {} on node {}", place.local_rank, place.local_size, place.node);
         let thread = (level < all).then(|| std::thread::current().id());
-        let ranks = Arc::new(Ranks { comm: own.unbind(), rank, size, place, thread });
-        known().push((comm.clone().unbind(), Arc::clone(&ranks)));
+        let ranks = Arc::new(Mpi4pyRanks { comm: own.unbind(), rank, size, place, thread });
+        open_ranks().push((comm.clone().unbind(), Arc::clone(&ranks)));
         Ok(ranks)
     }
 
@@ -107,7 +107,7 @@ impl Ranks {
             let why = "MPI was initialised for one thread: use the session in the thread that opened it";
             return Err(CommError(why.into()));
         }
-        failed(name, attached(|py| work(py, self.comm.bind(py))))
+        convert_call_result(name, attached(|py| work(py, self.comm.bind(py))))
     }
 
     fn broadcast_bytes(&self, root: usize, bytes: &mut [u8]) -> Result<(), CommError> {
@@ -146,7 +146,7 @@ impl Ranks {
 /// Prints the reason and ends all processes, from any thread.
 #[cfg(target_os = "linux")]
 fn end_all(message: &str) {
-    let first = known().first().map(|(_, ranks)| Arc::clone(ranks));
+    let first = open_ranks().first().map(|(_, ranks)| Arc::clone(ranks));
     if let Some(ranks) = first {
         ranks.end(message);
     }
@@ -161,7 +161,7 @@ fn gathered(py: Python<'_>, comm: &Bound<'_, PyAny>, size: usize, value: u64) ->
     Ok(all)
 }
 
-impl Communicator for Ranks {
+impl Communicator for Mpi4pyRanks {
     fn rank(&self) -> usize {
         self.rank
     }
@@ -186,7 +186,7 @@ impl Communicator for Ranks {
         self.place.sharers
     }
 
-    fn turns(&self) -> Option<&Turns> {
+    fn communication_order(&self) -> Option<&CommunicationOrder> {
         self.thread.is_none().then_some(&TURNS)
     }
 
@@ -194,8 +194,8 @@ impl Communicator for Ranks {
         exchange(self, sends, receives)
     }
 
-    fn begin(&self, sends: Vec<Parcel>, receives: Vec<Parcel>) -> Result<Box<dyn Begun + '_>, CommError> {
-        Ok(Box::new(InFlight::begin(self, sends, receives)?))
+    fn begin(&self, sends: Vec<Parcel>, receives: Vec<Parcel>) -> Result<Box<dyn PendingExchange + '_>, CommError> {
+        Ok(Box::new(Mpi4pyExchange::begin(self, sends, receives)?))
     }
 
     fn broadcast(&self, root: usize, bytes: &mut Vec<u8>) -> Result<(), CommError> {
@@ -235,15 +235,15 @@ impl Communicator for Ranks {
     }
 }
 
-fn known() -> std::sync::MutexGuard<'static, Vec<(Py<PyAny>, Arc<Ranks>)>> {
-    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+fn open_ranks() -> std::sync::MutexGuard<'static, Vec<(Py<PyAny>, Arc<Mpi4pyRanks>)>> {
+    OPEN_RANKS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Ends the use of MPI at the end of the program, after a last collective call: a rank that ends
 /// while others evaluate must not leave them waiting.
 #[pyfunction]
 pub(crate) fn leave_ranks(py: Python<'_>) -> PyResult<()> {
-    let all: Vec<Arc<Ranks>> = known().drain(..).map(|(_, ranks)| ranks).collect();
+    let all: Vec<Arc<Mpi4pyRanks>> = open_ranks().drain(..).map(|(_, ranks)| ranks).collect();
     detached(py, || {
         TURNS.wait();
         errors::caught(|| all.iter().try_for_each(|ranks| agree_on(&**ranks, "the end of the program")))

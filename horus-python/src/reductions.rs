@@ -8,7 +8,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::any::{Any, numbers};
-use crate::image::Image;
+use crate::image::PyImage;
 
 /// Evaluates `$body` with `$of` bound to the image of labels.
 macro_rules! of_labels {
@@ -24,8 +24,8 @@ macro_rules! of_labels {
 
 /// The `sum`, `mean`, `variance`, `min` or `max` of all pixels.
 #[pyfunction]
-pub(crate) fn reduce(py: Python<'_>, a: &Image, name: &str) -> PyResult<f64> {
-    numbers!(&a.any, name, image => a.looked(py, || match name {
+pub(crate) fn reduce(py: Python<'_>, a: &PyImage, name: &str) -> PyResult<f64> {
+    numbers!(&a.any, name, image => a.read_value(py, || match name {
         "sum" => image.sum().get(),
         "mean" => image.mean().get(),
         "variance" => image.variance().get(),
@@ -37,8 +37,8 @@ pub(crate) fn reduce(py: Python<'_>, a: &Image, name: &str) -> PyResult<f64> {
 
 /// The smallest and the largest of all pixels, in one evaluation.
 #[pyfunction]
-pub(crate) fn min_max(py: Python<'_>, a: &Image) -> PyResult<(f64, f64)> {
-    numbers!(&a.any, "min_max", image => a.looked(py, || {
+pub(crate) fn min_max(py: Python<'_>, a: &PyImage) -> PyResult<(f64, f64)> {
+    numbers!(&a.any, "min_max", image => a.read_value(py, || {
         let (low, high) = image.session().get_all((image.min_value(), image.max_value()))?;
         Ok((low.to_f64(), high.to_f64()))
     }))
@@ -46,7 +46,7 @@ pub(crate) fn min_max(py: Python<'_>, a: &Image) -> PyResult<(f64, f64)> {
 
 /// [`reduce`] as the only pixel of an image that is not evaluated yet: of the type of `a` for `min` and `max`, else `f64`.
 #[pyfunction]
-pub(crate) fn reduced(a: &Image, name: &str) -> PyResult<Image> {
+pub(crate) fn reduced(a: &PyImage, name: &str) -> PyResult<PyImage> {
     numbers!(&a.any, name, image => match name {
         "sum" => a.recorded(|| image.sum().to_image()),
         "mean" => a.recorded(|| image.mean().to_image()),
@@ -60,7 +60,7 @@ pub(crate) fn reduced(a: &Image, name: &str) -> PyResult<Image> {
 /// The `sum`, `min` or `max` along some of the axes (0: levels, 1: rows, 2: columns, 3: channels), whose extents become 1, or the
 /// running sums (`cumsum`): in the type of `a`, sums in `f64`.
 #[pyfunction]
-pub(crate) fn reduce_along(a: &Image, name: &str, axes: Vec<usize>) -> PyResult<Image> {
+pub(crate) fn reduce_along(a: &PyImage, name: &str, axes: Vec<usize>) -> PyResult<PyImage> {
     let axes: Axes = axes.into_iter().map(axis).collect::<PyResult<_>>()?;
     numbers!(&a.any, name, image => match name {
         "sum" => a.recorded(|| image.over(axes).sum()),
@@ -74,7 +74,7 @@ pub(crate) fn reduce_along(a: &Image, name: &str, axes: Vec<usize>) -> PyResult<
 /// The `sum`, `mean`, `variance`, `min` or `max` of each tile of so many rows and columns: `min` and `max` in the type of `a`, else
 /// `f64`.
 #[pyfunction]
-pub(crate) fn tiled(a: &Image, name: &str, height: usize, width: usize) -> PyResult<Image> {
+pub(crate) fn tiled(a: &PyImage, name: &str, height: usize, width: usize) -> PyResult<PyImage> {
     numbers!(&a.any, name, image => match name {
         "sum" => a.recorded(|| image.tiles(height, width).sum()),
         "mean" => a.recorded(|| image.tiles(height, width).mean()),
@@ -99,12 +99,12 @@ fn unknown(name: &str) -> horus::prelude::Error {
 #[pyfunction]
 pub(crate) fn histogram<'py>(
     py: Python<'py>,
-    a: &Image,
+    a: &PyImage,
     bins: usize,
     low: f64,
     high: f64,
 ) -> PyResult<Bound<'py, PyArray1<u64>>> {
-    let counts = numbers!(&a.any, "histogram", image => a.looked(py, || image.histogram(bins, low, high).get()))?;
+    let counts = numbers!(&a.any, "histogram", image => a.read_value(py, || image.histogram(bins, low, high).get()))?;
     Ok(PyArray1::from_vec(py, counts))
 }
 
@@ -112,8 +112,8 @@ pub(crate) fn histogram<'py>(
 #[pyfunction]
 pub(crate) fn by_label<'py>(
     py: Python<'py>,
-    a: &Image,
-    labels: &Image,
+    a: &PyImage,
+    labels: &PyImage,
     count: usize,
     name: &str,
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
@@ -121,7 +121,7 @@ pub(crate) fn by_label<'py>(
     Ok(PyArray1::from_vec(py, values))
 }
 
-fn labelled<L: Pixel>(py: Python<'_>, a: &Image, labels: &Typed<L>, count: usize, name: &str) -> PyResult<Vec<f64>> {
+fn labelled<L: Pixel>(py: Python<'_>, a: &PyImage, labels: &Typed<L>, count: usize, name: &str) -> PyResult<Vec<f64>> {
     fn of<T: Pixel, L: Pixel>(parts: &ByLabel<T, L>, name: &str) -> Result<Vec<f64>> {
         let numbers = |values: Vec<T>| values.into_iter().map(|v| v.to_f64()).collect();
         match name {
@@ -134,13 +134,17 @@ fn labelled<L: Pixel>(py: Python<'_>, a: &Image, labels: &Typed<L>, count: usize
             other => Err(unknown(other)),
         }
     }
-    numbers!(&a.any, name, image => a.looked(py, || of(&image.by_label(labels, count), name)))
+    numbers!(&a.any, name, image => a.read_value(py, || of(&image.by_label(labels, count), name)))
 }
 
 /// Number of pixels of each label from 0 to `count - 1`.
 #[pyfunction]
-pub(crate) fn label_counts<'py>(py: Python<'py>, labels: &Image, count: usize) -> PyResult<Bound<'py, PyArray1<u64>>> {
-    let counts = numbers!(&labels.any, "label_counts", image => labels.looked(py, || image.by_label(image, count).counts().get()))?;
+pub(crate) fn label_counts<'py>(
+    py: Python<'py>,
+    labels: &PyImage,
+    count: usize,
+) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    let counts = numbers!(&labels.any, "label_counts", image => labels.read_value(py, || image.by_label(image, count).counts().get()))?;
     Ok(PyArray1::from_vec(py, counts))
 }
 
@@ -149,7 +153,7 @@ pub(crate) fn label_counts<'py>(py: Python<'py>, labels: &Image, count: usize) -
 #[pyfunction]
 pub(crate) fn label_boxes<'py>(
     py: Python<'py>,
-    labels: &Image,
+    labels: &PyImage,
     count: usize,
     axes: usize,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
@@ -157,7 +161,7 @@ pub(crate) fn label_boxes<'py>(
         let parts = Typed::<f64>::index(labels.session(), labels.shape(), axis).by_label(labels, count);
         (parts.min(), parts.max())
     }
-    let rows = numbers!(&labels.any, "label_boxes", image => labels.looked(py, || {
+    let rows = numbers!(&labels.any, "label_boxes", image => labels.read_value(py, || {
         let session = image.session();
         let [depth, rows, columns] = [Axis::Depth, Axis::Rows, Axis::Columns].map(|axis| ends(image, count, axis));
         match axes {
@@ -175,8 +179,12 @@ pub(crate) fn label_boxes<'py>(
 /// Of the pixels of each label from 0 to `count - 1`, in the plane: their number, their mean row and
 /// column, the variances of rows and columns, and their covariance. One pass.
 #[pyfunction]
-pub(crate) fn label_shapes<'py>(py: Python<'py>, labels: &Image, count: usize) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    let shapes = numbers!(&labels.any, "label_shapes", image => labels.looked(py, || image.by_label(image, count).shapes().get()))?;
+pub(crate) fn label_shapes<'py>(
+    py: Python<'py>,
+    labels: &PyImage,
+    count: usize,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let shapes = numbers!(&labels.any, "label_shapes", image => labels.read_value(py, || image.by_label(image, count).shapes().get()))?;
     let row = |shape: &LabelShape| {
         let ((y, x), (yy, yx, xx)) = (shape.centre, shape.covariance);
         vec![shape.pixels as f64, y, x, yy, xx, yx]
@@ -188,15 +196,15 @@ pub(crate) fn label_shapes<'py>(py: Python<'py>, labels: &Image, count: usize) -
 #[pyfunction]
 pub(crate) fn histogram_by_label<'py>(
     py: Python<'py>,
-    a: &Image,
-    labels: &Image,
+    a: &PyImage,
+    labels: &PyImage,
     count: usize,
     bins: usize,
     range: (f64, f64),
 ) -> PyResult<Bound<'py, PyArray2<u64>>> {
     let (low, high) = range;
     let rows = of_labels!(labels, of => numbers!(&a.any, "histogram", image => {
-        a.looked(py, || image.by_label(of, count).histogram(bins, low, high).get())
+        a.read_value(py, || image.by_label(of, count).histogram(bins, low, high).get())
     }))?;
     let flat = PyArray1::from_vec(py, rows.concat());
     flat.reshape([count, bins]).map_err(|error| PyValueError::new_err(error.to_string()))
@@ -207,10 +215,10 @@ pub(crate) fn histogram_by_label<'py>(
 #[pyfunction]
 pub(crate) fn hough_line<'py>(
     py: Python<'py>,
-    a: &Image,
+    a: &PyImage,
     normals: Vec<[f64; 2]>,
 ) -> PyResult<Bound<'py, PyArray2<u64>>> {
     let mask = a.any.mask("hough_line")?;
-    let counts = a.looked(py, || horus::prelude::hough_line(mask, &normals).get())?;
+    let counts = a.read_value(py, || horus::prelude::hough_line(mask, &normals).get())?;
     Ok(PyArray2::from_vec2(py, &counts)?)
 }

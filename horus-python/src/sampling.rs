@@ -7,22 +7,22 @@ use numpy::PyReadonlyArray1;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::any::{Any, Held, each, numbers, typed};
+use crate::any::{Any, AnyElement, each, numbers, typed};
 use crate::filters::border;
-use crate::image::Image;
+use crate::image::PyImage;
 
 /// Samples a B-spline of order 0 to 5, whose coefficients are the image, at positions along levels,
 /// rows and columns, or along rows and columns of each level; `within`: `cval` where these are not between pixels.
 #[pyfunction]
 #[pyo3(signature = (a, at, order, mode, cval, within=false))]
 pub(crate) fn remap(
-    a: &Image,
-    at: Vec<PyRef<'_, Image>>,
+    a: &PyImage,
+    at: Vec<PyRef<'_, PyImage>>,
     order: usize,
     mode: &str,
     cval: f64,
     within: bool,
-) -> PyResult<Image> {
+) -> PyResult<PyImage> {
     let (border, outside) = (border(mode, cval)?, within.then_some(cval));
     let how = spline(order)?;
     numbers!(&a.any, "remap", image => match at.first().map(|first| &first.any) {
@@ -46,7 +46,7 @@ fn spline(order: usize) -> PyResult<Sampling> {
 /// The coefficients of splines of order 0 to 5 along some axes (0: levels, 1: rows, 2: columns);
 /// images of `f64` yield `f64`, all others `f32`.
 #[pyfunction]
-pub(crate) fn spline_coefficients(a: &Image, order: usize, axes: Vec<usize>, mode: &str) -> PyResult<Image> {
+pub(crate) fn spline_coefficients(a: &PyImage, order: usize, axes: Vec<usize>, mode: &str) -> PyResult<PyImage> {
     let (how, border) = (spline(order)?, border(mode, 0.0)?);
     let along = |axis: usize| axes.contains(&axis);
     numbers!(&a.any, "spline_coefficients", image => a.recorded(|| {
@@ -63,11 +63,11 @@ pub(crate) fn spline_coefficients(a: &Image, order: usize, axes: Vec<usize>, mod
 /// Entries of a table, of type `dtype`, for the pixels of an image of integers of 8 or 16 bits, from
 /// the lowest value of their type on.
 #[pyfunction]
-pub(crate) fn lookup(a: &Image, table: PyReadonlyArray1<'_, f64>, dtype: &str) -> PyResult<Image> {
+pub(crate) fn lookup(a: &PyImage, table: PyReadonlyArray1<'_, f64>, dtype: &str) -> PyResult<PyImage> {
     let table = table.as_slice()?;
     typed!(dtype, T => {
         let table: Vec<T> = table.iter().copied().map(<T as Pixel>::from_f64).collect();
-        horus_core::dispatch_narrow!(a.any.dtype(), N => match N::of(&a.any) {
+        horus_core::dispatch_narrow!(a.any.dtype(), N => match N::from_any(&a.any) {
             Some(image) => a.recorded(|| image.lookup(&table)),
             None => Err(PyTypeError::new_err(format!(
                 "lookup: pixels are integers of 8 or 16 bits, not {}",
@@ -82,8 +82,8 @@ fn unfit() -> PyErr {
 }
 
 /// Two or three images of positions with the same type.
-fn positions<'a, C: Held>(at: &'a [PyRef<'_, Image>]) -> PyResult<Vec<&'a Typed<C>>> {
-    let all: Option<Vec<_>> = at.iter().map(|image| C::of(&image.any)).collect();
+fn positions<'a, C: AnyElement>(at: &'a [PyRef<'_, PyImage>]) -> PyResult<Vec<&'a Typed<C>>> {
+    let all: Option<Vec<_>> = at.iter().map(|image| C::from_any(&image.any)).collect();
     all.filter(|all| matches!(all.len(), 2 | 3)).ok_or_else(unfit)
 }
 
@@ -105,7 +105,7 @@ fn sampled<T: Pixel, C: Float>(
 /// The connected components of non-zero or true pixels. `structure` marks the neighbours of the
 /// centre among 27 pixels, by level, row and column.
 #[pyfunction]
-pub(crate) fn label(a: &Image, structure: [bool; 27]) -> PyResult<Image> {
+pub(crate) fn label(a: &PyImage, structure: [bool; 27]) -> PyResult<PyImage> {
     let neighbours = connectivity(&structure);
     each!(&a.any, image => a.recorded(|| image.label(neighbours)))
 }
@@ -113,7 +113,7 @@ pub(crate) fn label(a: &Image, structure: [bool; 27]) -> PyResult<Image> {
 /// Distances of non-zero or true pixels to the nearest other one: `euclidean` of pixels of a size, by level, row and
 /// column, in `f64`, or `taxicab` or `chessboard` steps, in `i32`.
 #[pyfunction]
-pub(crate) fn distances(a: &Image, metric: &str, size: [f64; 3]) -> PyResult<Image> {
+pub(crate) fn distances(a: &PyImage, metric: &str, size: [f64; 3]) -> PyResult<PyImage> {
     each!(&a.any, image => match metric {
         "euclidean" => a.recorded(|| of_size(image.distances(), size).euclidean::<f64>()),
         "taxicab" => a.recorded(|| image.distances().taxicab()),
@@ -128,7 +128,7 @@ fn of_size(distances: Distances, [levels, rows, columns]: [f64; 3]) -> Distances
 
 /// Level, row and column of the nearest pixel that is zero or false.
 #[pyfunction]
-pub(crate) fn nearest(a: &Image, size: [f64; 3]) -> PyResult<(Image, Image, Image)> {
+pub(crate) fn nearest(a: &PyImage, size: [f64; 3]) -> PyResult<(PyImage, PyImage, PyImage)> {
     each!(&a.any, image => {
         let distances = of_size(image.distances(), size);
         let [rows, columns] = distances.nearest();
@@ -145,9 +145,10 @@ fn connectivity(structure: &[bool; 27]) -> Connectivity {
 /// A marker grown within a mask of its type, by dilation below it or by erosion above it, until
 /// nothing changes; `structure` as in `label`.
 #[pyfunction]
-pub(crate) fn reconstruct(a: &Image, mask: &Image, structure: [bool; 27], erosion: bool) -> PyResult<Image> {
-    fn like<'a, T: Held>(mask: &'a Image, _marker: &Typed<T>) -> PyResult<&'a Typed<T>> {
-        T::of(&mask.any).ok_or_else(|| PyTypeError::new_err("reconstruct: the marker and the mask are of one type"))
+pub(crate) fn reconstruct(a: &PyImage, mask: &PyImage, structure: [bool; 27], erosion: bool) -> PyResult<PyImage> {
+    fn like<'a, T: AnyElement>(mask: &'a PyImage, _marker: &Typed<T>) -> PyResult<&'a Typed<T>> {
+        T::from_any(&mask.any)
+            .ok_or_else(|| PyTypeError::new_err("reconstruct: the marker and the mask are of one type"))
     }
     let neighbours = connectivity(&structure);
     numbers!(&a.any, "reconstruct", marker => {
@@ -158,7 +159,7 @@ pub(crate) fn reconstruct(a: &Image, mask: &Image, structure: [bool; 27], erosio
 
 /// The matrix product of two images of floats of one type.
 #[pyfunction]
-pub(crate) fn matmul(a: &Image, b: &Image) -> PyResult<Image> {
+pub(crate) fn matmul(a: &PyImage, b: &PyImage) -> PyResult<PyImage> {
     match (&a.any, &b.any) {
         (Any::F32(x), Any::F32(y)) => a.recorded(|| x.matmul(y)),
         (Any::F64(x), Any::F64(y)) => a.recorded(|| x.matmul(y)),
@@ -171,18 +172,18 @@ pub(crate) fn matmul(a: &Image, b: &Image) -> PyResult<Image> {
 #[pyo3(signature = (a, markers, structure, mask=None))]
 pub(crate) fn watershed(
     py: Python<'_>,
-    a: &Image,
-    markers: &Image,
+    a: &PyImage,
+    markers: &PyImage,
     structure: [bool; 27],
-    mask: Option<PyRef<'_, Image>>,
-) -> PyResult<Image> {
+    mask: Option<PyRef<'_, PyImage>>,
+) -> PyResult<PyImage> {
     let neighbours = connectivity(&structure);
     let Any::I32(markers) = &markers.any else {
         return Err(PyTypeError::new_err("watershed: markers must be i32"));
     };
     let mask = mask.as_ref().map(|mask| mask.any.mask("watershed")).transpose()?;
     let found = numbers!(&a.any, "watershed", image => {
-        a.looked(py, || horus::prelude::watershed(image, markers, neighbours, mask))
+        a.read_value(py, || horus::prelude::watershed(image, markers, neighbours, mask))
     })?;
     a.recorded(|| found)
 }

@@ -7,47 +7,47 @@ use std::time::{Duration, Instant};
 
 use horus::prelude::Session as Open;
 use horus::types::Canceller;
-use horus_core::comm::{Alone, Communicator};
+use horus_core::comm::{Communicator, SingleRankComm};
 use pyo3::prelude::*;
 
 use crate::any::Any;
 use crate::ending::attached;
 use crate::errors::detached;
 use crate::files;
-use crate::image::Image;
-use crate::ranks::Ranks;
+use crate::image::PyImage;
+use crate::ranks::Mpi4pyRanks;
 
 /// Interval at which an evaluation checks for interrupts: long enough to cost nothing.
-const LOOK: Duration = Duration::from_millis(20);
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 /// Most texts of plans that are kept.
-const PLANS: usize = 192;
+const MOST_PLANS: usize = 192;
 
 /// Texts of plans, the latest.
 #[derive(Default)]
-struct Plans {
-    kept: VecDeque<String>,
+struct PlanTexts {
+    texts: VecDeque<String>,
     /// Number of those that have not been returned.
     new: usize,
 }
 
 /// Reports of a running evaluation.
 #[derive(Default)]
-pub(crate) struct Watch {
+pub(crate) struct EvaluationWatch {
     canceller: OnceLock<Canceller>,
     /// The exception that a signal handler raised, such as `KeyboardInterrupt`.
     raised: Mutex<Option<PyErr>>,
-    looked: Mutex<Option<Instant>>,
-    plans: Mutex<Plans>,
+    last_check: Mutex<Option<Instant>>,
+    plans: Mutex<PlanTexts>,
 }
 
-impl Watch {
+impl EvaluationWatch {
     /// Runs Python's signal handlers, if it is time to, and cancels the evaluation if one raised an
     /// exception. Handlers run only in Python's main thread; elsewhere this does nothing.
-    fn look(&self) {
+    fn check_signals(&self) {
         let now = Instant::now();
         {
-            let mut looked = lock(&self.looked);
-            if looked.is_some_and(|before| now - before < LOOK) {
+            let mut looked = lock(&self.last_check);
+            if looked.is_some_and(|before| now - before < CHECK_INTERVAL) {
                 return;
             }
             *looked = Some(now);
@@ -59,7 +59,7 @@ impl Watch {
     }
 
     /// The result of an evaluation, or the exception that ended it.
-    pub(crate) fn after<R>(&self, came: PyResult<R>) -> PyResult<R> {
+    pub(crate) fn finish_evaluation<R>(&self, came: PyResult<R>) -> PyResult<R> {
         let raised = lock(&self.raised).take();
         match raised {
             None => came,
@@ -72,9 +72,9 @@ impl Watch {
 }
 
 /// Watches of the open sessions.
-static OPEN: Mutex<Vec<Weak<Watch>>> = Mutex::new(Vec::new());
+static OPEN: Mutex<Vec<Weak<EvaluationWatch>>> = Mutex::new(Vec::new());
 
-fn open() -> Vec<Arc<Watch>> {
+fn open() -> Vec<Arc<EvaluationWatch>> {
     lock(&OPEN).iter().filter_map(Weak::upgrade).collect()
 }
 
@@ -93,14 +93,14 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// A session of Horus.
-#[pyclass(frozen, module = "horus_image._horus")]
-pub(crate) struct Session {
+#[pyclass(frozen, name = "Session", module = "horus_image._horus")]
+pub(crate) struct PySession {
     pub(crate) open: Open,
-    pub(crate) watch: Arc<Watch>,
+    pub(crate) watch: Arc<EvaluationWatch>,
 }
 
 #[pymethods]
-impl Session {
+impl PySession {
     /// Opens a session on a device, with so many threads and bytes of memory; the environment sets
     /// the defaults. With `explain` it keeps the text of its plans. It runs on the ranks of a
     /// communicator of mpi4py, which compare the arrays that they are given, or alone.
@@ -113,15 +113,15 @@ impl Session {
         memory: Option<usize>,
         explain: bool,
         comm: Option<Bound<'_, PyAny>>,
-    ) -> PyResult<Session> {
+    ) -> PyResult<PySession> {
         let comm: Arc<dyn Communicator> = match comm {
-            Some(comm) => Ranks::of(py, &comm)?,
-            None => Arc::new(Alone),
+            Some(comm) => Mpi4pyRanks::of(py, &comm)?,
+            None => Arc::new(SingleRankComm),
         };
-        let watch = Arc::new(Watch::default());
+        let watch = Arc::new(EvaluationWatch::default());
         let (observed, told) = (Arc::clone(&watch), Arc::clone(&watch));
         let open = detached(py, move || {
-            let mut builder = Open::builder().observer(move |_| observed.look()).communicator(comm);
+            let mut builder = Open::builder().observer(move |_| observed.check_signals()).communicator(comm);
             if let Some(device) = device {
                 builder = builder.device(device);
             }
@@ -134,11 +134,11 @@ impl Session {
             if explain {
                 builder = builder.trace(true).explain(move |text| {
                     let mut plans = lock(&told.plans);
-                    if plans.kept.len() == PLANS {
-                        plans.kept.pop_front();
+                    if plans.texts.len() == MOST_PLANS {
+                        plans.texts.pop_front();
                     }
-                    plans.kept.push_back(text.to_owned());
-                    plans.new = (plans.new + 1).min(PLANS);
+                    plans.texts.push_back(text.to_owned());
+                    plans.new = (plans.new + 1).min(MOST_PLANS);
                 });
             }
             builder.build()
@@ -148,7 +148,7 @@ impl Session {
         known.retain(|watch| watch.strong_count() > 0);
         known.push(Arc::downgrade(&watch));
         drop(known);
-        Ok(Session { open, watch })
+        Ok(PySession { open, watch })
     }
 
     /// The name of the device.
@@ -164,19 +164,19 @@ impl Session {
     /// The text of the plans since the last call.
     fn plans(&self) -> Vec<String> {
         let mut plans = lock(&self.watch.plans);
-        let first = plans.kept.len() - std::mem::take(&mut plans.new);
-        plans.kept.range(first..).cloned().collect()
+        let first = plans.texts.len() - std::mem::take(&mut plans.new);
+        plans.texts.range(first..).cloned().collect()
     }
 
     /// A page of HTML about the session, which explains.
     fn report(&self, py: Python<'_>, title: &str) -> PyResult<String> {
-        let plans: Vec<String> = lock(&self.watch.plans).kept.iter().cloned().collect();
+        let plans: Vec<String> = lock(&self.watch.plans).texts.iter().cloned().collect();
         detached(py, || self.open.report(title, &plans)).map(Option::unwrap_or_default)
     }
 
     /// Evaluates everything that is recorded and still held.
     fn evaluate(&self, py: Python<'_>) -> PyResult<()> {
-        self.watch.after(detached(py, || self.open.evaluate()))
+        self.watch.finish_evaluation(detached(py, || self.open.evaluate()))
     }
 
     /// Begins to evaluate everything that is recorded and still held.
@@ -222,15 +222,15 @@ impl Session {
         volume: bool,
         size: usize,
         max_pixels: Option<u64>,
-    ) -> PyResult<Image> {
+    ) -> PyResult<PyImage> {
         let picture = detached(py, || files::open(&self.open, &path, page, volume, size, max_pixels))?;
         Ok(self.image(Any::try_from(picture)?))
     }
 }
 
-impl Session {
+impl PySession {
     /// An image of this session, for Python.
-    pub(crate) fn image(&self, any: Any) -> Image {
-        Image::new(any, Arc::clone(&self.watch))
+    pub(crate) fn image(&self, any: Any) -> PyImage {
+        PyImage::new(any, Arc::clone(&self.watch))
     }
 }

@@ -4,49 +4,50 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use horus_base::error::{DeviceError, MemoryBound};
-use horus_host::Piece;
+use horus_host::StridedCopy;
 use horus_host::buffer::{HostBuffer, HostMemory};
 use horus_host::device::{
-    About, Batch, BatchedLaunch, Batching, Device, DeviceSpan, Fabric, Label, Launch, Memory, MemoryKind, Staging,
+    Batch, BatchedLaunch, Batching, Device, DeviceNames, DeviceSpan, Fabric, Launch, Memory, MemoryKind, Staging,
+    WorkLabel,
 };
 use horus_host::workers::Workers;
 
 /// A device that behaves as `inner`, except for one call, which fails.
 #[derive(Debug)]
-pub struct Faulty<D> {
+pub struct FaultyDevice<D> {
     inner: D,
-    calls: Arc<Calls>,
+    calls: Arc<FaultCounter>,
 }
 
 #[derive(Debug)]
-struct Calls {
+struct FaultCounter {
     made: AtomicUsize,
     /// The number of the call that fails.
     fails: AtomicUsize,
 }
 
-/// Controls when a [`Faulty`] device, which belongs to a session, fails.
+/// Controls when a [`FaultyDevice`] device, which belongs to a session, fails.
 #[derive(Clone, Debug)]
-pub struct Fault(Arc<Calls>);
+pub struct FaultControl(Arc<FaultCounter>);
 
-impl Fault {
+impl FaultControl {
     /// Makes the `n`th call from now fail (0 is the next): an allocation, a copy, a launch or a
     /// batch of them.
-    pub fn after(&self, n: usize) {
+    pub fn fail_after(&self, n: usize) {
         self.0.fails.store(self.0.made.load(Ordering::Relaxed) + n, Ordering::Relaxed);
     }
 
     /// Disables further failures; returns `true` if a call has failed.
-    pub fn stop(&self) -> bool {
+    pub fn disarm(&self) -> bool {
         self.0.fails.swap(usize::MAX, Ordering::Relaxed) < self.0.made.load(Ordering::Relaxed)
     }
 }
 
-impl<D: Device> Faulty<D> {
+impl<D: Device> FaultyDevice<D> {
     /// A device on `inner`, and its control; no call fails until requested.
-    pub fn new(inner: D) -> (Faulty<D>, Fault) {
-        let calls = Arc::new(Calls { made: AtomicUsize::new(0), fails: AtomicUsize::new(usize::MAX) });
-        (Faulty { inner, calls: Arc::clone(&calls) }, Fault(calls))
+    pub fn new(inner: D) -> (FaultyDevice<D>, FaultControl) {
+        let calls = Arc::new(FaultCounter { made: AtomicUsize::new(0), fails: AtomicUsize::new(usize::MAX) });
+        (FaultyDevice { inner, calls: Arc::clone(&calls) }, FaultControl(calls))
     }
 
     fn call(&self, what: &str) -> Result<(), DeviceError> {
@@ -58,9 +59,9 @@ impl<D: Device> Faulty<D> {
     }
 }
 
-impl<D: Device> Device for Faulty<D> {
-    fn about(&self) -> About {
-        self.inner.about()
+impl<D: Device> Device for FaultyDevice<D> {
+    fn names(&self) -> DeviceNames {
+        self.inner.names()
     }
     fn memory(&self) -> MemoryKind<'_> {
         self.inner.memory()
@@ -92,7 +93,7 @@ impl<D: Device> Device for Faulty<D> {
         self.call("a copy to the host")?;
         self.inner.read(source, at, target)
     }
-    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[Piece]) -> Result<(), DeviceError> {
+    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[StridedCopy]) -> Result<(), DeviceError> {
         self.call("a copy on the device")?;
         self.inner.copy(source, target, pieces)
     }
@@ -103,12 +104,12 @@ impl<D: Device> Device for Faulty<D> {
     fn synchronize(&self) -> Result<(), DeviceError> {
         self.inner.synchronize()
     }
-    fn recorded(&self, own: &dyn Fn(Label) -> bool) -> Result<Vec<DeviceSpan>, DeviceError> {
+    fn recorded(&self, own: &dyn Fn(WorkLabel) -> bool) -> Result<Vec<DeviceSpan>, DeviceError> {
         self.inner.recorded(own)
     }
 }
 
-impl<D: Device> Batching for Faulty<D> {
+impl<D: Device> Batching for FaultyDevice<D> {
     fn batch(&self, launches: &[BatchedLaunch<'_>]) -> Result<Option<Box<dyn Batch>>, DeviceError> {
         self.inner.batching().map_or(Ok(None), |inner| inner.batch(launches))
     }
@@ -118,7 +119,7 @@ impl<D: Device> Batching for Faulty<D> {
     }
 }
 
-impl<D: Device> Staging for Faulty<D> {
+impl<D: Device> Staging for FaultyDevice<D> {
     fn page_locked(&self, bytes: usize) -> Result<Option<Box<dyn HostMemory>>, DeviceError> {
         self.inner.staging().page_locked(bytes)
     }

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 /// A function in `f32`, and the same in `f64`.
 #[derive(Clone, Copy, Debug)]
-pub enum Definition {
+pub enum FunctionPair {
     /// Of one argument.
     One(fn(f32) -> f32, fn(f64) -> f64),
     /// Of two.
@@ -20,28 +20,28 @@ pub enum Definition {
 
 /// A function with its stated bound.
 #[derive(Clone, Copy, Debug)]
-pub struct Function {
+pub struct BoundedFunction {
     /// Its name in tables.
     pub name: &'static str,
     /// Its computation.
-    pub definition: Definition,
+    pub definition: FunctionPair,
     /// The largest error that is promised, in ulp.
     pub bound: f64,
 }
 
-const fn one(name: &'static str, ours: fn(f32) -> f32, exact: fn(f64) -> f64, bound: f64) -> Function {
-    Function { name, definition: Definition::One(ours, exact), bound }
+const fn one(name: &'static str, ours: fn(f32) -> f32, exact: fn(f64) -> f64, bound: f64) -> BoundedFunction {
+    BoundedFunction { name, definition: FunctionPair::One(ours, exact), bound }
 }
 
-const fn two(name: &'static str, ours: fn(f32, f32) -> f32, exact: fn(f64, f64) -> f64, bound: f64) -> Function {
-    Function { name, definition: Definition::Two(ours, exact), bound }
+const fn two(name: &'static str, ours: fn(f32, f32) -> f32, exact: fn(f64, f64) -> f64, bound: f64) -> BoundedFunction {
+    BoundedFunction { name, definition: FunctionPair::Two(ours, exact), bound }
 }
 
 /// The constant exponent of a power of one argument: powers with one exponent have a path of their own.
 pub const EXPONENT: f32 = 2.2;
 
 /// Every function. Root and quotient are correctly rounded; the quotient of the oracle is rounded twice.
-pub const FUNCTIONS: [Function; 11] = [
+pub const FUNCTIONS: [BoundedFunction; 11] = [
     one("exp(x)", Arithmetic::exp, f64::exp, 1.0),
     one("log(x)", Arithmetic::ln, f64::ln, 1.0),
     one("sin(x)", Arithmetic::sin, f64::sin, 0.51),
@@ -71,24 +71,24 @@ impl Sample {
     pub const ALL: [Sample; 3] = [Sample::Every, Sample::Part, Sample::Quick];
 
     /// Number of arguments of a function.
-    pub fn count(self, function: &Function) -> u64 {
+    pub fn count(self, function: &BoundedFunction) -> u64 {
         match (self, function.definition) {
-            (Sample::Every, Definition::One(..)) => 1 << 32,
-            (Sample::Every, Definition::Two(..)) => 1 << 26,
+            (Sample::Every, FunctionPair::One(..)) => 1 << 32,
+            (Sample::Every, FunctionPair::Two(..)) => 1 << 26,
             (Sample::Part, _) => 1 << 24,
             (Sample::Quick, _) => 1 << 20,
         }
     }
 
     /// The arguments `range`: the first ones, and the second ones, which are equal to them for functions of one.
-    pub fn arguments(self, function: &Function, range: Range<u64>) -> Vec<(f32, f32)> {
+    pub fn arguments(self, function: &BoundedFunction, range: Range<u64>) -> Vec<(f32, f32)> {
         // Odd factors visit no number twice.
         let number: fn(Sample, u64) -> (f32, f32) = match function.definition {
-            Definition::One(..) => |sample, i| {
+            FunctionPair::One(..) => |sample, i| {
                 let bits = [i as u32, (i as u32).wrapping_mul(257), (i as u32).wrapping_mul(4099)][sample as usize];
                 (f32::from_bits(bits), f32::from_bits(bits))
             },
-            Definition::Two(..) => |sample, i| pair(i * [1, 5, 67][sample as usize] % (1 << 26)),
+            FunctionPair::Two(..) => |sample, i| pair(i * [1, 5, 67][sample as usize] % (1 << 26)),
         };
         range.into_par_iter().map(|i| number(self, i)).collect()
     }
@@ -145,13 +145,13 @@ impl Worst {
     }
 }
 
-impl Function {
+impl BoundedFunction {
     /// The results in scalar Rust: the definition.
     pub fn of(&self, arguments: &[(f32, f32)]) -> Vec<f32> {
         let all = arguments.par_iter().with_min_len(1 << 12);
         match self.definition {
-            Definition::One(ours, _) => all.map(|a| ours(a.0)).collect(),
-            Definition::Two(ours, _) => all.map(|a| ours(a.0, a.1)).collect(),
+            FunctionPair::One(ours, _) => all.map(|a| ours(a.0)).collect(),
+            FunctionPair::Two(ours, _) => all.map(|a| ours(a.0, a.1)).collect(),
         }
     }
 
@@ -160,10 +160,10 @@ impl Function {
         let all = arguments.par_iter().zip(results).with_min_len(1 << 12);
         let found = |&at: &(f32, f32), got: &f32, exact| Worst { ulp: error(*got, exact), at };
         match self.definition {
-            Definition::One(_, exact) => {
+            FunctionPair::One(_, exact) => {
                 all.map(|(a, r)| found(a, r, exact(f64::from(a.0)))).reduce(|| Worst::NONE, Worst::or)
             }
-            Definition::Two(_, exact) => {
+            FunctionPair::Two(_, exact) => {
                 all.map(|(a, r)| found(a, r, exact(f64::from(a.0), f64::from(a.1)))).reduce(|| Worst::NONE, Worst::or)
             }
         }
@@ -186,7 +186,7 @@ fn error(got: f32, exact: f64) -> f64 {
 
 /// A row of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeptRow {
+pub struct GoldenRow {
     /// Name of the function.
     pub name: String,
     /// The largest error over the sample [`Sample::Every`], as text: in ulp, and where.
@@ -196,36 +196,36 @@ pub struct KeptRow {
 }
 
 /// The kept table.
-pub const KEPT: &str = include_str!("../../tests/goldens/numbers.txt");
+pub const GOLDEN_ROWS: &str = include_str!("../../tests/goldens/numbers.txt");
 
-impl KeptRow {
+impl GoldenRow {
     /// The kept row of a function.
     ///
     /// # Panics
     /// If there is none.
-    pub fn kept(function: &Function) -> KeptRow {
-        let row = KEPT.lines().filter_map(KeptRow::parse).find(|row| row.name == function.name);
+    pub fn find(function: &BoundedFunction) -> GoldenRow {
+        let row = GOLDEN_ROWS.lines().filter_map(GoldenRow::parse).find(|row| row.name == function.name);
         row.unwrap_or_else(|| panic!("tests/goldens/numbers.txt has no row of {}", function.name))
     }
 
-    fn parse(line: &str) -> Option<KeptRow> {
+    fn parse(line: &str) -> Option<GoldenRow> {
         let cells: Vec<&str> = line.trim_matches('|').split('|').map(|cell| cell.trim().trim_matches('`')).collect();
         let [name, worst, hashes @ ..] = &cells[..] else { return None };
         let hashes: Vec<u64> = hashes.iter().filter_map(|h| u64::from_str_radix(h, 16).ok()).collect();
-        Some(KeptRow { name: (*name).to_owned(), worst: (*worst).to_owned(), hashes: hashes.try_into().ok()? })
+        Some(GoldenRow { name: (*name).to_owned(), worst: (*worst).to_owned(), hashes: hashes.try_into().ok()? })
     }
 
     /// The text of an error.
-    pub fn text(function: &Function, worst: Worst) -> String {
+    pub fn text(function: &BoundedFunction, worst: Worst) -> String {
         match function.definition {
-            Definition::One(..) => format!("{:.4} at {:e}", worst.ulp, worst.at.0),
-            Definition::Two(..) => format!("{:.4} at {:e}, {:e}", worst.ulp, worst.at.0, worst.at.1),
+            FunctionPair::One(..) => format!("{:.4} at {:e}", worst.ulp, worst.at.0),
+            FunctionPair::Two(..) => format!("{:.4} at {:e}, {:e}", worst.ulp, worst.at.0, worst.at.1),
         }
     }
 }
 
 /// As in the kept table.
-impl fmt::Display for KeptRow {
+impl fmt::Display for GoldenRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [every, part, quick] = self.hashes;
         write!(f, "| `{}` | {} | `{every:016x}` | `{part:016x}` | `{quick:016x}` |", self.name, self.worst)

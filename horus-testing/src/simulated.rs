@@ -16,63 +16,72 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use horus_base::error::{DeviceError, MemoryBound};
 use horus_base::shape::Window;
-use horus_host::Piece;
+use horus_host::StridedCopy;
 use horus_host::device::check::part;
 use horus_host::device::recording::HostSpans;
 use horus_host::device::{
-    About, Batching, Device, DeviceSpan, Fabric, Foreign, Geometry, Label, Lane, Launch, LaunchInput, Memory,
-    MemoryKind, Prepared, Staging, Usage,
+    Batching, Device, DeviceNames, DeviceQueue, DeviceSpan, DeviceUsage, Fabric, Foreign, Geometry, Launch,
+    LaunchInput, Memory, MemoryKind, PreparedLaunch, Staging, WorkLabel,
 };
 use horus_host::workers::Workers;
 use horus_plan::ir::kernel::Kernel;
 
-use self::exchange::UnderWay;
-use self::log::Counters;
+use self::exchange::PendingArrivals;
+use self::log::CallCounters;
 use self::memory::{SeparateMemory, bytes, fit, foreign, separate, separate_mut};
 
-pub use log::{Log, LogHandle};
+pub use log::{CallCounts, CallCountsHandle};
 
 /// Fill byte of fresh memory: NaN in floats, the largest value in unsigned integers.
 const POISON: u8 = 0xff;
 
 /// A device with separate memory of a given size, computing on `inner`.
 #[derive(Debug)]
-pub struct Simulated<D> {
+pub struct SimulatedDevice<D> {
     inner: D,
     capacity: usize,
     address: u64,
     /// Exchanges in progress, by ticket.
-    arriving: Mutex<HashMap<u64, UnderWay>>,
+    pending_exchanges: Mutex<HashMap<u64, PendingArrivals>>,
     /// Prepared launches, if no others are allowed.
-    announced: Option<Mutex<Vec<Announced>>>,
+    prepared: Option<Mutex<Vec<LaunchSignature>>>,
     /// Set if launches can use the host's memory.
     mapping: bool,
-    counters: Arc<Counters>,
+    counters: Arc<CallCounters>,
     /// Copies and exchanges; `inner` records launches.
     spans: HostSpans,
 }
 
 /// A launch without its memory: kernel, inputs, output, rows.
-type Announced = (Kernel, Vec<Geometry>, Geometry, Window);
+type LaunchSignature = (Kernel, Vec<Geometry>, Geometry, Window);
 
-impl<D: Device> Simulated<D> {
+impl<D: Device> SimulatedDevice<D> {
     /// A device of `capacity` bytes.
-    pub fn new(inner: D, capacity: usize) -> Simulated<D> {
+    pub fn new(inner: D, capacity: usize) -> SimulatedDevice<D> {
         let (arriving, counters) = (Mutex::default(), Arc::default());
         let spans = HostSpans::default();
-        Simulated { inner, capacity, address: 0, arriving, announced: None, mapping: false, counters, spans }
+        SimulatedDevice {
+            inner,
+            capacity,
+            address: 0,
+            pending_exchanges: arriving,
+            prepared: None,
+            mapping: false,
+            counters,
+            spans,
+        }
     }
 
     /// Makes unprepared launches fail, from the first [`Device::prepare`] on.
     #[must_use]
-    pub fn demanding(mut self) -> Simulated<D> {
-        self.announced = Some(Mutex::default());
+    pub fn requiring_preparation(mut self) -> SimulatedDevice<D> {
+        self.prepared = Some(Mutex::default());
         self
     }
 
     /// Enables page-locked host memory, which launches can use in place of the device's own.
     #[must_use]
-    pub fn with_mapping(mut self) -> Simulated<D> {
+    pub fn with_mapping(mut self) -> SimulatedDevice<D> {
         self.mapping = true;
         self
     }
@@ -80,7 +89,7 @@ impl<D: Device> Simulated<D> {
     /// Enables peer-to-peer exchange with the simulated devices of other ranks that have it
     /// enabled.
     #[must_use]
-    pub fn with_fabric(mut self) -> Simulated<D> {
+    pub fn with_fabric(mut self) -> SimulatedDevice<D> {
         // Unique among the ranks of one process by count, and among processes by process id.
         static NEXT: AtomicU64 = AtomicU64::new(1);
         self.address = (u64::from(std::process::id()) << 32) | NEXT.fetch_add(1, Ordering::Relaxed);
@@ -88,14 +97,14 @@ impl<D: Device> Simulated<D> {
     }
 
     /// The device's counts, readable while a session owns the device.
-    pub fn log(&self) -> LogHandle {
-        LogHandle(Arc::clone(&self.counters))
+    pub fn call_counts(&self) -> CallCountsHandle {
+        CallCountsHandle(Arc::clone(&self.counters))
     }
 }
 
-impl<D: Device> Device for Simulated<D> {
-    fn about(&self) -> About {
-        About::named(format!("simulated device on {}", self.inner.about().name))
+impl<D: Device> Device for SimulatedDevice<D> {
+    fn names(&self) -> DeviceNames {
+        DeviceNames::named(format!("simulated device on {}", self.inner.names().name))
     }
 
     fn memory(&self) -> MemoryKind<'_> {
@@ -122,9 +131,9 @@ impl<D: Device> Device for Simulated<D> {
         Some(self)
     }
 
-    fn usage(&self) -> Usage {
+    fn usage(&self) -> DeviceUsage {
         let [held, peak] = [&self.counters.bytes, &self.counters.peak].map(|count| count.load(Ordering::Relaxed));
-        Usage { memory: Some((held, peak)), ..Usage::default() }
+        DeviceUsage { memory: Some((held, peak)), ..DeviceUsage::default() }
     }
 
     fn allocate(&self, size: usize) -> Result<Memory, DeviceError> {
@@ -145,7 +154,7 @@ impl<D: Device> Device for Simulated<D> {
         self.counters.writes.fetch_add(1, Ordering::Relaxed);
         let host = separate_mut(target)?.host_mut().ok_or_else(foreign)?;
         let range = part(at, source.len(), host.len())?;
-        self.spans.note(Lane::Upload, || host.bytes_mut()[range].copy_from_slice(source));
+        self.spans.note(DeviceQueue::Upload, || host.bytes_mut()[range].copy_from_slice(source));
         Ok(())
     }
 
@@ -153,11 +162,11 @@ impl<D: Device> Device for Simulated<D> {
         self.counters.reads.fetch_add(1, Ordering::Relaxed);
         let source = bytes(separate(source)?)?;
         let source = &source[part(at, target.len(), source.len())?];
-        self.spans.note(Lane::Download, || target.copy_from_slice(source));
+        self.spans.note(DeviceQueue::Download, || target.copy_from_slice(source));
         Ok(())
     }
 
-    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[Piece]) -> Result<(), DeviceError> {
+    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[StridedCopy]) -> Result<(), DeviceError> {
         let from = bytes(separate(source)?)?;
         let to = separate_mut(target)?.host_mut().ok_or_else(foreign)?.bytes_mut();
         fit(pieces, from.len(), to.len())?;
@@ -167,8 +176,8 @@ impl<D: Device> Device for Simulated<D> {
         Ok(())
     }
 
-    fn prepare(&self, launches: &[Prepared<'_>]) -> Result<(), DeviceError> {
-        if let Some(announced) = &self.announced {
+    fn prepare(&self, launches: &[PreparedLaunch<'_>]) -> Result<(), DeviceError> {
+        if let Some(announced) = &self.prepared {
             let each = launches.iter().map(|l| (l.kernel.clone(), l.inputs.clone(), l.output, l.rows));
             announced.lock().unwrap_or_else(PoisonError::into_inner).extend(each);
         }
@@ -176,7 +185,7 @@ impl<D: Device> Device for Simulated<D> {
     }
 
     fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError> {
-        if let Some(announced) = &self.announced
+        if let Some(announced) = &self.prepared
             && !matches!(launch.kernel, Kernel::Whole(Whole::Merge(_)))
             && !launch.rows.is_empty()
         {
@@ -194,16 +203,17 @@ impl<D: Device> Device for Simulated<D> {
             .map(|i| Ok(LaunchInput { memory: separate(i.memory)?, geometry: i.geometry }))
             .collect::<Result<_, DeviceError>>()?;
         let Launch { kernel, geometry, rows, .. } = launch;
-        let mut more: Vec<&mut Memory> = launch.more.iter_mut().map(|m| separate_mut(m)).collect::<Result<_, _>>()?;
+        let mut more: Vec<&mut Memory> =
+            launch.additional_outputs.iter_mut().map(|m| separate_mut(m)).collect::<Result<_, _>>()?;
         let output = separate_mut(launch.output)?;
-        self.inner.launch(Launch { kernel, inputs: &inputs, output, more: &mut more, geometry, rows })
+        self.inner.launch(Launch { kernel, inputs: &inputs, output, additional_outputs: &mut more, geometry, rows })
     }
 
     fn synchronize(&self) -> Result<(), DeviceError> {
         self.inner.synchronize()
     }
 
-    fn recorded(&self, own: &dyn Fn(Label) -> bool) -> Result<Vec<DeviceSpan>, DeviceError> {
+    fn recorded(&self, own: &dyn Fn(WorkLabel) -> bool) -> Result<Vec<DeviceSpan>, DeviceError> {
         let mut spans = self.inner.recorded(own)?;
         spans.extend(self.spans.take(own));
         Ok(spans)

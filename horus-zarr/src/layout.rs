@@ -54,20 +54,20 @@ impl Role {
 
 /// The axes of an array that form an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Layout {
+pub(crate) struct ArrayLayout {
     roles: Vec<Role>,
     extents: Vec<u64>,
     /// The selected time.
     time: u64,
 }
 
-impl Layout {
+impl ArrayLayout {
     /// The layout of an array of these extents.
     ///
     /// # Errors
     /// A message: axes that do not form an image, several times of which none is selected, no such
     /// time, an extent beyond any memory.
-    pub(crate) fn new(roles: Vec<Role>, extents: Vec<u64>, time: Option<usize>) -> Result<Layout, String> {
+    pub(crate) fn new(roles: Vec<Role>, extents: Vec<u64>, time: Option<usize>) -> Result<ArrayLayout, String> {
         let (axes, n) = (listed(&roles), extents.len());
         if roles.len() != n {
             return Err(format!("an array of {n} axes, of which {} are described ({axes})", roles.len()));
@@ -82,7 +82,7 @@ impl Layout {
         if extents.iter().any(|n| usize::try_from(*n).is_err()) {
             return Err(format!("an array of {extents:?} samples does not fit into memory's addresses"));
         }
-        let mut layout = Layout { roles, extents, time: 0 };
+        let mut layout = ArrayLayout { roles, extents, time: 0 };
         let times = layout.extent(Role::Time);
         layout.time = match time {
             None if times > 1 => {
@@ -97,7 +97,7 @@ impl Layout {
     }
 
     /// The layout of a written image: channels and levels if there are several, rows, columns.
-    pub(crate) fn of(shape: Shape) -> Layout {
+    pub(crate) fn of(shape: Shape) -> ArrayLayout {
         let all = [
             (Role::Channel, shape.channels),
             (Role::Level, shape.depth),
@@ -107,7 +107,7 @@ impl Layout {
         let always = |role: Role| matches!(role, Role::Row | Role::Column);
         let (roles, extents) =
             all.into_iter().filter(|(role, n)| always(*role) || *n > 1).map(|(role, n)| (role, n as u64)).unzip();
-        Layout { roles, extents, time: 0 }
+        ArrayLayout { roles, extents, time: 0 }
     }
 
     /// The roles of its axes, from the slowest to the fastest.
@@ -149,24 +149,24 @@ impl Layout {
 
     /// A block of the array in memory, with the last axis the fastest and these `ranges` of
     /// indices.
-    pub(crate) fn block<'a>(&'a self, ranges: &'a [Range<u64>]) -> Block<'a> {
+    pub(crate) fn block<'a>(&'a self, ranges: &'a [Range<u64>]) -> ArrayBlock<'a> {
         let mut strides = vec![1; ranges.len()];
         for axis in (1..ranges.len()).rev() {
             strides[axis - 1] = strides[axis] * count(&ranges[axis]);
         }
-        Block { layout: self, ranges, strides }
+        ArrayBlock { layout: self, ranges, strides }
     }
 }
 
 /// A block of an array in memory.
-pub(crate) struct Block<'a> {
-    layout: &'a Layout,
+pub(crate) struct ArrayBlock<'a> {
+    layout: &'a ArrayLayout,
     ranges: &'a [Range<u64>],
     /// Samples from one index of an axis to the next.
     strides: Vec<usize>,
 }
 
-impl Block<'_> {
+impl ArrayBlock<'_> {
     /// The indices of an axis; only 0 for one that the array lacks.
     pub(crate) fn range(&self, role: Role) -> Range<usize> {
         of(&self.layout.roles, self.ranges, role).map_or(0..1, |r| r.start as usize..r.end as usize)
@@ -177,10 +177,10 @@ impl Block<'_> {
     }
 
     /// Position of the sample of this level, row, column and channel, and strides from there.
-    pub(crate) fn place(&self, level: usize, row: usize, column: usize, channel: usize) -> Place {
+    pub(crate) fn place(&self, level: usize, row: usize, column: usize, channel: usize) -> SampleStrides {
         let at = |role: Role, i: usize| i.saturating_sub(self.range(role).start) * self.stride(role);
         let first = at(Role::Time, self.layout.time as usize) + at(Role::Level, level) + at(Role::Row, row);
-        Place {
+        SampleStrides {
             first: first + at(Role::Column, column) + at(Role::Channel, channel),
             row: self.stride(Role::Row),
             column: self.stride(Role::Column),
@@ -191,7 +191,7 @@ impl Block<'_> {
 
 /// Positions of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct SampleStrides {
     /// The first sample.
     pub(crate) first: usize,
     /// Samples from a row to the next.
@@ -202,28 +202,28 @@ pub(crate) struct Place {
     pub(crate) channel: usize,
 }
 
-impl Place {
+impl SampleStrides {
     /// A sample of a region, whose pixels have `samples` samples, in memory without gaps.
     pub(crate) fn within(
         region: Region,
         samples: usize,
         (level, row, column, channel): (usize, usize, usize, usize),
-    ) -> Place {
+    ) -> SampleStrides {
         let pixel = (level * region.height + row - region.top) * region.width + column - region.left;
-        Place { first: pixel * samples + channel, row: region.width * samples, column: samples, channel: 1 }
+        SampleStrides { first: pixel * samples + channel, row: region.width * samples, column: samples, channel: 1 }
     }
 }
 
 /// Copies `rows` rows of `columns` pixels of `channels` samples of `size` bytes.
 pub(crate) fn copy(
     from: &[u8],
-    at: Place,
+    at: SampleStrides,
     to: &mut [u8],
-    there: Place,
+    there: SampleStrides,
     (rows, columns, channels): (usize, usize, usize),
     size: usize,
 ) {
-    let adjoins = |place: Place| place.column == channels && (channels == 1 || place.channel == 1);
+    let adjoins = |place: SampleStrides| place.column == channels && (channels == 1 || place.channel == 1);
     for y in 0..rows {
         let (a, b) = (at.first + y * at.row, there.first + y * there.row);
         if adjoins(at) && adjoins(there) {
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn axes_that_are_no_image_are_named() {
         let fails = |roles: &[Role], extents: &[u64], time, cause: &str| {
-            let error = Layout::new(roles.to_vec(), extents.to_vec(), time).unwrap_err();
+            let error = ArrayLayout::new(roles.to_vec(), extents.to_vec(), time).unwrap_err();
             assert!(error.contains(cause), "{error}");
         };
         use Role::*;
@@ -302,7 +302,7 @@ mod tests {
             };
             let extents: Vec<u64> = roles.iter().map(extent).collect();
             let time = roles.contains(&Time).then_some(1);
-            let layout = Layout::new(roles.clone(), extents.clone(), time).unwrap();
+            let layout = ArrayLayout::new(roles.clone(), extents.clone(), time).unwrap();
             let region = Region::new(1, 2, 3, 4);
             let levels = if roles.contains(&Level) { 1..3 } else { 0..1 };
             let part = layout.part(&levels, region);
@@ -322,7 +322,7 @@ mod tests {
             let shape = layout.shape();
             for level in block.range(Level) {
                 let mut pixels = vec![0; region.height * region.width * shape.channels * 2];
-                let to = Place::within(region, shape.channels, (0, region.top, region.left, 0));
+                let to = SampleStrides::within(region, shape.channels, (0, region.top, region.left, 0));
                 let from = block.place(level, region.top, region.left, 0);
                 copy(&bytes, from, &mut pixels, to, (region.height, region.width, shape.channels), 2);
                 for (k, sample) in pixels.as_chunks::<2>().0.iter().enumerate() {

@@ -31,13 +31,13 @@
 //! is an error that names its file. Only rank 0 reads and writes, and all ranks return the same
 //! result.
 
-mod astray;
 mod layout;
-mod place;
+mod misnamed_chunks;
 mod sink;
 mod source;
 mod store;
 mod types;
+mod unfinished_store;
 
 use std::path::Path;
 
@@ -52,10 +52,10 @@ use horus_core::session::Session;
 use horus_core::shape::Shape;
 
 use crate::layout::Role;
-use crate::place::Begun;
 use crate::sink::{ArraySink, write_json};
 use crate::source::ArraySource;
-use crate::store::{Channels, Multiscale, Node, names_of, no_image};
+use crate::store::{Channels, Multiscale, ZarrNode, names_of, no_image};
+use crate::unfinished_store::UnfinishedStore;
 
 /// Options for reading a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,7 +137,7 @@ impl ZarrCodec {
 
 /// Returns `true` if there is a store at a path: a folder with Zarr metadata.
 pub fn is_store(path: impl AsRef<Path>) -> bool {
-    path.as_ref().is_dir() && Node::at(path.as_ref()).is_ok()
+    path.as_ref().is_dir() && ZarrNode::at(path.as_ref()).is_ok()
 }
 
 /// Opens an OME-Zarr image or an array: its metadata is read now, its pixels on demand. The store
@@ -181,9 +181,9 @@ pub fn open(session: &Session, path: impl AsRef<Path>, options: &ZarrOptions) ->
 pub fn describe(path: impl AsRef<Path>, options: &ZarrOptions) -> Result<(FileInfo, Option<PixelSize>)> {
     let path = path.as_ref();
     let sizes = || -> Result<usize, String> {
-        match Node::at(path)? {
-            Node::Array => Ok(1),
-            Node::Group(attributes) => Ok(Multiscale::of(&attributes)?.map_or(0, |image| image.levels.len())),
+        match ZarrNode::at(path)? {
+            ZarrNode::Array => Ok(1),
+            ZarrNode::Group(attributes) => Ok(Multiscale::of(&attributes)?.map_or(0, |image| image.levels.len())),
         }
     };
     let told = || -> Result<_, String> {
@@ -205,15 +205,15 @@ fn source(path: &Path, options: &ZarrOptions) -> Result<(ArraySource, Option<Pix
     /// Most channels whose names are kept.
     const MOST_NAMED: usize = u16::MAX as usize;
     let (mut pixel, mut names) = (None, None);
-    let found = match Node::at(path)? {
-        Node::Array if options.level > 0 => {
+    let found = match ZarrNode::at(path)? {
+        ZarrNode::Array if options.level > 0 => {
             return Err(format!("size {} requested, but an array has one (they start at 0)", options.level));
         }
-        Node::Array => {
+        ZarrNode::Array => {
             let names = names_of(path)?;
             ArraySource::open(path, |axes| of_array(axes, names.as_deref(), options.volume), options.time)?
         }
-        Node::Group(attributes) => {
+        ZarrNode::Group(attributes) => {
             let Some(Multiscale { axes, levels, pixels, channels }) = Multiscale::of(&attributes)? else {
                 return Err(no_image(path));
             };
@@ -226,7 +226,7 @@ fn source(path: &Path, options: &ZarrOptions) -> Result<(ArraySource, Option<Pix
             let told = |n: usize| Ok(axes.unwrap_or_else(|| all[all.len().saturating_sub(n)..].to_vec()));
             let at = path.join(level);
             let within = |cause| format!("{}: {cause}", level.display());
-            if !matches!(Node::at(&at).map_err(within)?, Node::Array) {
+            if !matches!(ZarrNode::at(&at).map_err(within)?, ZarrNode::Array) {
                 return Err(within("it is no array".into()));
             }
             ArraySource::open(&at, told, options.time).map_err(within)?
@@ -294,7 +294,7 @@ pub fn save<T: Element>(image: &Image<T>, path: impl AsRef<Path>, options: &Zarr
         if let Some(wrong) = options.pixel.into_iter().flatten().find(|side| !(*side > 0.0 && side.is_finite())) {
             return Err(format!("a side of a pixel is {wrong} micrometres; it must be positive and finite"));
         }
-        let made = Begun::at(path)?;
+        let made = UnfinishedStore::at(path)?;
         let sink = |(size, shape): (usize, &Shape)| {
             let sink = ArraySink::begin(&made.folder().join(size.to_string()), *shape, T::TAG, options)?;
             Ok(Box::new(sink) as Box<dyn RegionSink>)
@@ -311,7 +311,7 @@ pub fn save<T: Element>(image: &Image<T>, path: impl AsRef<Path>, options: &Zarr
             &begun.folder().join("zarr.json"),
             &store::group(&name, &shapes, options.resampling, pixel, &channels),
         )?;
-        begun.put()
+        begun.commit()
     })?;
     moved.map_err(failed)?;
     tell_untold(&given.map_or_else(|| image.clone(), |size| with_pixel_size(image, size)), path);

@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 use zarrs::array::{Array, ArrayBytes, ArrayMetadata, ArrayToBytesCodecTraits, CodecOptions};
 use zarrs::filesystem::FilesystemStore;
 
-use crate::layout::{Layout, Place, Role, copy, count};
-use crate::place::told;
+use crate::layout::{ArrayLayout, Role, SampleStrides, copy, count};
 use crate::types::name_of;
+use crate::unfinished_store::describe_error;
 use crate::{ZarrCodec, ZarrSaveOptions};
 
 /// An array being written: chunks as regions arrive, its metadata at the end.
@@ -26,12 +26,12 @@ pub(crate) struct ArraySink {
     metadata: Value,
     /// Encodes chunks and names their files.
     array: Array<FilesystemStore>,
-    layout: Layout,
+    layout: ArrayLayout,
     size: usize,
     /// Extents of a file: a chunk or a shard.
     file: Vec<u64>,
     /// Files of which pixels are missing, by their place in the grid.
-    pending: Mutex<HashMap<Vec<u64>, Pending>>,
+    pending: Mutex<HashMap<Vec<u64>, IncompleteChunk>>,
 }
 
 impl ArraySink {
@@ -45,7 +45,7 @@ impl ArraySink {
         dtype: DType,
         options: &ZarrSaveOptions,
     ) -> Result<ArraySink, String> {
-        let layout = Layout::of(shape);
+        let layout = ArrayLayout::of(shape);
         let chunk = extents(&layout, shape, options.chunk).ok_or("a chunk has no samples")?;
         let file = match options.shard {
             None => chunk.clone(),
@@ -64,31 +64,31 @@ impl ArraySink {
         let known: ArrayMetadata = serde_json::from_value(metadata.clone()).map_err(|e| failed(&e))?;
         let store = FilesystemStore::new(folder).map_err(|e| failed(&e))?;
         let array = Array::new_with_metadata(Arc::new(store), "/", known).map_err(|e| failed(&e))?;
-        fs::create_dir_all(folder).map_err(|e| told(&e))?;
+        fs::create_dir_all(folder).map_err(|e| describe_error(&e))?;
         let (folder, size) = (folder.to_owned(), dtype.size());
         Ok(ArraySink { folder, metadata, array, layout, size, file, pending: Mutex::default() })
     }
 
     /// Takes the pixels of a part that belong to the chunk or shard at this place of the grid, and
     /// writes that when it is complete.
-    fn take(&self, at: &[u64], part: &Part<'_>) -> Result<(), String> {
+    fn take(&self, at: &[u64], part: &SinkRegion<'_>) -> Result<(), String> {
         let ranges: Vec<_> = at.iter().zip(&self.file).map(|(i, n)| i * n..(i + 1) * n).collect();
         let clipped = |(r, other): (&Range<u64>, &Range<u64>)| r.start.max(other.start)..r.end.min(other.end);
         let come: Vec<_> = ranges.iter().zip(&part.indices).map(clipped).collect();
         let samples = |ranges: &[Range<u64>]| ranges.iter().map(count).product::<usize>();
         let pending = || self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         let begun = pending().remove(at);
-        let Pending { mut bytes, missing } = begun.unwrap_or_else(|| {
+        let IncompleteChunk { mut bytes, missing } = begun.unwrap_or_else(|| {
             let whole: Vec<_> = self.layout.extents().iter().map(|n| 0..*n).collect();
             let inside: Vec<_> = ranges.iter().zip(&whole).map(clipped).collect();
-            Pending { bytes: vec![0; samples(&ranges) * self.size], missing: samples(&inside) }
+            IncompleteChunk { bytes: vec![0; samples(&ranges) * self.size], missing: samples(&inside) }
         });
         let (block, come) = (self.layout.block(&ranges), self.layout.block(&come));
         let (rows, columns, channels) = (come.range(Role::Row), come.range(Role::Column), come.range(Role::Channel));
         let extents = (rows.len(), columns.len(), channels.len());
         for level in come.range(Role::Level) {
             let place = (level - part.level, rows.start, columns.start, channels.start);
-            let from = Place::within(part.region, self.layout.shape().channels, place);
+            let from = SampleStrides::within(part.region, self.layout.shape().channels, place);
             let to = block.place(level, rows.start, columns.start, channels.start);
             copy(part.pixels, from, &mut bytes, to, extents, self.size);
         }
@@ -96,7 +96,7 @@ impl ArraySink {
         match missing.ok_or("pixels were put twice")? {
             0 => self.write(at, bytes),
             missing => {
-                pending().insert(at.to_vec(), Pending { bytes, missing });
+                pending().insert(at.to_vec(), IncompleteChunk { bytes, missing });
                 Ok(())
             }
         }
@@ -118,12 +118,12 @@ impl ArraySink {
         let encoded = encoded.map_err(|e| failed(&e))?;
         let path = self.folder.join(key.as_str());
         let folder = path.parent().unwrap_or(&self.folder);
-        fs::create_dir_all(folder).and_then(|()| fs::write(&path, &encoded)).map_err(|e| failed(&told(&e)))
+        fs::create_dir_all(folder).and_then(|()| fs::write(&path, &encoded)).map_err(|e| failed(&describe_error(&e)))
     }
 }
 
 /// Pixels of a region of some levels.
-struct Part<'a> {
+struct SinkRegion<'a> {
     region: Region,
     /// Its indices in the array, and its first level.
     indices: Vec<Range<u64>>,
@@ -132,7 +132,7 @@ struct Part<'a> {
 }
 
 /// A chunk or shard of which pixels are missing.
-struct Pending {
+struct IncompleteChunk {
     bytes: Vec<u8>,
     missing: usize,
 }
@@ -165,7 +165,7 @@ impl RegionSink for ArraySink {
             all =
                 all.into_iter().flat_map(|at: Vec<u64>| cells.clone().map(move |i| [&at[..], &[i]].concat())).collect();
         }
-        let part = Part { region, indices, level: levels.start, pixels };
+        let part = SinkRegion { region, indices, level: levels.start, pixels };
         let one = |at: &Vec<u64>| self.take(at, &part);
         if workers.threads() == 1 {
             return all.iter().try_for_each(one);
@@ -188,12 +188,12 @@ fn text([levels, rows, columns]: [usize; 3]) -> String {
 
 /// Writes metadata.
 pub(crate) fn write_json(path: &Path, value: &Value) -> Result<(), String> {
-    fs::write(path, format!("{value:#}\n")).map_err(|e| told(&e))
+    fs::write(path, format!("{value:#}\n")).map_err(|e| describe_error(&e))
 }
 
 /// The extents of a chunk of one channel from levels, rows and columns, clipped to the image;
 /// `None` if one is 0.
-fn extents(layout: &Layout, shape: Shape, [levels, rows, columns]: [usize; 3]) -> Option<Vec<u64>> {
+fn extents(layout: &ArrayLayout, shape: Shape, [levels, rows, columns]: [usize; 3]) -> Option<Vec<u64>> {
     let extent = |role: &Role| match role {
         Role::Time | Role::Channel => 1,
         Role::Level => levels.min(shape.depth),
@@ -205,7 +205,7 @@ fn extents(layout: &Layout, shape: Shape, [levels, rows, columns]: [usize; 3]) -
 }
 
 /// The metadata of an array, version 3.
-fn metadata(layout: &Layout, dtype: DType, chunk: &[u64], file: &[u64], codec: ZarrCodec) -> Value {
+fn metadata(layout: &ArrayLayout, dtype: DType, chunk: &[u64], file: &[u64], codec: ZarrCodec) -> Value {
     let mut codecs = vec![json!({"name": "bytes", "configuration": {"endian": "little"}})];
     if dtype.size() == 1 {
         codecs = vec![json!({"name": "bytes"})];

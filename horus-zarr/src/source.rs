@@ -18,8 +18,8 @@ use zarrs::filesystem::FilesystemStore;
 use zarrs::plugin::{ExtensionName, ZarrVersion};
 use zarrs::storage::storage_adapter::performance_metrics::PerformanceMetricsStorageAdapter;
 
-use crate::astray::chunk_of_another_name;
-use crate::layout::{Layout, Place, Role, copy, count};
+use crate::layout::{ArrayLayout, Role, SampleStrides, copy, count};
+use crate::misnamed_chunks::chunk_of_another_name;
 use crate::store::metadata_of;
 use crate::types::{dtype_named, supported};
 
@@ -28,15 +28,15 @@ const LARGEST: u64 = 8 << 30;
 /// Larger chunks are read in part if their codecs permit it, although checksums are then ignored.
 const WHOLE: usize = 256 << 20;
 
-type Storage = PerformanceMetricsStorageAdapter<FilesystemStore>;
+type FolderStorage = PerformanceMetricsStorageAdapter<FilesystemStore>;
 type Shards = HashMap<Vec<u64>, Arc<dyn ArrayPartialDecoderTraits>>;
 
 /// An array in a folder whose regions are read as those of an image.
 pub(crate) struct ArraySource {
     folder: PathBuf,
-    array: Array<Storage>,
-    storage: Arc<Storage>,
-    layout: Layout,
+    array: Array<FolderStorage>,
+    storage: Arc<FolderStorage>,
+    layout: ArrayLayout,
     dtype: DType,
     /// Extents of a file: a chunk, or a shard of chunks.
     file: Vec<u64>,
@@ -46,12 +46,12 @@ pub(crate) struct ArraySource {
     /// Bytes read when it was opened; more, if a chunk was found.
     of_metadata: usize,
     /// Chunks of other names were looked for.
-    looked: AtomicBool,
+    is_checked: AtomicBool,
     chunks: AtomicU64,
 }
 
 /// A chunk to decode, and the requested part of it.
-struct Wanted {
+struct ChunkRead {
     /// Position of its chunk or shard file in the grid of files.
     file: Vec<u64>,
     /// Its indices in the array, which may exceed the extent.
@@ -72,7 +72,7 @@ impl ArraySource {
     ) -> Result<ArraySource, String> {
         let opened = Stamp::of(folder)?;
         let store = FilesystemStore::new(folder).map_err(|e| e.to_string())?;
-        let storage = Arc::new(Storage::new(Arc::new(store)));
+        let storage = Arc::new(FolderStorage::new(Arc::new(store)));
         let array = guarded(|| Array::open(Arc::clone(&storage), "/").map_err(|e| named(&e.to_string())))?;
         let name = array.data_type().name(ZarrVersion::V3).unwrap_or_default();
         let dtype =
@@ -81,7 +81,7 @@ impl ArraySource {
         if extents.contains(&0) {
             return Err(format!("an array of {extents:?} samples has no pixels"));
         }
-        let layout = Layout::new(roles(extents.len())?, extents, time)?;
+        let layout = ArrayLayout::new(roles(extents.len())?, extents, time)?;
         let first = vec![0; array.dimensionality()];
         let grid = array.chunk_grid().name(ZarrVersion::V3).unwrap_or_default();
         if grid != "regular" {
@@ -99,12 +99,24 @@ impl ArraySource {
         }
         let (folder, chunks, looked) = (folder.to_owned(), AtomicU64::new(0), AtomicBool::new(false));
         let of_metadata = storage.bytes_read();
-        Ok(ArraySource { folder, array, storage, layout, dtype, file, chunk, opened, of_metadata, looked, chunks })
+        Ok(ArraySource {
+            folder,
+            array,
+            storage,
+            layout,
+            dtype,
+            file,
+            chunk,
+            opened,
+            of_metadata,
+            is_checked: looked,
+            chunks,
+        })
     }
 
     /// Warns, once, if no chunk was found and files lie in their place: pixels that are there would be the fill value.
-    fn warn_of_chunks_astray(&self) {
-        if self.storage.bytes_read() > self.of_metadata || self.looked.swap(true, Ordering::Relaxed) {
+    fn warn_of_misnamed_chunks(&self) {
+        if self.storage.bytes_read() > self.of_metadata || self.is_checked.swap(true, Ordering::Relaxed) {
             return;
         }
         let key = self.array.chunk_key(&vec![0; self.array.dimensionality()]);
@@ -120,7 +132,7 @@ impl ArraySource {
     }
 
     /// The chunks that hold `part` of the array.
-    fn wanted(&self, part: &[Range<u64>]) -> Vec<Wanted> {
+    fn chunk_reads(&self, part: &[Range<u64>]) -> Vec<ChunkRead> {
         let mut all = vec![Vec::new()];
         for (range, chunk) in part.iter().zip(&self.chunk) {
             let cells = range.start / chunk..range.end.div_ceil(*chunk);
@@ -132,7 +144,7 @@ impl ArraySource {
             let chunk = chunk(&at);
             let file = chunk.iter().zip(&self.file).map(|(r, n)| r.start / n).collect();
             let part = chunk.iter().zip(part).map(|(a, b)| a.start.max(b.start)..a.end.min(b.end)).collect();
-            Wanted { file, chunk, part }
+            ChunkRead { file, chunk, part }
         };
         all.into_iter().map(wanted).collect()
     }
@@ -143,7 +155,7 @@ impl ArraySource {
 
     /// Decodes a chunk, or only its requested part if it is large. Returns the decoded indices of
     /// the array.
-    fn decode(&self, wanted: &Wanted, shards: &Shards) -> Result<(Vec<Range<u64>>, ArrayBytes<'static>), String> {
+    fn decode(&self, wanted: &ChunkRead, shards: &Shards) -> Result<(Vec<Range<u64>>, ArrayBytes<'static>), String> {
         // Chunks are the unit of parallelism.
         let options = CodecOptions::default().with_concurrent_target(1);
         let samples: usize = wanted.chunk.iter().map(count).product();
@@ -163,7 +175,7 @@ impl ArraySource {
     }
 
     /// Makes the decoders of these chunks' shards.
-    fn shards(&self, wanted: &[Wanted], known: &mut Shards) -> Result<(), String> {
+    fn shards(&self, wanted: &[ChunkRead], known: &mut Shards) -> Result<(), String> {
         if !self.is_sharded() {
             return Ok(());
         }
@@ -189,12 +201,12 @@ impl ArraySource {
     fn rows(
         &self,
         region: Region,
-        wanted: &[Wanted],
+        wanted: &[ChunkRead],
         shards: &Shards,
         levels: Vec<(usize, &mut [u8])>,
         workers: &Workers,
     ) -> Result<(), String> {
-        let one = |wanted: &Wanted| self.decode(wanted, shards);
+        let one = |wanted: &ChunkRead| self.decode(wanted, shards);
         let decoded: Vec<_> = if workers.threads() == 1 {
             wanted.iter().map(one).collect::<Result<_, String>>()?
         } else {
@@ -218,7 +230,7 @@ impl ArraySource {
                     continue;
                 }
                 let from = block.place(level, rows.start, columns.start, channels.start);
-                let there = Place::within(here, samples, (0, rows.start, columns.start, channels.start));
+                let there = SampleStrides::within(here, samples, (0, rows.start, columns.start, channels.start));
                 copy(bytes, from, to, there, (rows.len(), columns.len(), channels.len()), size);
             }
             Ok(())
@@ -269,10 +281,10 @@ impl RegionSource for ArraySource {
                 // As many rows of chunks as keep all threads busy.
                 let mut end = (top / rows + 1).saturating_mul(rows).min(region.bottom());
                 let band = |end| Region { top, height: end - top, ..region };
-                let mut wanted = self.wanted(&self.layout.part(&levels, band(end)));
+                let mut wanted = self.chunk_reads(&self.layout.part(&levels, band(end)));
                 while end < region.bottom() && wanted.len() < 2 * workers.threads() {
                     end = end.saturating_add(rows).min(region.bottom());
-                    wanted = self.wanted(&self.layout.part(&levels, band(end)));
+                    wanted = self.chunk_reads(&self.layout.part(&levels, band(end)));
                 }
                 self.shards(&wanted, &mut shards)?;
                 let bytes = (top - region.top) * row..(end - region.top) * row;
@@ -284,7 +296,7 @@ impl RegionSource for ArraySource {
         })?;
         // Absent chunks are no error, so chunks removed meanwhile would be read as the fill value.
         if Stamp::of(&self.folder).is_ok_and(|now| now == self.opened) {
-            self.warn_of_chunks_astray();
+            self.warn_of_misnamed_chunks();
             Ok(())
         } else {
             Err("it was replaced or changed since it was opened: open it again".into())

@@ -11,41 +11,41 @@ use horus_core::lengths::micrometres;
 use horus_core::shape::Shape;
 use serde_json::{Map, Value, json};
 
-use crate::layout::{Layout, Role};
+use crate::layout::{ArrayLayout, Role};
 
 /// Most bytes of a node's metadata, which is text.
 const LONGEST: u64 = 64 << 20;
 
 /// A folder with Zarr metadata.
 #[derive(Debug)]
-pub(crate) enum Node {
+pub(crate) enum ZarrNode {
     Array,
     /// Its attributes.
     Group(Map<String, Value>),
 }
 
-impl Node {
+impl ZarrNode {
     /// Reads the node in a folder.
     ///
     /// # Errors
     /// A message, if it is not a folder, or holds no readable metadata.
-    pub(crate) fn at(folder: &Path) -> Result<Node, String> {
+    pub(crate) fn at(folder: &Path) -> Result<ZarrNode, String> {
         let found = fs::metadata(folder).map_err(|e| e.to_string())?;
         if !found.is_dir() {
             return Err("a Zarr store is a folder, which it is not".into());
         }
         if let Some(metadata) = read(&folder.join("zarr.json"))? {
             return match metadata.get("node_type").and_then(Value::as_str) {
-                Some("array") => Ok(Node::Array),
-                Some("group") => Ok(Node::Group(object(metadata.get("attributes")))),
+                Some("array") => Ok(ZarrNode::Array),
+                Some("group") => Ok(ZarrNode::Group(object(metadata.get("attributes")))),
                 _ => Err("its zarr.json says neither `array` nor `group`".into()),
             };
         }
         if read(&folder.join(".zarray"))?.is_some() {
-            return Ok(Node::Array);
+            return Ok(ZarrNode::Array);
         }
         if read(&folder.join(".zgroup"))?.is_some() {
-            return Ok(Node::Group(read(&folder.join(".zattrs"))?.unwrap_or_default()));
+            return Ok(ZarrNode::Group(read(&folder.join(".zattrs"))?.unwrap_or_default()));
         }
         Err("it holds no Zarr array or group: there is no zarr.json, .zarray or .zgroup".into())
     }
@@ -201,7 +201,7 @@ fn inside(path: &str) -> Option<PathBuf> {
 
 /// Pixels of the first size from a pixel of each size to the next, along an axis that has so many pixels in the sizes: twice
 /// as many where it was halved, which an axis of a single pixel is not.
-fn steps(extents: impl Iterator<Item = usize>) -> Vec<f64> {
+fn scale_factors(extents: impl Iterator<Item = usize>) -> Vec<f64> {
     let mut steps = vec![1.0];
     steps.extend(extents.scan(1.0, |step, extent| {
         *step *= if extent > 1 { 2.0 } else { 1.0 };
@@ -220,7 +220,7 @@ pub(crate) fn group(
     channels: &Channels<'_>,
 ) -> Value {
     let first = sizes.first().copied().unwrap_or(Shape::new(0, 0, 1));
-    let layout = Layout::of(first);
+    let layout = ArrayLayout::of(first);
     let axis = |role: &Role| match (pixel, role) {
         (Some(PixelSize { levels: Some(_), .. }), Role::Level) | (Some(_), Role::Row | Role::Column) => {
             json!({"name": role.name(), "type": role.kind(), "unit": "micrometer"})
@@ -229,8 +229,8 @@ pub(crate) fn group(
     };
     let axes: Vec<Value> = layout.roles().iter().map(axis).collect();
     let [depth, height, width] = pixel.map_or([1.0; 3], |size| size.sides());
-    let rows = steps(sizes.iter().map(|size| size.height));
-    let columns = steps(sizes.iter().map(|size| size.width));
+    let rows = scale_factors(sizes.iter().map(|size| size.height));
+    let columns = scale_factors(sizes.iter().map(|size| size.width));
     let dataset = |number: usize| {
         let of_axes = |value: &dyn Fn(f64, f64) -> f64, other: f64| -> Vec<f64> {
             let one = |role: &Role| match role {
@@ -266,7 +266,7 @@ pub(crate) fn no_image(folder: &Path) -> String {
         .into_iter()
         .flatten()
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.is_dir() && Node::at(path).is_ok())
+        .filter(|path| path.is_dir() && ZarrNode::at(path).is_ok())
         .filter_map(|path| Some(path.file_name()?.display().to_string()))
         .collect();
     below.sort();

@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use horus::comm::{Alone, Communicator, ThreadComm};
+use horus::comm::{Communicator, SingleRankComm, ThreadComm};
 use horus::prelude::*;
 use horus_partition::{Blocks, Mask, Scheme, Seams};
 
@@ -24,11 +24,11 @@ fn heat(session: &Session, mask: &Mask, steps: usize) -> Result<Vec<f64>> {
 
 /// The ocean between continents, after so many steps.
 fn ocean(session: &Session, mask: &Mask, steps: usize) -> Result<Vec<f64>> {
-    let [temperature, _] = ocean::Planet::new(session, mask.height(), mask.width())?.after(steps)?;
+    let [temperature, _] = ocean::ExampleOcean::new(session, mask.height(), mask.width())?.after(steps)?;
     temperature.to_vec()
 }
 
-type Program = fn(&Session, &Mask, usize) -> Result<Vec<f64>>;
+type BlockProgram = fn(&Session, &Mask, usize) -> Result<Vec<f64>>;
 
 /// Processor time of this process so far in seconds, where `/proc` has it.
 fn processor() -> f64 {
@@ -38,7 +38,7 @@ fn processor() -> f64 {
 }
 
 /// The measurements of a rank.
-struct Measured {
+struct RankMeasurements {
     result: Vec<f64>,
     /// Messages, bytes, seconds, and seconds of processors of a step.
     step: [f64; 4],
@@ -50,10 +50,10 @@ struct Measured {
 fn measured(
     comm: Arc<dyn Communicator>,
     device: &str,
-    program: Program,
+    program: BlockProgram,
     mask: &Mask,
     map: Option<&BlockMap>,
-) -> Result<Measured> {
+) -> Result<RankMeasurements> {
     const STEPS: [usize; 2] = [4, 24];
     let told = Arc::new(Mutex::new(String::new()));
     let sink = Arc::clone(&told);
@@ -84,7 +84,7 @@ fn measured(
         differences[1][i]
     });
     let told = told.lock().map(|told| told.clone()).unwrap_or_default();
-    Ok(Measured { result, step, told })
+    Ok(RankMeasurements { result, step, told })
 }
 
 /// Runs a program on the ranks that a launcher started: the measurements of this one; or on threads: messages and bytes of
@@ -92,7 +92,7 @@ fn measured(
 fn run(
     launched: &Arc<dyn Communicator>,
     (ranks, device): (usize, &str),
-    program: Program,
+    program: BlockProgram,
     mask: &Mask,
     map: Option<&BlockMap>,
 ) -> (Vec<f64>, [f64; 4], String) {
@@ -101,14 +101,14 @@ fn run(
     } else {
         ThreadComm::run(ranks, |comm| measured(Arc::new(comm), device, program, mask, map))
     };
-    let made: Result<Vec<Measured>> = made.into_iter().collect();
+    let made: Result<Vec<RankMeasurements>> = made.into_iter().collect();
     let mut made = made.unwrap_or_else(|e| panic!("{e}"));
     let of = |i: usize| {
         let each = made.iter().map(|rank| rank.step[i]);
         if i < 2 { each.sum() } else { each.fold(0.0, f64::max) }
     };
     let step = [0, 1, 2, 3].map(of);
-    let Measured { result, told, .. } = made.swap_remove(0);
+    let RankMeasurements { result, told, .. } = made.swap_remove(0);
     (result, step, told)
 }
 
@@ -122,11 +122,11 @@ fn main() {
     let device = std::env::args().nth(2).unwrap_or("cpu".into());
     let times: usize = std::env::args().nth(3).and_then(|text| text.parse().ok()).unwrap_or(1);
     let planet = Mask::synthetic(720 * times, 480 * times, 1).expect("a planet");
-    let alone = Session::builder().device("cpu").communicator(Arc::new(Alone)).build().expect("a session");
+    let alone = Session::builder().device("cpu").communicator(Arc::new(SingleRankComm)).build().expect("a session");
     let small = Mask::new(128, 64, vec![true; 128 * 64]).expect("a mask");
     let salt = ocean(&alone, &small, 0).expect("an ocean");
     let basin = Mask::new(128, 64, salt[..128 * 64].iter().map(|t| *t != 0.0).collect()).expect("a mask");
-    let programs: [(&str, Program, &Mask, usize, usize); 2] =
+    let programs: [(&str, BlockProgram, &Mask, usize, usize); 2] =
         [("heat", heat, &planet, 20 * times, 2), ("ocean", ocean, &basin, 8, 3)];
     for (name, program, mask, size, halo) in programs {
         let sea = 100.0 * mask.sea() as f64 / (mask.width() * mask.height()) as f64;

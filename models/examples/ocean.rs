@@ -5,7 +5,7 @@
 use horus::prelude::*;
 use horus_core::session::Session as CoreSession;
 use horus_models::kpp::{Kpp, Ocean, Parameters, Surface};
-use horus_models::ocean::{Basin, Equation, Field, SeaWater};
+use horus_models::ocean::{Basin, Equation, OceanField, SeaWater};
 use horus_models::tracers::{Cells, Transport};
 
 /// Middles of layers, and their thickness, in m.
@@ -19,30 +19,30 @@ const ROTATION: f64 = 7.292e-5;
 
 fn main() -> Result<()> {
     let session = Session::new()?;
-    let planet = Planet::new(&session, 64, 128)?;
+    let planet = ExampleOcean::new(&session, 64, 128)?;
     let [temperature, _] = planet.after(720)?;
     planet.picture(&temperature.slice(0)).save("ocean.png").map(drop)
 }
 
 /// Seas, and what drives them.
-pub(crate) struct Planet {
+pub(crate) struct ExampleOcean {
     kpp: Kpp,
     water: SeaWater,
     grid: Cells,
     transport: Transport,
     /// The number of each level, its thickness, and how many of them are water in each column.
-    level: Field,
-    thickness: Field,
-    floor: Field,
+    level: OceanField,
+    thickness: OceanField,
+    floor: OceanField,
     /// Of rows: the cosine of the latitude; the Coriolis parameter, and the wind, at corners.
-    cosine: Field,
-    turn: Field,
-    wind: Field,
+    cosine: OceanField,
+    turn: OceanField,
+    wind: OceanField,
 }
 
-impl Planet {
+impl ExampleOcean {
     /// So many rows around the equator, and columns, with land around them.
-    pub(crate) fn new(session: &CoreSession, rows: usize, columns: usize) -> Result<Planet> {
+    pub(crate) fn new(session: &CoreSession, rows: usize, columns: usize) -> Result<ExampleOcean> {
         let floor = Image::from_fn(session, rows, columns, |y, x| {
             let (lat, lon) = (y as f64 * 6.0 / rows as f64, x as f64 * 10.0 / columns as f64);
             let wave = |a: f64, b: f64, c: f64| (a * lon + b * lat + c).sin();
@@ -57,7 +57,7 @@ impl Planet {
         let corner = &latitude + (DEGREES / 2.0).to_radians();
         let basin = Basin::new(session, &DEPTHS, &floor)?;
         let (water, grid) = (SeaWater::new(&basin, Equation::Mwjf)?, Cells::on_sphere(session, south, DEGREES, rows)?);
-        Ok(Planet {
+        Ok(ExampleOcean {
             kpp: Kpp::new(&water, Parameters::default())?,
             water,
             transport: Transport::new(&basin, &grid, 2e4)?,
@@ -73,7 +73,7 @@ impl Planet {
     }
 
     /// Temperature and salinity after so many steps from rest.
-    pub(crate) fn after(&self, steps: usize) -> Result<[Field; 2]> {
+    pub(crate) fn after(&self, steps: usize) -> Result<[OceanField; 2]> {
         let session = self.floor.session();
         let depth = Image::from_slice(session, (7, 1, 1), &DEPTHS);
         let warm = (depth / -300.0).exp() * self.cosine.square() * 26.0 + 2.0;
@@ -84,7 +84,7 @@ impl Planet {
     }
 
     /// A leapfrog step: temperature and salinity now, kept near those before and after, and after it.
-    fn step(&self, before: &[Field; 2], now: &[Field; 2]) -> ([Field; 2], [Field; 2]) {
+    fn step(&self, before: &[OceanField; 2], now: &[OceanField; 2]) -> ([OceanField; 2], [OceanField; 2]) {
         let [temperature, salinity] = before.clone();
         let velocity = self.currents(now);
         let surface = Surface {
@@ -104,7 +104,7 @@ impl Planet {
 
     /// Currents at corners in m/s, in which pressure, wind, rotation and friction are in balance; as much
     /// water flows one way near the surface as the other way below.
-    fn currents(&self, [t, s]: &[Field; 2]) -> [Field; 2] {
+    fn currents(&self, [t, s]: &[OceanField; 2]) -> [OceanField; 2] {
         let weight = self.water.density(t, s) * &self.thickness;
         let pressure = (weight.over(Axis::Depth).cumsum() - weight * 0.5) * (9.806 / 1026.0);
         let slope = |taps| pressure.correlate(&Filter::sparse([(0, 0), (0, 1), (1, 0), (1, 1)], taps));
@@ -125,7 +125,7 @@ impl Planet {
     }
 
     /// A temperature in colours from blue to red, north up, land in grey.
-    pub(crate) fn picture(&self, temperature: &Field) -> Image<u8> {
+    pub(crate) fn picture(&self, temperature: &OceanField) -> Image<u8> {
         let (part, land) = (temperature / 28.0, self.floor.eq(0.0));
         let colours = [0.9, 0.55, 0.2].map(|peak| {
             let colour = land.select(0.35, (1.5 - (&part - peak).abs() * 3.0).clamp(0.0, 1.0)) * 255.0;

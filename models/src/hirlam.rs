@@ -11,7 +11,7 @@ use horus::prelude::*;
 
 use crate::forecast::Leapfrog;
 use crate::weather::{Dynamics, Tendencies, Weather, half_levels, latitudes};
-use horus_apps::batch::{self, End};
+use horus_apps::batch::{self, RunEnd};
 use horus_apps::execution::Execution;
 
 /// Tendencies of surface pressure, temperature, wind and humidity in a limited area under the
@@ -20,7 +20,7 @@ use horus_apps::execution::Execution;
 /// (waves as long as the area over hills)
 #[derive(Parser, Clone, Debug)]
 #[command(name = "hirlam", version)]
-struct Args {
+struct HirlamArgs {
     /// Levels, from the top of the atmosphere to the ground
     #[arg(long, value_name = "N", default_value = "64")]
     levels: NonZeroUsize,
@@ -73,18 +73,18 @@ fn diffusion(text: &str) -> Result<f64, String> {
 
 /// The program `hirlam`; see [`batch::run`] for its exit status.
 pub fn run() -> ExitCode {
-    let args = Args::command().try_get_matches().and_then(|matches| Args::from_arg_matches(&matches));
-    batch::framed(log::LevelFilter::Warn, args, |args, comm| {
+    let args = HirlamArgs::command().try_get_matches().and_then(|matches| HirlamArgs::from_arg_matches(&matches));
+    batch::run_on_ranks(log::LevelFilter::Warn, args, |args, comm| {
         // Arrays are page-locked from the beginning if the device is known.
         let builder = Session::builder().communicator(Arc::clone(comm)).eager(args.runs.is_some());
         let session = args.execution.apply(builder, comm.rank() == 0, |text| println!("{text}")).build()?;
         let done = if args.double { compute::<f64>(args, &session) } else { compute::<f32>(args, &session) };
         drop(session); // close it before ranks part
-        done.map(|()| End::Done)
+        done.map(|()| RunEnd::Done)
     })
 }
 
-fn compute<T: Float>(args: &Args, session: &Session) -> Result<()> {
+fn compute<T: Float>(args: &HirlamArgs, session: &Session) -> Result<()> {
     let shape = Shape::volume(args.levels.get(), args.rows.get(), args.columns.get(), 1);
     // Fails on too large an extent before the coordinates are made.
     Image::<T>::constant(session, (shape.depth, shape.height, shape.width), T::ZERO).check()?;
@@ -189,8 +189,8 @@ mod tests {
 
     #[test]
     fn the_command_is_well_formed() {
-        Args::command().debug_assert();
-        let parse = |words: &[&str]| Args::try_parse_from([&["hirlam"], words].concat());
+        HirlamArgs::command().debug_assert();
+        let parse = |words: &[&str]| HirlamArgs::try_parse_from([&["hirlam"], words].concat());
         let args = parse(&["--out-dir", "o"]).unwrap();
         assert_eq!((args.columns.get(), args.rows.get(), args.levels.get(), args.double), (512, 192, 64, false));
         assert_eq!(parse(&["--runs", "3", "--levels", "5"]).unwrap().levels.get(), 5);

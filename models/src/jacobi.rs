@@ -10,11 +10,11 @@ use clap::{ArgAction, CommandFactory, FromArgMatches, Parser};
 use horus::prelude::*;
 use horus_core::comm::Communicator;
 use horus_core::device::Device;
-use horus_core::io::{Format, Target, on_root};
+use horus_core::io::{FileTarget, Format, on_root};
 
-use crate::loops::{in_parts, parse_tolerance, reached};
+use crate::loops::{describe_ending, in_parts, parse_tolerance};
 use crate::poisson::{Poisson, Rhs};
-use horus_apps::batch::{self, End};
+use horus_apps::batch::{self, RunEnd};
 use horus_apps::execution::Execution;
 use horus_apps::report::{Breakdown, Printer, Summary};
 
@@ -27,7 +27,7 @@ const MANY: f64 = 1e9;
 /// 6 with f = 3 pi^2 sin(pi x) sin(pi y) sin(pi z)
 #[derive(Parser, Clone, Debug)]
 #[command(name = "jacobi", version, allow_negative_numbers = true)]
-struct Args {
+struct JacobiArgs {
     /// Rows, and columns, of interior points
     #[arg(long, value_name = "N")]
     size: NonZeroUsize,
@@ -85,9 +85,9 @@ struct Args {
 
 /// The program `jacobi`; see [`batch::run`] for its exit status.
 pub fn run() -> ExitCode {
-    let args = Args::command().try_get_matches().and_then(|matches| Args::from_arg_matches(&matches));
+    let args = JacobiArgs::command().try_get_matches().and_then(|matches| JacobiArgs::from_arg_matches(&matches));
     let level = args.as_ref().map_or(log::LevelFilter::Warn, |a| batch::level(a.quiet, a.verbose));
-    batch::framed(level, args, |args, comm| {
+    batch::run_on_ranks(level, args, |args, comm| {
         let started = Instant::now();
         let printer = Arc::new(Printer::default());
         let session = session(args, comm, &printer)?;
@@ -99,7 +99,7 @@ pub fn run() -> ExitCode {
     })
 }
 
-fn session(args: &Args, comm: &Arc<dyn Communicator>, printer: &Arc<Printer>) -> Result<Session> {
+fn session(args: &JacobiArgs, comm: &Arc<dyn Communicator>, printer: &Arc<Printer>) -> Result<Session> {
     let (n, first) = (args.size.get() as f64, comm.rank() == 0);
     let depth = args.depth.map_or(1.0, |depth| depth.get() as f64);
     let builder = Session::builder()
@@ -112,11 +112,11 @@ fn session(args: &Args, comm: &Arc<dyn Communicator>, printer: &Arc<Printer>) ->
 }
 
 /// Relaxes, writes, prints the summary.
-fn solve<T: Float>(args: &Args, session: Session, printer: &Printer, started: Instant) -> Result<End> {
+fn solve<T: Float>(args: &JacobiArgs, session: Session, printer: &Printer, started: Instant) -> Result<RunEnd> {
     let (out, failed) = (&args.out, |cause| Error::write(&args.out, cause));
     // Fails on a file that cannot be written before the work begins.
     Format::of(out, 1).map_err(failed)?;
-    on_root(&session, "trying a file", || Target::new(out).map(drop))?.map_err(failed)?;
+    on_root(&session, "trying a file", || FileTarget::new(out).map(drop))?.map_err(failed)?;
     let start = started.elapsed();
     let problem = match args.depth {
         None => Poisson::<T>::new(&session, args.size.get(), args.rhs)?,
@@ -147,7 +147,7 @@ fn solve<T: Float>(args: &Args, session: Session, printer: &Printer, started: In
         printer.print(&Summary {
             name: "jacobi",
             shape: done.state.shape(),
-            about: &format!("{}, {}{speed}", T::DTYPE, reached(&done, args.tolerance)),
+            about: &format!("{}, {}{speed}", T::DTYPE, describe_ending(&done, args.tolerance)),
             device: session.device_name(),
             ranks: session.ranks(),
             time,
@@ -162,22 +162,22 @@ fn solve<T: Float>(args: &Args, session: Session, printer: &Printer, started: In
     if session.ranks() > 1 {
         drop((problem, done)); // close the session before ranks part
     }
-    printer.leave(session, 0);
-    Ok(End::Done)
+    printer.end_process(session, 0);
+    Ok(RunEnd::Done)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parse(words: &[&str]) -> Result<Args, String> {
+    fn parse(words: &[&str]) -> Result<JacobiArgs, String> {
         let words = ["jacobi", "--out", "u.npy"].iter().chain(words);
-        Args::try_parse_from(words).map_err(|e| e.to_string())
+        JacobiArgs::try_parse_from(words).map_err(|e| e.to_string())
     }
 
     #[test]
     fn the_command_is_well_formed() {
-        Args::command().debug_assert();
+        JacobiArgs::command().debug_assert();
         let args = parse(&["--size", "8", "--steps", "0", "--rhs", "image", "--f64", "--tolerance", "1e-9"]).unwrap();
         assert_eq!((args.size.get(), args.steps, args.rhs, args.double), (8, 0, Rhs::Image, true));
         assert_eq!(args.tolerance, Some(1e-9));

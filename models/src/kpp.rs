@@ -23,7 +23,7 @@
 use clap::ValueEnum;
 use horus::prelude::*;
 
-use crate::ocean::{Basin, Buoyancy, Field, GRAVITY, Layers, SeaWater};
+use crate::ocean::{Basin, Buoyancy, GRAVITY, Layers, OceanField, SeaWater};
 
 /// Von Karman's constant.
 const KARMAN: f64 = 0.4;
@@ -100,27 +100,27 @@ impl Default for Parameters {
 #[derive(Clone, Debug)]
 pub struct Ocean {
     /// Potential temperature, in degrees Celsius.
-    pub temperature: Field,
+    pub temperature: OceanField,
     /// In psu.
-    pub salinity: Field,
+    pub salinity: OceanField,
     /// To the east and to the north in m/s, at north-eastern corners.
-    pub velocity: [Field; 2],
+    pub velocity: [OceanField; 2],
 }
 
 /// Fluxes through the surface into the ocean: one image each.
 #[derive(Clone, Debug)]
 pub struct Surface {
     /// Stress of the wind over density, to the east and to the north, in m^2/s^2.
-    pub stress: [Field; 2],
+    pub stress: [OceanField; 2],
     /// Heat but sunlight, over density and heat capacity, in degrees m/s.
-    pub heat: Field,
+    pub heat: OceanField,
     /// In psu m/s.
-    pub salt: Field,
+    pub salt: OceanField,
     /// Heat by sunlight, in degrees m/s. Below 0, it counts in the buoyancy but heats no water, as in POP.
-    pub sunlight: Field,
+    pub sunlight: OceanField,
     /// The Coriolis parameter, in 1/s: limits boundary layers under stable forcing by the depths of
     /// Ekman and of Monin and Obukhov.
-    pub coriolis: Option<Field>,
+    pub coriolis: Option<OceanField>,
 }
 
 /// Coefficients of vertical mixing between each level and the one below; 0 at the lowest level of
@@ -128,16 +128,16 @@ pub struct Surface {
 #[derive(Clone, Debug)]
 pub struct Coefficients {
     /// Viscosity at cells, in m^2/s.
-    pub viscosity: Field,
+    pub viscosity: OceanField,
     /// Diffusivity of heat, in m^2/s.
-    pub of_heat: Field,
+    pub of_heat: OceanField,
     /// Diffusivity of salt, in m^2/s.
-    pub of_salt: Field,
+    pub of_salt: OceanField,
     /// Of nonlocal transport, in s/m^2: times a diffusivity and the flux through the surface, the
     /// flux that does not follow the gradient (POP's GHAT).
-    pub nonlocal: Field,
+    pub nonlocal: OceanField,
     /// The depth of the boundary layer in m, an image.
-    pub depth: Field,
+    pub depth: OceanField,
 }
 
 /// The parameterization for a basin.
@@ -146,47 +146,47 @@ pub struct Kpp {
     water: SeaWater,
     parameters: Parameters,
     /// Of levels; how far the next one lies below; the thickness of layers.
-    depth: Field,
-    gap: Field,
-    thickness: Field,
+    depth: OceanField,
+    gap: OceanField,
+    thickness: OceanField,
     /// The part of sunlight that passes each level, and each layer's lower end.
-    light: Field,
-    pub(super) light_below: Field,
+    light: OceanField,
+    pub(super) light_below: OceanField,
 }
 
 /// A level's upper neighbour, 0 above the surface, and lower neighbour, 0 below the last level.
-fn above(f: &Field) -> Field {
+fn above(f: &OceanField) -> OceanField {
     f.shift(1, 0, 0)
 }
 
-fn below(f: &Field) -> Field {
+fn below(f: &OceanField) -> OceanField {
     f.shift(-1, 0, 0)
 }
 
 /// `f` and its neighbours so many rows and columns on.
-fn four(f: &Field, by: [(isize, isize); 4]) -> [Field; 4] {
+fn four(f: &OceanField, by: [(isize, isize); 4]) -> [OceanField; 4] {
     by.map(|(dy, dx)| f.with_border(Border::Replicate).shift(0, dy, dx))
 }
 
 /// The four corners of each cell.
-fn corners(f: &Field) -> [Field; 4] {
+fn corners(f: &OceanField) -> [OceanField; 4] {
     four(f, [(0, 0), (0, 1), (1, 0), (1, 1)])
 }
 
 /// Wind and buoyancy at the surface.
-struct Forcing {
+struct SurfaceForcing {
     /// The friction velocity, in m/s.
-    friction: Field,
+    friction: OceanField,
     /// Buoyancy through the surface, but for sunlight, and by sunlight, in m^2/s^3; positive into the
     /// ocean.
-    buoyancy: Field,
-    sunlight: Field,
+    buoyancy: OceanField,
+    sunlight: OceanField,
 }
 
-impl Forcing {
+impl SurfaceForcing {
     /// Buoyancy that is lost to the water above where a part of light is left, and whether it is
     /// stable; never 0.
-    fn above(&self, light: &Field) -> (Field, Image<bool>) {
+    fn above(&self, light: &OceanField) -> (OceanField, Image<bool>) {
         let buoyancy = &self.buoyancy + &self.sunlight * (1.0 - light);
         let stable = buoyancy.ge(0.0);
         (stable.select(&buoyancy + 1e-14, &buoyancy), stable)
@@ -194,14 +194,14 @@ impl Forcing {
 
     /// Velocity scales of momentum and of tracers at a depth `d` within the surface layer (13, B1),
     /// for the buoyancy `b` (`wscale`).
-    fn scales(&self, d: &Field, b: &Field) -> [Field; 2] {
+    fn scales(&self, d: &OceanField, b: &OceanField) -> [OceanField; 2] {
         let u = &self.friction;
         let (cube, product) = (u * u * u, d * b * KARMAN);
         let zeta = &product / (&cube + 1e-16);
         let stable = u * KARMAN / (&zeta * 5.0 + 1.0);
         let root = (1.0 - &zeta * 16.0).sqrt();
         let convective = |(a, c): (f64, f64)| (&cube * a - &product * c).pow(1.0 / 3.0) * KARMAN;
-        let scale = |weak: Field, from: f64, strong: Field| {
+        let scale = |weak: OceanField, from: f64, strong: OceanField| {
             zeta.ge(0.0).select(&stable, zeta.ge(from).select(u * weak * KARMAN, strong))
         };
         [scale(root.sqrt(), -0.2, convective(CONVECTIVE[0])), scale(root, -1.0, convective(CONVECTIVE[1]))]
@@ -232,12 +232,12 @@ impl Kpp {
     }
 
     /// The first level of each column where a mask holds, the number of levels if none.
-    fn first(&self, mask: &Image<bool>) -> Field {
+    fn first(&self, mask: &Image<bool>) -> OceanField {
         mask.select(&self.basin().level, self.basin().depths.len() as f64).over(Axis::Depth).min()
     }
 
     /// Pixels of a volume at one level of each column, 0 where there is no such level.
-    fn at(&self, level: &Field, of: &Field) -> Field {
+    fn at(&self, level: &OceanField, of: &OceanField) -> OceanField {
         self.basin().level.eq(level).select(of, 0.0).over(Axis::Depth).sum()
     }
 
@@ -263,7 +263,7 @@ impl Kpp {
             self.boundary_layer([viscosity, of_heat, of_salt], &depth, &reached, &forcing);
         let heavy = self.basin().level.ge(&reached) & buoyancy.from_below.le(0.0);
         let convection = heavy.select(self.parameters.convection, 0.0);
-        let masked = |f: Field| between.select(f, 0.0);
+        let masked = |f: OceanField| between.select(f, 0.0);
         Coefficients {
             viscosity: masked(viscosity + &convection),
             of_heat: masked(of_heat + &convection),
@@ -275,8 +275,8 @@ impl Kpp {
 
     /// Viscosity and diffusivity by shear between levels (27, 28), for local Richardson numbers
     /// smoothed once along the depth (`ri_iwmix`).
-    fn shear(&self, from_below: &Field, velocity: &[Field; 2]) -> Field {
-        let step = |f: &Field| (f - f.with_border(Border::Replicate).shift(-1, 0, 0)).square();
+    fn shear(&self, from_below: &OceanField, velocity: &[OceanField; 2]) -> OceanField {
+        let step = |f: &OceanField| (f - f.with_border(Border::Replicate).shift(-1, 0, 0)).square();
         let [a, b, c, d] = corners(&(step(&velocity[0]) + step(&velocity[1])));
         let local = from_below * &self.gap / ((a + b + c + d) * 0.25 + 1e-14);
         let beside = |dz| local.with_border(Border::Replicate).shift(dz, 0, 0);
@@ -287,14 +287,14 @@ impl Kpp {
         &less * &less * &less * self.parameters.shear
     }
 
-    fn forcing(&self, t: &Field, s: &Field, surface: &Surface) -> Forcing {
+    fn forcing(&self, t: &OceanField, s: &OceanField, surface: &Surface) -> SurfaceForcing {
         let state = self.water.state(&t.slice(0), &s.slice(0));
         let [density, by_temperature, by_salinity] =
             [state.density, state.by_temperature, state.by_salinity].map(|f| f.slice(0));
         let land = self.basin().floor.eq(0.0);
-        let buoyancy = |lighter: Field| land.select(0.0, lighter / &density * -GRAVITY);
+        let buoyancy = |lighter: OceanField| land.select(0.0, lighter / &density * -GRAVITY);
         let [x, y] = &surface.stress;
-        Forcing {
+        SurfaceForcing {
             friction: (x.square() + y.square()).sqrt().sqrt(),
             buoyancy: buoyancy(&by_temperature * &surface.heat + by_salinity * &surface.salt),
             sunlight: buoyancy(by_temperature * &surface.sunlight),
@@ -306,14 +306,14 @@ impl Kpp {
     fn boundary(
         &self,
         buoyancy: &Buoyancy,
-        velocity: &[Field; 2],
-        forcing: &Forcing,
-        coriolis: Option<&Field>,
-    ) -> Field {
+        velocity: &[OceanField; 2],
+        forcing: &SurfaceForcing,
+        coriolis: Option<&OceanField>,
+    ) -> OceanField {
         let (basin, z) = (self.basin(), &self.depth);
         let levels = basin.depths.len();
         let (first, last) = (basin.depths[0], basin.depths[levels - 1]);
-        let apart = |v: &Field| (v.slice(0) - v).square();
+        let apart = |v: &OceanField| (v.slice(0) - v).square();
         let [a, b, c, d] = corners(&(apart(&velocity[0]) + apart(&velocity[1])));
         let shear = a.max(b).max(c).max(d);
         let (force, stable) = forcing.above(&self.light);
@@ -371,17 +371,17 @@ impl Kpp {
     /// (`blmix`). `reached` is the first level at or below the `depth` of the boundary layer.
     fn boundary_layer(
         &self,
-        interior: [Field; 3],
-        depth: &Field,
-        reached: &Field,
-        forcing: &Forcing,
-    ) -> ([Field; 3], Field) {
+        interior: [OceanField; 3],
+        depth: &OceanField,
+        reached: &OceanField,
+        forcing: &SurfaceForcing,
+    ) -> ([OceanField; 3], OceanField) {
         let basin = self.basin();
         let (red, near, far) = self.parameters.water.light();
         let light = (depth / -near).exp() * red + (depth / -far).exp() * (1.0 - red);
         let light = depth.gt(200.0).select(0.0, light);
         let (force, stable) = forcing.above(&light);
-        let scales = |d: &Field| {
+        let scales = |d: &OceanField| {
             let [momentum, tracers] = forcing.scales(&(d.min(SURFACE_LAYER) * depth), &force);
             [momentum, tracers.clone(), tracers]
         };
@@ -397,8 +397,8 @@ impl Kpp {
         let at_depth = scales(&Image::constant(depth.session(), depth.shape(), SURFACE_LAYER));
         let grows = stable.select(&force * 5.0 / (u.square().square() + 1e-18), 0.0);
         // Values and slopes at the depth, of the interior relative to the scales (18).
-        let matched = |v: &Field, scale: &Field| {
-            let falls = |f: Field| f.max(0.0);
+        let matched = |v: &OceanField, scale: &OceanField| {
+            let falls = |f: OceanField| f.max(0.0);
             let slope = (1.0 - &part) * falls((above(v) - v) / &self.thickness) + &part * falls((v - below(v)) / &next);
             let value = self.at(&layer, &(v + &slope * &rest));
             let slope = self.at(&layer, &slope);
@@ -406,7 +406,7 @@ impl Kpp {
             (&value / depth / &scale, (&value * &grows - slope / scale).min(0.0))
         };
         let matched: Vec<_> = interior.iter().zip(&at_depth).map(|(v, scale)| matched(v, scale)).collect();
-        let shape = |sigma: &Field, scale: &Field, (value, slope): &(Field, Field)| {
+        let shape = |sigma: &OceanField, scale: &OceanField, (value, slope): &(OceanField, OceanField)| {
             let cubic = (sigma - 2.0) + (3.0 - sigma * 2.0) * value + (sigma - 1.0) * slope;
             depth * scale * sigma * (sigma * cubic + 1.0)
         };

@@ -23,7 +23,7 @@ pub fn in_parts(size: usize, ranks: usize, parts: usize) -> Result<BlockMap> {
 }
 
 /// A short description of the end of a loop with [`until`].
-pub(crate) fn reached<S>(done: &Iterated<S>, tolerance: Option<f64>) -> String {
+pub(crate) fn describe_ending<S>(done: &Iterated<S>, tolerance: Option<f64>) -> String {
     let steps = horus_apps::report::count(done.steps, "step");
     let Some(change) = done.change else { return steps };
     let end = match (done.ending, tolerance) {
@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn what_was_reached_is_told() {
         let done = |steps, change, ending| Iterated { state: (), steps, change, ending };
-        let told = |done, tolerance| reached(&done, tolerance);
+        let told = |done, tolerance| describe_ending(&done, tolerance);
         assert_eq!(told(done(0, None, Ending::Steps), None), "0 steps");
         let one = "1 step, largest change in the last one 2.500e-1";
         assert_eq!(told(done(1, Some(0.25), Ending::Converged), None), one);

@@ -39,23 +39,23 @@ const MOST_FINGERS: f64 = 2.55;
 const VISCOSITY: f64 = 1.5e-6;
 
 /// A volume of levels from the surface down, one number for each level, or one for each column.
-pub type Field = Image<f64>;
+pub type OceanField = Image<f64>;
 
 /// Levels, and how many of them lie above the sea floor.
 #[derive(Clone, Debug)]
 pub struct Basin {
     pub(super) depths: Vec<f64>,
     /// The number of each level, from 0.
-    pub(super) level: Field,
+    pub(super) level: OceanField,
     /// POP's KMT: an image of the number of levels of water in each column.
-    pub(super) floor: Field,
+    pub(super) floor: OceanField,
 }
 
 /// The layers of a [`Basin`].
 pub(super) struct Layers {
-    pub(super) thickness: Field,
+    pub(super) thickness: OceanField,
     /// How far the next level lies below each.
-    pub(super) gap: Field,
+    pub(super) gap: OceanField,
     /// Lower ends in m.
     pub(super) ends: Vec<f64>,
 }
@@ -80,7 +80,7 @@ pub struct SeaWater {
     pub(super) basin: Basin,
     form: Form,
     /// The lowest and the highest temperature and salinity.
-    limits: [[Term; 2]; 2],
+    limits: [[LevelTerm; 2]; 2],
 }
 
 /// How density follows from polynomials.
@@ -88,29 +88,29 @@ pub struct SeaWater {
 enum Form {
     Quotient(Polynomial, Polynomial),
     /// Density at the surface, the bulk modulus, and pressure, in bar.
-    Compressed(Polynomial, Polynomial, Field),
+    Compressed(Polynomial, Polynomial, OceanField),
     /// Of differences from a temperature and a salinity.
-    Sum(Polynomial, [Term; 2]),
+    Sum(Polynomial, [LevelTerm; 2]),
 }
 
 /// In kg/m^3, with the derivatives.
 #[derive(Clone, Debug)]
 pub struct Densities {
     /// In kg/m^3.
-    pub density: Field,
+    pub density: OceanField,
     /// Derivative with respect to potential temperature, in kg/m^3 per degree.
-    pub by_temperature: Field,
+    pub by_temperature: OceanField,
     /// Derivative with respect to salinity, in kg/m^3 per psu.
-    pub by_salinity: Field,
+    pub by_salinity: OceanField,
 }
 
 /// Differences of buoyancy, in m/s^2.
 #[derive(Clone, Debug)]
 pub struct Buoyancy {
     /// Of each level from the surface, POP's DBSFC.
-    pub from_surface: Field,
+    pub from_surface: OceanField,
     /// Of the level below from each level, POP's DBLOC; 0 at the lowest level of water.
-    pub from_below: Field,
+    pub from_below: OceanField,
 }
 
 impl Basin {
@@ -120,7 +120,7 @@ impl Basin {
     /// # Errors
     /// Depths that are not positive or not ascending, a floor that is not one image, or that has
     /// other numbers than 0 to the number of levels.
-    pub fn new(session: &CoreSession, depths: &[f64], floor: &Field) -> Result<Basin> {
+    pub fn new(session: &CoreSession, depths: &[f64], floor: &OceanField) -> Result<Basin> {
         let mut before = 0.0;
         for (i, depth) in depths.iter().enumerate() {
             if !(depth.is_finite() && *depth > before) {
@@ -162,7 +162,7 @@ impl Basin {
     }
 
     /// One number for each level.
-    pub(super) fn levels(&self, of: impl FnMut(usize) -> f64) -> Field {
+    pub(super) fn levels(&self, of: impl FnMut(usize) -> f64) -> OceanField {
         let each: Vec<f64> = (0..self.depths.len()).map(of).collect();
         Image::from_slice(self.level.session(), (each.len(), 1, 1), &each)
     }
@@ -180,15 +180,15 @@ impl Basin {
 
 /// A number, one for each level, or a volume.
 #[derive(Clone, Debug)]
-enum Term {
+enum LevelTerm {
     Number(f64),
-    Each(Field),
+    Each(OceanField),
 }
 
-use Term::{Each, Number};
+use LevelTerm::{Each, Number};
 
-impl Term {
-    fn plus(&self, other: &Term) -> Term {
+impl LevelTerm {
+    fn plus(&self, other: &LevelTerm) -> LevelTerm {
         match (self, other) {
             (Number(a), Number(b)) => Number(a + b),
             (Each(a), Number(0.0)) | (Number(0.0), Each(a)) => Each(a.clone()),
@@ -197,7 +197,7 @@ impl Term {
         }
     }
 
-    fn times(&self, x: &Field) -> Term {
+    fn times(&self, x: &OceanField) -> LevelTerm {
         match self {
             Number(0.0) => Number(0.0),
             Number(n) => Each(x * *n),
@@ -205,7 +205,7 @@ impl Term {
         }
     }
 
-    fn scaled(&self, by: f64) -> Term {
+    fn scaled(&self, by: f64) -> LevelTerm {
         match self {
             Number(n) => Number(n * by),
             Each(n) => Each(n * by),
@@ -213,7 +213,7 @@ impl Term {
     }
 
     /// Spread over the pixels of `like`.
-    fn field(self, like: &Field) -> Field {
+    fn field(self, like: &OceanField) -> OceanField {
         match self {
             Number(n) => Image::constant(like.session(), like.shape(), n),
             Each(field) => field,
@@ -222,17 +222,17 @@ impl Term {
 }
 
 /// The sum of coefficients times powers of `x`, lowest power first.
-fn horner(coefficients: &[Term], x: &Field) -> Term {
+fn horner(coefficients: &[LevelTerm], x: &OceanField) -> LevelTerm {
     coefficients.iter().rev().fold(Number(0.0), |sum, c| sum.times(x).plus(c))
 }
 
 /// The coefficients of the derivative.
-fn derivative(coefficients: &[Term]) -> Vec<Term> {
+fn derivative(coefficients: &[LevelTerm]) -> Vec<LevelTerm> {
     coefficients.iter().enumerate().skip(1).map(|(i, c)| c.scaled(i as f64)).collect()
 }
 
 /// `x` within limits. A NaN stays one, unlike in [`Image::clamp`].
-fn within(x: &Field, [low, high]: &[Term; 2]) -> Field {
+fn within(x: &OceanField, [low, high]: &[LevelTerm; 2]) -> OceanField {
     let x = match low {
         Number(n) => x.lt(*n).select(*n, x),
         Each(n) => x.lt(n).select(n, x),
@@ -246,26 +246,26 @@ fn within(x: &Field, [low, high]: &[Term; 2]) -> Field {
 /// `sum over i of s^i rows[i], plus s^1.5 root`, each a sum of powers of temperature, lowest first.
 #[derive(Clone, Debug)]
 struct Polynomial {
-    rows: Vec<Vec<Term>>,
-    root: Vec<Term>,
+    rows: Vec<Vec<LevelTerm>>,
+    root: Vec<LevelTerm>,
 }
 
 impl Polynomial {
-    fn value(&self, t: &Field, s: &Field) -> Field {
-        let mut rows: Vec<Term> = self.rows.iter().map(|row| horner(row, t)).collect();
+    fn value(&self, t: &OceanField, s: &OceanField) -> OceanField {
+        let mut rows: Vec<LevelTerm> = self.rows.iter().map(|row| horner(row, t)).collect();
         if !self.root.is_empty() {
             rows[1] = rows[1].plus(&horner(&self.root, t).times(&s.sqrt()));
         }
         horner(&rows, s).field(t)
     }
 
-    fn by_temperature(&self, t: &Field, s: &Field) -> Field {
+    fn by_temperature(&self, t: &OceanField, s: &OceanField) -> OceanField {
         let rows = self.rows.iter().map(|row| derivative(row)).collect();
         Polynomial { rows, root: derivative(&self.root) }.value(t, s)
     }
 
-    fn by_salinity(&self, t: &Field, s: &Field) -> Field {
-        let rows: Vec<Term> = self.rows.iter().map(|row| horner(row, t)).collect();
+    fn by_salinity(&self, t: &OceanField, s: &OceanField) -> OceanField {
+        let rows: Vec<LevelTerm> = self.rows.iter().map(|row| horner(row, t)).collect();
         let root = horner(&self.root, t).scaled(1.5).times(&s.sqrt());
         horner(&derivative(&rows), s).plus(&root).field(t)
     }
@@ -363,18 +363,18 @@ impl SeaWater {
     }
 
     /// Temperature and salinity that the equation is applied to.
-    fn limited(&self, t: &Field, s: &Field) -> [Field; 2] {
+    fn limited(&self, t: &OceanField, s: &OceanField) -> [OceanField; 2] {
         let limited = [within(t, &self.limits[0]), within(s, &self.limits[1])];
         let Form::Sum(_, about) = &self.form else { return limited };
         [0, 1].map(|i| about[i].scaled(-1.0).plus(&Each(limited[i].clone())).field(t))
     }
 
     /// Density alone: of each level, or of one level moved to the pressure of each.
-    pub fn density(&self, t: &Field, s: &Field) -> Field {
+    pub fn density(&self, t: &OceanField, s: &OceanField) -> OceanField {
         self.basin.water().select(self.unmasked(t, s), 0.0)
     }
 
-    fn unmasked(&self, t: &Field, s: &Field) -> Field {
+    fn unmasked(&self, t: &OceanField, s: &OceanField) -> OceanField {
         let [t, s] = self.limited(t, s);
         match &self.form {
             Form::Quotient(over, under) => over.value(&t, &s) / under.value(&t, &s),
@@ -387,10 +387,10 @@ impl SeaWater {
     }
 
     /// Density and its derivatives (`state`), at limited temperatures and salinities.
-    pub fn state(&self, t: &Field, s: &Field) -> Densities {
+    pub fn state(&self, t: &OceanField, s: &OceanField) -> Densities {
         let density = self.unmasked(t, s);
         let [t, s] = self.limited(t, s);
-        type By = fn(&Polynomial, &Field, &Field) -> Field;
+        type By = fn(&Polynomial, &OceanField, &OceanField) -> OceanField;
         let by = |by: By| match &self.form {
             Form::Quotient(over, under) => (by(over, &t, &s) - &density * by(under, &t, &s)) / under.value(&t, &s),
             Form::Compressed(surface, modulus, p) => {
@@ -407,10 +407,10 @@ impl SeaWater {
 
     /// Differences of buoyancy (`buoydiff`). Each level is compared with others moved to its
     /// pressure.
-    pub fn buoyancy(&self, t: &Field, s: &Field) -> Buoyancy {
+    pub fn buoyancy(&self, t: &OceanField, s: &OceanField) -> Buoyancy {
         let density = self.unmasked(t, s);
-        let difference = |other: Field| (other / &density * -1.0 + 1.0) * GRAVITY;
-        let above = |f: &Field| f.with_border(Border::Replicate).shift(1, 0, 0);
+        let difference = |other: OceanField| (other / &density * -1.0 + 1.0) * GRAVITY;
+        let above = |f: &OceanField| f.with_border(Border::Replicate).shift(1, 0, 0);
         let from_surface = difference(self.unmasked(&t.slice(0), &s.slice(0)));
         // The difference of a level from the one above, stored at the one above.
         let from_below = difference(self.unmasked(&above(t), &above(s))).shift(-1, 0, 0);
@@ -422,10 +422,15 @@ impl SeaWater {
 
     /// Diffusivities of heat and salt in m^2/s, between each level and the one below, with those of
     /// double diffusion added (`ddmix`).
-    pub fn double_diffusion(&self, t: &Field, s: &Field, [of_heat, of_salt]: [&Field; 2]) -> [Field; 2] {
+    pub fn double_diffusion(
+        &self,
+        t: &OceanField,
+        s: &OceanField,
+        [of_heat, of_salt]: [&OceanField; 2],
+    ) -> [OceanField; 2] {
         let state = self.state(t, s);
-        let below = |f: &Field| f.with_border(Border::Replicate).shift(-1, 0, 0);
-        let mean = |f: &Field| (f + below(f)) * 0.5;
+        let below = |f: &OceanField| f.with_border(Border::Replicate).shift(-1, 0, 0);
+        let mean = |f: &OceanField| (f + below(f)) * 0.5;
         let by_heat = mean(&state.by_temperature) * (t - below(t)) * -1.0;
         let by_salt = mean(&state.by_salinity) * (s - below(s));
         let ratio = &by_heat / &by_salt;

@@ -9,8 +9,8 @@ use std::rc::Rc;
 use clap::{CommandFactory, FromArgMatches, Parser};
 use horus::prelude::*;
 
-use crate::loops::{parse_tolerance, positive, reached, until};
-use horus_apps::batch::{self, Job, Options, RunFiles};
+use crate::loops::{describe_ending, parse_tolerance, positive, until};
+use horus_apps::batch::{self, BatchJob, BatchOptions, RunFiles};
 
 /// Approximate multiply-adds of a step per pixel: four exponentials.
 const WORK: f64 = 60.0;
@@ -55,7 +55,7 @@ impl Diffusion {
 /// edges. Pixels are scaled to 0..=1, and channels diffuse separately
 #[derive(Parser, Clone, Debug)]
 #[command(name = "perona_malik", version, allow_negative_numbers = true)]
-struct Args {
+struct PeronaMalikArgs {
     /// INPUT OUTPUT: the picture to read (PNG, JPEG, TIFF, PNM, BMP, QOI, OpenEXR or npy; float pictures should
     /// be in 0..=1) and the file to write (npy for the exact values), which may be the input; - is
     /// stdin or stdout. With --out-dir, any number of pictures, and of folders with pictures
@@ -80,7 +80,7 @@ struct Args {
 
     /// The options of all programs over pictures.
     #[command(flatten)]
-    options: Options,
+    options: BatchOptions,
 }
 
 fn parse_kappa(text: &str) -> Result<f32, String> {
@@ -101,10 +101,10 @@ pub fn run() -> ExitCode {
     batch::run(job(std::env::args_os()))
 }
 
-fn job(words: impl IntoIterator<Item = OsString>) -> Result<Job, clap::Error> {
-    let mut command = Args::command();
-    let args = Args::from_arg_matches(&command.try_get_matches_from_mut(words)?)?;
-    let Args { paths, steps, kappa, lambda, tolerance, options } = args;
+fn job(words: impl IntoIterator<Item = OsString>) -> Result<BatchJob, clap::Error> {
+    let mut command = PeronaMalikArgs::command();
+    let args = PeronaMalikArgs::from_arg_matches(&command.try_get_matches_from_mut(words)?)?;
+    let PeronaMalikArgs { paths, steps, kappa, lambda, tolerance, options } = args;
     let work = RunFiles::of(paths, &options).map_err(|e| batch::usage(&mut command, e))?;
     let (diffusion, dry) = (Diffusion::new(kappa, lambda), options.dry_run_ranks.is_some() || options.dry_run);
     let told = Rc::new(RefCell::new(String::new()));
@@ -116,25 +116,29 @@ fn job(words: impl IntoIterator<Item = OsString>) -> Result<Job, clap::Error> {
             return Ok((0..steps).fold(image, |u, _| diffusion.step(&u)).into());
         }
         let done = diffusion.diffused(&image, steps, tolerance)?;
-        told.replace(reached(&done, tolerance));
+        told.replace(describe_ending(&done, tolerance));
         Ok(done.state.into())
     };
     let about = Box::new(move || about.borrow().clone());
-    Ok(Job { about, steps_per_pixel: WORK * steps as f64, ..Job::new("perona_malik", options, work, operation) })
+    Ok(BatchJob {
+        about,
+        steps_per_pixel: WORK * steps as f64,
+        ..BatchJob::new("perona_malik", options, work, operation)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parse(options: &[&str]) -> Result<Args, String> {
+    fn parse(options: &[&str]) -> Result<PeronaMalikArgs, String> {
         let words = ["perona_malik", "in.png", "out.png"].iter().chain(options);
-        Args::try_parse_from(words).map_err(|e| e.to_string())
+        PeronaMalikArgs::try_parse_from(words).map_err(|e| e.to_string())
     }
 
     #[test]
     fn the_command_is_well_formed() {
-        Args::command().debug_assert();
+        PeronaMalikArgs::command().debug_assert();
         let args = parse(&["--steps", "3", "--kappa", "0.1", "--lambda=0.25"]).unwrap();
         assert_eq!((args.steps, args.kappa, args.lambda, args.tolerance), (3, 0.1, 0.25, None));
     }

@@ -29,12 +29,12 @@ pub struct Poisson<T: Pixel> {
     size: usize,
     depth: Option<usize>,
     neighbours: Filter,
-    source: Source<T>,
+    source: PoissonSource<T>,
 }
 
 /// `h^2 f / 4`, in space `h^2 f / 6`.
 #[derive(Clone, Debug)]
-enum Source<T: Pixel> {
+enum PoissonSource<T: Pixel> {
     /// The product of a column, in space one for each level, and a row.
     Factors(Image<T>, Image<T>),
     Image(Image<T>),
@@ -72,8 +72,8 @@ impl<T: Float> Poisson<T> {
         let scale = h * h * PI.powi(2) / 2.0;
         let (row, column) = ((row * scale).convert::<T>(), column.convert::<T>());
         let source = match rhs {
-            Rhs::Broadcast => Source::Factors(column, row),
-            Rhs::Image => Source::Image(column * row),
+            Rhs::Broadcast => PoissonSource::Factors(column, row),
+            Rhs::Image => PoissonSource::Image(column * row),
         };
         session.evaluate()?;
         let weight = if depth.is_some() { 1.0 } else { 0.25 };
@@ -92,8 +92,8 @@ impl<T: Float> Poisson<T> {
         let outside = Border::Constant(0.0);
         let around = u.with_border(outside).correlate(&self.neighbours);
         let source = match &self.source {
-            Source::Factors(column, row) => &(column * row),
-            Source::Image(image) => image,
+            PoissonSource::Factors(column, row) => &(column * row),
+            PoissonSource::Image(image) => image,
         };
         match self.depth {
             None => around + source,

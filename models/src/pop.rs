@@ -8,23 +8,23 @@ use clap::{Args as Arguments, CommandFactory, FromArgMatches, Parser, Subcommand
 use horus::prelude::*;
 
 use crate::kpp::{Coefficients, Kpp, Ocean, Parameters, Surface, WaterType};
-use crate::ocean::{Basin, Equation, Field, SeaWater};
+use crate::ocean::{Basin, Equation, OceanField, SeaWater};
 use crate::tracers::{Cells, Transport};
-use horus_apps::batch::{self, End};
+use horus_apps::batch::{self, RunEnd};
 use horus_apps::execution::Execution;
 
 /// Density of sea water, vertical mixing, and steps of temperature and salinity in an ocean, level by
 /// level, in double precision, as computed by the Parallel Ocean Program
 #[derive(Parser, Clone, Debug)]
 #[command(name = "pop", version, allow_negative_numbers = true, subcommand_required = true)]
-struct Args {
+struct PopArgs {
     #[command(subcommand)]
-    task: Task,
+    task: PopTask,
 }
 
 #[derive(Subcommand, Clone, Debug)]
 #[command(allow_negative_numbers = true)]
-enum Task {
+enum PopTask {
     /// Density: density.npy in kg/m^3, by_temperature.npy, by_salinity.npy (its derivatives)
     State(Inputs),
     /// Fields that mixing depends on: from_surface.npy and from_below.npy (differences of buoyancy in m/s^2),
@@ -43,7 +43,7 @@ enum Task {
         #[command(flatten)]
         inputs: Inputs,
         #[command(flatten)]
-        forcing: Box<Forcing>,
+        forcing: Box<ForcingArgs>,
     },
     /// Temperature and salinity after a step: temperature.npy and salinity.npy. By centred advection,
     /// horizontal diffusion, and implicit vertical mixing with the coefficients of `kpp`
@@ -51,7 +51,7 @@ enum Task {
         #[command(flatten)]
         inputs: Inputs,
         #[command(flatten)]
-        forcing: Box<Forcing>,
+        forcing: Box<ForcingArgs>,
 
         /// Temperatures and salinities a step earlier, for a leapfrog step (default: an Euler step)
         #[arg(long, num_args = 2, value_names = ["TEMPERATURE", "SALINITY"])]
@@ -110,7 +110,7 @@ struct Inputs {
 }
 
 #[derive(Arguments, Clone, Debug)]
-struct Forcing {
+struct ForcingArgs {
     /// Velocities to the east and to the north in m/s, at the north-eastern corners of cells; rows go
     /// from the south to the north
     #[arg(long, num_args = 2, value_names = ["EAST", "NORTH"], required = true)]
@@ -153,21 +153,23 @@ struct Forcing {
 
 /// The program `pop`; see [`batch::run`] for its exit status.
 pub fn run() -> ExitCode {
-    let args = Args::command().try_get_matches().and_then(|matches| Args::from_arg_matches(&matches));
-    batch::framed(log::LevelFilter::Warn, args, |args, comm| {
-        let (Task::State(inputs) | Task::Mixing { inputs, .. } | Task::Kpp { inputs, .. } | Task::Step { inputs, .. }) =
-            &args.task;
+    let args = PopArgs::command().try_get_matches().and_then(|matches| PopArgs::from_arg_matches(&matches));
+    batch::run_on_ranks(log::LevelFilter::Warn, args, |args, comm| {
+        let (PopTask::State(inputs)
+        | PopTask::Mixing { inputs, .. }
+        | PopTask::Kpp { inputs, .. }
+        | PopTask::Step { inputs, .. }) = &args.task;
         let builder = Session::builder().communicator(Arc::clone(comm));
         let session = inputs.execution.apply(builder, comm.rank() == 0, |text| println!("{text}")).build()?;
         let written = compute(&args.task, inputs, &session);
         drop(session); // close it before ranks part
-        written.map(|()| End::Done)
+        written.map(|()| RunEnd::Done)
     })
 }
 
 /// A field from a file, which must have the size of temperatures, or of one level of them.
-fn open(session: &Session, path: &Path, shape: Shape) -> Result<Field> {
-    let field: Field = AnyImage::open_volume(session, path)?.convert();
+fn open(session: &Session, path: &Path, shape: Shape) -> Result<OceanField> {
+    let field: OceanField = AnyImage::open_volume(session, path)?.convert();
     if field.shape() == shape {
         return Ok(field);
     }
@@ -175,24 +177,24 @@ fn open(session: &Session, path: &Path, shape: Shape) -> Result<Field> {
     Err(Error::Config(format!("{path}: {is} pixels; temperatures require {shape}")))
 }
 
-fn two(session: &Session, paths: &[PathBuf], shape: Shape) -> Result<[Field; 2]> {
+fn two(session: &Session, paths: &[PathBuf], shape: Shape) -> Result<[OceanField; 2]> {
     Ok([open(session, &paths[0], shape)?, open(session, &paths[1], shape)?])
 }
 
 /// Forcing of an ocean, opened.
-struct Forced {
+struct OpenForcing {
     kpp: Kpp,
-    velocity: [Field; 2],
+    velocity: [OceanField; 2],
     surface: Surface,
 }
 
-impl Forcing {
-    fn open(&self, session: &Session, water: &SeaWater, volume: Shape) -> Result<Forced> {
+impl ForcingArgs {
+    fn open(&self, session: &Session, water: &SeaWater, volume: Shape) -> Result<OpenForcing> {
         let parameters =
             Parameters { waves: self.waves, convection: self.convection, water: self.water, ..Parameters::default() };
         let image = Shape { depth: 1, ..volume };
         let given = |path: &Option<PathBuf>| path.as_ref().map(|path| open(session, path, image)).transpose();
-        let flux = |path| Ok::<Field, Error>(given(path)?.unwrap_or_else(|| Image::constant(session, image, 0.0)));
+        let flux = |path| Ok::<OceanField, Error>(given(path)?.unwrap_or_else(|| Image::constant(session, image, 0.0)));
         let surface = Surface {
             stress: two(session, &self.stress, image)?,
             heat: flux(&self.heat)?,
@@ -201,19 +203,19 @@ impl Forcing {
             coriolis: given(&self.coriolis)?,
         };
         let velocity = two(session, &self.velocity, volume)?;
-        Ok(Forced { kpp: Kpp::new(water, parameters)?, velocity, surface })
+        Ok(OpenForcing { kpp: Kpp::new(water, parameters)?, velocity, surface })
     }
 }
 
-impl Forced {
-    fn mixing(&self, t: &Field, s: &Field) -> Coefficients {
+impl OpenForcing {
+    fn mixing(&self, t: &OceanField, s: &OceanField) -> Coefficients {
         let ocean = Ocean { temperature: t.clone(), salinity: s.clone(), velocity: self.velocity.clone() };
         self.kpp.coefficients(&ocean, &self.surface)
     }
 }
 
-fn compute(task: &Task, inputs: &Inputs, session: &Session) -> Result<()> {
-    let t: Field = AnyImage::open_volume(session, &inputs.temperature)?.convert();
+fn compute(task: &PopTask, inputs: &Inputs, session: &Session) -> Result<()> {
+    let t: OceanField = AnyImage::open_volume(session, &inputs.temperature)?.convert();
     let volume = t.shape();
     let image = Shape { depth: 1, ..volume };
     if inputs.depths.len() != volume.depth {
@@ -228,11 +230,11 @@ fn compute(task: &Task, inputs: &Inputs, session: &Session) -> Result<()> {
     let basin = Basin::new(session, &inputs.depths, &floor)?;
     let water = SeaWater::new(&basin, inputs.equation)?;
     let results = match task {
-        Task::State(_) => {
+        PopTask::State(_) => {
             let d = water.state(&t, &s);
             vec![("density", d.density), ("by_temperature", d.by_temperature), ("by_salinity", d.by_salinity)]
         }
-        Task::Mixing { diffusivities, .. } => {
+        PopTask::Mixing { diffusivities, .. } => {
             let added = match &diffusivities[..] {
                 [] => [0, 1].map(|_| Image::constant(session, (1, 1), 0.0)),
                 paths => two(session, paths, volume)?,
@@ -242,7 +244,7 @@ fn compute(task: &Task, inputs: &Inputs, session: &Session) -> Result<()> {
             let [surface, below] = [buoyancy.from_surface, buoyancy.from_below];
             vec![("from_surface", surface), ("from_below", below), ("of_heat", of_heat), ("of_salt", of_salt)]
         }
-        Task::Kpp { forcing, .. } => {
+        PopTask::Kpp { forcing, .. } => {
             let forced = forcing.open(session, &water, volume)?;
             let mixing = forced.mixing(&t, &s);
             vec![
@@ -253,7 +255,7 @@ fn compute(task: &Task, inputs: &Inputs, session: &Session) -> Result<()> {
                 ("boundary_layer", mixing.depth),
             ]
         }
-        Task::Step { forcing, before, seconds, south, degrees, horizontal, .. } => {
+        PopTask::Step { forcing, before, seconds, south, degrees, horizontal, .. } => {
             let forced = forcing.open(session, &water, volume)?;
             let grid = Cells::on_sphere(session, *south, *degrees, volume.height)?;
             let transport = Transport::new(&basin, &grid, *horizontal)?;
@@ -281,16 +283,19 @@ mod tests {
 
     #[test]
     fn the_command_is_well_formed() {
-        Args::command().debug_assert();
-        let args =
-            Args::try_parse_from(["pop", "state", "t.npy", "s.npy", "--depths", "5,15.5", "--out-dir", "o"]).unwrap();
-        assert!(matches!(args.task, Task::State(inputs) if inputs.depths == [5.0, 15.5]));
-        assert!(Args::try_parse_from(["pop", "state", "t.npy", "s.npy", "--out-dir", "o"]).is_err(), "without depths");
+        PopArgs::command().debug_assert();
+        let args = PopArgs::try_parse_from(["pop", "state", "t.npy", "s.npy", "--depths", "5,15.5", "--out-dir", "o"])
+            .unwrap();
+        assert!(matches!(args.task, PopTask::State(inputs) if inputs.depths == [5.0, 15.5]));
+        assert!(
+            PopArgs::try_parse_from(["pop", "state", "t.npy", "s.npy", "--out-dir", "o"]).is_err(),
+            "without depths"
+        );
         let kpp = ["pop", "kpp", "t.npy", "s.npy", "--depths", "5", "--out-dir", "o"];
-        assert!(Args::try_parse_from(kpp).is_err(), "without velocities");
+        assert!(PopArgs::try_parse_from(kpp).is_err(), "without velocities");
         let step = "pop step t s --depths 5 --out-dir o --velocity u v --stress x y --south 10 --degrees 1 --seconds";
-        let parse = |seconds| Args::try_parse_from(step.split(' ').chain([seconds]));
-        assert!(matches!(parse("60").unwrap().task, Task::Step { seconds: 60.0, horizontal: 1000.0, .. }));
+        let parse = |seconds| PopArgs::try_parse_from(step.split(' ').chain([seconds]));
+        assert!(matches!(parse("60").unwrap().task, PopTask::Step { seconds: 60.0, horizontal: 1000.0, .. }));
         assert!(parse("0").is_err() && parse("NaN").is_err());
     }
 }

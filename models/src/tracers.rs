@@ -16,7 +16,7 @@ use horus::prelude::*;
 use horus_core::session::Session as CoreSession;
 
 use crate::kpp::{Coefficients, Kpp, Surface};
-use crate::ocean::{Basin, Field, Layers};
+use crate::ocean::{Basin, Layers, OceanField};
 
 /// Radius of the earth, in m.
 const EARTH: f64 = 6.37122e6;
@@ -25,13 +25,13 @@ const EARTH: f64 = 6.37122e6;
 #[derive(Clone, Debug)]
 pub struct Cells {
     /// Lengths of the eastern and of the northern sides of cells (POP's HTE, HTN).
-    pub sides: [Field; 2],
+    pub sides: [OceanField; 2],
     /// How far the middles of the eastern and of the northern neighbours lie (HUS, HUW).
-    pub apart: [Field; 2],
+    pub apart: [OceanField; 2],
     /// Lengths to the north and to the east of the cells around north-eastern corners (DYU, DXU).
-    pub around: [Field; 2],
+    pub around: [OceanField; 2],
     /// Areas of cells (TAREA).
-    pub area: Field,
+    pub area: OceanField,
 }
 
 impl Cells {
@@ -67,23 +67,23 @@ impl Cells {
 #[derive(Clone, Debug)]
 pub struct Flow {
     /// Through the eastern and the northern face, over its height, in m^2/s.
-    through: [Field; 2],
+    through: [OceanField; 2],
     /// Up through the upper face, in m/s.
-    up: Field,
+    up: OceanField,
 }
 
 /// A tracer's way down from the surface, besides advection.
 #[derive(Clone, Debug)]
 pub struct Column {
     /// Between each level and the one below, in m^2/s.
-    pub diffusivity: Field,
+    pub diffusivity: OceanField,
     /// The nonlocal term of KPP, in s/m^2.
-    pub nonlocal: Field,
+    pub nonlocal: OceanField,
     /// Through the surface, in the unit of the tracer times m/s: an image.
-    pub flux: Field,
+    pub flux: OceanField,
     /// Flux through the lower face of each cell without mixing, as of sunlight, and through the surface
     /// above; in the unit of the flux.
-    pub passing: Option<[Field; 2]>,
+    pub passing: Option<[OceanField; 2]>,
 }
 
 /// Advection and diffusion of tracers in a basin.
@@ -93,21 +93,21 @@ pub struct Transport {
     grid: Cells,
     diffusivity: f64,
     /// Of layers; how far the next level lies below.
-    thickness: Field,
-    gap: Field,
+    thickness: OceanField,
+    gap: OceanField,
 }
 
 /// The eastern, northern, western and southern neighbour of each pixel; 0 beyond the edges.
-fn east(f: &Field) -> Field {
+fn east(f: &OceanField) -> OceanField {
     f.shift(0, 0, -1)
 }
-fn north(f: &Field) -> Field {
+fn north(f: &OceanField) -> OceanField {
     f.shift(0, -1, 0)
 }
-fn west(f: &Field) -> Field {
+fn west(f: &OceanField) -> OceanField {
     f.shift(0, 0, 1)
 }
-fn south(f: &Field) -> Field {
+fn south(f: &OceanField) -> OceanField {
     f.shift(0, 1, 0)
 }
 
@@ -122,18 +122,18 @@ impl Transport {
     }
 
     /// The number that each water column has in its uppermost level, others elsewhere.
-    fn surface(&self, here: &Field, others: &Field) -> Field {
+    fn surface(&self, here: &OceanField, others: &OceanField) -> OceanField {
         self.basin.level.eq(0.0).select(here, others)
     }
 
     /// Loss of cells through their sides, per area.
-    fn divergence(&self, [to_east, to_north]: &[Field; 2]) -> Field {
+    fn divergence(&self, [to_east, to_north]: &[OceanField; 2]) -> OceanField {
         (to_east - west(to_east) + to_north - south(to_north)) / &self.grid.area
     }
 
     /// Flow of water at a velocity in m/s to the east and to the north (`comp_flux_vel`): up through a
     /// face goes what does not leave the cells below through their sides.
-    pub fn flow(&self, [u, v]: [&Field; 2]) -> Flow {
+    pub fn flow(&self, [u, v]: [&OceanField; 2]) -> Flow {
         let floor = &self.basin.floor;
         let corner = floor.min(east(floor)).min(north(floor)).min(north(&east(floor)));
         let moves = self.basin.level.lt(corner);
@@ -146,7 +146,7 @@ impl Transport {
     }
 
     /// Loss of each cell by advection, per second (`advt_centered`).
-    pub fn advection(&self, flow: &Flow, t: &Field) -> Field {
+    pub fn advection(&self, flow: &Flow, t: &OceanField) -> OceanField {
         let t = &self.basin.water().select(t, 0.0);
         let [to_east, to_north] = &flow.through;
         let sides = [to_east * (t + east(t)) * 0.5, to_north * (t + north(t)) * 0.5];
@@ -155,9 +155,9 @@ impl Transport {
     }
 
     /// Gain of each cell by horizontal diffusion, per second (`hdifft_del2`): nothing passes to land.
-    pub fn diffusion(&self, t: &Field) -> Field {
+    pub fn diffusion(&self, t: &OceanField) -> OceanField {
         let floor = &self.basin.floor;
-        let side = |beside: fn(&Field) -> Field, i: usize| {
+        let side = |beside: fn(&OceanField) -> OceanField, i: usize| {
             let water = self.basin.level.lt(floor.min(beside(floor)));
             let slope = water.select(t - beside(t), 0.0);
             slope * (&self.grid.sides[i] / &self.grid.apart[i] * self.diffusivity)
@@ -167,7 +167,7 @@ impl Transport {
 
     /// Gain of each cell by vertical diffusion and other fluxes along the vertical, per second
     /// (`vdifft`, and the sources of KPP and of sunlight).
-    pub fn vertical(&self, t: &Field, column: &Column) -> Field {
+    pub fn vertical(&self, t: &OceanField, column: &Column) -> OceanField {
         let Column { diffusivity, nonlocal, flux, passing } = column;
         let (mut enters, mut down) =
             (flux.clone(), ((t - t.shift(-1, 0, 0)) / &self.gap + nonlocal * flux) * diffusivity);
@@ -180,7 +180,7 @@ impl Transport {
 
     /// A change with which vertical diffusion has reacted to it already (`impvmixt`): the solution x of
     /// `x - interval (D x)' = change`, with the vertical diffusion `(D x)'`.
-    pub fn implicit(&self, change: &Field, diffusivity: &Field, interval: f64) -> Field {
+    pub fn implicit(&self, change: &OceanField, diffusivity: &OceanField, interval: f64) -> OceanField {
         let passes = self.basin.above_water().select(diffusivity / &self.gap * interval, 0.0);
         let (up, down) = (passes.shift(1, 0, 0) / &self.thickness, passes / &self.thickness);
         let own = &up + &down + 1.0;
@@ -189,8 +189,8 @@ impl Transport {
         let (mut r, mut a, mut b) = (change / &own, up / &own, down / own);
         let (mut far, levels) = (1, self.basin.depths.len());
         while far < levels {
-            let above = |f: &Field| f.shift(far as isize, 0, 0);
-            let below = |f: &Field| f.shift(-(far as isize), 0, 0);
+            let above = |f: &OceanField| f.shift(far as isize, 0, 0);
+            let below = |f: &OceanField| f.shift(-(far as isize), 0, 0);
             let rest = 1.0 - &a * above(&b) - &b * below(&a);
             r = (&r + &a * above(&r) + &b * below(&r)) / &rest;
             (a, b) = (&a * above(&a) / &rest, &b * below(&b) / rest);
@@ -201,7 +201,7 @@ impl Transport {
 
     /// A tracer after a step of `interval` seconds from `before` (`tracer_update`): `now` lies half of
     /// it later in a leapfrog step, and is `before` in an Euler step. 0 where there is no water.
-    pub fn step(&self, [before, now]: [&Field; 2], interval: f64, flow: &Flow, column: &Column) -> Field {
+    pub fn step(&self, [before, now]: [&OceanField; 2], interval: f64, flow: &Flow, column: &Column) -> OceanField {
         let rate = self.diffusion(before) + self.vertical(before, column) - self.advection(flow, now);
         let water = self.basin.water();
         let change = water.select(rate * interval, 0.0);
@@ -212,7 +212,7 @@ impl Transport {
 impl Kpp {
     /// The ways of heat and of salt from the surface down.
     pub fn columns(&self, mixing: &Coefficients, surface: &Surface) -> [Column; 2] {
-        let column = |diffusivity: &Field, flux: &Field, passing| Column {
+        let column = |diffusivity: &OceanField, flux: &OceanField, passing| Column {
             diffusivity: diffusivity.clone(),
             nonlocal: mixing.nonlocal.clone(),
             flux: flux.clone(),

@@ -38,11 +38,11 @@ const EARTH: (f64, f64) = (6.371e6, 7.292e-5);
 const SURFACE: f64 = 101_325.0;
 
 /// The neighbour used by a mean or a difference: rows go north, columns east.
-type To = (i32, i32);
-const EAST: To = (0, 1);
-const WEST: To = (0, -1);
-const NORTH: To = (1, 0);
-const SOUTH: To = (-1, 0);
+type GridOffset = (i32, i32);
+const EAST: GridOffset = (0, 1);
+const WEST: GridOffset = (0, -1);
+const NORTH: GridOffset = (1, 0);
+const SOUTH: GridOffset = (-1, 0);
 
 /// The weather at one time. Volumes have levels from the top down, rows from the south to the
 /// north, columns from the west to the east.
@@ -194,7 +194,7 @@ impl<T: Float> Dynamics<T> {
     /// The horizontal Laplacian, in the unit of the field over m^2, with the distances at temperature
     /// points.
     pub(super) fn laplacian(&self, f: &Image<T>) -> Image<T> {
-        let along = |to: To, back: To| slope(f, to) - slope(f, back);
+        let along = |to: GridOffset, back: GridOffset| slope(f, to) - slope(f, back);
         along(EAST, WEST) / (&self.dx * &self.dx) + along(NORTH, SOUTH) * T::from_f64(self.dy.to_f64().powi(-2))
     }
 
@@ -223,17 +223,17 @@ impl<T: Float> Dynamics<T> {
 }
 
 /// A weighted sum of two neighbours.
-fn pair<T: Float>(f: &Image<T>, to: To, taps: [f64; 2]) -> Image<T> {
+fn pair<T: Float>(f: &Image<T>, to: GridOffset, taps: [f64; 2]) -> Image<T> {
     f.with_border(Border::Replicate).correlate(&Filter::sparse([(0, 0), to], taps))
 }
 
 /// Mean of a point and a neighbour.
-fn mean<T: Float>(f: &Image<T>, to: To) -> Image<T> {
+fn mean<T: Float>(f: &Image<T>, to: GridOffset) -> Image<T> {
     pair(f, to, [0.5, 0.5])
 }
 
 /// Difference of neighbours: eastern minus western, northern minus southern.
-fn slope<T: Float>(f: &Image<T>, to: To) -> Image<T> {
+fn slope<T: Float>(f: &Image<T>, to: GridOffset) -> Image<T> {
     let sign = f64::from(to.0 + to.1);
     pair(f, to, [-sign, sign])
 }

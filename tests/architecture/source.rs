@@ -170,7 +170,7 @@ pub(crate) fn modules(root: &Path) -> Vec<Arc<Module>> {
 
 fn load(file: &Path, own: &str, path: Vec<String>, folder: &Path, to: &mut Vec<Arc<Module>>) {
     let mut parsed = syn::parse_file(&text(file)).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
-    WithoutTests.visit_file_mut(&mut parsed);
+    TestRemover.visit_file_mut(&mut parsed);
     for item in &parsed.items {
         let Item::Mod(child) = item else { continue };
         if child.content.is_some() {
@@ -196,17 +196,17 @@ fn for_tests(attributes: &[Attribute]) -> bool {
     })
 }
 
-struct WithoutTests;
+struct TestRemover;
 
-impl VisitMut for WithoutTests {
+impl VisitMut for TestRemover {
     fn visit_file_mut(&mut self, file: &mut File) {
-        file.items.retain(kept);
+        file.items.retain(is_compiled_without_tests);
         visit_mut::visit_file_mut(self, file);
     }
 
     fn visit_item_mod_mut(&mut self, module: &mut syn::ItemMod) {
         if let Some((_, items)) = &mut module.content {
-            items.retain(kept);
+            items.retain(is_compiled_without_tests);
         }
         visit_mut::visit_item_mod_mut(self, module);
     }
@@ -220,7 +220,7 @@ impl VisitMut for WithoutTests {
     }
 }
 
-fn kept(item: &Item) -> bool {
+fn is_compiled_without_tests(item: &Item) -> bool {
     let attributes = match item {
         Item::Mod(i) => &i.attrs,
         Item::Use(i) => &i.attrs,
@@ -336,7 +336,7 @@ mod tests {
 
     fn module(text: &str) -> Module {
         let mut parsed = syn::parse_file(text).expect("Rust");
-        WithoutTests.visit_file_mut(&mut parsed);
+        TestRemover.visit_file_mut(&mut parsed);
         let path = ["plan", "state"].map(str::to_owned).to_vec();
         Module::new(Path::new("test"), "horus_plan", path, parsed)
     }

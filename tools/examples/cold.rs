@@ -10,9 +10,9 @@ use std::time::Instant;
 
 use horus_cuda::nvrtc::Nvrtc;
 use horus_cuda::shipped::limits;
-use horus_tools::kernels::{Counted, DETECTORS, Failure, FileRun, distinct};
+use horus_tools::kernels::{BoxedError, CountedKernel, DETECTORS, FileRun, distinct};
 
-fn main() -> Result<(), Failure> {
+fn main() -> Result<(), BoxedError> {
     let mut arguments = std::env::args().skip(1);
     let only = arguments.next().unwrap_or_default();
     let size: usize = arguments.next().map_or(Ok(1024), |s| s.parse())?;
@@ -28,7 +28,7 @@ fn main() -> Result<(), Failure> {
         let launches = FileRun::of(name, (size, size)).launches()?;
         let planned = start.elapsed();
         let start = Instant::now();
-        let programs: Vec<Counted> = distinct(&launches, arch, limits)?.into_values().collect();
+        let programs: Vec<CountedKernel> = distinct(&launches, arch, limits)?.into_values().collect();
         println!(
             "{name} {size}: {} launches of {} kernels, planned in {planned:.0?}, generated in {:.0?}",
             launches.len(),
@@ -37,7 +37,7 @@ fn main() -> Result<(), Failure> {
         );
         if threads <= 1 {
             let start = Instant::now();
-            for (i, Counted { program, name: what, times }) in programs.iter().enumerate() {
+            for (i, CountedKernel { program, name: what, times }) in programs.iter().enumerate() {
                 let start = Instant::now();
                 let cubin = nvrtc.compile(&program.source, arch).map_err(|e| format!("{what}: {e}"))?;
                 let took = start.elapsed().as_secs_f64() * 1e3;
@@ -58,7 +58,7 @@ fn main() -> Result<(), Failure> {
             let (next, start) = (AtomicUsize::new(0), Instant::now());
             std::thread::scope(|scope| {
                 let work = || {
-                    while let Some(Counted { program, name: what, .. }) =
+                    while let Some(CountedKernel { program, name: what, .. }) =
                         programs.get(next.fetch_add(1, Ordering::Relaxed))
                     {
                         if let Err(e) = nvrtc.compile(&program.source, arch) {

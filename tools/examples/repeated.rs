@@ -14,23 +14,23 @@ use horus::prelude::{Error, Image};
 use horus_apps::detectors::{Detector, Params, conv2d, convrot, convuv};
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::{
-    About, Batch, BatchedLaunch, Batching, Device, DeviceMemory, Launch, Memory, MemoryKind, Staging,
+    Batch, BatchedLaunch, Batching, Device, DeviceMemory, DeviceNames, Launch, Memory, MemoryKind, Staging,
 };
 use horus_core::error::DeviceError;
-use horus_core::host::Piece;
+use horus_core::host::StridedCopy;
 use horus_core::host::workers::Workers;
 use horus_core::session::Session;
 
-type Done = Result<(), DeviceError>;
+type DeviceResult = Result<(), DeviceError>;
 
 /// A device with memory of its own that computes and copies nothing, and submits launches together.
-struct Idle(CpuDevice);
+struct IdleDevice(CpuDevice);
 
 /// So many bytes that are not there.
 #[derive(Debug)]
-struct Nothing(usize);
+struct AbsentMemory(usize);
 
-impl DeviceMemory for Nothing {
+impl DeviceMemory for AbsentMemory {
     fn len(&self) -> usize {
         self.0
     }
@@ -43,23 +43,23 @@ impl DeviceMemory for Nothing {
 }
 
 #[derive(Debug)]
-struct Together;
-impl Batch for Together {}
+struct JointBatch;
+impl Batch for JointBatch {}
 
-impl Staging for Idle {}
+impl Staging for IdleDevice {}
 
-impl Batching for Idle {
+impl Batching for IdleDevice {
     fn batch(&self, _: &[BatchedLaunch<'_>]) -> Result<Option<Box<dyn Batch>>, DeviceError> {
-        Ok(Some(Box::new(Together)))
+        Ok(Some(Box::new(JointBatch)))
     }
     fn submit(&self, _: &mut dyn Batch, _: &[&Memory], _: &mut [Memory]) -> Result<bool, DeviceError> {
         Ok(true)
     }
 }
 
-impl Device for Idle {
-    fn about(&self) -> About {
-        About::named("a device that computes nothing")
+impl Device for IdleDevice {
+    fn names(&self) -> DeviceNames {
+        DeviceNames::named("a device that computes nothing")
     }
     fn memory(&self) -> MemoryKind<'_> {
         MemoryKind::Separate(Some(1 << 37))
@@ -74,21 +74,21 @@ impl Device for Idle {
         Some(self)
     }
     fn allocate(&self, bytes: usize) -> Result<Memory, DeviceError> {
-        Ok(Memory::Device(Box::new(Nothing(bytes))))
+        Ok(Memory::Device(Box::new(AbsentMemory(bytes))))
     }
-    fn write(&self, _: &[u8], _: &mut Memory, _: usize) -> Done {
+    fn write(&self, _: &[u8], _: &mut Memory, _: usize) -> DeviceResult {
         Ok(())
     }
-    fn read(&self, _: &Memory, _: usize, _: &mut [u8]) -> Done {
+    fn read(&self, _: &Memory, _: usize, _: &mut [u8]) -> DeviceResult {
         Ok(())
     }
-    fn copy(&self, _: &Memory, _: &mut Memory, _: &[Piece]) -> Done {
+    fn copy(&self, _: &Memory, _: &mut Memory, _: &[StridedCopy]) -> DeviceResult {
         Ok(())
     }
-    fn launch(&self, _: Launch<'_>) -> Done {
+    fn launch(&self, _: Launch<'_>) -> DeviceResult {
         Ok(())
     }
-    fn synchronize(&self) -> Done {
+    fn synchronize(&self) -> DeviceResult {
         Ok(())
     }
 }
@@ -132,7 +132,7 @@ fn main() -> Result<(), Error> {
         ("convuv", convuv, 1 + orientations * 7 * scales),
     ];
     for (name, detector, operations) in all {
-        let session = Session::on(Box::new(Idle(CpuDevice::new(Some(1))?))).build()?;
+        let session = Session::on(Box::new(IdleDevice(CpuDevice::new(Some(1))?))).build()?;
         let mut least = [Duration::MAX; 5];
         for _ in 0..pictures {
             let (start, before) = (Instant::now(), session.times());

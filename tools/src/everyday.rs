@@ -6,7 +6,7 @@ use horus::types::Element;
 use horus_core::machine::Link;
 
 /// An operation on an image.
-pub struct Row {
+pub struct EverydayOperation {
     /// Operation and type, as in "median 5 u8".
     pub name: String,
     /// Seconds that the session's machine is predicted to take.
@@ -19,14 +19,14 @@ pub struct Row {
 ///
 /// # Errors
 /// Those of evaluations and forecasts.
-pub fn rows(session: &Session, size: usize) -> Result<Vec<Row>> {
+pub fn rows(session: &Session, size: usize) -> Result<Vec<EverydayOperation>> {
     let grey = noise(session, size, 0);
     let mut all = Vec::new();
-    Of { session, image: (&grey * 255.0).convert::<u8>() }.numbers(&mut all)?;
-    Of { session, image: (&grey * 65535.0).convert::<u16>() }.numbers(&mut all)?;
-    Of { session, image: grey.clone() }.numbers(&mut all)?;
-    Of { session, image: grey.convert::<f64>() }.numbers(&mut all)?;
-    Of { session, image: grey.gauss(4.0).gt(0.5) }.masks(&mut all)?;
+    ImageOperations { session, image: (&grey * 255.0).convert::<u8>() }.numbers(&mut all)?;
+    ImageOperations { session, image: (&grey * 65535.0).convert::<u16>() }.numbers(&mut all)?;
+    ImageOperations { session, image: grey.clone() }.numbers(&mut all)?;
+    ImageOperations { session, image: grey.convert::<f64>() }.numbers(&mut all)?;
+    ImageOperations { session, image: grey.gauss(4.0).gt(0.5) }.masks(&mut all)?;
     Ok(all)
 }
 
@@ -39,15 +39,15 @@ pub fn noise(session: &Session, size: usize, seed: u64) -> Image<f32> {
 }
 
 /// Operations on one image.
-struct Of<'a, T: Element> {
+struct ImageOperations<'a, T: Element> {
     session: &'a Session,
     image: Image<T>,
 }
 
-impl<T: Element> Of<'_, T> {
+impl<T: Element> ImageOperations<'_, T> {
     fn row<R: Element>(
         &self,
-        all: &mut Vec<Row>,
+        all: &mut Vec<EverydayOperation>,
         name: &str,
         record: impl Fn(&Image<T>) -> Image<R> + 'static,
     ) -> Result<()> {
@@ -58,13 +58,13 @@ impl<T: Element> Of<'_, T> {
             let _kept = record(&image);
             session.evaluate()
         };
-        all.push(Row { name: format!("{name} {}", T::TAG), predicted, run: Box::new(run) });
+        all.push(EverydayOperation { name: format!("{name} {}", T::TAG), predicted, run: Box::new(run) });
         Ok(())
     }
 }
 
-impl<T: Pixel> Of<'_, T> {
-    fn numbers(&self, all: &mut Vec<Row>) -> Result<()> {
+impl<T: Pixel> ImageOperations<'_, T> {
+    fn numbers(&self, all: &mut Vec<EverydayOperation>) -> Result<()> {
         let disc = Footprint::disc(15);
         let end = if T::TAG.is_float() { 1.0 } else { T::HIGHEST.to_f64() + 1.0 };
         self.row(all, "gaussian 1", |a| a.gauss(1.0).convert::<T>())?;
@@ -92,8 +92,8 @@ impl<T: Pixel> Of<'_, T> {
     }
 }
 
-impl Of<'_, bool> {
-    fn masks(&self, all: &mut Vec<Row>) -> Result<()> {
+impl ImageOperations<'_, bool> {
+    fn masks(&self, all: &mut Vec<EverydayOperation>) -> Result<()> {
         self.row(all, "erosion 3", |a| a.erode(3))?;
         self.row(all, "opening 5", |a| a.opening(5))?;
         self.row(all, "label", |a| a.label(Connectivity::FACES))?;

@@ -11,24 +11,24 @@ use std::path::{Path, PathBuf};
 use horus::prelude::*;
 use horus_core::device::Geometry;
 use horus_core::session::Session;
-use horus_cuda::codegen::{Generated, Limits};
+use horus_cuda::codegen::{Generated, KernelLimits};
 use horus_cuda::pieces;
-use horus_cuda::recorder::{Launched, Recorder};
+use horus_cuda::recorder::{RecordedLaunch, RecordingDevice};
 
-use horus_apps::batch::Job;
+use horus_apps::batch::BatchJob;
 use horus_apps::command;
 use horus_apps::detectors::{Detector, conv2d, convrot, convuv};
 use horus_apps::job;
 
 /// The reason for a failure.
-pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+pub type BoxedError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The detectors, by the names of their programs.
 pub const DETECTORS: [(&str, Detector); 3] = [("convrot", convrot), ("conv2d", conv2d), ("convuv", convuv)];
 
 /// Pixel formats of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Samples {
+pub enum PixelFormat {
     /// One channel of 8 bits.
     Grey8,
     /// One channel of 16 bits.
@@ -41,22 +41,22 @@ pub enum Samples {
     Float,
 }
 
-impl Samples {
+impl PixelFormat {
     /// All formats.
-    pub const ALL: [Samples; 5] =
-        [Samples::Grey8, Samples::Grey16, Samples::Colour8, Samples::Colour16, Samples::Float];
+    pub const ALL: [PixelFormat; 5] =
+        [PixelFormat::Grey8, PixelFormat::Grey16, PixelFormat::Colour8, PixelFormat::Colour16, PixelFormat::Float];
 
     /// Writes a picture of zeros to a file of this name, with the extension of its format.
     fn write(self, path: &Path, width: usize, height: usize) -> std::io::Result<PathBuf> {
         let (magic, extension, most, bytes) = match self {
-            Samples::Grey8 => ("P5", "pgm", 255, 1),
-            Samples::Grey16 => ("P5", "pgm", 65535, 2),
-            Samples::Colour8 => ("P6", "ppm", 255, 3),
-            Samples::Colour16 => ("P6", "ppm", 65535, 6),
-            Samples::Float => ("", "npy", 0, 4),
+            PixelFormat::Grey8 => ("P5", "pgm", 255, 1),
+            PixelFormat::Grey16 => ("P5", "pgm", 65535, 2),
+            PixelFormat::Colour8 => ("P6", "ppm", 255, 3),
+            PixelFormat::Colour16 => ("P6", "ppm", 65535, 6),
+            PixelFormat::Float => ("", "npy", 0, 4),
         };
         let mut file = format!("{magic}\n{width} {height}\n{most}\n").into_bytes();
-        if self == Samples::Float {
+        if self == PixelFormat::Float {
             let about = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({height}, {width}), }}");
             file = b"\x93NUMPY\x01\0\x76\0".to_vec();
             file.extend(format!("{about:<117}\n").bytes());
@@ -76,7 +76,7 @@ pub struct FileRun {
     /// The chain of operations of `horus`.
     pub chain: String,
     /// The format of its input.
-    pub samples: Samples,
+    pub samples: PixelFormat,
     /// Width and height in pixels.
     pub size: (usize, usize),
     /// The extension of its output.
@@ -88,14 +88,14 @@ pub struct FileRun {
 impl FileRun {
     /// A detector's default run from an 8-bit picture to a PNG.
     pub fn of(program: &'static str, size: (usize, usize)) -> FileRun {
-        FileRun { program, chain: String::new(), samples: Samples::Grey8, size, output: "png", depth: "8" }
+        FileRun { program, chain: String::new(), samples: PixelFormat::Grey8, size, output: "png", depth: "8" }
     }
 
     /// The launches of the run.
     ///
     /// # Errors
     /// If the program fails, or a file cannot be written.
-    pub fn launches(&self) -> Result<Vec<Launched>, Failure> {
+    pub fn launches(&self) -> Result<Vec<RecordedLaunch>, BoxedError> {
         let folder = tempfile::tempdir()?;
         let input = self.samples.write(&folder.path().join("in"), self.size.0, self.size.1)?;
         let output = folder.path().join("out").with_extension(self.output);
@@ -107,14 +107,14 @@ impl FileRun {
             Some((name, detector)) => job(name, "", *detector, words)?,
             None => command::job_of(words)?,
         };
-        let device = Recorder::new()?;
+        let device = RecordingDevice::new()?;
         let launches = device.launches();
         let session = Session::on(Box::new(device)).build()?;
         self.run(&job, &session, &input, &output).map_err(|e| format!("{} {}: {e}", self.program, self.chain))?;
         Ok(launches.get())
     }
 
-    fn run(&self, job: &Job, session: &Session, input: &Path, output: &Path) -> Result<()> {
+    fn run(&self, job: &BatchJob, session: &Session, input: &Path, output: &Path) -> Result<()> {
         let picture = AnyImage::open_with(session, input, &job.options.open_options())?;
         match job.work {
             horus_apps::batch::RunFiles::Numbers { .. } => session.get_all((job.numbers)(&picture)?).map(drop),
@@ -132,7 +132,7 @@ const SIZES: [(usize, usize); 5] = [(256, 256), (312, 200), (300, 200), (301, 20
 pub fn shipped() -> Vec<FileRun> {
     let mut runs = Vec::new();
     for (program, _) in DETECTORS {
-        for samples in Samples::ALL {
+        for samples in PixelFormat::ALL {
             for size in SIZES {
                 for (output, depth) in [("png", "8"), ("png", "16"), ("npy", "8"), ("tif", "32")] {
                     runs.push(FileRun { samples, output, depth, ..FileRun::of(program, size) });
@@ -143,7 +143,7 @@ pub fn shipped() -> Vec<FileRun> {
     let detectors = DETECTORS.map(|(name, _)| (name, name.to_owned()));
     let examples = command::examples().filter(|(name, _)| DETECTORS.iter().all(|(detector, _)| name != detector));
     for (_, chain) in examples.chain(detectors) {
-        for samples in [Samples::Grey8, Samples::Colour8] {
+        for samples in [PixelFormat::Grey8, PixelFormat::Colour8] {
             for size in [SIZES[0], SIZES[3]] {
                 runs.push(FileRun { chain: chain.clone(), samples, depth: "auto", ..FileRun::of("horus", size) });
             }
@@ -157,7 +157,7 @@ pub fn shipped() -> Vec<FileRun> {
 ///
 /// # Errors
 /// If a detector fails, or a chain of operations fails with every picture.
-pub fn recorded(runs: &[FileRun]) -> Result<Vec<Vec<Launched>>, Failure> {
+pub fn recorded(runs: &[FileRun]) -> Result<Vec<Vec<RecordedLaunch>>, BoxedError> {
     let (mut launches, mut taken, mut refused) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
     for run in runs {
         match run.launches() {
@@ -177,7 +177,7 @@ pub fn recorded(runs: &[FileRun]) -> Result<Vec<Vec<Launched>>, Failure> {
 
 /// A kernel for large images, and its number of launches.
 #[derive(Clone, Debug)]
-pub struct Counted {
+pub struct CountedKernel {
     /// One of the programs with this source.
     pub program: Generated,
     /// The name of the kernel.
@@ -191,11 +191,15 @@ pub struct Counted {
 ///
 /// # Errors
 /// If one cannot be generated.
-pub fn distinct(launches: &[Launched], arch: u32, limits: Limits) -> Result<BTreeMap<String, Counted>, Failure> {
-    let mut found: BTreeMap<String, Counted> = BTreeMap::new();
+pub fn distinct(
+    launches: &[RecordedLaunch],
+    arch: u32,
+    limits: KernelLimits,
+) -> Result<BTreeMap<String, CountedKernel>, BoxedError> {
+    let mut found: BTreeMap<String, CountedKernel> = BTreeMap::new();
     for launch in launches {
         let Some(program) = launch.programs(arch, limits)?.into_iter().next() else { continue };
-        let new = || Counted { name: launch.kernel.name(), times: 0, program: program.clone() };
+        let new = || CountedKernel { name: launch.kernel.name(), times: 0, program: program.clone() };
         found.entry(program.source.clone()).or_insert_with(new).times += 1;
     }
     Ok(found)
@@ -206,10 +210,14 @@ pub fn distinct(launches: &[Launched], arch: u32, limits: Limits) -> Result<BTre
 ///
 /// # Errors
 /// If a run fails.
-pub fn sources(runs: &[Vec<Launched>], arch: u32, limits: Limits) -> Result<BTreeMap<String, String>, Failure> {
+pub fn sources(
+    runs: &[Vec<RecordedLaunch>],
+    arch: u32,
+    limits: KernelLimits,
+) -> Result<BTreeMap<String, String>, BoxedError> {
     let mut found = BTreeMap::from([(pieces::program(&[]).source, "copies".to_owned())]);
     // Runs that differ in their files have the same launches.
-    let mut known: HashMap<(String, Geometry), Vec<&Launched>> = HashMap::new();
+    let mut known: HashMap<(String, Geometry), Vec<&RecordedLaunch>> = HashMap::new();
     for launch in runs.iter().flatten() {
         let alike = known.entry((launch.kernel.name(), launch.output)).or_default();
         if alike.contains(&launch) {

@@ -1,9 +1,9 @@
 //! Benchmarks, meters and tuners of Horus, and what they share. Not published.
 
-pub mod drawn;
+pub mod bench_lines;
 pub mod everyday;
 #[cfg(feature = "cuda")]
 pub mod kernels;
-pub mod measured;
 pub mod queues;
+pub mod random_programs;
 pub mod sweep;

@@ -27,25 +27,25 @@ pub struct QueueWork {
 
 /// The work of each of [`QUEUES`] in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Queues(pub [QueueWork; 3]);
+pub struct RunQueues(pub [QueueWork; 3]);
 
 /// A copy or a kernel: the index of its queue, its start and its end in milliseconds.
-type Span = (usize, f64, f64);
+type QueueSpan = (usize, f64, f64);
 
-impl Queues {
+impl RunQueues {
     /// The work in a run of a program in `session`, which records a trace and nothing else: a run
     /// that is not counted plans. `clock`: milliseconds that the device's clock adds to a kernel.
     ///
     /// # Errors
     /// Those of the runs and of the trace.
-    pub fn of(session: &Session, clock: f64, mut run: impl FnMut() -> Result<()>) -> Result<Queues> {
+    pub fn of(session: &Session, clock: f64, mut run: impl FnMut() -> Result<()>) -> Result<RunQueues> {
         run()?;
         let mut seen = spans(session)?.len();
-        let mut least: Option<Queues> = None;
+        let mut least: Option<RunQueues> = None;
         for _ in 0..RUNS {
             run()?;
             let all = spans(session)?;
-            let queues = Queues::over(all.get(seen..).unwrap_or_default(), clock);
+            let queues = RunQueues::over(all.get(seen..).unwrap_or_default(), clock);
             seen = all.len();
             if least.is_none_or(|least| queues.most() < least.most()) {
                 least = Some(queues);
@@ -55,7 +55,7 @@ impl Queues {
     }
 
     /// The work of spans, those of each queue in order.
-    fn over(spans: &[Span], clock: f64) -> Queues {
+    fn over(spans: &[QueueSpan], clock: f64) -> RunQueues {
         let mut queues = [QueueWork::default(); 3];
         let mut until = [f64::NEG_INFINITY; 3];
         for &(queue, start, end) in spans {
@@ -71,7 +71,7 @@ impl Queues {
             work.last = took;
             work.count += 1;
         }
-        Queues(queues)
+        RunQueues(queues)
     }
 
     /// The busiest queue.
@@ -85,7 +85,7 @@ impl Queues {
         self.0.iter().map(|work| work.busy).fold(0.0, f64::max)
     }
 
-    /// [`Queues::most`], and the copies beside which that queue cannot work: the first upload
+    /// [`RunQueues::most`], and the copies beside which that queue cannot work: the first upload
     /// comes before kernels and downloads, the last download after uploads and kernels.
     pub fn least(&self) -> f64 {
         let [upload, _, download] = &self.0;
@@ -96,7 +96,7 @@ impl Queues {
 }
 
 /// The device's spans so far, in the order in which they were collected.
-fn spans(session: &Session) -> Result<Vec<Span>> {
+fn spans(session: &Session) -> Result<Vec<QueueSpan>> {
     let trace: Value = serde_json::from_str(&session.trace_json()?.unwrap_or_default()).unwrap_or_default();
     let events = trace["traceEvents"].as_array().map_or(&[][..], Vec::as_slice);
     let span = |event: &Value| {
@@ -116,15 +116,15 @@ mod tests {
     fn the_busiest_queue_is_that_with_most_work() {
         // Two uploads at a time, kernels beside them, and a download at the end.
         let spans = [(0, 0.0, 2.0), (1, 1.0, 2.5), (0, 1.5, 3.0), (1, 3.0, 5.5), (2, 5.5, 6.0)];
-        let queues = Queues::over(&spans, 0.5);
+        let queues = RunQueues::over(&spans, 0.5);
         assert_eq!(queues.0.map(|work| work.busy), [3.0, 3.0, 0.5]);
         assert_eq!(queues.0.map(|work| work.count), [2, 2, 1]);
         let [upload, kernels, _] = queues.0;
         assert_eq!((upload.first, upload.last, kernels.first, kernels.last), (2.0, 1.5, 1.0, 2.0));
-        let queues = Queues::over(&spans, 0.0);
+        let queues = RunQueues::over(&spans, 0.0);
         assert_eq!((queues.busiest(), queues.most(), queues.least()), (Queue::Compute, 4.0, 2.0 + 4.0 + 0.5));
-        let queues = Queues::over(&spans[..3], 0.0);
+        let queues = RunQueues::over(&spans[..3], 0.0);
         assert_eq!((queues.busiest(), queues.least()), (Queue::Upload, 3.0), "nothing is downloaded");
-        assert_eq!(Queues::over(&[], 0.0).least(), 0.0);
+        assert_eq!(RunQueues::over(&[], 0.0).least(), 0.0);
     }
 }

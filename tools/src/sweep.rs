@@ -5,14 +5,14 @@ use std::fmt;
 use std::time::Instant;
 
 use horus::prelude::*;
-use horus_core::device::{Device, Geometry, Launch, LaunchInput, Memory, Prepared};
+use horus_core::device::{Device, Geometry, Launch, LaunchInput, Memory, PreparedLaunch};
 use horus_core::dispatch;
 use horus_core::dtype::{Conversion, DType};
 use horus_core::error::DeviceError;
 use horus_core::filters::tolerance::{Algorithm, algorithm};
 use horus_core::host::buffer::HostBuffer;
-use horus_core::ir::kernel::{Extent, Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
-use horus_core::machine::{Profile, here};
+use horus_core::ir::kernel::{FilterSource, ImageExtent, Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Val};
+use horus_core::machine::{MachineProfile, here};
 use horus_core::ops::fourier::{EXTENTS, Fourier, step};
 use horus_core::shape::{Shape, Window};
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ pub struct Sweep {
 }
 
 /// An algorithm of a filter.
-struct Way {
+struct FilterAlgorithm {
     /// Its name: `direct`, or rows and columns of tiles that are transformed.
     name: String,
     /// Measured seconds, the least.
@@ -42,16 +42,16 @@ struct Way {
 }
 
 /// A filter.
-struct Row {
+struct SweepRow {
     /// Rows and columns of taps.
     taps: [usize; 2],
     /// All algorithms, the direct one first.
-    ways: Vec<Way>,
+    ways: Vec<FilterAlgorithm>,
     /// The chosen algorithm.
     chosen: usize,
 }
 
-impl Row {
+impl SweepRow {
     fn fastest(&self) -> usize {
         let least = self.ways.iter().enumerate().min_by(|(_, a), (_, b)| a.measured.total_cmp(&b.measured));
         least.map_or(0, |(i, _)| i)
@@ -63,15 +63,15 @@ impl Row {
     }
 
     /// Factor between predicted and measured time of an algorithm.
-    fn error(way: &Way) -> f64 {
+    fn error(way: &FilterAlgorithm) -> f64 {
         (way.measured / way.predicted).max(way.predicted / way.measured)
     }
 }
 
 /// The results of a sweep.
-pub struct Swept {
+pub struct SweepResults {
     /// The filters.
-    rows: Vec<Row>,
+    rows: Vec<SweepRow>,
     /// The device.
     device: String,
     size: usize,
@@ -80,7 +80,7 @@ pub struct Swept {
 }
 
 /// A launch that is timed.
-struct Job {
+struct SweepLaunch {
     name: String,
     kernel: Kernel,
     inputs: Vec<Geometry>,
@@ -98,16 +98,16 @@ impl Sweep {
     ///
     /// # Errors
     /// Those of the device; [`Error::Config`] without one.
-    pub fn run(&self, session: &Session) -> Result<Swept> {
+    pub fn run(&self, session: &Session) -> Result<SweepResults> {
         let Some(device) = session.device() else { return Err(Error::Config("the session has no device".into())) };
-        let about = device.about().name;
+        let about = device.names().name;
         let profile = here::profile(device)?;
         let failed = |source| Error::Device { op: "a sweep of filters".into(), device: about.clone(), source };
         let rows = self.rows(device, &profile).map_err(failed)?;
-        Ok(Swept { rows, device: about.clone(), size: self.size, dtype: self.dtype, within: self.within })
+        Ok(SweepResults { rows, device: about.clone(), size: self.size, dtype: self.dtype, within: self.within })
     }
 
-    fn rows(&self, device: &dyn Device, profile: &Profile) -> std::result::Result<Vec<Row>, DeviceError> {
+    fn rows(&self, device: &dyn Device, profile: &MachineProfile) -> std::result::Result<Vec<SweepRow>, DeviceError> {
         let shape = Shape::new(self.size, self.size, 1);
         let (linear, whole) = (self.dtype.linear(), Window::whole(self.size));
         let geometry = |dtype| Geometry { shape, dtype, window: whole };
@@ -118,19 +118,26 @@ impl Sweep {
         for taps in pairs {
             let (mut jobs, chosen) = self.jobs(taps, shape);
             for job in &mut jobs {
-                let extents: Vec<Extent> = job.inputs.iter().map(|g| (g.shape, g.dtype)).collect();
+                let extents: Vec<ImageExtent> = job.inputs.iter().map(|g| (g.shape, g.dtype)).collect();
                 job.predicted = profile.launch(&job.kernel.work(&extents, (shape, linear), whole)).seconds;
-                let Job { kernel, inputs, .. } = job;
-                let ahead = Prepared { kernel, inputs: inputs.clone(), output: geometry(linear), rows: whole };
+                let SweepLaunch { kernel, inputs, .. } = job;
+                let ahead = PreparedLaunch { kernel, inputs: inputs.clone(), output: geometry(linear), rows: whole };
                 device.prepare(&[ahead])?;
             }
-            let mut several = |job: &Job, n: usize| -> std::result::Result<f64, DeviceError> {
+            let mut several = |job: &SweepLaunch, n: usize| -> std::result::Result<f64, DeviceError> {
                 let inputs = [LaunchInput { memory: &images[job.image], geometry: job.inputs[0] }];
                 let start = Instant::now();
                 for _ in 0..n {
                     let (output, geometry) = (&mut output, geometry(linear));
                     let (kernel, inputs) = (&job.kernel, &inputs);
-                    device.launch(Launch { kernel, inputs, output, more: &mut [], geometry, rows: whole })?;
+                    device.launch(Launch {
+                        kernel,
+                        inputs,
+                        output,
+                        additional_outputs: &mut [],
+                        geometry,
+                        rows: whole,
+                    })?;
                 }
                 device.synchronize()?;
                 Ok(start.elapsed().as_secs_f64() / n as f64)
@@ -146,15 +153,16 @@ impl Sweep {
                     job.measured = job.measured.min(several(job, *n)?);
                 }
             }
-            let way = |job: Job| Way { name: job.name, measured: job.measured, predicted: job.predicted };
-            rows.push(Row { taps, ways: jobs.into_iter().map(way).collect(), chosen });
+            let way =
+                |job: SweepLaunch| FilterAlgorithm { name: job.name, measured: job.measured, predicted: job.predicted };
+            rows.push(SweepRow { taps, ways: jobs.into_iter().map(way).collect(), chosen });
         }
         Ok(rows)
     }
 
     /// The algorithms of a filter of random taps, which has no low rank, and the index of that which
     /// is chosen.
-    fn jobs(&self, [height, width]: [usize; 2], shape: Shape) -> (Vec<Job>, usize) {
+    fn jobs(&self, [height, width]: [usize; 2], shape: Shape) -> (Vec<SweepLaunch>, usize) {
         let mut state = (height * 1009 + width) as u64;
         let mut tap = || {
             state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
@@ -166,7 +174,7 @@ impl Sweep {
         let geometry = |dtype| Geometry { shape, dtype, window: Window::whole(shape.height) };
         let job = |name: String, kernel: Kernel, image: usize, dtype: DType| {
             let inputs = vec![geometry(dtype)];
-            Job { name, kernel, inputs, image, measured: f64::INFINITY, predicted: 0.0 }
+            SweepLaunch { name, kernel, inputs, image, measured: f64::INFINITY, predicted: 0.0 }
         };
         let mut jobs = vec![job("direct".into(), direct(&filter, border, self.dtype), 0, self.dtype)];
         let chosen = match algorithm(&filter, border, self.dtype, shape, self.within) {
@@ -187,13 +195,13 @@ impl Sweep {
 fn direct(filter: &Filter, border: Border, dtype: DType) -> Kernel {
     let linear = dtype.linear();
     let (chains, source) = match dtype == linear {
-        true => (Vec::new(), Source::Input(0)),
+        true => (Vec::new(), FilterSource::Input(0)),
         false => {
             let op = InstrOp::Convert(Conversion::Nearest);
             let code = vec![Instr { op, operand: dtype, result: linear, args: vec![Val::Leaf(0)] }];
             let leaves = vec![Leaf { op: LeafOp::Load(0), dtype }];
             let chain = MapKernel { inputs: 1, leaves, code, result: Some(Val::Instr(0)), ..MapKernel::default() };
-            (vec![chain], Source::Chain(0))
+            (vec![chain], FilterSource::Chain(0))
         }
     };
     let leaves = vec![Leaf { op: LeafOp::Correlate(source, filter.clone(), border), dtype: linear }];
@@ -216,7 +224,7 @@ fn image(device: &dyn Device, geometry: Geometry) -> std::result::Result<Memory,
     Ok(memory)
 }
 
-impl Swept {
+impl SweepResults {
     /// Number of filters whose chosen algorithm takes at most 1.05 times as long as the fastest.
     fn within_5_percent(&self) -> usize {
         self.rows.iter().filter(|row| row.lost() <= 1.05).count()
@@ -224,8 +232,9 @@ impl Swept {
 
     /// All measurements.
     pub fn json(&self) -> Value {
-        let way = |way: &Way| json!({ "name": way.name, "measured": way.measured, "predicted": way.predicted });
-        let row = |row: &Row| {
+        let way =
+            |way: &FilterAlgorithm| json!({ "name": way.name, "measured": way.measured, "predicted": way.predicted });
+        let row = |row: &SweepRow| {
             let ways: Vec<Value> = row.ways.iter().map(way).collect();
             json!({ "rows": row.taps[0], "columns": row.taps[1], "chosen": row.ways[row.chosen].name, "ways": ways })
         };
@@ -240,7 +249,7 @@ impl Swept {
     }
 }
 
-impl fmt::Display for Swept {
+impl fmt::Display for SweepResults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}, {n} x {n} pixels of {}, within {:e}", self.device, self.dtype, self.within, n = self.size)?;
         writeln!(
@@ -266,19 +275,19 @@ impl fmt::Display for Swept {
         let all = self.rows.len();
         let share = |n: usize, of: usize| 100.0 * n as f64 / of.max(1) as f64;
         let near = self.within_5_percent();
-        let worst = self.rows.iter().map(Row::lost).fold(1.0, f64::max);
+        let worst = self.rows.iter().map(SweepRow::lost).fold(1.0, f64::max);
         writeln!(
             f,
             "chosen within 5 % of the fastest: {near} of {all} filters, {:.0} %; at worst {worst:.2}",
             share(near, all)
         )?;
         for (name, range) in [("direct", 0..1), ("tiles", 1..usize::MAX)] {
-            let of = |row: &Row| {
+            let of = |row: &SweepRow| {
                 row.ways
                     .iter()
                     .enumerate()
                     .filter(|(i, _)| range.contains(i))
-                    .map(|(_, w)| Row::error(w))
+                    .map(|(_, w)| SweepRow::error(w))
                     .collect::<Vec<_>>()
             };
             let mut errors: Vec<f64> = self.rows.iter().flat_map(of).collect();

@@ -13,7 +13,7 @@ pub const STANDARD: &str = "-";
 
 /// A picture to read, and the file to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pair {
+pub struct PicturePair {
     /// The picture.
     pub input: PathBuf,
     /// The file that its result goes to.
@@ -107,7 +107,7 @@ fn folder(path: &Path) -> Result<Vec<PathBuf>, String> {
 /// # Errors
 /// A message: pictures without names, two pictures with the same output, an output that would
 /// overwrite a picture of the series.
-pub fn outputs(pictures: Vec<PathBuf>, dir: &Path, extension: &str) -> Result<Vec<Pair>, String> {
+pub fn outputs(pictures: Vec<PathBuf>, dir: &Path, extension: &str) -> Result<Vec<PicturePair>, String> {
     let mut taken: HashMap<PathBuf, PathBuf> = HashMap::new();
     let mut pairs = Vec::with_capacity(pictures.len());
     for input in pictures {
@@ -125,11 +125,11 @@ pub fn outputs(pictures: Vec<PathBuf>, dir: &Path, extension: &str) -> Result<Ve
             let (other, input, output) = (other.display(), input.display(), output.display());
             return Err(format!("{other} and {input} would both be written to {output}; run them as two series"));
         }
-        pairs.push(Pair { input, output });
+        pairs.push(PicturePair { input, output });
     }
     let read: HashMap<PathBuf, &Path> =
         pairs.iter().filter_map(|p| Some((fs::canonicalize(&p.input).ok()?, p.input.as_path()))).collect();
-    for Pair { input, output } in &pairs {
+    for PicturePair { input, output } in &pairs {
         if let Some(read) = fs::canonicalize(output).ok().and_then(|output| read.get(&output)) {
             let (input, read) = (input.display(), read.display());
             return Err(format!("the result of {input} would overwrite {read}: choose another --out-dir"));

@@ -55,7 +55,7 @@ pub fn begin(level: LevelFilter) {
 }
 
 /// From now on this rank logs only messages that rank 0 cannot.
-pub(super) fn leave_to_the_first() {
+pub(super) fn silence() {
     QUIET.store(true, Ordering::Relaxed);
 }
 

@@ -1,7 +1,7 @@
 //! The frame around an operation on pictures: files in and out, one picture or a series, progress,
 //! errors, the summary.
 //!
-//! A program parses its command line into a [`Job`] and passes it to [`run`]:
+//! A program parses its command line into a [`BatchJob`] and passes it to [`run`]:
 //!
 //! ```no_run
 //! use clap::{CommandFactory, FromArgMatches, Parser};
@@ -29,8 +29,8 @@
 //! }
 //! ```
 
-mod ends;
 mod inputs;
+mod interrupts;
 mod log;
 mod numbers;
 mod options;
@@ -49,23 +49,23 @@ use horus_core::comm::Communicator;
 use horus_core::comm::agree::agree_on;
 use horus_core::error::Audience;
 use horus_core::image::Values;
-use horus_core::io::{Target, on_root, same_file};
+use horus_core::io::{FileTarget, on_root, same_file};
 
 use crate::execution::Execution;
 use crate::progress::Bar;
 use crate::report::Printer;
 
-pub use inputs::{Pair, STANDARD, outputs, pictures};
+pub use inputs::{PicturePair, STANDARD, outputs, pictures};
 pub use log::begin as log_from;
 pub(crate) use options::AUTO;
-pub use options::{Comparison, Options, level};
+pub use options::{BatchOptions, Comparison, level};
 pub use response::{Product, Response};
 pub(crate) use response::{each_number, each_variant};
 pub(crate) use single::distinct;
 pub(crate) use stores::{described, is_store, open};
 
 /// The operation on each picture: records without computing.
-pub type Operation = Box<dyn Fn(&AnyImage) -> Result<Product>>;
+pub type BatchOperation = Box<dyn Fn(&AnyImage) -> Result<Product>>;
 
 /// The numbers printed for each picture, in lines behind its name: values not yet computed.
 pub type Numbers = Box<dyn Fn(&AnyImage) -> Result<Box<dyn Values<Output = Vec<String>>>>>;
@@ -82,14 +82,14 @@ pub enum RunFiles {
     },
     /// Pictures, and directories of pictures, to files in a directory.
     Series {
-        /// Pictures and directories; [`Options::files_from`] adds more.
+        /// Pictures and directories; [`BatchOptions::files_from`] adds more.
         inputs: Vec<PathBuf>,
         /// The folder to write to.
         out_dir: PathBuf,
     },
-    /// Pictures, and directories of pictures, for which [`Job::numbers`] are printed.
+    /// Pictures, and directories of pictures, for which [`BatchJob::numbers`] are printed.
     Numbers {
-        /// Pictures and directories; [`Options::files_from`] adds more.
+        /// Pictures and directories; [`BatchOptions::files_from`] adds more.
         inputs: Vec<PathBuf>,
     },
 }
@@ -100,7 +100,7 @@ impl RunFiles {
     ///
     /// # Errors
     /// A message about what is missing or superfluous; see [`usage`].
-    pub fn of(paths: Vec<PathBuf>, options: &Options) -> Result<RunFiles, String> {
+    pub fn of(paths: Vec<PathBuf>, options: &BatchOptions) -> Result<RunFiles, String> {
         let store = options.out_dir.is_none() && paths.last().is_some_and(|path| stores::is_named(path));
         if options.pixel_size.is_some() && !store {
             return Err("--pixel-size applies to a Zarr store (OUTPUT.zarr)".into());
@@ -130,11 +130,11 @@ impl RunFiles {
 }
 
 /// A run: an operation and the pictures that it is applied to.
-pub struct Job {
+pub struct BatchJob {
     /// The name of the program.
     pub name: &'static str,
     /// The options of the command line.
-    pub options: Options,
+    pub options: BatchOptions,
     /// The files.
     pub work: RunFiles,
     /// Conversion of values to integers.
@@ -144,26 +144,26 @@ pub struct Job {
     /// Approximate multiply-adds per pixel; see [`Builder::steps_per_pixel`].
     pub steps_per_pixel: f64,
     /// The operation.
-    pub operation: Operation,
+    pub operation: BatchOperation,
     /// The numbers, for [`RunFiles::Numbers`]: lines of numbers with tabs between them.
     pub numbers: Numbers,
     /// Numbers are printed as JSON.
     pub json: bool,
 }
 
-impl Job {
+impl BatchJob {
     /// A run that saves with [`Scaling::Auto`] and has no description.
     pub fn new(
         name: &'static str,
-        options: Options,
+        options: BatchOptions,
         work: RunFiles,
         operation: impl Fn(&AnyImage) -> Result<Response> + 'static,
-    ) -> Job {
+    ) -> BatchJob {
         let operation = Box::new(move |picture: &AnyImage| operation(picture).map(Product::from));
         let numbers = Box::new(|_: &AnyImage| Ok(nothing()));
         let about = Box::new(String::new);
         let (scaling, steps_per_pixel, json) = (Scaling::Auto, 0.0, false);
-        Job { name, options, work, scaling, about, steps_per_pixel, operation, numbers, json }
+        BatchJob { name, options, work, scaling, about, steps_per_pixel, operation, numbers, json }
     }
 
     /// Options for saving results.
@@ -185,7 +185,7 @@ pub fn usage(command: &mut clap::Command, message: String) -> clap::Error {
 }
 
 /// The outcome of a run.
-pub enum End {
+pub enum RunEnd {
     /// Success.
     Done,
     /// Some pictures of a series failed, and were reported: their number.
@@ -199,20 +199,20 @@ pub enum End {
 /// Runs a job and prints a summary, or on failure a line starting with `error:` (in a series one
 /// for each picture that failed). Exits with 0; 1 after a failure, 2 after wrong usage, 130 after
 /// an interrupt. On several ranks, rank 0 alone prints.
-pub fn run(job: Result<Job, clap::Error>) -> ExitCode {
+pub fn run(job: Result<BatchJob, clap::Error>) -> ExitCode {
     let level = job.as_ref().map_or(::log::LevelFilter::Warn, |job| job.options.log_level());
-    framed(level, job, |job, comm| match &job.work {
-        RunFiles::Single { input, output } => single::run(job, input, output, comm).map(|()| End::Done),
+    run_on_ranks(level, job, |job, comm| match &job.work {
+        RunFiles::Single { input, output } => single::run(job, input, output, comm).map(|()| RunEnd::Done),
         RunFiles::Series { inputs, out_dir } => series::run(job, inputs, out_dir, comm),
         RunFiles::Numbers { inputs } => numbers::run(job, inputs, comm),
     })
 }
 
 /// The frame of [`run`] around any work: log level, ranks, signals, exit status.
-pub fn framed<J>(
+pub fn run_on_ranks<J>(
     level: ::log::LevelFilter,
     job: Result<J, clap::Error>,
-    work: impl FnOnce(&J, &Arc<dyn Communicator>) -> Result<End>,
+    work: impl FnOnce(&J, &Arc<dyn Communicator>) -> Result<RunEnd>,
 ) -> ExitCode {
     log::begin(level);
     Audience::Command.set();
@@ -230,17 +230,17 @@ pub fn framed<J>(
         Err(e) => std::process::exit(e.exit_code()),
     };
     if !first && level < ::log::LevelFilter::Debug {
-        log::leave_to_the_first();
+        log::silence();
     }
-    match ends::listen(first, comm.size() == 1).and_then(|()| work(&job, &comm)) {
-        Ok(End::Done) => ExitCode::SUCCESS,
-        Ok(End::Failed(message) | End::Cut(message)) => {
+    match interrupts::listen(first, comm.size() == 1).and_then(|()| work(&job, &comm)) {
+        Ok(RunEnd::Done) => ExitCode::SUCCESS,
+        Ok(RunEnd::Failed(message) | RunEnd::Cut(message)) => {
             if first {
                 horus_core::warning::print(format_args!("error: {}", one_line(&message)));
             }
-            if ends::interrupted() { ExitCode::from(ends::INTERRUPTED) } else { ExitCode::FAILURE }
+            if interrupts::interrupted() { ExitCode::from(interrupts::INTERRUPTED) } else { ExitCode::FAILURE }
         }
-        Ok(End::Usage(message)) => {
+        Ok(RunEnd::Usage(message)) => {
             if first {
                 horus_core::warning::print(format_args!("error: {}", one_line(&message)));
             }
@@ -253,14 +253,14 @@ pub fn framed<J>(
             if first || !alike {
                 horus_core::warning::print(format_args!("error: {message}"));
             }
-            if ends::interrupted() { ExitCode::from(ends::INTERRUPTED) } else { ExitCode::FAILURE }
+            if interrupts::interrupted() { ExitCode::from(interrupts::INTERRUPTED) } else { ExitCode::FAILURE }
         }
     }
 }
 
 /// Opens the session of a run.
 fn session(
-    options: &Options,
+    options: &BatchOptions,
     steps_per_pixel: f64,
     comm: &Arc<dyn Communicator>,
     bar: Option<&Arc<Bar>>,
@@ -282,7 +282,7 @@ fn session(
     let execution = Execution { explain: prints || keeps, ..options.execution.clone() };
     let told = move |text: &str| {
         if keeps {
-            printer.keep(text);
+            printer.store_plan(text);
         }
         if prints {
             printer.print(&text);
@@ -302,18 +302,18 @@ pub fn printed(session: &Session, printer: &Printer) -> Result<()> {
 /// The files about a run that were requested, on the rank that writes them.
 #[derive(Default)]
 struct Records {
-    trace: Option<Target>,
-    report: Option<Target>,
+    trace: Option<FileTarget>,
+    report: Option<FileTarget>,
 }
 
 impl Records {
     /// Creates the files.
-    fn of(session: &Session, options: &Options) -> Result<Records> {
-        let create = |path: &Option<PathBuf>| -> Result<Option<Target>> {
+    fn of(session: &Session, options: &BatchOptions) -> Result<Records> {
+        let create = |path: &Option<PathBuf>| -> Result<Option<FileTarget>> {
             let mut target = None;
             if let Some(path) = path {
                 let made = on_root(session, "creating a file about the run", || {
-                    target = Some(Target::new(path)?);
+                    target = Some(FileTarget::new(path)?);
                     Ok(())
                 });
                 made?.map_err(|e| Error::write(path, e))?;
@@ -331,7 +331,7 @@ impl Records {
     }
 
     /// Writes them.
-    fn write(self, session: &Session, options: &Options, printer: &Printer) -> Result<()> {
+    fn write(self, session: &Session, options: &BatchOptions, printer: &Printer) -> Result<()> {
         if let Some(path) = &options.trace {
             written(session, path, self.trace, &session.trace_json()?.unwrap_or_default())?;
         }
@@ -340,7 +340,7 @@ impl Records {
                 std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
             let name = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();
             let name = name.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let page = session.report(&format!("{name} {}", words.join(" ")), &printer.kept())?;
+            let page = session.report(&format!("{name} {}", words.join(" ")), &printer.plan_texts())?;
             written(session, path, self.report, &page.unwrap_or_default())?;
         }
         Ok(())
@@ -348,7 +348,7 @@ impl Records {
 }
 
 /// Writes a text to the file that one rank opened for it.
-fn written(session: &Session, path: &Path, target: Option<Target>, text: &str) -> Result<()> {
+fn written(session: &Session, path: &Path, target: Option<FileTarget>, text: &str) -> Result<()> {
     let written = on_root(session, "writing a file about the run", || {
         let file = target.ok_or("there is no file for it")?;
         file.fill(|to| to.write_all(text.as_bytes()).map_err(|e| e.to_string()))
@@ -368,14 +368,14 @@ mod tests {
     use super::*;
 
     #[derive(Parser)]
-    struct Program {
+    struct PathsProgram {
         paths: Vec<PathBuf>,
         #[command(flatten)]
-        options: Options,
+        options: BatchOptions,
     }
 
     fn work(words: &[&str]) -> Result<RunFiles, String> {
-        let program = Program::try_parse_from(std::iter::once(&"program").chain(words)).unwrap();
+        let program = PathsProgram::try_parse_from(std::iter::once(&"program").chain(words)).unwrap();
         RunFiles::of(program.paths, &program.options)
     }
 

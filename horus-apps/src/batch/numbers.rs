@@ -10,24 +10,24 @@ use horus_core::comm::Communicator;
 use horus_core::io::on_first;
 use serde_json::{Number, Value as Json, json};
 
-use super::series::{apart, told};
+use super::series::{check_overwrites, failure_message};
 use super::single::read;
-use super::{End, Job, Pair, Records, STANDARD, ends, pictures, printed, session, stores};
+use super::{BatchJob, PicturePair, Records, RunEnd, STANDARD, interrupts, pictures, printed, session, stores};
 use crate::progress::SeriesBar;
 use crate::report::{Printer, stdout_is_open};
 
 /// The outcome of the pictures so far.
-struct Tally<'a> {
+struct NumbersTally<'a> {
     first: bool,
     json: bool,
     printer: &'a Printer,
     bar: SeriesBar,
-    told: usize,
+    printed: usize,
     failed: usize,
     bytes: u64,
 }
 
-impl Tally<'_> {
+impl NumbersTally<'_> {
     /// Prints the numbers of a picture, or its error.
     ///
     /// # Errors
@@ -35,7 +35,7 @@ impl Tally<'_> {
     fn add(&mut self, path: Option<&Path>, lines: Result<Vec<String>>) -> Result<()> {
         match lines {
             Ok(lines) => {
-                self.told += 1;
+                self.printed += 1;
                 if self.first {
                     let name = path.map_or_else(String::new, named);
                     let lines = if self.json {
@@ -53,17 +53,18 @@ impl Tally<'_> {
             Err(e) => {
                 self.failed += 1;
                 if self.first {
-                    self.bar.suspend(|| horus_core::warning::print(format_args!("error: {}", told(path, &e))));
+                    self.bar
+                        .suspend(|| horus_core::warning::print(format_args!("error: {}", failure_message(path, &e))));
                 }
             }
         }
-        self.bar.update(self.told + self.failed, self.bytes);
+        self.bar.update(self.printed + self.failed, self.bytes);
         Ok(())
     }
 }
 
 /// Reads all pictures in order and prints the numbers of each.
-pub(super) fn run(job: &Job, inputs: &[PathBuf], comm: &Arc<dyn Communicator>) -> Result<End> {
+pub(super) fn run(job: &BatchJob, inputs: &[PathBuf], comm: &Arc<dyn Communicator>) -> Result<RunEnd> {
     let started = Instant::now();
     let options = &job.options;
     let first = comm.rank() == 0;
@@ -75,12 +76,12 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], comm: &Arc<dyn Communicator>) -
         let found = if alone { inputs.to_vec() } else { pictures(inputs, options.files_from.as_deref())? };
         Ok(found.into_iter().map(PathBuf::into_os_string).collect::<Vec<OsString>>())
     })?;
-    let pair = |input: OsString| Pair { input: input.into(), output: PathBuf::new() };
-    let pictures: Vec<Pair> = match listed {
+    let pair = |input: OsString| PicturePair { input: input.into(), output: PathBuf::new() };
+    let pictures: Vec<PicturePair> = match listed {
         Ok(listed) => listed.into_iter().map(pair).collect(),
-        Err(message) => return Ok(End::Usage(message)),
+        Err(message) => return Ok(RunEnd::Usage(message)),
     };
-    apart(options, &pictures, &**comm)?;
+    check_overwrites(options, &pictures, &**comm)?;
     let open = on_first(&**comm, "opening stdout", stdout_is_open)?;
     open.map_err(Error::Config)?;
     let printer = Arc::new(Printer::default());
@@ -88,33 +89,33 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], comm: &Arc<dyn Communicator>) -
     let records = Records::of(&session, options)?;
     let all = pictures.len();
     let bar = SeriesBar::new(first && !options.quiet && !alone, all);
-    let mut tally = Tally { first, json: job.json, printer: &printer, bar, told: 0, failed: 0, bytes: 0 };
+    let mut tally = NumbersTally { first, json: job.json, printer: &printer, bar, printed: 0, failed: 0, bytes: 0 };
     if alone {
         // While it reads, an interrupt ends the process: the input may never end.
         let picture = read(&session, &inputs[0], options);
-        ends::watch(&session, options, started);
+        interrupts::watch(&session, options, started);
         let lines = picture.and_then(|picture| session.get_all((job.numbers)(&picture)?));
         tally.add(Some(inputs[0].as_path()), lines)?;
     } else {
-        ends::watch(&session, options, started);
+        interrupts::watch(&session, options, started);
         let paths = pictures.iter().map(|p| p.input.as_path());
         let series = session.series(paths, |picture| (job.numbers)(picture)).recorded_once();
         let series = series.open_options(&options.open_options());
         for item in series.values() {
             tally.bytes += item.picture.map_or(0, |(shape, dtype)| (shape.len() * dtype.size()) as u64);
             tally.add(item.path.as_deref(), item.result)?;
-            if printer.unheard() && session.ranks() == 1 {
+            if printer.is_unread() && session.ranks() == 1 {
                 break; // the reader of the output has closed it
             }
         }
     }
     tally.bar.finish();
-    let Tally { failed, .. } = tally;
+    let NumbersTally { failed, .. } = tally;
     records.write(&session, options, &printer)?;
     printed(&session, &printer)?;
     // The system frees everything; MPI is finalised when the process exits.
     std::mem::forget(session.clone());
-    Ok(if failed > 0 { End::Failed(format!("{failed} of {all} pictures failed")) } else { End::Done })
+    Ok(if failed > 0 { RunEnd::Failed(format!("{failed} of {all} pictures failed")) } else { RunEnd::Done })
 }
 
 /// A name in a line: characters that would end the line or a column are escaped as in Rust (`\n`,

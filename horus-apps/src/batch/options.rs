@@ -13,7 +13,7 @@ use crate::execution::{Execution, parse_count};
 
 /// Options of a program over pictures; flatten them into its command line.
 #[derive(Args, Clone, Debug)]
-pub struct Options {
+pub struct BatchOptions {
     /// Write DIR/NAME.png for each picture DIR2/NAME.EXT; the directory is created if it is missing
     #[arg(long, value_name = "DIR")]
     pub out_dir: Option<PathBuf>,
@@ -55,7 +55,7 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value_t = OpenOptions::default().max_pixels)]
     pub max_pixels: u64,
 
-    /// Read pictures on demand; see [`OpenOptions::later`].
+    /// Read pictures on demand; see [`OpenOptions::on_demand`].
     #[arg(skip)]
     pub later: Option<bool>,
 
@@ -165,7 +165,7 @@ pub enum Comparison {
     One,
 }
 
-impl Options {
+impl BatchOptions {
     /// The ranks of a dry run.
     pub fn cluster(&self, ranks: NonZeroUsize) -> Cluster {
         let known = Link::default();
@@ -202,7 +202,7 @@ impl Options {
             volume: self.volume,
             max_pixels: self.max_pixels,
             orientation: self.orientation,
-            later: self.later,
+            on_demand: self.later,
             ..OpenOptions::default()
         }
     }
@@ -296,19 +296,19 @@ mod tests {
     use super::*;
 
     #[derive(Parser, Debug)]
-    struct Program {
+    struct OptionsProgram {
         #[command(flatten)]
-        options: Options,
+        options: BatchOptions,
     }
 
-    fn parse(words: &[&str]) -> Result<Options, String> {
+    fn parse(words: &[&str]) -> Result<BatchOptions, String> {
         let words = std::iter::once(&"program").chain(words);
-        Program::try_parse_from(words).map(|p| p.options).map_err(|e| e.to_string())
+        OptionsProgram::try_parse_from(words).map(|p| p.options).map_err(|e| e.to_string())
     }
 
     #[test]
     fn the_options_are_well_formed() {
-        Program::command().debug_assert();
+        OptionsProgram::command().debug_assert();
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use horus::prelude::*;
 use horus_core::dtype::Element;
-use horus_core::io::{Format, PixelSize, Saving, Target, on_root, pixel_size};
+use horus_core::io::{FileTarget, Format, PixelSize, Saving, on_root, pixel_size};
 use horus_core::series::Savable;
 use horus_core::session::MemoryForecast;
 
@@ -172,7 +172,7 @@ fn save_as<T: Element>(image: &Image<T>, path: &Path, format: Format, options: &
     let failed = |cause| Error::write(path, cause);
     let (mut target, mut bytes) = (None, Vec::new());
     let made = on_root(image.session(), "creating a file for a picture", || {
-        target = Some(Target::new(path)?);
+        target = Some(FileTarget::new(path)?);
         Ok(())
     })?;
     made.map_err(failed)?;

@@ -12,13 +12,15 @@ use horus_core::comm::Communicator;
 use horus_core::io::{on_first, same_file};
 use horus_core::series::{Item, Saved};
 
-use super::{End, Job, Options, Pair, Records, ends, one_line, outputs, pictures, printed, session};
+use super::{
+    BatchJob, BatchOptions, PicturePair, Records, RunEnd, interrupts, one_line, outputs, pictures, printed, session,
+};
 use crate::progress::SeriesBar;
 use crate::report::Printer;
 
 /// The outcome of a series.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Tally {
+pub(super) struct SeriesTally {
     pub(super) written: usize,
     pub(super) failed: usize,
     pub(super) skipped: usize,
@@ -28,7 +30,7 @@ pub(super) struct Tally {
 }
 
 /// Reads all pictures, applies the operation to each, writes the results, prints the summary.
-pub(super) fn run(job: &Job, inputs: &[PathBuf], out_dir: &Path, comm: &Arc<dyn Communicator>) -> Result<End> {
+pub(super) fn run(job: &BatchJob, inputs: &[PathBuf], out_dir: &Path, comm: &Arc<dyn Communicator>) -> Result<RunEnd> {
     let started = Instant::now();
     let options = &job.options;
     let first = comm.rank() == 0;
@@ -36,26 +38,29 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], out_dir: &Path, comm: &Arc<dyn 
     let listed = on_first(&**comm, "listing the pictures of a series", || {
         let found = pictures(inputs, options.files_from.as_deref())?;
         let pairs = outputs(found, out_dir, extension)?.into_iter();
-        Ok(pairs.map(|Pair { input, output }| (input.into(), output.into())).collect::<Vec<(OsString, OsString)>>())
+        Ok(pairs
+            .map(|PicturePair { input, output }| (input.into(), output.into()))
+            .collect::<Vec<(OsString, OsString)>>())
     })?;
-    let pairs: Vec<Pair> = match listed {
-        Ok(listed) => {
-            listed.into_iter().map(|(input, output)| Pair { input: input.into(), output: output.into() }).collect()
-        }
-        Err(message) => return Ok(End::Usage(message)),
+    let pairs: Vec<PicturePair> = match listed {
+        Ok(listed) => listed
+            .into_iter()
+            .map(|(input, output)| PicturePair { input: input.into(), output: output.into() })
+            .collect(),
+        Err(message) => return Ok(RunEnd::Usage(message)),
     };
     let made = on_first(&**comm, "creating a folder", || std::fs::create_dir_all(out_dir).map_err(|e| e.to_string()))?;
     made.map_err(|cause| Error::write(out_dir, cause))?;
-    let mut tally = Tally::default();
+    let mut tally = SeriesTally::default();
     let all = pairs.len();
-    apart(options, &pairs, &**comm)?;
-    let pairs = if options.skip_existing { missing(pairs, &**comm)? } else { pairs };
+    check_overwrites(options, &pairs, &**comm)?;
+    let pairs = if options.skip_existing { without_existing_outputs(pairs, &**comm)? } else { pairs };
     tally.skipped = all - pairs.len();
 
     let printer = Arc::new(Printer::default());
     let session = session(options, job.steps_per_pixel, comm, None, &printer)?;
     let records = Records::of(&session, options)?;
-    ends::watch(&session, options, started);
+    interrupts::watch(&session, options, started);
     let bar = Rc::new(SeriesBar::new(first && !options.quiet, pairs.len()));
     let outputs: HashMap<&Path, &Path> = pairs.iter().map(|p| (p.input.as_path(), p.output.as_path())).collect();
     let inputs = pairs.iter().map(|p| p.input.as_path());
@@ -73,7 +78,7 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], out_dir: &Path, comm: &Arc<dyn 
                 tally.failed += 1;
                 if first {
                     bar.suspend(|| {
-                        horus_core::warning::print(format_args!("error: {}", told(item.path.as_deref(), &e)))
+                        horus_core::warning::print(format_args!("error: {}", failure_message(item.path.as_deref(), &e)))
                     });
                 }
             }
@@ -90,13 +95,13 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], out_dir: &Path, comm: &Arc<dyn 
     let left = pairs.len() - tally.written - tally.failed;
     if left > 0 {
         let why = end.map_or_else(|| "the series ended".to_owned(), |e| e.to_string());
-        return Ok(End::Cut(format!("{why}: {} of {} pictures remain; --skip-existing resumes", left, pairs.len())));
+        return Ok(RunEnd::Cut(format!("{why}: {} of {} pictures remain; --skip-existing resumes", left, pairs.len())));
     }
     if tally.failed > 0 {
-        return Ok(End::Failed(format!("{} of {} pictures failed", tally.failed, pairs.len())));
+        return Ok(RunEnd::Failed(format!("{} of {} pictures failed", tally.failed, pairs.len())));
     }
-    printer.leave(session, 0);
-    Ok(End::Done)
+    printer.end_process(session, 0);
+    Ok(RunEnd::Done)
 }
 
 /// Bytes of a decoded picture.
@@ -116,7 +121,7 @@ fn own_share(session: &Session, bar: Rc<SeriesBar>, all: usize) -> impl FnMut(&I
 }
 
 /// The pairs whose output does not exist, as rank 0 sees it.
-fn missing(pairs: Vec<Pair>, comm: &dyn Communicator) -> Result<Vec<Pair>> {
+fn without_existing_outputs(pairs: Vec<PicturePair>, comm: &dyn Communicator) -> Result<Vec<PicturePair>> {
     let there = on_first(comm, "looking for what is there", || {
         Ok(pairs.iter().map(|p| p.output.is_file()).collect::<Vec<bool>>())
     })?;
@@ -125,7 +130,7 @@ fn missing(pairs: Vec<Pair>, comm: &dyn Communicator) -> Result<Vec<Pair>> {
 }
 
 /// The message for a picture that failed.
-pub(super) fn told(path: Option<&Path>, e: &Error) -> String {
+pub(super) fn failure_message(path: Option<&Path>, e: &Error) -> String {
     let message = one_line(&e.to_string());
     match (path, e) {
         // The error names the file.
@@ -134,7 +139,7 @@ pub(super) fn told(path: Option<&Path>, e: &Error) -> String {
     }
 }
 
-impl std::fmt::Display for Tally {
+impl std::fmt::Display for SeriesTally {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
         write!(f, "{}, {}", count(self.written, "picture"), count(self.failed, "failure"))?;
@@ -148,7 +153,7 @@ impl std::fmt::Display for Tally {
 }
 
 /// Checks that the trace and the report overwrite no picture that is read or written.
-pub(super) fn apart(options: &Options, pairs: &[Pair], comm: &dyn Communicator) -> Result<()> {
+pub(super) fn check_overwrites(options: &BatchOptions, pairs: &[PicturePair], comm: &dyn Communicator) -> Result<()> {
     for path in [&options.trace, &options.report].into_iter().flatten() {
         let apart = on_first(comm, "comparing the files of a series", || {
             match pairs.iter().find(|p| same_file(path, &p.input) || same_file(path, &p.output)) {
@@ -168,7 +173,7 @@ mod tests {
     #[test]
     fn a_tally_is_a_line() {
         let time = Duration::from_secs(4);
-        let mut tally = Tally { written: 10, failed: 1, skipped: 0, bytes: 20_000_000, time };
+        let mut tally = SeriesTally { written: 10, failed: 1, skipped: 0, bytes: 20_000_000, time };
         assert_eq!(tally.to_string(), "10 pictures, 1 failure, in 4.000 s: 2.5 pictures/s, 5.0 MB/s");
         tally.skipped = 3;
         assert!(tally.to_string().contains("1 failure, 3 that already existed, in"));

@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use horus::prelude::*;
 use horus_core::comm::Communicator;
 use horus_core::device::Device;
-use horus_core::io::{Format, Target, on_first, same_file};
+use horus_core::io::{FileTarget, Format, on_first, same_file};
 
-use super::{Comparison, Job, Options, Product, Records, STANDARD, ends, printed, session, stores};
+use super::{BatchJob, BatchOptions, Comparison, Product, Records, STANDARD, interrupts, printed, session, stores};
 use crate::progress::Bar;
-use crate::report::{Breakdown, Compared, Forecasted, Printer, Summary, held};
+use crate::report::{Breakdown, ForecastComparison, Printer, RunComparison, Summary, describe_picture};
 
 /// A run from file to file.
-struct Run {
+struct SingleRun {
     session: Session,
     picture: AnyImage,
     response: Product,
@@ -25,7 +25,7 @@ struct Run {
 }
 
 /// Reads `input`, applies the operation, writes `output`, prints the summary.
-pub(super) fn run(job: &Job, input: &Path, output: &Path, comm: &Arc<dyn Communicator>) -> Result<()> {
+pub(super) fn run(job: &BatchJob, input: &Path, output: &Path, comm: &Arc<dyn Communicator>) -> Result<()> {
     let started = Instant::now();
     let options = &job.options;
     let first = comm.rank() == 0;
@@ -35,8 +35,8 @@ pub(super) fn run(job: &Job, input: &Path, output: &Path, comm: &Arc<dyn Communi
         looked.map_err(Error::Config)?;
     }
     // If the picture goes to stdout, by any name, messages go to stderr.
-    let piped = output.as_os_str() == STANDARD || Target::new(output).is_ok_and(|target| target.is_stdout());
-    let printer = Arc::new(if piped { Printer::beside() } else { Printer::default() });
+    let piped = output.as_os_str() == STANDARD || FileTarget::new(output).is_ok_and(|target| target.is_stdout());
+    let printer = Arc::new(if piped { Printer::on_stderr() } else { Printer::default() });
     let bar = Arc::new(Bar::new(first && !options.quiet));
     let session = session(options, job.steps_per_pixel, comm, Some(&bar), &printer)?;
     let records = Records::of(&session, options)?;
@@ -49,7 +49,7 @@ pub(super) fn run(job: &Job, input: &Path, output: &Path, comm: &Arc<dyn Communi
         if first {
             let kinds = [(input, (picture.shape(), picture.dtype())), (output, response.image.kind())];
             for (path, (shape, dtype)) in kinds {
-                printer.print(&format_args!("{}: {}", path.display(), held(shape, dtype)));
+                printer.print(&format_args!("{}: {}", path.display(), describe_picture(shape, dtype)));
             }
             if ranks == NonZeroUsize::MIN {
                 let ms = forecast.seconds() * 1e3;
@@ -97,23 +97,23 @@ pub(super) fn run(job: &Job, input: &Path, output: &Path, comm: &Arc<dyn Communi
         compare(job, comparison, &run, input, output, comm, &printer)?;
     }
     printed(session, &printer)?;
-    let Run { session, picture, response, .. } = run;
+    let SingleRun { session, picture, response, .. } = run;
     if session.ranks() > 1 {
         drop((picture, response)); // close the session before ranks part
     }
-    printer.leave(session, 0);
+    printer.end_process(session, 0);
     Ok(())
 }
 
 /// Measured and predicted times.
-fn forecasted(session: &Session, breakdown: &Breakdown) -> Result<Forecasted> {
+fn forecasted(session: &Session, breakdown: &Breakdown) -> Result<ForecastComparison> {
     let (stats, made) = (session.stats(), breakdown.compilation.time);
     let measured = session.measured()?;
-    Ok(Forecasted { measured, times: breakdown.times, made, predicted: stats.parts, in_all: stats.predicted })
+    Ok(ForecastComparison { measured, times: breakdown.times, made, predicted: stats.parts, in_all: stats.predicted })
 }
 
 /// Reads a picture, or stdin.
-pub(super) fn read(session: &Session, input: &Path, options: &Options) -> Result<AnyImage> {
+pub(super) fn read(session: &Session, input: &Path, options: &BatchOptions) -> Result<AnyImage> {
     if input.as_os_str() == STANDARD {
         let picture = AnyImage::read_from_with(session, std::io::stdin().lock(), &options.open_options());
         return picture.map_err(|e| match e {
@@ -126,21 +126,21 @@ pub(super) fn read(session: &Session, input: &Path, options: &Options) -> Result
 
 /// From file to file; `started` is the beginning of the run.
 fn whole(
-    job: &Job,
+    job: &BatchJob,
     session: Session,
     input: &Path,
     output: &Path,
     format: Option<&str>,
     started: Instant,
     bar: &Bar,
-) -> Result<Run> {
+) -> Result<SingleRun> {
     let options = &job.options;
     let start = started.elapsed();
     let picture = read(&session, input, options)?;
     let read = started.elapsed() - start;
     // Until all is read, an interrupt ends the process: there is nothing to clean up, and the input
     // may never end.
-    ends::watch(&session, options, started);
+    interrupts::watch(&session, options, started);
     let response = (job.operation)(&picture)?;
     let format = format.map(Format::named).transpose().map_err(Error::Config)?;
     let path = if output.as_os_str() == STANDARD { Path::new("/dev/stdout") } else { output };
@@ -159,22 +159,22 @@ fn whole(
         compilation: session.device().map(Device::usage).unwrap_or_default().compilation,
         write: time.saturating_sub(start + read + times.total()),
     };
-    Ok(Run { session, picture, response, scale, time, breakdown })
+    Ok(SingleRun { session, picture, response, scale, time, breakdown })
 }
 
 /// Repeats the run from file to file in another way, and prints the speedup of `run` seen by its
 /// user.
 fn compare(
-    job: &Job,
+    job: &BatchJob,
     comparison: Comparison,
-    run: &Run,
+    run: &SingleRun,
     input: &Path,
     output: &Path,
     comm: &Arc<dyn Communicator>,
     printer: &Arc<Printer>,
 ) -> Result<()> {
     let unified = run.session.device().is_some_and(|device| device.memory().is_unified());
-    let mut options = Options { trace: None, ..job.options.clone() };
+    let mut options = BatchOptions { trace: None, ..job.options.clone() };
     options.execution.explain = false;
     let cpu = Some("cpu".to_owned());
     match comparison {
@@ -187,12 +187,12 @@ fn compare(
                 options.execution.device.or(Some(if unified { "cpu" } else { "cuda" }.to_owned()));
         }
     }
-    let other_output = Beside::of(output);
+    let other_output = SecondOutput::of(output);
     let bar = Bar::new(false);
     let started = Instant::now();
     let session = session(&options, job.steps_per_pixel, comm, None, printer)?;
     // The null device has no extension.
-    let extension = || output.extension().and_then(|e| e.to_str()).filter(|_| !other_output.goes);
+    let extension = || output.extension().and_then(|e| e.to_str()).filter(|_| !other_output.is_temporary);
     let format = job.options.format.as_deref().or_else(extension);
     let other = whole(job, session, input, &other_output.path, format, started, &bar)?;
     drop(other_output); // an interrupt would leave it behind
@@ -202,7 +202,7 @@ fn compare(
             Comparison::Naive => ", naive",
             Comparison::Cpu | Comparison::One => "",
         };
-        printer.print(&Compared {
+        printer.print(&RunComparison {
             names: [format!("{}{threads_or_mode}", other.session.device_name()), run.session.device_name()],
             times: [other.time, run.time],
             breakdowns: [&other.breakdown, &run.breakdown],
@@ -215,30 +215,30 @@ fn compare(
 
 /// The file of a second result: a temporary one beside the first, or the null device if the first
 /// is in no folder.
-struct Beside {
+struct SecondOutput {
     path: PathBuf,
-    goes: bool,
+    is_temporary: bool,
 }
 
-impl Beside {
-    fn of(output: &Path) -> Beside {
+impl SecondOutput {
+    fn of(output: &Path) -> SecondOutput {
         let is_stream = output.as_os_str() == STANDARD || (output.exists() && !output.is_file() && !output.is_dir());
         let nowhere = Path::new("/dev/null");
         if is_stream && nowhere.exists() {
-            return Beside { path: nowhere.to_owned(), goes: false };
+            return SecondOutput { path: nowhere.to_owned(), is_temporary: false };
         }
         let mut name = std::ffi::OsString::from(format!(".horus-compared-{}", std::process::id()));
         if let Some(extension) = output.extension() {
             name.push(".");
             name.push(extension);
         }
-        Beside { path: output.with_file_name(name), goes: true }
+        SecondOutput { path: output.with_file_name(name), is_temporary: true }
     }
 }
 
-impl Drop for Beside {
+impl Drop for SecondOutput {
     fn drop(&mut self) {
-        if self.goes {
+        if self.is_temporary {
             // The file is missing on other ranks, or if it could not be written.
             let _ = std::fs::remove_file(&self.path).or_else(|_| std::fs::remove_dir_all(&self.path));
         }

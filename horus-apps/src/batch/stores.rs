@@ -6,7 +6,7 @@ use horus::io::FileInfo;
 use horus::prelude::*;
 use horus_core::session::Session as CoreSession;
 
-use super::{Options, Response};
+use super::{BatchOptions, Response};
 
 /// The extension of stores.
 const EXTENSION: &str = "zarr";
@@ -52,7 +52,7 @@ pub(crate) fn described(path: &Path, options: &OpenOptions) -> Result<(FileInfo,
 
 /// Evaluates and writes a store.
 #[cfg(feature = "zarr")]
-pub(crate) fn save(response: &Response, path: &Path, options: &Options) -> Result<()> {
+pub(crate) fn save(response: &Response, path: &Path, options: &BatchOptions) -> Result<()> {
     let mut how = horus_zarr::ZarrSaveOptions::default();
     if let Some(side) = options.tile {
         how.chunk = [1, side.get(), side.get()];
@@ -79,6 +79,6 @@ pub(crate) fn described(path: &Path, _: &OpenOptions) -> Result<(FileInfo, Vec<(
 
 /// The error for a build without stores.
 #[cfg(not(feature = "zarr"))]
-pub(crate) fn save(_: &Response, path: &Path, _: &Options) -> Result<()> {
+pub(crate) fn save(_: &Response, path: &Path, _: &BatchOptions) -> Result<()> {
     Err(Error::write(path, WITHOUT))
 }

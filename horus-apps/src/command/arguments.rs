@@ -3,27 +3,27 @@
 
 use horus::prelude::*;
 
-use super::chain::{Call, Fault, Files};
-use super::parameter::{Argument, Extent, Length, Operand};
+use super::chain::{ArgumentFiles, ChainCall, ChainError};
+use super::parameter::{Length, OperandArgument, ParsedArgument, ResultExtent};
 use super::value::Current;
 use crate::batch::Response;
 
 /// The arguments of a call, with the pictures that they refer to.
 pub(crate) struct Arguments<'a> {
-    call: &'a Call,
-    files: &'a Files,
+    call: &'a ChainCall,
+    files: &'a ArgumentFiles,
     input: &'a Current,
 }
 
 impl<'a> Arguments<'a> {
     /// The arguments of `call`, in a chain on `input`; `files` holds the pictures.
-    pub(super) fn new(call: &'a Call, files: &'a Files, input: &'a Current) -> Arguments<'a> {
+    pub(super) fn new(call: &'a ChainCall, files: &'a ArgumentFiles, input: &'a Current) -> Arguments<'a> {
         Arguments { call, files, input }
     }
 }
 
 /// An operand beside an image of type `T`.
-pub(crate) enum Term<T: Pixel> {
+pub(crate) enum ChainOperand<T: Pixel> {
     Scalar(T),
     Two([T; 2]),
     Three([T; 3]),
@@ -31,15 +31,15 @@ pub(crate) enum Term<T: Pixel> {
     Image(Image<T>),
 }
 
-/// Evaluates `$body` with `$term` bound to the value in a [`Term`].
+/// Evaluates `$body` with `$term` bound to the value in a [`ChainOperand`].
 macro_rules! with_term {
     ($from:expr, $term:ident => $body:expr) => {
         match $from {
-            $crate::command::arguments::Term::Scalar($term) => $body,
-            $crate::command::arguments::Term::Two($term) => $body,
-            $crate::command::arguments::Term::Three($term) => $body,
-            $crate::command::arguments::Term::Four($term) => $body,
-            $crate::command::arguments::Term::Image($term) => $body,
+            $crate::command::arguments::ChainOperand::Scalar($term) => $body,
+            $crate::command::arguments::ChainOperand::Two($term) => $body,
+            $crate::command::arguments::ChainOperand::Three($term) => $body,
+            $crate::command::arguments::ChainOperand::Four($term) => $body,
+            $crate::command::arguments::ChainOperand::Image($term) => $body,
         }
     };
 }
@@ -50,7 +50,7 @@ macro_rules! accessors {
         $(#[$doc])*
         pub(crate) fn $name(&self, name: &str) -> $t {
             match self.argument(name) {
-                Argument::$variant(value) => value.clone(),
+                ParsedArgument::$variant(value) => value.clone(),
                 other => unreachable!("{name} is {other:?}"),
             }
         }
@@ -68,7 +68,7 @@ impl Arguments<'_> {
         /// An integer.
         offset Offset isize;
         /// The height or width of a result.
-        extent Extent Extent;
+        extent Extent ResultExtent;
         /// A number, if one is given.
         limit Limit Option<f64>;
         /// Numbers.
@@ -89,14 +89,14 @@ impl Arguments<'_> {
     }
 
     /// The argument of a parameter. A test runs each row, so its parameters exist.
-    fn argument(&self, name: &str) -> &Argument {
+    fn argument(&self, name: &str) -> &ParsedArgument {
         let at = self.call.operation.parameters.iter().position(|p| p.name == name);
         &self.call.arguments[at.expect("a row asks for its own parameters")]
     }
 
-    fn as_operand(&self, name: &str) -> &Operand {
+    fn as_operand(&self, name: &str) -> &OperandArgument {
         match self.argument(name) {
-            Argument::Operand(operand) => operand,
+            ParsedArgument::Operand(operand) => operand,
             other => unreachable!("{name} is {other:?}"),
         }
     }
@@ -104,15 +104,15 @@ impl Arguments<'_> {
     /// The picture that an argument names, if any.
     pub(crate) fn picture(&self, name: &str) -> Option<Current> {
         match self.as_operand(name) {
-            Operand::Input => Some(self.input.clone()),
-            Operand::File(path) => self.files.get(path).cloned().map(Current::read),
-            Operand::Number(_) | Operand::Channels(_) => None,
+            OperandArgument::Input => Some(self.input.clone()),
+            OperandArgument::File(path) => self.files.get(path).cloned().map(Current::read),
+            OperandArgument::Number(_) | OperandArgument::Channels(_) => None,
         }
     }
 
     /// The mask of a picture that an argument names: where it is not 0.
-    pub(crate) fn mask(&self, name: &str) -> Result<Image<bool>, Fault> {
-        let picture = self.picture(name).ok_or_else(|| Fault::Said("it takes a picture".into()))?;
+    pub(crate) fn mask(&self, name: &str) -> Result<Image<bool>, ChainError> {
+        let picture = self.picture(name).ok_or_else(|| ChainError::Message("it takes a picture".into()))?;
         match &picture.pixels {
             Response::Mask(mask) => Ok(mask.clone()),
             Response::Picture(image) => Ok(image.convert::<f32>().ne(0.0)),
@@ -120,28 +120,33 @@ impl Arguments<'_> {
     }
 
     /// The operand beside `image`, on the scale on which `white` is white.
-    pub(crate) fn term<T: Pixel>(&self, _image: &Image<T>, name: &str, white: f64) -> Result<Term<T>, Fault> {
+    pub(crate) fn term<T: Pixel>(
+        &self,
+        _image: &Image<T>,
+        name: &str,
+        white: f64,
+    ) -> Result<ChainOperand<T>, ChainError> {
         match self.as_operand(name) {
-            Operand::Number(value) => Ok(Term::Scalar(pixel(*value)?)),
-            Operand::Channels(values) => {
+            OperandArgument::Number(value) => Ok(ChainOperand::Scalar(pixel(*value)?)),
+            OperandArgument::Channels(values) => {
                 let values = values.iter().map(|v| pixel(*v)).collect::<Result<Vec<T>, _>>()?;
                 Ok(match values[..] {
-                    [a, b] => Term::Two([a, b]),
-                    [a, b, c] => Term::Three([a, b, c]),
-                    [a, b, c, d] => Term::Four([a, b, c, d]),
+                    [a, b] => ChainOperand::Two([a, b]),
+                    [a, b, c] => ChainOperand::Three([a, b, c]),
+                    [a, b, c, d] => ChainOperand::Four([a, b, c, d]),
                     _ => unreachable!("{name} has 2 to 4 numbers"),
                 })
             }
-            Operand::File(_) | Operand::Input => self.image(name, white).map(Term::Image),
+            OperandArgument::File(_) | OperandArgument::Input => self.image(name, white).map(ChainOperand::Image),
         }
     }
 
     /// The picture that an argument names, in type `T`. Beside floats, integers are converted to
     /// the scale on which `white` is white; floats are used as they are.
-    pub(crate) fn image<T: Pixel>(&self, name: &str, white: f64) -> Result<Image<T>, Fault> {
-        let picture = self.picture(name).ok_or_else(|| Fault::Said("it takes a picture".into()))?;
+    pub(crate) fn image<T: Pixel>(&self, name: &str, white: f64) -> Result<Image<T>, ChainError> {
+        let picture = self.picture(name).ok_or_else(|| ChainError::Message("it takes a picture".into()))?;
         let (has, wanted) = (picture.dtype(), T::DTYPE);
-        let Response::Picture(image) = &picture.pixels else { return Err(Fault::of_mask()) };
+        let Response::Picture(image) = &picture.pixels else { return Err(ChainError::of_mask()) };
         if has == wanted {
             return Ok(image.convert());
         }
@@ -149,7 +154,7 @@ impl Arguments<'_> {
             let message = format!(
                 "pixels are {wanted} and those of its argument {has}; put `to_unit` or `convert {has}` before it"
             );
-            return Err(Fault::Said(message));
+            return Err(ChainError::Message(message));
         }
         let image = image.convert::<T>();
         let factor = white / picture.white();
@@ -158,15 +163,17 @@ impl Arguments<'_> {
 }
 
 /// The number as a pixel of `image`, if it is representable.
-pub(crate) fn exact<T: Pixel>(_image: &Image<T>, value: f64) -> Result<T, Fault> {
+pub(crate) fn exact<T: Pixel>(_image: &Image<T>, value: f64) -> Result<T, ChainError> {
     pixel(value)
 }
 
-fn pixel<T: Pixel>(value: f64) -> Result<T, Fault> {
+fn pixel<T: Pixel>(value: f64) -> Result<T, ChainError> {
     let pixel = T::from_f64(value);
     if T::DTYPE.is_float() || pixel.to_f64() == value {
         return Ok(pixel);
     }
     let name = T::DTYPE;
-    Err(Fault::Said(format!("pixels are {name}, which cannot hold {value}; put `to_unit` or `convert f32` before it")))
+    Err(ChainError::Message(format!(
+        "pixels are {name}, which cannot hold {value}; put `to_unit` or `convert f32` before it"
+    )))
 }

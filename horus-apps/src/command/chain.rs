@@ -5,37 +5,37 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use horus::prelude::*;
-use horus_core::image::{Reader, Values};
+use horus_core::image::{ValueReader, Values};
 use horus_core::io::on_first;
 use horus_core::ops::describe::{Accepts, Parameter};
 use horus_core::session::{Handle, Session};
 
 use super::arguments::Arguments;
-use super::parameter::{Argument, Operand, accepted, parse};
-use super::table::{self, Operation, Record};
-use super::value::{Alpha, Current};
+use super::parameter::{OperandArgument, ParsedArgument, accepted, parse};
+use super::table::{self, CommandOperation, RecordFunction};
+use super::value::{AlphaTreatment, Current};
 use crate::batch;
 
 /// Operations in the order in which they are applied.
 #[derive(Debug)]
 pub(crate) struct Chain {
-    pub(crate) calls: Vec<Call>,
+    pub(crate) calls: Vec<ChainCall>,
     /// Treatment of the pictures' alpha.
-    pub(crate) alpha: Alpha,
+    pub(crate) alpha: AlphaTreatment,
 }
 
 /// An operation with its arguments.
 #[derive(Debug)]
-pub(crate) struct Call {
-    pub(crate) operation: &'static Operation,
+pub(crate) struct ChainCall {
+    pub(crate) operation: &'static CommandOperation,
     /// In the order of the operation's parameters.
-    pub(super) arguments: Vec<Argument>,
+    pub(super) arguments: Vec<ParsedArgument>,
     /// As it was written.
     pub(crate) text: String,
 }
 
 /// The result of a chain.
-pub(crate) enum Outcome {
+pub(crate) enum ChainResult {
     /// A picture, which is saved.
     Picture(Current),
     /// Numbers, which are printed.
@@ -46,19 +46,19 @@ pub(crate) enum Outcome {
 pub(crate) type Answer = Box<dyn Values<Output = Vec<String>>>;
 
 /// Values, and their conversion to lines.
-struct Told<V: Values> {
+struct PrintedValues<V: Values> {
     values: V,
     lines: fn(V::Output) -> Vec<String>,
 }
 
-impl<V: Values> Values for Told<V> {
+impl<V: Values> Values for PrintedValues<V> {
     type Output = Vec<String>;
 
     fn handles<'a>(&'a self, to: &mut Vec<&'a Handle>) {
         self.values.handles(to);
     }
 
-    fn reader(&self) -> Reader<Vec<String>> {
+    fn reader(&self) -> ValueReader<Vec<String>> {
         let (read, lines) = (self.values.reader(), self.lines);
         Arc::new(move |from| lines(read(from)))
     }
@@ -66,37 +66,39 @@ impl<V: Values> Values for Told<V> {
 
 /// The answer that shows `values` in `lines`.
 pub(crate) fn answer<V: Values + 'static>(values: V, lines: fn(V::Output) -> Vec<String>) -> Answer {
-    Box::new(Told { values, lines })
+    Box::new(PrintedValues { values, lines })
 }
 
 /// The reason why an operation cannot be recorded.
-pub(crate) enum Fault {
+pub(crate) enum ChainError {
     /// It does not fit the picture.
-    Said(String),
+    Message(String),
     /// An error of the library.
     Core(Error),
 }
 
-impl From<Error> for Fault {
-    fn from(error: Error) -> Fault {
-        Fault::Core(error)
+impl From<Error> for ChainError {
+    fn from(error: Error) -> ChainError {
+        ChainError::Core(error)
     }
 }
 
-impl Fault {
+impl ChainError {
     /// The operation takes numbers and got a mask.
-    pub(crate) fn of_mask() -> Fault {
-        Fault::Said("it takes numbers, not a mask; put `to_unit` or `convert TYPE` before it to get 0 and 1".into())
+    pub(crate) fn of_mask() -> ChainError {
+        ChainError::Message(
+            "it takes numbers, not a mask; put `to_unit` or `convert TYPE` before it to get 0 and 1".into(),
+        )
     }
 
     /// The operation takes a mask and got numbers.
-    pub(crate) fn of_numbers() -> Fault {
-        Fault::Said("it takes a mask, not numbers; put `threshold T`, `otsu` or a comparison before it".into())
+    pub(crate) fn of_numbers() -> ChainError {
+        ChainError::Message("it takes a mask, not numbers; put `threshold T`, `otsu` or a comparison before it".into())
     }
 
     /// The operation does not support the picture's type.
-    pub(crate) fn unknown_type(image: &AnyImage) -> Fault {
-        Fault::Said(format!("it does not support pixels of type {}", image.dtype()))
+    pub(crate) fn unknown_type(image: &AnyImage) -> ChainError {
+        ChainError::Message(format!("it does not support pixels of type {}", image.dtype()))
     }
 
     /// One line, without the source line where it was recorded.
@@ -106,22 +108,22 @@ impl Fault {
             false => format!("{op}: {message}"),
         };
         match self {
-            Fault::Said(message) => message.clone(),
-            Fault::Core(Error::Parameter { op, message, .. }) => named(op, message),
-            Fault::Core(Error::ShapeMismatch { op, left, right, .. }) => {
+            ChainError::Message(message) => message.clone(),
+            ChainError::Core(Error::Parameter { op, message, .. }) => named(op, message),
+            ChainError::Core(Error::ShapeMismatch { op, left, right, .. }) => {
                 named(op, &format!("pictures differ in size, {left} and {right}"))
             }
-            Fault::Core(Error::Empty { op, shape, .. }) => named(op, &format!("size {shape} has no pixels")),
-            Fault::Core(other) => other.to_string(),
+            ChainError::Core(Error::Empty { op, shape, .. }) => named(op, &format!("size {shape} has no pixels")),
+            ChainError::Core(other) => other.to_string(),
         }
     }
 }
 
 /// The pictures that arguments name.
 #[derive(Default)]
-pub(crate) struct Files(BTreeMap<PathBuf, AnyImage>);
+pub(crate) struct ArgumentFiles(BTreeMap<PathBuf, AnyImage>);
 
-impl Files {
+impl ArgumentFiles {
     /// The picture of a file that an argument names.
     pub(super) fn get(&self, path: &Path) -> Option<&AnyImage> {
         self.0.get(path)
@@ -137,10 +139,10 @@ impl Chain {
             let begins = |i: &usize| table::is_name(after[*i]) && !takes(name, &after[..*i], after[*i]);
             let (given, next) = after.split_at((0..after.len()).find(begins).unwrap_or(after.len()));
             let place = calls.len() + 1;
-            calls.push(Call::parse(name, given).map_err(|e| format!("operation {place}, {e}"))?);
+            calls.push(ChainCall::parse(name, given).map_err(|e| format!("operation {place}, {e}"))?);
             rest = next;
         }
-        if let Some(place) = calls.iter().position(|c| c.ends()).filter(|place| place + 1 < calls.len()) {
+        if let Some(place) = calls.iter().position(|c| c.yields_numbers()).filter(|place| place + 1 < calls.len()) {
             let text = &calls[place].text;
             return Err(format!(
                 "operation {}, `{text}`: it yields numbers, so nothing can follow it{}",
@@ -148,20 +150,20 @@ impl Chain {
                 table::hint_of_operand(text)
             ));
         }
-        Ok(Chain { calls, alpha: Alpha::Keep })
+        Ok(Chain { calls, alpha: AlphaTreatment::Keep })
     }
 
     /// Returns `true` if it ends in numbers instead of a picture.
     pub(crate) fn ends_in_numbers(&self) -> bool {
-        self.calls.last().is_some_and(Call::ends)
+        self.calls.last().is_some_and(ChainCall::yields_numbers)
     }
 
     /// The pictures that its arguments name, each with its call and the call's index.
-    fn files(&self) -> impl Iterator<Item = (usize, &Call, &PathBuf)> {
+    fn files(&self) -> impl Iterator<Item = (usize, &ChainCall, &PathBuf)> {
         let calls = self.calls.iter().enumerate();
         calls.flat_map(|(i, call)| call.arguments.iter().map(move |argument| (i, call, argument))).filter_map(
             |(i, call, argument)| match argument {
-                Argument::Operand(Operand::File(path)) => Some((i, call, path)),
+                ParsedArgument::Operand(OperandArgument::File(path)) => Some((i, call, path)),
                 _ => None,
             },
         )
@@ -187,12 +189,12 @@ impl Chain {
     }
 
     /// Reads the pictures that its arguments name, each once.
-    pub(crate) fn open(&self, session: &Session, options: &OpenOptions) -> Result<Files> {
-        let mut files = Files::default();
+    pub(crate) fn open(&self, session: &Session, options: &OpenOptions) -> Result<ArgumentFiles> {
+        let mut files = ArgumentFiles::default();
         for (i, call, path) in self.files() {
             if !files.0.contains_key(path) {
                 let read = batch::open(session, path, options).map_err(|e| call.at(i, e.into()))?;
-                let read = if self.alpha == Alpha::Channel { read } else { read.colours() };
+                let read = if self.alpha == AlphaTreatment::Channel { read } else { read.colours() };
                 files.0.insert(path.clone(), read);
             }
         }
@@ -200,47 +202,47 @@ impl Chain {
     }
 
     /// Records the chain on a picture. Nothing is computed.
-    pub(crate) fn record(&self, picture: AnyImage, files: &Files) -> Result<Outcome> {
+    pub(crate) fn record(&self, picture: AnyImage, files: &ArgumentFiles) -> Result<ChainResult> {
         let input = Current::opened(picture, self.alpha);
         let mut current = input.clone();
         for (i, call) in self.calls.iter().enumerate() {
-            let told = |fault: Fault| call.at(i, fault);
+            let told = |fault: ChainError| call.at(i, fault);
             let arguments = Arguments::new(call, files, &input);
             let recorded = |on: &Current| match call.operation.record {
-                Record::Picture(record) => record(on, &arguments),
-                Record::Pixel(op) => table::arithmetic::pixel(op, on, &arguments),
-                Record::Numbers(_) => Ok(on.clone()),
+                RecordFunction::Picture(record) => record(on, &arguments),
+                RecordFunction::Pixel(op) => table::arithmetic::pixel(op, on, &arguments),
+                RecordFunction::Numbers(_) => Ok(on.clone()),
             };
-            if let Record::Numbers(record) = call.operation.record {
-                return record(&current, &arguments).map(Outcome::Numbers).map_err(told);
+            if let RecordFunction::Numbers(record) = call.operation.record {
+                return record(&current, &arguments).map(ChainResult::Numbers).map_err(told);
             }
             let made = recorded(&current).map_err(told)?;
             made.check().map_err(|e| told(e.into()))?;
             let moved = |alpha: &Current| if call.operation.moves() { recorded(alpha) } else { Ok(alpha.clone()) };
             current = made.after(current, moved).map_err(told)?;
         }
-        Ok(Outcome::Picture(current))
+        Ok(ChainResult::Picture(current))
     }
 }
 
-impl Call {
+impl ChainCall {
     /// The error for a fault of this call, the `i`-th from 0.
-    fn at(&self, i: usize, fault: Fault) -> Error {
+    fn at(&self, i: usize, fault: ChainError) -> Error {
         let cause = fault.text(self.operation.name);
         Error::Config(format!("operation {}, `{}`: {cause}", i + 1, self.text))
     }
 
-    fn ends(&self) -> bool {
-        matches!(self.operation.record, Record::Numbers(_))
+    fn yields_numbers(&self) -> bool {
+        matches!(self.operation.record, RecordFunction::Numbers(_))
     }
 
-    fn parse(name: &str, words: &[&str]) -> Result<Call, String> {
+    fn parse(name: &str, words: &[&str]) -> Result<ChainCall, String> {
         let text = [&[name], words].concat().join(" ");
         let told = |cause: String| format!("`{text}`: {cause}");
         let operation = table::find(name, words.len()).ok_or_else(|| told(table::no_such(name)))?;
-        let arguments = understood(operation, words)
+        let arguments = parse_arguments(operation, words)
             .map_err(|cause| told(format!("{cause}; usage: `{}`", operation.signature())))?;
-        Ok(Call { operation, arguments, text })
+        Ok(ChainCall { operation, arguments, text })
     }
 }
 
@@ -249,7 +251,7 @@ impl Call {
 /// each window.
 fn takes(name: &str, given: &[&str], word: &str) -> bool {
     table::named(name).any(|operation| {
-        let Ok((arguments, rest)) = placed(operation, given) else { return false };
+        let Ok((arguments, rest)) = place_arguments(operation, given) else { return false };
         if !rest.is_empty() {
             return false;
         }
@@ -259,13 +261,13 @@ fn takes(name: &str, given: &[&str], word: &str) -> bool {
 }
 
 /// The arguments of an operation, in the order of its parameters.
-fn understood(operation: &Operation, words: &[&str]) -> Result<Vec<Argument>, String> {
+fn parse_arguments(operation: &CommandOperation, words: &[&str]) -> Result<Vec<ParsedArgument>, String> {
     let parameters = operation.parameters;
-    let (arguments, rest) = placed(operation, words)?;
+    let (arguments, rest) = place_arguments(operation, words)?;
     if let Some(word) = rest.first() {
         // A superfluous word may be a misspelt operation.
         let what = if parameters.is_empty() { "it takes no arguments" } else { "too many arguments" };
-        return Err(format!("{what}: unexpected `{word}`{}", table::instead(word)));
+        return Err(format!("{what}: unexpected `{word}`{}", table::suggest(word)));
     }
     let complete =
         arguments.into_iter().zip(parameters).map(|(argument, parameter)| match (argument, parameter.default) {
@@ -280,9 +282,12 @@ fn understood(operation: &Operation, words: &[&str]) -> Result<Vec<Argument>, St
 }
 
 /// The given arguments, in the order of the operation's parameters, and the superfluous words.
-fn placed<'w>(operation: &Operation, words: &[&'w str]) -> Result<(Vec<Option<Argument>>, Vec<&'w str>), String> {
+fn place_arguments<'w>(
+    operation: &CommandOperation,
+    words: &[&'w str],
+) -> Result<(Vec<Option<ParsedArgument>>, Vec<&'w str>), String> {
     let parameters = operation.parameters;
-    let mut arguments: Vec<Option<Argument>> = vec![None; parameters.len()];
+    let mut arguments: Vec<Option<ParsedArgument>> = vec![None; parameters.len()];
     let mut positional = Vec::new();
     for word in words {
         let Some((name, value)) = word.split_once('=').filter(|(name, _)| !name.starts_with('@')) else {
@@ -291,7 +296,7 @@ fn placed<'w>(operation: &Operation, words: &[&'w str]) -> Result<(Vec<Option<Ar
         };
         let at = parameters.iter().position(|p| p.name == name).ok_or_else(|| {
             let near = table::nearest(name, parameters.iter().map(|p| p.name));
-            format!("unknown argument `{name}`{}", table::meant(near))
+            format!("unknown argument `{name}`{}", table::did_you_mean(near))
         })?;
         let words: Vec<&str> = match parameters[at].kind {
             Accepts::Footprint => value.split(',').collect(),
@@ -311,9 +316,14 @@ fn placed<'w>(operation: &Operation, words: &[&'w str]) -> Result<(Vec<Option<Ar
         let (argument, taken) = match parse(parameter.kind, rest) {
             Ok(parsed) => parsed,
             // A word that only a later parameter takes is meant for that one: `rotate 30 wrap`.
-            Err(_) if parameter.default.is_some() && later(&parameters[i + 1..], &arguments[i + 1..], word) => continue,
+            Err(_)
+                if parameter.default.is_some()
+                    && is_optional_argument(&parameters[i + 1..], &arguments[i + 1..], word) =>
+            {
+                continue;
+            }
             // It may be a misspelt operation.
-            Err(e) if word.starts_with(char::is_alphabetic) => return Err(of(parameter, e + &table::instead(word))),
+            Err(e) if word.starts_with(char::is_alphabetic) => return Err(of(parameter, e + &table::suggest(word))),
             Err(e) => return Err(of(parameter, e)),
         };
         arguments[i] = Some(argument);
@@ -323,7 +333,7 @@ fn placed<'w>(operation: &Operation, words: &[&'w str]) -> Result<(Vec<Option<Ar
 }
 
 /// Returns `true` if one of these parameters, all optional, takes a word that is not a number.
-fn later(parameters: &[Parameter], arguments: &[Option<Argument>], word: &str) -> bool {
+fn is_optional_argument(parameters: &[Parameter], arguments: &[Option<ParsedArgument>], word: &str) -> bool {
     let free = parameters.iter().zip(arguments).filter(|(_, argument)| argument.is_none());
     word.parse::<f64>().is_err()
         && free.take_while(|(p, _)| p.default.is_some()).any(|(p, _)| parse(p.kind, &[word]).is_ok())

@@ -11,7 +11,7 @@ use serde_json::{Map, json};
 use super::value::largest;
 use crate::batch::open;
 use crate::execution::Execution;
-use crate::report::{Printer, count, held};
+use crate::report::{Printer, count, describe_picture};
 
 /// Side of the windows of SSIM, in pixels.
 const WINDOW: usize = 7;
@@ -21,7 +21,7 @@ const WINDOW: usize = 7;
 /// compared
 #[derive(Parser, Debug)]
 #[command(name = "horus compare", bin_name = "horus compare", version, allow_negative_numbers = true)]
-struct Args {
+struct CompareArgs {
     /// A picture (PNG, JPEG, TIFF, PNM, BMP, QOI, OpenEXR or npy; a Zarr store, if built with Zarr)
     #[arg(value_name = "A")]
     first: PathBuf,
@@ -72,7 +72,7 @@ fn positive(text: &str) -> Result<f64, String> {
 
 /// The command, for its help.
 pub(super) fn command() -> clap::Command {
-    Args::command()
+    CompareArgs::command()
 }
 
 /// The text and the status of `compare A B`, if `words` are that.
@@ -81,7 +81,7 @@ pub(super) fn asked(words: &[OsString]) -> Option<(Result<String, String>, u8)> 
     if first != "compare" {
         return None;
     }
-    let args = match Args::try_parse_from(std::iter::once(first).chain(rest)) {
+    let args = match CompareArgs::try_parse_from(std::iter::once(first).chain(rest)) {
         Ok(args) => args,
         Err(e) => e.exit(),
     };
@@ -92,9 +92,9 @@ pub(super) fn asked(words: &[OsString]) -> Option<(Result<String, String>, u8)> 
 }
 
 /// The text, and `true` if the pictures are equal within what was asked for.
-fn compared(args: &Args) -> Result<(String, bool)> {
+fn compared(args: &CompareArgs) -> Result<(String, bool)> {
     // Plans beside what is read by programs, and beside nothing.
-    let printer = Arc::new(if args.json || args.quiet { Printer::beside() } else { Printer::default() });
+    let printer = Arc::new(if args.json || args.quiet { Printer::on_stderr() } else { Printer::default() });
     let show = Arc::clone(&printer);
     let builder = args.execution.apply(Session::builder(), true, move |plan| show.print(&plan));
     let session = builder.build()?;
@@ -102,7 +102,7 @@ fn compared(args: &Args) -> Result<(String, bool)> {
     let a = open(&session, &args.first, &options)?;
     let b = open(&session, &args.second, &options)?;
     let names = format!("{} {}", args.first.display(), args.second.display());
-    let told = |picture: &AnyImage| held(picture.shape(), picture.dtype());
+    let told = |picture: &AnyImage| describe_picture(picture.shape(), picture.dtype());
     let same_type = a.dtype() == b.dtype();
     if a.shape() != b.shape() {
         let text = format!("{names}: {} and {}\n", told(&a), told(&b));
@@ -117,7 +117,7 @@ fn compared(args: &Args) -> Result<(String, bool)> {
     Ok((printed(args, text, object), alike))
 }
 
-fn printed(args: &Args, text: String, object: serde_json::Value) -> String {
+fn printed(args: &CompareArgs, text: String, object: serde_json::Value) -> String {
     match (args.quiet, args.json) {
         (true, _) => String::new(),
         (false, true) => format!("{object}\n"),

@@ -2,10 +2,10 @@
 
 use std::ffi::OsString;
 
-use horus_core::ops::describe::{Group, Parameter};
+use horus_core::ops::describe::{OperationGroup, Parameter};
 
 use super::parameter::accepted;
-use super::table::{self, Operation, Record};
+use super::table::{self, CommandOperation, RecordFunction};
 
 /// Command lines to learn from.
 pub(super) const EXAMPLES: [&str; 5] = [
@@ -25,18 +25,18 @@ pub(super) fn topics() -> impl Iterator<Item = &'static str> {
 pub(super) fn short() -> String {
     let examples: String = EXAMPLES.iter().map(|example| format!("  {example}\n")).collect();
     let mut text = format!("Examples:\n{examples}\nOperations (`horus help` describes all, `horus help gauss` one):\n");
-    for group in Group::ALL {
+    for group in OperationGroup::ALL {
         let names = of(group).map(|row| row.name);
         text += &folded(&format!("{}:", short_title(group)), names, 2);
     }
     text
 }
 
-fn short_title(group: Group) -> &'static str {
+fn short_title(group: OperationGroup) -> &'static str {
     group.title().split(',').next().unwrap_or_default()
 }
 
-fn of(group: Group) -> impl Iterator<Item = &'static Operation> {
+fn of(group: OperationGroup) -> impl Iterator<Item = &'static CommandOperation> {
     table::all().iter().filter(move |row| row.group == group)
 }
 
@@ -86,7 +86,7 @@ a number is an operand (B, T), so may be a number for each channel (1,0.5,1), a 
 or the picture as it was read (@in). More: `horus help` operands, types, depth, alpha, masks, numbers, footprint, border, filters.
 "
     .to_owned();
-    for group in Group::ALL {
+    for group in OperationGroup::ALL {
         text += &format!("\n{}\n", group.title());
         for row in of(group) {
             let signature = row.signature();
@@ -97,7 +97,7 @@ or the picture as it was read (@in). More: `horus help` operands, types, depth, 
 }
 
 /// One operation in full.
-fn one(row: &Operation) -> String {
+fn one(row: &CommandOperation) -> String {
     let mut text = format!("{}\n  {}\n", row.signature(), row.summary.replace('`', ""));
     if !row.details.is_empty() {
         text += &format!("  {}\n", row.details.replace('`', ""));
@@ -128,8 +128,8 @@ fn about(parameter: &Parameter) -> String {
     text
 }
 
-fn example(row: &Operation) -> String {
-    let output = if matches!(row.record, Record::Numbers(_)) { "" } else { " out.png" };
+fn example(row: &CommandOperation) -> String {
+    let output = if matches!(row.record, RecordFunction::Numbers(_)) { "" } else { " out.png" };
     format!("horus in.png{output} {}", row.example)
 }
 

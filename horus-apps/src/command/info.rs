@@ -11,12 +11,12 @@ use serde_json::{Map, Value as Json, json};
 
 use super::compare::extents;
 use crate::batch::{described, is_store, open};
-use crate::report::{count, held};
+use crate::report::{count, describe_picture};
 
 /// Prints the properties of pictures: size, type, pages, tiles, smaller copies, tags, and statistics of their pixels
 #[derive(Parser, Debug)]
 #[command(name = "horus info", bin_name = "horus info", version)]
-struct Args {
+struct InfoArgs {
     /// The files (a Zarr store, if built with Zarr)
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
@@ -46,7 +46,7 @@ struct Args {
 
 /// The command, for its help.
 pub(super) fn command() -> clap::Command {
-    Args::command()
+    InfoArgs::command()
 }
 
 /// The answer to `info FILE...`, if `words` are that.
@@ -55,7 +55,7 @@ pub(super) fn asked(words: &[OsString]) -> Option<Result<String, String>> {
     if first != "info" {
         return None;
     }
-    let args = match Args::try_parse_from(std::iter::once(first).chain(rest)) {
+    let args = match InfoArgs::try_parse_from(std::iter::once(first).chain(rest)) {
         Ok(args) => args,
         Err(e) => e.exit(),
     };
@@ -64,15 +64,15 @@ pub(super) fn asked(words: &[OsString]) -> Option<Result<String, String>> {
 }
 
 /// Facts of a file.
-struct Found {
+struct FileFacts {
     info: FileInfo,
     tags: Vec<(String, String)>,
     /// Of each channel: the smallest number, the largest, mean and standard deviation.
     statistics: Vec<[f64; 4]>,
 }
 
-impl Found {
-    fn of(path: &Path, args: &Args) -> Result<Found> {
+impl FileFacts {
+    fn of(path: &Path, args: &InfoArgs) -> Result<FileFacts> {
         let options = OpenOptions { page: args.page, volume: args.volume, ..OpenOptions::default() };
         let (info, tags) = match is_store(path) {
             true => described(path, &options)?,
@@ -85,7 +85,7 @@ impl Found {
         } else {
             Vec::new()
         };
-        Ok(Found { info, tags, statistics })
+        Ok(FileFacts { info, tags, statistics })
     }
 }
 
@@ -97,15 +97,15 @@ fn measured(session: &Session, picture: &AnyImage) -> Result<Vec<[f64; 4]>> {
     Ok(values.into_iter().map(|(low, high, mean, variance)| [low, high, mean, variance.sqrt()]).collect())
 }
 
-fn one(path: &Path, args: &Args) -> Result<String> {
-    let found = Found::of(path, args)?;
+fn one(path: &Path, args: &InfoArgs) -> Result<String> {
+    let found = FileFacts::of(path, args)?;
     Ok(if args.json { format!("{}\n", object(path, &found)) } else { text(path, &found) })
 }
 
 /// A line about a file, and a line for each of its tags and channels.
-fn text(path: &Path, Found { info, tags, statistics }: &Found) -> String {
+fn text(path: &Path, FileFacts { info, tags, statistics }: &FileFacts) -> String {
     let (shape, (rows, columns)) = (info.shape, info.tile);
-    let mut text = format!("{}: {}", path.display(), held(shape, info.dtype));
+    let mut text = format!("{}: {}", path.display(), describe_picture(shape, info.dtype));
     text += &match (rows, columns) {
         whole if whole == (shape.height, shape.width) => String::new(),
         (rows, columns) if columns == shape.width => format!(", in strips of {}", count(rows, "row")),
@@ -131,7 +131,7 @@ fn text(path: &Path, Found { info, tags, statistics }: &Found) -> String {
     text
 }
 
-fn object(path: &Path, Found { info, tags, statistics }: &Found) -> Json {
+fn object(path: &Path, FileFacts { info, tags, statistics }: &FileFacts) -> Json {
     let size = |(height, width): &(usize, usize)| json!({ "width": width, "height": height });
     let Json::Object(mut object) = extents(info.shape, info.dtype) else { return Json::Null };
     object.insert("file".into(), json!(path.display().to_string()));

@@ -8,9 +8,9 @@ use horus::prelude::*;
 use horus_core::io::Format;
 
 use super::chain::Chain;
-use super::value::{Alpha, File};
+use super::value::{AlphaTreatment, ResultFile};
 use super::{help, table};
-use crate::batch::{Options, RunFiles, STANDARD};
+use crate::batch::{BatchOptions, RunFiles, STANDARD};
 
 /// Applies image operations to pictures: `horus in.png out.png luminance gauss 2 sobel`.
 #[derive(Parser, Debug)]
@@ -20,7 +20,7 @@ use crate::batch::{Options, RunFiles, STANDARD};
     override_usage = "horus [OPTIONS] INPUT... (OUTPUT | --out-dir DIR) [OPERATION [ARGUMENT...]]...\n       \
                       horus help | info | compare | montage | profile | manual | completions [ARGUMENT...]"
 )]
-pub(super) struct Args {
+pub(super) struct HorusArgs {
     /// Pictures to read (PNG, JPEG, TIFF, PNM, BMP, QOI, OpenEXR or npy; - is stdin; a Zarr store, if built with
     /// Zarr), any number of them and of folders with --out-dir, else the file to write (- is
     /// stdout; NAME.zarr); then, from the first word that is the name of an operation, operations
@@ -32,12 +32,12 @@ pub(super) struct Args {
     /// that they were computed from, to the full range; integers as they are), none, unit, or range
     /// (the smallest value becomes 0, the largest white)
     #[arg(long, value_name = "HOW", default_value = "auto", hide_possible_values = true)]
-    pub(super) scaling: Scale,
+    pub(super) scaling: ScaleOption,
 
     /// Alpha, the last channel where the file says so: keep sets it aside, moves it where geometry moves
     /// pixels, and saves it with the result; drop discards it; channel treats it like the others
     #[arg(long, value_name = "HOW", default_value = "keep", hide_possible_values = true)]
-    pub(super) alpha: Alpha,
+    pub(super) alpha: AlphaTreatment,
 
     /// Compute only this part of the result: WIDTH columns and HEIGHT rows from column X and row Y
     /// on, with the pixels that the whole has there. Of TIFF and npy files and Zarr stores only
@@ -51,7 +51,7 @@ pub(super) struct Args {
 
     /// The options of all programs over pictures.
     #[command(flatten)]
-    pub(super) options: Options,
+    pub(super) options: BatchOptions,
 }
 
 /// Column, row, columns and rows of a part of a picture.
@@ -77,20 +77,20 @@ impl Roi {
 
 /// [`Scaling`] as a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Scale {
+pub(super) enum ScaleOption {
     Auto,
     None,
     Unit,
     Range,
 }
 
-impl From<Scale> for Scaling {
-    fn from(scale: Scale) -> Scaling {
+impl From<ScaleOption> for Scaling {
+    fn from(scale: ScaleOption) -> Scaling {
         match scale {
-            Scale::Auto => Scaling::Auto,
-            Scale::None => Scaling::None,
-            Scale::Unit => Scaling::Unit,
-            Scale::Range => Scaling::Range,
+            ScaleOption::Auto => Scaling::Auto,
+            ScaleOption::None => Scaling::None,
+            ScaleOption::Unit => Scaling::Unit,
+            ScaleOption::Range => Scaling::Range,
         }
     }
 }
@@ -99,7 +99,7 @@ impl From<Scale> for Scaling {
 pub(super) fn command() -> clap::Command {
     let depth = "Bits per sample of the output: 8, 16, 32 (a float TIFF, unscaled), or auto, as the type of the result and, of floats, of the \
                  integers that they were computed from";
-    Args::command()
+    HorusArgs::command()
         .mut_arg("depth", |arg| arg.default_value(crate::batch::AUTO).help(depth))
         // Numbers need no folder.
         .mut_arg("files_from", |arg| arg.requires(clap::builder::Resettable::Reset))
@@ -110,7 +110,7 @@ pub(super) fn command() -> clap::Command {
 ///
 /// # Errors
 /// A message about missing, superfluous or misspelt words.
-pub(super) fn divided(args: &Args) -> Result<(RunFiles, Chain), String> {
+pub(super) fn divided(args: &HorusArgs) -> Result<(RunFiles, Chain), String> {
     let starts = |word: &OsString| word.to_str().is_some_and(table::is_name);
     let words: Vec<OsString> = args.words.iter().map(unmasked).collect();
     let begin = words.iter().position(starts).unwrap_or(words.len());
@@ -147,7 +147,7 @@ pub(super) fn divided(args: &Args) -> Result<(RunFiles, Chain), String> {
 
 /// The message about a missing input that is not named like a file either, as it was meant as an
 /// operation. Looks at files, so of several ranks only the first can tell.
-pub(super) fn absent(work: &RunFiles, options: &Options) -> Option<String> {
+pub(super) fn absent(work: &RunFiles, options: &BatchOptions) -> Option<String> {
     match work {
         // The name of an output determines its format.
         RunFiles::Single { input, output } => unknown(&[input.clone(), output.clone()], options),
@@ -164,13 +164,13 @@ pub(super) fn absent(work: &RunFiles, options: &Options) -> Option<String> {
 }
 
 /// The message for a word before the chain that is neither a file nor an operation.
-fn unknown(paths: &[PathBuf], options: &Options) -> Option<String> {
+fn unknown(paths: &[PathBuf], options: &BatchOptions) -> Option<String> {
     // With a format option, an output may have any name.
     let last = usize::from(options.format.is_some() && options.out_dir.is_none());
     let words = paths[..paths.len().saturating_sub(last)].iter().filter_map(|p| p.to_str());
     let mut bare = words.filter(|word| !word.contains(['.', '/', std::path::MAIN_SEPARATOR]) && *word != STANDARD);
     let word = bare.find(|word| !Path::new(word).exists())?;
-    Some(format!("`{word}` is neither a file nor an operation{}", table::instead(word)))
+    Some(format!("`{word}` is neither a file nor an operation{}", table::suggest(word)))
 }
 
 /// Stands for the sign of negative numbers while `clap` looks for options, as it would take
@@ -198,7 +198,7 @@ fn unmasked(word: &OsString) -> OsString {
 
 /// The files for results. npy and Zarr hold the exact values of floats, and so does TIFF unless
 /// another depth or scaling is requested.
-pub(super) fn results(work: &RunFiles, options: &Options, save: &SaveOptions) -> File {
+pub(super) fn results(work: &RunFiles, options: &BatchOptions, save: &SaveOptions) -> ResultFile {
     let format = match (&options.format, work) {
         (Some(format), _) => format.clone(),
         (None, RunFiles::Single { output, .. }) => {
@@ -212,7 +212,7 @@ pub(super) fn results(work: &RunFiles, options: &Options, save: &SaveOptions) ->
         Ok(format) => format.keeps_values() || (unscaled && format.stores(DType::F32)),
         Err(_) => format == "zarr",
     };
-    File { format, exact }
+    ResultFile { format, exact }
 }
 
 #[cfg(test)]

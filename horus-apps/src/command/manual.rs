@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::fmt::Write;
 
 use super::completions::commands;
-use horus_core::ops::describe::Group;
+use horus_core::ops::describe::OperationGroup;
 
 use super::table;
 use super::{help, line};
@@ -79,7 +79,7 @@ fn page() -> String {
         let _ = write!(text, ".SH HORUS {}\n{}\n{}", name.to_uppercase(), roff(&about), options(&command, told));
     }
     text += ".SH OPERATIONS\nArguments in brackets may be left out; each can be given by name.\n";
-    for group in Group::ALL {
+    for group in OperationGroup::ALL {
         let _ = writeln!(text, ".SS {}", roff(group.title()));
         for row in table::all().iter().filter(|row| row.group == group) {
             text += &entry(&row.signature(), row.summary);

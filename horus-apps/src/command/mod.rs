@@ -36,10 +36,10 @@ use horus::prelude::*;
 use horus_core::error::Audience;
 use horus_core::session::Session;
 
-use self::chain::{Chain, Files, Outcome};
-use self::line::Args;
+use self::chain::{ArgumentFiles, Chain, ChainResult};
+use self::line::HorusArgs;
 use self::value::Current;
-use crate::batch::{self, Job, RunFiles};
+use crate::batch::{self, BatchJob, RunFiles};
 use crate::report::stdout_is_open;
 
 pub use pages::pages;
@@ -51,25 +51,25 @@ pub fn run() -> ExitCode {
     let words_of = &words[1..];
     let help = help::asked(words_of).or_else(|| completions::asked(words_of)).or_else(|| manual::asked(words_of));
     if let Some(text) = help {
-        return told(text, 2);
+        return print_on_first(text, 2);
     }
     let answer = version::asked(words_of).or_else(|| info::asked(words_of)).or_else(|| montage::asked(words_of));
     let answer = answer.or_else(|| profile::asked(words_of));
     if let Some(text) = answer {
-        return told(text, 1);
+        return print_on_first(text, 1);
     }
     if let Some((text, status)) = compare::asked(words_of) {
-        return told_with(text, status, 2);
+        return print_and_end(text, status, 2);
     }
     let made = job(line::command(), words);
     if let Ok((job, recorder)) = &made {
         if job.json && !matches!(job.work, RunFiles::Numbers { .. }) {
-            return told(Err("--json prints numbers, and these operations yield a picture".into()), 2);
+            return print_on_first(Err("--json prints numbers, and these operations yield a picture".into()), 2);
         }
         match recorder.chain.present(|| line::absent(&job.work, &job.options)) {
             Ok(None) => {}
-            Ok(Some(usage)) => return told(Err(usage), 2),
-            Err(e) => return told(Err(e), 1),
+            Ok(Some(usage)) => return print_on_first(Err(usage), 2),
+            Err(e) => return print_on_first(Err(e), 1),
         }
     }
     batch::run(made.map(|(job, _)| job))
@@ -81,14 +81,14 @@ pub fn examples() -> impl Iterator<Item = (&'static str, String)> {
 }
 
 /// Prints help, or an error that ends all ranks with this status, on the first rank only.
-fn told(text: Result<String, String>, status: u8) -> ExitCode {
+fn print_on_first(text: Result<String, String>, status: u8) -> ExitCode {
     let status = if text.is_ok() { 0 } else { status };
-    told_with(text, status, 1)
+    print_and_end(text, status, 1)
 }
 
 /// Prints a text or an error, on the first rank only, and ends all ranks with this status, or with
 /// `unprinted` if the text cannot be printed.
-fn told_with(text: Result<String, String>, status: u8, unprinted: u8) -> ExitCode {
+fn print_and_end(text: Result<String, String>, status: u8, unprinted: u8) -> ExitCode {
     let first = horus::ranks().map_or(true, |comm| comm.rank() == 0);
     match text {
         Ok(text) => {
@@ -119,12 +119,15 @@ fn told_with(text: Result<String, String>, status: u8, unprinted: u8) -> ExitCod
 ///
 /// # Errors
 /// If it is not understood.
-pub fn job_of(words: Vec<std::ffi::OsString>) -> Result<Job, clap::Error> {
+pub fn job_of(words: Vec<std::ffi::OsString>) -> Result<BatchJob, clap::Error> {
     job(line::command(), words).map(|(job, _)| job)
 }
 
-fn job(mut command: clap::Command, words: Vec<std::ffi::OsString>) -> Result<(Job, Rc<Recorder>), clap::Error> {
-    let args = Args::from_arg_matches(&command.try_get_matches_from_mut(line::masked(words))?)?;
+fn job(
+    mut command: clap::Command,
+    words: Vec<std::ffi::OsString>,
+) -> Result<(BatchJob, Rc<ChainRecorder>), clap::Error> {
+    let args = HorusArgs::from_arg_matches(&command.try_get_matches_from_mut(line::masked(words))?)?;
     let (work, chain) = line::divided(&args).map_err(|e| batch::usage(&mut command, e))?;
     let about = chain.calls.iter().map(|call| call.text.as_str()).collect::<Vec<_>>().join(", ");
     let mut options = args.options;
@@ -134,45 +137,45 @@ fn job(mut command: clap::Command, words: Vec<std::ffi::OsString>) -> Result<(Jo
     let file = line::results(&work, &options, &save);
     // `--page` applies to the pictures of the chain only.
     let open = OpenOptions { page: None, ..options.open_options() };
-    let recorder = Rc::new(Recorder { chain, open, files: RefCell::default() });
+    let recorder = Rc::new(ChainRecorder { chain, open, files: RefCell::default() });
     let (pictures, numbers) = (Rc::clone(&recorder), Rc::clone(&recorder));
     let operation = move |picture: &AnyImage| match pictures.record(picture)? {
-        Outcome::Picture(result) => result.to_save(&file, &save),
-        Outcome::Numbers(_) => Err(Error::Config("numbers cannot be saved".into())),
+        ChainResult::Picture(result) => result.to_save(&file, &save),
+        ChainResult::Numbers(_) => Err(Error::Config("numbers cannot be saved".into())),
     };
-    let job = Job {
+    let job = BatchJob {
         scaling,
         json: args.json,
         about: Box::new(move || about.clone()),
         numbers: Box::new(move |picture| match numbers.record(picture)? {
-            Outcome::Numbers(answer) => Ok(answer),
-            Outcome::Picture(_) => Err(Error::Config("a picture cannot be printed".into())),
+            ChainResult::Numbers(answer) => Ok(answer),
+            ChainResult::Picture(_) => Err(Error::Config("a picture cannot be printed".into())),
         }),
         operation: Box::new(operation),
-        ..Job::new("horus", options, work, |_| Err(Error::Config("there is no operation".into())))
+        ..BatchJob::new("horus", options, work, |_| Err(Error::Config("there is no operation".into())))
     };
     Ok((job, recorder))
 }
 
 /// A chain, and the pictures that its arguments name.
-struct Recorder {
+struct ChainRecorder {
     chain: Chain,
     open: OpenOptions,
     /// For each session that the chain was recorded in: a run has one for all ranks and may have
     /// others. They are kept per session, so that all of its ranks read the files at the same
     /// picture.
-    files: RefCell<Vec<(Session, Result<Rc<Files>>)>>,
+    files: RefCell<Vec<(Session, Result<Rc<ArgumentFiles>>)>>,
 }
 
-impl Recorder {
-    fn record(&self, picture: &AnyImage) -> Result<Outcome> {
+impl ChainRecorder {
+    fn record(&self, picture: &AnyImage) -> Result<ChainResult> {
         let session = Current::read(picture.clone()).session()?;
         let files = self.files(&session)?;
         self.chain.record(picture.clone(), &files)
     }
 
     /// The pictures that arguments name, read once per session.
-    fn files(&self, session: &Session) -> Result<Rc<Files>> {
+    fn files(&self, session: &Session) -> Result<Rc<ArgumentFiles>> {
         if let Some((_, files)) = self.files.borrow().iter().find(|(of, _)| of.same(session)) {
             return files.clone();
         }

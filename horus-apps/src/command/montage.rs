@@ -13,7 +13,7 @@ use crate::execution::{Execution, parse_count};
 /// Writes a picture of pictures: each is resized to fit into a tile, and tiles lie side by side, in the order of the files
 #[derive(Parser, Debug)]
 #[command(name = "horus montage", bin_name = "horus montage", version)]
-struct Args {
+struct MontageArgs {
     /// The picture to write
     #[arg(value_name = "OUTPUT")]
     output: PathBuf,
@@ -54,7 +54,7 @@ fn brightness(text: &str) -> Result<f32, String> {
 
 /// The command, for its help.
 pub(super) fn command() -> clap::Command {
-    Args::command()
+    MontageArgs::command()
 }
 
 /// The answer to `montage OUTPUT PICTURE...`, if `words` are that.
@@ -63,7 +63,7 @@ pub(super) fn asked(words: &[OsString]) -> Option<Result<String, String>> {
     if first != "montage" {
         return None;
     }
-    let args = match Args::try_parse_from(std::iter::once(first).chain(rest)) {
+    let args = match MontageArgs::try_parse_from(std::iter::once(first).chain(rest)) {
         Ok(args) => args,
         Err(e) => e.exit(),
     };
@@ -79,7 +79,7 @@ struct Sheet {
 }
 
 impl Sheet {
-    fn of(args: &Args) -> Result<Sheet> {
+    fn of(args: &MontageArgs) -> Result<Sheet> {
         /// Most pixels of a montage.
         const MOST: usize = 1 << 30;
         let (count, tile, gap) = (args.pictures.len(), args.tile.get(), args.gap);
@@ -100,7 +100,7 @@ impl Sheet {
     }
 }
 
-fn made(args: &Args) -> Result<()> {
+fn made(args: &MontageArgs) -> Result<()> {
     let session = args.execution.apply(Session::builder(), true, |plan| println!("{plan}")).build()?;
     let sheet = Sheet::of(args)?;
     let (rows, columns) = sheet.size;
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     fn sheet(words: &[&str]) -> Sheet {
-        Sheet::of(&Args::try_parse_from([&["montage", "o.png"], words].concat()).unwrap()).unwrap()
+        Sheet::of(&MontageArgs::try_parse_from([&["montage", "o.png"], words].concat()).unwrap()).unwrap()
     }
 
     #[test]
@@ -151,6 +151,6 @@ mod tests {
     #[test]
     fn options_are_well_formed() {
         command().debug_assert();
-        assert!(Args::try_parse_from(["montage", "o.png", "a", "--background", "2"]).is_err());
+        assert!(MontageArgs::try_parse_from(["montage", "o.png", "a", "--background", "2"]).is_err());
     }
 }

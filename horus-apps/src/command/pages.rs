@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use horus_core::ops::describe::{Description, Group};
+use horus_core::ops::describe::{Description, OperationGroup};
 use horus_core::ops::described;
 
 use super::help::topics;
@@ -17,11 +17,11 @@ pub fn pages() -> [(&'static str, String); 2] {
 /// The operations of the command and of the library.
 fn operations() -> String {
     let command = || table::all().iter().map(|row| row.described);
-    let ends = |row: &Description| row.group == Group::Numbers;
+    let ends = |row: &Description| row.group == OperationGroup::Numbers;
     let further = |row: &&Description| !command().any(|known| known.name == row.name && ends(known) == ends(row));
     let all: Vec<&Description> = command().chain(described().filter(further)).collect();
     let mut text = OPERATIONS.to_owned();
-    for group in Group::ALL {
+    for group in OperationGroup::ALL {
         let _ = write!(text, "\n## {}\n\n", group.title());
         text += "| operation | in Rust | what it does | in other libraries | what differs | in the command |\n";
         text += "| --- | --- | --- | --- | --- | --- |\n";

@@ -7,7 +7,7 @@ use horus_core::ops::describe::Accepts;
 
 /// The second operand of an operation of two.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Operand {
+pub(crate) enum OperandArgument {
     Number(f64),
     Channels(Vec<f64>),
     File(PathBuf),
@@ -24,7 +24,7 @@ pub(crate) enum Length {
 
 /// The height or width of a result.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Extent {
+pub(crate) enum ResultExtent {
     Pixels(usize),
     Percent(f64),
     /// Scaled like the other extent.
@@ -36,15 +36,15 @@ const AUTO: &str = "auto";
 
 /// A parsed word.
 #[derive(Clone, Debug)]
-pub(crate) enum Argument {
+pub(crate) enum ParsedArgument {
     Number(f64),
     Length(Length),
     Count(usize),
     Offset(isize),
-    Extent(Extent),
+    Extent(ResultExtent),
     Limit(Option<f64>),
     Numbers(Vec<f64>),
-    Operand(Operand),
+    Operand(OperandArgument),
     Choice(usize),
     Border(Border),
     Footprint(Footprint),
@@ -80,42 +80,46 @@ pub(crate) fn accepted(kind: Accepts) -> String {
 
 /// Parses an argument from the start of `words`; returns it and the number of words it took, or
 /// a message.
-pub(crate) fn parse(kind: Accepts, words: &[&str]) -> Result<(Argument, usize), String> {
+pub(crate) fn parse(kind: Accepts, words: &[&str]) -> Result<(ParsedArgument, usize), String> {
     let word = *words.first().ok_or("a value is missing")?;
     let one = |argument| Ok((argument, 1));
     match kind {
-        Accepts::Number => one(Argument::Number(number(word)?)),
-        Accepts::Length => one(Argument::Length(match horus::io::length(word) {
+        Accepts::Number => one(ParsedArgument::Number(number(word)?)),
+        Accepts::Length => one(ParsedArgument::Length(match horus::io::length(word) {
             Some(micrometres) => Length::Micrometres(micrometres),
             None => Length::Pixels(number(word).map_err(|e| format!("{e}, and no length with a unit (2.5um)"))?),
         })),
-        Accepts::Count => one(Argument::Count(word.parse().map_err(|_| format!("`{word}` is not a whole number"))?)),
-        Accepts::Offset => one(Argument::Offset(word.parse().map_err(|_| format!("`{word}` is not a whole number"))?)),
-        Accepts::Extent => one(Argument::Extent(extent(word)?)),
-        Accepts::Limit if word == AUTO => one(Argument::Limit(None)),
-        Accepts::Limit => one(Argument::Limit(Some(number(word)?))),
-        Accepts::Numbers => one(Argument::Numbers(list(word)?)),
-        Accepts::Operand => one(Argument::Operand(operand(word)?)),
+        Accepts::Count => {
+            one(ParsedArgument::Count(word.parse().map_err(|_| format!("`{word}` is not a whole number"))?))
+        }
+        Accepts::Offset => {
+            one(ParsedArgument::Offset(word.parse().map_err(|_| format!("`{word}` is not a whole number"))?))
+        }
+        Accepts::Extent => one(ParsedArgument::Extent(extent(word)?)),
+        Accepts::Limit if word == AUTO => one(ParsedArgument::Limit(None)),
+        Accepts::Limit => one(ParsedArgument::Limit(Some(number(word)?))),
+        Accepts::Numbers => one(ParsedArgument::Numbers(list(word)?)),
+        Accepts::Operand => one(ParsedArgument::Operand(operand(word)?)),
         Accepts::File => match operand(word)? {
-            Operand::Number(_) | Operand::Channels(_) => {
+            OperandArgument::Number(_) | OperandArgument::Channels(_) => {
                 Err(format!("`{word}` is not a picture; pictures are written @FILE"))
             }
-            picture => one(Argument::Operand(picture)),
+            picture => one(ParsedArgument::Operand(picture)),
         },
         Accepts::Choice(names) => {
             let names = names();
             let found = names.iter().position(|name| *name == word);
-            one(Argument::Choice(found.ok_or_else(|| format!("`{word}` is not one of {}", names.join(", ")))?))
+            one(ParsedArgument::Choice(found.ok_or_else(|| format!("`{word}` is not one of {}", names.join(", ")))?))
         }
         Accepts::Border => match borders().find(|b| b.name() == word) {
-            Some(border) => one(Argument::Border(border)),
+            Some(border) => one(ParsedArgument::Border(border)),
             None => {
                 let value = number(word).map_err(|_| format!("`{word}` is not a border mode ({})", accepted(kind)))?;
-                one(Argument::Border(Border::Constant(value)))
+                one(ParsedArgument::Border(Border::Constant(value)))
             }
         },
         Accepts::Footprint => footprint(words),
-        Accepts::Taps => one(Argument::Taps(taps(word)?)),
+        Accepts::Taps => one(ParsedArgument::Taps(taps(word)?)),
     }
 }
 
@@ -124,16 +128,16 @@ fn number(word: &str) -> Result<f64, String> {
     if value.is_nan() { Err(format!("`{word}` is not a number")) } else { Ok(value) }
 }
 
-fn extent(word: &str) -> Result<Extent, String> {
+fn extent(word: &str) -> Result<ResultExtent, String> {
     if word == AUTO {
-        return Ok(Extent::Auto);
+        return Ok(ResultExtent::Auto);
     }
     let Some(percent) = word.strip_suffix('%') else {
         let pixels = word.parse().map_err(|_| format!("`{word}` is neither a whole number nor a percentage (50%)"))?;
-        return Ok(Extent::Pixels(pixels));
+        return Ok(ResultExtent::Pixels(pixels));
     };
     match number(percent)? {
-        percent if percent > 0.0 && percent.is_finite() => Ok(Extent::Percent(percent)),
+        percent if percent > 0.0 && percent.is_finite() => Ok(ResultExtent::Percent(percent)),
         percent => Err(format!("requested {percent} %; it must be positive and finite")),
     }
 }
@@ -142,14 +146,14 @@ fn list(word: &str) -> Result<Vec<f64>, String> {
     word.split(',').map(|w| number(w.trim())).collect()
 }
 
-fn operand(word: &str) -> Result<Operand, String> {
+fn operand(word: &str) -> Result<OperandArgument, String> {
     /// The largest number of values in an argument of one number per channel.
     const CHANNELS: usize = 4;
     if let Some(file) = word.strip_prefix('@') {
         return match file {
             "" => Err("a file is missing after @".into()),
-            "in" => Ok(Operand::Input),
-            _ => Ok(Operand::File(file.into())),
+            "in" => Ok(OperandArgument::Input),
+            _ => Ok(OperandArgument::File(file.into())),
         };
     }
     let numbers = list(word).map_err(|e| match std::path::Path::new(word).extension() {
@@ -157,8 +161,8 @@ fn operand(word: &str) -> Result<Operand, String> {
         None => e,
     })?;
     match numbers[..] {
-        [value] => Ok(Operand::Number(value)),
-        _ if numbers.len() <= CHANNELS => Ok(Operand::Channels(numbers)),
+        [value] => Ok(OperandArgument::Number(value)),
+        _ if numbers.len() <= CHANNELS => Ok(OperandArgument::Channels(numbers)),
         _ => Err(format!("`{word}` has too many numbers; the limit is {CHANNELS}")),
     }
 }
@@ -166,7 +170,7 @@ fn operand(word: &str) -> Result<Operand, String> {
 /// The widest footprint, which keeps its tables small.
 const WIDEST: usize = 1 << 12;
 
-fn footprint(words: &[&str]) -> Result<(Argument, usize), String> {
+fn footprint(words: &[&str]) -> Result<(ParsedArgument, usize), String> {
     let size = |i: usize, what: &str| -> Result<usize, String> {
         let word = words.get(i).ok_or_else(|| format!("`{}` is missing its {what}", words[0]))?;
         let size: usize = word.parse().map_err(|_| format!("`{word}` is not a {what} of a footprint"))?;
@@ -179,7 +183,7 @@ fn footprint(words: &[&str]) -> Result<(Argument, usize), String> {
         word if word.parse::<usize>().is_ok() => (Footprint::rectangle(size(0, "size")?, size(0, "size")?), 1),
         word => return Err(format!("`{word}` is not a footprint ({})", accepted(Accepts::Footprint))),
     };
-    Ok((Argument::Footprint(made), taken))
+    Ok((ParsedArgument::Footprint(made), taken))
 }
 
 fn taps(word: &str) -> Result<Filter, String> {
@@ -207,11 +211,11 @@ mod tests {
 
     #[test]
     fn operands_are_numbers_lists_and_pictures() {
-        assert_eq!(operand("-1.5"), Ok(Operand::Number(-1.5)));
-        assert_eq!(operand("1,0.5,-2"), Ok(Operand::Channels(vec![1.0, 0.5, -2.0])));
-        assert_eq!(operand("@dark.tif"), Ok(Operand::File("dark.tif".into())));
-        assert_eq!(operand("@in"), Ok(Operand::Input));
-        assert_eq!(operand("@./in"), Ok(Operand::File("./in".into())));
+        assert_eq!(operand("-1.5"), Ok(OperandArgument::Number(-1.5)));
+        assert_eq!(operand("1,0.5,-2"), Ok(OperandArgument::Channels(vec![1.0, 0.5, -2.0])));
+        assert_eq!(operand("@dark.tif"), Ok(OperandArgument::File("dark.tif".into())));
+        assert_eq!(operand("@in"), Ok(OperandArgument::Input));
+        assert_eq!(operand("@./in"), Ok(OperandArgument::File("./in".into())));
         assert!(operand("dark.tif").unwrap_err().contains("@dark.tif"));
         assert!(operand("nan").is_err() && operand("1,,2").is_err() && operand("1,2,3,4,5").is_err());
         assert!(fails(Accepts::File, &["3"]).contains("@FILE"));
@@ -237,7 +241,7 @@ mod tests {
     #[test]
     fn borders_are_names_or_numbers() {
         let border = |word| match parse(Accepts::Border, &[word]) {
-            Ok((Argument::Border(border), 1)) => border,
+            Ok((ParsedArgument::Border(border), 1)) => border,
             other => panic!("{other:?}"),
         };
         assert_eq!((border("wrap"), border("0.5")), (Border::Wrap, Border::Constant(0.5)));

@@ -5,7 +5,7 @@ use horus_core::dispatch;
 use horus_core::io::Format;
 use horus_core::session::Session;
 
-use super::chain::Fault;
+use super::chain::ChainError;
 use crate::batch::{Product, Response};
 
 /// The value that the next operation of a chain takes.
@@ -23,7 +23,7 @@ pub(crate) struct Current {
 
 /// Treatment of alpha, the last channel where the file says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Alpha {
+pub(crate) enum AlphaTreatment {
     /// Kept aside and saved with the result.
     Keep,
     /// Discarded.
@@ -34,24 +34,24 @@ pub(crate) enum Alpha {
 
 /// The file for a result.
 #[derive(Clone, Debug)]
-pub(crate) struct File {
+pub(crate) struct ResultFile {
     /// Its extension, which is the name of its format.
     pub(crate) format: String,
     /// `true` if it holds the exact values of floats.
     pub(crate) exact: bool,
 }
 
-/// Evaluates `$body` with `$image` bound to the numeric image, of any type; a mask is a [`Fault`].
+/// Evaluates `$body` with `$image` bound to the numeric image, of any type; a mask is a [`ChainError`].
 ///
-/// [`Fault`]: super::chain::Fault
+/// [`ChainError`]: super::chain::Fault
 macro_rules! numbers {
     ($current:expr, $image:ident => $body:expr) => {{
         use $crate::batch::{Response, each_number};
-        use $crate::command::chain::Fault;
+        use $crate::command::chain::ChainError;
         each_number!(
             &$current.pixels, $image => Ok($body),
-            Response::Picture(other) => Err(Fault::unknown_type(other)),
-            Response::Mask(_) => Err(Fault::of_mask())
+            Response::Picture(other) => Err(ChainError::unknown_type(other)),
+            Response::Mask(_) => Err(ChainError::of_mask())
         )
     }};
 }
@@ -76,11 +76,11 @@ impl Current {
     }
 
     /// A picture as it was read, with its alpha.
-    pub(crate) fn opened(picture: AnyImage, alpha: Alpha) -> Current {
+    pub(crate) fn opened(picture: AnyImage, alpha: AlphaTreatment) -> Current {
         let aside = match alpha {
-            Alpha::Channel => return Current::read(picture),
-            Alpha::Drop => None,
-            Alpha::Keep => picture.alpha().map(|alpha| Box::new(Current::read(alpha))),
+            AlphaTreatment::Channel => return Current::read(picture),
+            AlphaTreatment::Drop => None,
+            AlphaTreatment::Keep => picture.alpha().map(|alpha| Box::new(Current::read(alpha))),
         };
         Current { alpha: aside, ..Current::read(picture.colours()) }
     }
@@ -100,8 +100,8 @@ impl Current {
     pub(crate) fn after(
         self,
         before: Current,
-        moved: impl FnOnce(&Current) -> Result<Current, Fault>,
-    ) -> Result<Current, Fault> {
+        moved: impl FnOnce(&Current) -> Result<Current, ChainError>,
+    ) -> Result<Current, ChainError> {
         let integer = !self.dtype().is_float() && self.dtype() != DType::Bool;
         let origin = if integer { Some(self.dtype()) } else { before.origin };
         let alpha = before.alpha.map(|alpha| moved(&alpha).map(Box::new)).transpose()?;
@@ -157,7 +157,7 @@ impl Current {
     /// The session that it belongs to.
     pub(crate) fn session(&self) -> Result<Session> {
         pixels!(self, image => image.session().clone())
-            .map_err(|_: Fault| Error::Config("pixels of an unknown type".into()))
+            .map_err(|_: ChainError| Error::Config("pixels of an unknown type".into()))
     }
 
     /// The first error among recorded operations.
@@ -169,7 +169,7 @@ impl Current {
     /// format and these options holds integers whose white is 1; exact values are not changed.
     /// Floats computed from more than 8 bits are saved in 16 if the format supports that. Alpha is
     /// added, or dropped with a warning.
-    pub(crate) fn to_save(&self, file: &File, options: &SaveOptions) -> Result<Product> {
+    pub(crate) fn to_save(&self, file: &ResultFile, options: &SaveOptions) -> Result<Product> {
         let stretched = !matches!(options.scaling, Scaling::Auto | Scaling::Unit);
         let scaled = !(file.exact || stretched || self.scale == 1.0) && self.dtype().is_float();
         let image = match &self.pixels {
@@ -184,7 +184,7 @@ impl Current {
                     log::warn!("alpha is not saved: {why}");
                     image
                 }
-                None => alpha.beside(image, if scaled { 1.0 } else { self.white() })?,
+                None => alpha.with_alpha_channel(image, if scaled { 1.0 } else { self.white() })?,
             },
         };
         let deep = self.origin.is_some_and(|origin| origin.size() > 1);
@@ -194,7 +194,7 @@ impl Current {
     }
 
     /// The reason why a file of this value has no alpha, if so.
-    fn without_alpha(&self, file: &File, options: &SaveOptions) -> Option<String> {
+    fn without_alpha(&self, file: &ResultFile, options: &SaveOptions) -> Option<String> {
         let (shape, alpha) = (self.shape(), self.alpha.as_ref()?.shape());
         let format = &file.format;
         let Some(among) = Format::named(format).ok().and_then(Format::alpha) else {
@@ -217,8 +217,8 @@ impl Current {
     }
 
     /// `colours`, whose white is `white`, with this channel of alpha in their type.
-    fn beside(&self, colours: Response, white: f64) -> Result<Response> {
-        fn joined<T: Pixel>(alpha: &Current, colours: &Image<T>, white: f64) -> Result<Response, Fault>
+    fn with_alpha_channel(&self, colours: Response, white: f64) -> Result<Response> {
+        fn joined<T: Pixel>(alpha: &Current, colours: &Image<T>, white: f64) -> Result<Response, ChainError>
         where
             Image<T>: Into<Response>,
         {

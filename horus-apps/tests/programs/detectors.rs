@@ -7,12 +7,12 @@ use std::sync::Arc;
 use horus::prelude::*;
 use horus_apps::detectors::{Detector, Params, conv2d, convrot, convuv};
 use horus_core::comm::threads::ThreadComm;
-use horus_core::comm::{Alone, Communicator};
+use horus_core::comm::{Communicator, SingleRankComm};
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
 use horus_core::session::Session as CoreSession;
-use horus_testing::faulty::Faulty;
-use horus_testing::simulated::Simulated;
+use horus_testing::faulty::FaultyDevice;
+use horus_testing::simulated::SimulatedDevice;
 
 fn picture() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../assets/small.png")
@@ -24,7 +24,7 @@ fn params() -> Params {
 
 fn detect(detector: Detector, mode: Mode, separate: bool, comm: Arc<dyn Communicator>) -> (Vec<u32>, Stats) {
     let cpu = CpuDevice::new(Some(1)).unwrap();
-    let device: Box<dyn Device> = if separate { Box::new(Simulated::new(cpu, 1 << 30)) } else { Box::new(cpu) };
+    let device: Box<dyn Device> = if separate { Box::new(SimulatedDevice::new(cpu, 1 << 30)) } else { Box::new(cpu) };
     let session = CoreSession::on(device).communicator(comm).mode(mode).compare_naive(true).build().unwrap();
     let image = AnyImage::open(&session, picture()).unwrap().luminance();
     let lines = detector(&image, &params());
@@ -35,10 +35,10 @@ fn detect(detector: Detector, mode: Mode, separate: bool, comm: Arc<dyn Communic
 #[test]
 fn every_way_of_running_a_detector_gives_the_same_bits() {
     for (name, detector) in [("convrot", convrot as Detector), ("conv2d", conv2d), ("convuv", convuv)] {
-        let (want, _) = detect(detector, Mode::Naive, false, Arc::new(Alone));
+        let (want, _) = detect(detector, Mode::Naive, false, Arc::new(SingleRankComm));
         for mode in [Mode::Naive, Mode::Lazy, Mode::Fused] {
             for separate in [false, true] {
-                let (got, _) = detect(detector, mode, separate, Arc::new(Alone));
+                let (got, _) = detect(detector, mode, separate, Arc::new(SingleRankComm));
                 assert!(got == want, "{name} {mode:?} separate {separate}");
                 for ranks in [2, 3, 5] {
                     for got in ThreadComm::run(ranks, |c| detect(detector, mode, separate, Arc::new(c)).0) {
@@ -53,7 +53,7 @@ fn every_way_of_running_a_detector_gives_the_same_bits() {
 #[test]
 fn a_separate_device_is_copied_to_once_and_from_once() {
     for detector in [convrot as Detector, conv2d, convuv] {
-        let (_, stats) = detect(detector, Mode::Fused, true, Arc::new(Alone));
+        let (_, stats) = detect(detector, Mode::Fused, true, Arc::new(SingleRankComm));
         assert_eq!((stats.made.uploads, stats.made.downloads, stats.evaluations), (1, 1, 1));
         assert!(stats.naive.copies() > 100, "{:?}", stats.naive);
     }
@@ -69,8 +69,8 @@ fn conv_2d_scatters_once_and_never_exchanges() {
 #[test]
 fn conv_rot_holds_fewer_than_eight_images() {
     let (height, width) = (256, 256);
-    let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 30);
-    let log = device.log();
+    let device = SimulatedDevice::new(CpuDevice::new(Some(1)).unwrap(), 1 << 30);
+    let log = device.call_counts();
     let session = CoreSession::on(Box::new(device)).build().unwrap();
     let image = Image::worms(&session, height, width);
     let lines = convrot(&image, &Params { theta_step: 30.0, sigma_u: vec![1.0], sigma_v: vec![1.0] });
@@ -104,8 +104,8 @@ fn conv_rot_sees_what_conv_2d_sees() {
 fn a_long_loop_runs_in_bounded_memory() {
     let (height, width) = (64, 64);
     let bytes = height * width * 4;
-    let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 30);
-    let log = device.log();
+    let device = SimulatedDevice::new(CpuDevice::new(Some(1)).unwrap(), 1 << 30);
+    let log = device.call_counts();
     let session = CoreSession::on(Box::new(device)).flush_limits(200, 10 * bytes).build().unwrap();
     let mut result = Image::<f32>::zeros(&session, (height, width));
     for i in 0..1000 {
@@ -121,8 +121,8 @@ fn a_long_loop_runs_in_bounded_memory() {
 fn an_image_set_larger_than_the_device_spills_and_goes_on() {
     let (height, width) = (64, 48);
     let bytes = height * width * 4;
-    let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), 6 * bytes);
-    let log = device.log();
+    let device = SimulatedDevice::new(CpuDevice::new(Some(1)).unwrap(), 6 * bytes);
+    let log = device.call_counts();
     let session = CoreSession::on(Box::new(device)).build().unwrap();
     let image = Image::worms(&session, height, width);
     let turned: Vec<_> = (0..12).map(|i| image.rotate(f64::from(i) * 7.0, Interpolation::Bilinear)).collect();
@@ -146,12 +146,12 @@ fn an_image_set_larger_than_the_device_spills_and_goes_on() {
 #[test]
 fn detectors_run_within_the_room_of_five_images() {
     for (name, detector) in [("convrot", convrot as Detector), ("conv2d", conv2d), ("convuv", convuv)] {
-        let (want, _) = detect(detector, Mode::Naive, false, Arc::new(Alone));
+        let (want, _) = detect(detector, Mode::Naive, false, Arc::new(SingleRankComm));
         let bytes = want.len() * 4;
         for mode in [Mode::Naive, Mode::Lazy, Mode::Fused] {
             let room = 5 * bytes + bytes / 4;
-            let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), room);
-            let log = device.log();
+            let device = SimulatedDevice::new(CpuDevice::new(Some(1)).unwrap(), room);
+            let log = device.call_counts();
             let session = CoreSession::on(Box::new(device)).mode(mode).build().unwrap();
             let image = AnyImage::open(&session, picture()).unwrap().luminance();
             let got = detector(&image, &params()).to_vec();
@@ -165,7 +165,7 @@ fn detectors_run_within_the_room_of_five_images() {
 
 #[test]
 fn a_device_without_room_for_one_operation_says_so() {
-    let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1000);
+    let device = SimulatedDevice::new(CpuDevice::new(Some(1)).unwrap(), 1000);
     let session = CoreSession::on(Box::new(device)).build().unwrap();
     let image = Image::worms(&session, 64, 64);
     let message = image.matmul(&image).to_vec().unwrap_err().to_string();
@@ -177,9 +177,9 @@ fn a_device_without_room_for_one_operation_says_so() {
 fn a_failing_rank_brings_the_others_down_with_its_reason() {
     let messages = ThreadComm::run(3, |c| {
         let rank = c.rank();
-        let (device, fault) = Faulty::new(Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 30));
+        let (device, fault) = FaultyDevice::new(SimulatedDevice::new(CpuDevice::new(Some(1)).unwrap(), 1 << 30));
         if rank == 1 {
-            fault.after(1);
+            fault.fail_after(1);
         }
         let session = CoreSession::on(Box::new(device)).communicator(Arc::new(c)).build().unwrap();
         let image = AnyImage::open(&session, picture()).map(|image| image.luminance());

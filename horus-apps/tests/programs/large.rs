@@ -9,21 +9,21 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::files::{entries, listens, signal, text};
-use crate::promise::{Ends, Promise};
+use crate::promise::{ExpectedEnd, MemoryPromise};
 
 /// Side of the picture, which is large enough to be read on demand.
 const SIDE: usize = 8192;
 /// Existing content of the output.
 const OLD: &[u8] = b"the result of another day";
 
-struct Case {
+struct LargePicture {
     _folder: tempfile::TempDir,
     input: PathBuf,
     output: PathBuf,
 }
 
 /// A large picture in a folder, and an output file.
-fn case(name: &str) -> Case {
+fn case(name: &str) -> LargePicture {
     let folder = tempfile::tempdir().unwrap();
     let (input, output) = (folder.path().join("in.pgm"), folder.path().join(name));
     let mut file = std::io::BufWriter::new(fs::File::create(&input).unwrap());
@@ -34,7 +34,7 @@ fn case(name: &str) -> Case {
     }
     file.flush().unwrap();
     fs::write(&output, OLD).unwrap();
-    Case { _folder: folder, input, output }
+    LargePicture { _folder: folder, input, output }
 }
 
 /// `horus`, with memory for a part of the picture.
@@ -55,7 +55,7 @@ fn nothing_changed(output: &Path) {
 
 #[test]
 fn an_interrupted_run_leaves_what_was_there() {
-    let Case { input, output, .. } = &case("out.tif");
+    let LargePicture { input, output, .. } = &case("out.tif");
     for name in ["INT", "KILL"] {
         let mut command = horus();
         command.args([input, output]).args(["gauss", "9", "gauss", "9", "--threads", "1"]);
@@ -85,7 +85,7 @@ fn a_full_disk_is_told_and_leaves_what_was_there() {
         ("out.npy", &["gauss", "1"]),
         ("out.tif", &["gauss", "1", "--tile", "256", "--compression", "zstd"]),
     ] {
-        let Case { input, output, .. } = &case(name);
+        let LargePicture { input, output, .. } = &case(name);
         let run = limited(words, input, output);
         let said = text(&run.stderr);
         assert_eq!(run.status.code(), Some(1), "{words:?}: {said}");
@@ -97,7 +97,7 @@ fn a_full_disk_is_told_and_leaves_what_was_there() {
 
 #[test]
 fn a_file_that_ends_in_the_middle_of_its_pixels_is_told() {
-    let Case { input, output, .. } = &case("out.tif");
+    let LargePicture { input, output, .. } = &case("out.tif");
     let tiled = input.with_file_name("tiled.tif");
     let run = horus().args([input, &tiled]).args(["gauss", "1", "--tile", "512"]).output().unwrap();
     assert!(run.status.success(), "{}", text(&run.stderr));
@@ -140,7 +140,7 @@ fn in_one_strip(map: &Path, to: &Path, (height, width): (u32, u32)) {
 fn programs_take_no_more_memory_than_they_are_allowed() {
     const HORUS: &str = env!("CARGO_BIN_EXE_horus");
     const CONVROT: &str = env!("CARGO_BIN_EXE_convrot");
-    let promise = Promise::new(HORUS, &["invert"]);
+    let promise = MemoryPromise::new(HORUS, &["invert"]);
     let at = |name: &str| promise.folder.path().join(name);
     // 24 MB of bytes.
     crate::files::picture(&at("a.pgm"), (4000, 6000), 3);
@@ -152,31 +152,31 @@ fn programs_take_no_more_memory_than_they_are_allowed() {
     }
     in_one_strip(&at("a.pgm"), &at("strip.tif"), (4000, 6000));
     for row in [
-        (HORUS, "24M", &["a.pgm", "o.tif", "gauss", "3"][..], None, Ends::Done),
-        (HORUS, "20M", &["a.pgm", "o.png", "gauss", "3"], None, Ends::Refused),
-        (HORUS, "48M", &["a.pgm", "o.png", "gauss", "3"], None, Ends::Done),
-        (HORUS, "24M", &["tiled.tif", "o.tif", "gauss", "3", "--compression", "zstd"], None, Ends::Done),
-        (HORUS, "24M", &["-", "o.tif", "gauss", "3"], Some("a.pgm"), Ends::Done),
-        (HORUS, "20M", &["-", "-", "--format", "pgm", "gauss", "3"], Some("tiled.tif"), Ends::Refused),
-        (HORUS, "24M", &["a.png", "o.tif", "gauss", "3"], None, Ends::Refused),
-        (HORUS, "24M", &["a.jpg", "o.tif", "rotate", "30"], None, Ends::Refused),
-        (HORUS, "24M", &["strip.tif", "o.png", "gauss", "3"], None, Ends::Refused),
-        (HORUS, "24M", &["strip.tif", "o.tif", "cumsum", "columns"], None, Ends::Done),
-        (HORUS, "24M", &["a.pgm", "o.tif", "label", "8"], None, Ends::Refused),
-        (HORUS, "24M", &["a.pgm", "stats"], None, Ends::Done),
-        (HORUS, "1M", &["a.pgm", "o.npy", "cumsum", "rows"], None, Ends::Refused),
+        (HORUS, "24M", &["a.pgm", "o.tif", "gauss", "3"][..], None, ExpectedEnd::Done),
+        (HORUS, "20M", &["a.pgm", "o.png", "gauss", "3"], None, ExpectedEnd::Refused),
+        (HORUS, "48M", &["a.pgm", "o.png", "gauss", "3"], None, ExpectedEnd::Done),
+        (HORUS, "24M", &["tiled.tif", "o.tif", "gauss", "3", "--compression", "zstd"], None, ExpectedEnd::Done),
+        (HORUS, "24M", &["-", "o.tif", "gauss", "3"], Some("a.pgm"), ExpectedEnd::Done),
+        (HORUS, "20M", &["-", "-", "--format", "pgm", "gauss", "3"], Some("tiled.tif"), ExpectedEnd::Refused),
+        (HORUS, "24M", &["a.png", "o.tif", "gauss", "3"], None, ExpectedEnd::Refused),
+        (HORUS, "24M", &["a.jpg", "o.tif", "rotate", "30"], None, ExpectedEnd::Refused),
+        (HORUS, "24M", &["strip.tif", "o.png", "gauss", "3"], None, ExpectedEnd::Refused),
+        (HORUS, "24M", &["strip.tif", "o.tif", "cumsum", "columns"], None, ExpectedEnd::Done),
+        (HORUS, "24M", &["a.pgm", "o.tif", "label", "8"], None, ExpectedEnd::Refused),
+        (HORUS, "24M", &["a.pgm", "stats"], None, ExpectedEnd::Done),
+        (HORUS, "1M", &["a.pgm", "o.npy", "cumsum", "rows"], None, ExpectedEnd::Refused),
         (
             CONVROT,
             "24M",
             &["tiled.tif", "o.tif", "--theta-step", "90", "--sigma-u", "3", "--sigma-v", "1"],
             None,
-            Ends::Done,
+            ExpectedEnd::Done,
         ),
-        (HORUS, "24M", &["a.pgm", "o.npy", "median", "5"], None, Ends::Done),
-        (HORUS, "24M", &["a.pgm", "o.tif", "resize", "512", "512", "lanczos"], None, Ends::Done),
-        (HORUS, "48M", &["tiled.tif", "o.tif", "rotate", "30"], None, Ends::Done),
-        (HORUS, "207M", &["a.pgm", "o.tif", "label", "8"], None, Ends::Done),
-        (HORUS, "200M", &["a.png", "o.png", "gauss", "3"], None, Ends::Done),
+        (HORUS, "24M", &["a.pgm", "o.npy", "median", "5"], None, ExpectedEnd::Done),
+        (HORUS, "24M", &["a.pgm", "o.tif", "resize", "512", "512", "lanczos"], None, ExpectedEnd::Done),
+        (HORUS, "48M", &["tiled.tif", "o.tif", "rotate", "30"], None, ExpectedEnd::Done),
+        (HORUS, "207M", &["a.pgm", "o.tif", "label", "8"], None, ExpectedEnd::Done),
+        (HORUS, "200M", &["a.png", "o.png", "gauss", "3"], None, ExpectedEnd::Done),
     ] {
         promise.check(row);
     }

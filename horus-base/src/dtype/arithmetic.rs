@@ -1,6 +1,6 @@
 //! The arithmetic of the eight numeric types.
 
-use super::math::{called, double, functions, single};
+use super::math::{double, functions, outlined, single};
 use super::pixel::sealed::Sealed;
 use super::{DType, Float, Pixel, Scalar};
 
@@ -16,7 +16,7 @@ macro_rules! of_integers {
     ([] $($(#[$doc:meta])* $method:ident $function:ident($($further:ident)?);)*) => {$(
         #[inline(always)]
         fn $method(self $(, $further: Self)?) -> Self {
-            Self::from_f64(called::$function(self as f64 $(, $further as f64)?))
+            Self::from_f64(outlined::$function(self as f64 $(, $further as f64)?))
         }
     )*};
 }
@@ -258,11 +258,11 @@ macro_rules! integer {
             functions!(of_integers);
             #[inline(always)]
             fn sin(self) -> Self {
-                if self.far() { Self::from_f64(called::sin_far(self as f64)) } else { self.sin_near() }
+                if self.far() { Self::from_f64(outlined::sin_far(self as f64)) } else { self.sin_near() }
             }
             #[inline(always)]
             fn cos(self) -> Self {
-                if self.far() { Self::from_f64(called::cos_far(self as f64)) } else { self.cos_near() }
+                if self.far() { Self::from_f64(outlined::cos_far(self as f64)) } else { self.cos_near() }
             }
             #[inline(always)]
             fn lower(self, b: Self) -> Self {

@@ -7,15 +7,24 @@ use bytemuck::{CheckedBitPattern, NoUninit};
 use super::{DType, Pixel, Scalar};
 
 mod sealed {
-    pub trait Sealed {}
-    impl<T: super::Pixel> Sealed for T {}
-    impl Sealed for bool {}
+    pub trait SealedElement {}
+    impl<T: super::Pixel> SealedElement for T {}
+    impl SealedElement for bool {}
 }
 
 /// An element type of images: the [`Pixel`] types, and `bool` for masks, one byte per pixel.
 /// Sealed.
 pub trait Element:
-    sealed::Sealed + NoUninit + CheckedBitPattern + PartialEq + Default + fmt::Debug + fmt::Display + Send + Sync + 'static
+    sealed::SealedElement
+    + NoUninit
+    + CheckedBitPattern
+    + PartialEq
+    + Default
+    + fmt::Debug
+    + fmt::Display
+    + Send
+    + Sync
+    + 'static
 {
     /// The tag of this type.
     const TAG: DType;

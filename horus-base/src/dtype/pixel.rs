@@ -5,7 +5,7 @@ use std::fmt;
 use super::{Arithmetic, DType, Scalar};
 
 pub(super) mod sealed {
-    use super::super::math::{NEAR, called, double, single};
+    use super::super::math::{NEAR, double, outlined, single};
 
     /// The element types, and the arithmetic that only the engine needs: sines and cosines without
     /// a branch, which vectorise.
@@ -27,11 +27,11 @@ pub(super) mod sealed {
                 }
                 #[inline(always)]
                 fn sin_near(self) -> Self {
-                    called::sin_near(f64::from(self)).round_ties_even() as $t
+                    outlined::sin_near(f64::from(self)).round_ties_even() as $t
                 }
                 #[inline(always)]
                 fn cos_near(self) -> Self {
-                    called::cos_near(f64::from(self)).round_ties_even() as $t
+                    outlined::cos_near(f64::from(self)).round_ties_even() as $t
                 }
             }
         )*};

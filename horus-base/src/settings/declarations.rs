@@ -3,7 +3,7 @@
 use std::num::{NonZeroU8, NonZeroUsize};
 use std::path::PathBuf;
 
-use super::device::{DeviceChoice, lanes};
+use super::device::{DeviceChoice, parse_devices};
 use super::{Accepted, BYTES, Declared, PATH, Variable, Weights, word};
 
 /// All variables, in the order of display and checks.
@@ -133,7 +133,7 @@ impl Transfer {
 
 /// Number of steps of a loop per launch, where steps can be combined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Steps {
+pub enum StepsPerLaunch {
     /// The number predicted to be fastest.
     #[default]
     Auto,
@@ -178,7 +178,7 @@ pub static DEVICE: Variable<DeviceChoice> = Variable {
         parse: |text| match text {
             "auto" | "" => Ok(DeviceChoice::Auto),
             "cuda" => Ok(DeviceChoice::Cuda(None)),
-            _ => lanes(text),
+            _ => parse_devices(text),
         },
     },
 };
@@ -358,16 +358,16 @@ pub static STENCIL: Variable<Stencil> = Variable {
 };
 
 /// Number of steps of a loop per launch.
-pub static STEPS: Variable<Steps> = Variable {
+pub static STEPS: Variable<StepsPerLaunch> = Variable {
     name: "HORUS_STEPS",
     help: "how many steps of a loop one launch makes, where a step is one kernel over its own result",
     values: Accepted::Form {
         expected: "auto, or a number from 1 to 64",
         shown: "`auto` (default: as predicted to be fastest), `N` (at most so many, 1 to 64)",
         parse: |text| match text {
-            "auto" => Ok(Steps::Auto),
+            "auto" => Ok(StepsPerLaunch::Auto),
             _ => match text.parse() {
-                Ok(n @ 1..=64) => Ok(Steps::Most(n)),
+                Ok(n @ 1..=64) => Ok(StepsPerLaunch::Most(n)),
                 _ => Err(String::new()),
             },
         },

@@ -13,12 +13,12 @@ pub enum DeviceChoice {
     /// The GPU of this index; without one, each rank on a node takes a different GPU.
     Cuda(Option<usize>),
     /// Several devices of one process, each a lane; possibly all of its GPUs.
-    Lanes(Vec<LaneChoice>),
+    Several(Vec<ListedDevice>),
 }
 
 /// One of several devices of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LaneChoice {
+pub enum ListedDevice {
     /// The cores of this machine.
     Cpu,
     /// The GPU of this index.
@@ -28,36 +28,36 @@ pub enum LaneChoice {
 }
 
 /// Devices joined by `+`; indices of GPUs joined by commas.
-pub(super) fn lanes(text: &str) -> Result<DeviceChoice, String> {
+pub(super) fn parse_devices(text: &str) -> Result<DeviceChoice, String> {
     let mut lanes = Vec::new();
     for device in text.split('+') {
         match device.split_once(':') {
-            None if device == "cpu" => lanes.push(LaneChoice::Cpu),
-            Some(("cuda", "all")) => lanes.push(LaneChoice::EveryGpu),
+            None if device == "cpu" => lanes.push(ListedDevice::Cpu),
+            Some(("cuda", "all")) => lanes.push(ListedDevice::EveryGpu),
             Some(("cuda", indices)) => {
                 for index in indices.split(',') {
-                    lanes.push(LaneChoice::Cuda(index.parse().map_err(|_| String::new())?));
+                    lanes.push(ListedDevice::Cuda(index.parse().map_err(|_| String::new())?));
                 }
             }
             _ => return Err(String::new()),
         }
     }
-    let twice = |(i, lane): (usize, &LaneChoice)| *lane != LaneChoice::Cpu && lanes[..i].contains(lane);
+    let twice = |(i, lane): (usize, &ListedDevice)| *lane != ListedDevice::Cpu && lanes[..i].contains(lane);
     if let Some((_, lane)) = lanes.iter().enumerate().find(|(i, lane)| twice((*i, lane))) {
         return Err(match lane {
-            LaneChoice::Cuda(index) => format!("GPU {index} is named twice"),
+            ListedDevice::Cuda(index) => format!("GPU {index} is named twice"),
             _ => "all GPUs are named twice".into(),
         });
     }
-    if lanes.contains(&LaneChoice::EveryGpu)
-        && let Some(LaneChoice::Cuda(index)) = lanes.iter().find(|lane| matches!(lane, LaneChoice::Cuda(_)))
+    if lanes.contains(&ListedDevice::EveryGpu)
+        && let Some(ListedDevice::Cuda(index)) = lanes.iter().find(|lane| matches!(lane, ListedDevice::Cuda(_)))
     {
         return Err(format!("GPU {index} is one of all GPUs"));
     }
     Ok(match lanes[..] {
-        [LaneChoice::Cpu] => DeviceChoice::Cpu,
-        [LaneChoice::Cuda(index)] => DeviceChoice::Cuda(Some(index)),
-        _ => DeviceChoice::Lanes(lanes),
+        [ListedDevice::Cpu] => DeviceChoice::Cpu,
+        [ListedDevice::Cuda(index)] => DeviceChoice::Cuda(Some(index)),
+        _ => DeviceChoice::Several(lanes),
     })
 }
 

@@ -15,7 +15,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 pub use declarations::*;
-pub use device::{DeviceChoice, LaneChoice};
+pub use device::{DeviceChoice, ListedDevice};
 pub use weights::{NodeWeights, Weights};
 
 use crate::error::{Error, Result};
@@ -102,11 +102,11 @@ impl<T: Clone> Variable<T> {
         let text = found.into_string().map_err(|raw| {
             Error::Config(format!("{}={}: the value is not valid Unicode", self.name, raw.to_string_lossy()))
         })?;
-        self.values.parse(&text).map(Some).map_err(|why| self.refused(&text, &why))
+        self.values.parse(&text).map(Some).map_err(|why| self.invalid_value_error(&text, &why))
     }
 
     /// The error for an invalid `text`.
-    pub fn refused(&self, text: &str, why: &str) -> Error {
+    pub fn invalid_value_error(&self, text: &str, why: &str) -> Error {
         Error::Config(format!("{}={text}: {why}", self.name))
     }
 }

@@ -58,8 +58,8 @@ fn values_are_what_their_text_means() {
     assert_eq!(FABRIC.values.parse("nccl"), Ok(FabricChoice::Nccl));
     assert_eq!(FABRIC.values.parse("auto"), Ok(FabricChoice::default()));
     assert_eq!(OVERLAP.values.parse("auto"), Ok(Overlap::default()));
-    assert_eq!(STEPS.values.parse("auto"), Ok(Steps::default()));
-    assert_eq!(STEPS.values.parse("3"), Ok(Steps::Most(3)));
+    assert_eq!(STEPS.values.parse("auto"), Ok(StepsPerLaunch::default()));
+    assert_eq!(STEPS.values.parse("3"), Ok(StepsPerLaunch::Most(3)));
     assert_eq!(ISA.parse(Some("avx2".into())).unwrap(), Some(InstructionSet::Avx2));
     assert_eq!(THREADS.parse(Some("".into())).unwrap(), None, "an empty value counts as none");
 }

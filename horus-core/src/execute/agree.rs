@@ -7,7 +7,7 @@ use crate::comm::agree::{Claim, agree, claim};
 use crate::digest::Digest;
 use crate::error::Result;
 use crate::ir::graph::{Graph, Op, ValueId};
-use crate::plan::{Activity, Plan, Want};
+use crate::plan::{Activity, Plan, ResultDelivery};
 
 /// Checks that every rank is about to evaluate the same graph with the same communication, on the
 /// same pixels where `pixels` knows the digest of an image that every rank was given.
@@ -17,7 +17,7 @@ use crate::plan::{Activity, Plan, Want};
 pub(crate) fn agree_on_plan(
     comm: &dyn Communicator,
     graph: &Graph<Op>,
-    wants: &[Want],
+    wants: &[ResultDelivery],
     plan: &Plan,
     pixels: &dyn Fn(ValueId) -> Option<u64>,
 ) -> Result<()> {
@@ -37,7 +37,7 @@ pub(crate) fn agree_on_plan(
 /// communicate.
 fn each(
     (graph, pixels): (&Graph<Op>, &dyn Fn(ValueId) -> Option<u64>),
-    wants: &[Want],
+    wants: &[ResultDelivery],
     plan: &Plan,
     visit: &mut dyn FnMut(u64, &dyn Fn() -> String),
 ) {

@@ -4,30 +4,30 @@
 use crate::ops::Whole;
 use std::collections::HashMap;
 
-use super::Stored;
-use crate::device::{Device, Geometry, Prepared};
+use super::RankImage;
+use crate::device::{Device, Geometry, PreparedLaunch};
 use crate::error::{DeviceError, Error, Result};
 use crate::ir::graph::NodeId;
 use crate::ir::kernel::Kernel;
 use crate::plan::movement::{rows_of, with_room};
-use crate::plan::{Action, LaunchedNodes, Plan, Rows, Temp};
+use crate::plan::{Action, ComputedRows, LaunchedNodes, Plan, Temp};
 use crate::shape::Window;
 
 /// Builds the kernels of a plan on the device of rank `rank`. `images` holds the sources, by node.
 ///
 /// # Errors
 /// Errors of the device.
-pub fn prepare(plan: &Plan, images: &[Option<Stored>], device: &dyn Device, rank: usize) -> Result<()> {
+pub fn prepare(plan: &Plan, images: &[Option<RankImage>], device: &dyn Device, rank: usize) -> Result<()> {
     let windows = images.iter().map(|i| i.as_ref().map(|i| i.geometry.window)).collect();
     device.prepare(&launches(plan, windows, rank)).map_err(|source| match source {
         DeviceError::Communication(e) => e.during(rank, "building kernels"),
-        source => Error::Device { op: "building kernels".into(), device: device.about().name, source },
+        source => Error::Device { op: "building kernels".into(), device: device.names().name, source },
     })
 }
 
 /// The launches of rank `rank`, in order. `windows` are the rows of each source that the rank
 /// holds, by node.
-fn launches<'a>(plan: &'a Plan, mut windows: Vec<Option<Window>>, rank: usize) -> Vec<Prepared<'a>> {
+fn launches<'a>(plan: &'a Plan, mut windows: Vec<Option<Window>>, rank: usize) -> Vec<PreparedLaunch<'a>> {
     let (graph, partition) = (&plan.graph, &plan.setting.partition);
     let height = |n: NodeId| graph.node(n).shape.height;
     let strip = |n: NodeId| partition.strip(rank, height(n));
@@ -56,8 +56,8 @@ fn launches<'a>(plan: &'a Plan, mut windows: Vec<Option<Window>>, rank: usize) -
             Action::Launch { node: n, rows, room, part } => {
                 let node = graph.node(n);
                 let window = match rows {
-                    Rows::All => Window::whole(height(n)),
-                    Rows::Strip(extend) => with_room(strip(n), room.max(extend), height(n)),
+                    ComputedRows::All => Window::whole(height(n)),
+                    ComputedRows::Strip(extend) => with_room(strip(n), room.max(extend), height(n)),
                 };
                 windows[n.0] = Some(window);
                 // The launch before computes it.
@@ -71,12 +71,12 @@ fn launches<'a>(plan: &'a Plan, mut windows: Vec<Option<Window>>, rank: usize) -
                 let Some(inputs) = inputs.collect::<Option<Vec<Geometry>>>() else { continue };
                 let output = Geometry { shape: node.shape, dtype: node.dtype, window };
                 let each = match part {
-                    crate::plan::Part::Whole => vec![rows_of(graph, partition, n, rank, rows)],
+                    crate::plan::LaunchPart::Whole => vec![rows_of(graph, partition, n, rank, rows)],
                     part => part.windows(rows, partition, rank, height(n)).to_vec(),
                 };
                 for rows in each.into_iter().filter(|rows| !rows.is_empty()) {
                     if !matches!(kernel, Kernel::Source(_) | Kernel::Whole(Whole::Merge(_))) {
-                        found.push(Prepared { kernel, inputs: inputs.clone(), output, rows });
+                        found.push(PreparedLaunch { kernel, inputs: inputs.clone(), output, rows });
                     }
                 }
             }

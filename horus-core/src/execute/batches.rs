@@ -12,45 +12,45 @@ use std::ops::Range;
 use std::time::Instant;
 
 use super::launch::launch_of;
-use super::{Run, Stored};
-use crate::device::{Batch, BatchedLaunch, Device, Geometry, Memory, Slot};
+use super::{PlanExecution, RankImage};
+use crate::device::{Batch, BatchMemory, BatchedLaunch, Device, Geometry, Memory};
 use crate::error::{DeviceError, Error, Result};
 use crate::ir::graph::NodeId;
 use crate::ir::kernel::Kernel;
 use crate::ops::Whole;
 use crate::plan::movement::{Load, rows_of};
-use crate::plan::state::{Residency, State};
-use crate::plan::{Action, Part, Plan, PlannedLaunches, Rows};
+use crate::plan::state::{ImageState, Residency};
+use crate::plan::{Action, ComputedRows, LaunchPart, Plan, PlannedLaunches};
 use crate::shape::Window;
 
 /// The batches of one plan, which are made when it runs for the second time.
 #[derive(Debug, Default)]
 pub struct Batches {
     runs: usize,
-    made: Vec<Made>,
+    made: Vec<PreparedBatch>,
 }
 
 /// A batch, its steps and its images.
 #[derive(Debug)]
-struct Made {
+struct PreparedBatch {
     batch: Box<dyn Batch>,
     steps: Range<usize>,
     inputs: Vec<(NodeId, Geometry)>,
-    outputs: Vec<(NodeId, Geometry, Rows)>,
+    outputs: Vec<(NodeId, Geometry, ComputedRows)>,
 }
 
 impl Batches {
     /// Notes that the plan is about to run on one rank alone; makes its batches if it ran before.
     /// `images` are its sources.
-    pub(super) fn expect(&mut self, plan: &Plan, images: &[Option<Stored>], device: &dyn Device) {
+    pub(super) fn expect(&mut self, plan: &Plan, images: &[Option<RankImage>], device: &dyn Device) {
         self.runs += 1;
         let Some(device) = device.batching().filter(|_| self.runs == 2) else { return };
         let launches = plan.launches();
         for steps in stretches(plan, &launches) {
-            let Described { each, inputs, outputs } = described(plan, &launches, &steps, images);
+            let BatchDescription { each, inputs, outputs } = described(plan, &launches, &steps, images);
             match device.batch(&each) {
                 Ok(None) => {}
-                Ok(Some(batch)) => self.made.push(Made { batch, steps, inputs, outputs }),
+                Ok(Some(batch)) => self.made.push(PreparedBatch { batch, steps, inputs, outputs }),
                 // Made one by one, they meet the same error, or none.
                 Err(e) => log::debug!("launches are made one by one: {e}"),
             }
@@ -62,7 +62,7 @@ impl Batches {
 fn stretches(plan: &Plan, launches: &PlannedLaunches<'_>) -> Vec<Range<usize>> {
     let together = |i: usize| match plan.steps[i].action {
         Action::Free(_) => true,
-        Action::Launch { part: Part::Whole, .. } => {
+        Action::Launch { part: LaunchPart::Whole, .. } => {
             launches.at(i).is_none_or(|l| !matches!(l.kernel, Kernel::Source(_) | Kernel::Whole(Whole::Merge(_))))
         }
         _ => false,
@@ -84,10 +84,10 @@ fn stretches(plan: &Plan, launches: &PlannedLaunches<'_>) -> Vec<Range<usize>> {
 }
 
 /// Launches for a device, with the images that are theirs.
-struct Described<'a> {
+struct BatchDescription<'a> {
     each: Vec<BatchedLaunch<'a>>,
     inputs: Vec<(NodeId, Geometry)>,
-    outputs: Vec<(NodeId, Geometry, Rows)>,
+    outputs: Vec<(NodeId, Geometry, ComputedRows)>,
 }
 
 /// The launches of these steps on one rank.
@@ -95,8 +95,8 @@ fn described<'a>(
     plan: &'a Plan,
     launches: &PlannedLaunches<'a>,
     steps: &Range<usize>,
-    images: &[Option<Stored>],
-) -> Described<'a> {
+    images: &[Option<RankImage>],
+) -> BatchDescription<'a> {
     let (graph, partition) = (&plan.graph, &plan.setting.partition);
     let geometry = |n: NodeId| {
         let node = graph.node(n);
@@ -106,7 +106,7 @@ fn described<'a>(
     };
     let freed = |step: usize| if let Action::Free(n) = plan.steps[step].action { Some(n) } else { None };
     let freed: HashSet<NodeId> = steps.clone().filter_map(freed).collect();
-    let mut slots: HashMap<NodeId, Slot> = HashMap::new();
+    let mut slots: HashMap<NodeId, BatchMemory> = HashMap::new();
     let (mut inputs, mut outputs, mut inside) = (Vec::new(), Vec::new(), 0..);
     let mut each = Vec::new();
     for i in steps.clone() {
@@ -115,17 +115,17 @@ fn described<'a>(
         for &n in launched.inputs {
             let slot = *slots.entry(n).or_insert_with(|| {
                 inputs.push((n, geometry(n)));
-                Slot::Input(inputs.len() - 1)
+                BatchMemory::Input(inputs.len() - 1)
             });
             read.push((slot, geometry(n)));
         }
         let mut written = Vec::with_capacity(launched.nodes.len());
         for &n in launched.nodes {
             let slot = if freed.contains(&n) {
-                Slot::Inside(inside.next().unwrap_or_default())
+                BatchMemory::Intermediate(inside.next().unwrap_or_default())
             } else {
                 outputs.push((n, geometry(n), rows));
-                Slot::Output(outputs.len() - 1)
+                BatchMemory::Output(outputs.len() - 1)
             };
             slots.insert(n, slot);
             written.push(slot);
@@ -139,10 +139,10 @@ fn described<'a>(
             rows: rows_of(graph, partition, first, 0, rows),
         });
     }
-    Described { each, inputs, outputs }
+    BatchDescription { each, inputs, outputs }
 }
 
-impl Run<'_> {
+impl PlanExecution<'_> {
     /// Submits the batch that begins with step `i`; returns the end of its steps, of which the
     /// releases are still to be carried out. `None` if there is none or it cannot run.
     pub(super) fn submit(&mut self, i: usize) -> Result<Option<usize>> {
@@ -150,7 +150,7 @@ impl Run<'_> {
         let Some(device) = self.cx.device.batching().filter(|_| !self.cx.trace.tells_steps()) else { return Ok(None) };
         let (start, plan) = (Instant::now(), self.plan);
         self.wait_for(&plan.steps[i].waits)?;
-        let Made { batch, steps, inputs, outputs } = &mut self.cx.batches.made[at];
+        let PreparedBatch { batch, steps, inputs, outputs } = &mut self.cx.batches.made[at];
         let mut rooms = Vec::with_capacity(outputs.len());
         for (n, geometry, _) in &*outputs {
             let room = match self.mapped.room_of(*n) {
@@ -177,15 +177,15 @@ impl Run<'_> {
             Err(DeviceError::OutOfMemory { .. }) => false,
             Err(source) => {
                 let op = outputs.first().map_or_else(String::new, |(n, ..)| launch_of(plan.graph.node(*n)));
-                return Err(Error::Device { op, device: device.about().name, source });
+                return Err(Error::Device { op, device: device.names().name, source });
             }
         };
         let end = steps.end;
         for ((n, geometry, rows), room) in outputs.iter().zip(rooms) {
             match room {
                 Ok(memory) if launched => {
-                    let state = State { residency: Residency::Device, placement: rows.placement() };
-                    self.images.put(*n, Stored { geometry: *geometry, state, host: None, device: Some(memory) });
+                    let state = ImageState { residency: Residency::Device, placement: rows.placement() };
+                    self.images.put(*n, RankImage { geometry: *geometry, state, host: None, device: Some(memory) });
                 }
                 Ok(memory) => self.mapped.put_back(*n, memory),
                 Err(_) => {}

@@ -1,17 +1,17 @@
 //! Collective transfers of images: scatter, replication, gather, sum.
 
 use super::transfer::{HostResources, redistribute};
-use super::{Run, Stored, missing, peers};
+use super::{PlanExecution, RankImage, missing, peers};
 use crate::device::{Geometry, Memory};
 use crate::error::Result;
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::NodeId;
 use crate::plan::Action;
 use crate::plan::movement::{BLOCK, Load, Movement, movement, with_room};
-use crate::plan::state::{Halo, Placement, Residency, State};
+use crate::plan::state::{Halo, ImageState, Placement, Residency};
 use crate::shape::Window;
 
-impl Run<'_> {
+impl PlanExecution<'_> {
     /// The movement of a step on image `n`.
     pub(super) fn movement(&self, action: Action, n: NodeId) -> Result<Movement> {
         let on_root = self.images.get(n)?.state.placement == Placement::Root;
@@ -24,10 +24,10 @@ impl Run<'_> {
         let unified = self.unified;
         let node = self.plan.graph.node(n);
         let state = self.images.find(n).map(|s| s.state);
-        let initial = State { residency: Residency::Host, placement: Placement::Replicated };
+        let initial = ImageState { residency: Residency::Host, placement: Placement::Replicated };
         let geometry = Geometry { shape: node.shape, dtype: node.dtype, window };
         let (host, device) = if unified { (None, host.map(Memory::Host)) } else { (host, None) };
-        self.images.put(n, Stored { geometry, state: state.unwrap_or(initial), host, device });
+        self.images.put(n, RankImage { geometry, state: state.unwrap_or(initial), host, device });
         Ok(())
     }
 
@@ -67,7 +67,7 @@ impl Run<'_> {
         n: NodeId,
         what: &'static str,
         window: Window,
-    ) -> Result<(Geometry, Memory, peers::Arriving)> {
+    ) -> Result<(Geometry, Memory, peers::PeerTransfer)> {
         let label = self.label(what, n);
         let movement = self.movement(action, n)?;
         let image = self.images.get(n)?;
@@ -113,8 +113,8 @@ impl Run<'_> {
         if direct {
             let (geometry, mut memory, arriving) = self.order(action, n, what, window)?;
             arriving.finish(self.cx.device, &mut memory).map_err(self.failed(self.label(what, n)))?;
-            let state = State { residency: Residency::Device, placement };
-            self.images.put(n, Stored { geometry, state, host: None, device: Some(memory) });
+            let state = ImageState { residency: Residency::Device, placement };
+            self.images.put(n, RankImage { geometry, state, host: None, device: Some(memory) });
             return Ok(());
         }
         let host = self.bring(action, n, what, window)?;

@@ -1,8 +1,8 @@
 //! Results on the way to their requesters.
 
 use super::portions::{Portion, PortionOrigin};
-use super::{Run, Stored};
-use crate::device::Landing;
+use super::{PlanExecution, RankImage};
+use crate::device::PendingDownload;
 use crate::error::{Error, Result};
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::NodeId;
@@ -10,12 +10,12 @@ use crate::ir::graph::NodeId;
 /// A result for the host.
 pub enum Delivered {
     /// It is on the host.
-    Here(HostBuffer),
+    OnHost(HostBuffer),
     /// It is in flight from the device.
-    Coming(Box<dyn Landing>),
+    InFlight(Box<dyn PendingDownload>),
 }
 
-impl Run<'_> {
+impl PlanExecution<'_> {
     pub(super) fn download(&mut self, n: NodeId) -> Result<()> {
         let label = self.label("download", n);
         let Some(memory) = &self.images.get(n)?.device else { return Ok(()) };
@@ -31,19 +31,19 @@ impl Run<'_> {
 
     /// Hands a result over.
     pub(super) fn deliver(&mut self, n: NodeId) {
-        if self.plan.setting.in_lanes() {
+        if self.plan.setting.has_shared_host() {
             let Some((image, host)) = self.images.find(n).and_then(|i| Some((i, i.host()?))) else { return };
             let portion = |(from, at): (std::ops::Range<usize>, usize)| Portion {
                 at,
                 bytes: from.len(),
-                from: PortionOrigin::Here(host.clone(), from.start),
+                from: PortionOrigin::OnHost(host.clone(), from.start),
             };
             let portions = self.handed_over(n, image.geometry).into_iter().map(portion).collect();
             self.portions.insert(n, portions);
             return;
         }
-        if let Some(host) = self.images.find(n).and_then(Stored::host) {
-            self.delivered.insert(n, Delivered::Here(host.clone()));
+        if let Some(host) = self.images.find(n).and_then(RankImage::host) {
+            self.delivered.insert(n, Delivered::OnHost(host.clone()));
         }
     }
 }

@@ -2,32 +2,39 @@
 //! after it.
 
 use super::routes::rows;
-use super::{Run, peers};
+use super::{PlanExecution, peers};
 use crate::device::{Geometry, Memory};
 use crate::error::Result;
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::NodeId;
 use crate::plan::state::Placement;
-use crate::plan::{Action, Rows, Temp};
+use crate::plan::{Action, ComputedRows, Temp};
 
 /// A copy of some rows of an image, for one launch.
-pub(super) struct Fetched {
+pub(super) struct FootprintCopy {
     pub(super) geometry: Geometry,
     pub(super) memory: Memory,
     /// The pixels in flight.
-    arriving: Option<peers::Arriving>,
+    arriving: Option<peers::PeerTransfer>,
 }
 
-impl Run<'_> {
+impl PlanExecution<'_> {
     /// Copies the pixels that a launch reads of an image, from the ranks that have them.
-    pub(super) fn fetch(&mut self, action: Action, n: NodeId, temp: Temp, rows: Rows, direct: bool) -> Result<()> {
+    pub(super) fn fetch(
+        &mut self,
+        action: Action,
+        n: NodeId,
+        temp: Temp,
+        rows: ComputedRows,
+        direct: bool,
+    ) -> Result<()> {
         let graph = &self.plan.graph;
         let (consumer, shape) = (graph.node(temp.consumer), graph.node(n).shape);
         let rows = self.rows_of(temp.consumer, rows);
         let window = consumer.op.footprint(temp.input, rows, consumer.shape, shape);
         if direct {
             let (geometry, memory, arriving) = self.order(action, n, "footprint", window)?;
-            self.temps.insert(temp, Fetched { geometry, memory, arriving: Some(arriving) });
+            self.temps.insert(temp, FootprintCopy { geometry, memory, arriving: Some(arriving) });
             return Ok(());
         }
         let geometry = Geometry { shape, dtype: graph.node(n).dtype, window };
@@ -44,7 +51,7 @@ impl Run<'_> {
             self.cx.device.write(host.bytes(), &mut memory, 0).map_err(self.failed(label))?;
             memory
         };
-        self.temps.insert(temp, Fetched { geometry, memory, arriving: None });
+        self.temps.insert(temp, FootprintCopy { geometry, memory, arriving: None });
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Run, missing, peers};
+use super::{PlanExecution, missing, peers};
 use crate::device::{Device, Geometry, Memory};
 use crate::error::{DeviceError, Result};
 use crate::ir::graph::NodeId;
@@ -10,23 +10,23 @@ use crate::plan::{Action, Band};
 use crate::shape::Window;
 
 /// Memory for all rows of an image on rank 0, empty elsewhere, and the pixels in flight.
-pub(super) struct Gathered {
+pub(super) struct GatheredStrips {
     pub(super) geometry: Geometry,
     pub(super) memory: Memory,
-    arriving: Vec<peers::Arriving>,
+    arriving: Vec<peers::PeerTransfer>,
 }
 
-impl Gathered {
+impl GatheredStrips {
     /// Waits (on the device, asynchronously to the host) for the pixels in flight.
     pub(super) fn arrive(&mut self, device: &dyn Device) -> Result<(), DeviceError> {
-        let Gathered { memory, arriving, .. } = self;
+        let GatheredStrips { memory, arriving, .. } = self;
         arriving.drain(..).try_for_each(|arriving| arriving.finish(device, memory).map(drop))
     }
 }
 
-impl Run<'_> {
+impl PlanExecution<'_> {
     /// Starts to bring a band of every strip to rank 0's device.
-    pub(super) fn meet(&mut self, action: Action, n: NodeId, band: Band) -> Result<()> {
+    pub(super) fn begin_gather(&mut self, action: Action, n: NodeId, band: Band) -> Result<()> {
         let label = self.label("gather", n);
         let movement = self.movement(action, n)?;
         let begun = self.gathered.remove(&n).filter(|_| !band.begins());
@@ -36,7 +36,7 @@ impl Run<'_> {
             Some(gathered) => gathered,
             None => {
                 let geometry = Geometry { window: rows, ..image.geometry };
-                Gathered { geometry, memory: self.allocate(label, geometry.bytes())?, arriving: Vec::new() }
+                GatheredStrips { geometry, memory: self.allocate(label, geometry.bytes())?, arriving: Vec::new() }
             }
         };
         let strip = (image.device.as_ref().ok_or_else(|| missing(n))?, image.geometry);
@@ -61,7 +61,7 @@ impl Run<'_> {
     /// device surface here, as they do on rank 0 when the pixels reach its host.
     pub(super) fn finish_gathers(&mut self) -> Result<()> {
         let device = self.cx.device;
-        let gathered: Vec<(NodeId, Gathered)> = self.gathered.drain().collect();
+        let gathered: Vec<(NodeId, GatheredStrips)> = self.gathered.drain().collect();
         for (n, mut gathered) in gathered {
             gathered.arrive(device).map_err(self.failed(self.label("gather", n)))?;
             device.synchronize().map_err(self.failed(self.label("gather", n)))?;

@@ -1,28 +1,28 @@
 //! Halo exchanges, started and completed, and the memory of halos.
 
-use super::{Run, Stored, missing};
+use super::{PlanExecution, RankImage, missing};
 use super::{peers, transfer};
 use crate::device::{Geometry, Memory};
 use crate::error::Result;
 use crate::execute::transfer::{Destination, HostResources};
-use crate::host::Piece;
+use crate::host::StridedCopy;
 use crate::ir::graph::NodeId;
 use crate::plan::Action;
-use crate::plan::movement::{Movement, Need, with_room};
+use crate::plan::movement::{Movement, RequiredPixels, with_room};
 use crate::plan::state::{Halo, Placement};
 use crate::shape::Window;
 
 /// A halo in flight.
-pub(super) enum Halos<'a> {
+pub(super) enum HaloTransfer<'a> {
     /// Peer to peer.
-    Peers(peers::Arriving),
+    Peers(peers::PeerTransfer),
     /// Through the host.
-    Host(transfer::Incoming<'a>),
+    Host(transfer::HostTransfer<'a>),
 }
 
-impl Run<'_> {
+impl PlanExecution<'_> {
     /// Starts a halo exchange: sends the rows that others need. The rows that this rank needs are
-    /// valid after [`Run::finish_exchange`].
+    /// valid after [`PlanExecution::finish_exchange`].
     pub(super) fn begin_exchange(&mut self, action: Action, n: NodeId, halo: Halo, direct: bool) -> Result<()> {
         let height = self.plan.graph.node(n).shape.height;
         let strip = self.strip(self.rank(), height);
@@ -47,7 +47,7 @@ impl Run<'_> {
         let arriving = peers::order(device, comm, movement, None, (memory, image.geometry));
         let arriving = arriving.map_err(self.failed(self.label("halo exchange", n)))?;
         self.count(arriving.sent);
-        self.halos.insert(n, Halos::Peers(arriving));
+        self.halos.insert(n, HaloTransfer::Peers(arriving));
         Ok(())
     }
 
@@ -57,16 +57,18 @@ impl Run<'_> {
         let arriving = transfer::order(self.cx.comm, resources, movement, source, geometry);
         let arriving = arriving.map_err(self.failed(self.label("halo exchange", n)))?;
         if cfg!(debug_assertions) {
-            self.poison(n, &movement.needs[self.rank()]);
+            self.poison(n, &movement.required[self.rank()]);
         }
         self.count(arriving.sent);
-        self.halos.insert(n, Halos::Host(arriving));
+        self.halos.insert(n, HaloTransfer::Host(arriving));
         Ok(())
     }
 
     /// Poisons rows in host memory that are in flight.
-    fn poison(&mut self, n: NodeId, awaited: &[Need]) {
-        let Some(Stored { geometry, device: Some(Memory::Host(host)), .. }) = self.images.find_mut(n) else { return };
+    fn poison(&mut self, n: NodeId, awaited: &[RequiredPixels]) {
+        let Some(RankImage { geometry, device: Some(Memory::Host(host)), .. }) = self.images.find_mut(n) else {
+            return;
+        };
         for need in awaited {
             let rows = Window::new(need.at, need.at + need.rows.len().cast_signed());
             (0..geometry.shape.planes()).for_each(|c| host.bytes_mut()[geometry.row_bytes(c, rows)].fill(0xff));
@@ -80,11 +82,11 @@ impl Run<'_> {
         let halo = self.halos.remove(&n).ok_or_else(|| missing(n))?;
         let image = self.images.get_mut(n)?;
         match halo {
-            Halos::Peers(arriving) => {
+            HaloTransfer::Peers(arriving) => {
                 let memory = image.device.as_mut().ok_or_else(|| missing(n))?;
                 arriving.finish(device, memory).map_err(failed)?;
             }
-            Halos::Host(arriving) => {
+            HaloTransfer::Host(arriving) => {
                 // Rows arrive on the side that computes next, if it was valid.
                 let target = match (&mut image.device, &mut image.host) {
                     (Some(memory), host) if !unified => {
@@ -107,9 +109,14 @@ impl Run<'_> {
             return Ok(());
         }
         let new = Geometry { window: old.window.union(window), ..old };
-        let rows =
-            |c| Piece::run(old.row_bytes(c, strip).start, new.row_bytes(c, strip).start, old.row_bytes(c, strip).len());
-        let pieces: Vec<Piece> = (0..old.shape.planes()).map(rows).collect();
+        let rows = |c| {
+            StridedCopy::run(
+                old.row_bytes(c, strip).start,
+                new.row_bytes(c, strip).start,
+                old.row_bytes(c, strip).len(),
+            )
+        };
+        let pieces: Vec<StridedCopy> = (0..old.shape.planes()).map(rows).collect();
         let label = self.label("enlarging the halo", n);
         let mut memory = None;
         if let Some(device) = &self.images.get(n)?.device {

@@ -8,22 +8,22 @@ use crate::error::{DeviceError, Result};
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::NodeId;
 use crate::plan::Plan;
-use crate::plan::state::{Placement, Residency, State};
+use crate::plan::state::{ImageState, Placement, Residency};
 
 /// An image in this rank's memory.
 #[derive(Debug)]
-pub struct Stored {
+pub struct RankImage {
     /// Geometry of the buffers.
     pub geometry: Geometry,
     /// State of the image.
-    pub state: State,
+    pub state: ImageState,
     /// Host copy. A device with unified memory has none: its memory is the host's.
     pub host: Option<HostBuffer>,
     /// Device copy.
     pub device: Option<Memory>,
 }
 
-impl Stored {
+impl RankImage {
     /// The pixels on the host.
     pub fn host(&self) -> Option<&HostBuffer> {
         self.host.as_ref().or_else(|| self.device.as_ref().and_then(Memory::host))
@@ -32,52 +32,52 @@ impl Stored {
 
 /// The images of this rank, by node, and released source images that are kept aside: as long as
 /// their memory is not needed, and at most `keep` bytes of them.
-pub(super) struct Images {
-    held: Vec<Option<Stored>>,
-    aside: RefCell<Aside>,
+pub(super) struct PlanImages {
+    held: Vec<Option<RankImage>>,
+    aside: RefCell<ReleasedSources>,
     keep: usize,
 }
 
 /// Source images that the plan released but that still exist.
 #[derive(Default)]
-struct Aside {
-    images: Vec<(NodeId, Stored)>,
+struct ReleasedSources {
+    images: Vec<(NodeId, RankImage)>,
     bytes: usize,
 }
 
-impl Images {
+impl PlanImages {
     /// Images by node, of which `keep` bytes may be kept aside.
-    pub(super) fn new(held: Vec<Option<Stored>>, keep: usize) -> Images {
-        Images { held, aside: RefCell::default(), keep }
+    pub(super) fn new(held: Vec<Option<RankImage>>, keep: usize) -> PlanImages {
+        PlanImages { held, aside: RefCell::default(), keep }
     }
 
     /// An image that a step needs.
-    pub(super) fn get(&self, n: NodeId) -> Result<&Stored> {
+    pub(super) fn get(&self, n: NodeId) -> Result<&RankImage> {
         self.find(n).ok_or_else(|| missing(n))
     }
 
     /// An image that a step changes.
-    pub(super) fn get_mut(&mut self, n: NodeId) -> Result<&mut Stored> {
+    pub(super) fn get_mut(&mut self, n: NodeId) -> Result<&mut RankImage> {
         self.find_mut(n).ok_or_else(|| missing(n))
     }
 
     /// An image, if this rank has it.
-    pub(super) fn find(&self, n: NodeId) -> Option<&Stored> {
+    pub(super) fn find(&self, n: NodeId) -> Option<&RankImage> {
         self.held[n.0].as_ref()
     }
 
     /// An image, if this rank has it.
-    pub(super) fn find_mut(&mut self, n: NodeId) -> Option<&mut Stored> {
+    pub(super) fn find_mut(&mut self, n: NodeId) -> Option<&mut RankImage> {
         self.held[n.0].as_mut()
     }
 
     /// Stores an image, replacing its previous version.
-    pub(super) fn put(&mut self, n: NodeId, image: Stored) {
+    pub(super) fn put(&mut self, n: NodeId, image: RankImage) {
         self.held[n.0] = Some(image);
     }
 
     /// Takes an image out.
-    pub(super) fn take(&mut self, n: NodeId) -> Option<Stored> {
+    pub(super) fn take(&mut self, n: NodeId) -> Option<RankImage> {
         self.held[n.0].take()
     }
 
@@ -107,7 +107,7 @@ impl Images {
     }
 
     /// The images after a completed plan, in their final states.
-    pub(super) fn left(mut self, plan: &Plan) -> Vec<Option<Stored>> {
+    pub(super) fn left(mut self, plan: &Plan) -> Vec<Option<RankImage>> {
         for (image, state) in self.held.iter_mut().zip(&plan.states) {
             if let (Some(image), Some(state)) = (image, state) {
                 image.state = *state;
@@ -119,7 +119,7 @@ impl Images {
     /// A lane's images after a plan failed on it or on another lane: sources, including released
     /// ones, and computed roots. Their states are those of this lane only. Rows of its strip are
     /// unchanged: no step modifies them.
-    pub(super) fn remains(mut self, plan: &Plan) -> Vec<Option<Stored>> {
+    pub(super) fn remains(mut self, plan: &Plan) -> Vec<Option<RankImage>> {
         for (n, image) in self.aside.take().images {
             self.put(n, image);
         }
@@ -141,7 +141,7 @@ impl Images {
     /// The images that survive a failure of a plan on one rank. No step changes the pixels of an
     /// image there, and an incomplete copy has been dropped: so a buffer that exists is valid. A
     /// late report of the driver about earlier launches also reaches the readers of their results.
-    pub(super) fn intact(mut self, plan: &Plan, unified: bool) -> Vec<Option<Stored>> {
+    pub(super) fn intact(mut self, plan: &Plan, unified: bool) -> Vec<Option<RankImage>> {
         for (n, image) in self.aside.take().images {
             self.put(n, image);
         }
@@ -160,7 +160,7 @@ impl Images {
             };
             match residency {
                 Some(residency) if before.is_some() || plan.graph.roots.contains(&NodeId(i)) => {
-                    stored.state = State { residency, placement: Placement::Replicated };
+                    stored.state = ImageState { residency, placement: Placement::Replicated };
                 }
                 _ => *image = None,
             }

@@ -1,25 +1,31 @@
 //! Launches, whole and in parts.
 
-use super::{Run, Stored, missing};
+use super::{PlanExecution, RankImage, missing};
 use crate::device::{Geometry, Launch, LaunchInput, Memory};
 use crate::error::{Error, Result};
 use crate::ir::graph::{Node, NodeId};
 use crate::ir::kernel::Kernel;
 use crate::plan::LaunchedNodes;
 use crate::plan::movement::with_room;
-use crate::plan::state::{Halo, Residency, State};
-use crate::plan::{Part, Rows, Temp};
+use crate::plan::state::{Halo, ImageState, Residency};
+use crate::plan::{ComputedRows, LaunchPart, Temp};
 use crate::shape::Window;
 
-impl Run<'_> {
+impl PlanExecution<'_> {
     /// Computes the rows of one part of a launch: the interior, or the edges after it.
-    pub(super) fn launch(&mut self, launched: &LaunchedNodes<'_>, which: Rows, room: Halo, part: Part) -> Result<()> {
+    pub(super) fn launch(
+        &mut self,
+        launched: &LaunchedNodes<'_>,
+        which: ComputedRows,
+        room: Halo,
+        part: LaunchPart,
+    ) -> Result<()> {
         let (plan, n) = (self.plan, launched.nodes[0]);
         let node = plan.graph.node(n);
         let height = node.shape.height;
         let window = match which {
-            Rows::All => Window::whole(height),
-            Rows::Strip(extend) => with_room(self.strip(self.rank(), height), room.max(extend), height),
+            ComputedRows::All => Window::whole(height),
+            ComputedRows::Strip(extend) => with_room(self.strip(self.rank(), height), room.max(extend), height),
         };
         let geometry = |n: NodeId| Geometry { dtype: plan.graph.node(n).dtype, shape: node.shape, window };
         self.await_footprints(n)?;
@@ -34,7 +40,7 @@ impl Run<'_> {
             });
         }
         match part {
-            Part::Whole => {
+            LaunchPart::Whole => {
                 self.launch_on(launched, &mut outputs, geometry(n), self.rows_of(n, which))?;
             }
             _ => {
@@ -43,7 +49,7 @@ impl Run<'_> {
                 }
             }
         }
-        let state = State { residency: Residency::Device, placement: which.placement() };
+        let state = ImageState { residency: Residency::Device, placement: which.placement() };
         for (&n, output) in launched.nodes.iter().zip(outputs) {
             if part.ends() {
                 self.incomplete.remove(&n);
@@ -52,7 +58,7 @@ impl Run<'_> {
             if part.begins() && !part.ends() {
                 self.incomplete.insert(n);
             }
-            self.images.put(n, Stored { geometry: geometry(n), state, host: None, device: Some(output) });
+            self.images.put(n, RankImage { geometry: geometry(n), state, host: None, device: Some(output) });
         }
         Ok(())
     }
@@ -88,10 +94,17 @@ impl Run<'_> {
         let launched = self.images.with_memory(|| {
             // Reborrowed for each attempt.
             let mut more: Vec<&mut Memory> = more.iter_mut().map(|m| &mut **m).collect();
-            self.cx.device.launch(Launch { kernel, inputs: &inputs, output, more: &mut more, geometry, rows })
+            self.cx.device.launch(Launch {
+                kernel,
+                inputs: &inputs,
+                output,
+                additional_outputs: &mut more,
+                geometry,
+                rows,
+            })
         });
         let node = self.plan.graph.node(n);
-        launched.map_err(|source| Error::Device { op: launch_of(node), device: self.cx.device.about().name, source })
+        launched.map_err(|source| Error::Device { op: launch_of(node), device: self.cx.device.names().name, source })
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Run, missing};
+use super::{PlanExecution, missing};
 use crate::device::Memory;
 use crate::error::{DeviceError, Result};
 use crate::host::buffer::HostBuffer;
@@ -12,14 +12,14 @@ use crate::plan::Band;
 
 /// Results that launches write to the host's memory.
 #[derive(Default)]
-pub(super) struct Results {
+pub(super) struct MappedResults {
     /// Memory of results whose launches have not begun.
     rooms: HashMap<NodeId, Memory>,
     /// Results whose launches have begun.
     begun: HashSet<NodeId>,
 }
 
-impl Results {
+impl MappedResults {
     /// The memory for the launch that begins to compute `n`; `None` for the device's memory.
     pub(super) fn room_of(&mut self, n: NodeId) -> Option<Memory> {
         let room = self.rooms.remove(&n)?;
@@ -35,7 +35,7 @@ impl Results {
     }
 }
 
-impl Run<'_> {
+impl PlanExecution<'_> {
     /// Maps host memory for launches: an existing image, or a result that is not computed yet.
     pub(super) fn map(&mut self, step: usize, n: NodeId) -> Result<()> {
         let Some(image) = self.images.find_mut(n) else {

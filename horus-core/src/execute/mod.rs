@@ -13,7 +13,7 @@
 //! as memory allows and at most as many as may be pinned; images dropped for lack of memory are
 //! recorded, and reading them is an error (`Error::ImageLost`). On several ranks others may have
 //! gone on, so a failure ends all, except for failures that planning finds on all ranks alike: an
-//! operation that exceeds the smallest device even where strips are thinnest (`Plan::lacking`) is
+//! operation that exceeds the smallest device even where strips are thinnest (`Plan::shortfall`) is
 //! an ordinary error. A plan that exceeds memory only by estimate is tried. The device of
 //! `horus-testing` (`faulty`) fails each call in turn; the tests compare bits afterwards. A panic makes the
 //! session unusable.
@@ -46,35 +46,35 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::comm::Communicator;
-use crate::device::{Device, Geometry, Label, Memory, Sending};
+use crate::device::{Device, DownloadStart, Geometry, Memory, WorkLabel};
 use crate::error::{DeviceError, Error, Result};
 use crate::host::buffer::{HostBuffer, Pool};
 use crate::ir::graph::NodeId;
 use crate::plan::movement::{Load, rows_of};
 use crate::plan::state::Placement;
-use crate::plan::{Action, LaunchedNodes, Plan, Rows, Temp};
+use crate::plan::{Action, ComputedRows, LaunchedNodes, Plan, Temp};
 use crate::shape::Window;
 
-use self::footprints::Fetched;
-use self::gathered::Gathered;
-use self::halos::Halos;
-use self::images::Images;
-use self::mapped::Results;
+use self::footprints::FootprintCopy;
+use self::gathered::GatheredStrips;
+use self::halos::HaloTransfer;
+use self::images::PlanImages;
+use self::mapped::MappedResults;
 use self::portions::Portion;
-use self::queues::{Leaving, Uploads};
+use self::queues::{PartialDownloads, StartedUploads};
 use self::trace::Trace;
-use self::transfer::Held;
+use self::transfer::RankPixels;
 
 pub use ahead::prepare;
 pub use batches::Batches;
 pub use deliver::Delivered;
-pub use images::Stored;
+pub use images::RankImage;
 
 /// Called before each step with its index, the number of steps, and its text.
-pub type Observer<'a> = &'a dyn Fn(usize, usize, &dyn Fn() -> String);
+pub type StepObserver<'a> = &'a dyn Fn(usize, usize, &dyn Fn() -> String);
 
 /// The environment of an execution.
-pub struct Context<'a> {
+pub struct ExecutionContext<'a> {
     /// Computes.
     pub device: &'a dyn Device,
     /// Talks to the other ranks.
@@ -82,7 +82,7 @@ pub struct Context<'a> {
     /// Host memory.
     pub pool: &'a Arc<Pool>,
     /// Called before each step.
-    pub observer: Observer<'a>,
+    pub observer: StepObserver<'a>,
     /// Called before each step; an error ends the execution.
     pub check: &'a dyn Fn() -> Result<()>,
     /// Records the time of each step.
@@ -91,7 +91,7 @@ pub struct Context<'a> {
     /// permitting: they are returned if the execution fails.
     pub keep: usize,
     /// Time at which copies of sent results start.
-    pub sending: Sending,
+    pub sending: DownloadStart,
     /// Memory for the result that is handed over, if it is known and the device can write to it.
     pub room: &'a mut Option<HostBuffer>,
     /// The batches of the plan.
@@ -99,7 +99,7 @@ pub struct Context<'a> {
 }
 
 /// An execution that failed.
-pub struct Failed<I = Stored> {
+pub struct FailedExecution<I = RankImage> {
     /// The error.
     pub error: Error,
     /// The intact source images, by node, in their current states, and the computed roots.
@@ -107,7 +107,7 @@ pub struct Failed<I = Stored> {
 }
 
 /// The outcome of an execution.
-pub struct Outcome<I = Stored> {
+pub struct ExecutionOutcome<I = RankImage> {
     /// The remaining images, by node.
     pub images: Vec<Option<I>>,
     /// The results handed over, by node.
@@ -124,14 +124,18 @@ pub struct Outcome<I = Stored> {
 /// If the device or communication fails. On one rank the images are returned; on several they are
 /// lost, as others may have gone on with theirs. A lane returns its parts, as `Images::remains`
 /// describes.
-pub fn execute(plan: &Plan, images: Vec<Option<Stored>>, context: Context<'_>) -> Result<Outcome, Failed> {
+pub fn execute(
+    plan: &Plan,
+    images: Vec<Option<RankImage>>,
+    context: ExecutionContext<'_>,
+) -> Result<ExecutionOutcome, FailedExecution> {
     let unified = context.device.memory().is_unified();
     let alone = context.comm.size() == 1;
     if alone && !unified {
         context.batches.expect(plan, &images, context.device);
     }
-    let images = Images::new(images, context.keep);
-    let mut run = Run {
+    let images = PlanImages::new(images, context.keep);
+    let mut run = PlanExecution {
         plan,
         cx: context,
         unified,
@@ -142,19 +146,19 @@ pub fn execute(plan: &Plan, images: Vec<Option<Stored>>, context: Context<'_>) -
         giving: HashMap::new(),
         delivered: HashMap::new(),
         portions: HashMap::new(),
-        uploads: Uploads::default(),
-        leaving: Leaving::new(),
+        uploads: StartedUploads::default(),
+        leaving: PartialDownloads::new(),
         incomplete: HashSet::new(),
-        mapped: Results::default(),
+        mapped: MappedResults::default(),
         moved: Load::default(),
     };
     match run.all() {
         Ok(()) => {
-            let Run { images, delivered, portions, moved, .. } = run;
-            Ok(Outcome { images: images.left(plan), delivered, portions, moved })
+            let PlanExecution { images, delivered, portions, moved, .. } = run;
+            Ok(ExecutionOutcome { images: images.left(plan), delivered, portions, moved })
         }
         Err(error) => {
-            let in_lanes = plan.setting.in_lanes();
+            let in_lanes = plan.setting.has_shared_host();
             if in_lanes {
                 run.settle_uploads();
             }
@@ -166,35 +170,35 @@ pub fn execute(plan: &Plan, images: Vec<Option<Stored>>, context: Context<'_>) -
                 (false, true) => run.images.remains(plan),
                 (false, false) => Vec::new(),
             };
-            Err(Failed { images, error })
+            Err(FailedExecution { images, error })
         }
     }
 }
 
-struct Run<'a> {
+struct PlanExecution<'a> {
     plan: &'a Plan,
-    cx: Context<'a>,
+    cx: ExecutionContext<'a>,
     unified: bool,
-    images: Images,
-    temps: HashMap<Temp, Fetched>,
+    images: PlanImages,
+    temps: HashMap<Temp, FootprintCopy>,
     /// Halo exchanges in flight, by image.
-    halos: HashMap<NodeId, Halos<'a>>,
+    halos: HashMap<NodeId, HaloTransfer<'a>>,
     /// Strips gathered on rank 0's device, by image.
-    gathered: HashMap<NodeId, Gathered>,
+    gathered: HashMap<NodeId, GatheredStrips>,
     /// Images of which only the first bands of strips are uploaded, as on the host.
     giving: HashMap<NodeId, (HostBuffer, Geometry)>,
     delivered: HashMap<NodeId, Delivered>,
     portions: HashMap<NodeId, Vec<Portion>>,
-    uploads: Uploads,
-    leaving: Leaving<'a>,
+    uploads: StartedUploads,
+    leaving: PartialDownloads<'a>,
     /// Images of which only the first rows were computed.
     incomplete: HashSet<NodeId>,
     /// Results that launches write to the host's memory.
-    mapped: Results,
+    mapped: MappedResults,
     moved: Load,
 }
 
-impl Run<'_> {
+impl PlanExecution<'_> {
     fn all(&mut self) -> Result<()> {
         let plan = self.plan;
         self.cx.trace.predicted(Instant::now(), plan);
@@ -217,7 +221,7 @@ impl Run<'_> {
                 self.cx.trace.waited(start);
             }
             let label = self.cx.trace.label(&step.action, plan);
-            let entered = label.map(Label::enter);
+            let entered = label.map(WorkLabel::enter);
             let (start, sent) = (Instant::now(), self.moved);
             self.wait_for(&step.waits)?;
             self.step(i, step.action, launches.at(i))?;
@@ -255,10 +259,10 @@ impl Run<'_> {
                 launched.map_or(Ok(()), |launched| self.launch(&launched, rows, room, part))
             }
             Action::Sum(n) => self.sum(n),
-            Action::Gather { node, band, direct: true } => self.meet(action, node, band),
+            Action::Gather { node, band, direct: true } => self.begin_gather(action, node, band),
             Action::Gather { node, .. } => {
                 let whole = self.collected(action, node)?;
-                self.delivered.extend(whole.map(|w| (node, Delivered::Here(w))));
+                self.delivered.extend(whole.map(|w| (node, Delivered::OnHost(w))));
                 Ok(())
             }
             Action::Collect(n) => {
@@ -299,7 +303,7 @@ impl Run<'_> {
     }
 
     /// The rows of node `n` that this rank computes (for a histogram, the rows it counts).
-    fn rows_of(&self, n: NodeId, rows: Rows) -> Window {
+    fn rows_of(&self, n: NodeId, rows: ComputedRows) -> Window {
         rows_of(&self.plan.graph, &self.plan.setting.partition, n, self.rank(), rows)
     }
 
@@ -310,24 +314,24 @@ impl Run<'_> {
     }
 
     /// The valid pixels of an image, on either side, and their geometry.
-    fn source(&self, n: NodeId) -> Result<(Held<'_>, Geometry)> {
+    fn source(&self, n: NodeId) -> Result<(RankPixels<'_>, Geometry)> {
         let image = self.images.get(n)?;
         let source = match (image.host(), &image.device) {
-            (Some(host), _) => Held::Host(host.bytes()),
-            (None, Some(memory)) => Held::Device(self.cx.device, memory),
-            (None, None) => Held::Nowhere,
+            (Some(host), _) => RankPixels::Host(host.bytes()),
+            (None, Some(memory)) => RankPixels::Device(self.cx.device, memory),
+            (None, None) => RankPixels::Nowhere,
         };
         Ok((source, image.geometry))
     }
 }
 
-impl<'a> Run<'a> {
+impl<'a> PlanExecution<'a> {
     /// Converts a device's error in operation `op`, whose text is made only then.
     fn failed<L: FnOnce() -> String>(&self, op: L) -> impl FnOnce(DeviceError) -> Error + use<'a, L> {
         let (device, rank) = (self.cx.device, self.rank());
         move |source| match source {
             DeviceError::Communication(e) => e.during(rank, op()),
-            source => Error::Device { op: op(), device: device.about().name, source },
+            source => Error::Device { op: op(), device: device.names().name, source },
         }
     }
 

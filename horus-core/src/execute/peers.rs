@@ -21,7 +21,7 @@
 //! `execute/peers.rs` packs: one message per pair of ranks, sent from the image or received into it
 //! where its pixels are contiguous, else by way of a block that one copy of many pieces fills (one
 //! kernel, `kernels/pieces.cuh`) and another empties. Both copies are part of what
-//! `Fabric::exchange` starts and `Fabric::arrive` completes, so that launches run beside them. The
+//! `Fabric::exchange` starts and `Fabric::wait_for_exchange` completes, so that launches run beside them. The
 //! planner sends footprints before the next filter, whose arithmetic leaves the memory to the
 //! copies, and postpones the launch that reads them as long as the nodes after it neither read its
 //! result nor need another rank: ConvRot filters the next orientations while the contrast of the
@@ -33,7 +33,7 @@ use crate::comm::{CommError, Communicator};
 use crate::device::{BlockCopy, Device, Exchange, Fabric, Geometry, Memory, Message, Ticket};
 use crate::error::DeviceError;
 use crate::execute::routes::{Route, between, packed, routes, together, total, unpacked};
-use crate::host::Piece;
+use crate::host::StridedCopy;
 use crate::plan::movement::{Load, Movement};
 
 /// Messages begin at multiples of this many bytes of the block they are packed in.
@@ -41,13 +41,13 @@ const ALIGNMENT: usize = 256;
 
 /// A block in which messages are packed.
 #[derive(Default)]
-struct Staging {
+struct MessageStaging {
     bytes: usize,
-    pack: Vec<Piece>,
-    unpack: Vec<Piece>,
+    pack: Vec<StridedCopy>,
+    unpack: Vec<StridedCopy>,
 }
 
-impl Staging {
+impl MessageStaging {
     fn reserve(&mut self, bytes: usize) -> usize {
         let at = self.bytes.next_multiple_of(ALIGNMENT);
         self.bytes = at + bytes;
@@ -55,30 +55,30 @@ impl Staging {
     }
 }
 
-/// Pixels in flight; nothing may read their target before [`Arriving::finish`].
+/// Pixels in flight; nothing may read their target before [`PeerTransfer::finish`].
 #[derive(Debug)]
-pub struct Arriving {
+pub struct PeerTransfer {
     ticket: Ticket,
     block: Memory,
     /// Messages sent by this rank.
     pub sent: Load,
 }
 
-impl Arriving {
+impl PeerTransfer {
     /// Waits (on the device, asynchronously to the host) for the pixels in `target`, the memory
     /// that they were ordered for.
     ///
     /// # Errors
     /// If the device or another rank fails.
     pub fn finish(mut self, device: &dyn Device, target: &mut Memory) -> Result<Load, DeviceError> {
-        fabric(device)?.arrive(self.ticket, &mut [&mut *target, &mut self.block])?;
+        fabric(device)?.wait_for_exchange(self.ticket, &mut [&mut *target, &mut self.block])?;
         Ok(self.sent)
     }
 }
 
 /// The fabric of a device that is connected.
 fn fabric(device: &dyn Device) -> Result<&dyn Fabric, DeviceError> {
-    let missing = || CommError(format!("{} is not connected to other devices", device.about().name));
+    let missing = || CommError(format!("{} is not connected to other devices", device.names().name));
     device.fabric().ok_or_else(|| missing().into())
 }
 
@@ -109,13 +109,13 @@ pub fn order(
     movement: &Movement,
     source: Option<(&Memory, Geometry)>,
     target: (&mut Memory, Geometry),
-) -> Result<Arriving, DeviceError> {
+) -> Result<PeerTransfer, DeviceError> {
     let me = comm.rank();
     let (target, geometry) = target;
     let given = source.map_or(geometry, |(_, g)| g);
     // Blocks: the source if separate, the target, the packed messages.
     let (target_block, staging_block) = if source.is_some() { (1, 2) } else { (0, 1) };
-    let mut staging = Staging::default();
+    let mut staging = MessageStaging::default();
     let mut local = Vec::new();
     let mut sent = Load::default();
     let (mut sends, mut receives) = (Vec::new(), Vec::new());
@@ -159,7 +159,7 @@ pub fn order(
     }
     let mut block = device.allocate(staging.bytes)?;
     // Given pixels are always in the first block.
-    let copy = |from, to, pieces: Vec<Piece>| (!pieces.is_empty()).then_some(BlockCopy { from, to, pieces });
+    let copy = |from, to, pieces: Vec<StridedCopy>| (!pieces.is_empty()).then_some(BlockCopy { from, to, pieces });
     let work = Exchange {
         before: copy(0, staging_block, staging.pack).into_iter().collect(),
         sends,
@@ -171,7 +171,7 @@ pub fn order(
     };
     let reads: Vec<&Memory> = source.iter().map(|(m, _)| *m).collect();
     let ticket = fabric(device)?.exchange(comm, &reads, &mut [&mut *target, &mut block], &work)?;
-    Ok(Arriving { ticket, block, sent })
+    Ok(PeerTransfer { ticket, block, sent })
 }
 
 #[cfg(test)]
@@ -180,14 +180,14 @@ mod tests {
     use crate::comm::threads::ThreadComm;
     use crate::cpu::device::CpuDevice;
     use crate::execute::routes::testing::{HEIGHT, WIDTH, geometry, movement, pixels, strips};
-    use crate::plan::movement::{Need, needs_around, needs_of};
+    use crate::plan::movement::{RequiredPixels, needs_around, required_pixels};
     use crate::shape::Window;
-    use horus_testing::simulated::Simulated;
+    use horus_testing::simulated::SimulatedDevice;
 
-    fn connected(comm: &ThreadComm) -> (Simulated<CpuDevice>, horus_testing::simulated::LogHandle) {
-        let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 20).with_fabric();
+    fn connected(comm: &ThreadComm) -> (SimulatedDevice<CpuDevice>, horus_testing::simulated::CallCountsHandle) {
+        let device = SimulatedDevice::new(CpuDevice::new(Some(1)).unwrap(), 1 << 20).with_fabric();
         assert!(device.connect(comm, &comm.gather(device.address()).unwrap()).unwrap());
-        let log = device.log();
+        let log = device.call_counts();
         (device, log)
     }
 
@@ -220,8 +220,8 @@ mod tests {
                 let (device, _) = connected(&comm);
                 // Each rank needs columns 1..4 of the whole image turned by its rank.
                 let m = movement(&strips(ranks), channels, |r| {
-                    let whole = needs_of(Window::new(r.cast_signed(), r.cast_signed() + 12), HEIGHT, WIDTH);
-                    whole.into_iter().map(|n| Need { left: 1, right: 4, ..n }).collect()
+                    let whole = required_pixels(Window::new(r.cast_signed(), r.cast_signed() + 12), HEIGHT, WIDTH);
+                    whole.into_iter().map(|n| RequiredPixels { left: 1, right: 4, ..n }).collect()
                 });
                 let strip = m.have[comm.rank()];
                 let (given, wanted) = (geometry(channels, strip), comm.rank().cast_signed());

@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Delivered;
-use crate::device::{Landing, Room};
+use crate::device::{HostAllocator, PendingDownload};
 use crate::error::DeviceError;
 use crate::host::buffer::{HostBuffer, Pool};
-use crate::host::spare::Spare;
+use crate::host::sequential_output::SequentialOutput;
 use crate::host::workers::Workers;
 
 /// Contiguous bytes of a result, handed over by one lane.
@@ -22,20 +22,20 @@ pub struct Portion {
 /// Source of a portion.
 pub enum PortionOrigin {
     /// On the host, from this byte of a buffer on.
-    Here(HostBuffer, usize),
+    OnHost(HostBuffer, usize),
     /// In transfer from the device.
-    Coming(Box<dyn Landing>),
+    InFlight(Box<dyn PendingDownload>),
 }
 
 impl Portion {
     /// Waits for the bytes and writes them to `target`, whose size they have.
-    fn write(self, target: &mut Spare<'_>, workers: &Workers) -> Result<(), DeviceError> {
+    fn write(self, target: &mut SequentialOutput<'_>, workers: &Workers) -> Result<(), DeviceError> {
         match self.from {
-            PortionOrigin::Here(buffer, from) => {
+            PortionOrigin::OnHost(buffer, from) => {
                 target.append(workers, &buffer.bytes()[from..from + self.bytes]);
                 Ok(())
             }
-            PortionOrigin::Coming(landing) => landing.land_on(target, workers),
+            PortionOrigin::InFlight(landing) => landing.append_to(target, workers),
         }
     }
 }
@@ -53,20 +53,20 @@ pub fn assembled(mut lanes: Vec<Vec<Portion>>, total: usize, pool: &Arc<Pool>) -
         return Err(DeviceError::Internal(format!("{total} bytes of a result were not handed over, each by one lane")));
     }
     if total == 0 {
-        return Ok(Delivered::Here(HostBuffer::zeroed(0)));
+        return Ok(Delivered::OnHost(HostBuffer::zeroed(0)));
     }
     if let [_] = places[..]
         && let Some(Portion { from, .. }) = lanes.iter_mut().find_map(Vec::pop)
     {
         return Ok(match from {
-            PortionOrigin::Here(buffer, 0) if buffer.len() == total => Delivered::Here(buffer),
-            PortionOrigin::Coming(landing) => Delivered::Coming(landing),
+            PortionOrigin::OnHost(buffer, 0) if buffer.len() == total => Delivered::OnHost(buffer),
+            PortionOrigin::InFlight(landing) => Delivered::InFlight(landing),
             from => {
-                Delivered::Coming(Box::new(Assembled::new(vec![vec![Portion { at: 0, bytes: total, from }]], pool)))
+                Delivered::InFlight(Box::new(Assembled::new(vec![vec![Portion { at: 0, bytes: total, from }]], pool)))
             }
         });
     }
-    Ok(Delivered::Coming(Box::new(Assembled::new(lanes, pool))))
+    Ok(Delivered::InFlight(Box::new(Assembled::new(lanes, pool))))
 }
 
 /// Portions of all lanes with one target.
@@ -86,7 +86,7 @@ impl Assembled {
 
     /// Writes all portions to a buffer, to which devices may write directly.
     fn write_in(self, target: &mut HostBuffer, workers: &Workers) -> Result<(), DeviceError> {
-        let written = self.write(&mut Spare::in_buffer(target), workers);
+        let written = self.write(&mut SequentialOutput::in_buffer(target), workers);
         if written.is_err() && target.adopted().is_some() {
             // A device that has failed may still write to the buffer: it is leaked.
             std::mem::forget(target.clone());
@@ -95,21 +95,21 @@ impl Assembled {
     }
 
     /// Writes all portions, those of different lanes concurrently.
-    fn write(self, target: &mut Spare<'_>, workers: &Workers) -> Result<(), DeviceError> {
+    fn write(self, target: &mut SequentialOutput<'_>, workers: &Workers) -> Result<(), DeviceError> {
         let lanes = self.lanes.into_iter().enumerate();
         let mut portions: Vec<(usize, Portion)> =
             lanes.flat_map(|(lane, portions)| portions.into_iter().map(move |p| (lane, p))).collect();
         portions.sort_by_key(|(_, portion)| portion.at);
         let lengths: Vec<usize> = portions.iter().map(|(_, portion)| portion.bytes).collect();
         target.in_parts(&lengths, |parts| {
-            let mut by_lane: Vec<(usize, Vec<(Portion, &mut Spare<'_>)>)> = Vec::new();
+            let mut by_lane: Vec<(usize, Vec<(Portion, &mut SequentialOutput<'_>)>)> = Vec::new();
             for ((lane, portion), part) in portions.into_iter().zip(parts) {
                 match by_lane.iter_mut().find(|(l, _)| *l == lane) {
                     Some((_, all)) => all.push((portion, part)),
                     None => by_lane.push((lane, vec![(portion, part)])),
                 }
             }
-            let write = |all: Vec<(Portion, &mut Spare<'_>)>| -> Result<(), DeviceError> {
+            let write = |all: Vec<(Portion, &mut SequentialOutput<'_>)>| -> Result<(), DeviceError> {
                 all.into_iter().try_for_each(|(portion, part)| portion.write(part, workers))
             };
             let mut by_lane = by_lane.into_iter().map(|(_, all)| all);
@@ -124,22 +124,22 @@ impl Assembled {
     }
 }
 
-impl Landing for Assembled {
-    fn land(mut self: Box<Self>) -> Result<HostBuffer, DeviceError> {
+impl PendingDownload for Assembled {
+    fn wait(mut self: Box<Self>) -> Result<HostBuffer, DeviceError> {
         let room = self.room.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         let mut host = room.map_or_else(|| self.pool.try_allocate(self.total), Ok)?;
         self.write_in(&mut host, &Workers::alone())?;
         Ok(host)
     }
 
-    fn begun(&self) -> Result<(), DeviceError> {
+    fn wait_until_started(&self) -> Result<(), DeviceError> {
         self.lanes.iter().filter_map(|lane| lane.first()).try_for_each(|portion| match &portion.from {
-            PortionOrigin::Here(..) => Ok(()),
-            PortionOrigin::Coming(landing) => landing.begun(),
+            PortionOrigin::OnHost(..) => Ok(()),
+            PortionOrigin::InFlight(landing) => landing.wait_until_started(),
         })
     }
 
-    fn make_room(&self, room: &mut Room<'_>) -> Result<(), DeviceError> {
+    fn allocate_target(&self, room: &mut HostAllocator<'_>) -> Result<(), DeviceError> {
         let made = room(self.total)?;
         if made.len() != self.total {
             let text = format!("{} bytes of memory for a result of {}", made.len(), self.total);
@@ -149,11 +149,11 @@ impl Landing for Assembled {
         Ok(())
     }
 
-    fn land_on(self: Box<Self>, target: &mut Spare<'_>, workers: &Workers) -> Result<(), DeviceError> {
+    fn append_to(self: Box<Self>, target: &mut SequentialOutput<'_>, workers: &Workers) -> Result<(), DeviceError> {
         self.write(target, workers)
     }
 
-    fn land_in(self: Box<Self>, target: &mut HostBuffer, workers: &Workers) -> Result<(), DeviceError> {
+    fn copy_into(self: Box<Self>, target: &mut HostBuffer, workers: &Workers) -> Result<(), DeviceError> {
         self.write_in(target, workers)
     }
 }
@@ -163,17 +163,17 @@ mod tests {
     use super::*;
 
     fn here(at: usize, bytes: &[u8]) -> Portion {
-        Portion { at, bytes: bytes.len(), from: PortionOrigin::Here(HostBuffer::from_slice(bytes), 0) }
+        Portion { at, bytes: bytes.len(), from: PortionOrigin::OnHost(HostBuffer::from_slice(bytes), 0) }
     }
 
     fn coming(at: usize, bytes: &[u8]) -> Portion {
-        Portion { at, bytes: bytes.len(), from: PortionOrigin::Coming(Box::new(HostBuffer::from_slice(bytes))) }
+        Portion { at, bytes: bytes.len(), from: PortionOrigin::InFlight(Box::new(HostBuffer::from_slice(bytes))) }
     }
 
     fn landed(delivered: Delivered) -> Vec<u8> {
         match delivered {
-            Delivered::Here(buffer) => buffer.bytes().to_vec(),
-            Delivered::Coming(landing) => landing.land().unwrap().bytes().to_vec(),
+            Delivered::OnHost(buffer) => buffer.bytes().to_vec(),
+            Delivered::InFlight(landing) => landing.wait().unwrap().bytes().to_vec(),
         }
     }
 
@@ -183,12 +183,12 @@ mod tests {
         let two_planes =
             || vec![vec![here(0, &[1, 2]), here(5, &[6])], vec![coming(2, &[3, 4, 5]), coming(6, &[7, 8])]];
         assert_eq!(landed(assembled(two_planes(), 8, &pool).unwrap()), [1, 2, 3, 4, 5, 6, 7, 8]);
-        let Delivered::Coming(landing) = assembled(two_planes(), 8, &pool).unwrap() else { panic!("in two lanes") };
+        let Delivered::InFlight(landing) = assembled(two_planes(), 8, &pool).unwrap() else { panic!("in two lanes") };
         let mut target = [9; 10];
-        let mut spare = Spare::over(&mut target);
-        landing.land_on(&mut spare, &Workers::alone()).unwrap();
-        assert_eq!((spare.left(), target), (2, [1, 2, 3, 4, 5, 6, 7, 8, 9, 9]));
-        let part = Portion { at: 0, bytes: 2, from: PortionOrigin::Here(HostBuffer::from_slice(&[1u8, 2, 3]), 1) };
+        let mut spare = SequentialOutput::over(&mut target);
+        landing.append_to(&mut spare, &Workers::alone()).unwrap();
+        assert_eq!((spare.remaining(), target), (2, [1, 2, 3, 4, 5, 6, 7, 8, 9, 9]));
+        let part = Portion { at: 0, bytes: 2, from: PortionOrigin::OnHost(HostBuffer::from_slice(&[1u8, 2, 3]), 1) };
         assert_eq!(landed(assembled(vec![vec![], vec![part]], 2, &pool).unwrap()), [2, 3]);
         assert!(landed(assembled(vec![vec![], vec![]], 0, &pool).unwrap()).is_empty());
     }

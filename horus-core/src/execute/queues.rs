@@ -6,19 +6,19 @@ use std::collections::VecDeque;
 use super::deliver::Delivered;
 use super::portions::{Portion, PortionOrigin};
 use super::routes::{between, some_rows};
-use super::{Run, Stored, missing};
+use super::{PlanExecution, RankImage, missing};
 use crate::device::{Download, Geometry, Ticket};
 use crate::error::{Error, Result};
-use crate::host::Piece;
+use crate::host::StridedCopy;
 use crate::ir::graph::NodeId;
 use crate::plan::Band;
 use crate::plan::movement::with_room;
-use crate::plan::state::{Halo, Placement, Residency, State};
+use crate::plan::state::{Halo, ImageState, Placement, Residency};
 use crate::shape::Window;
 
 /// Uploads in progress, in the order in which they were started, with their steps.
 #[derive(Default)]
-pub(super) struct Uploads(VecDeque<(usize, NodeId, Ticket)>);
+pub(super) struct StartedUploads(VecDeque<(usize, NodeId, Ticket)>);
 
 /// The bytes of a band of a buffer: one range if possible, else one per plane.
 fn bytes(geometry: Geometry, band: Band) -> Vec<std::ops::Range<usize>> {
@@ -29,7 +29,7 @@ fn bytes(geometry: Geometry, band: Band) -> Vec<std::ops::Range<usize>> {
     (0..geometry.shape.planes()).map(|c| geometry.row_bytes(c, rows)).collect()
 }
 
-impl<'a> Run<'a> {
+impl<'a> PlanExecution<'a> {
     /// Starts to copy a band of the host's buffer to the device.
     pub(super) fn upload(&mut self, step: usize, n: NodeId, band: Band) -> Result<()> {
         let label = self.label("upload", n);
@@ -47,8 +47,8 @@ impl<'a> Run<'a> {
                 allocated.map_err(self.failed(label))?
             }
         };
-        let pieces: Vec<Piece> =
-            bytes(geometry, band).into_iter().map(|b| Piece::run(b.start, b.start, b.len())).collect();
+        let pieces: Vec<StridedCopy> =
+            bytes(geometry, band).into_iter().map(|b| StridedCopy::run(b.start, b.start, b.len())).collect();
         let ticket = self.cx.device.staging().begin_upload(&host, &mut memory, &pieces);
         drop(host);
         if let Some(image) = self.images.find_mut(n) {
@@ -68,8 +68,8 @@ impl<'a> Run<'a> {
             let geometry = Geometry { window: with_room(self.strip(self.rank(), height), halo, height), ..given };
             let allocated = self.images.with_memory(|| self.cx.device.staging().allocate_for_upload(geometry.bytes()));
             let memory = allocated.map_err(self.failed(label))?;
-            let state = State { residency: Residency::Device, placement: Placement::Strips(halo) };
-            self.images.put(n, Stored { geometry, state, host: None, device: Some(memory) });
+            let state = ImageState { residency: Residency::Device, placement: Placement::Strips(halo) };
+            self.images.put(n, RankImage { geometry, state, host: None, device: Some(memory) });
             self.giving.insert(n, (pixels, given));
         }
         let (pixels, given) = self.giving.remove(&n).ok_or_else(|| missing(n))?;
@@ -114,8 +114,8 @@ impl<'a> Run<'a> {
             }
         }
         for (n, (pixels, geometry)) in std::mem::take(&mut self.giving) {
-            let state = State { residency: Residency::Host, placement: Placement::Replicated };
-            self.images.put(n, Stored { geometry, state, host: Some(pixels), device: None });
+            let state = ImageState { residency: Residency::Host, placement: Placement::Replicated };
+            self.images.put(n, RankImage { geometry, state, host: Some(pixels), device: None });
         }
     }
 
@@ -124,7 +124,7 @@ impl<'a> Run<'a> {
         let Some(memory) = self.images.find_mut(n).and_then(|image| image.device.as_mut()) else {
             return Err(missing(n));
         };
-        let arrived = self.cx.device.staging().arrive(ticket, memory);
+        let arrived = self.cx.device.staging().wait_for_upload(ticket, memory);
         arrived.map_err(self.failed(self.label("upload", n)))
     }
 
@@ -146,14 +146,16 @@ impl<'a> Run<'a> {
         let label = self.label("download", n);
         let (device, pool, sending) = (self.cx.device, self.cx.pool, self.cx.sending);
         let staging = device.staging();
-        let Some(Stored { geometry, device: Some(memory), .. }) = self.images.find(n) else { return Err(missing(n)) };
-        let failed = |source| Error::Device { op: label(), device: device.about().name, source };
+        let Some(RankImage { geometry, device: Some(memory), .. }) = self.images.find(n) else {
+            return Err(missing(n));
+        };
+        let failed = |source| Error::Device { op: label(), device: device.names().name, source };
         let rows = self.plan.hands_over(n, self.rank());
         let mut portions = Vec::new();
         for (number, (bytes, at)) in self.handed_over(n, *geometry).into_iter().enumerate() {
             let len = bytes.len();
             let landing = if band.is_whole() {
-                let ordered = self.images.with_memory(|| staging.order_read(memory, bytes.clone(), pool, sending));
+                let ordered = self.images.with_memory(|| staging.start_download(memory, bytes.clone(), pool, sending));
                 ordered.map_err(failed)?
             } else {
                 let mut download = match self.leaving.remove(&(n, number)) {
@@ -173,7 +175,7 @@ impl<'a> Run<'a> {
                 }
                 download.finish().map_err(failed)?
             };
-            portions.push(Portion { at, bytes: len, from: PortionOrigin::Coming(landing) });
+            portions.push(Portion { at, bytes: len, from: PortionOrigin::InFlight(landing) });
         }
         if band.ends() {
             self.portions.insert(n, portions);
@@ -185,7 +187,7 @@ impl<'a> Run<'a> {
     pub(super) fn send(&mut self, n: NodeId, band: Band) -> Result<()> {
         let label = self.label("download", n);
         let (device, staging, pool) = (self.cx.device, self.cx.device.staging(), self.cx.pool);
-        if self.plan.setting.in_lanes() {
+        if self.plan.setting.has_shared_host() {
             return self.send_portions(n, band);
         }
         if self.cx.comm.size() > 1 {
@@ -197,14 +199,14 @@ impl<'a> Run<'a> {
         }
         let (memory, bytes) = match (self.gathered.get(&n), self.images.find(n)) {
             (Some(gathered), _) => (&gathered.memory, self.bytes_of_strips(gathered.geometry, band)),
-            (None, Some(Stored { geometry, device: Some(memory), .. })) => (memory, bytes(*geometry, band)),
+            (None, Some(RankImage { geometry, device: Some(memory), .. })) => (memory, bytes(*geometry, band)),
             (None, _) => return Err(missing(n)),
         };
-        let failed = |source| Error::Device { op: label(), device: device.about().name, source };
+        let failed = |source| Error::Device { op: label(), device: device.names().name, source };
         let total = memory.len();
         if band.is_whole() {
-            let ordered = self.images.with_memory(|| staging.order_read(memory, 0..total, pool, self.cx.sending));
-            self.delivered.insert(n, Delivered::Coming(ordered.map_err(failed)?));
+            let ordered = self.images.with_memory(|| staging.start_download(memory, 0..total, pool, self.cx.sending));
+            self.delivered.insert(n, Delivered::InFlight(ordered.map_err(failed)?));
             self.gathered.remove(&n);
             return Ok(());
         }
@@ -219,7 +221,7 @@ impl<'a> Run<'a> {
         download.add(memory, &bytes).map_err(failed)?;
         if band.ends() {
             self.gathered.remove(&n);
-            self.delivered.insert(n, Delivered::Coming(download.finish().map_err(failed)?));
+            self.delivered.insert(n, Delivered::InFlight(download.finish().map_err(failed)?));
         } else {
             self.leaving.insert((n, 0), download);
         }
@@ -228,4 +230,4 @@ impl<'a> Run<'a> {
 }
 
 /// Results whose first bands were sent, by image and number of the portion.
-pub(super) type Leaving<'a> = std::collections::HashMap<(NodeId, usize), Box<dyn Download + 'a>>;
+pub(super) type PartialDownloads<'a> = std::collections::HashMap<(NodeId, usize), Box<dyn Download + 'a>>;

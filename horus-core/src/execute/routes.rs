@@ -4,13 +4,13 @@
 pub(crate) mod testing;
 
 use crate::device::Geometry;
-use crate::host::Piece;
-use crate::plan::movement::{Movement, Need, RowSize, needs_of, overlap};
+use crate::host::StridedCopy;
+use crate::plan::movement::{Movement, RequiredPixels, RowSize, overlap, required_pixels};
 use crate::shape::Window;
 
 /// Runs of bytes at equal distances in one block of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Runs {
+pub(crate) struct ByteRuns {
     /// Start of the first.
     pub(crate) at: usize,
     /// Length of each.
@@ -21,7 +21,7 @@ pub(crate) struct Runs {
     pub(crate) stride: usize,
 }
 
-impl Runs {
+impl ByteRuns {
     /// Total bytes.
     pub(crate) fn total(self) -> usize {
         self.bytes * self.rows
@@ -43,9 +43,9 @@ pub(crate) struct Route {
     /// The other rank; this one for its own pixels.
     pub(crate) rank: usize,
     /// Bytes to send, in the given block.
-    pub(crate) out: Vec<Runs>,
+    pub(crate) out: Vec<ByteRuns>,
     /// Bytes to receive, in the wanted block.
-    pub(crate) into: Vec<Runs>,
+    pub(crate) into: Vec<ByteRuns>,
 }
 
 /// The routes between rank `me`, which has pixels in a block of geometry `given` and wants others
@@ -56,20 +56,25 @@ pub(crate) fn routes(
     given: Geometry,
     wanted: Geometry,
 ) -> impl Iterator<Item = Route> + '_ {
-    let Movement { size, have, needs } = movement;
+    let Movement { size, have, required: needs } = movement;
     (0..have.len()).map(move |rank| {
-        let out: Vec<Need> = overlap(&needs[rank], have[me]).collect();
-        let into: Vec<Need> = overlap(&needs[me], have[rank]).collect();
+        let out: Vec<RequiredPixels> = overlap(&needs[rank], have[me]).collect();
+        let into: Vec<RequiredPixels> = overlap(&needs[me], have[rank]).collect();
         Route { rank, out: runs(&out, *size, given, |n| n.rows.start), into: runs(&into, *size, wanted, |n| n.at) }
     })
 }
 
 /// The runs of the pixels of `needs`: row `row(need)` of each need and below.
-fn runs(needs: &[Need], size: RowSize, geometry: Geometry, row: impl Fn(&Need) -> isize) -> Vec<Runs> {
+fn runs(
+    needs: &[RequiredPixels],
+    size: RowSize,
+    geometry: Geometry,
+    row: impl Fn(&RequiredPixels) -> isize,
+) -> Vec<ByteRuns> {
     let stride = size.width * size.pixel;
-    let of = |need: &Need, c| {
+    let of = |need: &RequiredPixels, c| {
         let at = geometry.row(c, row(need)) * geometry.dtype.size() + need.left * size.pixel;
-        Runs { at, bytes: need.width() * size.pixel, rows: need.rows.len(), stride }
+        ByteRuns { at, bytes: need.width() * size.pixel, rows: need.rows.len(), stride }
     };
     let some = needs.iter().filter(|n| n.area() > 0);
     some.flat_map(|n| (0..size.planes).map(move |c| of(n, c))).collect()
@@ -77,26 +82,26 @@ fn runs(needs: &[Need], size: RowSize, geometry: Geometry, row: impl Fn(&Need) -
 
 /// The runs of the rows of `wanted` in a block of geometry `given` of the same image, and in their
 /// own.
-pub(crate) fn rows(given: Geometry, wanted: Geometry) -> (Vec<Runs>, Vec<Runs>) {
+pub(crate) fn rows(given: Geometry, wanted: Geometry) -> (Vec<ByteRuns>, Vec<ByteRuns>) {
     some_rows(given, wanted, wanted.window)
 }
 
 /// The runs of rows `window` in two blocks of the same image that hold them: in `given` those
 /// beyond its edges are taken periodically.
-pub(crate) fn some_rows(given: Geometry, wanted: Geometry, window: Window) -> (Vec<Runs>, Vec<Runs>) {
+pub(crate) fn some_rows(given: Geometry, wanted: Geometry, window: Window) -> (Vec<ByteRuns>, Vec<ByteRuns>) {
     let Geometry { shape, dtype, .. } = wanted;
     let size = RowSize { width: shape.width, pixel: shape.pixel_bytes(dtype), planes: shape.planes() };
-    let needs = needs_of(window, shape.height, shape.width);
+    let needs = required_pixels(window, shape.height, shape.width);
     (runs(&needs, size, given, |n| n.rows.start), runs(&needs, size, wanted, |n| n.at))
 }
 
 /// Bytes of all runs.
-pub(crate) fn total(runs: &[Runs]) -> usize {
+pub(crate) fn total(runs: &[ByteRuns]) -> usize {
     runs.iter().map(|r| r.total()).sum()
 }
 
 /// The start of the single range that runs fill in their order, if they do.
-pub(crate) fn together(runs: &[Runs]) -> Option<usize> {
+pub(crate) fn together(runs: &[ByteRuns]) -> Option<usize> {
     let first = runs.first()?.at;
     let mut end = first;
     for r in runs {
@@ -109,31 +114,31 @@ pub(crate) fn together(runs: &[Runs]) -> Option<usize> {
 }
 
 /// Equal runs, contiguous from byte `at`.
-pub(crate) fn in_turn(runs: &[Runs], mut at: usize) -> Vec<Runs> {
-    let next = |r: &Runs| {
+pub(crate) fn in_turn(runs: &[ByteRuns], mut at: usize) -> Vec<ByteRuns> {
+    let next = |r: &ByteRuns| {
         let from = at;
         at += r.total();
-        Runs { at: from, stride: r.bytes, ..*r }
+        ByteRuns { at: from, stride: r.bytes, ..*r }
     };
     runs.iter().map(next).collect()
 }
 
 /// The copies from runs to a block where they are contiguous from byte `at`.
-pub(crate) fn packed(runs: &[Runs], at: usize) -> Vec<Piece> {
+pub(crate) fn packed(runs: &[ByteRuns], at: usize) -> Vec<StridedCopy> {
     between(runs, &in_turn(runs, at))
 }
 
 /// The copies to runs from a block where they are contiguous from byte `at`.
-pub(crate) fn unpacked(runs: &[Runs], at: usize) -> Vec<Piece> {
+pub(crate) fn unpacked(runs: &[ByteRuns], at: usize) -> Vec<StridedCopy> {
     between(&in_turn(runs, at), runs)
 }
 
 /// The copies of runs to equal runs elsewhere.
-pub(crate) fn between(from: &[Runs], to: &[Runs]) -> Vec<Piece> {
-    let piece = |(from, to): (&Runs, &Runs)| {
+pub(crate) fn between(from: &[ByteRuns], to: &[ByteRuns]) -> Vec<StridedCopy> {
+    let piece = |(from, to): (&ByteRuns, &ByteRuns)| {
         debug_assert_eq!((from.bytes, from.rows), (to.bytes, to.rows), "what is needed is what is given");
-        let Runs { at, bytes, rows, stride } = *from;
-        Piece { from: at, to: to.at, bytes, rows, from_stride: stride, to_stride: to.stride }
+        let ByteRuns { at, bytes, rows, stride } = *from;
+        StridedCopy { from: at, to: to.at, bytes, rows, from_stride: stride, to_stride: to.stride }
     };
     from.iter().zip(to).map(piece).collect()
 }

@@ -12,12 +12,12 @@ mod rows;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use self::rows::Event;
-use crate::device::{Device, DeviceSpan, Label, Lane};
+use self::rows::TraceEvent;
+use crate::device::{Device, DeviceQueue, DeviceSpan, WorkLabel};
 use crate::error::DeviceError;
 use crate::machine::Load;
 use crate::plan::predict::predict;
-use crate::plan::{Action, Activity, Parts, Plan, Queue};
+use crate::plan::{Action, Activity, BusyTimes, Plan, Queue};
 
 pub use self::rows::json;
 
@@ -75,15 +75,15 @@ pub struct Trace {
     times: Times,
     epoch: Instant,
     rank: usize,
-    events: Option<Vec<Event>>,
+    events: Option<Vec<TraceEvent>>,
     /// The device's labelled calls, if their times are requested.
-    calls: Option<HashMap<Label, Call>>,
-    measured: Parts,
+    calls: Option<HashMap<WorkLabel, LabelledCall>>,
+    measured: BusyTimes,
 }
 
 /// A labelled call of a device.
 #[derive(Clone, Debug)]
-struct Call {
+struct LabelledCall {
     name: String,
     activity: Activity,
     sent: Option<Load>,
@@ -93,7 +93,7 @@ impl Trace {
     /// A trace for rank `rank` that records single steps if `on`.
     pub fn new(rank: usize, on: bool) -> Trace {
         let (events, calls) = (on.then(Vec::new), on.then(HashMap::new));
-        Trace { times: Times::default(), epoch: Instant::now(), rank, events, calls, measured: Parts::default() }
+        Trace { times: Times::default(), epoch: Instant::now(), rank, events, calls, measured: BusyTimes::default() }
     }
 
     /// Also records the device's busy times, if `on` or if single steps are recorded.
@@ -113,23 +113,23 @@ impl Trace {
             if timing.end > timing.start {
                 let event =
                     self.event(at(timing.start), at(timing.end), timing.bounded.name(), describe(plan, &step.action));
-                self.push(Event { tid: step.action.queue() as usize, predicted: true, ..event });
+                self.push(TraceEvent { tid: step.action.queue() as usize, predicted: true, ..event });
             }
         }
     }
 
     /// A label for a step's device calls, if their times are requested.
-    pub fn label(&mut self, action: &Action, plan: &Plan) -> Option<Label> {
+    pub fn label(&mut self, action: &Action, plan: &Plan) -> Option<WorkLabel> {
         let name = if self.is_on() { describe(plan, action) } else { String::new() };
-        let call = Call { name, activity: action.activity(), sent: None };
-        let label = Label::new();
+        let call = LabelledCall { name, activity: action.activity(), sent: None };
+        let label = WorkLabel::new();
         self.calls.as_mut()?.insert(label, call);
         Some(label)
     }
 
     /// Adds a step that began at `start` and ends now, under its label, with its messages to other
     /// ranks.
-    pub fn add(&mut self, start: Instant, action: &Action, plan: &Plan, label: Option<Label>, sent: Load) {
+    pub fn add(&mut self, start: Instant, action: &Action, plan: &Plan, label: Option<WorkLabel>, sent: Load) {
         let (end, activity) = (Instant::now(), action.activity());
         let took = end - start;
         *match activity {
@@ -155,9 +155,9 @@ impl Trace {
                 Activity::Rest => "memory",
                 Activity::Communication => "communication",
             };
-            let event = Event { args: sent, ..self.event(start, end, category, describe(plan, action)) };
+            let event = TraceEvent { args: sent, ..self.event(start, end, category, describe(plan, action)) };
             if by_host {
-                self.push(Event { tid: Queue::Network as usize, ..event.clone() });
+                self.push(TraceEvent { tid: Queue::Network as usize, ..event.clone() });
             }
             self.push(event);
         }
@@ -171,22 +171,24 @@ impl Trace {
         let Some(calls) = &self.calls else { return Ok(()) };
         let mut spans = device.recorded(&|label| calls.contains_key(&label))?;
         spans.sort_by_key(|span| span.start);
-        for DeviceSpan { label, lane, start, end } in spans {
+        for DeviceSpan { label, queue: lane, start, end } in spans {
             let Some(call) = self.calls.as_ref().and_then(|calls| calls.get(&label)).cloned() else { continue };
             let (queue, category, activity) = match lane {
-                Lane::Upload => (Queue::Upload, "copy", Activity::Upload),
-                Lane::Compute => (Queue::Compute, "kernel", Activity::Kernels),
-                Lane::Download => (Queue::Download, "copy", Activity::Download),
-                Lane::Network => (Queue::Network, "communication", Activity::Communication),
+                DeviceQueue::Upload => (Queue::Upload, "copy", Activity::Upload),
+                DeviceQueue::Compute => (Queue::Compute, "kernel", Activity::Kernels),
+                DeviceQueue::Download => (Queue::Download, "copy", Activity::Download),
+                DeviceQueue::Network => (Queue::Network, "communication", Activity::Communication),
             };
             // Copies are a part of messages through the host, for which the host's time counts.
-            if call.activity != Activity::Rest && (call.activity != Activity::Communication || lane == Lane::Network) {
+            if call.activity != Activity::Rest
+                && (call.activity != Activity::Communication || lane == DeviceQueue::Network)
+            {
                 self.measured.spend(activity, end - start);
             }
             if self.is_on() {
-                let args = call.sent.filter(|_| lane == Lane::Network);
+                let args = call.sent.filter(|_| lane == DeviceQueue::Network);
                 let event = self.event(start, end, category, call.name);
-                self.push(Event { tid: queue as usize, args, ..event });
+                self.push(TraceEvent { tid: queue as usize, args, ..event });
             }
         }
         Ok(())
@@ -224,10 +226,10 @@ impl Trace {
 
     /// Adds a copy of the program's pixels to the device, which began at `start` and lasted `took`,
     /// under its label. It belongs to no plan.
-    pub fn taken(&mut self, start: Instant, took: Duration, label: Label) {
+    pub fn taken(&mut self, start: Instant, took: Duration, label: WorkLabel) {
         self.times.upload += took;
         if let Some(calls) = &mut self.calls {
-            calls.insert(label, Call { name: "take pixels".into(), activity: Activity::Rest, sent: None });
+            calls.insert(label, LabelledCall { name: "take pixels".into(), activity: Activity::Rest, sent: None });
         }
         self.until(start, start + took, "copy", "take pixels");
     }
@@ -238,7 +240,7 @@ impl Trace {
     }
 
     /// Busy time of each part of the machine, as far as it has been collected ([`Trace::collect`]).
-    pub fn measured(&self) -> Parts {
+    pub fn measured(&self) -> BusyTimes {
         self.measured
     }
 
@@ -255,17 +257,17 @@ impl Trace {
     }
 
     /// An event of the host's thread.
-    fn event(&self, start: Instant, end: Instant, cat: &'static str, name: String) -> Event {
+    fn event(&self, start: Instant, end: Instant, cat: &'static str, name: String) -> TraceEvent {
         // Times before the start of the trace are negative.
         let micros = |t: Instant| match t.checked_duration_since(self.epoch) {
             Some(after) => after.as_secs_f64() * 1e6,
             None => self.epoch.duration_since(t).as_secs_f64() * -1e6,
         };
         let (ts, tid) = (micros(start), Queue::Host as usize);
-        Event { name, cat, ts, dur: micros(end) - ts, tid, predicted: false, args: None }
+        TraceEvent { name, cat, ts, dur: micros(end) - ts, tid, predicted: false, args: None }
     }
 
-    fn push(&mut self, event: Event) {
+    fn push(&mut self, event: TraceEvent) {
         if let Some(events) = &mut self.events {
             // A session may live as long as a service does.
             if events.len() >= MOST_EVENTS {
@@ -301,7 +303,7 @@ impl Trace {
         let earlier = self.epoch.saturating_duration_since(other.epoch).as_secs_f64();
         let later = (other.epoch.saturating_duration_since(self.epoch).as_secs_f64() - earlier) * 1e6;
         if let (Some(events), Some(others)) = (&mut self.events, &mut other.events) {
-            events.extend(others.drain(..).map(|e| Event { ts: e.ts + later, ..e }));
+            events.extend(others.drain(..).map(|e| TraceEvent { ts: e.ts + later, ..e }));
         }
     }
 

@@ -8,10 +8,10 @@
 
 use std::sync::Arc;
 
-use crate::comm::{Begun, Communicator, Parcel};
+use crate::comm::{Communicator, Parcel, PendingExchange};
 use crate::device::{Device, Geometry, Memory};
 use crate::error::DeviceError;
-use crate::execute::routes::{Route, Runs, between, in_turn, routes, together, total, unpacked};
+use crate::execute::routes::{ByteRuns, Route, between, in_turn, routes, together, total, unpacked};
 use crate::host::buffer::{HostBuffer, Pool};
 use crate::host::workers::Workers;
 use crate::plan::movement::{Load, Movement};
@@ -27,7 +27,7 @@ pub struct HostResources<'a> {
 
 /// The pixels of a rank.
 #[derive(Clone, Copy)]
-pub enum Held<'a> {
+pub enum RankPixels<'a> {
     /// Host memory.
     Host(&'a [u8]),
     /// A device's own memory.
@@ -36,30 +36,30 @@ pub enum Held<'a> {
     Nowhere,
 }
 
-impl Held<'_> {
+impl RankPixels<'_> {
     /// Copies runs to equal runs of `target`.
     pub(crate) fn copy(
         self,
         workers: &Workers,
-        from: &[Runs],
-        to: &[Runs],
+        from: &[ByteRuns],
+        to: &[ByteRuns],
         target: &mut [u8],
     ) -> Result<(), DeviceError> {
         match self {
-            Held::Host(bytes) => workers.copy_pieces(bytes, target, &between(from, to)),
-            Held::Device(device, memory) => {
+            RankPixels::Host(bytes) => workers.copy_pieces(bytes, target, &between(from, to)),
+            RankPixels::Device(device, memory) => {
                 for (from, to) in from.iter().zip(to) {
                     if from.together() && to.together() {
                         device.read(memory, from.at, &mut target[to.at..to.at + to.total()])?;
                     } else {
                         let mut rows = vec![0; from.extent()];
                         device.read(memory, from.at, &mut rows)?;
-                        workers.copy_pieces(&rows, target, &between(&[Runs { at: 0, ..*from }], &[*to]));
+                        workers.copy_pieces(&rows, target, &between(&[ByteRuns { at: 0, ..*from }], &[*to]));
                     }
                 }
             }
-            Held::Nowhere if from.is_empty() => {}
-            Held::Nowhere => return Err(DeviceError::Internal("pixels that are read are not in memory".into())),
+            RankPixels::Nowhere if from.is_empty() => {}
+            RankPixels::Nowhere => return Err(DeviceError::Internal("pixels that are read are not in memory".into())),
         }
         Ok(())
     }
@@ -68,9 +68,9 @@ impl Held<'_> {
     fn packed(
         self,
         HostResources { workers, pool }: HostResources<'_>,
-        runs: &[Runs],
+        runs: &[ByteRuns],
     ) -> Result<HostBuffer, DeviceError> {
-        let mut message = pool.try_beyond(total(runs))?;
+        let mut message = pool.try_allocate_unbounded(total(runs))?;
         self.copy(workers, runs, &in_turn(runs, 0), message.bytes_mut())?;
         Ok(message)
     }
@@ -85,7 +85,7 @@ pub enum Destination<'a> {
 }
 
 impl Destination<'_> {
-    fn unpack(&mut self, workers: &Workers, message: &[u8], runs: &[Runs]) -> Result<(), DeviceError> {
+    fn unpack(&mut self, workers: &Workers, message: &[u8], runs: &[ByteRuns]) -> Result<(), DeviceError> {
         let pieces = unpacked(runs, 0);
         match self {
             Destination::Host(bytes) => workers.copy_pieces(message, bytes, &pieces),
@@ -115,7 +115,7 @@ pub fn redistribute(
     comm: &dyn Communicator,
     resources: HostResources<'_>,
     movement: &Movement,
-    source: (Held<'_>, Geometry),
+    source: (RankPixels<'_>, Geometry),
     target: (&mut [u8], Geometry),
 ) -> Result<Load, DeviceError> {
     let ((source, given), (target, wanted)) = (source, target);
@@ -127,12 +127,12 @@ pub fn redistribute(
             continue;
         }
         if !out.is_empty() {
-            sends.push((rank, Outgoing::of(source, resources, &out)?));
+            sends.push((rank, OutgoingMessage::of(source, resources, &out)?));
         }
         match together(&into) {
             Some(at) => in_place.push((at, total(&into), rank)),
             None if into.is_empty() => {}
-            None => scattered.push((rank, pool.try_beyond(total(&into))?, into)),
+            None => scattered.push((rank, pool.try_allocate_unbounded(total(&into))?, into)),
         }
     }
     let sends: Vec<(usize, &[u8])> = sends.iter().map(|(rank, m)| (*rank, m.bytes())).collect();
@@ -146,25 +146,29 @@ pub fn redistribute(
 }
 
 /// A message to another rank.
-enum Outgoing<'a> {
+enum OutgoingMessage<'a> {
     /// Sent in place.
     InPlace(&'a [u8]),
     /// Packed.
     Packed(HostBuffer),
 }
 
-impl<'a> Outgoing<'a> {
-    fn of(source: Held<'a>, resources: HostResources<'_>, runs: &[Runs]) -> Result<Outgoing<'a>, DeviceError> {
+impl<'a> OutgoingMessage<'a> {
+    fn of(
+        source: RankPixels<'a>,
+        resources: HostResources<'_>,
+        runs: &[ByteRuns],
+    ) -> Result<OutgoingMessage<'a>, DeviceError> {
         match (source, together(runs)) {
-            (Held::Host(bytes), Some(at)) => Ok(Outgoing::InPlace(&bytes[at..at + total(runs)])),
-            _ => source.packed(resources, runs).map(Outgoing::Packed),
+            (RankPixels::Host(bytes), Some(at)) => Ok(OutgoingMessage::InPlace(&bytes[at..at + total(runs)])),
+            _ => source.packed(resources, runs).map(OutgoingMessage::Packed),
         }
     }
 
     fn bytes(&self) -> &[u8] {
         match self {
-            Outgoing::InPlace(bytes) => bytes,
-            Outgoing::Packed(message) => message.bytes(),
+            OutgoingMessage::InPlace(bytes) => bytes,
+            OutgoingMessage::Packed(message) => message.bytes(),
         }
     }
 }
@@ -183,12 +187,12 @@ fn parts(mut target: &mut [u8], mut ranges: Vec<(usize, usize, usize)>) -> Vec<(
 }
 
 /// Pixels in flight from other ranks.
-pub struct Incoming<'a> {
-    begun: Box<dyn Begun + 'a>,
+pub struct HostTransfer<'a> {
+    begun: Box<dyn PendingExchange + 'a>,
     /// This rank's own pixels, if needed.
     own: Option<Parcel>,
     /// Targets of each rank's pixels.
-    into: Vec<Vec<Runs>>,
+    into: Vec<Vec<ByteRuns>>,
     /// Messages sent by this rank.
     pub sent: Load,
 }
@@ -203,9 +207,9 @@ pub fn order<'a>(
     comm: &'a dyn Communicator,
     resources: HostResources<'_>,
     movement: &Movement,
-    source: Held<'_>,
+    source: RankPixels<'_>,
     geometry: Geometry,
-) -> Result<Incoming<'a>, DeviceError> {
+) -> Result<HostTransfer<'a>, DeviceError> {
     let (mut outgoing, mut incoming): (Vec<Parcel>, Vec<Parcel>) = (Vec::new(), Vec::new());
     let (mut own, mut targets) = (None, Vec::with_capacity(comm.size()));
     for Route { rank, out, into } in routes(movement, comm.rank(), geometry, geometry) {
@@ -214,15 +218,15 @@ pub fn order<'a>(
             if rank == comm.rank() { own = Some((rank, message)) } else { outgoing.push((rank, message)) }
         }
         if !into.is_empty() && rank != comm.rank() {
-            incoming.push((rank, resources.pool.try_beyond(total(&into))?));
+            incoming.push((rank, resources.pool.try_allocate_unbounded(total(&into))?));
         }
         targets.push(into);
     }
     let sent = Load { messages: outgoing.len(), bytes: outgoing.iter().map(|(_, m)| m.len()).sum() };
-    Ok(Incoming { begun: comm.begin(outgoing, incoming)?, own, into: targets, sent })
+    Ok(HostTransfer { begun: comm.begin(outgoing, incoming)?, own, into: targets, sent })
 }
 
-impl Incoming<'_> {
+impl HostTransfer<'_> {
     /// Waits for the pixels and stores them.
     ///
     /// # Errors
@@ -241,9 +245,9 @@ mod tests {
     use crate::comm::threads::ThreadComm;
     use crate::cpu::device::CpuDevice;
     use crate::execute::routes::testing::{HEIGHT, WIDTH, geometry, movement, pixels, strips};
-    use crate::plan::movement::{Need, needs_around, needs_of};
+    use crate::plan::movement::{RequiredPixels, needs_around, required_pixels};
     use crate::shape::Window;
-    use horus_testing::simulated::Simulated;
+    use horus_testing::simulated::SimulatedDevice;
 
     #[test]
     fn pixels_arrive_from_host_and_device_where_they_are_needed_and_nothing_else_is_touched() {
@@ -252,17 +256,17 @@ mod tests {
                 let strips = strips(ranks);
                 // Each rank needs columns of the whole image, which begins at the row of its rank.
                 let m = movement(&strips, channels, |r| {
-                    let whole = needs_of(Window::new(r.cast_signed(), r.cast_signed() + 12), HEIGHT, WIDTH);
-                    whole.into_iter().map(|n| Need { left, right, ..n }).collect()
+                    let whole = required_pixels(Window::new(r.cast_signed(), r.cast_signed() + 12), HEIGHT, WIDTH);
+                    whole.into_iter().map(|n| RequiredPixels { left, right, ..n }).collect()
                 });
                 let first = comm.rank().cast_signed();
                 let given = geometry(channels, strips[comm.rank()].grown(1, 2));
                 let wanted = geometry(channels, Window::new(first, first + 12));
                 let held = pixels(given, |y, _| strips[comm.rank()].contains(y));
-                let device = Simulated::new(CpuDevice::new(Some(2)).unwrap(), 1 << 20);
+                let device = SimulatedDevice::new(CpuDevice::new(Some(2)).unwrap(), 1 << 20);
                 let mut memory = device.allocate(held.len()).unwrap();
                 device.write(&held, &mut memory, 0).unwrap();
-                for source in [Held::Host(&held), Held::Device(&device, &memory)] {
+                for source in [RankPixels::Host(&held), RankPixels::Device(&device, &memory)] {
                     let mut got = vec![0xff; wanted.bytes()];
                     let load = redistribute(
                         &comm,
@@ -290,11 +294,11 @@ mod tests {
                 let strip = strips[comm.rank()];
                 let geometry = geometry(channels, strip.grown(depth, depth));
                 let mut held = pixels(geometry, |y, _| strip.contains(y));
-                let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 20);
+                let device = SimulatedDevice::new(CpuDevice::new(Some(1)).unwrap(), 1 << 20);
                 let mut memory = device.allocate(held.len()).unwrap();
                 device.write(&held, &mut memory, 0).unwrap();
                 let (workers, pool) = (device.workers(), Pool::new(1000));
-                let (first, second) = (Held::Host(&held), Held::Device(&device, &memory));
+                let (first, second) = (RankPixels::Host(&held), RankPixels::Device(&device, &memory));
                 let first = order(&comm, HostResources { workers, pool: &pool }, &m, first, geometry).unwrap();
                 let second = order(&comm, HostResources { workers, pool: &pool }, &m, second, geometry).unwrap();
                 first.finish(workers, Destination::Host(&mut held)).unwrap();
@@ -309,14 +313,14 @@ mod tests {
 
     #[test]
     fn pixels_that_are_nowhere_are_an_error() {
-        let m = movement(&[Window::whole(12)], 1, |_| needs_of(Window::whole(12), HEIGHT, WIDTH));
+        let m = movement(&[Window::whole(12)], 1, |_| required_pixels(Window::whole(12), HEIGHT, WIDTH));
         let g = geometry(1, Window::whole(12));
-        let comm = crate::comm::Alone;
+        let comm = crate::comm::SingleRankComm;
         let e = redistribute(
             &comm,
             HostResources { workers: &Workers::default(), pool: &Pool::new(0) },
             &m,
-            (Held::Nowhere, g),
+            (RankPixels::Nowhere, g),
             (&mut vec![0; g.bytes()], g),
         );
         assert!(e.unwrap_err().to_string().contains("not in memory"));

@@ -5,7 +5,7 @@
 
 use super::Image;
 use crate::dtype::{Element, Pixel};
-use crate::ops::edge::{Edge, Inside};
+use crate::ops::edge::{InsidePixels, WarpEdge};
 use crate::session::Attributes;
 use crate::shape::{Axis, Border};
 use horus_files::Alpha;
@@ -29,10 +29,10 @@ pub(super) fn border_beyond(border: Border, beyond: fn(f64) -> f64) -> Border {
 }
 
 /// The edge with another constant.
-pub(super) fn edge_beyond(edge: Edge, beyond: fn(f64) -> f64) -> Edge {
+pub(super) fn edge_beyond(edge: WarpEdge, beyond: fn(f64) -> f64) -> WarpEdge {
     match edge {
-        Edge::Border(border) => Edge::Border(border_beyond(border, beyond)),
-        Edge::Inside(inside) => Edge::Inside(Inside { value: beyond(inside.value), ..inside }),
+        WarpEdge::Border(border) => WarpEdge::Border(border_beyond(border, beyond)),
+        WarpEdge::Inside(inside) => WarpEdge::Inside(InsidePixels { value: beyond(inside.value), ..inside }),
     }
 }
 

@@ -10,7 +10,7 @@
 use super::{Image, Value, record, record_as};
 use crate::dtype::{Element, Pixel, Scalar};
 use crate::error::{Call, Error, Result, Site};
-use crate::ir::graph::{Op, Operand};
+use crate::ir::graph::{Op, PixelOpOperand};
 use crate::ops::Merge;
 use crate::ops::geometric::{Affine, Interpolation};
 use crate::ops::pixel::PixelOp;
@@ -19,7 +19,7 @@ use crate::session::{Handle, Session};
 use crate::shape::{Border, Shape};
 
 mod sealed {
-    pub trait Sealed<T> {}
+    pub trait SealedArgument<T> {}
 }
 
 /// The second operand of a pixel operation on an [`Image<T>`]: an image of type `T`, owned or borrowed; a scalar; a
@@ -44,19 +44,19 @@ mod sealed {
     note = "`convert::<{T}>()` makes an image of `{T}` of another image or of a picture (`AnyImage`), `to_unit()` scales integers to 0..=1; scalars by `as {T}`",
     note = "to compute with fractions, convert the image: `image.convert::<f32>() * 0.5`"
 )]
-pub trait Argument<T: Pixel>: sealed::Sealed<T> {
+pub trait Argument<T: Pixel>: sealed::SealedArgument<T> {
     /// The operand itself.
     #[doc(hidden)]
-    fn term(self) -> Term;
+    fn term(self) -> ArgumentTerm;
 }
 
 /// An operand, its type forgotten.
 #[doc(hidden)]
 #[derive(Clone)]
-pub struct Term(Kind);
+pub struct ArgumentTerm(OperandKind);
 
 #[derive(Clone)]
-enum Kind {
+enum OperandKind {
     /// An image.
     Image(Handle),
     /// The same value for each pixel.
@@ -65,19 +65,19 @@ enum Kind {
     Channels(Vec<Scalar>),
 }
 
-impl<T: Pixel> sealed::Sealed<T> for T {}
+impl<T: Pixel> sealed::SealedArgument<T> for T {}
 impl<T: Pixel> Argument<T> for T {
-    fn term(self) -> Term {
-        Term(Kind::Scalar(self.scalar()))
+    fn term(self) -> ArgumentTerm {
+        ArgumentTerm(OperandKind::Scalar(self.scalar()))
     }
 }
 
 macro_rules! images {
     ($($image:ty),*) => {$(
-        impl<T: Element> sealed::Sealed<T> for $image {}
+        impl<T: Element> sealed::SealedArgument<T> for $image {}
         impl<T: Pixel> Argument<T> for $image {
-            fn term(self) -> Term {
-                Term::image(&self)
+            fn term(self) -> ArgumentTerm {
+                ArgumentTerm::image(&self)
             }
         }
     )*};
@@ -86,27 +86,27 @@ images!(Image<T>, &Image<T>, &mut Image<T>);
 
 macro_rules! values {
     ($($value:ty),*) => {$(
-        impl<T, V> sealed::Sealed<T> for $value {}
+        impl<T, V> sealed::SealedArgument<T> for $value {}
     )*};
 }
 values!(Value<V>, &Value<V>);
 
 impl<T: Pixel> Argument<T> for Value<T> {
-    fn term(self) -> Term {
-        Term::image(&self.to_image())
+    fn term(self) -> ArgumentTerm {
+        ArgumentTerm::image(&self.to_image())
     }
 }
 
 impl<T: Pixel> Argument<T> for &Value<T> {
-    fn term(self) -> Term {
-        Term::image(&self.to_image())
+    fn term(self) -> ArgumentTerm {
+        ArgumentTerm::image(&self.to_image())
     }
 }
 
 /// A sum or a mean combined with an image of `f32`, rounded to its type.
 impl Argument<f32> for Value<f64> {
     #[track_caller]
-    fn term(self) -> Term {
+    fn term(self) -> ArgumentTerm {
         self.term_f32()
     }
 }
@@ -114,42 +114,42 @@ impl Argument<f32> for Value<f64> {
 /// A sum or a mean combined with an image of `f32`, rounded to its type.
 impl Argument<f32> for &Value<f64> {
     #[track_caller]
-    fn term(self) -> Term {
+    fn term(self) -> ArgumentTerm {
         self.term_f32()
     }
 }
 
 impl Value<f64> {
     #[track_caller]
-    fn term_f32(&self) -> Term {
-        Term::image(&self.to_image().convert::<f32>())
+    fn term_f32(&self) -> ArgumentTerm {
+        ArgumentTerm::image(&self.to_image().convert::<f32>())
     }
 }
 
 macro_rules! arrays {
     ($($array:ty),*) => {$(
-        impl<T: Pixel, const N: usize> sealed::Sealed<T> for $array {}
+        impl<T: Pixel, const N: usize> sealed::SealedArgument<T> for $array {}
         impl<T: Pixel, const N: usize> Argument<T> for $array {
-            fn term(self) -> Term {
-                Term(Kind::Channels(self.iter().map(|v| v.scalar()).collect()))
+            fn term(self) -> ArgumentTerm {
+                ArgumentTerm(OperandKind::Channels(self.iter().map(|v| v.scalar()).collect()))
             }
         }
     )*};
 }
 arrays!([T; N], &[T; N]);
 
-impl Term {
-    pub(super) fn image<T: Element>(image: &Image<T>) -> Term {
-        Term(Kind::Image(image.handle().clone()))
+impl ArgumentTerm {
+    pub(super) fn image<T: Element>(image: &Image<T>) -> ArgumentTerm {
+        ArgumentTerm(OperandKind::Image(image.handle().clone()))
     }
 
-    pub(super) fn scalar(value: Scalar) -> Term {
-        Term(Kind::Scalar(value))
+    pub(super) fn scalar(value: Scalar) -> ArgumentTerm {
+        ArgumentTerm(OperandKind::Scalar(value))
     }
 
     fn handle(&self) -> Option<&Handle> {
         match &self.0 {
-            Kind::Image(handle) => Some(handle),
+            OperandKind::Image(handle) => Some(handle),
             _ => None,
         }
     }
@@ -157,37 +157,37 @@ impl Term {
     /// The extent; of an array only the channels are known.
     fn shape(&self) -> Option<Shape> {
         match &self.0 {
-            Kind::Image(handle) => Some(handle.shape),
-            Kind::Channels(values) => Some(Shape::new(1, 1, values.len())),
-            Kind::Scalar(_) => None,
+            OperandKind::Image(handle) => Some(handle.shape),
+            OperandKind::Channels(values) => Some(Shape::new(1, 1, values.len())),
+            OperandKind::Scalar(_) => None,
         }
     }
 }
 
 /// Records a pixel operation on `terms`, one of which is an image, repeating extents of 1.
-pub(super) fn pixel<R: Element, const N: usize>(op: PixelOp, terms: [Term; N], site: Site) -> Image<R> {
+pub(super) fn pixel<R: Element, const N: usize>(op: PixelOp, terms: [ArgumentTerm; N], site: Site) -> Image<R> {
     let name = op.info().name;
-    let mut images = terms.iter().filter_map(Term::handle);
+    let mut images = terms.iter().filter_map(ArgumentTerm::handle);
     let first = images.next().expect("a pixel operation has an image among its operands");
     let (session, extent) = (first.session.clone(), first.shape);
-    let mut failed = terms.iter().filter_map(Term::handle).filter(|h| h.failed());
-    if let Some(carried) = failed.next().and_then(|h| h.carried(extent, R::TAG)) {
+    let mut failed = terms.iter().filter_map(ArgumentTerm::handle).filter(|h| h.failed());
+    if let Some(carried) = failed.next().and_then(|h| h.failure_with_shape(extent, R::TAG)) {
         failed.filter(|h| !h.same_failure(&carried)).for_each(Handle::supersede);
         return Image::from_handle(carried);
     }
     let met = common(Call { op: name, site }, &session, &terms);
-    super::carry(&session, extent, met.map(|shape| combine(op, terms, &session, shape, site)))
+    super::image_or_failure(&session, extent, met.map(|shape| combine(op, terms, &session, shape, site)))
 }
 
 /// The shape that all operands broadcast to.
-fn common(call: Call, session: &Session, terms: &[Term]) -> Result<Shape> {
-    if terms.iter().filter_map(Term::handle).any(|h| !session.same(&h.session)) {
+fn common(call: Call, session: &Session, terms: &[ArgumentTerm]) -> Result<Shape> {
+    if terms.iter().filter_map(ArgumentTerm::handle).any(|h| !session.same(&h.session)) {
         return Err(Error::ForeignImage { op: call.op, site: call.site });
     }
-    let mut shapes = terms.iter().filter_map(Term::shape);
+    let mut shapes = terms.iter().filter_map(ArgumentTerm::shape);
     let mut common = shapes.next().unwrap_or(Shape::new(1, 1, 1));
     for shape in shapes {
-        common = common.meet(shape).ok_or_else(|| Error::ShapeMismatch {
+        common = common.broadcast(shape).ok_or_else(|| Error::ShapeMismatch {
             op: call.op,
             left: common.into(),
             right: shape.into(),
@@ -199,25 +199,25 @@ fn common(call: Call, session: &Session, terms: &[Term]) -> Result<Shape> {
 
 fn combine<R: Element, const N: usize>(
     op: PixelOp,
-    terms: [Term; N],
+    terms: [ArgumentTerm; N],
     session: &Session,
     shape: Shape,
     site: Site,
 ) -> Image<R> {
     let terms = terms.map(|term| match term.0 {
-        Kind::Image(handle) => Kind::Image(spread(handle, shape, site)),
-        Kind::Channels(values) if values.len() != 1 => {
-            Kind::Image(spread(channels(session, &values, site), shape, site))
+        OperandKind::Image(handle) => OperandKind::Image(spread(handle, shape, site)),
+        OperandKind::Channels(values) if values.len() != 1 => {
+            OperandKind::Image(spread(channels(session, &values, site), shape, site))
         }
         one => one,
     });
     let mut images = Vec::with_capacity(N);
     let operand = |term| match term {
-        &Kind::Scalar(value) => Operand::Const(value),
-        Kind::Channels(values) => Operand::Const(values[0]),
-        Kind::Image(handle) => {
+        &OperandKind::Scalar(value) => PixelOpOperand::Const(value),
+        OperandKind::Channels(values) => PixelOpOperand::Const(values[0]),
+        OperandKind::Image(handle) => {
             images.push(handle);
-            Operand::Input(images.len() - 1)
+            PixelOpOperand::Input(images.len() - 1)
         }
     };
     let operands = terms.iter().map(operand).collect();
@@ -265,6 +265,6 @@ fn spread(image: Handle, shape: Shape, site: Site) -> Handle {
 impl<T: Pixel> Image<T> {
     /// A pixel operation with this image first and `other` second.
     pub(super) fn with<R: Element>(&self, op: PixelOp, other: impl Argument<T>, site: Site) -> Image<R> {
-        pixel(op, [Term::image(self), other.term()], site)
+        pixel(op, [ArgumentTerm::image(self), other.term()], site)
     }
 }

@@ -8,7 +8,7 @@ use crate::error::{Call, Error, Result};
 use crate::shape::Shape;
 
 /// Numbers of axes that [`Image::to_array`] has: `Ix2`, `Ix3`, `Ix4` and `IxDyn` of ndarray.
-pub trait ArrayAxes: Dimension + sealed::Sealed {
+pub trait ArrayAxes: Dimension + sealed::SealedAxes {
     /// The pixels as an array of these axes.
     #[doc(hidden)]
     fn array<T: Element>(image: &Image<T>, call: Call) -> Result<Array<T, Self>>;
@@ -16,12 +16,12 @@ pub trait ArrayAxes: Dimension + sealed::Sealed {
 
 mod sealed {
     /// Nobody else implements it.
-    pub trait Sealed {}
+    pub trait SealedAxes {}
 
-    impl Sealed for ndarray::Ix2 {}
-    impl Sealed for ndarray::Ix3 {}
-    impl Sealed for ndarray::Ix4 {}
-    impl Sealed for ndarray::IxDyn {}
+    impl SealedAxes for ndarray::Ix2 {}
+    impl SealedAxes for ndarray::Ix3 {}
+    impl SealedAxes for ndarray::Ix4 {}
+    impl SealedAxes for ndarray::IxDyn {}
 }
 
 impl ArrayAxes for Ix2 {

@@ -4,11 +4,11 @@ use crate::ops::{Running, RunningDepth, Transpose};
 use std::borrow::Borrow;
 use std::panic::Location;
 
-use super::argument::{Term, pixel};
-use super::{Image, carry};
+use super::argument::{ArgumentTerm, pixel};
+use super::{Image, image_or_failure};
 use crate::dtype::{Conversion, Element, Pixel, Scalar};
 use crate::error::{Error, Site};
-use crate::ir::graph::{Op, Operand};
+use crate::ir::graph::{Op, PixelOpOperand};
 use crate::ops::pixel::PixelOp;
 use crate::ops::planes::PlaneMap;
 use crate::ops::reduce::{Fold, RowReduce};
@@ -121,7 +121,7 @@ impl<T: Pixel> Image<T> {
             Axis::Channels => self.attempt(self.shape(), || {
                 let mut planes = self.planes::<f64>(site);
                 for c in 1..planes.len() {
-                    let terms = [Term::image(&planes[c - 1]), Term::image(&planes[c])];
+                    let terms = [ArgumentTerm::image(&planes[c - 1]), ArgumentTerm::image(&planes[c])];
                     planes[c] = pixel(PixelOp::Add, terms, site);
                 }
                 Ok(Image::stack(self.session(), planes, Axis::Channels))
@@ -354,7 +354,7 @@ impl<T: Pixel> Several<T> {
                 return sorted.swap_remove(middle);
             }
             let [a, b] = [middle - 1, middle].map(|i| sorted[i].converted::<f64>(site));
-            let sum = pixel::<f64, _>(PixelOp::Add, [Term::image(&a), Term::image(&b)], site);
+            let sum = pixel::<f64, _>(PixelOp::Add, [ArgumentTerm::image(&a), ArgumentTerm::image(&b)], site);
             divided(&sum, 2, site).converted(site)
         })
     }
@@ -376,7 +376,7 @@ impl<T: Pixel> Several<T> {
             false if self.images.is_empty() => Err(Error::Empty { op, shape, site }),
             false => Ok(make(&self.images)),
         };
-        carry(&self.session, shape, made)
+        image_or_failure(&self.session, shape, made)
     }
 }
 
@@ -392,7 +392,7 @@ pub(super) fn merged<T: Element>(images: &[Image<T>], site: Site) -> Vec<Image<T
 
 fn compared<T: Element>(images: &[Image<T>], pairs: Vec<(usize, usize)>, site: Site) -> Vec<Image<T>> {
     let mut sorted = images.to_vec();
-    let op = |op, a: &Image<T>, b: &Image<T>| pixel::<T, _>(op, [Term::image(a), Term::image(b)], site);
+    let op = |op, a: &Image<T>, b: &Image<T>| pixel::<T, _>(op, [ArgumentTerm::image(a), ArgumentTerm::image(b)], site);
     for (i, j) in pairs {
         let (low, high) = (op(PixelOp::Lower, &sorted[i], &sorted[j]), op(PixelOp::Upper, &sorted[i], &sorted[j]));
         (sorted[i], sorted[j]) = (low, high);
@@ -426,14 +426,14 @@ fn each<T: Pixel, R: Pixel>(images: &[Image<T>], site: Site) -> Vec<Image<R>> {
 fn joined<T: Pixel>(how: Fold, images: &[Image<T>], site: Site) -> Image<T> {
     let op = how.pairwise();
     let (first, others) = images.split_first().expect("at least one image");
-    let nothing = Term::scalar(how.identity::<T>().scalar());
-    let first = pixel(op, [nothing, Term::image(first)], site);
-    others.iter().fold(first, |all, image| pixel(op, [Term::image(&all), Term::image(image)], site))
+    let nothing = ArgumentTerm::scalar(how.identity::<T>().scalar());
+    let first = pixel(op, [nothing, ArgumentTerm::image(first)], site);
+    others.iter().fold(first, |all, image| pixel(op, [ArgumentTerm::image(&all), ArgumentTerm::image(image)], site))
 }
 
 fn divided(sum: &Image<f64>, count: usize, site: Site) -> Image<f64> {
-    let count = Operand::Const(Scalar::F64(count as f64));
-    sum.node(Op::Pixel(PixelOp::Div, vec![Operand::Input(0), count]), site)
+    let count = PixelOpOperand::Const(Scalar::F64(count as f64));
+    sum.node(Op::Pixel(PixelOp::Div, vec![PixelOpOperand::Input(0), count]), site)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use crate::ops::Merge;
 use std::borrow::Borrow;
 use std::panic::Location;
 
-use super::{Image, carry, check_shape, record};
+use super::{Image, check_shape, image_or_failure, record};
 use crate::dtype::{Element, Pixel};
 use crate::error::{Audience, Call, Error, Result, Site};
 use crate::ir::graph::Op;
@@ -78,7 +78,7 @@ impl<T: Element> Image<T> {
         let images: Vec<&Image<T>> = images.iter().map(Borrow::borrow).collect();
         let extent = images.iter().map(|i| i.shape().extent(axis)).sum();
         let shape = images.first().map_or(Shape::new(0, 0, 0), |i| i.shape().with_extent(axis, extent));
-        carry(session, shape, stacked(axis, session, &images, shape, site))
+        image_or_failure(session, shape, stacked(axis, session, &images, shape, site))
     }
 }
 
@@ -142,9 +142,9 @@ impl<T: Pixel> Image<T> {
             }
             _ => {
                 let call = Call::of("luminance");
-                let one = Audience::now().told("`channel(0)`", "`channel 0`", "`channel(0)`");
+                let one = Audience::now().select_wording("`channel(0)`", "`channel 0`", "`channel(0)`");
                 let known = if has_alpha { "the last of them alpha" } else { "none of them known to be alpha" };
-                let last = Audience::now().told(
+                let last = Audience::now().select_wording(
                     ", or say that the last is alpha (`with_alpha`)",
                     "",
                     ", or say that the last is alpha (`with_alpha()`)",

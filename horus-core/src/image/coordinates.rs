@@ -4,7 +4,7 @@
 //! stored, a strip counts from the image's first row, and a copy of a row beyond the image counts
 //! as that row.
 
-use super::{Image, carry, check_shape, record};
+use super::{Image, check_shape, image_or_failure, record};
 use crate::dtype::{Element, Pixel};
 use crate::error::{Call, Error, Result};
 use crate::ir::graph::Op;
@@ -36,7 +36,7 @@ impl<T: Pixel> Image<T> {
     #[track_caller]
     pub fn index(session: &Session, shape: impl Into<Shape>, axis: Axis) -> Image<T> {
         let (call, shape) = (Call::of("index"), shape.into());
-        carry(session, shape, index(call, session, shape, axis))
+        image_or_failure(session, shape, index(call, session, shape, axis))
     }
 }
 

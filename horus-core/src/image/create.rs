@@ -6,10 +6,10 @@ use std::time::Instant;
 use bytemuck::{bytes_of, cast_slice};
 use ndarray::{ArrayView2, ArrayView3, ArrayView4, ArrayViewD, Axis};
 
-use super::{Image, Pixels, carry, check_shape, record};
-use crate::device::Label;
+use super::{Image, Pixels, check_shape, image_or_failure, record};
+use crate::device::WorkLabel;
 use crate::dtype::Element;
-use crate::error::{At, Call, Error, Result};
+use crate::error::{Call, CallSuffix, Error, Result};
 use crate::ir::graph::Op;
 use crate::session::Session;
 use crate::shape::Shape;
@@ -40,7 +40,7 @@ impl<T: Element> Image<T> {
             }
             copied(call, session, shape, &levels(shape, pixels))
         });
-        carry(session, shape, made)
+        image_or_failure(session, shape, made)
     }
 
     /// An image from [`Pixels`] without a copy: the device reads them in place. If the program
@@ -91,7 +91,7 @@ impl<T: Element> Image<T> {
                 write(row, (0..width).map(|x| f(y, x)));
             }
         };
-        carry(session, shape, source(call, session, shape, fill))
+        image_or_failure(session, shape, source(call, session, shape, fill))
     }
 
     /// An image of `(height, width)` pixels, or a volume of `(depth, height, width)`, all zero (of a mask, all false); of the size and
@@ -112,7 +112,7 @@ impl<T: Element> Image<T> {
 fn filled<T: Element>(call: Call, session: &Session, shape: Shape, value: T) -> Image<T> {
     let made =
         check_shape(call, shape, T::TAG).map(|()| record(session, Op::Fill(value.stored()), &[], shape, call.site));
-    carry(session, shape, made)
+    image_or_failure(session, shape, made)
 }
 
 /// The levels of an image of these pixels.
@@ -124,7 +124,7 @@ fn levels<T>(shape: Shape, pixels: &[T]) -> Vec<&[T]> {
 fn copied<T: Element>(call: Call, session: &Session, shape: Shape, levels: &[&[T]]) -> Result<Image<T>> {
     check_shape(call, shape, T::TAG)?;
     let (start, parts) = (Instant::now(), levels.iter().map(|level| cast_slice(level)).collect::<Vec<&[u8]>>());
-    let label = Label::new();
+    let label = WorkLabel::new();
     let taken = session.taken(&parts, shape.height, label).map_err(|source| session.at_host(call, source))?;
     if !taken.is_empty() {
         return Ok(Image::from_handle(session.source_on_device(shape, T::TAG, taken, (start, label, call.site))));
@@ -195,7 +195,7 @@ pub(super) fn array4<'a, T: Element>(call: Call, session: &Session, a: ArrayView
         Some(levels) => copied(call, session, shape, &levels),
         None => source(call, session, shape, |buffer| write(buffer, a.iter().copied())),
     };
-    carry(session, shape, made)
+    image_or_failure(session, shape, made)
 }
 
 /// Writes values as bytes.
@@ -212,8 +212,11 @@ pub(super) fn source<T: Element>(
 ) -> Result<Image<T>> {
     check_shape(call, shape, T::TAG)?;
     let mut pixels = session.room(shape.len() * size_of::<T>()).map_err(|source| {
-        let error =
-            Error::Device { op: format!("{}{}", call.op, At(call.site)), device: session.device_name(), source };
+        let error = Error::Device {
+            op: format!("{}{}", call.op, CallSuffix(call.site)),
+            device: session.device_name(),
+            source,
+        };
         // Other ranks may have enough memory, and would wait for this one.
         if session.ranks() > 1 {
             session.comm().abort(&error.to_string());

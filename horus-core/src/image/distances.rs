@@ -6,7 +6,7 @@ use super::{Image, record};
 use crate::dtype::{Element, Float, Pixel};
 use crate::error::{Call, Error, Site};
 use crate::ir::graph::Op;
-use crate::ops::distance::{JoinedOffsets, Metric, NONE, NearestOnLine, NearestPixel, Sought, Spacing};
+use crate::ops::distance::{JoinedOffsets, Metric, NONE, NearestOnLine, NearestPixel, NearestResult, Spacing};
 use crate::shape::Axis;
 
 /// Distances of an image's pixels to its background: see [`Image::distances`].
@@ -74,20 +74,20 @@ impl Distances {
     /// pixels are [spaced](Self::spaced).
     #[track_caller]
     pub fn euclidean<F: Float>(&self) -> Image<F> {
-        self.found(self.lengths(), Sought::Distance, Location::caller())
+        self.found(self.lengths(), NearestResult::Distance, Location::caller())
     }
 
     /// The fewest steps along rows and columns to a background pixel; -1 without background.
     #[track_caller]
     pub fn taxicab(&self) -> Image<i32> {
-        self.found(Metric::Taxicab, Sought::Distance, Location::caller())
+        self.found(Metric::Taxicab, NearestResult::Distance, Location::caller())
     }
 
     /// The fewest steps to a background pixel, also to pixels that share a corner; -1 without
     /// background.
     #[track_caller]
     pub fn chessboard(&self) -> Image<i32> {
-        self.found(Metric::Chessboard, Sought::Distance, Location::caller())
+        self.found(Metric::Chessboard, NearestResult::Distance, Location::caller())
     }
 
     /// The row and the column of the background pixel with the smallest
@@ -105,7 +105,7 @@ impl Distances {
     #[track_caller]
     pub fn nearest(&self) -> [Image<i32>; 2] {
         let site = Location::caller();
-        [self.place(Sought::Row, Axis::Rows, site), self.place(Sought::Column, Axis::Columns, site)]
+        [self.place(NearestResult::Row, Axis::Rows, site), self.place(NearestResult::Column, Axis::Columns, site)]
     }
 
     /// The level of the same background pixel of a volume as [`nearest`](Self::nearest).
@@ -121,20 +121,20 @@ impl Distances {
     /// ```
     #[track_caller]
     pub fn nearest_level(&self) -> Image<i32> {
-        self.place(Sought::Level, Axis::Depth, Location::caller())
+        self.place(NearestResult::Level, Axis::Depth, Location::caller())
     }
 
     fn lengths(&self) -> Metric {
         Metric::Euclidean(Spacing::new(self.spacing))
     }
 
-    fn place(&self, found: Sought, axis: Axis, site: Site) -> Image<i32> {
+    fn place(&self, found: NearestResult, axis: Axis, site: Site) -> Image<i32> {
         let by: Image<i32> = self.found(self.lengths(), found, site);
         let place = Image::index(by.session(), by.shape(), axis) + &by;
         by.eq(NONE).select(-1, place)
     }
 
-    fn found<R: Pixel>(&self, metric: Metric, found: Sought, site: Site) -> Image<R> {
+    fn found<R: Pixel>(&self, metric: Metric, found: NearestResult, site: Site) -> Image<R> {
         let shape = self.first.shape();
         self.first.attempt(shape, || {
             if !self.spacing.iter().all(|v| *v > 0.0 && v.is_finite()) {
@@ -144,14 +144,15 @@ impl Distances {
                 return Err(Error::parameter(Call { op: "distances", site }, message));
             }
             let session = self.first.session();
-            let pass =
-                |along: Axis, found: Sought| Op::from(NearestPixel { along, offsets: self.offsets, metric, found });
+            let pass = |along: Axis, found: NearestResult| {
+                Op::from(NearestPixel { along, offsets: self.offsets, metric, found })
+            };
             let last = pass(Axis::Columns, found);
             if shape.depth <= 1 {
                 return Ok(record(session, last, &[self.first.handle()], shape, site));
             }
             let joined: Image<i32> =
-                record(session, pass(Axis::Rows, Sought::Joined), &[self.first.handle()], shape, site);
+                record(session, pass(Axis::Rows, NearestResult::Joined), &[self.first.handle()], shape, site);
             Ok(record(session, last, &[joined.handle()], shape, site))
         })
     }

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use super::{Image, carry, check_shape};
-use crate::device::Label;
+use super::{Image, check_shape, image_or_failure};
+use crate::device::WorkLabel;
 use crate::dtype::{DType, Element, are_truths};
 use crate::error::{Call, Error, Result};
 use crate::host::external::{DeviceArray, External};
@@ -34,7 +34,7 @@ impl<T: Element> Image<T> {
     #[track_caller]
     pub fn from_external(session: &Session, shape: Shape, pixels: External) -> Image<T> {
         let call = Call::of("from_external");
-        carry(session, shape, external(session, shape, pixels, call))
+        image_or_failure(session, shape, external(session, shape, pixels, call))
     }
 
     /// An image of pixels in the memory of the session's GPU owned by another library: from a copy,
@@ -87,7 +87,7 @@ fn external<T: Element>(session: &Session, shape: Shape, pixels: External, call:
     if T::TAG == DType::Bool && !are_truths(bytes) {
         return Err(Error::parameter(call, "truth values are bytes 0 and 1"));
     }
-    let (start, label) = (Instant::now(), Label::new());
+    let (start, label) = (Instant::now(), WorkLabel::new());
     let levels: Vec<&[u8]> = bytes.chunks(shape.area() * shape.channels * size_of::<T>()).collect();
     let taken = session.taken(&levels, shape.height, label).map_err(|source| session.at_host(call, source))?;
     Ok(Image::from_handle(match taken.is_empty() {

@@ -4,12 +4,12 @@ use crate::ops::Transpose;
 use std::panic::Location;
 
 use super::alpha::{Mixing, edge_beyond};
-use super::argument::{Term, pixel};
+use super::argument::{ArgumentTerm, pixel};
 use super::{Axes, Image, PerAxis, check_shape, record};
 use crate::dtype::{Element, Pixel};
 use crate::error::{Call, Error, Result};
 use crate::ir::graph::Op;
-use crate::ops::edge::{Edge, Inside};
+use crate::ops::edge::{InsidePixels, WarpEdge};
 use crate::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use crate::ops::pixel::PixelOp;
 use crate::shape::{Axis, Border, Shape};
@@ -30,7 +30,7 @@ struct Warp {
     matrix: [[f64; 3]; 2],
     size: [usize; 2],
     interpolation: Interpolation,
-    edge: Edge,
+    edge: WarpEdge,
 }
 
 impl Mixing for Warp {
@@ -125,10 +125,10 @@ impl<T: Pixel> Image<T> {
         matrix: [[f64; 3]; 2],
         (height, width): (usize, usize),
         interpolation: Interpolation,
-        inside: Inside,
+        inside: InsidePixels,
     ) -> Image<T> {
         let shape = Shape { height, width, ..self.shape() };
-        let edge = Edge::Inside(inside);
+        let edge = WarpEdge::Inside(inside);
         let edge = if inside.everywhere(shape) { edge.border().into() } else { edge };
         self.warp(Call::of("affine"), matrix, shape, interpolation, edge)
     }
@@ -139,7 +139,7 @@ impl<T: Pixel> Image<T> {
         matrix: [[f64; 3]; 2],
         shape: Shape,
         interpolation: Interpolation,
-        edge: impl Into<Edge>,
+        edge: impl Into<WarpEdge>,
     ) -> Image<T> {
         let warp = Warp { call, matrix, size: [shape.height, shape.width], interpolation, edge: edge.into() };
         match interpolation {
@@ -332,7 +332,7 @@ impl<T: Element> Image<T> {
             let covered: Image<bool> = record(self.session(), Op::Fill(true.stored()), &[], covered, site);
             let covered = covered.window(call, start, shape(covered.shape()), OUTSIDE)?;
             let placed = other.window(call, start, shape(other.shape()), OUTSIDE)?;
-            let terms = [Term::image(&covered), Term::image(&placed), Term::image(self)];
+            let terms = [ArgumentTerm::image(&covered), ArgumentTerm::image(&placed), ArgumentTerm::image(self)];
             Ok(pixel(PixelOp::Select, terms, site))
         })
     }
@@ -349,13 +349,13 @@ impl<T: Element> Image<T> {
         matrix: [[f64; 3]; 2],
         shape: Shape,
         interpolation: Interpolation,
-        edge: Edge,
+        edge: WarpEdge,
     ) -> Result<Image<T>> {
         check_shape(call, shape, T::TAG)?;
         let Some(map) = Affine::new(matrix, shape) else {
             return Err(Error::parameter(call, format!("the map {matrix:?} is not finite or reaches too far")));
         };
-        if map == Affine::IDENTITY && shape == self.shape() && matches!(edge, Edge::Border(_)) {
+        if map == Affine::IDENTITY && shape == self.shape() && matches!(edge, WarpEdge::Border(_)) {
             return Ok(self.plain());
         }
         Ok(self.node_of_shape(Op::Warp(map, interpolation, edge), shape, call.site))

@@ -8,7 +8,7 @@ use super::{Image, LoopState, Value};
 use crate::dtype::Conversion;
 use crate::error::{Call, Error, Result, Site};
 use crate::ir::graph::Op;
-use crate::session::{Attributes, Ended, Ends, Handle, Looped, Session, StandIns};
+use crate::session::{Attributes, Handle, LoopLimits, LoopResult, RecordedLoop, Session, StandIns};
 
 /// A measure of the change of a state in one step: one number for all pixels of all its images, in
 /// `f64`.
@@ -249,7 +249,7 @@ impl Session {
         state: S,
         until: Until,
         step: impl Fn(&S) -> S,
-        watch: Option<(usize, Watch<'_, S>)>,
+        watch: Option<(usize, StepWatcher<'_, S>)>,
         site: Site,
     ) -> Result<Iterated<S>> {
         let given = handles(&state);
@@ -267,12 +267,12 @@ impl Session {
         if let Err(e) = same_kind(&given, &handles(&next), self, site) {
             return self.refused(e);
         }
-        let told = Told { until, change: None, ending: None, pixels: given.iter().map(|h| h.shape.len()).sum() };
+        let told = LoopMonitor { until, change: None, ending: None, pixels: given.iter().map(|h| h.shape.len()).sum() };
         if looked {
             drop((next, stand_ins));
             return self.repeat_each(state, step, watch, told, site);
         }
-        let recorded = Recorded { next, stand_ins };
+        let recorded = RecordedStep { next, stand_ins };
         self.repeat_recorded(state, recorded, step, watch, told, site)
     }
 
@@ -280,15 +280,15 @@ impl Session {
     fn repeat_recorded<S: LoopState>(
         &self,
         state: S,
-        recorded: Recorded<S>,
+        recorded: RecordedStep<S>,
         step: impl Fn(&S) -> S,
-        watch: Option<(usize, Watch<'_, S>)>,
-        mut told: Told,
+        watch: Option<(usize, StepWatcher<'_, S>)>,
+        mut told: LoopMonitor,
         site: Site,
     ) -> Result<Iterated<S>> {
         let initial: Vec<Handle> = handles(&state).into_iter().cloned().collect();
         drop(state);
-        let Recorded { next, stand_ins } = &recorded;
+        let RecordedStep { next, stand_ins } = &recorded;
         let (before, after) = (stand_ins.handles().iter().collect::<Vec<_>>(), handles(next));
         let until = told.until;
         let measured = match until.below {
@@ -297,7 +297,7 @@ impl Session {
         };
         let measured: Vec<&Handle> = measured.iter().map(Value::handle).collect();
         let (every, mut watch) = watch.unzip();
-        let ends = Ends { steps: until.steps, measured: until.below.map(|_| until.every), watched: every };
+        let ends = LoopLimits { steps: until.steps, measured: until.below.map(|_| until.every), watched: every };
         let mut stopped = false;
         let attributes: Vec<_> = before.iter().zip(&after).map(|(b, a)| Attributes::of_loop(b, a)).collect();
         let known = |handles: Vec<Handle>| {
@@ -308,7 +308,7 @@ impl Session {
             handles.into_iter().zip(&attributes).map(with).collect::<Vec<Handle>>()
         };
         let ended = self.run_loop(
-            Looped { initial, stand_ins, next: &after, measured: &measured, site },
+            RecordedLoop { initial, stand_ins, next: &after, measured: &measured, site },
             ends,
             &mut |_, numbers| told.decide(numbers),
             &mut |steps, handles| {
@@ -319,8 +319,8 @@ impl Session {
             },
         )?;
         match ended {
-            Ended::After(steps, state) => Ok(told.ended(next.with(&mut known(state).into_iter()), steps, stopped)),
-            Ended::LookedInto(initial) => {
+            LoopResult::After(steps, state) => Ok(told.ended(next.with(&mut known(state).into_iter()), steps, stopped)),
+            LoopResult::LookedInto(initial) => {
                 let state = next.with(&mut initial.into_iter());
                 drop(recorded);
                 self.repeat_each(state, step, every.zip(watch), told, site)
@@ -333,12 +333,12 @@ impl Session {
         &self,
         mut state: S,
         step: impl Fn(&S) -> S,
-        mut watch: Option<(usize, Watch<'_, S>)>,
-        mut told: Told,
+        mut watch: Option<(usize, StepWatcher<'_, S>)>,
+        mut told: LoopMonitor,
         site: Site,
     ) -> Result<Iterated<S>> {
         let until = told.until;
-        self.foresee_loop(&handles(&state), site)?;
+        self.check_loop_fits(&handles(&state), site)?;
         for done in 1..=until.steps {
             let next = step(&state);
             let (before, after) = (handles(&state), handles(&next));
@@ -364,22 +364,22 @@ impl Session {
 }
 
 /// A recorded step. Fields are dropped in this order.
-struct Recorded<S> {
+struct RecordedStep<S> {
     next: S,
     stand_ins: StandIns,
 }
 
-type Watch<'a, S> = &'a mut dyn FnMut(usize, &S) -> Result<ControlFlow<()>>;
+type StepWatcher<'a, S> = &'a mut dyn FnMut(usize, &S) -> Result<ControlFlow<()>>;
 
 /// The bookkeeping of a loop's end.
-struct Told {
+struct LoopMonitor {
     until: Until,
     pixels: usize,
     change: Option<f64>,
     ending: Option<Ending>,
 }
 
-impl Told {
+impl LoopMonitor {
     /// Ends the loop if the change requires it.
     fn decide(&mut self, numbers: &[f64]) -> ControlFlow<()> {
         let change = self.until.norm.of(numbers, self.pixels);

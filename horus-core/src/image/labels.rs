@@ -300,7 +300,7 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
         });
         let (session, count) = (self.image.session().clone(), self.count);
         Value::of(&pairs, move |b| {
-            let parts = Part::all(session.workers(), b.as_slice::<F>().as_chunks().0, count);
+            let parts = LabelledPixels::all(session.workers(), b.as_slice::<F>().as_chunks().0, count);
             each_group(session.workers(), &parts, count, |pixels| {
                 let at = (pixels.len() - 1) as f64 * (percent / 100.0);
                 let (value, next) = in_order(pixels, at as usize);
@@ -335,25 +335,26 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
 
 /// Some of the pixels, without NaN, one label of `0..count` after the other, and the end of each.
 #[derive(Default)]
-struct Part<F> {
+struct LabelledPixels<F> {
     ends: Vec<u32>,
     pixels: Vec<F>,
 }
 
-impl<F: Float> Part<F> {
+impl<F: Float> LabelledPixels<F> {
     /// A part for each thread, or fewer, so that they have no more labels than pixels. `pairs` are a label and a pixel.
-    fn all(workers: &Workers, pairs: &[[F; 2]], count: usize) -> Vec<Part<F>> {
+    fn all(workers: &Workers, pairs: &[[F; 2]], count: usize) -> Vec<LabelledPixels<F>> {
         let share = pairs.len().div_ceil(workers.threads()).max(count);
-        let mut parts: Vec<Part<F>> = (0..pairs.len().div_ceil(share)).map(|_| Part::default()).collect();
+        let mut parts: Vec<LabelledPixels<F>> =
+            (0..pairs.len().div_ceil(share)).map(|_| LabelledPixels::default()).collect();
         let items = parts.iter_mut().zip(pairs.chunks(share)).collect();
-        let Ok(()) = workers.each(items, |(): &mut (), (part, pairs): (&mut Part<F>, &[[F; 2]])| {
-            *part = Part::of(pairs, count);
+        let Ok(()) = workers.each(items, |(): &mut (), (part, pairs): (&mut LabelledPixels<F>, &[[F; 2]])| {
+            *part = LabelledPixels::of(pairs, count);
             Ok::<(), Infallible>(())
         });
         parts
     }
 
-    fn of(pairs: &[[F; 2]], count: usize) -> Part<F> {
+    fn of(pairs: &[[F; 2]], count: usize) -> LabelledPixels<F> {
         let limit = F::from_f64(count as f64);
         let labelled = || {
             let counts = |&&[label, pixel]: &&[F; 2]| label >= F::ZERO && label < limit && !pixel.is_nan();
@@ -368,7 +369,7 @@ impl<F: Float> Part<F> {
             pixels[ends[label] as usize] = pixel;
             ends[label] += 1;
         });
-        Part { ends, pixels }
+        LabelledPixels { ends, pixels }
     }
 
     fn group(&self, label: usize) -> &[F] {
@@ -380,7 +381,7 @@ impl<F: Float> Part<F> {
 /// Applies `value` to the pixels of each label, on all threads; NaN of labels without any.
 fn each_group<F: Float>(
     workers: &Workers,
-    parts: &[Part<F>],
+    parts: &[LabelledPixels<F>],
     count: usize,
     value: impl Fn(&mut [F]) -> f64 + Sync,
 ) -> Vec<f64> {

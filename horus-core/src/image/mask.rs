@@ -8,7 +8,7 @@
 use std::ops::{BitAnd, BitAndAssign, BitOr, BitOrAssign, BitXor, BitXorAssign, Not};
 use std::panic::Location;
 
-use super::argument::{Term, pixel};
+use super::argument::{ArgumentTerm, pixel};
 use super::{Argument, Grouping, Image, Value};
 use crate::dtype::{Element, Pixel, Scalar};
 use crate::error::Site;
@@ -34,7 +34,7 @@ impl Image<bool> {
     #[doc(alias("copyTo", "where"))]
     #[track_caller]
     pub fn select<T: Pixel>(&self, a: impl Argument<T>, b: impl Argument<T>) -> Image<T> {
-        pixel(PixelOp::Select, [Term::image(self), a.term(), b.term()], Location::caller())
+        pixel(PixelOp::Select, [ArgumentTerm::image(self), a.term(), b.term()], Location::caller())
     }
 
     /// The number of true pixels, over all channels.
@@ -46,8 +46,8 @@ impl Image<bool> {
         Value::of(&total, |b| b.as_slice::<f64>()[0] as u64)
     }
 
-    fn meet(&self, op: PixelOp, other: &Image<bool>, site: crate::error::Site) -> Image<bool> {
-        pixel(op, [Term::image(self), Term::image(other)], site)
+    fn combine_masks(&self, op: PixelOp, other: &Image<bool>, site: crate::error::Site) -> Image<bool> {
+        pixel(op, [ArgumentTerm::image(self), ArgumentTerm::image(other)], site)
     }
 }
 
@@ -126,7 +126,7 @@ impl<T: Pixel> Inside<T> {
     fn count(&self, site: Site) -> Image<f64> {
         // A broadcast mask counts as often as it is repeated.
         let (image, mask) = (self.image.shape(), self.mask.shape());
-        let together = image.meet(mask).unwrap_or(mask).len();
+        let together = image.broadcast(mask).unwrap_or(mask).len();
         let repeated = together as f64 / mask.len().max(1) as f64;
         self.mask.convert::<u8>().total(site) * repeated
     }
@@ -147,7 +147,7 @@ macro_rules! operator {
             #[doc = $doc]
             #[track_caller]
             fn $method(self, right: $right) -> Image<bool> {
-                self.meet(PixelOp::$op, &right, Location::caller())
+                self.combine_masks(PixelOp::$op, &right, Location::caller())
             }
         }
     };
@@ -156,7 +156,7 @@ macro_rules! operator {
             #[doc = $doc]
             #[track_caller]
             fn $method(&mut self, right: $right) {
-                *self = self.meet(PixelOp::$op, &right, Location::caller());
+                *self = self.combine_masks(PixelOp::$op, &right, Location::caller());
             }
         }
     };
@@ -175,7 +175,7 @@ macro_rules! not {
             /// The complement of the mask.
             #[track_caller]
             fn not(self) -> Image<bool> {
-                let terms = [Term::scalar(Scalar::U8(1)), Term::image(&self)];
+                let terms = [ArgumentTerm::scalar(Scalar::U8(1)), ArgumentTerm::image(&self)];
                 pixel(PixelOp::Sub, terms, Location::caller())
             }
         }

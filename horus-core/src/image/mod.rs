@@ -108,14 +108,14 @@ pub use loop_state::LoopState;
 pub use mask::Inside;
 pub use pixels::Pixels;
 #[doc(hidden)]
-pub use read::Place;
+pub use read::PixelTarget;
 pub use read::ReadTarget;
 pub use read_several::Reads;
 pub use resample::Resizing;
 pub use thin::thin;
 pub use tiles::Tiles;
 #[doc(hidden)]
-pub use value::Reader;
+pub use value::ValueReader;
 pub use value::{Value, Values};
 pub use watershed::watershed;
 
@@ -124,7 +124,7 @@ use crate::error::{Call, Error, Result, Site};
 use crate::ir::graph::Op;
 use crate::session::{Attributes, Handle, Session};
 use crate::shape::{Border, Shape};
-use horus_base::placed::Relation;
+use horus_base::position_map::Relation;
 
 /// An image of `height x width` pixels with one or more channels of type `T`, or a volume of
 /// several such levels (its [depth](Image::depth)): a handle on a recorded value.
@@ -286,9 +286,9 @@ impl<T: Element> Image<T> {
     /// The image recorded by `make`, if neither this image nor `make` fails; otherwise an image of
     /// `shape` that carries the error.
     fn attempt<R: Element>(&self, shape: Shape, make: impl FnOnce() -> Result<Image<R>>) -> Image<R> {
-        match self.handle.carried(shape, R::TAG) {
+        match self.handle.failure_with_shape(shape, R::TAG) {
             Some(handle) => Image::from_handle(handle),
-            None => carry(self.session(), shape, make()),
+            None => image_or_failure(self.session(), shape, make()),
         }
     }
 }
@@ -308,7 +308,7 @@ impl<T: Element> fmt::Debug for Image<T> {
 }
 
 /// The image made, or an image of `shape` that carries the error.
-fn carry<T: Element>(session: &Session, shape: Shape, made: Result<Image<T>>) -> Image<T> {
+fn image_or_failure<T: Element>(session: &Session, shape: Shape, made: Result<Image<T>>) -> Image<T> {
     made.unwrap_or_else(|error| Image::from_handle(session.failed(shape, T::TAG, error)))
 }
 

@@ -2,7 +2,7 @@
 
 use std::panic::Location;
 
-use super::argument::{Term, pixel};
+use super::argument::{ArgumentTerm, pixel};
 use super::{Footprints, Image};
 use crate::dtype::{Element, Scalar};
 use crate::error::{Call, Site};
@@ -105,7 +105,7 @@ impl<T: Element> Image<T> {
 
     /// The difference; of masks, true where this one is and the other is not.
     fn minus(&self, other: &Image<T>, site: Site) -> Image<T> {
-        pixel(PixelOp::Sub, [Term::image(self), Term::image(other)], site)
+        pixel(PixelOp::Sub, [ArgumentTerm::image(self), ArgumentTerm::image(other)], site)
     }
 
     #[track_caller]
@@ -124,7 +124,7 @@ impl<T: Element> Image<T> {
             Reduce::Max => (PixelOp::Max, f64::NEG_INFINITY),
             _ => (PixelOp::Min, f64::INFINITY),
         };
-        pixel(op, [Term::image(&found), Term::scalar(Scalar::from_f64(T::TAG, identity))], call.site)
+        pixel(op, [ArgumentTerm::image(&found), ArgumentTerm::scalar(Scalar::from_f64(T::TAG, identity))], call.site)
     }
 
     /// The extreme under a footprint. A rectangle is reduced by rows and then by columns: the same
@@ -135,7 +135,7 @@ impl<T: Element> Image<T> {
             let windows = footprint.windows(reduce == Reduce::Max)?.into_iter();
             Ok(windows.fold(self.clone(), |image, window| {
                 let operation = Generalized { window, combine: Combine::Pixel, reduce };
-                image.node(Op::Order(operation.into(), border), site)
+                image.node(Op::OrderFilter(operation.into(), border), site)
             }))
         })
     }

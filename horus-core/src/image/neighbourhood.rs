@@ -8,7 +8,7 @@ use crate::error::{Call, Error, Result, Site};
 use crate::filters::tolerance::{self, Algorithm};
 use crate::filters::{self, MAX_RADIUS};
 use crate::ir::graph::Op;
-use crate::ops::neighbourhood::{Filter, Generalized, Layout, Pairing, TapLevels, Truncated};
+use crate::ops::neighbourhood::{Filter, FilterLayout, Generalized, Pairing, TapLevels, Truncated};
 use crate::ops::pixel::PixelOp;
 use crate::shape::{Axis, Border, Shape};
 
@@ -165,7 +165,7 @@ impl<T: Pixel> Image<T> {
         let call @ Call { site, .. } = Call::of("generalized");
         self.attempt(self.shape(), || {
             check_filter(call, &operation.window)?;
-            Ok(self.node(Op::Order(operation.clone().into(), self.border()), site))
+            Ok(self.node(Op::OrderFilter(operation.clone().into(), self.border()), site))
         })
     }
 
@@ -193,7 +193,7 @@ impl<T: Pixel> Image<T> {
                 let message = format!("the filter reaches {reach} levels; the limit is {MAX_RADIUS}");
                 return Err(Error::parameter(call, message));
             }
-            Ok(self.node(Op::Order(filter.into(), self.border()), site))
+            Ok(self.node(Op::OrderFilter(filter.into(), self.border()), site))
         })
     }
 
@@ -410,14 +410,14 @@ pub(super) fn check_filter(call: Call, filter: &Filter) -> Result<()> {
         return Err(fault.clone());
     }
     let reach = match filter.layout() {
-        &Layout::Dense { height, width, .. } => {
+        &FilterLayout::Dense { height, width, .. } => {
             if filter.taps().is_empty() {
                 return Err(Error::Empty { op: call.op, shape: Shape::new(height, width, 1), site: call.site });
             }
             let reach = filter.reach();
             reach.up.max(reach.down).max(reach.left).max(reach.right)
         }
-        Layout::Sparse(offsets) => {
+        FilterLayout::Sparse(offsets) => {
             let Some(reach) = offsets.iter().map(|&(y, x)| y.unsigned_abs().max(x.unsigned_abs())).max() else {
                 return Err(Error::Empty { op: call.op, shape: Shape::new(0, 0, 1), site: call.site });
             };

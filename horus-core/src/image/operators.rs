@@ -3,7 +3,7 @@
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Sub, SubAssign};
 use std::panic::Location;
 
-use super::argument::{Term, pixel};
+use super::argument::{ArgumentTerm, pixel};
 use super::{Argument, Image, Value};
 use crate::dtype::Pixel;
 use crate::ops::pixel::PixelOp;
@@ -73,7 +73,7 @@ trait Reverse<T: Pixel> {
 
 impl<T: Pixel> Reverse<T> for Image<T> {
     fn reverse(&self, op: PixelOp, left: T, site: crate::error::Site) -> Image<T> {
-        pixel(op, [Term::scalar(left.scalar()), Term::image(self)], site)
+        pixel(op, [ArgumentTerm::scalar(left.scalar()), ArgumentTerm::image(self)], site)
     }
 }
 

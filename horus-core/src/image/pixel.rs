@@ -2,11 +2,11 @@
 
 use std::panic::Location;
 
-use super::argument::{Term, pixel};
+use super::argument::{ArgumentTerm, pixel};
 use super::{Argument, Image};
 use crate::dtype::{Conversion, Element, Pixel};
 use crate::error::{Call, Error, Site};
-use crate::ir::graph::{Op, Operand};
+use crate::ir::graph::{Op, PixelOpOperand};
 use crate::ops::pixel::{PixelKind, PixelOp};
 use horus_plan::pixel_ops;
 
@@ -121,7 +121,7 @@ impl<T: Pixel> Image<T> {
         if op.info().kind != PixelKind::Unary {
             return self.attempt(self.shape(), || Err(unlike("unary", op, "not a unary operation", site)));
         }
-        self.node(Op::Pixel(op, vec![Operand::Input(0)]), site)
+        self.node(Op::Pixel(op, vec![PixelOpOperand::Input(0)]), site)
     }
 
     /// An operation of [`PixelKind::Binary`], with this image first.
@@ -170,7 +170,7 @@ impl<T: Pixel> Image<T> {
             let error = Error::parameter(call, format!("eps is {eps}; it must not be negative"));
             return self.attempt(self.shape(), || Err(error));
         }
-        pixel(PixelOp::AbsDiv, [Term::image(self), other.term(), Term::scalar(eps.scalar())], site)
+        pixel(PixelOp::AbsDiv, [ArgumentTerm::image(self), other.term(), ArgumentTerm::scalar(eps.scalar())], site)
     }
 
     /// `image * factor + term`; of floats rounded once (a fused multiply-add), of integers saturated after each.
@@ -185,7 +185,7 @@ impl<T: Pixel> Image<T> {
     #[doc(alias = "scaleAdd")]
     #[track_caller]
     pub fn mul_add(&self, factor: impl Argument<T>, term: impl Argument<T>) -> Image<T> {
-        let terms = [Term::image(self), factor.term(), term.term()];
+        let terms = [ArgumentTerm::image(self), factor.term(), term.term()];
         pixel(PixelOp::MulAdd, terms, Location::caller())
     }
 
@@ -206,7 +206,8 @@ impl<T: Pixel> Image<T> {
             let error = Error::parameter(call, format!("the limits {lo} and {hi} are not ordered"));
             return self.attempt(self.shape(), || Err(error));
         }
-        let operands = vec![Operand::Input(0), Operand::Const(lo.scalar()), Operand::Const(hi.scalar())];
+        let operands =
+            vec![PixelOpOperand::Input(0), PixelOpOperand::Const(lo.scalar()), PixelOpOperand::Const(hi.scalar())];
         self.node(Op::Pixel(PixelOp::Clamp, operands), site)
     }
 

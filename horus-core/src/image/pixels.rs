@@ -10,7 +10,7 @@ use super::check_shape;
 use crate::dtype::Element;
 use crate::error::{Call, DeviceError, Result};
 use crate::host::buffer::HostBuffer;
-use crate::session::{Session, Undecided};
+use crate::session::{DeferredSession, Session};
 use crate::shape::Shape;
 
 /// Memory for the pixels of an image, owned by the program: in row-major order, the channels of each beside each other;
@@ -46,7 +46,7 @@ pub struct Pixels<T: Element> {
     shape: Shape,
     buffer: HostBuffer,
     /// The session that provided the memory before its device was known.
-    undecided: Option<Undecided>,
+    undecided: Option<DeferredSession>,
     pixel: PhantomData<T>,
 }
 
@@ -68,11 +68,11 @@ impl<T: Element> Pixels<T> {
     }
 
     /// The memory, for a device that can compute there, if any; [`Pixels::restore`] returns it.
-    pub(super) fn lend(&mut self, session: &Session) -> Option<HostBuffer> {
+    pub(super) fn take_for_device(&mut self, session: &Session) -> Option<HostBuffer> {
         if self.undecided.is_some() || !self.is_page_locked() || !session.may_map() {
             return None;
         }
-        self.buffer.overwritten();
+        self.buffer.bytes_to_overwrite();
         Some(std::mem::replace(&mut self.buffer, HostBuffer::zeroed(0)))
     }
 

@@ -6,9 +6,9 @@ use super::{Image, PixelIndex, Pixels};
 use crate::dtype::{Element, Pixel};
 use crate::error::{Call, DeviceError, Error, Result};
 use crate::host::buffer::HostBuffer;
-use crate::host::spare::{Spare, Unwritten};
-use crate::plan::Want;
-use crate::session::{Coming, Handle};
+use crate::host::sequential_output::{SequentialOutput, Unwritten};
+use crate::plan::ResultDelivery;
+use crate::session::{Handle, RequestedValue};
 
 /// Reading pixels back. These methods, [`Value::get`](super::Value::get) and saving trigger
 /// evaluation.
@@ -171,22 +171,22 @@ impl<T: Element> Image<T> {
     }
 
     /// The target, if it is as large as the image.
-    pub(super) fn fitting<'a>(&self, call: Call, place: Place<'a, T>) -> Result<Place<'a, T>> {
+    pub(super) fn fitting<'a>(&self, call: Call, place: PixelTarget<'a, T>) -> Result<PixelTarget<'a, T>> {
         let shape = self.shape();
         let room = match &place {
-            Place::Pixels(pixels) if pixels.shape() != shape => format!("{} pixels", pixels.shape()),
-            Place::Values(values) if values.len() != shape.len() => format!("{} values", values.len()),
+            PixelTarget::Pixels(pixels) if pixels.shape() != shape => format!("{} pixels", pixels.shape()),
+            PixelTarget::Values(values) if values.len() != shape.len() => format!("{} values", values.len()),
             _ => return Ok(place),
         };
         let message = format!("the image has {shape} pixels, and there is room for {room}");
         self.session().refused(Error::parameter(call, message))
     }
 
-    fn put(&self, root: bool, call: Call, place: Option<Place<'_, T>>) -> Result<Option<()>> {
+    fn put(&self, root: bool, call: Call, place: Option<PixelTarget<'_, T>>) -> Result<Option<()>> {
         let (session, handle) = (self.session(), self.handle());
         match place {
-            Some(Place::Pixels(pixels)) => {
-                let mut room = pixels.lend(session);
+            Some(PixelTarget::Pixels(pixels)) => {
+                let mut room = pixels.take_for_device(session);
                 let read = session.read_back_into(handle, root, call, &mut room, |coming, room| {
                     pixels.restore(room);
                     put_pixels(coming, pixels)
@@ -195,7 +195,9 @@ impl<T: Element> Image<T> {
                 let repaired = pixels.repair(session).map_err(|source| session.at_host(call, source));
                 read.and_then(|read| repaired.map(|()| read))
             }
-            Some(Place::Values(values)) => session.read_back(handle, root, call, |coming| put_values(coming, values)),
+            Some(PixelTarget::Values(values)) => {
+                session.read_back(handle, root, call, |coming| put_values(coming, values))
+            }
             None => session.read_back(handle, root, call, |_| {
                 Err(DeviceError::Internal("a result came to a rank that has no place for it".into()))
             }),
@@ -255,7 +257,7 @@ pub(super) fn elements<T: Element>(buffer: &HostBuffer) -> &[T] {
 
 /// Evaluates a value and copies it to every rank.
 pub(super) fn fetch(handle: &Handle) -> Result<Arc<HostBuffer>> {
-    let pixels = handle.session.fetch(handle, Want::Everyone)?;
+    let pixels = handle.session.fetch(handle, ResultDelivery::Everyone)?;
     Ok(pixels.expect("a value fetched for everyone is everywhere"))
 }
 
@@ -264,7 +266,7 @@ pub(super) fn everyone<R>(read: Result<Option<R>>) -> Result<R> {
     Ok(read?.expect("a value read by everyone is everywhere"))
 }
 
-pub(super) fn put_pixels<T: Element>(coming: Coming<'_>, pixels: &mut Pixels<T>) -> Result<(), DeviceError> {
+pub(super) fn put_pixels<T: Element>(coming: RequestedValue<'_>, pixels: &mut Pixels<T>) -> Result<(), DeviceError> {
     let buffer = pixels.overwritten();
     // Lent memory is lost: only the new pixels remain.
     if coming.is_here() && (buffer.adopted().is_none() || buffer.is_empty()) {
@@ -274,14 +276,14 @@ pub(super) fn put_pixels<T: Element>(coming: Coming<'_>, pixels: &mut Pixels<T>)
     coming.put_into(buffer).inspect_err(|_| {
         // The present contents may not be valid pixels of this type.
         if T::bytes_mut(&mut []).is_none() {
-            buffer.overwritten().fill(0);
+            buffer.bytes_to_overwrite().fill(0);
         }
     })
 }
 
-pub(super) fn put_values<T: Element>(coming: Coming<'_>, values: &mut [T]) -> Result<(), DeviceError> {
+pub(super) fn put_values<T: Element>(coming: RequestedValue<'_>, values: &mut [T]) -> Result<(), DeviceError> {
     if let Some(bytes) = T::bytes_mut(values) {
-        return coming.append_to(&mut Spare::over(bytes));
+        return coming.append_to(&mut SequentialOutput::over(bytes));
     }
     let landed = coming.shared()?;
     values.copy_from_slice(elements(&landed));
@@ -291,13 +293,13 @@ pub(super) fn put_values<T: Element>(coming: Coming<'_>, values: &mut [T]) -> Re
 /// Targets of [`Image::read_into`]: [`Pixels`], slices and vectors.
 pub trait ReadTarget<T: Element> {
     #[doc(hidden)]
-    fn place(&mut self) -> Place<'_, T>;
+    fn place(&mut self) -> PixelTarget<'_, T>;
 }
 
 /// The target of pixels.
 #[doc(hidden)]
 #[derive(Debug)]
-pub enum Place<'a, T: Element> {
+pub enum PixelTarget<'a, T: Element> {
     /// Memory that the device can write directly.
     Pixels(&'a mut Pixels<T>),
     /// Any other memory.
@@ -305,25 +307,25 @@ pub enum Place<'a, T: Element> {
 }
 
 impl<T: Element> ReadTarget<T> for Pixels<T> {
-    fn place(&mut self) -> Place<'_, T> {
-        Place::Pixels(self)
+    fn place(&mut self) -> PixelTarget<'_, T> {
+        PixelTarget::Pixels(self)
     }
 }
 
 impl<T: Element> ReadTarget<T> for [T] {
-    fn place(&mut self) -> Place<'_, T> {
-        Place::Values(self)
+    fn place(&mut self) -> PixelTarget<'_, T> {
+        PixelTarget::Values(self)
     }
 }
 
 impl<T: Element> ReadTarget<T> for Vec<T> {
-    fn place(&mut self) -> Place<'_, T> {
-        Place::Values(self)
+    fn place(&mut self) -> PixelTarget<'_, T> {
+        PixelTarget::Values(self)
     }
 }
 
 impl<T: Element, const N: usize> ReadTarget<T> for [T; N] {
-    fn place(&mut self) -> Place<'_, T> {
-        Place::Values(self)
+    fn place(&mut self) -> PixelTarget<'_, T> {
+        PixelTarget::Values(self)
     }
 }

@@ -1,50 +1,50 @@
 //! Reading several images at once.
 
-use super::read::{Place, put_pixels, put_values};
+use super::read::{PixelTarget, put_pixels, put_values};
 use super::{Image, ReadTarget};
 use crate::dtype::Element;
 use crate::error::{Call, DeviceError, Error, Result};
-use crate::session::{Coming, Handle, Session};
+use crate::session::{Handle, RequestedValue, Session};
 
 /// Images with their targets, for [`Session::read_into`]: a pair, a tuple of pairs, an array or a
 /// vector of pairs. A pair is `(&image, &mut target)`, with a target as in [`Image::read_into`].
 pub trait Reads<'a> {
     #[doc(hidden)]
-    fn add_to(self, reads: &mut Vec<Read<'a>>, call: Call) -> Result<()>;
+    fn add_to(self, reads: &mut Vec<ReadRequest<'a>>, call: Call) -> Result<()>;
 }
 
 /// An image and its target.
 #[doc(hidden)]
 #[expect(missing_debug_implementations, reason = "nobody has one")]
-pub struct Read<'a> {
+pub struct ReadRequest<'a> {
     value: &'a Handle,
-    put: Put<'a>,
+    put: TargetWriter<'a>,
 }
 
-type Put<'a> = Box<dyn FnOnce(Coming<'_>) -> Result<(), DeviceError> + Send + 'a>;
+type TargetWriter<'a> = Box<dyn FnOnce(RequestedValue<'_>) -> Result<(), DeviceError> + Send + 'a>;
 
 impl<'a, T: Element, R: ReadTarget<T> + ?Sized> Reads<'a> for (&'a Image<T>, &'a mut R) {
-    fn add_to(self, reads: &mut Vec<Read<'a>>, call: Call) -> Result<()> {
+    fn add_to(self, reads: &mut Vec<ReadRequest<'a>>, call: Call) -> Result<()> {
         let (image, target) = self;
         image.look()?;
         let place = image.fitting(call, target.place())?;
-        let put: Put<'a> = match place {
-            Place::Pixels(pixels) => Box::new(move |coming| put_pixels(coming, pixels)),
-            Place::Values(values) => Box::new(move |coming| put_values(coming, values)),
+        let put: TargetWriter<'a> = match place {
+            PixelTarget::Pixels(pixels) => Box::new(move |coming| put_pixels(coming, pixels)),
+            PixelTarget::Values(values) => Box::new(move |coming| put_values(coming, values)),
         };
-        reads.push(Read { value: image.handle(), put });
+        reads.push(ReadRequest { value: image.handle(), put });
         Ok(())
     }
 }
 
 impl<'a, R: Reads<'a>> Reads<'a> for Vec<R> {
-    fn add_to(self, reads: &mut Vec<Read<'a>>, call: Call) -> Result<()> {
+    fn add_to(self, reads: &mut Vec<ReadRequest<'a>>, call: Call) -> Result<()> {
         self.into_iter().try_for_each(|read| read.add_to(reads, call))
     }
 }
 
 impl<'a, R: Reads<'a>, const N: usize> Reads<'a> for [R; N] {
-    fn add_to(self, reads: &mut Vec<Read<'a>>, call: Call) -> Result<()> {
+    fn add_to(self, reads: &mut Vec<ReadRequest<'a>>, call: Call) -> Result<()> {
         self.into_iter().try_for_each(|read| read.add_to(reads, call))
     }
 }
@@ -52,7 +52,7 @@ impl<'a, R: Reads<'a>, const N: usize> Reads<'a> for [R; N] {
 macro_rules! tuples {
     ($($name:ident)+) => {
         impl<'a, $($name: Reads<'a>),+> Reads<'a> for ($($name,)+) {
-            fn add_to(self, reads: &mut Vec<Read<'a>>, call: Call) -> Result<()> {
+            fn add_to(self, reads: &mut Vec<ReadRequest<'a>>, call: Call) -> Result<()> {
                 #[expect(non_snake_case, reason = "each value has the name of its type")]
                 let ($($name,)+) = self;
                 $($name.add_to(reads, call)?;)+

@@ -7,7 +7,7 @@ use super::{Image, Value};
 use crate::dtype::{Pixel, Scalar};
 use crate::error::{Call, Error, Site};
 use crate::host::buffer::HostBuffer;
-use crate::ir::graph::{Op, Operand};
+use crate::ir::graph::{Op, PixelOpOperand};
 use crate::ops::pixel::PixelOp;
 use crate::ops::reduce::RowReduce;
 use crate::shape::Shape;
@@ -130,8 +130,8 @@ impl<T: Pixel> Image<T> {
 
     /// A total divided by the number of this image's pixels.
     fn per_pixel(&self, total: &Image<f64>, site: Site) -> Image<f64> {
-        let count = Operand::Const(Scalar::F64(self.shape().len() as f64));
-        total.node(Op::Pixel(PixelOp::Div, vec![Operand::Input(0), count]), site)
+        let count = PixelOpOperand::Const(Scalar::F64(self.shape().len() as f64));
+        total.node(Op::Pixel(PixelOp::Div, vec![PixelOpOperand::Input(0), count]), site)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::ir::graph::Op;
 use crate::ops::Resize;
 use crate::ops::geometric::{Affine, Interpolation};
 use crate::ops::neighbourhood::Filter;
-use crate::ops::resize::{Lines, Resampling};
+use crate::ops::resize::{Resampling, ResizedLines};
 use crate::shape::{Border, Shape};
 
 /// The binomial filter of pyramids.
@@ -96,7 +96,7 @@ impl<T: Pixel> Image<T> {
     #[doc(alias("pyrDown", "pyramid_reduce"))]
     #[track_caller]
     pub fn pyramid_down(&self) -> Image<T::Linear> {
-        self.by_alpha(&Down(self.border()))
+        self.by_alpha(&PyramidDown(self.border()))
     }
 
     /// The image twice as high and wide, as the level of a pyramid below it, of `height x width` pixels: zeros between the
@@ -129,7 +129,7 @@ impl<T: Pixel> Image<T> {
                 Shape::new(height, width, 1),
                 site,
             );
-            Ok(self.by_alpha(&Up { even, site }))
+            Ok(self.by_alpha(&PyramidUp { even, site }))
         })
     }
 }
@@ -150,7 +150,8 @@ impl Mixing for Averaged {
         let shape = Shape { height, width, ..image.shape() };
         image.attempt(shape, || {
             check_shape(call, shape, P::TAG)?;
-            let lines = |from, to| if size.is_some() { Lines::new(from, to) } else { Lines::halved(from) };
+            let lines =
+                |from, to| if size.is_some() { ResizedLines::new(from, to) } else { ResizedLines::halved(from) };
             let (rows, columns) = (lines(image.height(), height), lines(image.width(), width));
             Ok(image.node_of_shape(Op::from(Resize { how, rows, columns }), shape, call.site))
         })
@@ -158,9 +159,9 @@ impl Mixing for Averaged {
 }
 
 /// The next level of a pyramid, with this border mode.
-struct Down(Border);
+struct PyramidDown(Border);
 
-impl Mixing for Down {
+impl Mixing for PyramidDown {
     type Of<P: Pixel> = P::Linear;
 
     fn of<P: Pixel>(&self, image: &Image<P>, beyond: fn(f64) -> f64) -> Image<P::Linear> {
@@ -170,16 +171,16 @@ impl Mixing for Down {
 }
 
 /// The level of a pyramid below, with the mask of its pixels that are those of this level.
-struct Up {
+struct PyramidUp {
     even: Image<bool>,
     site: Site,
 }
 
-impl Mixing for Up {
+impl Mixing for PyramidUp {
     type Of<P: Pixel> = P::Linear;
 
     fn of<P: Pixel>(&self, image: &Image<P>, _: fn(f64) -> f64) -> Image<P::Linear> {
-        let Up { even, site } = self;
+        let PyramidUp { even, site } = self;
         let shape = Shape { height: even.height(), width: even.width(), ..image.shape() };
         let spread = even.select(image.stepped(1 << 31, [0; 2], shape, site), P::ZERO);
         let taps = BINOMIAL.map(|t| 2.0 * t);

@@ -108,11 +108,11 @@ fn extended(border: Border) -> Border {
 }
 
 /// A filter along a row, and the same along a column.
-type Lines = (Filter, Filter);
+type SplineFilters = (Filter, Filter);
 
 /// The row and the column that yield the coefficients of images of a type; `None` where the pixels are the coefficients. Made once.
-fn prefilter(how: Sampling, dtype: DType) -> Option<Lines> {
-    static MADE: [[OnceLock<Option<Lines>>; Sampling::ALL.len()]; 2] =
+fn prefilter(how: Sampling, dtype: DType) -> Option<SplineFilters> {
+    static MADE: [[OnceLock<Option<SplineFilters>>; Sampling::ALL.len()]; 2] =
         [const { [const { OnceLock::new() }; Sampling::ALL.len()] }; 2];
     let single = usize::from(dtype == DType::F32);
     let make = || {

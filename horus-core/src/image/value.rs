@@ -8,7 +8,7 @@ use super::read::fetch;
 use crate::dtype::{Element, Pixel};
 use crate::error::{Error, Result};
 use crate::host::buffer::HostBuffer;
-use crate::plan::Want;
+use crate::plan::ResultDelivery;
 use crate::session::{Handle, Session};
 
 /// A recorded value that is not an image: a sum, an extreme, a histogram. [`Value::get`] computes
@@ -168,12 +168,12 @@ pub trait Values {
 
     /// A reader of the computed [`Values::handles`], in their order; on any thread.
     #[doc(hidden)]
-    fn reader(&self) -> Reader<Self::Output>;
+    fn reader(&self) -> ValueReader<Self::Output>;
 }
 
 /// Assembles the result of [`Values`] from the computed pixels.
 #[doc(hidden)]
-pub type Reader<R> = Arc<dyn Fn(&mut dyn Iterator<Item = Arc<HostBuffer>>) -> R + Send + Sync>;
+pub type ValueReader<R> = Arc<dyn Fn(&mut dyn Iterator<Item = Arc<HostBuffer>>) -> R + Send + Sync>;
 
 impl<V: 'static> Values for Value<V> {
     type Output = V;
@@ -182,7 +182,7 @@ impl<V: 'static> Values for Value<V> {
         to.push(&self.handle);
     }
 
-    fn reader(&self) -> Reader<V> {
+    fn reader(&self) -> ValueReader<V> {
         let read = Arc::clone(&self.read);
         Arc::new(move |from| read(&from.next().expect("a buffer for each value")))
     }
@@ -195,7 +195,7 @@ impl<V: Values + ?Sized> Values for &V {
         (**self).handles(to);
     }
 
-    fn reader(&self) -> Reader<V::Output> {
+    fn reader(&self) -> ValueReader<V::Output> {
         (**self).reader()
     }
 }
@@ -207,7 +207,7 @@ impl<V: Values + ?Sized> Values for Box<V> {
         (**self).handles(to);
     }
 
-    fn reader(&self) -> Reader<V::Output> {
+    fn reader(&self) -> ValueReader<V::Output> {
         (**self).reader()
     }
 }
@@ -219,7 +219,7 @@ impl<V: Values> Values for [V] {
         self.iter().for_each(|v| v.handles(to));
     }
 
-    fn reader(&self) -> Reader<Vec<V::Output>> {
+    fn reader(&self) -> ValueReader<Vec<V::Output>> {
         let readers: Vec<_> = self.iter().map(V::reader).collect();
         Arc::new(move |from| readers.iter().map(|read| read(from)).collect())
     }
@@ -232,7 +232,7 @@ impl<V: Values> Values for Vec<V> {
         self.as_slice().handles(to);
     }
 
-    fn reader(&self) -> Reader<Vec<V::Output>> {
+    fn reader(&self) -> ValueReader<Vec<V::Output>> {
         self.as_slice().reader()
     }
 }
@@ -244,7 +244,7 @@ impl<V: Values, const N: usize> Values for [V; N] {
         self.iter().for_each(|v| v.handles(to));
     }
 
-    fn reader(&self) -> Reader<[V::Output; N]> {
+    fn reader(&self) -> ValueReader<[V::Output; N]> {
         let readers = self.each_ref().map(V::reader);
         Arc::new(move |from| readers.each_ref().map(|read| read(from)))
     }
@@ -262,7 +262,7 @@ macro_rules! tuples {
             }
 
             #[allow(non_snake_case)]
-            fn reader(&self) -> Reader<Self::Output> {
+            fn reader(&self) -> ValueReader<Self::Output> {
                 let ($($name,)+) = self;
                 let ($($name,)+) = ($($name.reader(),)+);
                 Arc::new(move |from| ($($name(from),)+))
@@ -300,7 +300,7 @@ impl Session {
         if handles.iter().any(|h| !self.same(&h.session)) {
             return Err(Error::ForeignImage { op: "get_all", site: std::panic::Location::caller() });
         }
-        let buffers = self.fetch_all(&handles, Want::Everyone)?;
+        let buffers = self.fetch_all(&handles, ResultDelivery::Everyone)?;
         let all = |b: Option<_>| b.expect("a value fetched for everyone is everywhere");
         Ok(values.reader()(&mut buffers.into_iter().map(all)))
     }

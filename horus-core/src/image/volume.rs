@@ -11,7 +11,7 @@
 use std::panic::Location;
 
 use super::create::{VolumeArray, array4, source, write};
-use super::{Image, LevelRange, carry, check_shape};
+use super::{Image, LevelRange, check_shape, image_or_failure};
 use crate::dtype::Element;
 use crate::error::{Call, Error, Result, Site};
 use crate::ir::graph::Op;
@@ -54,7 +54,7 @@ impl<T: Element> Image<T> {
                 write(row, (0..width).map(|x| f(i / height, i % height, x)));
             }
         };
-        carry(session, shape, source(Call::of("from_volume_fn"), session, shape, fill))
+        image_or_failure(session, shape, source(Call::of("from_volume_fn"), session, shape, fill))
     }
 
     /// A volume from an array of any strides, of shape `(depth, height, width)` or `(depth, height, width, channels)`; if its number of axes
@@ -85,7 +85,7 @@ impl<T: Element> Image<T> {
             Err(axes) => {
                 let axes = if axes == 1 { "1 axis".into() } else { format!("{axes} axes") };
                 let message = format!("an array of {axes}; images have 2, volumes 3, and 4 where they have channels");
-                carry(session, Shape::new(0, 0, 0), Err(Error::parameter(call, message)))
+                image_or_failure(session, Shape::new(0, 0, 0), Err(Error::parameter(call, message)))
             }
         }
     }

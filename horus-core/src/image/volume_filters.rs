@@ -2,7 +2,7 @@
 //! that of [`Image::correlate`]; along the depth, from the first tap to the last. For an image, the
 //! border mode supplies all levels beyond its only one.
 
-use super::argument::{Term, pixel};
+use super::argument::{ArgumentTerm, pixel};
 use super::neighbourhood::check_filter;
 use super::{Image, PerAxis};
 use crate::dtype::{Element, Pixel};
@@ -45,9 +45,9 @@ impl<T: Pixel> Image<T> {
             let mut sum: Option<Image<T::Linear>> = None;
             for (tap, on) in column.taps().iter().zip(-anchor..) {
                 let level = linear.levels(self.depth(), 1, if turned { -on } else { on }, border, call.site);
-                let tap = Term::scalar(T::Linear::from_f64(*tap).scalar());
-                let before = sum.as_ref().map_or(Term::scalar(T::Linear::ZERO.scalar()), Term::image);
-                sum = Some(pixel(PixelOp::MulAdd, [Term::image(&level), tap, before], call.site));
+                let tap = ArgumentTerm::scalar(T::Linear::from_f64(*tap).scalar());
+                let before = sum.as_ref().map_or(ArgumentTerm::scalar(T::Linear::ZERO.scalar()), ArgumentTerm::image);
+                sum = Some(pixel(PixelOp::MulAdd, [ArgumentTerm::image(&level), tap, before], call.site));
             }
             sum.ok_or(Error::Empty { op: call.op, shape: Shape::volume(0, 1, 1, 1), site: call.site })
         })
@@ -108,5 +108,5 @@ impl<T: Element> Image<T> {
 }
 
 pub(super) fn together<T: Element>(op: PixelOp, a: &Image<T>, b: &Image<T>, site: Site) -> Image<T> {
-    pixel(op, [Term::image(a), Term::image(b)], site)
+    pixel(op, [ArgumentTerm::image(a), ArgumentTerm::image(b)], site)
 }

@@ -5,7 +5,7 @@ use crate::dtype::Pixel;
 use crate::error::{Call, Error, Result};
 use crate::ops::components::{Connectivity, MOST_PIXELS};
 use crate::shape::Shape;
-use horus_base::placed::Relation;
+use horus_base::position_map::Relation;
 
 /// Divides an image, or volume, among markers by flooding it from them, the lowest pixels first
 /// (scikit-image's `segmentation.watershed`, with the same result): each pixel gets the label of
@@ -74,13 +74,13 @@ pub fn watershed<T: Pixel>(
     }
     flood(shape, &pixels, &mut labels, inside, neighbours);
     let inputs = [image.handle(), markers.handle()].into_iter().chain(mask.map(Image::handle));
-    let inputs: Vec<_> = inputs.map(|input| (input, Relation::same())).collect();
+    let inputs: Vec<_> = inputs.map(|input| (input, Relation::identity())).collect();
     Ok(Image::from_slice(session, shape, &labels).related(call.op, &inputs))
 }
 
 /// A pixel that has a label, waiting to pass it on.
 #[derive(Clone, Copy)]
-struct Wet {
+struct FloodedPixel {
     /// Level of the water.
     level: f64,
     /// 0 for markers, else its number in the order of labelling.
@@ -88,9 +88,9 @@ struct Wet {
     at: u32,
 }
 
-impl Wet {
+impl FloodedPixel {
     /// Equal, and NaN, is not before.
-    fn before(&self, other: &Wet) -> bool {
+    fn before(&self, other: &FloodedPixel) -> bool {
         self.level < other.level || (self.level == other.level && self.age < other.age)
     }
 }
@@ -98,10 +98,10 @@ impl Wet {
 /// A binary heap. Markers are equal if their pixels are, and the order in which equal ones leave is
 /// part of the result: it is that of scikit-image's heap, which moves an entry only past one that is
 /// not equal, and prefers the left of two equal children.
-struct Heap(Vec<Wet>);
+struct Heap(Vec<FloodedPixel>);
 
 impl Heap {
-    fn push(&mut self, new: Wet) {
+    fn push(&mut self, new: FloodedPixel) {
         let mut hole = self.0.len();
         self.0.push(new);
         while hole > 0 {
@@ -115,7 +115,7 @@ impl Heap {
         self.0[hole] = new;
     }
 
-    fn pop(&mut self) -> Option<Wet> {
+    fn pop(&mut self) -> Option<FloodedPixel> {
         let last = self.0.pop()?;
         let Some(&first) = self.0.first() else { return Some(last) };
         let mut hole = 0;
@@ -167,7 +167,7 @@ fn flood<T: Pixel>(shape: Shape, pixels: &[T], labels: &mut [i32], inside: Vec<b
             *label = 0;
         } else if *label != 0 {
             *state &= !DRY;
-            heap.push(Wet { level: pixels[at].to_f64(), age: 0, at: at as u32 });
+            heap.push(FloodedPixel { level: pixels[at].to_f64(), age: 0, at: at as u32 });
         }
     }
     let mut age = 0;
@@ -182,7 +182,7 @@ fn flood<T: Pixel>(shape: Shape, pixels: &[T], labels: &mut [i32], inside: Vec<b
                 let level = pixels[to].to_f64();
                 // Not a maximum: NaN stays.
                 let level = if level < wet.level { wet.level } else { level };
-                heap.push(Wet { level, age, at: to as u32 });
+                heap.push(FloodedPixel { level, age, at: to as u32 });
             }
         };
         if !edge {

@@ -2,7 +2,7 @@
 
 use std::panic::Location;
 
-use super::argument::{Term, pixel};
+use super::argument::{ArgumentTerm, pixel};
 use super::axis::{merged, sorted};
 use super::{Footprints, Image, MovingWindow, Rank};
 use crate::dtype::{DType, Element, Pixel};
@@ -14,7 +14,7 @@ use crate::ops::neighbourhood::{MedianSize, Reach};
 use crate::ops::pixel::PixelOp;
 use crate::ops::windowed::{BoxMean, Ranked, Windowed};
 use crate::shape::Border;
-use horus_base::placed::Relation;
+use horus_base::position_map::Relation;
 
 /// Means of rectangles.
 impl<T: Pixel> Image<T> {
@@ -136,8 +136,8 @@ impl<T: Element> Image<T> {
             _ => [0; 3],
         };
         match size {
-            [1, 3, 3] => self.node(Op::Order(MedianSize::Three.into(), border), site),
-            [1, 5, 5] => self.node(Op::Order(MedianSize::Five.into(), border), site),
+            [1, 3, 3] => self.node(Op::OrderFilter(MedianSize::Three.into(), border), site),
+            [1, 5, 5] => self.node(Op::OrderFilter(MedianSize::Five.into(), border), site),
             [3, 3, 3] => self.attempt(self.shape(), || self.median_of_cube(border, site)),
             _ => self.ranked(Call { op: "median", site }, footprint, |count| Ok(count / 2)),
         }
@@ -148,7 +148,8 @@ impl<T: Element> Image<T> {
     /// middle; as many have 14 below. The median of the other 13 is that of all, found as the
     /// seventh of sorted lists: the least, over ways to take seven, of the largest taken.
     fn median_of_cube(&self, border: Border, site: Site) -> Result<Image<T>> {
-        let op = |op, a: &Image<T>, b: &Image<T>| pixel::<T, _>(op, [Term::image(a), Term::image(b)], site);
+        let op =
+            |op, a: &Image<T>, b: &Image<T>| pixel::<T, _>(op, [ArgumentTerm::image(a), ArgumentTerm::image(b)], site);
         let levels = (-1..=1).map(|z| self.shifted([z, 0, 0], border, site)).collect::<Result<Vec<_>>>()?;
         let (mut low, mut middle, mut high) = (Vec::new(), Vec::new(), Vec::new());
         for by in (0..9).map(|i: isize| [0, i / 3 - 1, i % 3 - 1]) {
@@ -161,7 +162,7 @@ impl<T: Element> Image<T> {
         let ends = merged(&[&low[5..], &high[..4]].concat(), site);
         let largest = (0..5).map(|i| op(PixelOp::Upper, &middle[2 + i], &ends[5 - i]));
         let median = largest.fold(ends[6].clone(), |least, one| op(PixelOp::Lower, &least, &one));
-        Ok(median.related("median", &[(self.handle(), Relation::same())]))
+        Ok(median.related("median", &[(self.handle(), Relation::identity())]))
     }
 
     #[track_caller]

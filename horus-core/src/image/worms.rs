@@ -1,7 +1,7 @@
 //! A synthetic picture of thin curved worms.
 
 use super::create::source;
-use super::{Image, carry};
+use super::{Image, image_or_failure};
 use crate::error::Call;
 use crate::session::Session;
 use crate::shape::Shape;
@@ -24,14 +24,14 @@ impl Image<f32> {
     pub fn worms(session: &Session, height: usize, width: usize) -> Image<f32> {
         let shape = Shape::new(height, width, 1);
         let paint = |pixels: &mut [u8]| paint(bytemuck::cast_slice_mut(pixels), width, SEED);
-        carry(session, shape, source(Call::of("worms"), session, shape, paint))
+        image_or_failure(session, shape, source(Call::of("worms"), session, shape, paint))
     }
 }
 
 fn paint(pixels: &mut [f32], width: usize, seed: u64) {
     let height = pixels.len() / width;
     pixels.fill(0.0);
-    let mut random = Random(seed);
+    let mut random = SplitMixGenerator(seed);
     for _ in 0..(height * width).div_ceil(AREA_PER_WORM) {
         draw_worm(pixels, (height, width), &mut random);
     }
@@ -47,7 +47,7 @@ fn paint(pixels: &mut [f32], width: usize, seed: u64) {
 }
 
 /// Draws one worm as coverage in `0..=1`; worms that cross do not add up.
-fn draw_worm(cover: &mut [f32], (height, width): (usize, usize), random: &mut Random) {
+fn draw_worm(cover: &mut [f32], (height, width): (usize, usize), random: &mut SplitMixGenerator) {
     let mut at = [random.uniform() * height as f64, random.uniform() * width as f64];
     let mut heading = random.direction();
     let steps = 60 + (random.uniform() * 260.0) as usize;
@@ -83,7 +83,7 @@ fn shading(seed: u64, y: f64, x: f64) -> f64 {
     let (iy, ix) = (y as u64, x as u64);
     let ease = |t: f64| t * t * (3.0 - 2.0 * t);
     let (ty, tx) = (ease(y - iy as f64), ease(x - ix as f64));
-    let node = |y: u64, x: u64| Random(seed ^ (y << 32) ^ x).uniform();
+    let node = |y: u64, x: u64| SplitMixGenerator(seed ^ (y << 32) ^ x).uniform();
     let along = |y: u64| node(y, ix) * (1.0 - tx) + node(y, ix + 1) * tx;
     along(iy) * (1.0 - ty) + along(iy + 1) * ty
 }
@@ -94,9 +94,9 @@ fn unit([y, x]: [f64; 2]) -> [f64; 2] {
 }
 
 /// The generator SplitMix64 (Steele, Lea, Flood 2014).
-struct Random(u64);
+struct SplitMixGenerator(u64);
 
-impl Random {
+impl SplitMixGenerator {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

@@ -4,9 +4,9 @@ use std::panic::Location;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::later::{Known, OnDemand};
+use super::on_demand::{OnDemandPicture, SharedPicture};
 use super::pixel_size::{alpha, channel_names, pixel_size, sized, with_last};
-use super::{Alpha, Means, Metadata, OpenOptions, Opened, Picture, RegionSource, on_root, opened};
+use super::{Alpha, DecodeResources, Metadata, OpenOptions, OpenedPicture, Picture, RegionSource, on_root, opened};
 use crate::dtype::{DType, Pixel};
 use crate::error::{Error, Result, Site};
 use crate::image::Image;
@@ -155,9 +155,9 @@ impl AnyImage {
     pub fn open_with(session: &Session, path: impl AsRef<Path>, options: &OpenOptions) -> Result<AnyImage> {
         let path = path.as_ref();
         let site = Location::caller();
-        let read = |means: Means<'_>| {
+        let read = |means: DecodeResources<'_>| {
             session.expect_file(std::fs::metadata(path).map_or(0, |found| found.len()));
-            Opened::at(path, options, session.host_limit(), means)
+            OpenedPicture::at(path, options, session.host_limit(), means)
         };
         AnyImage::decoded(session, path, read, site)?.map_err(|cause| Error::read(path, cause))
     }
@@ -208,7 +208,7 @@ impl AnyImage {
         site: Site,
         read: impl FnOnce() -> Result<Picture, String>,
     ) -> Result<AnyImage> {
-        let read = |_: Means<'_>| Ok(Opened::Now(read()?));
+        let read = |_: DecodeResources<'_>| Ok(OpenedPicture::Decoded(read()?));
         AnyImage::decoded(session, path, read, site)?.map_err(|cause| Error::read(path, cause))
     }
 
@@ -217,28 +217,29 @@ impl AnyImage {
     pub(super) fn decoded(
         session: &Session,
         path: &Path,
-        open: impl FnOnce(Means<'_>) -> Result<Opened, String>,
+        open: impl FnOnce(DecodeResources<'_>) -> Result<OpenedPicture, String>,
         site: Site,
     ) -> Result<Result<AnyImage, String>> {
         let (mut pixels, mut reader, mut said) = (None, None, Metadata::default());
         let answer = on_root(session, "opening a picture", || {
             let (room, reserve) = (|bytes| session.room(bytes), |bytes| session.reserve(bytes));
-            let known = match open(Means { workers: session.workers(), room: &room, reserve: Some(&reserve) })? {
-                Opened::Later(found, metadata) => {
-                    said = *metadata;
-                    Known::Later(OnDemand::of(reader.insert(*found), 0)?)
-                }
-                Opened::Lacking(found, metadata, bytes) => {
-                    said = *metadata;
-                    Known::Later(OnDemand::of(reader.insert(*found), bytes)?)
-                }
-                Opened::Now(picture) => {
-                    let known = opened(picture.shape(), picture.dtype())?;
-                    said = picture.metadata().clone();
-                    pixels = Some(picture.into_pixels());
-                    Known::Now(known)
-                }
-            };
+            let known =
+                match open(DecodeResources { workers: session.workers(), allocate: &room, reserve: Some(&reserve) })? {
+                    OpenedPicture::OnDemand(found, metadata) => {
+                        said = *metadata;
+                        SharedPicture::Later(OnDemandPicture::of(reader.insert(*found), 0)?)
+                    }
+                    OpenedPicture::ExceedsMemory(found, metadata, bytes) => {
+                        said = *metadata;
+                        SharedPicture::Later(OnDemandPicture::of(reader.insert(*found), bytes)?)
+                    }
+                    OpenedPicture::Decoded(picture) => {
+                        let known = opened(picture.shape(), picture.dtype())?;
+                        said = picture.metadata().clone();
+                        pixels = Some(picture.into_pixels());
+                        SharedPicture::Now(known)
+                    }
+                };
             Ok((known, said.pixel, said.alpha.map(|alpha| alpha == Alpha::Associated)))
         })?;
         let (known, pixel, associated) = match answer {
@@ -246,8 +247,10 @@ impl AnyImage {
             Err(cause) => return Ok(Err(cause)),
         };
         let image = match known {
-            Known::Now((shape, dtype)) => AnyImage::from_handle(session.source_on_root(shape, dtype, pixels, site)),
-            Known::Later(known) => {
+            SharedPicture::Now((shape, dtype)) => {
+                AnyImage::from_handle(session.source_on_root(shape, dtype, pixels, site))
+            }
+            SharedPicture::Later(known) => {
                 let stock = reader.map(|reader| Arc::new(reader) as Arc<dyn RegionSource>);
                 AnyImage::later(session, path, known, stock, site)
             }

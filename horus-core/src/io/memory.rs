@@ -6,10 +6,10 @@ use std::path::Path;
 
 use tempfile::spooled_tempfile;
 
-use super::save::{encoded, heard, told};
+use super::save::{decode_scale, encode_scale, encoded};
 use super::{
-    AnyImage, Encoder, Format, IN_MEMORY, Means, OpenOptions, Opened, Picture, SPOOLED, SaveOptions, Saving, Scale,
-    cause,
+    AnyImage, DecodeResources, Encoder, Format, IN_MEMORY, OpenOptions, OpenedPicture, Picture, SPOOLED, SaveOptions,
+    Saving, Scale, cause,
 };
 use crate::dtype::{Element, Pixel};
 use crate::error::{Call, Error, Result};
@@ -72,7 +72,7 @@ impl AnyImage {
     /// As [`AnyImage::open_with`].
     #[track_caller]
     pub fn read_with(session: &Session, bytes: &[u8], options: &OpenOptions) -> Result<AnyImage> {
-        let decode = |means: Means<'_>| Opened::of(bytes, options, means);
+        let decode = |means: DecodeResources<'_>| OpenedPicture::of(bytes, options, means);
         AnyImage::decoded(session, Path::new(IN_MEMORY), decode, Location::caller())?.map_err(unreadable)
     }
 
@@ -100,7 +100,7 @@ impl AnyImage {
     /// As [`AnyImage::read_from`] and [`AnyImage::open_with`].
     #[track_caller]
     pub fn read_from_with(session: &Session, from: impl Read, options: &OpenOptions) -> Result<AnyImage> {
-        let decode = |means: Means<'_>| Opened::drain(from, options, session.host_limit(), means);
+        let decode = |means: DecodeResources<'_>| OpenedPicture::drain(from, options, session.host_limit(), means);
         AnyImage::decoded(session, Path::new(IN_MEMORY), decode, Location::caller())?.map_err(unreadable)
     }
 }
@@ -183,9 +183,9 @@ impl<T: Element> Image<T> {
             let mut kept = spooled_tempfile(SPOOLED);
             let scale = encoder.write(&mut kept, self.session().workers())?;
             kept.rewind().and_then(|()| std::io::copy(&mut kept, to)).and_then(|_| to.flush()).map_err(cause)?;
-            Ok(scale.map(told))
+            Ok(scale.map(encode_scale))
         })?;
-        written.map(|scale| scale.map(heard)).map_err(|cause| unwritable(format, cause))
+        written.map(|scale| scale.map(decode_scale)).map_err(|cause| unwritable(format, cause))
     }
 }
 

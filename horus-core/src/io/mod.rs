@@ -35,8 +35,8 @@ mod save;
 mod describe;
 #[cfg(feature = "image")]
 mod dynamic;
-mod later;
 mod memory;
+mod on_demand;
 mod pixel_size;
 mod samples;
 mod save_regions;
@@ -51,20 +51,20 @@ pub use any::AnyImage;
 pub(crate) use any::each;
 pub use horus_base::lengths::{PixelSize, length};
 pub use pixel_size::{alpha, channel_names, pixel_size, pixel_size_of, with_alpha, with_pixel_size};
-pub(crate) use save::{ToldScale, heard, told};
+pub(crate) use save::{ScaleMessage, decode_scale, encode_scale};
 pub use save_regions::{save_all_to, save_to};
 pub(crate) use saving::describe as describe_file;
 pub use saving::{Saving, sizes_of, tell_untold};
 
 #[doc(hidden)]
 pub use horus_files::guarded as decoded_quietly;
-pub(crate) use horus_files::{Allocate, Draft};
+pub(crate) use horus_files::{Allocate, FileSpec};
 pub use horus_files::{
-    Alpha, Clipping, Compression, Depth, Downsampling, Encoder, FileInfo, FileTraffic, Format, Georeference, Metadata,
-    OpenOptions, Orientation, Picture, PictureReader, PictureWriter, RegionSink, RegionSource, SaveOptions, Scale,
-    Scaling, Sink, Target, same_file,
+    Alpha, Clipping, Compression, Depth, Downsampling, Encoder, FileInfo, FileTarget, FileTraffic, Format,
+    Georeference, Metadata, OpenOptions, Orientation, Picture, PictureReader, PictureWriter, RegionSink, RegionSource,
+    SaveOptions, Scale, Scaling, Sink, same_file,
 };
-use horus_files::{IN_MEMORY, Means, Opened, SPOOLED, StoredRange, StoredScale, cause, cause_of};
+use horus_files::{DecodeResources, IN_MEMORY, OpenedPicture, SPOOLED, StoredRange, StoredScale, cause, cause_of};
 
 #[doc(hidden)]
 pub use crate::host::workers::Workers;

@@ -4,27 +4,27 @@
 use super::{Scale, Scaling, StoredRange, StoredScale};
 use crate::dtype::{DType, Pixel};
 use crate::image::Image;
-use crate::session::{Handle, Reduced};
+use crate::session::{Handle, SizeReduction};
 
 /// The samples of a file as recorded values.
-pub(super) struct Recorded {
+pub(super) struct RecordedSamples {
     pub(super) pixels: Handle,
     pub(super) scale: StoredScale,
     /// The smallest and the largest value, both of the image's type, if they are the scale.
     pub(super) range: Option<[Handle; 2]>,
     /// Count of values outside the stored range, where there may be some.
-    pub(super) outside: Option<Outside>,
+    pub(super) outside: Option<OutOfRangeValues>,
 }
 
 /// Values that a file cannot hold.
-pub(super) struct Outside {
+pub(super) struct OutOfRangeValues {
     /// Their number.
     pub(super) count: Handle,
     /// The range of the file.
     pub(super) held: StoredRange,
 }
 
-impl Recorded {
+impl RecordedSamples {
     /// Records the samples of type `stored` of an image; `mask`: it is a mask, `counted`: clipped
     /// values are counted.
     #[track_caller]
@@ -34,8 +34,8 @@ impl Recorded {
         stored: DType,
         scaling: Scaling,
         counted: bool,
-    ) -> Recorded {
-        let count = |recorded: Recorded, full: f64| Recorded {
+    ) -> RecordedSamples {
+        let count = |recorded: RecordedSamples, full: f64| RecordedSamples {
             outside: if counted && !mask { outside(image, scaling, full) } else { None },
             ..recorded
         };
@@ -48,8 +48,8 @@ impl Recorded {
 }
 
 /// Values as they are.
-pub(super) fn unscaled(pixels: Handle) -> Recorded {
-    Recorded { pixels, scale: StoredScale::Not, range: None, outside: None }
+pub(super) fn unscaled(pixels: Handle) -> RecordedSamples {
+    RecordedSamples { pixels, scale: StoredScale::Not, range: None, outside: None }
 }
 
 /// A value close to `value`, but another.
@@ -64,14 +64,14 @@ fn beside<T: Pixel>(value: T) -> T {
 
 /// The samples of an image half as high and wide, rounded up.
 #[track_caller]
-pub(super) fn smaller(samples: &Handle, how: Reduced) -> Handle {
+pub(super) fn smaller(samples: &Handle, how: SizeReduction) -> Handle {
     #[track_caller]
-    fn of<T: Pixel>(image: &Image<T>, how: Reduced) -> Image<T> {
+    fn of<T: Pixel>(image: &Image<T>, how: SizeReduction) -> Image<T> {
         match how {
-            Reduced::Nearest => image.every_other([0; 2]),
-            Reduced::Mode => image.block_modes(),
-            Reduced::Means => image.block_means(),
-            Reduced::MeansBut(missing) => {
+            SizeReduction::Nearest => image.every_other([0; 2]),
+            SizeReduction::Mode => image.block_modes(),
+            SizeReduction::Means => image.block_means(),
+            SizeReduction::MeansBut(missing) => {
                 let value = T::from_f64(missing);
                 let (known, value) = match missing {
                     nan if nan.is_nan() => (image.eq(image), value),
@@ -96,9 +96,9 @@ pub(super) fn smaller(samples: &Handle, how: Reduced) -> Handle {
 
 /// Samples of integers of type `S`, rounded and saturated by the conversion.
 #[track_caller]
-fn scaled<T: Pixel, S: Pixel>(image: &Image<T>, mask: bool, scaling: Scaling) -> Recorded {
+fn scaled<T: Pixel, S: Pixel>(image: &Image<T>, mask: bool, scaling: Scaling) -> RecordedSamples {
     let full = S::HIGHEST.to_f64();
-    let samples = |image: Image<S>, scale| Recorded { scale, ..unscaled(image.handle().clone()) };
+    let samples = |image: Image<S>, scale| RecordedSamples { scale, ..unscaled(image.handle().clone()) };
     let by = |high: f64| StoredScale::By(Scale { low: 0.0, high, full: full as u16 });
     match scaling {
         // True is white.
@@ -117,7 +117,7 @@ fn scaled<T: Pixel, S: Pixel>(image: &Image<T>, mask: bool, scaling: Scaling) ->
             let (low, high) = range(image);
             let range = Some([&low, &high].map(|value| value.handle().clone()));
             let scale = StoredScale::Range(full as u16);
-            Recorded { range, ..samples((stretched(image, &low, &high) * full).convert(), scale) }
+            RecordedSamples { range, ..samples((stretched(image, &low, &high) * full).convert(), scale) }
         }
     }
 }
@@ -125,7 +125,7 @@ fn scaled<T: Pixel, S: Pixel>(image: &Image<T>, mask: bool, scaling: Scaling) ->
 /// Count of values that are clipped in integers up to `full`, if there can be any. A value that
 /// rounds into the range is not: filters leave white slightly above 1.
 #[track_caller]
-fn outside<T: Pixel>(image: &Image<T>, scaling: Scaling, full: f64) -> Option<Outside> {
+fn outside<T: Pixel>(image: &Image<T>, scaling: Scaling, full: f64) -> Option<OutOfRangeValues> {
     let unscaled = matches!(scaling, Scaling::None) || (scaling == Scaling::Auto && !T::DTYPE.is_float());
     let high = match scaling {
         // All finite values are inside.
@@ -144,7 +144,7 @@ fn outside<T: Pixel>(image: &Image<T>, scaling: Scaling, full: f64) -> Option<Ou
         (Some(one), None) | (None, Some(one)) => one,
         (None, None) => return None,
     };
-    Some(Outside { count: beyond.count().handle().clone(), held: StoredRange { low: 0.0, high } })
+    Some(OutOfRangeValues { count: beyond.count().handle().clone(), held: StoredRange { low: 0.0, high } })
 }
 
 /// The smallest and the largest finite value. If there is none, the smallest is not below the

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::save_regions::by_regions;
-use super::{Encoder, Format, SaveOptions, Saving, Scale, Target, on_root};
+use super::{Encoder, FileTarget, Format, SaveOptions, Saving, Scale, on_root};
 use crate::dtype::Element;
 use crate::error::{Call, Error, Result};
 use crate::image::Image;
@@ -43,10 +43,10 @@ impl<T: Element> Image<T> {
     /// After the computation, rank 0 writes an unnamed file in the target's directory and then
     /// links it into place, so that neither a failure nor a kill leaves a partial file, and the
     /// source file of a picture can be overwritten. Symbolic links are followed. Devices and pipes
-    /// are written into; see [`Target`]. All ranks return the same.
+    /// are written into; see [`FileTarget`]. All ranks return the same.
     ///
     /// An image computed from pictures that are read on demand
-    /// ([`OpenOptions::later`](super::OpenOptions::later)) that exceeds the memory
+    /// ([`OpenOptions::on_demand`](super::OpenOptions::on_demand)) that exceeds the memory
     /// (`HORUS_HOST_MEMORY`, `HORUS_GPU_MEMORY`) is computed region by region, with the same bits,
     /// and TIFF, npy and PNM files are written by regions, with the same bytes. For other formats the samples must fit in
     /// memory. A TIFF file is in tiles if the options ask for them, or if its picture is from a file of tiles, and larger than
@@ -99,7 +99,7 @@ impl<T: Element> Image<T> {
         }
         let mut target = None;
         let answer = on_root(self.session(), "creating a file for a picture", || {
-            target = Some(Target::new(path)?);
+            target = Some(FileTarget::new(path)?);
             Ok(())
         })?;
         answer.map_err(failed)?;
@@ -113,9 +113,9 @@ impl<T: Element> Image<T> {
                 scale = encoder.write(to, self.session().workers())?;
                 Ok(())
             })?;
-            Ok(scale.map(told))
+            Ok(scale.map(encode_scale))
         })?;
-        written.map(|scale| scale.map(heard)).map_err(failed)
+        written.map(|scale| scale.map(decode_scale)).map_err(failed)
     }
 }
 
@@ -134,12 +134,12 @@ pub(super) fn encoded<T: Serialize + DeserializeOwned>(
 }
 
 /// A scale in messages to other ranks.
-pub(crate) type ToldScale = (f64, f64, u16);
+pub(crate) type ScaleMessage = (f64, f64, u16);
 
-pub(crate) fn told(Scale { low, high, full }: Scale) -> ToldScale {
+pub(crate) fn encode_scale(Scale { low, high, full }: Scale) -> ScaleMessage {
     (low, high, full)
 }
 
-pub(crate) fn heard((low, high, full): ToldScale) -> Scale {
+pub(crate) fn decode_scale((low, high, full): ScaleMessage) -> Scale {
     Scale { low, high, full }
 }

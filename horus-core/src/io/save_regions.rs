@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::save::{heard, told};
+use super::save::{decode_scale, encode_scale};
 use super::{PictureWriter, RegionSink, SaveOptions, Saving, Scale, cause_of, on_root};
 use crate::dtype::Element;
 use crate::error::{Call, Error, Result};
@@ -39,7 +39,7 @@ pub(super) fn by_regions(
         }
         PictureWriter::sinks(path, &saving.draft).map_err(cause_of)
     };
-    let mut begun = match Begun::on_root(session, begin)? {
+    let mut begun = match RegionFiles::on_root(session, begin)? {
         Err(cause) => return Ok(Some(Err(cause))),
         Ok(None) => return Ok(None),
         Ok(Some(begun)) => begun,
@@ -49,36 +49,36 @@ pub(super) fn by_regions(
         if others.is_empty() { Vec::new() } else { session.bring(others, call)? };
     begun.stream(samples, call, &|cause| Error::write(path, cause))?;
     let saved = begun.finish(session, || {
-        let (scale, clipped) = saving.draft.told(&mut counted.into_iter().flatten());
+        let (scale, clipped) = saving.draft.scale_and_clipping(&mut counted.into_iter().flatten());
         if let Some(warning) = clipped.warning {
             crate::warn!("{}: {warning}", path.display());
         }
-        clipped.error.map_or(Ok(scale.map(told)), Err)
+        clipped.error.map_or(Ok(scale.map(encode_scale)), Err)
     })?;
-    Ok(Some(saved.map(|scale| scale.map(heard))))
+    Ok(Some(saved.map(|scale| scale.map(decode_scale))))
 }
 
 /// Files begun by rank 0, one for each value.
-struct Begun {
+struct RegionFiles {
     /// On rank 0.
     sinks: Vec<Box<dyn RegionSink>>,
     /// The sizes of parts that they take.
     grains: Vec<Grain>,
 }
 
-impl Begun {
+impl RegionFiles {
     /// The result of `begin`, which rank 0 calls; `Ok(None)` if that has no sinks.
     fn on_root(
         session: &Session,
         begin: impl FnOnce() -> Result<Vec<Box<dyn RegionSink>>, String>,
-    ) -> Result<Result<Option<Begun>, String>> {
+    ) -> Result<Result<Option<RegionFiles>, String>> {
         let mut sinks = Vec::new();
         let created = on_root(session, "creating a file for a picture", || {
             sinks = begin()?;
             let grains = sinks.iter().map(|sink| Grain { chunk: sink.chunk(), levels: sink.levels() });
             Ok(grains.collect::<Vec<Grain>>())
         })?;
-        Ok(created.map(|grains| (!grains.is_empty()).then_some(Begun { sinks, grains })))
+        Ok(created.map(|grains| (!grains.is_empty()).then_some(RegionFiles { sinks, grains })))
     }
 
     /// Computes values part by part and writes the parts.
@@ -194,7 +194,7 @@ pub fn save_all_to<T: Element>(
         return Err(Error::parameter(call, "images of different depths, or larger than the first"));
     }
     let failed = |cause| Error::write(path.as_ref(), cause);
-    let begun = Begun::on_root(session, || {
+    let begun = RegionFiles::on_root(session, || {
         let sinks = begin()?;
         if sinks.len() == images.len() {
             Ok(sinks)

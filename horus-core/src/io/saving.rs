@@ -7,13 +7,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::memory::unwritable;
-use super::samples::{Recorded, smaller, unscaled};
-use super::{Alpha, Clipping, Downsampling, Draft, Format, IN_MEMORY, SaveOptions, Scaling, StoredScale, on_root};
+use super::samples::{RecordedSamples, smaller, unscaled};
+use super::{Alpha, Clipping, Downsampling, FileSpec, Format, IN_MEMORY, SaveOptions, Scaling, StoredScale, on_root};
 use crate::dispatch;
 use crate::dtype::{DType, Element, Pixel};
 use crate::error::{Call, Error, Result};
 use crate::image::Image;
-use crate::session::{Attributes, Handle, Reduced, Session};
+use crate::session::{Attributes, Handle, Session, SizeReduction};
 use crate::shape::Axis;
 
 /// An image prepared for a file: its samples, and the scale and warnings, as recorded values. When these are evaluated,
@@ -23,8 +23,8 @@ use crate::shape::Axis;
 pub struct Saving {
     /// The file. Without the handles, another thread can encode it: dropping handles there would
     /// wait for the session.
-    pub(crate) draft: Draft,
-    /// The samples of each [size](Draft::sizes), and what [`Draft::told`] takes.
+    pub(crate) draft: FileSpec,
+    /// The samples of each [size](Draft::sizes), and what [`Draft::scale_and_clipping`] takes.
     pub(crate) handles: Vec<Handle>,
     /// What is known of the image beside its pixels.
     pub(crate) attributes: Option<Arc<Attributes>>,
@@ -60,7 +60,7 @@ impl Saving {
         options: &SaveOptions,
     ) -> Result<Result<Saving, String>> {
         let dtype = T::TAG;
-        let mut draft = match Draft::new(format, dtype, image.shape(), options) {
+        let mut draft = match FileSpec::new(format, dtype, image.shape(), options) {
             Ok(draft) => draft,
             Err(cause) => return Ok(Err(cause)),
         };
@@ -80,13 +80,13 @@ impl Saving {
             let opaque = if of.is_float() { 1.0 } else { dispatch!(of, P => P::HIGHEST.to_f64()) };
             dispatch!(dtype, P => divided(&Image::<P>::from_handle(handle), opaque))
         };
-        let Recorded { pixels, scale, range, outside } = if draft.format().keeps_values() {
+        let RecordedSamples { pixels, scale, range, outside } = if draft.format().keeps_values() {
             unscaled(handle)
         } else if dtype == DType::Bool {
-            Recorded::of::<u8>(&Image::<bool>::from_handle(handle).convert(), true, stored, scaling, false)
+            RecordedSamples::of::<u8>(&Image::<bool>::from_handle(handle).convert(), true, stored, scaling, false)
         } else {
             let counted = options.clipping != Clipping::Allow;
-            dispatch!(dtype, P => Recorded::of::<P>(&Image::from_handle(handle), false, stored, scaling, counted))
+            dispatch!(dtype, P => RecordedSamples::of::<P>(&Image::from_handle(handle), false, stored, scaling, counted))
         };
         draft.scale = scale;
         draft.counted = outside.as_ref().map(|outside| outside.held);
@@ -111,7 +111,7 @@ fn divided<T: Pixel>(image: &Image<T>, opaque: f64) -> Handle {
 
 /// Lets the file at a path say what is known of an image beside its pixels, and warns of what it does not say: on the
 /// rank that writes it, and last.
-pub(crate) fn describe(attributes: Option<&Arc<Attributes>>, draft: &mut Draft, path: &Path) {
+pub(crate) fn describe(attributes: Option<&Arc<Attributes>>, draft: &mut FileSpec, path: &Path) {
     for warning in Attributes::describe(attributes, draft, path) {
         crate::warn!("{warning}");
     }
@@ -152,13 +152,15 @@ pub fn sizes_of<T: Element>(image: &Image<T>, sizes: usize, resampling: Option<D
     }
     image.look()?;
     let mut handles = vec![image.handle().clone()];
-    add_sizes(&mut handles, sizes, || reduced(image.handle(), T::TAG, false, Wanted { resampling, nodata: None }))?;
+    add_sizes(&mut handles, sizes, || {
+        reduced(image.handle(), T::TAG, false, SmallerSizeOptions { resampling, nodata: None })
+    })?;
     Ok(handles.into_iter().map(Image::from_handle).collect())
 }
 
 /// Adds smaller sizes of samples to them, up to so many.
 #[track_caller]
-fn add_sizes(samples: &mut Vec<Handle>, sizes: usize, how: impl FnOnce() -> Result<Reduced>) -> Result<()> {
+fn add_sizes(samples: &mut Vec<Handle>, sizes: usize, how: impl FnOnce() -> Result<SizeReduction>) -> Result<()> {
     if sizes > 1 {
         let how = how()?;
         while samples.len() < sizes {
@@ -169,37 +171,37 @@ fn add_sizes(samples: &mut Vec<Handle>, sizes: usize, how: impl FnOnce() -> Resu
 }
 
 /// What the program says of the pixels of smaller sizes.
-struct Wanted {
+struct SmallerSizeOptions {
     resampling: Option<Downsampling>,
     /// The value of missing pixels.
     nodata: Option<f64>,
 }
 
-impl From<&SaveOptions> for Wanted {
-    fn from(options: &SaveOptions) -> Wanted {
-        Wanted { resampling: options.resampling, nodata: options.nodata }
+impl From<&SaveOptions> for SmallerSizeOptions {
+    fn from(options: &SaveOptions) -> SmallerSizeOptions {
+        SmallerSizeOptions { resampling: options.resampling, nodata: options.nodata }
     }
 }
 
 /// The pixels of smaller sizes of an image, of which samples of type `stored` are saved, `scaled` or not: rank 0 knows
 /// the file that the image is from.
-fn reduced(image: &Handle, stored: DType, scaled: bool, wanted: Wanted) -> Result<Reduced> {
-    let means = wanted.nodata.map_or(Reduced::Means, Reduced::MeansBut);
+fn reduced(image: &Handle, stored: DType, scaled: bool, wanted: SmallerSizeOptions) -> Result<SizeReduction> {
+    let means = wanted.nodata.map_or(SizeReduction::Means, SizeReduction::MeansBut);
     match wanted.resampling {
-        Some(Downsampling::Mode) => return Ok(Reduced::Mode),
-        Some(Downsampling::Nearest) => return Ok(Reduced::Nearest),
-        None if image.dtype == DType::Bool => return Ok(Reduced::Mode),
+        Some(Downsampling::Mode) => return Ok(SizeReduction::Mode),
+        Some(Downsampling::Nearest) => return Ok(SizeReduction::Nearest),
+        None if image.dtype == DType::Bool => return Ok(SizeReduction::Mode),
         // Scaled values stand for nothing that the file says, nor for labels.
         _ if scaled => return Ok(means),
-        None if matches!(image.dtype, DType::I32 | DType::U32) => return Ok(Reduced::Mode),
+        None if matches!(image.dtype, DType::I32 | DType::U32) => return Ok(SizeReduction::Mode),
         _ => {}
     }
     let told = on_root(&image.session, "choosing the pixels of smaller sizes", || {
-        Ok(image.attributes.as_ref().map_or(Reduced::Means, |all| all.reduced(stored)))
+        Ok(image.attributes.as_ref().map_or(SizeReduction::Means, |all| all.reduced(stored)))
     });
     Ok(match told?.map_err(Error::Lost)? {
-        Reduced::MeansBut(missing) => Reduced::MeansBut(wanted.nodata.unwrap_or(missing)),
-        Reduced::Mode if wanted.resampling.is_none() => Reduced::Mode,
+        SizeReduction::MeansBut(missing) => SizeReduction::MeansBut(wanted.nodata.unwrap_or(missing)),
+        SizeReduction::Mode if wanted.resampling.is_none() => SizeReduction::Mode,
         _ => means,
     })
 }

@@ -6,7 +6,7 @@ use crate::cpu::device::CpuDevice;
 use crate::dispatch;
 use crate::dtype::Pixel;
 use crate::image::Image;
-use crate::plan::Want;
+use crate::plan::ResultDelivery;
 use crate::shape::Axis;
 
 #[test]
@@ -14,7 +14,7 @@ fn a_mean_of_known_pixels_is_not_taken_for_a_missing_one() {
     fn mean<T: Pixel>(missing: f64, pixels: [f64; 4]) -> f64 {
         let s = crate::session::Session::on(Box::new(CpuDevice::new(Some(1)).unwrap())).build().unwrap();
         let image = Image::from_fn(&s, 2, 2, |y, x| T::from_f64(pixels[2 * y + x]));
-        let small = samples::smaller(image.handle(), crate::session::Reduced::MeansBut(missing));
+        let small = samples::smaller(image.handle(), crate::session::SizeReduction::MeansBut(missing));
         Image::<T>::from_handle(small).to_vec().unwrap()[0].to_f64()
     }
     assert_eq!(mean::<i16>(0.0, [-1.0, 1.0, 1.0, -1.0]), 1.0);
@@ -27,7 +27,7 @@ fn a_mean_of_known_pixels_is_not_taken_for_a_missing_one() {
 
 /// Interleaved samples.
 #[derive(Debug, PartialEq)]
-enum Told {
+enum InterleavedSamples {
     U8(Vec<u8>),
     U16(Vec<u16>),
     U32(Vec<u32>),
@@ -38,17 +38,17 @@ enum Told {
     F64(Vec<f64>),
 }
 
-impl Told {
+impl InterleavedSamples {
     fn stored(&self) -> DType {
         match self {
-            Told::U8(_) => DType::U8,
-            Told::U16(_) => DType::U16,
-            Told::U32(_) => DType::U32,
-            Told::I8(_) => DType::I8,
-            Told::I16(_) => DType::I16,
-            Told::I32(_) => DType::I32,
-            Told::F32(_) => DType::F32,
-            Told::F64(_) => DType::F64,
+            InterleavedSamples::U8(_) => DType::U8,
+            InterleavedSamples::U16(_) => DType::U16,
+            InterleavedSamples::U32(_) => DType::U32,
+            InterleavedSamples::I8(_) => DType::I8,
+            InterleavedSamples::I16(_) => DType::I16,
+            InterleavedSamples::I32(_) => DType::I32,
+            InterleavedSamples::F32(_) => DType::F32,
+            InterleavedSamples::F64(_) => DType::F64,
         }
     }
 }
@@ -67,14 +67,20 @@ fn sample<T: Pixel>(
     dtype: DType,
     stored: DType,
     scaling: Scaling,
-) -> (Told, Option<Scale>) {
+) -> (InterleavedSamples, Option<Scale>) {
     let full = match stored {
-        DType::F64 => return (Told::F64(interleaved(pixels, shape, Pixel::to_f64)), None),
-        DType::F32 => return (Told::F32(interleaved(pixels, shape, |v| v.to_f64() as f32)), None),
-        DType::U32 => return (Told::U32(interleaved(pixels, shape, |v| u32::from_f64(v.to_f64()))), None),
-        DType::I8 => return (Told::I8(interleaved(pixels, shape, |v| i8::from_f64(v.to_f64()))), None),
-        DType::I16 => return (Told::I16(interleaved(pixels, shape, |v| i16::from_f64(v.to_f64()))), None),
-        DType::I32 => return (Told::I32(interleaved(pixels, shape, |v| i32::from_f64(v.to_f64()))), None),
+        DType::F64 => return (InterleavedSamples::F64(interleaved(pixels, shape, Pixel::to_f64)), None),
+        DType::F32 => return (InterleavedSamples::F32(interleaved(pixels, shape, |v| v.to_f64() as f32)), None),
+        DType::U32 => {
+            return (InterleavedSamples::U32(interleaved(pixels, shape, |v| u32::from_f64(v.to_f64()))), None);
+        }
+        DType::I8 => return (InterleavedSamples::I8(interleaved(pixels, shape, |v| i8::from_f64(v.to_f64()))), None),
+        DType::I16 => {
+            return (InterleavedSamples::I16(interleaved(pixels, shape, |v| i16::from_f64(v.to_f64()))), None);
+        }
+        DType::I32 => {
+            return (InterleavedSamples::I32(interleaved(pixels, shape, |v| i32::from_f64(v.to_f64()))), None);
+        }
         DType::U16 => u16::MAX,
         DType::U8 | DType::Bool => u16::from(u8::MAX),
     };
@@ -104,20 +110,20 @@ fn sample<T: Pixel>(
         }
     };
     let samples = if stored == DType::U8 {
-        Told::U8(interleaved(pixels, shape, |v| u8::from_f64(value(v))))
+        InterleavedSamples::U8(interleaved(pixels, shape, |v| u8::from_f64(value(v))))
     } else {
-        Told::U16(interleaved(pixels, shape, |v| u16::from_f64(value(v))))
+        InterleavedSamples::U16(interleaved(pixels, shape, |v| u16::from_f64(value(v))))
     };
     (samples, scale)
 }
 
-fn stored<T: Pixel>(pixels: &[T], stored: DType, scaling: Scaling) -> (Told, Option<Scale>) {
+fn stored<T: Pixel>(pixels: &[T], stored: DType, scaling: Scaling) -> (InterleavedSamples, Option<Scale>) {
     sample(pixels, Shape::new(1, pixels.len(), 1), T::DTYPE, stored, scaling)
 }
 
 fn eight<T: Pixel>(pixels: &[T], scaling: Scaling) -> (Vec<u8>, Option<Scale>) {
     match stored(pixels, DType::U8, scaling) {
-        (Told::U8(v), scale) => (v, scale),
+        (InterleavedSamples::U8(v), scale) => (v, scale),
         _ => panic!("8 bits were asked for"),
     }
 }
@@ -140,7 +146,7 @@ fn floats_are_taken_to_be_in_0_to_1() {
     assert_eq!(eight(&pixels, Scaling::Unit), (v, scale));
     // A constant has no range, but a grey value.
     assert_eq!(eight(&[0.5f64; 4], Scaling::Auto).0, [128; 4]);
-    let (Told::U16(v), _) = stored(&[0.5f32, 1.0], DType::U16, Scaling::Auto) else { panic!("16 bits") };
+    let (InterleavedSamples::U16(v), _) = stored(&[0.5f32, 1.0], DType::U16, Scaling::Auto) else { panic!("16 bits") };
     assert_eq!(v, [32768, 65535]);
 }
 
@@ -149,17 +155,17 @@ fn integers_are_scaled_only_if_asked() {
     assert_eq!(eight(&[0u16, 200, 300], Scaling::Auto), (vec![0, 200, 255], None));
     assert_eq!(eight(&[0u16, 257, 32896, 65535], Scaling::Unit).0, [0, 1, 128, 255]);
     assert_eq!(eight(&[-5i32, 1 << 30, i32::MAX], Scaling::Unit).0, [0, 128, 255]);
-    let (Told::U16(v), _) = stored(&[0u8, 1, 255], DType::U16, Scaling::Unit) else { panic!("16 bits") };
+    let (InterleavedSamples::U16(v), _) = stored(&[0u8, 1, 255], DType::U16, Scaling::Unit) else { panic!("16 bits") };
     assert_eq!(v, [0, 257, 65535]);
 }
 
 #[test]
 fn exact_samples_are_not_scaled() {
     let pixels = [i32::MIN, -1, i32::MAX];
-    let (Told::I32(v), None) = stored(&pixels, DType::I32, Scaling::Auto) else { panic!("32 bits") };
+    let (InterleavedSamples::I32(v), None) = stored(&pixels, DType::I32, Scaling::Auto) else { panic!("32 bits") };
     assert_eq!(v, pixels);
     let pixels = [0.1f64, 1e300];
-    let (Told::F64(v), None) = stored(&pixels, DType::F64, Scaling::Range) else { panic!("64 bits") };
+    let (InterleavedSamples::F64(v), None) = stored(&pixels, DType::F64, Scaling::Range) else { panic!("64 bits") };
     assert_eq!(v, pixels);
 }
 
@@ -182,7 +188,8 @@ fn unscaled_values_are_rounded_and_saturated() {
 
 #[test]
 fn channels_are_interleaved() {
-    let (Told::U16(v), None) = sample(&[1u16, 2, 10, 20], Shape::new(1, 2, 2), DType::U16, DType::U16, Scaling::Auto)
+    let (InterleavedSamples::U16(v), None) =
+        sample(&[1u16, 2, 10, 20], Shape::new(1, 2, 2), DType::U16, DType::U16, Scaling::Auto)
     else {
         panic!("integers are not scaled")
     };
@@ -213,33 +220,37 @@ fn wild<T: Pixel>(shape: Shape, seed: u64) -> Vec<T> {
 const SCALINGS: [Scaling; 4] = [Scaling::Auto, Scaling::None, Scaling::Unit, Scaling::Range];
 
 /// Samples and scale of an image in a file of a format, as recorded and evaluated.
-fn saved<T: crate::dtype::Element>(image: &Image<T>, format: Format, options: &SaveOptions) -> Option<(Told, Encoder)> {
+fn saved<T: crate::dtype::Element>(
+    image: &Image<T>,
+    format: Format,
+    options: &SaveOptions,
+) -> Option<(InterleavedSamples, Encoder)> {
     let saving = Saving::record(image, format, options).unwrap().ok()?;
     let handles: Vec<_> = saving.handles.iter().collect();
-    let fetched = image.session().fetch_all(&handles, Want::Everyone).unwrap();
+    let fetched = image.session().fetch_all(&handles, ResultDelivery::Everyone).unwrap();
     let fetched: Vec<_> = fetched.into_iter().map(Option::unwrap).collect();
     let (_, stored) = saving.draft.stored();
     let told = match stored {
-        DType::U8 | DType::Bool => Told::U8(fetched[0].as_slice().to_vec()),
-        DType::U16 => Told::U16(fetched[0].as_slice().to_vec()),
-        DType::U32 => Told::U32(fetched[0].as_slice().to_vec()),
-        DType::I8 => Told::I8(fetched[0].as_slice().to_vec()),
-        DType::I16 => Told::I16(fetched[0].as_slice().to_vec()),
-        DType::I32 => Told::I32(fetched[0].as_slice().to_vec()),
-        DType::F32 => Told::F32(fetched[0].as_slice().to_vec()),
-        DType::F64 => Told::F64(fetched[0].as_slice().to_vec()),
+        DType::U8 | DType::Bool => InterleavedSamples::U8(fetched[0].as_slice().to_vec()),
+        DType::U16 => InterleavedSamples::U16(fetched[0].as_slice().to_vec()),
+        DType::U32 => InterleavedSamples::U32(fetched[0].as_slice().to_vec()),
+        DType::I8 => InterleavedSamples::I8(fetched[0].as_slice().to_vec()),
+        DType::I16 => InterleavedSamples::I16(fetched[0].as_slice().to_vec()),
+        DType::I32 => InterleavedSamples::I32(fetched[0].as_slice().to_vec()),
+        DType::F32 => InterleavedSamples::F32(fetched[0].as_slice().to_vec()),
+        DType::F64 => InterleavedSamples::F64(fetched[0].as_slice().to_vec()),
     };
     Some((told, saving.draft.clone().encoder(fetched)))
 }
 
 /// Returns `true` if both hold the same numbers, ignoring the bits of a NaN.
-fn alike(a: &Told, b: &Told) -> bool {
+fn alike(a: &InterleavedSamples, b: &InterleavedSamples) -> bool {
     fn floats<T: Pixel>(a: &[T], b: &[T]) -> bool {
         a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.scalar() == b.scalar() || (a.is_nan() && b.is_nan()))
     }
     match (a, b) {
-        (Told::F32(a), Told::F32(b)) => floats(a, b),
-        (Told::F64(a), Told::F64(b)) => floats(a, b),
+        (InterleavedSamples::F32(a), InterleavedSamples::F32(b)) => floats(a, b),
+        (InterleavedSamples::F64(a), InterleavedSamples::F64(b)) => floats(a, b),
         _ => a == b,
     }
 }

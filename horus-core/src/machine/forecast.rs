@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::Profile;
-use crate::plan::work::Work;
+use super::MachineProfile;
+use crate::plan::work::ProgramWork;
 
 /// Predicted time of a program on each device, accurate enough to distinguish seconds from
 /// milliseconds.
@@ -17,7 +17,12 @@ pub struct DeviceForecast {
 
 impl DeviceForecast {
     /// The forecast for a CPU and a GPU of these profiles on so many ranks. `begun` is `true` if a GPU is open, or is being opened.
-    pub fn of(work: &Work, (cpu, gpu): &(Profile, Profile), ranks: usize, begun: bool) -> DeviceForecast {
+    pub fn of(
+        work: &ProgramWork,
+        (cpu, gpu): &(MachineProfile, MachineProfile),
+        ranks: usize,
+        begun: bool,
+    ) -> DeviceForecast {
         /// Seconds of a program's overhead, and of a GPU's start and release (16 cores of a server,
         /// an H100).
         const PROGRAM: f64 = 1e-3;

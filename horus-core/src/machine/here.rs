@@ -7,16 +7,16 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use super::{Hardware, Machine, Profile};
+use super::{Hardware, Machine, MachineProfile};
 use crate::comm::{CommError, Communicator, share};
-use crate::device::{About, Device};
+use crate::device::{Device, DeviceNames};
 use crate::digest::Digest;
 use crate::error::{Error, Result};
 use crate::settings::{CACHE, PROFILE};
 
 /// The hardware of `device` and of its host.
 pub fn hardware(device: &dyn Device) -> Hardware {
-    let About { hardware, driver, .. } = device.about();
+    let DeviceNames { hardware, driver, .. } = device.names();
     Hardware { device: hardware, driver, host: processor(), threads: device.workers().threads() }
 }
 
@@ -97,14 +97,14 @@ fn folder() -> Option<PathBuf> {
 ///
 /// # Errors
 /// [`Error::Config`] if `HORUS_PROFILE` names a file that cannot be used.
-pub fn profile(device: &dyn Device) -> Result<Profile> {
+pub fn profile(device: &dyn Device) -> Result<MachineProfile> {
     let hardware = hardware(device);
     let unified = device.memory().is_unified();
     match PROFILE.path() {
         Some(path) if path.as_os_str() == "default" => return Ok(assumed(hardware, unified)),
         Some(path) => {
             let found = read(&path).and_then(|profile| of_memory(profile, unified));
-            return found.map_err(|why| PROFILE.refused(&path.display().to_string(), &why));
+            return found.map_err(|why| PROFILE.invalid_value_error(&path.display().to_string(), &why));
         }
         None => {}
     }
@@ -117,16 +117,16 @@ pub fn profile(device: &dyn Device) -> Result<Profile> {
         }
     });
     let shipped = || {
-        let shipped = Profile::shipped(&hardware.device)?;
+        let shipped = MachineProfile::shipped(&hardware.device)?;
         let hardware = Hardware { threads: hardware.threads, ..shipped.hardware };
-        Some(Profile { hardware, ..shipped })
+        Some(MachineProfile { hardware, ..shipped })
     };
     Ok(kept.or_else(shipped).unwrap_or_else(|| assumed(hardware.clone(), unified)))
 }
 
 /// The profile, if it is of a device whose memory is that of its host, or not, as `unified` says: kernels that one kind
 /// computes the other may not.
-fn of_memory(profile: Profile, unified: bool) -> std::result::Result<Profile, String> {
+fn of_memory(profile: MachineProfile, unified: bool) -> std::result::Result<MachineProfile, String> {
     let own = |unified| if unified { "a processor" } else { "a GPU" };
     match profile.is_unified() == unified {
         true => Ok(profile),
@@ -147,28 +147,28 @@ fn tell(path: &Path, why: &str) {
 /// The profiles of this host's processor with `threads` threads and of its GPU, before a device is
 /// opened: measured ones if kept, else assumed ones. (The kind of GPU is not known yet; a host has
 /// GPUs of one kind.)
-pub fn candidates(threads: usize) -> (Profile, Profile) {
+pub fn candidates(threads: usize) -> (MachineProfile, MachineProfile) {
     let asked = PROFILE.path().is_none().then(folder).flatten();
     let files = asked.and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();
     let host = processor();
     let mut files: Vec<_> = files.map(|file| (file.metadata().and_then(|m| m.modified()).ok(), file.path())).collect();
     // Of several drivers of a device, the latest.
     files.sort_by(|a, b| b.cmp(a));
-    let mut kept: Vec<Profile> = files.iter().filter_map(|(_, path)| read(path).ok()).collect();
+    let mut kept: Vec<MachineProfile> = files.iter().filter_map(|(_, path)| read(path).ok()).collect();
     kept.retain(|p| p.hardware.host == host && p.hardware.threads == threads);
     kept.sort_by(|a, b| a.hardware.device.cmp(&b.hardware.device));
     let find = |cpu: bool| kept.iter().find(|p| p.hardware.device.starts_with("CPU") == cpu).cloned();
     let (cpu, gpu) = (find(true), find(false));
-    (cpu.unwrap_or_else(|| Profile::of_cores(threads)), gpu.unwrap_or_else(|| Profile::of_default(false)))
+    (cpu.unwrap_or_else(|| MachineProfile::of_cores(threads)), gpu.unwrap_or_else(|| MachineProfile::of_default(false)))
 }
 
 /// The assumed profile of this hardware.
-pub(super) fn assumed(hardware: Hardware, unified: bool) -> Profile {
-    let profile = if unified { Profile::of_cores(hardware.threads) } else { Profile::of_default(false) };
-    Profile { hardware, ..profile }
+pub(super) fn assumed(hardware: Hardware, unified: bool) -> MachineProfile {
+    let profile = if unified { MachineProfile::of_cores(hardware.threads) } else { MachineProfile::of_default(false) };
+    MachineProfile { hardware, ..profile }
 }
 
-fn of_hardware(profile: Profile, hardware: &Hardware) -> Result<Profile, String> {
+fn of_hardware(profile: MachineProfile, hardware: &Hardware) -> Result<MachineProfile, String> {
     if profile.hardware == *hardware {
         return Ok(profile);
     }
@@ -176,13 +176,13 @@ fn of_hardware(profile: Profile, hardware: &Hardware) -> Result<Profile, String>
 }
 
 /// Reads a profile; the error describes the fault.
-fn read(path: &Path) -> Result<Profile, String> {
+fn read(path: &Path) -> Result<MachineProfile, String> {
     /// A hundred times the size of a profile.
     const MOST: u64 = 1 << 20;
     let mut text = String::new();
     let file = std::fs::File::open(path).map_err(|e| e.to_string())?;
     file.take(MOST).read_to_string(&mut text).map_err(|e| e.to_string())?;
-    let profile: Profile =
+    let profile: MachineProfile =
         serde_json::from_str(&text).map_err(|e| format!("it is damaged, or of another version ({e})"))?;
     profile.fault().map_or(Ok(profile), |what| Err(format!("it is damaged, or of another version: {what}")))
 }
@@ -193,7 +193,7 @@ fn read(path: &Path) -> Result<Profile, String> {
 /// # Errors
 /// [`Error::Config`] if files are disabled (`HORUS_CACHE=off`), and an error naming the file if
 /// that cannot be written.
-pub fn keep(profile: &Profile, out: Option<&Path>) -> Result<PathBuf> {
+pub fn keep(profile: &MachineProfile, out: Option<&Path>) -> Result<PathBuf> {
     let path = match out {
         Some(path) => path.to_owned(),
         None => {
@@ -216,7 +216,7 @@ pub fn keep(profile: &Profile, out: Option<&Path>) -> Result<PathBuf> {
 ///
 /// # Errors
 /// [`Error::Communication`] if another rank failed or left.
-pub(crate) fn gather(comm: &dyn Communicator, mine: Profile) -> Result<Machine> {
+pub(crate) fn gather(comm: &dyn Communicator, mine: MachineProfile) -> Result<Machine> {
     if comm.size() == 1 {
         return Ok(Machine::alike(mine));
     }
@@ -226,14 +226,14 @@ pub(crate) fn gather(comm: &dyn Communicator, mine: Profile) -> Result<Machine> 
     text.hash(&mut digest);
     let digests = comm.gather(digest.finish()).map_err(failed)?;
     let hosts = comm.gather(comm.node() as u64).map_err(failed)?;
-    let mut known: Vec<(u64, Profile)> = Vec::new();
+    let mut known: Vec<(u64, MachineProfile)> = Vec::new();
     for (rank, digest) in digests.iter().enumerate() {
         if known.iter().any(|(d, _)| d == digest) {
             continue;
         }
         let profile = share(comm, rank, || mine.clone()).map_err(failed)?;
         let sound = profile.fault().is_none();
-        known.push((*digest, if sound { profile } else { Profile::of_default(false) }));
+        known.push((*digest, if sound { profile } else { MachineProfile::of_default(false) }));
     }
     let of = |digest: &u64| known.iter().find(|(d, _)| d == digest).map(|(_, p)| p.clone());
     let ranks = digests.iter().zip(hosts).filter_map(|(d, host)| Some((of(d)?, host as usize)));
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_profile_of_the_other_kind_of_device_is_refused() {
-        let of = |kind, device| of_memory(Profile::of_default(kind), device).err();
+        let of = |kind, device| of_memory(MachineProfile::of_default(kind), device).err();
         assert_eq!((of(true, true), of(false, false)), (None, None));
         assert_eq!(of(true, false).as_deref(), Some("it is of a processor, for a GPU"));
         assert_eq!(of(false, true).as_deref(), Some("it is of a GPU, for a processor"));

@@ -20,25 +20,25 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use lru::LruCache;
 
 use super::Item;
-use super::hands::Hands;
 use super::input::{Content, Input};
-use super::queue::{Begun, Bounds, Event, Queue, Reading, size};
+use super::queue::{Bounds, EvaluatingPicture, PictureEvent, PictureQueue, ReadingPicture, size};
+use super::threads::FileThreads;
 use crate::dtype::DType;
 use crate::error::{Error, Result, Site};
 use crate::host::buffer::HostBuffer;
 use crate::io::{Alpha, AnyImage, Georeference, Metadata, OpenOptions, Picture};
-use crate::plan::Want;
-use crate::session::{Attributes, Handle, Pending, Refused, Replay, Session, StandIns, Whose};
+use crate::plan::ResultDelivery;
+use crate::session::{Attributes, FailedReplay, Handle, Pending, Replay, ReplayInputKind, Session, StandIns};
 use crate::shape::Shape;
 
 /// The processing of a picture.
-pub(super) trait Make {
+pub(super) trait PictureOperation {
     type Output: Send + 'static;
     /// The metadata of a result that is known once it is recorded, and is the same for pictures of
     /// one kind.
     type Ready: Clone;
     /// Receivers of the pixels.
-    const WANT: Want;
+    const WANT: ResultDelivery;
     /// A result holds pixels.
     const HELD: bool;
 
@@ -59,7 +59,7 @@ pub(super) trait Make {
 
     /// On several ranks, shares the outcome of a picture that all evaluated. `own` is the outcome
     /// on the rank that has the pixels; elsewhere it is ignored.
-    fn tell(&self, session: &Session, own: Result<Self::Output>, name: &Path) -> Result<Self::Output>;
+    fn share_outcome(&self, session: &Session, own: Result<Self::Output>, name: &Path) -> Result<Self::Output>;
 }
 
 pub(super) type Finish<R> = Box<dyn FnOnce(Vec<Arc<HostBuffer>>) -> Result<R> + Send>;
@@ -67,7 +67,7 @@ pub(super) type Finish<R> = Box<dyn FnOnce(Vec<Arc<HostBuffer>>) -> Result<R> + 
 /// The kind of a picture: pictures of equal shape, type, metadata on which programs may depend, and relevant part of the
 /// name share a recording.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Kind {
+struct PictureKind {
     shape: Shape,
     dtype: DType,
     /// Bits of the size of pixels, if it is known.
@@ -89,11 +89,11 @@ struct Kind {
     name: OsString,
 }
 
-impl Kind {
-    fn of(picture: &Picture, name: OsString) -> Kind {
+impl PictureKind {
+    fn of(picture: &Picture, name: OsString) -> PictureKind {
         let Metadata { reference, pixel, names, alpha, profile, printed, exif, texts, tile } = picture.metadata();
         let bits = f64::to_bits;
-        Kind {
+        PictureKind {
             shape: picture.shape(),
             dtype: picture.dtype(),
             numbers: pixel.map(|size| ([size.rows, size.columns].map(bits), size.levels.map(bits))),
@@ -113,7 +113,7 @@ impl Kind {
 }
 
 /// The recording for pictures of one kind.
-enum Known<T> {
+enum PictureRecording<T> {
     /// A program to replay.
     Program {
         replay: Box<Replay>,
@@ -140,11 +140,11 @@ pub(super) struct Pipeline<I, M, R, T> {
     /// The operation is recorded once for pictures of one kind.
     once: bool,
     site: Site,
-    hands: Option<Hands>,
-    events: (Sender<Event<R>>, Receiver<Event<R>>),
-    queue: Queue<R>,
+    hands: Option<FileThreads>,
+    events: (Sender<PictureEvent<R>>, Receiver<PictureEvent<R>>),
+    queue: PictureQueue<R>,
     /// Programs that need not be recorded again.
-    recorded: LruCache<Kind, Known<T>>,
+    recorded: LruCache<PictureKind, PictureRecording<T>>,
     /// Set after an error that makes the session unusable.
     ended: bool,
 }
@@ -152,7 +152,7 @@ pub(super) struct Pipeline<I, M, R, T> {
 impl<I, M, R, T> Pipeline<I, M, R, T>
 where
     I: Iterator<Item = (usize, Input)>,
-    M: Make<Output = R, Ready = T>,
+    M: PictureOperation<Output = R, Ready = T>,
     T: Clone,
     R: Send + 'static,
 {
@@ -167,7 +167,7 @@ where
             site: bounds.site,
             hands: None,
             events: mpsc::channel(),
-            queue: Queue::new(bounds, M::HELD),
+            queue: PictureQueue::new(bounds, M::HELD),
             recorded: LruCache::new(KINDS),
             ended: false,
         }
@@ -182,9 +182,9 @@ where
         self.session.workers().threads()
     }
 
-    fn hands(&mut self) -> &mut Hands {
+    fn hands(&mut self) -> &mut FileThreads {
         let threads = self.threads();
-        self.hands.get_or_insert_with(|| Hands::new(threads))
+        self.hands.get_or_insert_with(|| FileThreads::new(threads))
     }
 
     /// Returns `true` if the device computes on the host's memory, with the host's threads. Call it
@@ -221,12 +221,12 @@ where
                         let read = || Input::open(content, file.as_deref(), &options, &room);
                         let picture = catch_unwind(AssertUnwindSafe(read));
                         // The receiver is gone if the series was dropped.
-                        let _ = events.send(Event::Read(number, picture));
+                        let _ = events.send(PictureEvent::Read(number, picture));
                     });
                     None
                 }
             };
-            self.queue.reading.push_back(Reading { number, path, picture, everywhere });
+            self.queue.reading.push_back(ReadingPicture { number, path, picture, everywhere });
         }
     }
 
@@ -260,10 +260,11 @@ where
     }
 
     /// Evaluates the next picture, which is available.
-    fn begin(&mut self, reading: Reading) {
-        let Reading { number, path, picture, everywhere } = reading;
+    fn begin(&mut self, reading: ReadingPicture) {
+        let ReadingPicture { number, path, picture, everywhere } = reading;
         let name = name(path.as_deref(), number);
-        let mut begun = Begun { number, path, picture: None, bytes: 0, landed: true, result: None, to_tell: false };
+        let mut begun =
+            EvaluatingPicture { number, path, picture: None, bytes: 0, landed: true, result: None, to_tell: false };
         match self.begin_or_fail(&name, picture, everywhere, &mut begun) {
             Ok(()) => begun.to_tell = self.session.ranks() > 1,
             Err(e) => {
@@ -282,7 +283,7 @@ where
         name: &Path,
         picture: Option<Result<Picture>>,
         everywhere: bool,
-        begun: &mut Begun<R>,
+        begun: &mut EvaluatingPicture<R>,
     ) -> Result<()> {
         let number = begun.number;
         let (pending, ready) = match picture {
@@ -303,7 +304,7 @@ where
         let at_once = self.unified();
         self.hands().land(at_once, move || {
             let fetched = pending.wait();
-            let _ = events.send(Event::Landed(number));
+            let _ = events.send(PictureEvent::Landed(number));
             move || {
                 let done = catch_unwind(AssertUnwindSafe(|| {
                     let here: Option<Vec<_>> = fetched?.into_iter().collect();
@@ -316,18 +317,18 @@ where
                     // Another rank has the pixels and shares the outcome.
                     Ok(Ok(None)) => return,
                 };
-                let _ = events.send(Event::Done(number, done));
+                let _ = events.send(PictureEvent::Done(number, done));
             }
         });
         Ok(())
     }
 
     /// Starts to compute a picture that every rank has, by replay or by recording.
-    fn compute(&mut self, name: &Path, picture: Picture, begun: &mut Begun<R>) -> Result<(Pending, T)> {
+    fn compute(&mut self, name: &Path, picture: Picture, begun: &mut EvaluatingPicture<R>) -> Result<(Pending, T)> {
         let (shape, dtype, said) = (picture.shape(), picture.dtype(), picture.metadata().clone());
-        let kind = self.once.then(|| Kind::of(&picture, self.make.kind(name)));
+        let kind = self.once.then(|| PictureKind::of(&picture, self.make.kind(name)));
         let (replay, ready) = match kind.as_ref().and_then(|kind| self.recorded.get_mut(kind)) {
-            Some(Known::Program { replay, ready, bytes }) => {
+            Some(PictureRecording::Program { replay, ready, bytes }) => {
                 begun.bytes = *bytes;
                 (replay, ready)
             }
@@ -346,7 +347,7 @@ where
                 Ok((pending, ready))
             }
             Err(refused) => {
-                let Refused { error, pixels } = *refused;
+                let FailedReplay { error, pixels } = *refused;
                 let pixels = pixels.and_then(|mut pixels| pixels.pop());
                 let again = error.as_ref().is_none_or(|e| e.is_out_of_memory() && self.wait_for_all());
                 match (error, pixels) {
@@ -367,8 +368,8 @@ where
         &mut self,
         name: &Path,
         image: AnyImage,
-        begun: &mut Begun<R>,
-        kind: Option<Kind>,
+        begun: &mut EvaluatingPicture<R>,
+        kind: Option<PictureKind>,
     ) -> Result<(Pending, T)> {
         begun.picture = Some((image.shape(), image.dtype()));
         let repeatable = kind.map(|kind| (kind, StandIns::new(&self.session, &[image.handle()], self.site)));
@@ -381,14 +382,14 @@ where
         let looked_into = repeatable.as_ref().is_some_and(|(_, stand_ins)| stand_ins.looked_into());
         let repeatable = match repeatable {
             Some((kind, _)) if looked_into || !is_replaced => {
-                self.recorded.put(kind, Known::Looks);
+                self.recorded.put(kind, PictureRecording::Looks);
                 None
             }
             other => other.filter(|(_, stand_ins)| !stand_ins.looked()),
         };
         let wanted: Vec<&Handle> = handles.iter().collect();
         let begin = |session: &Session| match &repeatable {
-            Some((_, stand_ins)) => session.begin_repeatable(&wanted, stand_ins, M::WANT, Whose::Pixels),
+            Some((_, stand_ins)) => session.begin_repeatable(&wanted, stand_ins, M::WANT, ReplayInputKind::Pixels),
             None => Ok((session.begin_all(&wanted, M::WANT)?, None)),
         };
         let (pending, replay) = match begin(&self.session) {
@@ -397,8 +398,10 @@ where
         };
         begun.bytes = handles.iter().map(|h| size(h.shape, h.dtype)).sum();
         if let (Some((kind, _)), Some(replay)) = (repeatable, replay) {
-            self.recorded
-                .put(kind, Known::Program { replay: Box::new(replay), ready: ready.clone(), bytes: begun.bytes });
+            self.recorded.put(
+                kind,
+                PictureRecording::Program { replay: Box::new(replay), ready: ready.clone(), bytes: begun.bytes },
+            );
         }
         // The session may drop the picture and its results; results in flight no longer belong to
         // them.
@@ -421,16 +424,16 @@ where
     /// The outcome of the next picture to yield, if it is known here.
     fn take_done(&mut self) -> Option<Item<R>> {
         let front = self.queue.begun.front()?;
-        let known = front.result.is_some() || (front.to_tell && !self.reads() && M::WANT == Want::Root);
+        let known = front.result.is_some() || (front.to_tell && !self.reads() && M::WANT == ResultDelivery::Root);
         if !known {
             return None;
         }
-        let Begun { number, path, picture, result, to_tell, .. } = self.queue.begun.pop_front()?;
+        let EvaluatingPicture { number, path, picture, result, to_tell, .. } = self.queue.begun.pop_front()?;
         let name = name(path.as_deref(), number);
         let result = match result {
             result if to_tell => {
                 let own = result.unwrap_or_else(|| Err(Error::Lost("another rank has the pixels".into())));
-                self.make.tell(&self.session, own, &name)
+                self.make.share_outcome(&self.session, own, &name)
             }
             result => result?,
         };
@@ -441,7 +444,7 @@ where
 impl<I, M, R, T> Iterator for Pipeline<I, M, R, T>
 where
     I: Iterator<Item = (usize, Input)>,
-    M: Make<Output = R, Ready = T>,
+    M: PictureOperation<Output = R, Ready = T>,
     T: Clone,
     R: Send + 'static,
 {

@@ -39,13 +39,13 @@
 //! distributes pictures of fewer than [`DEALT`] pixels to the ranks, each of which reads, computes
 //! and writes its own, and all learn the outcomes at the end.
 
-mod deal;
+mod distribution;
 mod engine;
-mod hands;
 mod input;
 mod pixels;
 mod queue;
 mod save;
+mod threads;
 mod values;
 
 use std::panic::Location;
@@ -58,16 +58,16 @@ use crate::io::{AnyImage, OpenOptions, SaveOptions};
 use crate::session::Session;
 use crate::shape::Shape;
 
-use self::deal::Numbered;
+use self::distribution::NumberedInputs;
 use self::engine::Pipeline;
-use self::pixels::Look;
+use self::pixels::PixelsOperation;
 use self::queue::Bounds;
 
-pub use deal::DEALT;
+pub use distribution::DEALT;
 pub use input::Input;
 pub use pixels::Frames;
 pub use save::{Savable, Saved, Saves};
-pub use values::{Computable, Computed};
+pub use values::{Computable, SeriesValues};
 
 /// Default limit of bytes of pictures and results in progress.
 const MEMORY: usize = 2 << 30;
@@ -236,6 +236,6 @@ where
 
     fn into_iter(self) -> Frames<I, F, T> {
         let Series { session, inputs, operation, options, bounds } = self;
-        Frames(Pipeline::new(session, Numbered::all(inputs), Look(operation), options, bounds))
+        Frames(Pipeline::new(session, NumberedInputs::all(inputs), PixelsOperation(operation), options, bounds))
     }
 }

@@ -4,29 +4,29 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::deal::Numbered;
-use super::engine::{Finish, Make, Pipeline};
+use super::distribution::NumberedInputs;
+use super::engine::{Finish, PictureOperation, Pipeline};
 use super::{Input, Item};
 use crate::dtype::Element;
 use crate::error::Result;
 use crate::host::buffer::HostBuffer;
 use crate::image::{Image, Pixels};
 use crate::io::AnyImage;
-use crate::plan::Want;
+use crate::plan::ResultDelivery;
 use crate::session::{Handle, Session};
 use crate::shape::Shape;
 
 /// Copies the pixels to every rank.
-pub(super) struct Look<F>(pub(super) F);
+pub(super) struct PixelsOperation<F>(pub(super) F);
 
-impl<F, T> Make for Look<F>
+impl<F, T> PictureOperation for PixelsOperation<F>
 where
     F: Fn(&AnyImage) -> Image<T>,
     T: Element,
 {
     type Output = Pixels<T>;
     type Ready = Shape;
-    const WANT: Want = Want::Everyone;
+    const WANT: ResultDelivery = ResultDelivery::Everyone;
     const HELD: bool = true;
 
     fn kind(&self, _: &Path) -> OsString {
@@ -46,13 +46,13 @@ where
         }))
     }
 
-    fn tell(&self, _: &Session, own: Result<Pixels<T>>, _: &Path) -> Result<Pixels<T>> {
+    fn share_outcome(&self, _: &Session, own: Result<Pixels<T>>, _: &Path) -> Result<Pixels<T>> {
         own
     }
 }
 
 /// The pixels of the results of a series, in order; see [`Session::series`].
-pub struct Frames<I, F, T: Element>(pub(super) Pipeline<Numbered<I>, Look<F>, Pixels<T>, Shape>);
+pub struct Frames<I, F, T: Element>(pub(super) Pipeline<NumberedInputs<I>, PixelsOperation<F>, Pixels<T>, Shape>);
 
 impl<I, F, T> Iterator for Frames<I, F, T>
 where

@@ -34,7 +34,7 @@ pub(super) struct Bounds {
 
 type Caught<R> = std::result::Result<R, Box<dyn Any + Send>>;
 
-pub(super) enum Event<R> {
+pub(super) enum PictureEvent<R> {
     Read(usize, Caught<Result<Picture>>),
     /// The pixels are on the host.
     Landed(usize),
@@ -42,7 +42,7 @@ pub(super) enum Event<R> {
 }
 
 /// A picture being read, or already read.
-pub(super) struct Reading {
+pub(super) struct ReadingPicture {
     pub(super) number: usize,
     pub(super) path: Option<PathBuf>,
     pub(super) picture: Option<Result<Picture>>,
@@ -51,7 +51,7 @@ pub(super) struct Reading {
 }
 
 /// A picture being evaluated, or already evaluated.
-pub(super) struct Begun<R> {
+pub(super) struct EvaluatingPicture<R> {
     pub(super) number: usize,
     pub(super) path: Option<PathBuf>,
     pub(super) picture: Option<(Shape, DType)>,
@@ -63,22 +63,22 @@ pub(super) struct Begun<R> {
 }
 
 /// The pictures in progress.
-pub(super) struct Queue<R> {
+pub(super) struct PictureQueue<R> {
     bounds: Bounds,
     /// A result holds pixels.
     held: bool,
     /// In order, before `begun`.
-    pub(super) reading: VecDeque<Reading>,
+    pub(super) reading: VecDeque<ReadingPicture>,
     /// In order.
-    pub(super) begun: VecDeque<Begun<R>>,
+    pub(super) begun: VecDeque<EvaluatingPicture<R>>,
     /// Largest number of bytes of a picture of this series.
     largest: Option<usize>,
 }
 
-impl<R> Queue<R> {
+impl<R> PictureQueue<R> {
     /// An empty queue. `held`: results hold pixels.
-    pub(super) fn new(bounds: Bounds, held: bool) -> Queue<R> {
-        Queue { bounds, held, reading: VecDeque::new(), begun: VecDeque::new(), largest: None }
+    pub(super) fn new(bounds: Bounds, held: bool) -> PictureQueue<R> {
+        PictureQueue { bounds, held, reading: VecDeque::new(), begun: VecDeque::new(), largest: None }
     }
 
     /// Returns `true` if no picture is in progress.
@@ -103,7 +103,7 @@ impl<R> Queue<R> {
 
     /// Bytes of pictures and results on the host; estimated for pictures being read.
     fn bytes(&self) -> usize {
-        let size = |r: &Reading| match &r.picture {
+        let size = |r: &ReadingPicture| match &r.picture {
             Some(Ok(picture)) => size(picture.shape(), picture.dtype()),
             Some(Err(_)) => 0,
             None => self.largest.unwrap_or(0),
@@ -128,9 +128,9 @@ impl<R> Queue<R> {
     }
 
     /// Records an event of another thread.
-    pub(super) fn note(&mut self, event: Event<R>) {
+    pub(super) fn note(&mut self, event: PictureEvent<R>) {
         match event {
-            Event::Read(number, picture) => {
+            PictureEvent::Read(number, picture) => {
                 let picture = picture.unwrap_or_else(|panic| resume_unwind(panic));
                 if let Ok(picture) = &picture {
                     let bytes = size(picture.shape(), picture.dtype());
@@ -140,12 +140,12 @@ impl<R> Queue<R> {
                     reading.picture = Some(picture);
                 }
             }
-            Event::Landed(number) => {
+            PictureEvent::Landed(number) => {
                 if let Some(begun) = self.begun.iter_mut().find(|b| b.number == number) {
                     begun.landed = true;
                 }
             }
-            Event::Done(number, result) => {
+            PictureEvent::Done(number, result) => {
                 let result = result.unwrap_or_else(|panic| resume_unwind(panic));
                 if let Some(begun) = self.begun.iter_mut().find(|b| b.number == number) {
                     begun.landed = true;

@@ -5,10 +5,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use horus_files::HeldNotices;
+use horus_files::CollectedWarnings;
 
-use super::deal::{self, Numbered};
-use super::engine::{Finish, Make, Pipeline};
+use super::distribution::{self, NumberedInputs};
+use super::engine::{Finish, PictureOperation, Pipeline};
 use super::queue::Bounds;
 use super::{Input, Item, Series};
 use crate::dtype::Element;
@@ -16,9 +16,9 @@ use crate::error::{Error, Result};
 use crate::host::workers::Workers;
 use crate::image::Image;
 use crate::io::{
-    self, AnyImage, Draft, Format, OpenOptions, SaveOptions, Saving, Scale, Target, describe_file, each, on_root,
+    self, AnyImage, FileSpec, FileTarget, Format, OpenOptions, SaveOptions, Saving, Scale, describe_file, each, on_root,
 };
-use crate::plan::Want;
+use crate::plan::ResultDelivery;
 use crate::session::{Attributes, Handle, Session};
 
 /// Results of an operation for [`Series::save`]: an image of any type, or an error.
@@ -61,13 +61,13 @@ pub struct Saved {
 }
 
 /// Writes the results of an operation.
-struct SaveAs<F, N> {
+struct SaveOperation<F, N> {
     operation: F,
     name: N,
     options: SaveOptions,
 }
 
-impl<F, N, S, P> Make for SaveAs<F, N>
+impl<F, N, S, P> PictureOperation for SaveOperation<F, N>
 where
     F: Fn(&AnyImage) -> S,
     S: Savable,
@@ -75,8 +75,8 @@ where
     P: Into<PathBuf>,
 {
     type Output = Saved;
-    type Ready = (Draft, Option<Arc<Attributes>>);
-    const WANT: Want = Want::Root;
+    type Ready = (FileSpec, Option<Arc<Attributes>>);
+    const WANT: ResultDelivery = ResultDelivery::Root;
     const HELD: bool = false;
 
     fn kind(&self, name: &Path) -> OsString {
@@ -104,7 +104,7 @@ where
         let mut target = None;
         if !alone {
             let made = on_root(session, "creating a file for a picture", || {
-                target = Some(Target::new(&path)?);
+                target = Some(FileTarget::new(&path)?);
                 Ok(())
             })?;
             made.map_err(|cause| Error::write(&path, cause))?;
@@ -116,9 +116,9 @@ where
             }
             let scale = encoder.scale();
             // Other pictures use the other threads.
-            let write = |target: Target| target.fill(|to| encoder.write(to, &Workers::default()).map(drop));
+            let write = |target: FileTarget| target.fill(|to| encoder.write(to, &Workers::default()).map(drop));
             let target = match target {
-                None if alone => Target::new(&path),
+                None if alone => FileTarget::new(&path),
                 target => target.ok_or_else(|| "another rank writes it".to_owned()),
             };
             let written = target.and_then(write);
@@ -127,15 +127,15 @@ where
         }))
     }
 
-    fn tell(&self, session: &Session, own: Result<Saved>, name: &Path) -> Result<Saved> {
+    fn share_outcome(&self, session: &Session, own: Result<Saved>, name: &Path) -> Result<Saved> {
         let path: PathBuf = (self.name)(name).into();
         let told = on_root(session, "saving a picture", || match own {
-            Ok(saved) => Ok(saved.scale.map(io::told)),
+            Ok(saved) => Ok(saved.scale.map(io::encode_scale)),
             Err(Error::File { cause, .. }) => Err(cause),
             Err(e) => Err(e.to_string()),
         })?;
         match told {
-            Ok(scale) => Ok(Saved { path, scale: scale.map(io::heard) }),
+            Ok(scale) => Ok(Saved { path, scale: scale.map(io::decode_scale) }),
             Err(cause) => Err(Error::write(&path, cause)),
         }
     }
@@ -144,20 +144,21 @@ where
 /// The files of a series, in order; see [`Series::save`]. They are written as this is iterated.
 #[must_use = "nothing is written until this is iterated"]
 pub struct Saves<I, F, N> {
-    state: State<I, F, N>,
-    observer: Observer,
+    state: SaveState<I, F, N>,
+    observer: SavedObserver,
 }
 
 /// Called for each picture distributed to this rank when it is finished.
-type Observer = Option<Box<dyn FnMut(&Item<Saved>)>>;
+type SavedObserver = Option<Box<dyn FnMut(&Item<Saved>)>>;
 
-type Files<I, F, N> = Pipeline<Numbered<I>, SaveAs<F, N>, Saved, (Draft, Option<Arc<Attributes>>)>;
+type SavePipeline<I, F, N> =
+    Pipeline<NumberedInputs<I>, SaveOperation<F, N>, Saved, (FileSpec, Option<Arc<Attributes>>)>;
 
-enum State<I, F, N> {
+enum SaveState<I, F, N> {
     /// Not started.
     New(Box<Setup<I, F, N>>),
     /// Each picture is processed by all ranks.
-    Together(Box<Files<I, F, N>>),
+    Together(Box<SavePipeline<I, F, N>>),
     /// All pictures are done, and all ranks know the outcomes.
     Dealt(VecDeque<Item<Saved>>),
 }
@@ -165,8 +166,8 @@ enum State<I, F, N> {
 /// The parameters of a series.
 struct Setup<I, F, N> {
     session: Session,
-    inputs: Numbered<I>,
-    make: SaveAs<F, N>,
+    inputs: NumberedInputs<I>,
+    make: SaveOperation<F, N>,
     open: OpenOptions,
     bounds: Bounds,
 }
@@ -178,9 +179,9 @@ impl<I, F, N> Saves<I, F, N> {
         I::Item: Into<Input>,
     {
         let Series { session, inputs, operation, options: open, bounds } = series;
-        let make = SaveAs { operation, name, options };
-        let inputs = Numbered::all(inputs);
-        Saves { state: State::New(Box::new(Setup { session, inputs, make, open, bounds })), observer: None }
+        let make = SaveOperation { operation, name, options };
+        let inputs = NumberedInputs::all(inputs);
+        Saves { state: SaveState::New(Box::new(Setup { session, inputs, make, open, bounds })), observer: None }
     }
 
     /// Pictures distributed to ranks are yielded when all ranks are done; `observer` is called for
@@ -216,11 +217,11 @@ where
     }
 
     /// Decides on the distribution of pictures, and processes them if each rank has its own.
-    fn begin(setup: Setup<I, F, N>, observer: &mut Observer) -> Result<State<I, F, N>> {
+    fn begin(setup: Setup<I, F, N>, observer: &mut SavedObserver) -> Result<SaveState<I, F, N>> {
         let Setup { session, mut inputs, make, open, bounds } = setup;
         // Outcomes of distributed pictures are known at the end, and some are taken before: too late for a camera.
         if session.ranks() == 1 || bounds.pictures == Some(1) {
-            return Ok(State::Together(Box::new(Pipeline::new(session, inputs, make, open, bounds))));
+            return Ok(SaveState::Together(Box::new(Pipeline::new(session, inputs, make, open, bounds))));
         }
         let alone = session.alone()?;
         let free = |picture| {
@@ -229,11 +230,11 @@ where
             // A single rank cannot use images of the session of all ranks.
             !matches!(made.saving(&path, &make.options), Err(Error::ForeignImage { .. }))
         };
-        if !deal::decide(&session, &mut inputs, &open, |path| (make.name)(path).into(), free)? {
-            return Ok(State::Together(Box::new(Pipeline::new(session, inputs, make, open, bounds))));
+        if !distribution::decide(&session, &mut inputs, &open, |path| (make.name)(path).into(), free)? {
+            return Ok(SaveState::Together(Box::new(Pipeline::new(session, inputs, make, open, bounds))));
         }
         // Rank 0 gives the warnings that are given once.
-        let held = (session.rank() > 0).then(HeldNotices::begin);
+        let held = (session.rank() > 0).then(CollectedWarnings::begin);
         let inputs = inputs.dealt(session.rank(), session.ranks());
         let mut engine = Pipeline::new(alone.clone(), inputs, make, open, bounds);
         let told = |item: &Item<Saved>| {
@@ -247,8 +248,9 @@ where
         let mut inputs = engine.into_inputs();
         inputs.by_ref().for_each(drop);
         session.absorb(&alone)?;
-        let held = held.map(HeldNotices::end).unwrap_or_default();
-        deal::tell(&session, own, held, &inputs.into_paths()).map(|items| State::Dealt(items.into()))
+        let held = held.map(CollectedWarnings::end).unwrap_or_default();
+        distribution::exchange_outcomes(&session, own, held, &inputs.into_paths())
+            .map(|items| SaveState::Dealt(items.into()))
     }
 }
 
@@ -264,8 +266,8 @@ where
     type Item = Item<Saved>;
 
     fn next(&mut self) -> Option<Item<Saved>> {
-        if let State::New(_) = &self.state
-            && let State::New(setup) = std::mem::replace(&mut self.state, State::Dealt(VecDeque::new()))
+        if let SaveState::New(_) = &self.state
+            && let SaveState::New(setup) = std::mem::replace(&mut self.state, SaveState::Dealt(VecDeque::new()))
         {
             match Saves::begin(*setup, &mut self.observer) {
                 Ok(state) => self.state = state,
@@ -273,9 +275,9 @@ where
             }
         }
         match &mut self.state {
-            State::Together(engine) => engine.next(),
-            State::Dealt(items) => items.pop_front(),
-            State::New(_) => None,
+            SaveState::Together(engine) => engine.next(),
+            SaveState::Dealt(items) => items.pop_front(),
+            SaveState::New(_) => None,
         }
     }
 }

@@ -4,14 +4,14 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::deal::Numbered;
-use super::engine::{Finish, Make, Pipeline};
+use super::distribution::NumberedInputs;
+use super::engine::{Finish, PictureOperation, Pipeline};
 use super::{Input, Item, Series};
 use crate::error::{Error, Result};
 use crate::host::buffer::HostBuffer;
-use crate::image::{Reader, Values};
+use crate::image::{ValueReader, Values};
 use crate::io::AnyImage;
-use crate::plan::Want;
+use crate::plan::ResultDelivery;
 use crate::session::{Handle, Session};
 
 /// Results of an operation for [`Series::values`]: a [`Value`](crate::image::Value) or several
@@ -52,16 +52,16 @@ impl<C: Computable> Computable for Result<C> {
 }
 
 /// Copies values to every rank.
-struct Compute<F>(F);
+struct ValuesOperation<F>(F);
 
-impl<F, C> Make for Compute<F>
+impl<F, C> PictureOperation for ValuesOperation<F>
 where
     F: Fn(&AnyImage) -> C,
     C: Computable,
 {
     type Output = C::Output;
-    type Ready = Reader<C::Output>;
-    const WANT: Want = Want::Everyone;
+    type Ready = ValueReader<C::Output>;
+    const WANT: ResultDelivery = ResultDelivery::Everyone;
     const HELD: bool = true;
 
     fn kind(&self, _: &Path) -> OsString {
@@ -86,15 +86,17 @@ where
         Ok(Box::new(move |fetched: Vec<Arc<HostBuffer>>| Ok(read(&mut fetched.into_iter()))))
     }
 
-    fn tell(&self, _: &Session, own: Result<C::Output>, _: &Path) -> Result<C::Output> {
+    fn share_outcome(&self, _: &Session, own: Result<C::Output>, _: &Path) -> Result<C::Output> {
         own
     }
 }
 
 /// The values of the pictures of a series, in order; see [`Series::values`].
-pub struct Computed<I, F, C: Computable>(Pipeline<Numbered<I>, Compute<F>, C::Output, Reader<C::Output>>);
+pub struct SeriesValues<I, F, C: Computable>(
+    Pipeline<NumberedInputs<I>, ValuesOperation<F>, C::Output, ValueReader<C::Output>>,
+);
 
-impl<I, F, C> Iterator for Computed<I, F, C>
+impl<I, F, C> Iterator for SeriesValues<I, F, C>
 where
     I: Iterator,
     I::Item: Into<Input>,
@@ -133,12 +135,12 @@ where
     /// # Ok(())
     /// # }
     /// ```
-    pub fn values<C>(self) -> Computed<I, F, C>
+    pub fn values<C>(self) -> SeriesValues<I, F, C>
     where
         F: Fn(&AnyImage) -> C,
         C: Computable,
     {
         let Series { session, inputs, operation, options, bounds } = self;
-        Computed(Pipeline::new(session, Numbered::all(inputs), Compute(operation), options, bounds))
+        SeriesValues(Pipeline::new(session, NumberedInputs::all(inputs), ValuesOperation(operation), options, bounds))
     }
 }

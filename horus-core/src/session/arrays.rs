@@ -2,16 +2,16 @@
 //!
 //! Pixels are copied once between the program's memory and the device's. `Pixels` are page-locked
 //! buffers that an image shares until one side writes; the GPU reads and writes them in place. A
-//! requested result stays on the device (`Staging::order_read`) until its reader provides the target:
+//! requested result stays on the device (`Staging::start_download`) until its reader provides the target:
 //! page-locked memory is written by the GPU, other memory through pinned chunks that all threads
 //! copy, band by band. Memory that is not Horus's (`host/external.rs`) is a buffer that counts as
 //! shared, so that a write copies it first: an array or a mapped file is read in place, and its
 //! owner is released with the last share. On a GPU, `Foreign::adopt` turns another library's memory
-//! into a block, held until the stream has passed its readers, and `Foreign::lend` exports a block.
+//! into a block, held until the stream has passed its readers, and `Foreign::export` exports a block.
 //! Several results that are read together (`Session::read_into`) are copied concurrently, each in
 //! its own stream, so that bands of all are sent as they are computed. Results for files are copied
 //! in the same way: an encoder's memory is allocated while kernels run, its pages faulted in by all
-//! threads, or is page-locked if the device can lend some (`Staging::lent`). Locking pages takes
+//! threads, or is page-locked if the device can lend some (`Staging::page_locked_for_transfer`). Locking pages takes
 //! longer than some thirty copies save by it, so pixels that pass once are staged; a size requested
 //! 32 times is locked. A new vector's pages are faulted in by all threads while kernels run. Slices
 //! of 1 MiB and more are staged to a single rank's GPU when they are given, as they must be copied
@@ -22,27 +22,27 @@ use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use crate::comm::agree::agree_on;
-use crate::device::{Device, Label, Memory, Sending};
-use crate::error::{At, Call, DeviceError, Error, MemoryBound, Result};
+use crate::device::{Device, DownloadStart, Memory, WorkLabel};
+use crate::error::{Call, CallSuffix, DeviceError, Error, MemoryBound, Result};
 use crate::execute::Delivered;
 use crate::execute::trace::Trace;
 use crate::host::buffer::HostBuffer;
-use crate::host::spare::Spare;
+use crate::host::sequential_output::SequentialOutput;
 use crate::host::workers::Workers;
 use crate::ir::graph::NodeId;
-use crate::plan::{Mode, Want};
-use crate::session::state::start::Held;
-use crate::session::{Handle, Mutable, Session};
+use crate::plan::{Mode, ResultDelivery};
+use crate::session::state::start::SessionOwner;
+use crate::session::{Handle, Session, SessionState};
 
 /// A requested value: computed or being computed, to be copied to memory provided by its reader.
-pub(crate) struct Coming<'a> {
+pub(crate) struct RequestedValue<'a> {
     delivered: Delivered,
     workers: &'a Workers,
     /// `None` if it is read with others, one of which records the times of all.
     trace: Option<&'a mut Trace>,
 }
 
-impl Coming<'_> {
+impl RequestedValue<'_> {
     /// The threads that copy it.
     pub(crate) fn workers(&self) -> &Workers {
         self.workers
@@ -50,7 +50,7 @@ impl Coming<'_> {
 
     /// Returns `true` if the pixels are in host memory already.
     pub(crate) fn is_here(&self) -> bool {
-        matches!(self.delivered, Delivered::Here(_))
+        matches!(self.delivered, Delivered::OnHost(_))
     }
 
     /// A buffer with the pixels, possibly shared.
@@ -58,8 +58,8 @@ impl Coming<'_> {
         self.computed()?;
         let start = Instant::now();
         let landed = match self.delivered {
-            Delivered::Here(host) => Ok(host),
-            Delivered::Coming(landing) => landing.land(),
+            Delivered::OnHost(host) => Ok(host),
+            Delivered::InFlight(landing) => landing.wait(),
         };
         self.trace.into_iter().for_each(|trace| trace.brought(start));
         landed
@@ -67,24 +67,24 @@ impl Coming<'_> {
 
     /// A buffer with the pixels for a reader who reads them once; possibly shared.
     pub(crate) fn brought(mut self, session: &Session) -> Result<HostBuffer, DeviceError> {
-        if let Delivered::Coming(landing) = &self.delivered {
+        if let Delivered::InFlight(landing) = &self.delivered {
             let start = Instant::now();
-            landing.make_room(&mut |bytes| session.room_for_result(bytes))?;
+            landing.allocate_target(&mut |bytes| session.room_for_result(bytes))?;
             self.tell(|trace| trace.waited(start));
         }
         self.shared()
     }
 
     /// Appends the pixels to `target`, whose capacity suffices.
-    pub(crate) fn append_to(mut self, target: &mut Spare<'_>) -> Result<(), DeviceError> {
+    pub(crate) fn append_to(mut self, target: &mut SequentialOutput<'_>) -> Result<(), DeviceError> {
         self.computed()?;
         let start = Instant::now();
         let landed = match self.delivered {
-            Delivered::Here(host) => {
+            Delivered::OnHost(host) => {
                 target.append(self.workers, host.bytes());
                 Ok(())
             }
-            Delivered::Coming(landing) => landing.land_on(target, self.workers),
+            Delivered::InFlight(landing) => landing.append_to(target, self.workers),
         };
         self.trace.into_iter().for_each(|trace| trace.brought(start));
         landed
@@ -95,11 +95,11 @@ impl Coming<'_> {
         self.computed()?;
         let start = Instant::now();
         let landed = match self.delivered {
-            Delivered::Here(host) => {
-                self.workers.copy(host.bytes(), target.overwritten());
+            Delivered::OnHost(host) => {
+                self.workers.copy(host.bytes(), target.bytes_to_overwrite());
                 Ok(())
             }
-            Delivered::Coming(landing) => landing.land_in(target, self.workers),
+            Delivered::InFlight(landing) => landing.copy_into(target, self.workers),
         };
         self.trace.into_iter().for_each(|trace| trace.brought(start));
         landed
@@ -118,8 +118,8 @@ impl Coming<'_> {
 
     fn begun(&self) -> Result<(), DeviceError> {
         match &self.delivered {
-            Delivered::Here(_) => Ok(()),
-            Delivered::Coming(landing) => landing.begun(),
+            Delivered::OnHost(_) => Ok(()),
+            Delivered::InFlight(landing) => landing.wait_until_started(),
         }
     }
 
@@ -132,9 +132,9 @@ impl Coming<'_> {
 
 /// A session that had not chosen its device when it provided memory.
 #[derive(Clone)]
-pub(crate) struct Undecided(Weak<Held>);
+pub(crate) struct DeferredSession(Weak<SessionOwner>);
 
-impl Undecided {
+impl DeferredSession {
     /// Returns `true` if the device is known now, or never will be: the memory may have to be
     /// replaced.
     pub(crate) fn is_over(&self) -> bool {
@@ -162,7 +162,7 @@ impl Session {
         value: &Handle,
         root: bool,
         call: Call,
-        reader: impl FnOnce(Coming<'_>) -> Result<R, DeviceError>,
+        reader: impl FnOnce(RequestedValue<'_>) -> Result<R, DeviceError>,
     ) -> Result<Option<R>> {
         self.read_back_into(value, root, call, &mut None, |coming, _| reader(coming))
     }
@@ -175,23 +175,24 @@ impl Session {
         root: bool,
         call: Call,
         room: &mut Option<HostBuffer>,
-        reader: impl FnOnce(Coming<'_>, Option<HostBuffer>) -> Result<R, DeviceError>,
+        reader: impl FnOnce(RequestedValue<'_>, Option<HostBuffer>) -> Result<R, DeviceError>,
     ) -> Result<Option<R>> {
         let want = match (self.ranks(), root) {
-            (1, _) => Want::Handed,
-            (_, true) => Want::Root,
-            (_, false) => Want::Everyone,
+            (1, _) => ResultDelivery::Requester,
+            (_, true) => ResultDelivery::Root,
+            (_, false) => ResultDelivery::Everyone,
         };
         let mut state = self.lock("evaluating")?;
         state.room = room.take();
-        let looked = self.look_at(&mut state, &[value], want, Sending::WhenLanded);
+        let looked = self.look_at(&mut state, &[value], want, DownloadStart::WithTarget);
         *room = state.room.take();
         let mut pending = looked?;
         let delivered = pending.nodes.first().and_then(|n| pending.delivered.remove(n));
         // Other ranks may have the pixels that rank 0 wants, too.
         let delivered = delivered.filter(|_| !root || self.rank() == 0);
         let Some(delivered) = delivered else { return Ok(None) };
-        let read = reader(Coming { delivered, workers: self.workers(), trace: Some(&mut state.trace) }, room.take());
+        let read =
+            reader(RequestedValue { delivered, workers: self.workers(), trace: Some(&mut state.trace) }, room.take());
         self.publish(&state);
         match read {
             Ok(read) => Ok(Some(read)),
@@ -203,17 +204,17 @@ impl Session {
     /// are copied concurrently.
     pub(crate) fn read_several<R>(&self, results: Vec<(&Handle, R)>, call: Call) -> Result<()>
     where
-        R: FnOnce(Coming<'_>) -> Result<(), DeviceError> + Send,
+        R: FnOnce(RequestedValue<'_>) -> Result<(), DeviceError> + Send,
     {
-        let want = if self.ranks() > 1 { Want::Everyone } else { Want::Handed };
+        let want = if self.ranks() > 1 { ResultDelivery::Everyone } else { ResultDelivery::Requester };
         let values: Vec<&Handle> = results.iter().map(|(value, _)| *value).collect();
         let mut state = self.lock("evaluating")?;
-        let mut pending = self.look_at(&mut state, &values, want, Sending::WhenLanded)?;
+        let mut pending = self.look_at(&mut state, &values, want, DownloadStart::WithTarget)?;
         let workers = self.workers();
         let (mut coming, mut again) = (Vec::new(), Vec::new());
         for (node, (value, reader)) in pending.nodes.iter().zip(results) {
             match pending.delivered.remove(node) {
-                Some(delivered) => coming.push((Coming { delivered, workers, trace: None }, reader)),
+                Some(delivered) => coming.push((RequestedValue { delivered, workers, trace: None }, reader)),
                 // Two values have become one.
                 None => again.push((value, reader)),
             }
@@ -243,19 +244,19 @@ impl Session {
 
     /// An error of pixels on their way to this rank's host. The other ranks would not learn of a
     /// late error of the device: it ends them.
-    fn unread(&self, state: &mut Mutable, call: Call, source: DeviceError) -> Error {
+    fn unread(&self, state: &mut SessionState, call: Call, source: DeviceError) -> Error {
         let here = matches!(source, DeviceError::OutOfMemory { .. });
         let error = self.at_host(call, source);
-        if self.ranks() > 1 && !here { self.lose(state, error) } else { error }
+        if self.ranks() > 1 && !here { self.abandon(state, error) } else { error }
     }
 
     /// Evaluates values, in one evaluation, for a caller that reads their pixels once, such as an
     /// encoder: on rank 0's host, `None` elsewhere. The session keeps no copies, bands arrive while
     /// kernels run, and the device writes to page-locked memory where that is available.
     pub(crate) fn bring(&self, values: &[&Handle], call: Call) -> Result<Vec<Option<Arc<HostBuffer>>>> {
-        let want = if self.ranks() > 1 { Want::Root } else { Want::Handed };
+        let want = if self.ranks() > 1 { ResultDelivery::Root } else { ResultDelivery::Requester };
         let mut state = self.lock("evaluating")?;
-        let mut pending = self.look_at(&mut state, values, want, Sending::WhenLanded)?;
+        let mut pending = self.look_at(&mut state, values, want, DownloadStart::WithTarget)?;
         if self.rank() > 0 {
             return Ok(vec![None; values.len()]); // other ranks may have it, too
         }
@@ -263,7 +264,7 @@ impl Session {
         for node in &pending.nodes {
             // Two values may have become one.
             let Some(delivered) = pending.delivered.remove(node) else { continue };
-            let coming = Coming { delivered, workers: self.workers(), trace: Some(&mut state.trace) };
+            let coming = RequestedValue { delivered, workers: self.workers(), trace: Some(&mut state.trace) };
             let buffer = coming.brought(self);
             let buffer = buffer.map_err(|source| self.unread(&mut state, call, source))?;
             brought.insert(*node, Arc::new(buffer));
@@ -279,7 +280,7 @@ impl Session {
             _ => false,
         };
         let device = if host { "the host".into() } else { self.device_name() };
-        Error::Device { op: format!("{}{}", call.op, At(call.site)), device, source }
+        Error::Device { op: format!("{}{}", call.op, CallSuffix(call.site)), device, source }
     }
 
     /// An error of this rank in a collective call: other ranks, which may not meet it, are
@@ -315,15 +316,15 @@ impl Session {
     }
 
     /// The session, for memory that it provides before it has chosen a device.
-    pub(crate) fn undecided(&self) -> Option<Undecided> {
-        self.engine().is_none().then(|| Undecided(Arc::downgrade(&self.0)))
+    pub(crate) fn undecided(&self) -> Option<DeferredSession> {
+        self.engine().is_none().then(|| DeferredSession(Arc::downgrade(&self.0)))
     }
 
     /// Device memory with a copy of the program's pixels, parts of `height` rows each, if the
     /// device takes them now; the device records the time under a label. Each of several connected
     /// lanes takes its strip, once the division of rows is known. Empty if the pixels stay on the
     /// host.
-    pub(crate) fn taken(&self, parts: &[&[u8]], height: usize, label: Label) -> Result<Vec<Memory>, DeviceError> {
+    pub(crate) fn taken(&self, parts: &[&[u8]], height: usize, label: WorkLabel) -> Result<Vec<Memory>, DeviceError> {
         /// Minimum bytes for lanes to take their strips: less may belong to a program for one lane.
         const MANY: usize = 64 << 20;
         // On several ranks each needs a part, which only a plan determines.
@@ -333,13 +334,13 @@ impl Session {
         };
         let take = |device: &dyn Device, parts: &[&[u8]]| {
             let _entered = self.0.settings.measures().then(|| label.enter());
-            device.staging().take(parts)
+            device.staging().upload_parts(parts)
         };
-        if engine.lanes() == 1 {
+        if engine.device_count() == 1 {
             return Ok(take(&*engine.device, parts)?.into_iter().collect());
         }
         let bytes: usize = parts.iter().map(|part| part.len()).sum();
-        let Some(partition) = engine.divided(engine.lanes()).filter(|_| engine.direct() && bytes >= MANY) else {
+        let Some(partition) = engine.divided(engine.device_count()).filter(|_| engine.direct() && bytes >= MANY) else {
             return Ok(Vec::new());
         };
         let strip = |lane: usize| {

@@ -31,22 +31,22 @@ use crate::ops::geometric::Interpolation;
 use crate::session::Handle;
 use crate::shape::Shape;
 use horus_base::lengths::PixelSize;
-use horus_base::placed::{Placed, Relation};
-use horus_files::{Alpha, Draft, Exif, Georeference, Lacking, Metadata, StoredScale};
+use horus_base::position_map::{PositionMap, Relation};
+use horus_files::{Alpha, Exif, FileSpec, Georeference, Metadata, StoredScale, UnsupportedMetadata};
 
 /// All attributes of an image. Georeferences and what follows from them, and names, are known on the rank that read the
 /// files only, which writes files; sizes of pixels and alpha on all, as programs depend on them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Attributes {
     grid: Fact<OnGrid>,
-    spacing: Fact<Spaced>,
+    spacing: Fact<PixelSpacing>,
     /// The distance of levels.
     levels: Fact<f64>,
     nodata: Fact<Nodata>,
-    colours: Fact<Arc<Colours>>,
-    profile: Fact<Coloured>,
-    printed: Fact<Spaced>,
-    exif: Fact<Noted>,
+    colours: Fact<Arc<FileColourTable>>,
+    profile: Fact<ProfileChannels>,
+    printed: Fact<PixelSpacing>,
+    exif: Fact<ExifNote>,
     texts: Fact<Arc<[(String, String)]>>,
     /// Names of channels; as many as channels, or none that are right.
     names: Fact<Arc<[String]>>,
@@ -66,18 +66,18 @@ enum Fact<T> {
     Unknown,
     Known(T),
     /// It was known of an input, and is not of the result.
-    Lost(Lost),
+    Lost(AttributeLoss),
 }
 
 /// The operation or function that lost an attribute, and the reason.
 #[derive(Clone, Copy, Debug)]
-struct Lost {
+struct AttributeLoss {
     by: &'static str,
-    why: Why,
+    why: LossReason,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Why {
+enum LossReason {
     /// Those of images together differ.
     Differ,
     /// Pixels, channels or values are others than those of the input.
@@ -92,19 +92,19 @@ enum Why {
 #[derive(Clone, Debug)]
 struct OnGrid {
     of: Arc<Georeference>,
-    placed: Placed,
+    placed: PositionMap,
 }
 
 /// Pixels in a picture whose pixels have this size.
 #[derive(Clone, Copy, Debug)]
-struct Spaced {
+struct PixelSpacing {
     of: PixelSize,
-    placed: Placed,
+    placed: PositionMap,
 }
 
 /// Pixels of a picture of which EXIF data were noted.
 #[derive(Clone, Debug)]
-struct Noted {
+struct ExifNote {
     of: Arc<Exif>,
     /// Pixels are elsewhere than in that picture.
     moved: bool,
@@ -123,14 +123,14 @@ struct Nodata {
 }
 
 #[derive(Debug, PartialEq)]
-struct Colours {
+struct FileColourTable {
     colours: Vec<u16>,
     /// The type of the indices.
     dtype: DType,
 }
 
 #[derive(Debug, PartialEq)]
-struct Profile {
+struct FileColourProfile {
     icc: Arc<[u8]>,
     /// The type of the file.
     dtype: DType,
@@ -138,13 +138,13 @@ struct Profile {
 
 /// Channels of the colours of a profile.
 #[derive(Clone, Debug)]
-struct Coloured {
-    of: Arc<Profile>,
+struct ProfileChannels {
+    of: Arc<FileColourProfile>,
     /// The number of the colour of each channel, and none of alpha; that of the channel, if they are those of the file.
     channels: Option<Arc<[Option<usize>]>>,
 }
 
-impl Coloured {
+impl ProfileChannels {
     /// Number of colours.
     fn count(&self) -> usize {
         if self.of.icc.get(16..20) == Some(b"GRAY") { 1 } else { 3 }
@@ -158,9 +158,9 @@ impl Coloured {
     }
 
     /// With these colours of channels; unknown if these have none.
-    fn with(self, channels: Arc<[Option<usize>]>) -> Fact<Coloured> {
+    fn with(self, channels: Arc<[Option<usize>]>) -> Fact<ProfileChannels> {
         let any = channels.iter().any(Option::is_some);
-        if any { Fact::Known(Coloured { channels: Some(channels), ..self }) } else { Fact::Unknown }
+        if any { Fact::Known(ProfileChannels { channels: Some(channels), ..self }) } else { Fact::Unknown }
     }
 }
 
@@ -176,7 +176,7 @@ impl<T: Clone> Fact<T> {
         }
     }
 
-    fn lost(&self) -> Option<Lost> {
+    fn lost(&self) -> Option<AttributeLoss> {
         match self {
             Fact::Lost(lost) => Some(*lost),
             _ => None,
@@ -188,7 +188,7 @@ impl<T: Clone> Fact<T> {
     }
 
     /// What becomes of it in a result; `None` is a loss for the reason.
-    fn then(&self, lost: Lost, next: impl FnOnce(T) -> Option<Fact<T>>) -> Fact<T> {
+    fn then(&self, lost: AttributeLoss, next: impl FnOnce(T) -> Option<Fact<T>>) -> Fact<T> {
         match self.clone() {
             Fact::Known(known) => next(known).unwrap_or(Fact::Lost(lost)),
             other => other,
@@ -199,7 +199,9 @@ impl<T: Clone> Fact<T> {
     fn with(self, other: Fact<T>, by: &'static str, agree: impl FnOnce(&T, &T) -> bool) -> Fact<T> {
         match (self, other) {
             (lost @ Fact::Lost(_), _) | (_, lost @ Fact::Lost(_)) => lost,
-            (Fact::Known(a), Fact::Known(b)) if !agree(&a, &b) => Fact::Lost(Lost { by, why: Why::Differ }),
+            (Fact::Known(a), Fact::Known(b)) if !agree(&a, &b) => {
+                Fact::Lost(AttributeLoss { by, why: LossReason::Differ })
+            }
             (a, b) => a.or(b),
         }
     }
@@ -207,21 +209,21 @@ impl<T: Clone> Fact<T> {
 
 impl OnGrid {
     fn seen(&self) -> Option<Georeference> {
-        self.of.seen(&self.placed)
+        self.of.transformed(&self.placed)
     }
 
     fn agrees(&self, other: &OnGrid) -> bool {
-        (Arc::ptr_eq(&self.of, &other.of) && self.placed.is(&other.placed))
+        (Arc::ptr_eq(&self.of, &other.of) && self.placed.is_same_as(&other.placed))
             || self.seen().zip(other.seen()).is_some_and(|(a, b)| a.agrees(&b))
     }
 }
 
-impl Spaced {
+impl PixelSpacing {
     fn seen(&self) -> Option<PixelSize> {
-        self.of.seen(&self.placed)
+        self.of.mapped_by(&self.placed)
     }
 
-    fn agrees(&self, other: &Spaced) -> bool {
+    fn agrees(&self, other: &PixelSpacing) -> bool {
         match (self.seen(), other.seen()) {
             (Some(a), Some(b)) => close(a.rows, b.rows) && close(a.columns, b.columns),
             // Neither has any.
@@ -231,15 +233,15 @@ impl Spaced {
     }
 }
 
-impl Noted {
+impl ExifNote {
     /// That of pixels which lie in those at a place, if that is known.
-    fn seen(self, placed: Option<Placed>) -> Noted {
-        let is_here = placed.is_some_and(|placed| placed.is_here());
-        let is_upright = |placed: Placed| {
+    fn seen(self, placed: Option<PositionMap>) -> ExifNote {
+        let is_here = placed.is_some_and(|placed| placed.is_identity());
+        let is_upright = |placed: PositionMap| {
             let [[xx, xy, _], [yx, yy, _]] = placed.rows();
             xx > 0.0 && yy > 0.0 && xy == 0.0 && yx == 0.0
         };
-        Noted { moved: self.moved || !is_here, upright: self.upright && placed.is_some_and(is_upright), ..self }
+        ExifNote { moved: self.moved || !is_here, upright: self.upright && placed.is_some_and(is_upright), ..self }
     }
 }
 
@@ -249,7 +251,7 @@ fn close(a: f64, b: f64) -> bool {
 }
 
 /// An operation on images, or a function of several operations.
-struct Applied<'a> {
+struct AppliedOperation<'a> {
     by: &'static str,
     op: Option<&'a Op>,
     shape: Shape,
@@ -267,12 +269,14 @@ impl Attributes {
         let words = reference.as_ref().map(Georeference::nodata).filter(|words| !words.is_empty());
         let colours = reference.as_ref().map(Georeference::colours).filter(|colours| !colours.is_empty());
         let all = Attributes {
-            grid: Fact::of(place.map(|of| OnGrid { of: Arc::new(of), placed: Placed::default() })),
+            grid: Fact::of(place.map(|of| OnGrid { of: Arc::new(of), placed: PositionMap::default() })),
             nodata: Fact::of(words.map(|value| Nodata { value: value.into(), dtype, other: None })),
-            colours: Fact::of(colours.map(|colours| Arc::new(Colours { colours: colours.to_vec(), dtype }))),
-            profile: Fact::of(profile.map(|icc| Coloured { of: Arc::new(Profile { icc, dtype }), channels: None })),
-            printed: Fact::of(printed.map(|of| Spaced { of, placed: Placed::default() })),
-            exif: Fact::of(exif.map(|of| Noted { of, moved: false, upright: true })),
+            colours: Fact::of(colours.map(|colours| Arc::new(FileColourTable { colours: colours.to_vec(), dtype }))),
+            profile: Fact::of(
+                profile.map(|icc| ProfileChannels { of: Arc::new(FileColourProfile { icc, dtype }), channels: None }),
+            ),
+            printed: Fact::of(printed.map(|of| PixelSpacing { of, placed: PositionMap::default() })),
+            exif: Fact::of(exif.map(|of| ExifNote { of, moved: false, upright: true })),
             texts: Fact::of(texts),
             names: Fact::of(if names.is_empty() { None } else { Some(names.into()) }),
             alpha,
@@ -283,7 +287,7 @@ impl Attributes {
     }
 
     fn sized(self, pixel: Option<PixelSize>) -> Attributes {
-        let spacing = Fact::of(pixel.map(|of| Spaced { of, placed: Placed::default() }));
+        let spacing = Fact::of(pixel.map(|of| PixelSpacing { of, placed: PositionMap::default() }));
         Attributes { spacing, levels: Fact::of(pixel.and_then(|pixel| pixel.levels)), ..self }
     }
 
@@ -341,7 +345,7 @@ impl Attributes {
             (grid, _) => grid,
         };
         let exif = match (self.exif.clone(), said.exif) {
-            (Fact::Known(exif), Some(of)) => Fact::Known(Noted { of, ..exif }),
+            (Fact::Known(exif), Some(of)) => Fact::Known(ExifNote { of, ..exif }),
             (exif, _) => exif,
         };
         let texts = match (self.texts.clone(), said.texts) {
@@ -358,7 +362,7 @@ impl Attributes {
         }
         let relation = |(i, input): (usize, &&Handle)| op.relation(i, input.shape, shape);
         let relations: Vec<Relation> = inputs.iter().enumerate().map(relation).collect();
-        let all = Applied { by: op.kind(), op: Some(op), shape, dtype }.of_all(inputs, &relations);
+        let all = AppliedOperation { by: op.kind(), op: Some(op), shape, dtype }.of_all(inputs, &relations);
         all.map(|all| Arc::new(Attributes { alpha: alpha(op, inputs, shape), ..all }))
     }
 
@@ -373,7 +377,7 @@ impl Attributes {
         let (handles, relations): (Vec<&Handle>, Vec<Relation>) = inputs.iter().copied().unzip();
         let own = result.attributes.as_deref().cloned();
         let (shape, dtype) = (result.shape, result.dtype);
-        let Some(said) = (Applied { by, op: None, shape, dtype }).of_all(&handles, &relations) else {
+        let Some(said) = (AppliedOperation { by, op: None, shape, dtype }).of_all(&handles, &relations) else {
             return own.map(Arc::new);
         };
         let own = own.unwrap_or_default();
@@ -390,10 +394,10 @@ impl Attributes {
     /// Those of a value of a loop, from those before and after a step.
     pub(crate) fn of_loop(before: &Handle, after: &Handle) -> Option<Arc<Attributes>> {
         let (shape, dtype) = (after.shape, after.dtype);
-        let applied = Applied { by: "iterate", op: None, shape, dtype };
+        let applied = AppliedOperation { by: "iterate", op: None, shape, dtype };
         let both = [before, after];
         let inputs: Vec<&Handle> = both.into_iter().filter(|value| value.attributes.is_some()).collect();
-        let all = applied.of_all(&inputs, &vec![Relation::same(); inputs.len()])?;
+        let all = applied.of_all(&inputs, &vec![Relation::identity(); inputs.len()])?;
         let colours = both.iter().filter_map(|value| Some(value.attributes.as_ref()?.colours.clone()));
         let colours = colours.reduce(|a, b| a.with(b, applied.by, |a, b| a == b)).unwrap_or_default();
         Some(Arc::new(Attributes { colours, alpha: Attributes::alpha(after.attributes.as_ref()), ..all }))
@@ -401,29 +405,29 @@ impl Attributes {
 
     /// The pixels of smaller sizes of the values, of which samples of type `stored` are saved; on the rank that read
     /// the picture.
-    pub(crate) fn reduced(&self, stored: DType) -> Reduced {
+    pub(crate) fn reduced(&self, stored: DType) -> SizeReduction {
         let nodata = self.nodata.known().filter(|nodata| nodata.dtype == stored);
         let colours = self.colours.known().filter(|colours| colours.dtype == stored);
         match (colours, nodata.and_then(|nodata| nodata.value.trim().parse().ok())) {
-            (Some(_), _) => Reduced::Mode,
-            (None, Some(missing)) => Reduced::MeansBut(missing),
-            (None, None) => Reduced::Means,
+            (Some(_), _) => SizeReduction::Mode,
+            (None, Some(missing)) => SizeReduction::MeansBut(missing),
+            (None, None) => SizeReduction::Means,
         }
     }
 
     /// Lets the file at a path say what is known of an image beside its pixels, as far as it can: on the rank that
     /// writes it, and last. Returns warnings of what it does not say, and the images that it was computed from did.
-    pub(crate) fn describe(all: Option<&Arc<Attributes>>, draft: &mut Draft, path: &Path) -> Vec<String> {
+    pub(crate) fn describe(all: Option<&Arc<Attributes>>, draft: &mut FileSpec, path: &Path) -> Vec<String> {
         let (mut untold, mut place) = (Vec::new(), Georeference::default());
         if let Some(all) = all {
-            draft.beside = Metadata {
+            draft.metadata = Metadata {
                 reference: None,
                 pixel: all.pixel(),
-                printed: all.printed.known().and_then(Spaced::seen),
+                printed: all.printed.known().and_then(PixelSpacing::seen),
                 names: Attributes::names(Some(all)).to_vec(),
                 alpha: all.alpha,
                 profile: all.profile(draft, &mut untold),
-                exif: all.exif.known().map(|exif| Arc::new(exif.of.seen(exif.moved, exif.upright))),
+                exif: all.exif.known().map(|exif| Arc::new(exif.of.transformed(exif.moved, exif.upright))),
                 texts: all.texts.known().cloned(),
                 tile: all.tile,
             };
@@ -432,13 +436,13 @@ impl Attributes {
         }
         if draft.has_nodata() {
             // The program says which pixels are missing.
-            untold.retain(|(what, _)| *what != Lacking::Nodata);
+            untold.retain(|(what, _)| *what != UnsupportedMetadata::Nodata);
         }
-        draft.beside.reference = Some(place.clone());
+        draft.metadata.reference = Some(place.clone());
         let lacking = draft.describe(path);
         let missing = if draft.has_nodata() { "" } else { place.nodata() };
         let other = all.and_then(|all| all.nodata.known()?.other.as_ref());
-        let other = other.filter(|_| !missing.is_empty() && !lacking.contains(&Lacking::Nodata));
+        let other = other.filter(|_| !missing.is_empty() && !lacking.contains(&UnsupportedMetadata::Nodata));
         let unmarked = other.map(|other| {
             let path = path.display();
             format!("{path}: pixels of {missing} are missing, as in one image that it was computed from; in another those of {other} were")
@@ -451,43 +455,43 @@ impl Attributes {
         let mut untold = Vec::new();
         self.lost(depth, &mut untold);
         let known = [
-            (Lacking::Georeference, self.grid.known().is_some()),
-            (Lacking::Nodata, self.nodata.known().is_some()),
-            (Lacking::Colours, self.colours.known().is_some()),
-            (Lacking::Profile, self.profile.known().is_some()),
-            (Lacking::Printed, self.printed.known().is_some()),
-            (Lacking::Exif, self.exif.known().is_some()),
-            (Lacking::Texts, self.texts.known().is_some()),
+            (UnsupportedMetadata::Georeference, self.grid.known().is_some()),
+            (UnsupportedMetadata::Nodata, self.nodata.known().is_some()),
+            (UnsupportedMetadata::Colours, self.colours.known().is_some()),
+            (UnsupportedMetadata::Profile, self.profile.known().is_some()),
+            (UnsupportedMetadata::Printed, self.printed.known().is_some()),
+            (UnsupportedMetadata::Exif, self.exif.known().is_some()),
+            (UnsupportedMetadata::Texts, self.texts.known().is_some()),
         ];
         let lacking = known.into_iter().filter_map(|(what, known)| known.then_some(what)).collect();
         Attributes::warnings(untold, lacking, path).collect()
     }
 
     fn warnings(
-        untold: Vec<(Lacking, String)>,
-        lacking: Vec<Lacking>,
+        untold: Vec<(UnsupportedMetadata, String)>,
+        lacking: Vec<UnsupportedMetadata>,
         path: &Path,
     ) -> impl Iterator<Item = String> + use<'_> {
-        let lacking = lacking.into_iter().map(|lacking| (lacking, lacking.elsewhere().to_owned()));
+        let lacking = lacking.into_iter().map(|lacking| (lacking, lacking.supporting_formats().to_owned()));
         untold.into_iter().chain(lacking).map(|(what, why)| {
             let what = match what {
-                Lacking::Georeference => "georeference is",
-                Lacking::Nodata => "value of missing pixels is",
-                Lacking::Colours => "colour table is",
-                Lacking::PixelSize => "size of pixels is",
-                Lacking::Levels => "distance of levels is",
-                Lacking::Names => "names of channels are",
-                Lacking::Profile => "colour profile is",
-                Lacking::Printed => "resolution is",
-                Lacking::Exif => "EXIF data are",
-                Lacking::Texts => "texts are",
+                UnsupportedMetadata::Georeference => "georeference is",
+                UnsupportedMetadata::Nodata => "value of missing pixels is",
+                UnsupportedMetadata::Colours => "colour table is",
+                UnsupportedMetadata::PixelSize => "size of pixels is",
+                UnsupportedMetadata::Levels => "distance of levels is",
+                UnsupportedMetadata::Names => "names of channels are",
+                UnsupportedMetadata::Profile => "colour profile is",
+                UnsupportedMetadata::Printed => "resolution is",
+                UnsupportedMetadata::Exif => "EXIF data are",
+                UnsupportedMetadata::Texts => "texts are",
             };
             format!("{}: its {what} not stored: {why}", path.display())
         })
     }
 
     /// The place and the meaning of stored values; and why a file of such samples does not say it.
-    fn place(&self, draft: &Draft, untold: &mut Vec<(Lacking, String)>) -> Georeference {
+    fn place(&self, draft: &FileSpec, untold: &mut Vec<(UnsupportedMetadata, String)>) -> Georeference {
         let (_, stored) = draft.stored();
         let scaled = draft.scale != StoredScale::Not;
         let mut fits = |what, dtype: DType| {
@@ -497,11 +501,11 @@ impl Attributes {
             }
             dtype == stored && !scaled
         };
-        let nodata = self.nodata.known().filter(|nodata| fits(Lacking::Nodata, nodata.dtype));
-        let colours = self.colours.known().filter(|table| fits(Lacking::Colours, table.dtype));
+        let nodata = self.nodata.known().filter(|nodata| fits(UnsupportedMetadata::Nodata, nodata.dtype));
+        let colours = self.colours.known().filter(|table| fits(UnsupportedMetadata::Colours, table.dtype));
         let place = self.grid.known().and_then(OnGrid::seen);
         if place.is_none() && self.grid.known().is_some() {
-            untold.push((Lacking::Georeference, "the map of its pixels has no inverse".into()));
+            untold.push((UnsupportedMetadata::Georeference, "the map of its pixels has no inverse".into()));
         }
         let nodata = nodata.map(|nodata| nodata.value.to_string()).unwrap_or_default();
         let colours = colours.map(|table| table.colours.to_vec()).unwrap_or_default();
@@ -509,7 +513,7 @@ impl Attributes {
     }
 
     /// The colour profile of stored values; and why a file of such samples does not have it.
-    fn profile(&self, draft: &Draft, untold: &mut Vec<(Lacking, String)>) -> Option<Arc<[u8]>> {
+    fn profile(&self, draft: &FileSpec, untold: &mut Vec<(UnsupportedMetadata, String)>) -> Option<Arc<[u8]>> {
         let coloured = self.profile.known()?;
         let colours: Vec<usize> = (0..draft.stored().0.channels).filter_map(|c| coloured.colour(c)).collect();
         let firsts = (0..coloured.count()).map(Some).eq((0..coloured.count()).map(|c| coloured.colour(c)));
@@ -521,55 +525,60 @@ impl Attributes {
         if draft.keeps_black_and_white(profile.dtype) {
             return Some(Arc::clone(&profile.icc));
         }
-        untold.push((Lacking::Profile, "its values are no integers, or are scaled otherwise".into()));
+        untold.push((UnsupportedMetadata::Profile, "its values are no integers, or are scaled otherwise".into()));
         None
     }
 
     /// The reasons of losses.
-    fn lost(&self, depth: usize, untold: &mut Vec<(Lacking, String)>) {
+    fn lost(&self, depth: usize, untold: &mut Vec<(UnsupportedMetadata, String)>) {
         if self.spacing.known().is_some_and(|spacing| spacing.seen().is_none()) {
-            untold.push((Lacking::PixelSize, "a map made pixels with oblique sides".into()));
+            untold.push((UnsupportedMetadata::PixelSize, "a map made pixels with oblique sides".into()));
         }
         if self.printed.known().is_some_and(|printed| printed.seen().is_none()) {
-            untold.push((Lacking::Printed, "a map made pixels with oblique sides".into()));
+            untold.push((UnsupportedMetadata::Printed, "a map made pixels with oblique sides".into()));
         }
-        let mut tell = |what: Lacking, lost: Option<Lost>, differ: &str, others: &str| {
-            let Some(Lost { by, why }) = lost else { return };
+        let mut tell = |what: UnsupportedMetadata, lost: Option<AttributeLoss>, differ: &str, others: &str| {
+            let Some(AttributeLoss { by, why }) = lost else { return };
             untold.push((
                 what,
                 match why {
-                    Why::Differ => format!("images {differ} were combined ({by})"),
-                    Why::Others => format!("{others} ({by})"),
-                    Why::Stacked => format!("levels of several images follow each other ({by})"),
-                    Why::Mask => format!("a mask has none ({by})"),
+                    LossReason::Differ => format!("images {differ} were combined ({by})"),
+                    LossReason::Others => format!("{others} ({by})"),
+                    LossReason::Stacked => format!("levels of several images follow each other ({by})"),
+                    LossReason::Mask => format!("a mask has none ({by})"),
                 },
             ));
         };
         let (pixels, values) = ("its pixels are new ones", "its values are computed, not picked");
-        tell(Lacking::Georeference, self.grid.lost(), "on different grids", pixels);
-        tell(Lacking::Nodata, self.nodata.lost(), "", values);
-        tell(Lacking::Colours, self.colours.lost(), "with different tables", values);
-        tell(Lacking::PixelSize, self.spacing.lost(), "with pixels of different sizes", pixels);
+        tell(UnsupportedMetadata::Georeference, self.grid.lost(), "on different grids", pixels);
+        tell(UnsupportedMetadata::Nodata, self.nodata.lost(), "", values);
+        tell(UnsupportedMetadata::Colours, self.colours.lost(), "with different tables", values);
+        tell(UnsupportedMetadata::PixelSize, self.spacing.lost(), "with pixels of different sizes", pixels);
         if depth > 1 && self.spacing.known().is_some() {
-            tell(Lacking::Levels, self.levels.lost(), "with levels of different distances", pixels);
+            tell(UnsupportedMetadata::Levels, self.levels.lost(), "with levels of different distances", pixels);
         }
         // Other channels have, of course, other colours.
-        let differ = self.profile.lost().filter(|lost| matches!(lost.why, Why::Differ));
-        tell(Lacking::Profile, differ, "with different colour profiles", "");
-        tell(Lacking::Printed, self.printed.lost(), "of different resolutions", pixels);
-        tell(Lacking::Exif, self.exif.lost(), "with different EXIF data", pixels);
-        tell(Lacking::Texts, self.texts.lost(), "with different texts", pixels);
-        tell(Lacking::Names, self.names.lost(), "with channels of different names", "its channels are new ones");
+        let differ = self.profile.lost().filter(|lost| matches!(lost.why, LossReason::Differ));
+        tell(UnsupportedMetadata::Profile, differ, "with different colour profiles", "");
+        tell(UnsupportedMetadata::Printed, self.printed.lost(), "of different resolutions", pixels);
+        tell(UnsupportedMetadata::Exif, self.exif.lost(), "with different EXIF data", pixels);
+        tell(UnsupportedMetadata::Texts, self.texts.lost(), "with different texts", pixels);
+        tell(
+            UnsupportedMetadata::Names,
+            self.names.lost(),
+            "with channels of different names",
+            "its channels are new ones",
+        );
     }
 }
 
-impl Applied<'_> {
+impl AppliedOperation<'_> {
     /// The attributes of the result, from those of the inputs and how its pixels are related to theirs; `None` if
     /// nothing is known.
     fn of_all(&self, inputs: &[&Handle], relations: &[Relation]) -> Option<Attributes> {
         let mut all: Option<Attributes> = None;
         for (input, relation) in inputs.iter().zip(relations) {
-            let (Some(one), false) = (&input.attributes, *relation == Relation::Aside) else { continue };
+            let (Some(one), false) = (&input.attributes, *relation == Relation::Broadcast) else { continue };
             let one = self.of_one(one, input.shape, *relation);
             all = Some(match all {
                 None => one,
@@ -593,24 +602,25 @@ impl Applied<'_> {
     }
 
     /// The colours of channels that are put together.
-    fn joined(&self, inputs: &[&Handle]) -> Fact<Coloured> {
+    fn joined(&self, inputs: &[&Handle]) -> Fact<ProfileChannels> {
         let (mut profile, mut channels) = (Fact::Unknown, Vec::new());
         for input in inputs {
             let own = input.attributes.as_ref().map(|all| all.profile.clone()).unwrap_or_default();
             let colour = |c| own.known().and_then(|own| own.colour(c));
             channels.extend((0..input.shape.channels).map(colour));
-            profile = profile.with(own, self.by, |a: &Coloured, b| a.of == b.of);
+            profile = profile.with(own, self.by, |a: &ProfileChannels, b| a.of == b.of);
         }
-        profile.then(Lost { by: self.by, why: Why::Others }, |profile| Some(profile.with(channels.into())))
+        profile
+            .then(AttributeLoss { by: self.by, why: LossReason::Others }, |profile| Some(profile.with(channels.into())))
     }
 
     /// The attributes of the result, if it is computed from one image.
     fn of_one(&self, of: &Attributes, from: Shape, relation: Relation) -> Attributes {
-        let lost = |why| Lost { by: self.by, why };
-        let others = lost(Why::Others);
+        let lost = |why| AttributeLoss { by: self.by, why };
+        let others = lost(LossReason::Others);
         let (placed, levels) = match relation {
-            Relation::At(placed, levels) => (Some(placed), levels),
-            Relation::Across(_) | Relation::Elsewhere | Relation::Aside => (None, None),
+            Relation::Mapped(placed, levels) => (Some(placed), levels),
+            Relation::Across(_) | Relation::Elsewhere | Relation::Broadcast => (None, None),
         };
         let names = match self.op {
             // One that is repeated has no name beside others.
@@ -624,21 +634,24 @@ impl Applied<'_> {
             }
             _ => of.names.then(others, |names| (from.channels == self.shape.channels).then_some(Fact::Known(names))),
         };
-        let is_of_pixels = !matches!(relation, Relation::Elsewhere | Relation::Aside);
+        let is_of_pixels = !matches!(relation, Relation::Elsewhere | Relation::Broadcast);
         let all = Attributes {
             grid: of.grid.then(others, |OnGrid { of, placed: before }| {
                 Some(Fact::Known(OnGrid { of, placed: before.then(&placed?) }))
             }),
-            spacing: of.spacing.then(others, |Spaced { of, placed: before }| {
-                Some(Fact::Known(Spaced { of, placed: before.then(&placed?) }))
+            spacing: of.spacing.then(others, |PixelSpacing { of, placed: before }| {
+                Some(Fact::Known(PixelSpacing { of, placed: before.then(&placed?) }))
             }),
-            levels: of.levels.then(lost(if placed.is_some() { Why::Stacked } else { Why::Others }), |side| {
-                // Of one level that is repeated there is no distance.
-                levels.map(|step| if step == 0.0 { Fact::Unknown } else { Fact::Known(side * step) })
-            }),
+            levels: of.levels.then(
+                lost(if placed.is_some() { LossReason::Stacked } else { LossReason::Others }),
+                |side| {
+                    // Of one level that is repeated there is no distance.
+                    levels.map(|step| if step == 0.0 { Fact::Unknown } else { Fact::Known(side * step) })
+                },
+            ),
             nodata: of
                 .nodata
-                .then(lost(Why::Mask), |nodata| (self.dtype != DType::Bool).then_some(Fact::Known(nodata))),
+                .then(lost(LossReason::Mask), |nodata| (self.dtype != DType::Bool).then_some(Fact::Known(nodata))),
             colours: of.colours.then(others, |colours| self.op.is_some_and(picks).then_some(Fact::Known(colours))),
             profile: of.profile.then(others, |profile| match self.op {
                 _ if self.dtype == DType::Bool => None,
@@ -651,8 +664,8 @@ impl Applied<'_> {
                 }
                 _ => (from.channels == self.shape.channels).then_some(Fact::Known(profile)),
             }),
-            printed: of.printed.then(others, |Spaced { of, placed: before }| {
-                Some(Fact::Known(Spaced { of, placed: before.then(&placed?) }))
+            printed: of.printed.then(others, |PixelSpacing { of, placed: before }| {
+                Some(Fact::Known(PixelSpacing { of, placed: before.then(&placed?) }))
             }),
             exif: of.exif.then(others, |noted| is_of_pixels.then(|| Fact::Known(noted.seen(placed)))),
             texts: of.texts.then(others, |texts| is_of_pixels.then_some(Fact::Known(texts))),
@@ -683,13 +696,13 @@ impl Applied<'_> {
         let compared = compared || texts.is_some_and(|(a, b)| !Arc::ptr_eq(a, b) && a == b);
         let exif = match (all.exif, one.exif) {
             (Fact::Known(a), Fact::Known(b)) if a.of == b.of => {
-                Fact::Known(Noted { moved: a.moved || b.moved, upright: a.upright && b.upright, ..a })
+                Fact::Known(ExifNote { moved: a.moved || b.moved, upright: a.upright && b.upright, ..a })
             }
             (a, b) => a.with(b, by, |_, _| false),
         };
         Attributes {
             grid: all.grid.with(one.grid, by, OnGrid::agrees),
-            spacing: all.spacing.with(one.spacing, by, Spaced::agrees),
+            spacing: all.spacing.with(one.spacing, by, PixelSpacing::agrees),
             levels: all.levels.with(one.levels, by, |a, b| close(*a, *b)),
             nodata: match (all.nodata, one.nodata) {
                 (Fact::Known(a), Fact::Known(b)) => Fact::Known(self.first(a, b)),
@@ -700,11 +713,11 @@ impl Applied<'_> {
             profile: match (all.profile, one.profile) {
                 (Fact::Known(a), Fact::Known(b)) if a.of == b.of => {
                     let same = (0..self.shape.channels).all(|c| a.colour(c) == b.colour(c));
-                    if same { Fact::Known(a) } else { Fact::Lost(Lost { by, why: Why::Others }) }
+                    if same { Fact::Known(a) } else { Fact::Lost(AttributeLoss { by, why: LossReason::Others }) }
                 }
                 (a, b) => a.with(b, by, |_, _| false),
             },
-            printed: all.printed.with(one.printed, by, Spaced::agrees),
+            printed: all.printed.with(one.printed, by, PixelSpacing::agrees),
             exif,
             texts: all.texts.with(one.texts, by, |a, b| a == b),
             names: match (all.names, one.names) {
@@ -769,7 +782,7 @@ fn picks(op: &Op) -> bool {
 
 /// Pixels of smaller sizes of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Reduced {
+pub(crate) enum SizeReduction {
     /// Means of its pixels.
     Means,
     /// Means of those that are not this value, which stands for missing ones.

@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::error::{Error, Result};
-use crate::host::Piece;
+use crate::host::StridedCopy;
 use crate::ir::graph::{Graph, NodeId, Op};
-use crate::ops::edge::Edge;
-use crate::ops::footprint::Reading;
+use crate::ops::edge::WarpEdge;
+use crate::ops::footprint::InputRead;
 use crate::ops::geometric::{Affine, Interpolation};
 use crate::ops::neighbourhood::Reach;
 use crate::region::Rect;
@@ -226,13 +226,14 @@ pub(crate) fn turns(graph: &Graph<Op>, plane: (usize, usize)) -> [bool; 2] {
             Op::Index(axis) => [*axis != Axis::Rows, *axis != Axis::Columns],
             Op::Correlate(filter, border) => around(filter.reach(), *border),
             Op::Separable { row, column, border } => around(row.reach().then(column.reach()), *border),
-            Op::Order(filter, border) => around(filter.reach(), *border),
+            Op::OrderFilter(filter, border) => around(filter.reach(), *border),
             Op::Flip(flip) => [!flip.rows(), !flip.columns()],
             Op::Warp(map, how, edge) => {
                 let from = graph.node(node.inputs[0]).shape;
                 let Affine { xx, xy, x0, yx, yy, y0 } = *map;
                 let still = Affine { x0: 0, y0: 0, ..*map } == Affine::IDENTITY;
-                let ring = |at: i64| *edge == Edge::Border(Border::Wrap) || (at == 0 && *how == Interpolation::Nearest);
+                let ring =
+                    |at: i64| *edge == WarpEdge::Border(Border::Wrap) || (at == 0 && *how == Interpolation::Nearest);
                 // A translation, or one row or column repeated.
                 let rows = still && ring(y0) && from.height == node.shape.height;
                 let columns = still && ring(x0) && from.width == node.shape.width;
@@ -245,7 +246,7 @@ pub(crate) fn turns(graph: &Graph<Op>, plane: (usize, usize)) -> [bool; 2] {
                 let [y, x] = [node.shape.height, node.shape.width].map(|n| n.min(2).saturating_sub(1));
                 let pixel = Rect::at(y, x, 1, 1);
                 let apart = |(k, input): (usize, &NodeId)| {
-                    operation.reads(k, pixel, graph.node(*input).shape) == Reading::inside(pixel)
+                    operation.reads(k, pixel, graph.node(*input).shape) == InputRead::inside(pixel)
                 };
                 [node.inputs.iter().enumerate().all(apart); 2]
             }
@@ -259,7 +260,7 @@ pub(crate) fn turns(graph: &Graph<Op>, plane: (usize, usize)) -> [bool; 2] {
 
 /// A rectangle of an image that a rank holds, or needs, in one of its buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct At {
+pub(crate) struct RankRect {
     /// `None`: all ranks hold it.
     pub(crate) rank: Option<usize>,
     pub(crate) image: usize,
@@ -269,10 +270,10 @@ pub(crate) struct At {
     pub(crate) turn: [isize; 2],
 }
 
-impl At {
+impl RankRect {
     /// The rectangle needed by a program in turned coordinates, of an image of shape `of`: parts of
     /// the image.
-    pub(crate) fn turned(self, turn: [isize; 2], of: Shape) -> Vec<At> {
+    pub(crate) fn turned(self, turn: [isize; 2], of: Shape) -> Vec<RankRect> {
         let line = |w: Window, turn: isize, n: usize| {
             let n = n.cast_signed();
             let parts = [-n, 0, n].map(|lap| {
@@ -285,7 +286,7 @@ impl At {
         let rows = line(self.rect.rows, turn[0], of.height);
         let columns = line(self.rect.columns, turn[1], of.width);
         let columns: Vec<_> = columns.collect();
-        let part = |rows, y, (columns, x): &(Window, isize)| At {
+        let part = |rows, y, (columns, x): &(Window, isize)| RankRect {
             rect: Rect { rows, columns: *columns },
             turn: [y, *x],
             ..self
@@ -301,23 +302,23 @@ pub(crate) fn moved(Rect { rows, columns }: Rect, [y, x]: [isize; 2]) -> Rect {
 }
 
 /// A buffer, and a rectangle in its coordinates.
-pub(crate) type Place = (usize, Rect);
+pub(crate) type BufferRect = (usize, Rect);
 
 /// The copies and messages of one rank, between lists of what ranks hold and need.
 #[derive(Debug, Default)]
-pub(crate) struct Routes {
+pub(crate) struct BlockRoutes {
     /// From what is held here into what is needed here.
-    pub(crate) local: Vec<(Place, Place)>,
+    pub(crate) local: Vec<(BufferRect, BufferRect)>,
     /// The contents of the message to each rank, in order.
-    pub(crate) sent: BTreeMap<usize, Vec<Place>>,
+    pub(crate) sent: BTreeMap<usize, Vec<BufferRect>>,
     /// The contents of the message of each rank, in order.
-    pub(crate) received: BTreeMap<usize, Vec<Place>>,
+    pub(crate) received: BTreeMap<usize, Vec<BufferRect>>,
 }
 
-impl Routes {
+impl BlockRoutes {
     /// Those of rank `rank`. What ranks hold of an image does not overlap, but for what all hold.
-    pub(crate) fn of(rank: usize, held: &[At], needed: &[At]) -> Routes {
-        let mut routes = Routes::default();
+    pub(crate) fn of(rank: usize, held: &[RankRect], needed: &[RankRect]) -> BlockRoutes {
+        let mut routes = BlockRoutes::default();
         for need in needed {
             for have in held.iter().filter(|have| have.image == need.image) {
                 let from = have.rank.or(need.rank);
@@ -325,7 +326,7 @@ impl Routes {
                     continue;
                 }
                 let part = both(have.rect, need.rect);
-                let cut = |at: &At| (at.buffer, moved(part, at.turn));
+                let cut = |at: &RankRect| (at.buffer, moved(part, at.turn));
                 match (from, need.rank) {
                     _ if part.is_empty() => {}
                     (from, to) if from == to => routes.local.push((cut(have), cut(need))),
@@ -346,14 +347,14 @@ pub(crate) fn both(a: Rect, b: Rect) -> Rect {
 
 /// A buffer of pixels: a rectangle of all planes of an image, rows without gaps.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Extent {
+pub(crate) struct BufferExtent {
     pub(crate) rect: Rect,
     pub(crate) planes: usize,
     /// Bytes of a pixel of a plane.
     pub(crate) element: usize,
 }
 
-impl Extent {
+impl BufferExtent {
     /// Bytes of a rectangle of all planes.
     pub(crate) fn bytes_of(&self, rect: Rect) -> usize {
         rect.area() * self.planes * self.element
@@ -367,18 +368,18 @@ impl Extent {
     }
 
     /// The copies of a rectangle to one of the same size in another buffer of the same image.
-    pub(crate) fn pieces(&self, part: Rect, (to, there): (Extent, Rect)) -> impl Iterator<Item = Piece> {
+    pub(crate) fn pieces(&self, part: Rect, (to, there): (BufferExtent, Rect)) -> impl Iterator<Item = StridedCopy> {
         (0..self.planes).map(move |plane| {
             let ((from, from_stride), (to, to_stride)) = (self.start(part, plane), to.start(there, plane));
             let bytes = part.columns.len() * self.element;
-            Piece { from, to, bytes, rows: part.rows.len(), from_stride, to_stride }
+            StridedCopy { from, to, bytes, rows: part.rows.len(), from_stride, to_stride }
         })
     }
 
     /// The copies of a rectangle to a message, from byte `at` on.
-    pub(crate) fn packed(&self, part: Rect, at: usize) -> impl Iterator<Item = Piece> {
-        let message = Extent { rect: part, ..*self };
-        self.pieces(part, (message, part)).map(move |piece| Piece { to: piece.to + at, ..piece })
+    pub(crate) fn packed(&self, part: Rect, at: usize) -> impl Iterator<Item = StridedCopy> {
+        let message = BufferExtent { rect: part, ..*self };
+        self.pieces(part, (message, part)).map(move |piece| StridedCopy { to: piece.to + at, ..piece })
     }
 }
 
@@ -428,24 +429,24 @@ mod tests {
     fn routes_bring_each_needed_pixel_once() {
         let map = map((8, 12), (3, 2), "001122 0.1133 44.333");
         let (rects, of) = (map.rectangles(), Shape::new(8, 12, 1));
-        let at = |(buffer, (rank, rect)): (usize, &(usize, Rect))| At {
+        let at = |(buffer, (rank, rect)): (usize, &(usize, Rect))| RankRect {
             rank: Some(*rank),
             image: 0,
             rect: *rect,
             buffer,
             turn: [0; 2],
         };
-        let held: Vec<At> = rects.iter().enumerate().map(at).collect();
+        let held: Vec<RankRect> = rects.iter().enumerate().map(at).collect();
         // Coordinates in which the rectangle is in the middle.
         let turns: Vec<isize> = held.iter().map(|at| 6 - (at.rect.columns.start + at.rect.columns.end) / 2).collect();
         let grown = |r: Rect| Rect { rows: r.rows.grown(4, 4).clipped(8), columns: r.columns.grown(3, 3).clipped(12) };
         let wanted: Vec<Rect> = held.iter().map(|at| grown(moved(at.rect, [0, turns[at.buffer]]))).collect();
-        let parts = |at: &At| At { rect: wanted[at.buffer], ..*at }.turned([0, turns[at.buffer]], of);
-        let needed: Vec<At> = held.iter().flat_map(parts).collect();
-        let routes: Vec<Routes> = (0..5).map(|rank| Routes::of(rank, &held, &needed)).collect();
+        let parts = |at: &RankRect| RankRect { rect: wanted[at.buffer], ..*at }.turned([0, turns[at.buffer]], of);
+        let needed: Vec<RankRect> = held.iter().flat_map(parts).collect();
+        let routes: Vec<BlockRoutes> = (0..5).map(|rank| BlockRoutes::of(rank, &held, &needed)).collect();
         // By definition: the pixels at which turned columns begin again at the edge.
         let mut times: Vec<HashMap<[isize; 2], usize>> = vec![HashMap::new(); held.len()];
-        let mut arrive = |(n, there): Place, (h, here): Place| {
+        let mut arrive = |(n, there): BufferRect, (h, here): BufferRect| {
             assert!(wanted[n].covers(there) && held[h].rect.covers(here) && there.area() == here.area());
             for (dy, dx) in (0..here.rows.len()).flat_map(|y| (0..here.columns.len()).map(move |x| (y, x))) {
                 let add = |[y, x]: [isize; 2]| [y.saturating_add_unsigned(dy), x.saturating_add_unsigned(dx)];

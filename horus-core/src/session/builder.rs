@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::comm::agree::agree_on;
-use crate::comm::{Alone, Communicator, guarded};
+use crate::comm::{Communicator, SingleRankComm, guarded};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::execute::trace::Trace;
@@ -14,35 +14,35 @@ use crate::host::fork;
 use crate::machine::here;
 use crate::plan::Transfer;
 use crate::plan::partition::Partition;
-use crate::record::{Numbering, Recording};
-use crate::session::cache::Plans;
-use crate::session::devices::{Deferred, Engine, host_pool};
-use crate::session::images::Images;
-use crate::session::state::lock::Owned;
+use crate::record::{Numbering, RecordedProgram};
+use crate::session::cache::PlanCache;
+use crate::session::devices::{DeferredDevice, Engine, host_pool};
+use crate::session::images::SessionImages;
+use crate::session::state::lock::StateLock;
 use crate::session::state::start::Starter;
-use crate::session::{Inner, Mutable, Session, Settings, Stats};
+use crate::session::{Session, SessionInner, SessionState, Settings, Stats};
 use crate::session_settings;
-use crate::settings::{Ranks, Stencil, Steps};
+use crate::settings::{Ranks, Stencil, StepsPerLaunch};
 
 /// Origin of a session's device.
-pub(crate) enum Origin {
+pub(crate) enum DeviceOrigin {
     /// Given devices: one, or several lanes.
     Devices(Vec<Arc<dyn Device>>),
     /// Chosen at the first evaluation; images stay in host memory until then.
-    Later(Deferred, Arc<Pool>),
+    Later(DeferredDevice, Arc<Pool>),
 }
 
 /// A [`Session`] to be opened, and its settings.
 #[must_use]
 pub struct SessionBuilder {
-    from: Origin,
+    from: DeviceOrigin,
     comm: Arc<dyn Communicator>,
     settings: Settings,
 }
 
 impl SessionBuilder {
-    pub(crate) fn new(from: Origin) -> SessionBuilder {
-        SessionBuilder { from, comm: Arc::new(Alone), settings: Settings::default() }
+    pub(crate) fn new(from: DeviceOrigin) -> SessionBuilder {
+        SessionBuilder { from, comm: Arc::new(SingleRankComm), settings: Settings::default() }
     }
 
     /// Runs on the ranks of `comm` (default: alone).
@@ -69,7 +69,7 @@ impl SessionBuilder {
     pub fn build(self) -> Result<Session> {
         let SessionBuilder { from, comm, mut settings } = self;
         let ranks = comm.size();
-        let lanes = if let Origin::Devices(devices) = &from { devices.len() } else { 1 };
+        let lanes = if let DeviceOrigin::Devices(devices) = &from { devices.len() } else { 1 };
         if lanes > 1 && ranks > 1 {
             let why = format!("{lanes} devices of one process on {ranks} ranks: each rank computes on one device");
             return Err(Error::Config(why));
@@ -82,7 +82,7 @@ impl SessionBuilder {
             Some(w) => return Err(Error::Config(format!("got {} weights for {parts} {what}", w.len()))),
         };
         if ranks > 1 {
-            if let Some(turns) = comm.turns() {
+            if let Some(turns) = comm.communication_order() {
                 turns.wait();
             }
             // Before any other exchange: another rank may be making another call, or exiting.
@@ -91,14 +91,14 @@ impl SessionBuilder {
         agree(&*comm, &mut settings)?;
         let engine = OnceLock::new();
         let (deferred, pool) = match from {
-            Origin::Devices(mut devices) if lanes == 1 => {
+            DeviceOrigin::Devices(mut devices) if lanes == 1 => {
                 let device = devices.remove(0);
                 let pool = host_pool(&*device, settings.host_memory);
                 let chosen = guarded(&*comm, "opening a session", || Engine::new(device, &*comm))?;
                 engine.get_or_init(|| chosen);
                 (None, pool)
             }
-            Origin::Devices(devices) => {
+            DeviceOrigin::Devices(devices) => {
                 let chosen = Engine::over(devices)?;
                 let pool = host_pool(&*chosen.device, settings.host_memory);
                 if weighted {
@@ -107,7 +107,7 @@ impl SessionBuilder {
                 engine.get_or_init(|| chosen);
                 (None, pool)
             }
-            Origin::Later(deferred, pool) => {
+            DeviceOrigin::Later(deferred, pool) => {
                 pool.bound(settings.host_memory);
                 (Some(deferred), pool)
             }
@@ -115,23 +115,23 @@ impl SessionBuilder {
         if pool.most() == usize::MAX
             && let Some(free) = here::available_memory()
         {
-            let free = (free + pool.bounds().1 + pool.kept()) / comm.local_size().max(1);
+            let free = (free + pool.bounds().1 + pool.cached_bytes()) / comm.local_size().max(1);
             pool.bound_by_default(free / 10 * 8);
         }
         let traced = |rank| Trace::new(rank, settings.trace).measuring(settings.measure);
-        let images = Images {
+        let images = SessionImages {
             unified: engine.get().is_some_and(Engine::unified),
             ranks,
             digests: (settings.compare_given && ranks > 1).then(HashMap::new),
-            ..Images::default()
+            ..SessionImages::default()
         };
         let (trace, lane_traces) = (traced(comm.rank()), (1..lanes).map(traced).collect());
-        let state = Mutable {
-            program: Recording::default(),
+        let state = SessionState {
+            program: RecordedProgram::default(),
             names: Numbering::default(),
             images,
             room: None,
-            plans: Plans::default(),
+            plans: PlanCache::default(),
             stats: Stats::default(),
             trace,
             lane_traces,
@@ -141,7 +141,7 @@ impl SessionBuilder {
             patience: (0, 0),
             lost: None,
         };
-        Ok(Session::opened(Inner {
+        Ok(Session::opened(SessionInner {
             engine,
             deferred,
             pictures: AtomicUsize::new(1),
@@ -149,7 +149,7 @@ impl SessionBuilder {
             partition,
             settings,
             pool,
-            state: Owned::new(state),
+            state: StateLock::new(state),
             starter: Starter::default(),
             numbers: Numbering::default(),
             done: Mutex::default(),
@@ -173,8 +173,8 @@ fn agree(comm: &dyn Communicator, settings: &mut Settings) -> Result<()> {
         Transfer::Hybrid(n) => 0x200 + n.map_or(0, |n| u64::from(n.get())),
     };
     let steps = match settings.steps {
-        Steps::Auto => 0,
-        Steps::Most(n) => u64::from(n),
+        StepsPerLaunch::Auto => 0,
+        StepsPerLaunch::Most(n) => u64::from(n),
     };
     settings.overlap &= alike(u64::from(settings.overlap))?;
     let ranks = match settings.ranks {
@@ -189,7 +189,7 @@ fn agree(comm: &dyn Communicator, settings: &mut Settings) -> Result<()> {
         settings.transfer = Transfer::Auto;
     }
     if !alike(steps)? {
-        settings.steps = Steps::Auto;
+        settings.steps = StepsPerLaunch::Auto;
     }
     if !alike(settings.stencil as u64)? {
         settings.stencil = Stencil::Auto;

@@ -17,12 +17,12 @@ use lru::LruCache;
 
 use crate::digest::Digest;
 use crate::dtype::DType;
-use crate::error::Recorded;
+use crate::error::RecordedCall;
 use crate::execute::Batches;
 use crate::ir::graph::{Graph, Op, ValueId};
 use crate::ir::kernel::Kernel;
-use crate::plan::state::State;
-use crate::plan::{Mappable, Plan, Want};
+use crate::plan::state::ImageState;
+use crate::plan::{Mappable, Plan, ResultDelivery};
 use crate::shape::Shape;
 
 /// Maximum number of cached plans; the least recently used is dropped first.
@@ -32,36 +32,36 @@ const MOST_NODES: usize = 1 << 14;
 
 /// Everything that determines a plan, besides the settings of its session.
 #[derive(Debug, Default)]
-pub(crate) struct Request {
+pub(crate) struct PlanRequest {
     /// The program as recorded.
     pub(crate) graph: Graph<Op>,
     /// Deliveries of its roots.
-    pub(crate) wants: Vec<Want>,
+    pub(crate) wants: Vec<ResultDelivery>,
     /// Its source images, their states, and a flag for those unreferenced afterwards.
-    pub(crate) sources: Vec<(ValueId, Option<State>, bool)>,
+    pub(crate) sources: Vec<(ValueId, Option<ImageState>, bool)>,
     /// Host memory that launches may use.
     pub(crate) mappable: Mappable,
     /// The other images on the device, if its memory is limited and may not hold all.
-    pub(crate) others: Vec<Other>,
+    pub(crate) others: Vec<ResidentImage>,
     /// The number of ranks, or lanes, among which each source is divided.
     pub(crate) laid: Vec<usize>,
 }
 
 /// An image on the device that a program does not read.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Other {
+pub(crate) struct ResidentImage {
     pub(crate) value: ValueId,
     pub(crate) shape: Shape,
     pub(crate) dtype: DType,
-    pub(crate) state: State,
+    pub(crate) state: ImageState,
     /// The number of ranks, or lanes, among which it is divided.
     pub(crate) laid: usize,
 }
 
-impl Other {
+impl ResidentImage {
     /// Total bytes of several.
-    pub(crate) fn bytes_of(all: &[Other]) -> usize {
-        all.iter().map(Other::bytes).sum()
+    pub(crate) fn bytes_of(all: &[ResidentImage]) -> usize {
+        all.iter().map(ResidentImage::bytes).sum()
     }
 
     /// Total bytes.
@@ -96,17 +96,18 @@ pub(crate) fn digest(graph: &Graph<Op>) -> u64 {
     digest.finish()
 }
 
-impl Request {
+impl PlanRequest {
     /// Bytes of all images of the program.
     pub(crate) fn bytes(&self) -> usize {
         self.graph.nodes.iter().map(|n| n.shape.len() * n.dtype.size()).sum()
     }
 
     /// The images and calls here in the places of those of `known`, if both lead to the same plan.
-    fn names(&self, known: &Request) -> Option<Names> {
-        let states = |r: &Request| r.sources.iter().map(|&(_, state, gone)| (state, gone)).collect::<Vec<_>>();
-        let others = |o: &Other| (o.shape, o.dtype, o.state, o.laid);
-        let mappable = |r: &Request| r.sources.iter().map(|(v, ..)| r.mappable.sources.contains(v)).collect::<Vec<_>>();
+    fn names(&self, known: &PlanRequest) -> Option<ProgramRenames> {
+        let states = |r: &PlanRequest| r.sources.iter().map(|&(_, state, gone)| (state, gone)).collect::<Vec<_>>();
+        let others = |o: &ResidentImage| (o.shape, o.dtype, o.state, o.laid);
+        let mappable =
+            |r: &PlanRequest| r.sources.iter().map(|(v, ..)| r.mappable.sources.contains(v)).collect::<Vec<_>>();
         let (new, old) = (&self.graph, &known.graph);
         if new.nodes.len() != old.nodes.len()
             || new.roots != old.roots
@@ -114,13 +115,13 @@ impl Request {
             || !self.others.iter().map(others).eq(known.others.iter().map(others))
             || self.laid != known.laid
             || self.mappable.results != known.mappable.results
-            || self.mappable.later != known.mappable.later
+            || self.mappable.downloads_last != known.mappable.downloads_last
             || states(self) != states(known)
             || mappable(self) != mappable(known)
         {
             return None;
         }
-        let mut names = Names::default();
+        let mut names = ProgramRenames::default();
         for (before, now) in old.nodes.iter().zip(&new.nodes) {
             let op = match (&before.op, &now.op) {
                 (Op::Source(a), Op::Source(b)) => names.image(*a, *b),
@@ -136,19 +137,19 @@ impl Request {
     }
 }
 
-type Images = HashMap<ValueId, ValueId, BuildHasherDefault<Digest>>;
+type ValueRenames = HashMap<ValueId, ValueId, BuildHasherDefault<Digest>>;
 
 /// The images and calls of one program in the places of those of another.
 #[derive(Default)]
-struct Names {
-    images: Images,
+struct ProgramRenames {
+    images: ValueRenames,
     /// The images of the other program for those of this one.
-    back: Images,
+    back: ValueRenames,
     /// Few: as many as lines of the program.
-    calls: Vec<(Recorded, Recorded)>,
+    calls: Vec<(RecordedCall, RecordedCall)>,
 }
 
-impl Names {
+impl ProgramRenames {
     /// Notes an image in the place of another; `false` if either has another counterpart.
     fn image(&mut self, before: ValueId, now: ValueId) -> bool {
         *self.images.entry(before).or_insert(now) == now && *self.back.entry(now).or_insert(before) == before
@@ -156,7 +157,7 @@ impl Names {
 
     /// Notes a call in the place of another; `false` if that has another counterpart: a plan has no
     /// more calls than the program that it was made for.
-    fn call(&mut self, before: Recorded, now: Recorded) -> bool {
+    fn call(&mut self, before: RecordedCall, now: RecordedCall) -> bool {
         // Most often that of a line shortly before, of a loop or a function.
         match self.calls.iter().rev().find(|(a, _)| *a == before) {
             Some((_, b)) => *b == now,
@@ -170,63 +171,63 @@ impl Names {
 
 /// A plan and the batches of its launches.
 #[derive(Debug)]
-pub(crate) struct Planned {
+pub(crate) struct CachedPlan {
     pub(crate) plan: Plan,
     pub(crate) batches: Batches,
     /// That of the program, once it has been kept.
     pub(crate) digest: Option<u64>,
 }
 
-impl From<Plan> for Planned {
-    fn from(plan: Plan) -> Planned {
-        Planned { plan, batches: Batches::default(), digest: None }
+impl From<Plan> for CachedPlan {
+    fn from(plan: Plan) -> CachedPlan {
+        CachedPlan { plan, batches: Batches::default(), digest: None }
     }
 }
 
 /// Plans with their requests, the most recently used last: not an `LruCache`, as several may have one digest, and there are
 /// two limits.
 #[derive(Debug)]
-pub(crate) struct Plans {
-    known: Vec<(u64, Box<(Request, Planned)>)>,
+pub(crate) struct PlanCache {
+    known: Vec<(u64, Box<(PlanRequest, CachedPlan)>)>,
     nodes: usize,
     /// Maximum number of plans, and of nodes of all.
     most: [usize; 2],
     /// Programs over images in memory that may not fit on a device, with the host's memory when that was
     /// decided, and `true` for those by regions.
-    by_regions: LruCache<InMemory, (usize, bool)>,
+    by_regions: LruCache<ProgramKey, (usize, bool)>,
     /// The graph that the last known program had before: the next is written over it.
     pub(crate) former: Graph<Op>,
 }
 
 /// The digest of a program, and `true` if its results are taken as they are computed.
-pub(crate) type InMemory = (u64, bool);
+pub(crate) type ProgramKey = (u64, bool);
 
-impl Default for Plans {
-    fn default() -> Plans {
+impl Default for PlanCache {
+    fn default() -> PlanCache {
         let (known, by_regions, former) = (Vec::new(), LruCache::new(MOST), Graph::default());
-        Plans { known, nodes: 0, most: [MOST.get(), MOST_NODES], by_regions, former }
+        PlanCache { known, nodes: 0, most: [MOST.get(), MOST_NODES], by_regions, former }
     }
 }
 
-impl Plans {
+impl PlanCache {
     /// Makes room for the plans of a loop, all of which run in each step, and for as many others.
     pub(crate) fn hold(&mut self, plans: usize, nodes: usize) {
         self.most = [self.most[0].max(2 * plans), self.most[1].max(2 * nodes)];
     }
 
     /// Returns `true` if a program is computed by regions with so much of the host's memory, if that is known.
-    pub(crate) fn by_regions(&mut self, program: InMemory, host: usize) -> Option<bool> {
+    pub(crate) fn by_regions(&mut self, program: ProgramKey, host: usize) -> Option<bool> {
         let (noted, is) = *self.by_regions.get(&program)?;
         (if is { host >= noted } else { host <= noted }).then_some(is)
     }
 
     /// Notes that a program is computed by regions, or is not.
-    pub(crate) fn note_by_regions(&mut self, program: InMemory, host: usize, is: bool) {
+    pub(crate) fn note_by_regions(&mut self, program: ProgramKey, host: usize, is: bool) {
         self.by_regions.put(program, (host, is));
     }
 
     /// The plan for a request, if one is known; removes it.
-    pub(crate) fn take(&mut self, request: &Request) -> Option<Planned> {
+    pub(crate) fn take(&mut self, request: &PlanRequest) -> Option<CachedPlan> {
         let digest = digest(&request.graph);
         let alike = self.known.iter().enumerate().rev().filter(|(_, (d, _))| *d == digest);
         let (i, names) = alike.map(|(i, (_, known))| (i, request.names(&known.0))).find_map(|(i, n)| Some((i, n?)))?;
@@ -241,22 +242,22 @@ impl Plans {
                 node.site = *now;
             }
         }
-        Some(Planned { digest: Some(digest), ..plan })
+        Some(CachedPlan { digest: Some(digest), ..plan })
     }
 
     /// The last plan used and its request; removes it.
-    pub(crate) fn take_last(&mut self) -> Option<(Request, Planned)> {
+    pub(crate) fn take_last(&mut self) -> Option<(PlanRequest, CachedPlan)> {
         (!self.known.is_empty()).then(|| self.remove(self.known.len() - 1))
     }
 
-    fn remove(&mut self, i: usize) -> (Request, Planned) {
+    fn remove(&mut self, i: usize) -> (PlanRequest, CachedPlan) {
         let (_, known) = self.known.remove(i);
         self.nodes -= known.0.graph.nodes.len();
         *known
     }
 
     /// Keeps a plan.
-    pub(crate) fn put(&mut self, request: Request, plan: Planned) {
+    pub(crate) fn put(&mut self, request: PlanRequest, plan: CachedPlan) {
         let nodes = request.graph.nodes.len();
         let [plans, most] = self.most;
         while !self.known.is_empty() && (self.known.len() >= plans || self.nodes + nodes > most) {

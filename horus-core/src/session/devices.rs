@@ -17,17 +17,17 @@ use std::time::Instant;
 use crate::comm::agree::agree_on;
 use crate::comm::threads::ThreadComm;
 use crate::comm::{Communicator, guarded};
-use crate::device::apart::Apart;
+use crate::device::separate_memory::SeparateMemoryDevice;
 use crate::device::{Device, Memory, MemoryKind};
 use crate::error::{Error, Result};
 use crate::host::buffer::Pool;
 use crate::host::workers::Workers;
 use crate::ir::graph::{Graph, Op};
-use crate::machine::{Machine, Profile, here};
+use crate::machine::{Machine, MachineProfile, here};
 use crate::plan::partition::Partition;
 use crate::plan::state::{Hosts, Residency};
-use crate::plan::work::Work;
-use crate::session::{Inner, Mutable, Session, Settings};
+use crate::plan::work::ProgramWork;
+use crate::session::{Session, SessionInner, SessionState, Settings};
 
 /// Chooses a device for a session once its first program is known.
 pub trait Chooser: Send + Sync {
@@ -36,7 +36,7 @@ pub trait Chooser: Send + Sync {
     ///
     /// # Errors
     /// If there is no device of the requested kind.
-    fn choose(&self, work: &Work, comm: &dyn Communicator) -> Result<Arc<dyn Device>>;
+    fn choose(&self, work: &ProgramWork, comm: &dyn Communicator) -> Result<Arc<dyn Device>>;
 
     /// Called before a file of this size is read: a device that takes long to start may start now.
     fn expect(&self, _bytes: u64) {}
@@ -61,13 +61,13 @@ pub(crate) struct Engine {
     /// Those of the first ranks, or lanes, by their number but one.
     machines: Vec<OnceLock<Arc<Machine>>>,
     /// The profiles of lanes.
-    profiles: Vec<Profile>,
+    profiles: Vec<MachineProfile>,
 }
 
 impl Engine {
     /// Connects the devices of all ranks.
     pub(crate) fn new(device: Arc<dyn Device>, comm: &dyn Communicator) -> Result<Engine> {
-        let direct = meet(&*device, comm)?;
+        let direct = connect_ranks(&*device, comm)?;
         let capacity = agreed_capacity(comm, device.memory().capacity())?;
         let mine = here::profile(&*device).inspect_err(|e| comm.abort(&e.to_string()))?;
         let machine = Arc::new(here::gather(comm, mine)?);
@@ -87,11 +87,12 @@ impl Engine {
         if devices.iter().any(|device| !device.memory().is_unified()) {
             // One plan serves all: devices on the host's memory have a part of it to themselves.
             let unified = devices.iter().map(|device| device.memory().is_unified());
-            let apart = |(profile, unified): (Profile, bool)| if unified { profile.apart() } else { profile };
+            let apart =
+                |(profile, unified): (MachineProfile, bool)| if unified { profile.with_host_copies() } else { profile };
             profiles = profiles.into_iter().zip(unified).map(apart).collect();
-            devices = devices.into_iter().map(Apart::from_unified).collect();
+            devices = devices.into_iter().map(SeparateMemoryDevice::from_unified).collect();
         }
-        let direct = meet_all(&devices)?;
+        let direct = connect_devices(&devices)?;
         let capacity = devices.iter().filter_map(|device| device.memory().capacity()).min();
         let machine = Arc::new(machine_of(&profiles));
         log::debug!("costs are predicted by {machine}");
@@ -127,30 +128,30 @@ impl Engine {
 
     /// The names of the devices.
     pub(crate) fn names(&self) -> String {
-        self.devices().map(|device| device.about().name).collect::<Vec<_>>().join(" + ")
+        self.devices().map(|device| device.names().name).collect::<Vec<_>>().join(" + ")
     }
 
     /// The name of the device with the least memory.
     pub(crate) fn smallest(&self) -> String {
         let rooms = self.devices().map(|device| device.memory().capacity().unwrap_or(usize::MAX)).enumerate();
         let lane = rooms.min_by_key(|(_, room)| *room).map_or(0, |(lane, _)| lane);
-        let name = self.devices().nth(lane).map(|device| device.about().name).unwrap_or_default();
-        if self.lanes() > 1 { named(&name, lane, self.lanes()) } else { name }
+        let name = self.devices().nth(lane).map(|device| device.names().name).unwrap_or_default();
+        if self.device_count() > 1 { named(&name, lane, self.device_count()) } else { name }
     }
 
     /// Whether the parts of images are those of devices that share their host.
     pub(crate) fn hosts(&self) -> Hosts {
-        if self.others.is_empty() { Hosts::Apart } else { Hosts::Shared }
+        if self.others.is_empty() { Hosts::Separate } else { Hosts::Shared }
     }
 
     /// Number of lanes.
-    pub(crate) fn lanes(&self) -> usize {
+    pub(crate) fn device_count(&self) -> usize {
         1 + self.others.len()
     }
 
     /// Bytes of device memory available to plans, on all lanes.
     pub(crate) fn room(&self) -> usize {
-        self.capacity.map_or(usize::MAX, |bytes| bytes.saturating_mul(self.lanes()))
+        self.capacity.map_or(usize::MAX, |bytes| bytes.saturating_mul(self.device_count()))
     }
 
     /// Division of rows among the first lanes, if it is set.
@@ -160,7 +161,7 @@ impl Engine {
 
     /// The best division of rows among the first lanes: in proportion to the predicted speed of each for this
     /// work.
-    pub(crate) fn shares(&self, among: usize, work: &Work) -> Partition {
+    pub(crate) fn shares(&self, among: usize, work: &ProgramWork) -> Partition {
         let machine = self.machine_among(among);
         let speeds: Vec<f64> = (0..among).map(|lane| 1.0 / work.seconds(machine.of(lane), 1)).collect();
         Partition::weighted(&speeds).unwrap_or_else(|_| Partition::equal(among))
@@ -176,7 +177,7 @@ impl Engine {
     /// a plan, which take `bytes` bytes on rank 0.
     pub(crate) fn has_room_beside(&self, taken: usize, bytes: usize) -> bool {
         // Twice: strips of other ranks may be larger.
-        self.lanes() == 1
+        self.device_count() == 1
             && self.capacity.is_none_or(|capacity| bytes.saturating_mul(2).saturating_add(taken) <= capacity)
     }
 
@@ -196,7 +197,7 @@ impl Engine {
             return Ok(false);
         }
         let devices: Vec<_> = self.devices().cloned().collect();
-        let direct = meet_all(&devices)?;
+        let direct = connect_devices(&devices)?;
         self.direct.store(direct, Ordering::Relaxed);
         self.broken.store(false, Ordering::Relaxed);
         Ok(!direct)
@@ -219,7 +220,7 @@ impl Engine {
 
 /// Origin of a deferred device.
 #[derive(Clone)]
-pub(crate) struct Deferred {
+pub(crate) struct DeferredDevice {
     pub(crate) chooser: Arc<dyn Chooser>,
     /// For work before there is a device.
     pub(crate) workers: Arc<Workers>,
@@ -227,8 +228,8 @@ pub(crate) struct Deferred {
 
 impl Session {
     /// The engine, chosen for `graph` unless chosen before.
-    pub(crate) fn settled(&self, state: &mut Mutable, graph: &Graph<Op>) -> Result<&Engine> {
-        let Inner { engine, deferred, comm, pictures, .. } = &**self.0;
+    pub(crate) fn choose_engine(&self, state: &mut SessionState, graph: &Graph<Op>) -> Result<&Engine> {
+        let SessionInner { engine, deferred, comm, pictures, .. } = &**self.0;
         if let Some(engine) = engine.get() {
             return Ok(engine);
         }
@@ -236,14 +237,14 @@ impl Session {
             return Err(Error::Config("the session has no device".into())); // unreachable: every session has one
         };
         let start = Instant::now();
-        let work = Work::of(graph).times(pictures.load(Ordering::Relaxed));
+        let work = ProgramWork::of(graph).times(pictures.load(Ordering::Relaxed));
         agree_on(&**comm, "choosing a device")?;
         let device = deferred.chooser.choose(&work, &**comm)?;
         let chosen = Engine::new(device, &**comm)?;
         if chosen.unified() {
             state.images.unified = true;
             // Given images have waited in host memory, where they can stay.
-            for image in state.images.here.values_mut() {
+            for image in state.images.in_memory.values_mut() {
                 image.device = image.host.take().map(Memory::Host);
                 image.state.residency = Residency::Both;
             }
@@ -263,7 +264,7 @@ impl Session {
     /// # Errors
     /// As [`SessionBuilder::build`](crate::session::SessionBuilder::build).
     pub fn alone(&self) -> Result<Session> {
-        let Inner { engine, deferred, settings, pool, .. } = &**self.0;
+        let SessionInner { engine, deferred, settings, pool, .. } = &**self.0;
         let builder = match (engine.get(), deferred) {
             (Some(engine), _) => Session::sharing(Arc::clone(&engine.device)),
             (None, Some(d)) => Session::deferred(Arc::clone(&d.chooser), Arc::clone(&d.workers), Arc::clone(pool)),
@@ -323,19 +324,20 @@ fn unset<T>(count: usize) -> Vec<OnceLock<T>> {
 }
 
 /// The machine of lanes that share their host.
-fn machine_of(profiles: &[Profile]) -> Machine {
+fn machine_of(profiles: &[MachineProfile]) -> Machine {
     let sharers = profiles.iter().filter(|profile| !profile.is_unified()).count();
-    let beside =
-        |profile: &Profile| (if profiles.len() > 1 { profile.clone().beside(sharers) } else { profile.clone() }, 0);
+    let beside = |profile: &MachineProfile| {
+        (if profiles.len() > 1 { profile.clone().sharing_host_copies(sharers) } else { profile.clone() }, 0)
+    };
     Machine::of_ranks(profiles.iter().map(beside).collect())
 }
 
 /// Connects the devices of all lanes; returns `true` on success. The first error, if any, is the
 /// cause of the others.
-fn meet_all(devices: &[Arc<dyn Device>]) -> Result<bool> {
+fn connect_devices(devices: &[Arc<dyn Device>]) -> Result<bool> {
     let comms = ThreadComm::group(devices.len());
     let first: Mutex<Option<Error>> = Mutex::default();
-    let join = |device: &Arc<dyn Device>, comm: &ThreadComm| match meet(&**device, comm) {
+    let join = |device: &Arc<dyn Device>, comm: &ThreadComm| match connect_ranks(&**device, comm) {
         Ok(direct) => direct,
         Err(error) => {
             first.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
@@ -357,7 +359,7 @@ fn meet_all(devices: &[Arc<dyn Device>]) -> Result<bool> {
 }
 
 /// Connects the devices of all ranks; returns `true` on success.
-fn meet(device: &dyn Device, comm: &dyn Communicator) -> Result<bool> {
+fn connect_ranks(device: &dyn Device, comm: &dyn Communicator) -> Result<bool> {
     if comm.size() == 1 {
         return Ok(false);
     }
@@ -366,7 +368,7 @@ fn meet(device: &dyn Device, comm: &dyn Communicator) -> Result<bool> {
     let addresses = comm.gather(fabric.map_or(0, |fabric| fabric.address()));
     let addresses = addresses.map_err(|e| e.during(comm.rank(), "opening a session"))?;
     fabric.map_or(Ok(false), |fabric| fabric.connect(comm, &addresses)).map_err(|source| {
-        let e = Error::Device { op: "connecting the devices".into(), device: device.about().name, source };
+        let e = Error::Device { op: "connecting the devices".into(), device: device.names().name, source };
         comm.abort(&e.to_string());
         e
     })

@@ -5,7 +5,7 @@ use crate::dtype::DType;
 use crate::error::{Call, DeviceError, Error, Result};
 use crate::host::buffer::HostBuffer;
 use crate::host::external::{DeviceArray, External};
-use crate::host::spare::Spare;
+use crate::host::sequential_output::SequentialOutput;
 use crate::ir::graph::{Graph, Op};
 use crate::plan::state::Placement;
 use crate::session::{Handle, Session};
@@ -21,7 +21,7 @@ impl Session {
     /// CUDA's index of the session's GPU among those visible to this process: `None` on the CPU, on
     /// several devices or ranks, and until the device is chosen.
     pub fn gpu(&self) -> Option<usize> {
-        let engine = self.engine().filter(|engine| engine.lanes() == 1 && self.ranks() == 1)?;
+        let engine = self.engine().filter(|engine| engine.device_count() == 1 && self.ranks() == 1)?;
         engine.device.foreign().map(|device| device.ordinal())
     }
 
@@ -32,7 +32,7 @@ impl Session {
     /// If the device cannot be opened; [`Error::Reentry`] during an evaluation on this thread.
     pub fn settle_device(&self) -> Result<()> {
         let mut state = self.lock("choosing a device")?;
-        self.settled(&mut state, &Graph::default()).map(drop)
+        self.choose_engine(&mut state, &Graph::default()).map(drop)
     }
 
     /// The single device, whose memory other libraries can access.
@@ -44,7 +44,7 @@ impl Session {
                 self.ranks()
             ));
         }
-        match self.engine().map(|engine| (engine.lanes(), engine.device.foreign())) {
+        match self.engine().map(|engine| (engine.device_count(), engine.device.foreign())) {
             Some((2.., _)) => {
                 refused(format!("the session computes on {}, each of which has a part of an image", self.device_name()))
             }
@@ -85,22 +85,22 @@ impl Session {
         }
         self.evaluate_records(state, vec![id])?;
         if self.engine().is_none() {
-            self.settled(state, &Graph::default())?;
+            self.choose_engine(state, &Graph::default())?;
         }
         let device = self.known_device(call)?;
         let name = state.program.value(id);
         self.read_now(state, &Graph::default(), name.as_slice())?;
         self.publish(state);
-        let image = name.and_then(|v| state.images.here.get(&v));
+        let image = name.and_then(|v| state.images.in_memory.get(&v));
         let lend = || -> Result<DeviceArray, DeviceError> {
             if let Some(memory) = image.and_then(|image| image.device.as_ref()) {
-                return device.lend(memory, stream);
+                return device.export(memory, stream);
             }
             let lost = || DeviceError::Internal("pixels that are lent are not in memory".into());
             let host = image.and_then(|image| image.host.as_ref()).ok_or_else(lost)?;
             let mut memory = device.allocate(host.len())?;
             device.write(host.bytes(), &mut memory, 0)?;
-            device.lend(&memory, stream)
+            device.export(&memory, stream)
         };
         lend().map_err(|source| self.at_host(call, source))
     }
@@ -118,7 +118,7 @@ impl Session {
                 return coming.shared();
             }
             let mut room = self.0.pool.try_allocate(bytes)?;
-            Spare::over(room.bytes_mut()).fault(coming.workers()); // while the kernels run
+            SequentialOutput::over(room.bytes_mut()).fault(coming.workers()); // while the kernels run
             coming.put_into(&mut room)?;
             Ok(room)
         })?;

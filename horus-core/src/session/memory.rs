@@ -3,7 +3,7 @@
 use crate::error::{Call, Error, Result};
 use crate::host::buffer::Reserved;
 use crate::session::Session;
-use crate::session::cache::Plans;
+use crate::session::cache::PlanCache;
 use crate::session::devices::Engine;
 
 /// Bytes of one kind of memory.
@@ -51,14 +51,17 @@ impl Session {
         let (current, peak) = pool.in_use();
         let device = |(current, peak)| MemoryInUse { current, peak, kept: 0 };
         let devices = self.engine().into_iter().flat_map(Engine::devices).filter_map(|device| device.usage().memory);
-        MemoryUse { host: MemoryInUse { current, peak, kept: pool.kept() }, devices: devices.map(device).collect() }
+        MemoryUse {
+            host: MemoryInUse { current, peak, kept: pool.cached_bytes() },
+            devices: devices.map(device).collect(),
+        }
     }
 
     /// Counts memory that the program gets from a call, until it has it. Images that can be read again
     /// and memory kept for later make room for it.
     pub(crate) fn reserve_for_program(&self, bytes: usize, call: Call) -> Result<Reserved> {
         let pool = &self.0.pool;
-        if pool.bounds().1.saturating_add(pool.kept()).saturating_add(bytes) > pool.most() {
+        if pool.bounds().1.saturating_add(pool.cached_bytes()).saturating_add(bytes) > pool.most() {
             pool.trim();
         }
         if let Ok(counted) = pool.reserve(bytes) {
@@ -76,7 +79,7 @@ impl Session {
     /// [`Error::Reentry`] during an evaluation on this thread; errors of a device in earlier work.
     pub fn trim(&self) -> Result<()> {
         let mut state = self.lock("giving memory back")?;
-        state.plans = Plans::default();
+        state.plans = PlanCache::default();
         state.images.release(|_| false);
         drop(state);
         self.0.pool.trim();

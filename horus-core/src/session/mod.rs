@@ -27,39 +27,39 @@ use std::time::Instant;
 
 use crate::comm::agree::agree_on;
 use crate::comm::{Communicator, gather_bytes};
-use crate::device::Sending;
+use crate::device::DownloadStart;
 use crate::device::{Device, Memory};
 use crate::error::{DeviceError, Error, Result};
 use crate::execute::trace::{Times, Trace};
 use crate::host::buffer::{HostBuffer, Pool, Reserved};
 use crate::host::fork;
-use crate::host::spare::Spare;
+use crate::host::sequential_output::SequentialOutput;
 use crate::host::workers::Workers;
 use crate::plan::partition::Partition;
-use crate::plan::{Mode, Parts, Want};
+use crate::plan::{BusyTimes, Mode, ResultDelivery};
 use crate::record::Numbering;
 
-use self::builder::Origin;
-use self::devices::{Deferred, Engine};
-use self::state::Mutable;
-use self::state::failure::Failure;
-use self::state::lock::Owned;
-use self::state::start::{Held, Starter};
+use self::builder::DeviceOrigin;
+use self::devices::{DeferredDevice, Engine};
+use self::state::SessionState;
+use self::state::failure::ValueFailure;
+use self::state::lock::StateLock;
+use self::state::start::{SessionOwner, Starter};
 
-pub(crate) use arrays::{Coming, Undecided};
-pub(crate) use attributes::{Attributes, Reduced};
+pub(crate) use arrays::{DeferredSession, RequestedValue};
+pub(crate) use attributes::{Attributes, SizeReduction};
 pub use blocks::BlockMap;
 pub use builder::SessionBuilder;
 pub use cancel::Canceller;
 pub(crate) use compile::schedule::Grain;
 pub use devices::Chooser;
-pub(crate) use engine::loops::{Ended, Ends, Looped};
+pub(crate) use engine::loops::{LoopLimits, LoopResult, RecordedLoop};
 pub use engine::read::Pending;
 #[doc(hidden)]
-pub use engine::replay::{Refused, Replay, Whose};
+pub use engine::replay::{FailedReplay, Replay, ReplayInputKind};
 pub(crate) use engine::stages::Delivery;
 pub use forecast::memory::MemoryForecast;
-pub(crate) use images::on_demand::Later;
+pub(crate) use images::on_demand::OnDemandImage;
 pub use memory::{MemoryInUse, MemoryUse};
 pub use progress::{Progress, Stats};
 #[doc(hidden)]
@@ -72,13 +72,13 @@ pub use state::wait::wait_by;
 
 /// A session: a device, a communicator, and the images and programs recorded on them. Cheap to clone.
 #[derive(Clone)]
-pub struct Session(Arc<Held>);
+pub struct Session(Arc<SessionOwner>);
 
-pub(crate) struct Inner {
+pub(crate) struct SessionInner {
     /// Set once the device is chosen.
     engine: OnceLock<Engine>,
     /// Chooses the device, if that is deferred.
-    deferred: Option<Deferred>,
+    deferred: Option<DeferredDevice>,
     /// Expected number of runs of the first program.
     pictures: AtomicUsize,
     comm: Arc<dyn Communicator>,
@@ -86,7 +86,7 @@ pub(crate) struct Inner {
     /// As all ranks agreed on them.
     settings: Settings,
     pool: Arc<Pool>,
-    state: Owned,
+    state: StateLock,
     starter: Starter,
     /// Numbers records.
     numbers: Numbering,
@@ -95,10 +95,10 @@ pub(crate) struct Inner {
     /// The process that opened it; see [`fork::generation`].
     process: u32,
     /// Failed values that may still be alive.
-    failures: Mutex<Vec<Weak<Failure>>>,
+    failures: Mutex<Vec<Weak<ValueFailure>>>,
 }
 
-impl Inner {
+impl SessionInner {
     /// Returns `true` in the process that opened the session, `false` in its forked children. There
     /// its locks may be held forever, by threads that do not exist: nothing is recorded, and it is
     /// never dropped.
@@ -115,7 +115,7 @@ impl Session {
 
     /// Settings for a session on a shared device.
     pub fn sharing(device: Arc<dyn Device>) -> SessionBuilder {
-        SessionBuilder::new(Origin::Devices(vec![device]))
+        SessionBuilder::new(DeviceOrigin::Devices(vec![device]))
     }
 
     /// Settings for a session on several devices of this process, its *lanes*: each computes a
@@ -133,13 +133,13 @@ impl Session {
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     pub fn over(devices: Vec<Arc<dyn Device>>) -> SessionBuilder {
-        SessionBuilder::new(Origin::Devices(devices))
+        SessionBuilder::new(DeviceOrigin::Devices(devices))
     }
 
     /// Settings for a session that chooses its device at the first evaluation. Until then, `workers` copy pixels to
     /// memory from `pool`.
     pub fn deferred(chooser: Arc<dyn Chooser>, workers: Arc<Workers>, pool: Arc<Pool>) -> SessionBuilder {
-        SessionBuilder::new(Origin::Later(Deferred { chooser, workers }, pool))
+        SessionBuilder::new(DeviceOrigin::Later(DeferredDevice { chooser, workers }, pool))
     }
 
     /// The device's name, or a text if none has been chosen yet.
@@ -193,7 +193,7 @@ impl Session {
         {
             return Ok(room); // results can take it over
         }
-        match engine.device.staging().lent(bytes) {
+        match engine.device.staging().page_locked_for_transfer(bytes) {
             Some(memory) => self.0.pool.try_adopt(memory, bytes),
             None => self.0.pool.try_allocate(bytes),
         }
@@ -202,11 +202,11 @@ impl Session {
     /// Host memory for a result that is read once, with unspecified contents. Its pages are faulted
     /// in, so that writing it, while kernels run, causes no page faults.
     pub(crate) fn room_for_result(&self, bytes: usize) -> std::result::Result<HostBuffer, DeviceError> {
-        if let Some(memory) = self.engine().and_then(|engine| engine.device.staging().lent(bytes)) {
+        if let Some(memory) = self.engine().and_then(|engine| engine.device.staging().page_locked_for_transfer(bytes)) {
             return self.0.pool.try_adopt(memory, bytes);
         }
         let mut room = self.0.pool.try_allocate(bytes)?;
-        Spare::over(room.bytes_mut()).fault(self.workers());
+        SequentialOutput::over(room.bytes_mut()).fault(self.workers());
         Ok(room)
     }
 
@@ -223,7 +223,7 @@ impl Session {
     /// Host memory for pixels that are read ahead, with unspecified contents. On any thread.
     pub(crate) fn room_ahead(&self, bytes: usize) -> std::result::Result<HostBuffer, DeviceError> {
         match self.engine() {
-            Some(engine) => engine.device.staging().room(bytes, &self.0.pool),
+            Some(engine) => engine.device.staging().allocate_read_ahead(bytes, &self.0.pool),
             None => self.0.pool.try_allocate(bytes),
         }
     }
@@ -251,15 +251,15 @@ impl Session {
     /// # Errors
     /// [`Error::Reentry`] during an evaluation on this thread; errors of the device in earlier
     /// work.
-    pub fn measured(&self) -> Result<Parts> {
+    pub fn measured(&self) -> Result<BusyTimes> {
         let mut state = self.lock("measuring")?;
         self.collect(&mut state)?;
         Ok(state.trace.measured())
     }
 
     /// Collects the device's times.
-    fn collect(&self, state: &mut Mutable) -> Result<()> {
-        let Mutable { trace, lane_traces, .. } = state;
+    fn collect(&self, state: &mut SessionState) -> Result<()> {
+        let SessionState { trace, lane_traces, .. } = state;
         let traces = std::iter::once(trace).chain(lane_traces);
         let devices = self.engine().into_iter().flat_map(Engine::devices);
         let collected = traces.zip(devices).try_for_each(|(trace, device)| trace.collect(&**device));
@@ -321,8 +321,8 @@ impl Session {
             return self.fail(&failure);
         }
         let targets = state.program.observable();
-        let wants = vec![Want::Keep; targets.len()];
-        self.run(state, &targets, &wants, Sending::AtOnce)?;
+        let wants = vec![ResultDelivery::Keep; targets.len()];
+        self.run(state, &targets, &wants, DownloadStart::AtOnce)?;
         let start = Instant::now();
         let mut devices = self.engine().into_iter().flat_map(Engine::devices);
         let done = devices.try_for_each(|device| device.synchronize());
@@ -332,7 +332,7 @@ impl Session {
     }
 
     /// Publishes the statistics for other threads.
-    fn publish(&self, state: &Mutable) {
+    fn publish(&self, state: &SessionState) {
         *self.0.done.lock().unwrap_or_else(PoisonError::into_inner) = (state.stats, state.trace.times());
     }
 

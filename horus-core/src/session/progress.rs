@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::plan::movement::Load;
-use crate::plan::{Counts, Parts};
+use crate::plan::{BusyTimes, PlanCounts};
 use horus_files::FileTraffic;
 
 /// Progress of an evaluation.
@@ -32,10 +32,10 @@ pub struct Stats {
     /// Evaluations that needed a new plan; the others ran the plan of an earlier one.
     pub planned: usize,
     /// Transfers and launches made.
-    pub made: Counts,
+    pub made: PlanCounts,
     /// Transfers and launches that naive mode would have made (counted on request, see
     /// [`SessionBuilder::compare_naive`](crate::session::SessionBuilder::compare_naive)).
-    pub naive: Counts,
+    pub naive: PlanCounts,
     /// Messages sent by this rank.
     pub sent: Load,
     /// Amount read from files on demand by this rank.
@@ -46,7 +46,7 @@ pub struct Stats {
     /// plans.
     pub recording: Duration,
     /// Predicted busy time of each part of rank 0's machine.
-    pub parts: Parts,
+    pub parts: BusyTimes,
 }
 
 impl Stats {

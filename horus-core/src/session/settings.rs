@@ -5,7 +5,9 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::plan::{Mode, Transfer};
 use crate::session::{Canceller, Progress};
-use crate::settings::{HOST_MEMORY, MODE, OVERLAP, Overlap, RANKS, Ranks, STENCIL, STEPS, Stencil, Steps, TRANSFER};
+use crate::settings::{
+    HOST_MEMORY, MODE, OVERLAP, Overlap, RANKS, Ranks, STENCIL, STEPS, Stencil, StepsPerLaunch, TRANSFER,
+};
 
 /// Pending operations at which the program is evaluated automatically.
 const MAX_PENDING: usize = 4096;
@@ -13,8 +15,8 @@ const MAX_PENDING: usize = 4096;
 /// automatically.
 const MAX_PINNED: usize = 512 << 20;
 
-type Observer = Arc<dyn Fn(Progress<'_>) + Send + Sync>;
-type Sink = Arc<dyn Fn(&str) + Send + Sync>;
+type ProgressObserver = Arc<dyn Fn(Progress<'_>) + Send + Sync>;
+type ExplainSink = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Settings of a [`Session`](crate::session::Session), as the methods of builders set them, which document
 /// them.
@@ -24,8 +26,8 @@ pub struct Settings {
     pub mode: Mode,
     pub weights: Option<Vec<f64>>,
     pub ranks: Ranks,
-    pub observer: Option<Observer>,
-    pub explain: Option<Sink>,
+    pub observer: Option<ProgressObserver>,
+    pub explain: Option<ExplainSink>,
     pub explain_passes: bool,
     pub compare_naive: bool,
     pub trace: bool,
@@ -36,7 +38,7 @@ pub struct Settings {
     pub host_memory: usize,
     pub overlap: bool,
     pub transfer: Transfer,
-    pub steps: Steps,
+    pub steps: StepsPerLaunch,
     pub stencil: Stencil,
     pub canceller: Canceller,
 }
@@ -59,7 +61,7 @@ impl Default for Settings {
             host_memory: usize::MAX,
             overlap: false,
             transfer: Transfer::Auto,
-            steps: Steps::Auto,
+            steps: StepsPerLaunch::Auto,
             stencil: Stencil::Auto,
             canceller: Canceller::default(),
         }
@@ -196,7 +198,7 @@ macro_rules! session_settings {
         /// Sets the number of steps of a loop per launch, where a step is one kernel over its own
         /// result (default: the number predicted to be fastest; also if ranks request different ones).
         /// Results do not depend on it.
-        pub fn steps_per_launch(mut self, steps: $crate::settings::Steps) -> Self {
+        pub fn steps_per_launch(mut self, steps: $crate::settings::StepsPerLaunch) -> Self {
             self.settings.steps = steps;
             self
         }

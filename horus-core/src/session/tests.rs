@@ -4,7 +4,7 @@ use crate::cpu::device::CpuDevice;
 use crate::error::Cause;
 use crate::image::Image;
 use crate::session::*;
-use horus_testing::simulated::Simulated;
+use horus_testing::simulated::SimulatedDevice;
 
 fn session() -> Session {
     let device = CpuDevice::new(Some(1)).expect("a CPU");
@@ -17,7 +17,7 @@ fn several_values_are_fetched_in_one_evaluation() {
     let a = Image::from_slice(&s, (1, 3), &[1.0f32, 2.0, 3.0]);
     let (twice, squares) = (&a * 2.0, a.square());
     let asked = [squares.handle(), twice.handle(), squares.handle()];
-    let got = s.fetch_all(&asked, Want::Everyone).expect("values");
+    let got = s.fetch_all(&asked, ResultDelivery::Everyone).expect("values");
     let got: Vec<&[f32]> = got.iter().flatten().map(|b| b.as_slice()).collect();
     assert_eq!(got, [[1.0, 4.0, 9.0], [2.0, 4.0, 6.0], [1.0, 4.0, 9.0]]);
     let stats = s.stats();
@@ -26,14 +26,15 @@ fn several_values_are_fetched_in_one_evaluation() {
 
 #[test]
 fn results_under_way_arrive_and_their_images_go_on() {
-    let device = Simulated::new(CpuDevice::new(Some(1)).expect("a CPU"), 1 << 20);
-    let log = device.log();
+    let device = SimulatedDevice::new(CpuDevice::new(Some(1)).expect("a CPU"), 1 << 20);
+    let log = device.call_counts();
     let s = Session::on(Box::new(device)).build().expect("a session");
     let a = Image::from_slice(&s, (1, 3), &[1.0f32, 2.0, 3.0]);
     let twice = &a * 2.0;
     // The same value, recorded twice: it becomes one node with two readers.
     let again = &a * 2.0;
-    let pending = s.begin_all(&[twice.handle(), again.handle(), twice.handle()], Want::Root).expect("an evaluation");
+    let pending =
+        s.begin_all(&[twice.handle(), again.handle(), twice.handle()], ResultDelivery::Root).expect("an evaluation");
     // Later operations neither wait for the result nor change it, and find the image on the device.
     let sum = (&twice + 1.0).to_vec().expect("pixels");
     assert_eq!(sum, [3.0, 5.0, 7.0]);
@@ -44,7 +45,7 @@ fn results_under_way_arrive_and_their_images_go_on() {
     assert_eq!(got, [[2.0, 4.0, 6.0]; 3]);
     // An image whose pixels went directly to a reader is downloaded again for the next.
     let b = Image::from_slice(&s, (1, 1), &[5.0f32]).sqrt();
-    let first = s.begin_all(&[b.handle()], Want::Root).expect("an evaluation");
+    let first = s.begin_all(&[b.handle()], ResultDelivery::Root).expect("an evaluation");
     assert_eq!(b.to_vec().expect("pixels"), [5.0f32.sqrt()]);
     drop(first);
 }

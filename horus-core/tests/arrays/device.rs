@@ -5,19 +5,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use horus_core::cpu::device::CpuDevice;
-use horus_core::device::{About, Device, Launch, Memory, MemoryKind, Staging, Ticket};
+use horus_core::device::{Device, DeviceNames, Launch, Memory, MemoryKind, Staging, Ticket};
 use horus_core::error::DeviceError;
-use horus_core::host::Piece;
+use horus_core::host::StridedCopy;
 use horus_core::host::buffer::{HostBuffer, HostMemory};
 use horus_core::host::workers::Workers;
-use horus_testing::simulated::Simulated;
+use horus_testing::simulated::SimulatedDevice;
 
 /// Memory that a device reads directly, with a count of its blocks.
 #[derive(Debug)]
-struct Locked(Vec<u64>, Arc<Counts>);
+struct LockedMemory(Vec<u64>, Arc<LockedCounts>);
 
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct LockedCounts {
     /// Live blocks.
     blocks: AtomicUsize,
     /// Uploads from such memory.
@@ -26,17 +26,17 @@ pub(crate) struct Counts {
     taken: AtomicUsize,
 }
 
-impl Counts {
+impl LockedCounts {
     /// All counts, in this order.
     pub(crate) fn get(&self) -> [usize; 3] {
         [&self.blocks, &self.direct, &self.taken].map(|count| count.load(Ordering::Relaxed))
     }
 }
 
-impl Locked {
-    fn new(bytes: usize, counts: &Arc<Counts>) -> Box<Locked> {
+impl LockedMemory {
+    fn new(bytes: usize, counts: &Arc<LockedCounts>) -> Box<LockedMemory> {
         counts.blocks.fetch_add(1, Ordering::Relaxed);
-        Box::new(Locked(vec![u64::MAX; bytes.div_ceil(8) + 8], Arc::clone(counts)))
+        Box::new(LockedMemory(vec![u64::MAX; bytes.div_ceil(8) + 8], Arc::clone(counts)))
     }
 
     fn at(&self) -> usize {
@@ -44,7 +44,7 @@ impl Locked {
     }
 }
 
-impl HostMemory for Locked {
+impl HostMemory for LockedMemory {
     fn bytes(&self) -> &[u8] {
         bytemuck::cast_slice(&self.0[self.at()..])
     }
@@ -55,12 +55,12 @@ impl HostMemory for Locked {
     fn as_any(&self) -> &dyn Any {
         self
     }
-    fn alike(&self) -> Option<Box<dyn HostMemory>> {
-        Some(Locked::new(self.0.len() * 8 - 64, &self.1))
+    fn allocate_alike(&self) -> Option<Box<dyn HostMemory>> {
+        Some(LockedMemory::new(self.0.len() * 8 - 64, &self.1))
     }
 }
 
-impl Drop for Locked {
+impl Drop for LockedMemory {
     fn drop(&mut self) {
         self.1.blocks.fetch_sub(1, Ordering::Relaxed);
     }
@@ -69,23 +69,23 @@ impl Drop for Locked {
 /// A simulated device that locks pages, up to `most` bytes at once, and takes images of `take`
 /// bytes and more at once.
 pub(crate) struct Locking {
-    inner: Simulated<CpuDevice>,
+    inner: SimulatedDevice<CpuDevice>,
     most: usize,
     take: usize,
-    counts: Arc<Counts>,
+    counts: Arc<LockedCounts>,
 }
 
 impl Locking {
-    pub(crate) fn new(most: usize, take: usize) -> (Locking, Arc<Counts>) {
-        let counts = Arc::new(Counts::default());
-        let inner = Simulated::new(CpuDevice::new(Some(2)).unwrap(), 1 << 26);
+    pub(crate) fn new(most: usize, take: usize) -> (Locking, Arc<LockedCounts>) {
+        let counts = Arc::new(LockedCounts::default());
+        let inner = SimulatedDevice::new(CpuDevice::new(Some(2)).unwrap(), 1 << 26);
         (Locking { inner, most, take, counts: Arc::clone(&counts) }, counts)
     }
 }
 
 impl Device for Locking {
-    fn about(&self) -> About {
-        About::named("a device that locks pages")
+    fn names(&self) -> DeviceNames {
+        DeviceNames::named("a device that locks pages")
     }
     fn memory(&self) -> MemoryKind<'_> {
         self.inner.memory()
@@ -105,7 +105,7 @@ impl Device for Locking {
     fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {
         self.inner.read(source, at, target)
     }
-    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[Piece]) -> Result<(), DeviceError> {
+    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[StridedCopy]) -> Result<(), DeviceError> {
         self.inner.copy(source, target, pieces)
     }
     fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError> {
@@ -121,9 +121,9 @@ impl Staging for Locking {
         if bytes > self.most {
             return Err(DeviceError::Driver("no more pages can be locked".into()));
         }
-        Ok(Some(Locked::new(bytes, &self.counts)))
+        Ok(Some(LockedMemory::new(bytes, &self.counts)))
     }
-    fn take(&self, parts: &[&[u8]]) -> Result<Option<Memory>, DeviceError> {
+    fn upload_parts(&self, parts: &[&[u8]]) -> Result<Option<Memory>, DeviceError> {
         let whole = parts.concat();
         if whole.len() < self.take {
             return Ok(None);
@@ -133,9 +133,14 @@ impl Staging for Locking {
         self.counts.taken.fetch_add(1, Ordering::Relaxed);
         Ok(Some(memory))
     }
-    fn begin_upload(&self, source: &HostBuffer, target: &mut Memory, pieces: &[Piece]) -> Result<Ticket, DeviceError> {
+    fn begin_upload(
+        &self,
+        source: &HostBuffer,
+        target: &mut Memory,
+        pieces: &[StridedCopy],
+    ) -> Result<Ticket, DeviceError> {
         for (from, to, bytes) in pieces.iter().flat_map(|p| p.runs()) {
-            if source.adopted().is_some_and(|memory| memory.as_any().is::<Locked>()) {
+            if source.adopted().is_some_and(|memory| memory.as_any().is::<LockedMemory>()) {
                 self.counts.direct.fetch_add(1, Ordering::Relaxed);
             }
             self.write(&source.bytes()[from..from + bytes], target, to)?;

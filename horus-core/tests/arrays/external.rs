@@ -14,12 +14,12 @@ use ndarray::{ArrayView4, Ix4, s};
 use super::{DEVICES, cpu, simulated};
 
 /// An owner that reports its release.
-struct Kept {
+struct ReportingOwner {
     values: Vec<f32>,
     _told: Arc<()>,
 }
 
-impl AsRef<[f32]> for Kept {
+impl AsRef<[f32]> for ReportingOwner {
     fn as_ref(&self) -> &[f32] {
         &self.values
     }
@@ -34,7 +34,7 @@ fn memory_of_somebody_else_is_read_in_place_kept_and_never_written() {
                 let told = Arc::new(());
                 let values: Vec<f32> = (0..7 * 5 * 2).map(|i| (i * i % 31) as f32).collect();
                 let at = values.as_ptr();
-                let kept = External::of(Kept { values: values.clone(), _told: Arc::clone(&told) });
+                let kept = External::of(ReportingOwner { values: values.clone(), _told: Arc::clone(&told) });
                 let (first, owner) = (kept.bytes().to_vec(), Arc::downgrade(kept.owner()));
                 assert_ne!(kept.bytes().as_ptr(), at.cast(), "a copy of this test");
                 let place = kept.bytes().as_ptr();

@@ -16,11 +16,11 @@ use horus_core::host::buffer::Pool;
 use horus_core::host::workers::Workers;
 use horus_core::image::{Image, Pixels};
 use horus_core::plan::Mode;
-use horus_core::plan::work::Work;
+use horus_core::plan::work::ProgramWork;
 use horus_core::session::{Chooser, Session};
 use horus_core::shape::Shape;
-use horus_testing::faulty::Faulty;
-use horus_testing::simulated::Simulated;
+use horus_testing::faulty::FaultyDevice;
+use horus_testing::simulated::SimulatedDevice;
 
 use device::Locking;
 
@@ -29,7 +29,7 @@ fn cpu() -> Box<dyn Device> {
 }
 
 fn simulated() -> Box<dyn Device> {
-    Box::new(Simulated::new(CpuDevice::new(Some(2)).unwrap(), 1 << 26))
+    Box::new(SimulatedDevice::new(CpuDevice::new(Some(2)).unwrap(), 1 << 26))
 }
 
 fn locking() -> Box<dyn Device> {
@@ -229,10 +229,10 @@ fn pages_that_cannot_be_locked_are_ordinary_memory() {
 }
 
 /// Chooses a device that locks pages, or the CPU.
-struct Later(bool);
+struct LockingChooser(bool);
 
-impl Chooser for Later {
-    fn choose(&self, _: &Work, _: &dyn Communicator) -> Result<Arc<dyn Device>, Error> {
+impl Chooser for LockingChooser {
+    fn choose(&self, _: &ProgramWork, _: &dyn Communicator) -> Result<Arc<dyn Device>, Error> {
         Ok(if self.0 { locking() } else { cpu() }.into())
     }
 }
@@ -241,7 +241,8 @@ impl Chooser for Later {
 fn memory_given_before_the_device_is_known_is_replaced_by_better() {
     for separate in [true, false] {
         let workers = Arc::new(Workers::new(Some(2)).unwrap());
-        let session = Session::deferred(Arc::new(Later(separate)), workers, Pool::new(1 << 20)).build().unwrap();
+        let session =
+            Session::deferred(Arc::new(LockingChooser(separate)), workers, Pool::new(1 << 20)).build().unwrap();
         let mut frame = session.pixels::<f32>(20, 30, 1).unwrap();
         let mut result = session.pixels::<f32>(20, 30, 1).unwrap();
         let mut never = session.pixels::<f32>(2, 3, 1).unwrap();
@@ -349,7 +350,7 @@ fn a_rank_whose_memory_does_not_fit_ends_all_with_an_error() {
 
 #[test]
 fn what_fails_on_the_way_leaves_memory_and_image_usable() {
-    let (device, fault) = Faulty::new(Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 20));
+    let (device, fault) = FaultyDevice::new(SimulatedDevice::new(CpuDevice::new(Some(1)).unwrap(), 1 << 20));
     let session = Session::on(Box::new(device)).build().unwrap();
     let mut pixels = session.pixels::<f32>(8, 8, 1).unwrap();
     pixels.fill(2.0);
@@ -357,9 +358,9 @@ fn what_fails_on_the_way_leaves_memory_and_image_usable() {
     let mut kept = vec![0.0; 64];
     let mut failures = 0;
     for n in 0..10 {
-        fault.after(n);
+        fault.fail_after(n);
         let read = (&image * 2.0).read_into(&mut kept);
-        if fault.stop() {
+        if fault.disarm() {
             let error = read.unwrap_err().to_string();
             assert!(error.contains("on purpose"), "{error}");
             failures += 1;

@@ -12,44 +12,44 @@ use std::num::NonZeroU8;
 use std::panic::Location;
 
 use horus_core::comm::threads::ThreadComm;
-use horus_core::comm::{Alone, Communicator};
-use horus_core::device::{Device, Geometry, Memory, Sending};
+use horus_core::comm::{Communicator, SingleRankComm};
+use horus_core::device::{Device, DownloadStart, Geometry, Memory};
 use horus_core::dispatch;
 use horus_core::dtype::{Arithmetic, Conversion, DType, Pixel, Scalar};
 use horus_core::execute::portions::{Portion, PortionOrigin, assembled};
 use horus_core::execute::trace::Trace;
-use horus_core::execute::{Batches, Context, Delivered, Outcome, Stored, execute, prepare};
+use horus_core::execute::{Batches, Delivered, ExecutionContext, ExecutionOutcome, RankImage, execute, prepare};
 use horus_core::host::buffer::{HostBuffer, Pool};
-use horus_core::ir::graph::{Graph, Node, NodeId, Op, Operand, ValueId};
+use horus_core::ir::graph::{Graph, Node, NodeId, Op, PixelOpOperand, ValueId};
 use horus_core::ir::kernel::Kernel;
 use horus_core::ops::pixel::PixelOp;
 use horus_core::ops::{Deinterleave, Interleave};
 use horus_core::optimize::optimize;
 use horus_core::plan::movement::Load;
 use horus_core::plan::partition::Partition;
-use horus_core::plan::state::{Hosts, Placement, Residency, State};
+use horus_core::plan::state::{Hosts, ImageState, Placement, Residency};
 use horus_core::plan::verify::verify;
-use horus_core::plan::{Mode, Plan, Setting, Transfer, Want, plan};
+use horus_core::plan::{Mode, Plan, ResultDelivery, Setting, Transfer, plan};
 use horus_core::shape::{Shape, Window};
-use horus_testing::reference::{self, Image};
+use horus_testing::reference::{self, ReferenceImage};
 
 pub(crate) use shrink::compare;
 
 /// A program over given images.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Program {
+pub(crate) struct ConformanceProgram {
     pub(crate) graph: Graph<Op>,
-    pub(crate) sources: Vec<Image>,
+    pub(crate) sources: Vec<ReferenceImage>,
     /// Channels of sources and of roots are interleaved.
     pub(crate) interleaved: bool,
 }
 
-impl Program {
+impl ConformanceProgram {
     pub(crate) fn op(&mut self, op: Op, inputs: &[NodeId], shape: Shape, dtype: DType) -> NodeId {
         self.graph.push(Node { op, inputs: inputs.to_vec(), shape, dtype, site: Location::caller().into() })
     }
 
-    pub(crate) fn source(&mut self, image: Image) -> NodeId {
+    pub(crate) fn source(&mut self, image: ReferenceImage) -> NodeId {
         let (shape, dtype) = (image.shape, image.dtype());
         if self.interleaved && shape.channels > 1 {
             let samples = self.source_as_it_lies(reference::interleaved(&image));
@@ -58,7 +58,7 @@ impl Program {
         self.source_as_it_lies(image)
     }
 
-    fn source_as_it_lies(&mut self, image: Image) -> NodeId {
+    fn source_as_it_lies(&mut self, image: ReferenceImage) -> NodeId {
         let (shape, dtype) = (image.shape, image.dtype());
         self.sources.push(image);
         self.op(Op::Source(ValueId(self.sources.len() as u64 - 1)), &[], shape, dtype)
@@ -83,22 +83,22 @@ impl Program {
     pub(crate) fn pixel(&mut self, op: PixelOp, inputs: &[NodeId]) -> NodeId {
         let last = self.graph.node(*inputs.last().unwrap());
         let (shape, dtype) = (last.shape, op.result(last.dtype));
-        let operands = (0..inputs.len()).map(Operand::Input).collect();
+        let operands = (0..inputs.len()).map(PixelOpOperand::Input).collect();
         self.op(Op::Pixel(op, operands), inputs, shape, dtype)
     }
 
     /// A pixel operation whose last operands are constants.
     pub(crate) fn pixel_const(&mut self, op: PixelOp, a: NodeId, constants: &[f64]) -> NodeId {
         let (shape, dtype) = (self.graph.node(a).shape, self.graph.node(a).dtype);
-        let mut operands = vec![Operand::Input(0)];
-        operands.extend(constants.iter().map(|c| Operand::Const(Scalar::from_f64(dtype, *c))));
+        let mut operands = vec![PixelOpOperand::Input(0)];
+        operands.extend(constants.iter().map(|c| PixelOpOperand::Const(Scalar::from_f64(dtype, *c))));
         self.op(Op::Pixel(op, operands), &[a], shape, op.result(dtype))
     }
 
-    pub(crate) fn wanted(mut self, roots: &[NodeId]) -> Program {
+    pub(crate) fn wanted(mut self, roots: &[NodeId]) -> ConformanceProgram {
         self.graph.roots = roots.to_vec();
         if self.interleaved {
-            let in_order = |p: &mut Program, root: &NodeId| {
+            let in_order = |p: &mut ConformanceProgram, root: &NodeId| {
                 let Node { shape, dtype, .. } = *p.graph.node(*root);
                 match shape.channels {
                     1 => *root,
@@ -113,8 +113,8 @@ impl Program {
 
 /// A reproducible image with values that provoke saturation, rounding, and (floats) signs and
 /// infinities.
-pub(crate) fn image(shape: Shape, dtype: DType, seed: u64) -> Image {
-    dispatch!(dtype, T => Image::from_fn::<T>(shape, |c, y, x| {
+pub(crate) fn image(shape: Shape, dtype: DType, seed: u64) -> ReferenceImage {
+    dispatch!(dtype, T => ReferenceImage::from_fn::<T>(shape, |c, y, x| {
         let h = hash(seed, [c, y, x]);
         let v = match h % 16 {
             0 => 0.0,
@@ -145,7 +145,7 @@ fn hash(seed: u64, at: [usize; 3]) -> u64 {
 
 /// A configuration of a run; `crate::with_device` opens the device.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct RunConfiguration {
     pub(crate) ranks: usize,
     pub(crate) mode: Mode,
     pub(crate) separate: bool,
@@ -160,9 +160,9 @@ pub(crate) struct Place {
 }
 
 /// The program's roots, evaluated at `place`; the same on every rank.
-pub(crate) fn run(program: &Program, place: Place) -> Vec<Image> {
+pub(crate) fn run(program: &ConformanceProgram, place: RunConfiguration) -> Vec<ReferenceImage> {
     let mut all = if place.ranks == 1 {
-        vec![on_rank(program, place, &Alone)]
+        vec![on_rank(program, place, &SingleRankComm)]
     } else {
         ThreadComm::run(place.ranks, |comm| on_rank(program, place, &comm))
     };
@@ -174,12 +174,16 @@ pub(crate) fn run(program: &Program, place: Place) -> Vec<Image> {
 }
 
 /// The program's roots, evaluated on the devices of one process: lanes, which share a host.
-pub(crate) fn run_in_lanes(program: &Program, place: Place, partition: &Partition) -> Vec<Image> {
+pub(crate) fn run_in_lanes(
+    program: &ConformanceProgram,
+    place: RunConfiguration,
+    partition: &Partition,
+) -> Vec<ReferenceImage> {
     let lanes = ThreadComm::run(place.ranks, |comm| {
         crate::with_device(place, |device| {
             connect(place, &comm, device);
             let bands = place.bands.map_or(Transfer::Auto, |n| Transfer::Streams(NonZeroU8::new(n)));
-            let Place { mode, separate, direct, overlap, .. } = place;
+            let RunConfiguration { mode, separate, direct, overlap, .. } = place;
             let setting =
                 Setting { transfer: bands, direct, overlap, mode, ..Setting::of(partition.clone(), !separate) };
             let plan = planned_for(program, place, &Setting { hosts: Hosts::Shared, ..setting });
@@ -187,8 +191,8 @@ pub(crate) fn run_in_lanes(program: &Program, place: Place, partition: &Partitio
             let outcome = outcome(program, &plan, &comm, device);
             // Moves it to the host before its device is dropped.
             let here = |mut p: Portion| {
-                if let PortionOrigin::Coming(landing) = p.from {
-                    p.from = PortionOrigin::Here(landing.land().unwrap(), 0);
+                if let PortionOrigin::InFlight(landing) = p.from {
+                    p.from = PortionOrigin::OnHost(landing.wait().unwrap(), 0);
                 }
                 p
             };
@@ -197,40 +201,48 @@ pub(crate) fn run_in_lanes(program: &Program, place: Place, partition: &Partitio
         })
     });
     let (graphs, mut portions): (Vec<_>, Vec<_>) = lanes.into_iter().unzip();
-    let mut found: HashMap<NodeId, Image> = HashMap::new();
+    let mut found: HashMap<NodeId, ReferenceImage> = HashMap::new();
     for root in &graphs[0].roots {
         let node = graphs[0].node(*root);
         found.entry(*root).or_insert_with(|| {
             let all = portions.iter_mut().map(|lane| lane.remove(root).unwrap_or_default()).collect();
             let bytes = node.shape.len() * node.dtype.size();
             let host = match assembled(all, bytes, &Pool::new(0)).unwrap() {
-                Delivered::Here(host) => host,
-                Delivered::Coming(landing) => landing.land().unwrap(),
+                Delivered::OnHost(host) => host,
+                Delivered::InFlight(landing) => landing.wait().unwrap(),
             };
-            dispatch!(node.dtype, T => Image::new::<T>(node.shape, host.as_slice::<T>().to_vec()))
+            dispatch!(node.dtype, T => ReferenceImage::new::<T>(node.shape, host.as_slice::<T>().to_vec()))
         });
     }
     graphs[0].roots.iter().map(|root| found[root].clone()).collect()
 }
 
 /// The program's roots on one rank of `comm`.
-pub(crate) fn on_rank(program: &Program, place: Place, comm: &dyn Communicator) -> Vec<Image> {
+pub(crate) fn on_rank(
+    program: &ConformanceProgram,
+    place: RunConfiguration,
+    comm: &dyn Communicator,
+) -> Vec<ReferenceImage> {
     crate::with_device(place, |device| on_device(program, place, comm, device))
 }
 
 /// The program's roots, evaluated at `place` with rows divided by `partition`; the same on every
 /// rank.
-pub(crate) fn run_divided(program: &Program, place: Place, partition: &Partition) -> Vec<Image> {
+pub(crate) fn run_divided(
+    program: &ConformanceProgram,
+    place: RunConfiguration,
+    partition: &Partition,
+) -> Vec<ReferenceImage> {
     let on_rank = |comm: &dyn Communicator| {
         crate::with_device(place, |device| {
             connect(place, comm, device);
             let plan = planned(program, place, partition.clone());
             verify(&plan).unwrap_or_else(|e| panic!("{e}\n{plan}"));
-            carry_out(program, &plan, comm, device).0
+            execute_on_rank(program, &plan, comm, device).0
         })
     };
     if place.ranks == 1 {
-        return on_rank(&Alone);
+        return on_rank(&SingleRankComm);
     }
     let mut all = ThreadComm::run(place.ranks, |comm| on_rank(&comm));
     let first = all.remove(0);
@@ -238,15 +250,20 @@ pub(crate) fn run_divided(program: &Program, place: Place, partition: &Partition
     first
 }
 
-fn on_device(program: &Program, place: Place, comm: &dyn Communicator, device: &dyn Device) -> Vec<Image> {
+fn on_device(
+    program: &ConformanceProgram,
+    place: RunConfiguration,
+    comm: &dyn Communicator,
+    device: &dyn Device,
+) -> Vec<ReferenceImage> {
     connect(place, comm, device);
     let plan = planned(program, place, Partition::equal(place.ranks));
     verify(&plan).unwrap_or_else(|e| panic!("{e}\n{plan}"));
-    carry_out(program, &plan, comm, device).0
+    execute_on_rank(program, &plan, comm, device).0
 }
 
 /// Connects the devices of all ranks if the place requires it.
-pub(crate) fn connect(place: Place, comm: &dyn Communicator, device: &dyn Device) {
+pub(crate) fn connect(place: RunConfiguration, comm: &dyn Communicator, device: &dyn Device) {
     let fabric = device.fabric();
     let addresses = comm.gather(fabric.map_or(0, |fabric| fabric.address())).unwrap();
     if place.direct && place.ranks > 1 {
@@ -256,13 +273,18 @@ pub(crate) fn connect(place: Place, comm: &dyn Communicator, device: &dyn Device
 }
 
 /// The plan of a program.
-pub(crate) fn planned(program: &Program, place: Place, partition: Partition) -> Plan {
+pub(crate) fn planned(program: &ConformanceProgram, place: RunConfiguration, partition: Partition) -> Plan {
     planned_within(program, place, partition, None)
 }
 
 /// The plan of a program on devices of so many bytes.
-pub(crate) fn planned_within(program: &Program, place: Place, partition: Partition, capacity: Option<usize>) -> Plan {
-    let Place { ranks, mode, separate, direct, overlap, bands, .. } = place;
+pub(crate) fn planned_within(
+    program: &ConformanceProgram,
+    place: RunConfiguration,
+    partition: Partition,
+    capacity: Option<usize>,
+) -> Plan {
+    let RunConfiguration { ranks, mode, separate, direct, overlap, bands, .. } = place;
     let transfer = bands.map_or(Transfer::Auto, |n| Transfer::Streams(NonZeroU8::new(n)));
     let direct = direct && ranks > 1;
     let setting = Setting { transfer, direct, overlap, mode, capacity, ..Setting::of(partition, !separate) };
@@ -270,16 +292,20 @@ pub(crate) fn planned_within(program: &Program, place: Place, partition: Partiti
 }
 
 /// The plan of a program for a setting at `place`.
-pub(crate) fn planned_for(program: &Program, place: Place, setting: &Setting) -> Plan {
-    let Place { ranks, mode, separate, from_root, bands, .. } = place;
+pub(crate) fn planned_for(program: &ConformanceProgram, place: RunConfiguration, setting: &Setting) -> Plan {
+    let RunConfiguration { ranks, mode, separate, from_root, bands, .. } = place;
     let kernels = optimize(program.graph.clone(), mode == Mode::Fused, &setting.machine, &mut |_, _| ()).unwrap();
-    let state = State {
+    let state = ImageState {
         residency: if separate { Residency::Host } else { Residency::Both },
         placement: if from_root && ranks > 1 { Placement::Root } else { Placement::Replicated },
     };
     // Only awaited results are downloaded in bands.
-    let lanes = setting.in_lanes();
-    let want = if lanes || (separate && ranks == 1 && bands.is_some()) { Want::Handed } else { Want::Everyone };
+    let lanes = setting.has_shared_host();
+    let want = if lanes || (separate && ranks == 1 && bands.is_some()) {
+        ResultDelivery::Requester
+    } else {
+        ResultDelivery::Everyone
+    };
     let wants = vec![want; kernels.roots.len()];
     plan(kernels, &wants, setting, |_| state, |_| true, &mut |_, _| ()).unwrap()
 }
@@ -297,39 +323,44 @@ fn given_to(device: &dyn Device, bytes: &[u8]) -> HostBuffer {
 }
 
 /// Executes a plan on one rank; returns the program's roots and the bytes that the rank sent.
-pub(crate) fn carry_out(
-    program: &Program,
+pub(crate) fn execute_on_rank(
+    program: &ConformanceProgram,
     plan: &Plan,
     comm: &dyn Communicator,
     device: &dyn Device,
-) -> (Vec<Image>, Load) {
+) -> (Vec<ReferenceImage>, Load) {
     let (images, sent) = delivered(program, plan, comm, device);
     (images.into_iter().map(|image| image.expect("a root that every rank wants")).collect(), sent)
 }
 
 /// Executes a plan on one rank; returns the roots that it receives and the bytes that it sent.
 pub(crate) fn delivered(
-    program: &Program,
+    program: &ConformanceProgram,
     plan: &Plan,
     comm: &dyn Communicator,
     device: &dyn Device,
-) -> (Vec<Option<Image>>, Load) {
+) -> (Vec<Option<ReferenceImage>>, Load) {
     let outcome = outcome(program, plan, comm, device);
     let landed = |(n, d)| match d {
-        Delivered::Here(host) => (n, host),
-        Delivered::Coming(landing) => (n, landing.land().unwrap()),
+        Delivered::OnHost(host) => (n, host),
+        Delivered::InFlight(landing) => (n, landing.wait().unwrap()),
     };
     let delivered: HashMap<NodeId, HostBuffer> = outcome.delivered.into_iter().map(landed).collect();
     let image = |r: &NodeId| {
         let n = plan.graph.node(*r);
         let host = delivered.get(r)?;
-        Some(dispatch!(n.dtype, T => Image::new::<T>(n.shape, host.as_slice::<T>().to_vec())))
+        Some(dispatch!(n.dtype, T => ReferenceImage::new::<T>(n.shape, host.as_slice::<T>().to_vec())))
     };
     (plan.graph.roots.iter().map(image).collect(), outcome.moved)
 }
 
 /// Executes a plan on one rank.
-fn outcome(program: &Program, plan: &Plan, comm: &dyn Communicator, device: &dyn Device) -> Outcome {
+fn outcome(
+    program: &ConformanceProgram,
+    plan: &Plan,
+    comm: &dyn Communicator,
+    device: &dyn Device,
+) -> ExecutionOutcome {
     let unified = device.memory().is_unified();
     assert_eq!(unified, plan.setting.unified, "the plan is for this device");
     let images = plan.graph.nodes.iter().zip(&plan.initial).map(|(n, state)| {
@@ -340,11 +371,11 @@ fn outcome(program: &Program, plan: &Plan, comm: &dyn Communicator, device: &dyn
         let host = given_to(device, if here { given.bytes() } else { &[] });
         let geometry = Geometry { shape: n.shape, dtype: n.dtype, window };
         let (host, device) = if unified { (None, Some(Memory::Host(host))) } else { (Some(host), None) };
-        Some(Stored { geometry, state, host, device })
+        Some(RankImage { geometry, state, host, device })
     });
     let images: Vec<_> = images.collect();
     prepare(plan, &images, device, comm.rank()).unwrap_or_else(|e| panic!("{e}\n{plan}"));
-    let context = Context {
+    let context = ExecutionContext {
         device,
         comm,
         pool: &Pool::new(1 << 24),
@@ -352,7 +383,7 @@ fn outcome(program: &Program, plan: &Plan, comm: &dyn Communicator, device: &dyn
         check: &|| Ok(()),
         trace: &mut Trace::new(comm.rank(), false),
         keep: 0,
-        sending: Sending::AtOnce,
+        sending: DownloadStart::AtOnce,
         room: &mut None,
         batches: &mut Batches::default(),
     };
@@ -360,7 +391,7 @@ fn outcome(program: &Program, plan: &Plan, comm: &dyn Communicator, device: &dyn
 }
 
 /// Compares the program's roots at `places` with the reference, bit by bit.
-pub(crate) fn conforms(program: &Program, places: &[Place], what: &str) {
+pub(crate) fn conforms(program: &ConformanceProgram, places: &[RunConfiguration], what: &str) {
     let want = reference::evaluate(&program.graph, &|v| program.sources[v.0 as usize].clone());
     note(what, &want);
     for place in places {
@@ -378,7 +409,7 @@ pub(crate) fn conforms(program: &Program, places: &[Place], what: &str) {
 /// Appends a line on the results of a program to the file that `HORUS_DIGESTS` names, if set. Two
 /// kinds of machines compute the same bits if they write the same lines in any order
 /// (`scripts/aarch64.sh`).
-fn note(what: &str, images: &[Image]) {
+fn note(what: &str, images: &[ReferenceImage]) {
     let Some(path) = std::env::var_os("HORUS_DIGESTS") else { return };
     let digests: Vec<String> = images.iter().map(|i| format!("{:016x}", digest(i))).collect();
     let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
@@ -387,14 +418,14 @@ fn note(what: &str, images: &[Image]) {
 }
 
 /// FNV-1a over the bits of all pixels; NaNs count as one number, as in comparisons of images.
-fn digest(image: &Image) -> u64 {
+fn digest(image: &ReferenceImage) -> u64 {
     dispatch!(image.dtype(), T => image.as_slice::<T>().iter().fold(0xcbf2_9ce4_8422_2325, |h: u64, v| {
         let bits = if v.is_nan() { u64::MAX } else { v.scalar().bits() };
         bits.to_le_bytes().iter().fold(h, |h, byte| (h ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
     }))
 }
 
-fn difference(got: &Image, want: &Image) -> String {
+fn difference(got: &ReferenceImage, want: &ReferenceImage) -> String {
     if got.shape != want.shape || got.dtype() != want.dtype() {
         return format!("{} {} instead of {} {}", got.shape, got.dtype(), want.shape, want.dtype());
     }

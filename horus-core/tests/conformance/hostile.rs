@@ -7,8 +7,10 @@
 use horus_core::device::{Device, Geometry, Launch, LaunchInput, Memory};
 use horus_core::dtype::{Conversion, DType, Scalar};
 use horus_core::error::DeviceError;
-use horus_core::host::Piece;
-use horus_core::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Repeat, Source, Stage, Val};
+use horus_core::host::StridedCopy;
+use horus_core::ir::kernel::{
+    FilterSource, Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Repeat, RowFilterStage, Val,
+};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation};
 use horus_core::ops::labels::LabelReduce;
 use horus_core::ops::neighbourhood::{
@@ -19,10 +21,10 @@ use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reduce::{Fold, RowReduce};
 use horus_core::ops::tiles::TileReduce;
 use horus_core::ops::windowed::{BoxMean, Ranked, Windowed};
-use horus_core::ops::{Fourier, Sizes, Sliding, Tiled, Whole, samples};
+use horus_core::ops::{Fourier, SampleImages, Sliding, Tiled, Whole, samples};
 use horus_core::shape::{Border, Shape, Window};
 
-use crate::harness::Place;
+use crate::harness::RunConfiguration;
 
 const F32: DType = DType::F32;
 const FAR: [usize; 6] = [usize::MAX, usize::MAX - 1, usize::MAX / 2, usize::MAX / 2 + 1, 1 << 62, 1 << 33];
@@ -46,7 +48,7 @@ fn one(op: LeafOp) -> Kernel {
 
 /// A launch without its memory, which has `bytes` of each input and of the output.
 #[derive(Clone, Debug)]
-struct Case {
+struct LaunchCase {
     kernel: Kernel,
     inputs: Vec<Geometry>,
     output: Geometry,
@@ -55,8 +57,8 @@ struct Case {
     room: usize,
 }
 
-impl Case {
-    fn new(kernel: Kernel, inputs: &[(Shape, DType)], output: (Shape, DType)) -> Case {
+impl LaunchCase {
+    fn new(kernel: Kernel, inputs: &[(Shape, DType)], output: (Shape, DType)) -> LaunchCase {
         let inputs: Vec<Geometry> = inputs.iter().map(|(s, d)| geometry(*s, *d)).collect();
         let output = geometry(output.0, output.1);
         let rows = match (&kernel, inputs.first()) {
@@ -64,7 +66,7 @@ impl Case {
             _ => output.window,
         };
         let bytes = inputs.iter().map(Geometry::bytes).collect();
-        Case { kernel, inputs, output, rows, bytes, room: output.bytes() }
+        LaunchCase { kernel, inputs, output, rows, bytes, room: output.bytes() }
     }
 
     fn launch(&self, device: &dyn Device) -> Result<(), DeviceError> {
@@ -76,17 +78,24 @@ impl Case {
             .map(|(memory, geometry)| LaunchInput { memory, geometry: *geometry })
             .collect();
         let (kernel, geometry, rows) = (&self.kernel, self.output, self.rows);
-        device.launch(Launch { kernel, inputs: &inputs, output: &mut output, more: &mut [], geometry, rows })?;
+        device.launch(Launch {
+            kernel,
+            inputs: &inputs,
+            output: &mut output,
+            additional_outputs: &mut [],
+            geometry,
+            rows,
+        })?;
         device.synchronize()
     }
 
-    fn with(&self, change: impl FnOnce(&mut Case)) -> Case {
+    fn with(&self, change: impl FnOnce(&mut LaunchCase)) -> LaunchCase {
         let mut case = self.clone();
         change(&mut case);
         case
     }
 
-    fn map(&self, change: impl FnOnce(&mut MapKernel)) -> Case {
+    fn map(&self, change: impl FnOnce(&mut MapKernel)) -> LaunchCase {
         self.with(|c| match &mut c.kernel {
             Kernel::Map(m) | Kernel::MapReduce(m, _) | Kernel::Repeat(Repeat { body: m, .. }) => change(m),
             _ => unreachable!("a map"),
@@ -95,14 +104,14 @@ impl Case {
 }
 
 /// One launch of every kernel and leaf.
-fn cases() -> Vec<Case> {
+fn cases() -> Vec<LaunchCase> {
     let (shape, column) = (Shape::new(8, 9, 2), Shape::new(8, 1, 2));
     let border = Border::Replicate;
     let image = (shape, F32);
     let filter = Filter::dense(3, 3, vec![0.5; 9]);
-    let stage = Stage { source: Source::Input(0), filter: Filter::row(vec![1.0; 3]), border };
-    let staged = LeafOp::Correlate(Source::Stage(0), Filter::column(vec![1.0; 3]), border);
-    let chained = LeafOp::Correlate(Source::Chain(0), filter.clone(), border);
+    let stage = RowFilterStage { source: FilterSource::Input(0), filter: Filter::row(vec![1.0; 3]), border };
+    let staged = LeafOp::Correlate(FilterSource::Stage(0), Filter::column(vec![1.0; 3]), border);
+    let chained = LeafOp::Correlate(FilterSource::Chain(0), filter.clone(), border);
     let generalized = Generalized { window: filter.clone(), combine: Combine::Pixel, reduce: Reduce::Min };
     let square = |leaves| MapKernel {
         code: vec![Instr { op: InstrOp::Pixel(PixelOp::Mul), operand: F32, result: F32, args: vec![Val::Leaf(0); 2] }],
@@ -112,41 +121,41 @@ fn cases() -> Vec<Case> {
     let loads = vec![leaf(LeafOp::Load(0))];
     let maps = [
         one(LeafOp::Load(0)),
-        one(LeafOp::Correlate(Source::Input(0), filter.clone(), border)),
-        one(LeafOp::Correlate(Source::Input(0), Filter::sparse([(0, 0), (5, -3)], [1.0, 2.0]), Border::Wrap)),
+        one(LeafOp::Correlate(FilterSource::Input(0), filter.clone(), border)),
+        one(LeafOp::Correlate(FilterSource::Input(0), Filter::sparse([(0, 0), (5, -3)], [1.0, 2.0]), Border::Wrap)),
         Kernel::Map(MapKernel { stages: vec![stage], ..of(vec![leaf(staged)]) }),
         Kernel::Map(MapKernel { chains: vec![square(loads.clone())], ..of(vec![leaf(chained)]) }),
-        one(LeafOp::Shift(Source::Input(0), [1, -2], border)),
-        one(LeafOp::Order(0, generalized.into(), border)),
-        one(LeafOp::Order(
+        one(LeafOp::Shift(FilterSource::Input(0), [1, -2], border)),
+        one(LeafOp::OrderFilter(0, generalized.into(), border)),
+        one(LeafOp::OrderFilter(
             0,
             Truncated { window: filter.clone(), pairing: Pairing::Difference, levels: None }.into(),
             border,
         )),
-        one(LeafOp::Order(0, MedianSize::Three.into(), border)),
+        one(LeafOp::OrderFilter(0, MedianSize::Three.into(), border)),
         one(LeafOp::Warp(0, Affine::IDENTITY, Interpolation::Bilinear, border.into())),
         one(LeafOp::Flip(0, Flip::Both)),
         Kernel::Map(square(loads.clone())),
     ];
-    let mut all: Vec<Case> = maps.into_iter().map(|k| Case::new(k, &[image], image)).collect();
+    let mut all: Vec<LaunchCase> = maps.into_iter().map(|k| LaunchCase::new(k, &[image], image)).collect();
     let far = Filter::sparse([(0, 0), (2, -1)], [0.5; 2]);
-    let body = of(vec![leaf(LeafOp::Correlate(Source::Input(0), far, border))]);
-    all.push(Case::new(Kernel::Repeat(Repeat { body, state: 0, steps: 3 }), &[image], image));
+    let body = of(vec![leaf(LeafOp::Correlate(FilterSource::Input(0), far, border))]);
+    all.push(LaunchCase::new(Kernel::Repeat(Repeat { body, state: 0, iterations: 3 }), &[image], image));
     let plane = (Shape { channels: 1, ..shape }, F32);
     let woven = of(vec![leaf(LeafOp::LoadPlane(0, PlaneMap::one(1)))]);
-    let woven = MapKernel { more: vec![Val::Const(Scalar::F32(0.5))], woven: true, ..woven };
+    let woven = MapKernel { additional_results: vec![Val::Const(Scalar::F32(0.5))], woven: true, ..woven };
     let moments = (Shape { width: 3, ..column }, DType::F64);
     let interleaved = (shape.interleaved(), F32);
     all.extend([
-        Case::new(one(LeafOp::LoadPlane(0, PlaneMap::one(1))), &[image], plane),
-        Case::new(one(LeafOp::LoadPlane(0, PlaneMap::one(1))), &[interleaved], plane),
-        Case::new(Kernel::Map(woven), &[interleaved], interleaved),
-        Case::new(Kernel::from(RowReduce::Max), &[interleaved], (column, F32)),
-        Case::new(Kernel::MapReduce(square(loads.clone()), RowReduce::Moments), &[image], moments),
-        Case::new(Kernel::MapReduce(square(loads), RowReduce::Sum), &[image], (column, DType::F64)),
+        LaunchCase::new(one(LeafOp::LoadPlane(0, PlaneMap::one(1))), &[image], plane),
+        LaunchCase::new(one(LeafOp::LoadPlane(0, PlaneMap::one(1))), &[interleaved], plane),
+        LaunchCase::new(Kernel::Map(woven), &[interleaved], interleaved),
+        LaunchCase::new(Kernel::from(RowReduce::Max), &[interleaved], (column, F32)),
+        LaunchCase::new(Kernel::MapReduce(square(loads.clone()), RowReduce::Moments), &[image], moments),
+        LaunchCase::new(Kernel::MapReduce(square(loads), RowReduce::Sum), &[image], (column, DType::F64)),
     ]);
-    let samples = samples(Sizes::of(shape, F32, border)).into_iter();
-    all.extend(samples.map(|s| Case::new(Kernel::Whole(s.operation), &s.inputs, s.output)));
+    let samples = samples(SampleImages::of(shape, F32, border)).into_iter();
+    all.extend(samples.map(|s| LaunchCase::new(Kernel::Whole(s.operation), &s.inputs, s.output)));
     all
 }
 
@@ -159,9 +168,9 @@ fn rank(offsets: &[(i32, i32)], place: usize) -> Windowed {
 }
 
 /// Changes that make any launch invalid.
-fn wrongs(good: &Case) -> Vec<(String, Case)> {
-    let mut all: Vec<(String, Case)> = Vec::new();
-    let mut add = |what: &str, case: Case| all.push((what.to_owned(), case));
+fn wrongs(good: &LaunchCase) -> Vec<(String, LaunchCase)> {
+    let mut all: Vec<(String, LaunchCase)> = Vec::new();
+    let mut add = |what: &str, case: LaunchCase| all.push((what.to_owned(), case));
     add("a small output", good.with(|c| c.room -= c.output.dtype.size()));
     add("an output of half a pixel more", good.with(|c| c.room += 1));
     add("no output", good.with(|c| c.room = 0));
@@ -305,7 +314,9 @@ fn wrongs(good: &Case) -> Vec<(String, Case)> {
         }
     }
     if let Kernel::Repeat(repeat) = &good.kernel {
-        let other = |steps, state| good.with(|c| c.kernel = Kernel::Repeat(Repeat { steps, state, ..repeat.clone() }));
+        let other = |steps, state| {
+            good.with(|c| c.kernel = Kernel::Repeat(Repeat { iterations: steps, state, ..repeat.clone() }))
+        };
         for steps in [0, 9, usize::MAX] {
             add("a number of steps that cannot be", other(steps, 0));
         }
@@ -314,7 +325,7 @@ fn wrongs(good: &Case) -> Vec<(String, Case)> {
     }
     if let Kernel::Map(m) | Kernel::MapReduce(m, _) | Kernel::Repeat(Repeat { body: m, .. }) = &good.kernel {
         let input = |n: usize| good.map(|m| m.leaves.iter_mut().for_each(|l| l.map_input(|_| n)));
-        if !matches!(m.leaves[0].source(), Source::Stage(_) | Source::Chain(_)) {
+        if !matches!(m.leaves[0].source(), FilterSource::Stage(_) | FilterSource::Chain(_)) {
             add("no such input", input(1));
             add("no input of such a number", input(usize::MAX));
         }
@@ -334,37 +345,44 @@ fn wrongs(good: &Case) -> Vec<(String, Case)> {
         add(
             "no such stage",
             good.map(|m| {
-                m.leaves[0].op = LeafOp::Correlate(Source::Stage(7), Filter::column([1.0]), Border::Wrap);
+                m.leaves[0].op = LeafOp::Correlate(FilterSource::Stage(7), Filter::column([1.0]), Border::Wrap);
             }),
         );
         add(
             "no such chain",
             good.map(|m| {
-                m.leaves[0].op = LeafOp::Correlate(Source::Chain(7), Filter::column([1.0]), Border::Wrap);
+                m.leaves[0].op = LeafOp::Correlate(FilterSource::Chain(7), Filter::column([1.0]), Border::Wrap);
             }),
         );
         add(
             "a stage of a stage",
             good.map(|m| {
-                m.stages = vec![Stage { source: Source::Stage(0), filter: Filter::row([1.0]), border: Border::Wrap }];
+                m.stages = vec![RowFilterStage {
+                    source: FilterSource::Stage(0),
+                    filter: Filter::row([1.0]),
+                    border: Border::Wrap,
+                }];
             }),
         );
         add(
             "no taps",
             good.map(|m| {
-                m.leaves[0].op = LeafOp::Correlate(Source::Input(0), Filter::row(Vec::new()), Border::Wrap);
+                m.leaves[0].op = LeafOp::Correlate(FilterSource::Input(0), Filter::row(Vec::new()), Border::Wrap);
             }),
         );
         add(
             "a filter that reaches too far",
             good.map(|m| {
                 let filter = Filter::sparse([(i32::MIN, i32::MAX)], [1.0]);
-                m.leaves[0].op = LeafOp::Correlate(Source::Input(0), filter, Border::Reflect);
+                m.leaves[0].op = LeafOp::Correlate(FilterSource::Input(0), filter, Border::Reflect);
             }),
         );
-        if matches!(m.leaves[0].op, LeafOp::Order(_, OrderFilter::Truncated(_), _)) {
+        if matches!(m.leaves[0].op, LeafOp::OrderFilter(_, OrderFilter::Truncated(_), _)) {
             let lone = Truncated { window: Filter::row([0.5, 0.5]), pairing: Pairing::Sum, levels: None };
-            add("a pixel without its pair", good.map(|m| m.leaves[0].op = LeafOp::Order(0, lone.into(), Border::Wrap)));
+            add(
+                "a pixel without its pair",
+                good.map(|m| m.leaves[0].op = LeafOp::OrderFilter(0, lone.into(), Border::Wrap)),
+            );
         }
         add("no such plane", good.map(|m| m.leaves[0].op = LeafOp::LoadPlane(0, PlaneMap::one(2))));
         let far = Affine { yx: i64::MAX, yy: i64::MIN, x0: i64::MAX, ..Affine::IDENTITY };
@@ -379,8 +397,8 @@ fn wrongs(good: &Case) -> Vec<(String, Case)> {
 }
 
 /// Devices of a single rank.
-fn places() -> impl Iterator<Item = Place> {
-    Place::some().into_iter().filter(|p| p.ranks == 1)
+fn places() -> impl Iterator<Item = RunConfiguration> {
+    RunConfiguration::some().into_iter().filter(|p| p.ranks == 1)
 }
 
 /// The number of a leaf among the kinds of leaves.
@@ -390,11 +408,11 @@ fn ordinal(op: &LeafOp) -> usize {
         LeafOp::LoadPlane(..) => 1,
         LeafOp::Correlate(..) => 2,
         LeafOp::Shift(..) => 3,
-        LeafOp::Order(_, OrderFilter::Fold(_), _) => 4,
-        LeafOp::Order(_, OrderFilter::Median(_), _) => 5,
+        LeafOp::OrderFilter(_, OrderFilter::Fold(_), _) => 4,
+        LeafOp::OrderFilter(_, OrderFilter::Median(_), _) => 5,
         LeafOp::Warp(..) => 6,
         LeafOp::Flip(..) => 7,
-        LeafOp::Order(_, OrderFilter::Truncated(_), _) => 8,
+        LeafOp::OrderFilter(_, OrderFilter::Truncated(_), _) => 8,
     }
 }
 
@@ -484,17 +502,20 @@ fn copies_beyond_their_blocks_are_errors() {
                 assert!(device.write(&bytes, &mut a, at).is_err(), "a write at {at}");
                 assert!(device.read(&a, at, &mut target).is_err(), "a read at {at}");
                 assert_eq!(target, [7; 16]);
-                for piece in [Piece::run(at, 0, 16), Piece::run(0, at, 16), Piece::run(0, 0, at.max(17))] {
+                for piece in
+                    [StridedCopy::run(at, 0, 16), StridedCopy::run(0, at, 16), StridedCopy::run(0, 0, at.max(17))]
+                {
                     assert!(device.copy(&a, &mut b, &[piece]).is_err(), "{piece:?}");
                 }
-                let strided = Piece { rows: 2, from_stride: at.max(15), to_stride: 4, ..Piece::run(0, 0, 2) };
+                let strided =
+                    StridedCopy { rows: 2, from_stride: at.max(15), to_stride: 4, ..StridedCopy::run(0, 0, 2) };
                 assert!(device.copy(&a, &mut b, &[strided]).is_err(), "{strided:?}");
-                let many = Piece { rows: at.max(9), from_stride: 0, to_stride: 2, ..Piece::run(0, 0, 2) };
+                let many = StridedCopy { rows: at.max(9), from_stride: 0, to_stride: 2, ..StridedCopy::run(0, 0, 2) };
                 assert!(device.copy(&a, &mut b, &[many]).is_err(), "{many:?}");
             }
-            let over = Piece { rows: usize::MAX, from_stride: 0, to_stride: 0, ..Piece::run(0, 0, 2) };
+            let over = StridedCopy { rows: usize::MAX, from_stride: 0, to_stride: 0, ..StridedCopy::run(0, 0, 2) };
             assert!(device.copy(&a, &mut b, &[over]).is_err(), "one byte is written twice");
-            let nothing = Piece { rows: usize::MAX, ..Piece::run(usize::MAX, usize::MAX, 0) };
+            let nothing = StridedCopy { rows: usize::MAX, ..StridedCopy::run(usize::MAX, usize::MAX, 0) };
             device.copy(&a, &mut b, &[nothing]).unwrap();
             device.write(&[], &mut a, 16).unwrap();
             for memory in [&a, &b] {

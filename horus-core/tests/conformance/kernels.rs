@@ -11,7 +11,7 @@ use horus_core::machine::Machine;
 use horus_core::optimize::optimize;
 use horus_core::shape::{Shape, Window};
 use horus_testing::reference::kernel::{HostImage, evaluate};
-use horus_testing::reference::{self, Image};
+use horus_testing::reference::{self, ReferenceImage};
 use proptest::prelude::*;
 
 use crate::harness::compare;
@@ -20,7 +20,7 @@ use crate::wide::{program, steps};
 
 /// The roots of lowered programs, evaluated kernel by kernel; those that one launch may compute with
 /// others, also as it does.
-pub(crate) fn by_kernels(kernels: &Graph<Kernel>, sources: &[Image]) -> Vec<Image> {
+pub(crate) fn by_kernels(kernels: &Graph<Kernel>, sources: &[ReferenceImage]) -> Vec<ReferenceImage> {
     let mut values: Vec<HostImage> = Vec::new();
     for (id, node) in kernels.iter() {
         let geometry = Geometry { shape: node.shape, dtype: node.dtype, window: Window::whole(node.shape.height) };
@@ -40,7 +40,7 @@ pub(crate) fn by_kernels(kernels: &Graph<Kernel>, sources: &[Image]) -> Vec<Imag
         let value = computed(&node.op, &of(&node.inputs));
         for joined in &kernels.joined {
             let (Kernel::Map(m), Some(k)) = (&joined.op, joined.nodes.iter().position(|n| *n == id)) else { continue };
-            let one = MapKernel { result: m.results().nth(k), more: Vec::new(), ..m.clone() };
+            let one = MapKernel { result: m.results().nth(k), additional_results: Vec::new(), ..m.clone() };
             let together = computed(&Kernel::Map(one), &of(&joined.inputs));
             assert_eq!(together.difference(&value), None, "{id} together with others");
         }
@@ -48,7 +48,7 @@ pub(crate) fn by_kernels(kernels: &Graph<Kernel>, sources: &[Image]) -> Vec<Imag
     }
     let image = |value: &HostImage| {
         let Geometry { shape, dtype, .. } = value.geometry;
-        dispatch!(dtype.stored(), T => Image::new::<T>(shape, bytemuck::pod_collect_to_vec(&value.bytes)))
+        dispatch!(dtype.stored(), T => ReferenceImage::new::<T>(shape, bytemuck::pod_collect_to_vec(&value.bytes)))
     };
     kernels.roots.iter().map(|r| image(&values[r.0])).collect()
 }

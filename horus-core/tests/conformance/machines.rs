@@ -4,23 +4,23 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use horus_core::comm::threads::ThreadComm;
-use horus_core::comm::{Alone, Communicator};
+use horus_core::comm::{Communicator, SingleRankComm};
 use horus_core::dtype::DType;
-use horus_core::machine::{Copies, Link, Machine, Profile};
+use horus_core::machine::{CopyTimes, Link, Machine, MachineProfile};
 use horus_core::ops::geometric::{Affine, Interpolation, rotation};
 use horus_core::plan::partition::Partition;
 use horus_core::plan::verify::verify;
 use horus_core::plan::{Mode, Setting};
 use horus_core::shape::{Border, Shape};
-use horus_testing::reference::{self, Image};
+use horus_testing::reference::{self, ReferenceImage};
 use proptest::prelude::*;
 
-use crate::harness::{Place, Program, carry_out, connect, image, planned_for};
-use crate::random::{Choice, program};
+use crate::harness::{ConformanceProgram, RunConfiguration, connect, execute_on_rank, image, planned_for};
+use crate::random::{RandomStep, program};
 
 /// A profile with the numbers of a usual machine times powers of ten, drawn from `powers`.
-pub(crate) fn drawn(powers: &[i8]) -> Profile {
-    let mut profile = Profile::of_default(powers.len().is_multiple_of(2));
+pub(crate) fn drawn(powers: &[i8]) -> MachineProfile {
+    let mut profile = MachineProfile::of_default(powers.len().is_multiple_of(2));
     let mut at = 0;
     let mut factor = || {
         at += 1;
@@ -30,7 +30,7 @@ pub(crate) fn drawn(powers: &[i8]) -> Profile {
     for Link { latency, bandwidth } in [&mut links.peers, &mut links.host, &mut links.network] {
         (*latency, *bandwidth) = (*latency * factor(), *bandwidth * factor());
     }
-    for Copies { pinned, staged, mapped, tiled } in [&mut profile.upload, &mut profile.download] {
+    for CopyTimes { pinned, staged, mapped, tiled } in [&mut profile.upload, &mut profile.download] {
         for line in [pinned, staged, mapped, tiled] {
             (line.latency, line.bandwidth) = (1e-6 * factor(), line.bandwidth * factor());
         }
@@ -48,21 +48,21 @@ pub(crate) fn drawn(powers: &[i8]) -> Profile {
 }
 
 /// The program's roots at `place` on these machines, and the plan.
-fn run(program: &Program, place: Place, machine: &Arc<Machine>) -> (Vec<Image>, String) {
+fn run(program: &ConformanceProgram, place: RunConfiguration, machine: &Arc<Machine>) -> (Vec<ReferenceImage>, String) {
     let direct = place.direct && place.ranks > 1;
     let of = Setting::of(Partition::equal(place.ranks), !place.separate);
-    let Place { overlap, mode, .. } = place;
+    let RunConfiguration { overlap, mode, .. } = place;
     let setting = Setting { direct, overlap, mode, machine: Arc::clone(machine), ..of };
     let on_rank = |comm: &dyn Communicator| {
         crate::with_device(place, |device| {
             connect(place, comm, device);
             let plan = planned_for(program, place, &setting);
             verify(&plan).unwrap_or_else(|e| panic!("{e}\n{plan}"));
-            (carry_out(program, &plan, comm, device).0, plan.to_string())
+            (execute_on_rank(program, &plan, comm, device).0, plan.to_string())
         })
     };
     if place.ranks == 1 {
-        return on_rank(&Alone);
+        return on_rank(&SingleRankComm);
     }
     let mut all = ThreadComm::run(place.ranks, |comm| on_rank(&comm));
     let first = all.remove(0);
@@ -70,19 +70,27 @@ fn run(program: &Program, place: Place, machine: &Arc<Machine>) -> (Vec<Image>, 
     first
 }
 
-fn places() -> impl Iterator<Item = Place> {
+fn places() -> impl Iterator<Item = RunConfiguration> {
     let all =
         [(1, false, false), (1, true, false), (2, true, true), (4, true, true), (3, true, false), (3, false, false)];
     all.into_iter().flat_map(|(ranks, separate, direct)| {
         [true, false].map(|from_root| {
             let mode = Mode::Fused;
-            Place { ranks, mode, separate, direct, overlap: false, from_root: from_root && ranks > 1, bands: None }
+            RunConfiguration {
+                ranks,
+                mode,
+                separate,
+                direct,
+                overlap: false,
+                from_root: from_root && ranks > 1,
+                bands: None,
+            }
         })
     })
 }
 
-pub(crate) fn choice() -> impl Strategy<Value = Choice> {
-    (any::<u8>(), any::<u8>(), any::<[u8; 3]>()).prop_map(|(kind, param, reads)| Choice { kind, param, reads })
+pub(crate) fn choice() -> impl Strategy<Value = RandomStep> {
+    (any::<u8>(), any::<u8>(), any::<[u8; 3]>()).prop_map(|(kind, param, reads)| RandomStep { kind, param, reads })
 }
 
 proptest! {
@@ -110,7 +118,7 @@ proptest! {
 /// for the second.
 #[test]
 fn rows_that_another_launch_reads_first_are_waited_for() {
-    let choice = |kind, param, reads| Choice { kind, param, reads };
+    let choice = |kind, param, reads| RandomStep { kind, param, reads };
     let zeros = || choice(0, 0, [0; 3]);
     let steps = [
         choice(16, 0, [6, 0, 0]),
@@ -133,7 +141,7 @@ fn rows_that_another_launch_reads_first_are_waited_for() {
 
 #[test]
 fn profiles_decide_what_plans_do() {
-    let mut p = Program::default();
+    let mut p = ConformanceProgram::default();
     let shape = Shape::new(64, 48, 1);
     let a = p.source(image(shape, DType::F32, 7));
     let turned: Vec<_> = [20.0, 50.0, 70.0]
@@ -143,7 +151,7 @@ fn profiles_decide_what_plans_do() {
         })
         .into();
     let program = p.wanted(&turned);
-    let place = Place {
+    let place = RunConfiguration {
         ranks: 4,
         mode: Mode::Fused,
         separate: true,
@@ -153,7 +161,7 @@ fn profiles_decide_what_plans_do() {
         bands: None,
     };
     let plan_by = |latency: f64, bandwidth: f64, bus: f64| {
-        let mut profile = Profile::of_default(false);
+        let mut profile = MachineProfile::of_default(false);
         profile.links.peers = Link { latency, bandwidth };
         profile.upload.staged.bandwidth = bus;
         let (_, plan) = run(&program, place, &Arc::new(Machine::alike(profile)));

@@ -23,29 +23,29 @@ mod wide;
 
 use std::cell::Cell;
 
-use harness::Place;
+use harness::RunConfiguration;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
 use horus_core::plan::Mode;
 use horus_testing::cases::part;
-use horus_testing::simulated::Simulated;
+use horus_testing::simulated::SimulatedDevice;
 
 /// Number of random programs.
 pub(crate) const RANDOM_PROGRAMS: u32 = 150;
 
 /// Calls `f` with the device of a place.
-pub(crate) fn with_device<R>(place: Place, f: impl FnOnce(&dyn Device) -> R) -> R {
+pub(crate) fn with_device<R>(place: RunConfiguration, f: impl FnOnce(&dyn Device) -> R) -> R {
     let cpu = CpuDevice::new(Some(1)).unwrap();
     match (place.separate, place.direct) {
         (false, _) => f(&cpu),
-        (true, false) => f(&Simulated::new(cpu, usize::MAX / 2).demanding().with_mapping()),
-        (true, true) => f(&Simulated::new(cpu, usize::MAX / 2).demanding().with_fabric()),
+        (true, false) => f(&SimulatedDevice::new(cpu, usize::MAX / 2).requiring_preparation().with_mapping()),
+        (true, true) => f(&SimulatedDevice::new(cpu, usize::MAX / 2).requiring_preparation().with_fabric()),
     }
 }
 
-impl Place {
+impl RunConfiguration {
     /// Each number of ranks with each kind of device; the modes that fuse less with one of them in turn.
-    pub(crate) fn all() -> Vec<Place> {
+    pub(crate) fn all() -> Vec<RunConfiguration> {
         let kinds = [(false, false), (true, false), (true, true)];
         let mut out = Vec::new();
         for ranks in 1..=5 {
@@ -57,26 +57,34 @@ impl Place {
                 let from_root = (ranks + usize::from(separate && !direct)) % 2 == 0;
                 // One rank in each mode, and those of several ranks that go through the host.
                 let bands = (separate && !direct && mode != Mode::Naive).then_some([2, 3, 7, 16, 64][ranks - 1]);
-                out.push(Place { ranks, mode, separate, direct, overlap: mode == Mode::Fused, from_root, bands });
+                out.push(RunConfiguration {
+                    ranks,
+                    mode,
+                    separate,
+                    direct,
+                    overlap: mode == Mode::Fused,
+                    from_root,
+                    bands,
+                });
             }
         }
         out
     }
 
     /// Two of a few places that differ in every respect, at each call of a test others; all with `HORUS_CASES`.
-    pub(crate) fn some() -> Vec<Place> {
+    pub(crate) fn some() -> Vec<RunConfiguration> {
         thread_local! {
             static CALLS: Cell<usize> = const { Cell::new(0) };
         }
         let call = CALLS.replace(CALLS.get() + 1);
-        part(Place::few(), |few| {
+        part(RunConfiguration::few(), |few| {
             [call, call + 1 + call / few.len() % (few.len() - 1)].map(|i| few[i % few.len()]).into()
         })
     }
 
-    fn few() -> Vec<Place> {
+    fn few() -> Vec<RunConfiguration> {
         vec![
-            Place {
+            RunConfiguration {
                 ranks: 1,
                 mode: Mode::Fused,
                 separate: false,
@@ -85,7 +93,7 @@ impl Place {
                 from_root: false,
                 bands: None,
             },
-            Place {
+            RunConfiguration {
                 ranks: 1,
                 mode: Mode::Lazy,
                 separate: true,
@@ -94,7 +102,7 @@ impl Place {
                 from_root: false,
                 bands: Some(5),
             },
-            Place {
+            RunConfiguration {
                 ranks: 3,
                 mode: Mode::Fused,
                 separate: true,
@@ -103,7 +111,7 @@ impl Place {
                 from_root: false,
                 bands: Some(4),
             },
-            Place {
+            RunConfiguration {
                 ranks: 2,
                 mode: Mode::Naive,
                 separate: false,
@@ -112,7 +120,7 @@ impl Place {
                 from_root: true,
                 bands: None,
             },
-            Place {
+            RunConfiguration {
                 ranks: 4,
                 mode: Mode::Fused,
                 separate: true,
@@ -121,7 +129,7 @@ impl Place {
                 from_root: true,
                 bands: None,
             },
-            Place {
+            RunConfiguration {
                 ranks: 3,
                 mode: Mode::Lazy,
                 separate: true,
@@ -130,7 +138,7 @@ impl Place {
                 from_root: false,
                 bands: None,
             },
-            Place {
+            RunConfiguration {
                 ranks: 5,
                 mode: Mode::Lazy,
                 separate: false,

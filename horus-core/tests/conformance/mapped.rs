@@ -1,6 +1,6 @@
 //! Launches that use host memory directly: the same bits.
 
-use horus_core::comm::Alone;
+use horus_core::comm::SingleRankComm;
 use horus_core::dtype::DType;
 use horus_core::ir::graph::{Op, ValueId};
 use horus_core::ops::Histogram;
@@ -9,27 +9,34 @@ use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;
 use horus_core::optimize::optimize;
 use horus_core::plan::partition::Partition;
-use horus_core::plan::state::{Placement, Residency, State};
+use horus_core::plan::state::{ImageState, Placement, Residency};
 use horus_core::plan::verify::verify;
-use horus_core::plan::{Action, Mappable, Mode, Plan, Setting, Transfer, Want, plan};
+use horus_core::plan::{Action, Mappable, Mode, Plan, ResultDelivery, Setting, Transfer, plan};
 use horus_core::shape::{Border, Shape};
 use horus_testing::reference;
 use proptest::prelude::*;
 
-use crate::harness::{Place, Program, carry_out, image};
-use crate::random::{Choice, program};
+use crate::harness::{ConformanceProgram, RunConfiguration, execute_on_rank, image};
+use crate::random::{RandomStep, program};
 
-const PLACE: Place =
-    Place { ranks: 1, mode: Mode::Fused, separate: true, direct: false, overlap: false, from_root: false, bands: None };
+const PLACE: RunConfiguration = RunConfiguration {
+    ranks: 1,
+    mode: Mode::Fused,
+    separate: true,
+    direct: false,
+    overlap: false,
+    from_root: false,
+    bands: None,
+};
 
 /// A plan in which launches use host memory wherever they can.
-fn planned(program: &Program, transfer: Transfer, mode: Mode) -> Plan {
+fn planned(program: &ConformanceProgram, transfer: Transfer, mode: Mode) -> Plan {
     let sources = (0..program.sources.len()).map(|v| ValueId(v as u64)).collect();
-    let mappable = Mappable { sources, results: true, later: false };
+    let mappable = Mappable { sources, results: true, downloads_last: false };
     let setting = Setting { transfer, mappable, mode, ..Setting::of(Partition::equal(1), false) };
     let kernels = optimize(program.graph.clone(), mode == Mode::Fused, &setting.machine, &mut |_, _| ()).unwrap();
-    let wants = vec![Want::Handed; kernels.roots.len()];
-    let state = State { residency: Residency::Host, placement: Placement::Replicated };
+    let wants = vec![ResultDelivery::Requester; kernels.roots.len()];
+    let state = ImageState { residency: Residency::Host, placement: Placement::Replicated };
     let plan = plan(kernels, &wants, &setting, |_| state, |_| true, &mut |_, _| ()).unwrap();
     verify(&plan).unwrap_or_else(|e| panic!("{e}\n{plan}"));
     plan
@@ -45,7 +52,7 @@ fn maps(plan: &Plan) -> usize {
 
 /// Compares the roots with the reference in every strategy that uses host memory; returns the
 /// plans.
-fn conforms_mapped(program: &Program, what: &str) -> Vec<Plan> {
+fn conforms_mapped(program: &ConformanceProgram, what: &str) -> Vec<Plan> {
     let want = reference::evaluate(&program.graph, &|v| program.sources[v.0 as usize].clone());
     let strategies =
         ["implicit", "hybrid", "hybrid:3"].map(|text| horus_core::settings::TRANSFER.values.parse(text).unwrap());
@@ -53,7 +60,7 @@ fn conforms_mapped(program: &Program, what: &str) -> Vec<Plan> {
     for mode in [Mode::Fused, Mode::Lazy] {
         for transfer in strategies {
             let plan = planned(program, transfer, mode);
-            let (got, _) = crate::with_device(PLACE, |device| carry_out(program, &plan, &Alone, device));
+            let (got, _) = crate::with_device(PLACE, |device| execute_on_rank(program, &plan, &SingleRankComm, device));
             for (i, (g, w)) in got.iter().zip(&want).enumerate() {
                 assert!(g == w, "{what}: root {i} differs from the reference, {transfer:?}, {mode:?}\n{plan}");
             }
@@ -67,7 +74,7 @@ fn conforms_mapped(program: &Program, what: &str) -> Vec<Plan> {
 fn what_launches_read_and_write_in_the_hosts_memory_is_the_same() {
     for shape in [Shape::new(1, 1, 1), Shape::new(37, 53, 1), Shape::new(64, 130, 3)] {
         for dtype in [DType::U8, DType::F32, DType::F64] {
-            let mut p = Program::default();
+            let mut p = ConformanceProgram::default();
             let (a, b) = (p.source(image(shape, dtype, 3)), p.source(image(shape, dtype, 4)));
             let sum = p.pixel(PixelOp::Add, &[a, b]);
             let sum = if dtype == DType::U8 { p.convert(sum, DType::F32) } else { sum };
@@ -88,7 +95,7 @@ fn what_launches_read_and_write_in_the_hosts_memory_is_the_same() {
 #[test]
 fn a_result_that_is_read_again_and_one_of_no_rows_of_its_own() {
     let shape = Shape::new(40, 30, 1);
-    let mut p = Program::default();
+    let mut p = ConformanceProgram::default();
     let a = p.source(image(shape, DType::F32, 5));
     let blurred = p.like(Op::Correlate(Filter::dense(3, 3, vec![0.125; 9]), Border::Wrap), a);
     let sharp = p.pixel(PixelOp::Sub, &[a, blurred]);
@@ -97,8 +104,8 @@ fn a_result_that_is_read_again_and_one_of_no_rows_of_its_own() {
     conforms_mapped(&p.wanted(&[sharp, blurred, bins]), "a histogram of a result");
 }
 
-fn choice() -> impl Strategy<Value = Choice> {
-    (any::<u8>(), any::<u8>(), any::<[u8; 3]>()).prop_map(|(kind, param, reads)| Choice { kind, param, reads })
+fn choice() -> impl Strategy<Value = RandomStep> {
+    (any::<u8>(), any::<u8>(), any::<[u8; 3]>()).prop_map(|(kind, param, reads)| RandomStep { kind, param, reads })
 }
 
 proptest! {

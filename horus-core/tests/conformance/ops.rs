@@ -4,8 +4,8 @@ use horus_core::dispatch;
 use horus_core::dtype::{Conversion, DType, Pixel, Scalar};
 use horus_core::ir::graph::{NodeId, Op};
 use horus_core::ops::components::Connectivity;
-use horus_core::ops::distance::{JoinedOffsets, Metric, NearestOnLine, NearestPixel, Sought, Spacing};
-use horus_core::ops::edge::{Edge, Inside};
+use horus_core::ops::distance::{JoinedOffsets, Metric, NearestOnLine, NearestPixel, NearestResult, Spacing};
+use horus_core::ops::edge::{InsidePixels, WarpEdge};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_core::ops::neighbourhood::{
     Combine, Filter, Generalized, MedianSize, OrderFilter, Pairing, Reach, Reduce, TapLevels, Truncated,
@@ -14,18 +14,18 @@ use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
 use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reconstruction::Reconstruction;
 use horus_core::ops::reduce::RowReduce;
-use horus_core::ops::resize::{Lines, Resampling};
+use horus_core::ops::resize::{Resampling, ResizedLines};
 use horus_core::ops::sampling::Sampling;
 use horus_core::ops::windowed::{BoxMean, Ranked, Windowed};
 use horus_core::ops::{
-    Components, Fourier, Histogram, ImageOperation as _, Instance, MatrixProduct, Merge, Remap, Resize, Running, Sizes,
-    Sliding, Transpose, Whole, samples,
+    Components, Fourier, Histogram, ImageOperation as _, Instance, MatrixProduct, Merge, Remap, Resize, Running,
+    SampleImages, Sliding, Transpose, Whole, samples,
 };
 use horus_core::shape::{Axis, Border, Shape};
 use horus_testing::cases::{covering, part};
-use horus_testing::reference::Image;
+use horus_testing::reference::ReferenceImage;
 
-use crate::harness::{Place, Program, conforms, image};
+use crate::harness::{ConformanceProgram, RunConfiguration, conforms, image};
 
 const SHAPES: [Shape; 6] = [
     Shape::new(1, 1, 1),
@@ -60,7 +60,7 @@ fn filters() -> Vec<Filter> {
 fn pixel_operations() {
     for [row, dtype, shape] in covering([TABLE.len(), DType::ALL.len(), SHAPES.len()]) {
         let (row, dtype, shape) = (&TABLE[row], DType::ALL[dtype], SHAPES[shape]);
-        let mut p = Program::default();
+        let mut p = ConformanceProgram::default();
         let a = p.source(image(shape, dtype, 1));
         let b = p.source(image(shape, dtype, 2));
         let c = p.source(image(shape, dtype, 3));
@@ -73,7 +73,7 @@ fn pixel_operations() {
                 p.pixel(row.op, &[mask, b, c])
             }
         };
-        conforms(&p.wanted(&[out]), &Place::some(), &format!("{} {dtype} {shape}", row.name));
+        conforms(&p.wanted(&[out]), &RunConfiguration::some(), &format!("{} {dtype} {shape}", row.name));
     }
 }
 
@@ -81,14 +81,14 @@ fn pixel_operations() {
 fn pixel_operations_with_constants() {
     for row in TABLE {
         for dtype in DType::ALL {
-            let mut p = Program::default();
+            let mut p = ConformanceProgram::default();
             let a = p.source(image(Shape::new(7, 21, 1), dtype, 4));
             let out = match row.kind {
                 PixelKind::Binary | PixelKind::Compare => p.pixel_const(row.op, a, &[5.0]),
                 PixelKind::Ternary => p.pixel_const(row.op, a, &[3.0, 20.0]),
                 _ => continue,
             };
-            conforms(&p.wanted(&[out]), &Place::some(), &format!("{} {dtype} with constants", row.name));
+            conforms(&p.wanted(&[out]), &RunConfiguration::some(), &format!("{} {dtype} with constants", row.name));
         }
     }
 }
@@ -97,11 +97,11 @@ fn pixel_operations_with_constants() {
 fn conversions() {
     for [from, to, shape] in covering([DType::ALL.len(), DType::ALL.len(), SHAPES.len()]) {
         let (from, to, shape) = (DType::ALL[from], DType::ALL[to], SHAPES[shape]);
-        let mut p = Program::default();
+        let mut p = ConformanceProgram::default();
         let a = p.source(image(shape, from, 5));
         let half = p.pixel_const(PixelOp::Div, a, &[2.0]);
         let roots = [p.convert(half, to), p.convert_by(Conversion::Cast, half, to)];
-        conforms(&p.wanted(&roots), &Place::some(), &format!("{from} to {to} {shape}"));
+        conforms(&p.wanted(&roots), &RunConfiguration::some(), &format!("{from} to {to} {shape}"));
     }
 }
 
@@ -111,17 +111,17 @@ fn samples_of_whole_image_operations() {
     let shapes = [Shape::volume(2, 7, 5, 2), Shape::new(1, 1, 1), Shape::new(1, 9, 1), Shape::new(23, 37, 1)];
     for [dtype, border, shape] in covering([FLOATS.len(), borders().len(), shapes.len()]) {
         let (dtype, border, shape) = (FLOATS[dtype], borders()[border], shapes[shape]);
-        for Instance { operation, inputs, output, .. } in samples(Sizes::of(shape, dtype, border)) {
+        for Instance { operation, inputs, output, .. } in samples(SampleImages::of(shape, dtype, border)) {
             let name = format!("{} {dtype} {border} {shape}", operation.name());
             // Samples of pixels are made of planes, and kernels know the first reduction of a row only.
             if inputs.iter().any(|(shape, _)| shape.samples > 1) || matches!(operation, Whole::Fold(_)) {
                 continue;
             }
-            let mut p = Program::default();
+            let mut p = ConformanceProgram::default();
             let seeds = (11..).zip(&inputs);
             let sources: Vec<NodeId> = seeds.map(|(seed, (shape, of))| p.source(image(*shape, *of, seed))).collect();
             let out = p.op(Op::Whole(operation), &sources, output.0, output.1);
-            conforms(&p.wanted(&[out]), &Place::some(), &name);
+            conforms(&p.wanted(&[out]), &RunConfiguration::some(), &name);
         }
     }
 }
@@ -131,10 +131,10 @@ fn linear_filters() {
     let filters = filters();
     for [dtype, border, shape, filter] in covering([FLOATS.len(), borders().len(), SHAPES.len(), filters.len()]) {
         let (dtype, border, shape, filter) = (FLOATS[dtype], borders()[border], SHAPES[shape], &filters[filter]);
-        let mut p = Program::default();
+        let mut p = ConformanceProgram::default();
         let a = p.source(image(shape, dtype, 6));
         let out = p.like(Op::Correlate(filter.clone(), border), a);
-        conforms(&p.wanted(&[out]), &Place::some(), &format!("correlate {filter} {dtype} {border} {shape}"));
+        conforms(&p.wanted(&[out]), &RunConfiguration::some(), &format!("correlate {filter} {dtype} {border} {shape}"));
     }
 }
 
@@ -145,10 +145,10 @@ fn separable_filters() {
         let (dtype, border, shape, (r, c)) = (FLOATS[dtype], borders()[border], SHAPES[shape], sizes[size]);
         let taps = |n: usize| (0..n).map(|i| ((i * 29 % 13) as f64 - 5.0) / 9.0).collect::<Vec<_>>();
         let (row, column) = (Filter::row(taps(r)), Filter::column(taps(c)));
-        let mut p = Program::default();
+        let mut p = ConformanceProgram::default();
         let a = p.source(image(shape, dtype, 7));
         let out = p.like(Op::Separable { row, column, border }, a);
-        conforms(&p.wanted(&[out]), &Place::some(), &format!("separable {r} {c} {dtype} {border} {shape}"));
+        conforms(&p.wanted(&[out]), &RunConfiguration::some(), &format!("separable {r} {c} {dtype} {border} {shape}"));
     }
 }
 
@@ -161,7 +161,7 @@ fn whole_taps_of_integers() {
     let borders: Vec<Border> = borders().into_iter().chain([Border::Constant(3.0)]).collect();
     for [dtype, border, shape, root] in covering([TYPES.len(), borders.len(), SHAPES.len(), 8 + MEANS.len()]) {
         let (dtype, border, shape) = (TYPES[dtype], borders[border], SHAPES[shape]);
-        let mut p = Program::default();
+        let mut p = ConformanceProgram::default();
         let a = p.source(image(shape, dtype, 8));
         let float = p.convert(a, DType::F32);
         let dense = p.like(Op::Correlate(Filter::dense(3, 5, whole(15)), border), float);
@@ -189,7 +189,11 @@ fn whole_taps_of_integers() {
             });
             roots.push(mean);
         }
-        conforms(&p.wanted(&[roots[root]]), &Place::some(), &format!("whole taps {root} {dtype} {border} {shape}"));
+        conforms(
+            &p.wanted(&[roots[root]]),
+            &RunConfiguration::some(),
+            &format!("whole taps {root} {dtype} {border} {shape}"),
+        );
     }
 }
 
@@ -201,10 +205,10 @@ fn generalized_convolutions() {
         let (dtype, border) = (DType::ALL[dtype], borders()[border]);
         let g = Generalized { window: window.clone(), combine: Combine::ALL[combine], reduce: Reduce::ALL[reduce] };
         let what = format!("generalized {:?} {:?} {dtype} {border}", g.combine, g.reduce);
-        let mut p = Program::default();
+        let mut p = ConformanceProgram::default();
         let a = p.source(image(Shape::new(9, 35, 1), dtype, 8));
-        let out = p.like(Op::Order(g.into(), border), a);
-        conforms(&p.wanted(&[out]), &Place::some(), &what);
+        let out = p.like(Op::OrderFilter(g.into(), border), a);
+        conforms(&p.wanted(&[out]), &RunConfiguration::some(), &what);
     }
 }
 
@@ -219,11 +223,15 @@ fn truncated_filters() {
     let lengths = [DType::ALL.len(), Pairing::ALL.len(), borders().len(), SHAPES.len()];
     for [dtype, pairing, border, shape] in covering(lengths) {
         let (dtype, border, shape) = (DType::ALL[dtype], borders()[border], SHAPES[shape]);
-        let mut p = Program::default();
+        let mut p = ConformanceProgram::default();
         let a = p.source(image(shape, dtype, 10));
-        let down = p.like(Op::Order(filter(true, Pairing::ALL[pairing]).into(), border), a);
-        let both = p.like(Op::Order(filter(false, Pairing::ALL[pairing]).into(), border), down);
-        conforms(&p.wanted(&[both]), &Place::some(), &format!("truncated {pairing} {dtype} {border} {shape}"));
+        let down = p.like(Op::OrderFilter(filter(true, Pairing::ALL[pairing]).into(), border), a);
+        let both = p.like(Op::OrderFilter(filter(false, Pairing::ALL[pairing]).into(), border), down);
+        conforms(
+            &p.wanted(&[both]),
+            &RunConfiguration::some(),
+            &format!("truncated {pairing} {dtype} {border} {shape}"),
+        );
     }
 }
 
@@ -238,11 +246,15 @@ fn truncated_filters_across_levels() {
         let levels = TapLevels { by: at.map(|(z, _, _)| z).into(), depth: shape.depth, channels: shape.channels };
         let window = Filter::sparse(at.map(|(_, y, x)| (y, x)), vec![0.2, 0.1, 0.1, 0.1, 0.1, 0.2, 0.2]);
         let filter = Truncated { window, pairing: Pairing::ALL[pairing], levels: Some(levels) };
-        let mut p = Program::default();
+        let mut p = ConformanceProgram::default();
         let a = p.source(image(shape, dtype, 10));
-        let once = p.like(Op::Order(filter.clone().into(), border), a);
-        let twice = p.like(Op::Order(filter.into(), border), once);
-        conforms(&p.wanted(&[twice]), &Place::some(), &format!("truncated {pairing} {dtype} {border} {shape}"));
+        let once = p.like(Op::OrderFilter(filter.clone().into(), border), a);
+        let twice = p.like(Op::OrderFilter(filter.into(), border), once);
+        conforms(
+            &p.wanted(&[twice]),
+            &RunConfiguration::some(),
+            &format!("truncated {pairing} {dtype} {border} {shape}"),
+        );
     }
 }
 
@@ -258,10 +270,10 @@ fn erosions_dilations_and_medians() {
     for [dtype, border, shape, filter] in covering([DType::ALL.len(), borders().len(), SHAPES.len(), filters.len()]) {
         let (dtype, border, shape, (name, filter)) =
             (DType::ALL[dtype], borders()[border], SHAPES[shape], &filters[filter]);
-        let mut p = Program::default();
+        let mut p = ConformanceProgram::default();
         let a = p.source(image(shape, dtype, 9));
-        let out = p.like(Op::Order(filter.clone(), border), a);
-        conforms(&p.wanted(&[out]), &Place::some(), &format!("{name} {dtype} {border} {shape}"));
+        let out = p.like(Op::OrderFilter(filter.clone(), border), a);
+        conforms(&p.wanted(&[out]), &RunConfiguration::some(), &format!("{name} {dtype} {border} {shape}"));
     }
 }
 
@@ -304,7 +316,7 @@ fn means_and_ranks() {
     ];
     for [dtype, border, shape] in covering([DType::ALL.len(), borders().len(), FEW.len()]) {
         let (dtype, border, shape) = (DType::ALL[dtype], borders()[border], FEW[shape]);
-        let mut p = Program::default();
+        let mut p = ConformanceProgram::default();
         let a = p.source(image(shape, dtype, 9));
         let roots: Vec<_> = windows()
             .into_iter()
@@ -317,7 +329,7 @@ fn means_and_ranks() {
                 p.op(Op::from(Sliding { how, border }), &[a], shape, out)
             })
             .collect();
-        conforms(&p.wanted(&roots), &Place::some(), &format!("windows {dtype} {border} {shape}"));
+        conforms(&p.wanted(&roots), &RunConfiguration::some(), &format!("windows {dtype} {border} {shape}"));
     }
 }
 
@@ -329,7 +341,7 @@ fn filters_by_transforms() {
     for dtype in FLOATS {
         for border in borders() {
             for shape in shapes {
-                let mut p = Program::default();
+                let mut p = ConformanceProgram::default();
                 let a = p.source(image(shape, dtype, 9));
                 // Infinities and NaN where the tiles of a third are not all.
                 let far = p.pixel_const(PixelOp::Gt, a, &[0.45]);
@@ -349,7 +361,11 @@ fn filters_by_transforms() {
                         p.op(Op::from(how), &[some], to, dtype)
                     })
                     .collect();
-                conforms(&p.wanted(&roots), &Place::some(), &format!("by transforms {dtype} {border} {shape}"));
+                conforms(
+                    &p.wanted(&roots),
+                    &RunConfiguration::some(),
+                    &format!("by transforms {dtype} {border} {shape}"),
+                );
             }
         }
     }
@@ -369,13 +385,13 @@ fn affine_maps() {
             ([[0.5, 0.0, -0.25], [0.0, 2.5, 0.75]], larger),
         ];
         let (matrix, out_shape) = maps[map];
-        let inside = Edge::Inside(Inside::of(matrix, shape, 3.0));
+        let inside = WarpEdge::Inside(InsidePixels::of(matrix, shape, 3.0));
         let edge = borders().get(border).map_or(inside, |border| (*border).into());
-        let mut p = Program::default();
+        let mut p = ConformanceProgram::default();
         let a = p.source(image(shape, dtype, 11));
         let map = Affine::new(matrix, out_shape).unwrap();
         let out = p.op(Op::Warp(map, how, edge), &[a], out_shape, dtype);
-        conforms(&p.wanted(&[out]), &Place::some(), &format!("{how:?} {dtype} {edge:?} {shape}"));
+        conforms(&p.wanted(&[out]), &RunConfiguration::some(), &format!("{how:?} {dtype} {edge:?} {shape}"));
     }
 }
 
@@ -389,13 +405,13 @@ fn affine_maps_of_converted_integers() {
         .flat_map(|from| [DType::F32, DType::F64].map(|to| (from, to)))
     {
         for matrix in [rotation(30.0, shape), [[0.6, 0.0, 0.25], [0.0, 0.9, -0.75]]] {
-            for edge in [Border::Constant(0.3).into(), Edge::Inside(Inside::of(matrix, shape, 0.7))] {
-                let mut p = Program::default();
+            for edge in [Border::Constant(0.3).into(), WarpEdge::Inside(InsidePixels::of(matrix, shape, 0.7))] {
+                let mut p = ConformanceProgram::default();
                 let a = p.source(image(shape, from, 5));
                 let wide = p.convert(a, to);
                 let map = Affine::new(matrix, out_shape).unwrap();
                 let out = p.op(Op::Warp(map, Interpolation::Bilinear, edge), &[wide], out_shape, to);
-                conforms(&p.wanted(&[out]), &Place::some(), &format!("{from} as {to} {edge:?}"));
+                conforms(&p.wanted(&[out]), &RunConfiguration::some(), &format!("{from} as {to} {edge:?}"));
             }
         }
     }
@@ -406,20 +422,24 @@ fn connected_components() {
     let volume = Shape::volume(3, 7, 11, 1);
     for shape in SHAPES.into_iter().filter(|shape| shape.channels == 1).chain([volume]) {
         for how in [Connectivity::FACES, Connectivity::EDGES, Connectivity::CORNERS] {
-            let mut p = Program::default();
+            let mut p = ConformanceProgram::default();
             let a = p.source(image(shape, DType::F32, 14));
             let there = p.pixel_const(PixelOp::Lt, a, &[20.0]);
             let labels = p.op(Op::from(Components { neighbours: how }), &[there], shape, DType::I32);
             // A reader of labels has its own rows of them; every rank has the labels whole.
             let shifted = p.pixel_const(PixelOp::Add, labels, &[7.0]);
-            conforms(&p.wanted(&[labels, shifted]), &Place::some(), &format!("components of {shape} {how:?}"));
+            conforms(
+                &p.wanted(&[labels, shifted]),
+                &RunConfiguration::some(),
+                &format!("components of {shape} {how:?}"),
+            );
         }
     }
     for dtype in DType::ALL {
-        let mut p = Program::default();
+        let mut p = ConformanceProgram::default();
         let a = p.source(image(SHAPES[4], dtype, 14));
         let labels = p.op(Op::from(Components { neighbours: Connectivity::FACES }), &[a], SHAPES[4], DType::I32);
-        conforms(&p.wanted(&[labels]), &Place::some(), &format!("components of {dtype}"));
+        conforms(&p.wanted(&[labels]), &RunConfiguration::some(), &format!("components of {dtype}"));
     }
 }
 
@@ -430,7 +450,7 @@ fn reconstruction() {
         for neighbours in [Connectivity::FACES, Connectivity::EDGES, Connectivity::CORNERS] {
             for erosion in [false, true] {
                 let how = Reconstruction { erosion, neighbours };
-                let mut p = Program::default();
+                let mut p = ConformanceProgram::default();
                 let mask = p.source(image(shape, DType::F32, 14));
                 let by = if erosion { 40.0 } else { -40.0 };
                 let marker = p.pixel_const(PixelOp::Add, mask, &[by]);
@@ -438,18 +458,18 @@ fn reconstruction() {
                 let rises = p.pixel(PixelOp::Sub, &[mask, grown]);
                 conforms(
                     &p.wanted(&[grown, rises]),
-                    &Place::some(),
+                    &RunConfiguration::some(),
                     &format!("{} of {shape} {neighbours:?}", how.name()),
                 );
             }
         }
     }
     for dtype in DType::ALL {
-        let mut p = Program::default();
+        let mut p = ConformanceProgram::default();
         let [marker, mask] = [15, 16].map(|seed| p.source(image(SHAPES[4], dtype, seed)));
         let how = Reconstruction { erosion: dtype.size() == 2, neighbours: Connectivity::CORNERS };
         let grown = p.op(Op::from(how), &[marker, mask], SHAPES[4], dtype);
-        conforms(&p.wanted(&[grown]), &Place::some(), &format!("{} of {dtype}", how.name()));
+        conforms(&p.wanted(&[grown]), &RunConfiguration::some(), &format!("{} of {dtype}", how.name()));
     }
 }
 
@@ -461,10 +481,10 @@ fn distances() {
     let volumes = [Shape::volume(2, 1, 1, 1), Shape::volume(6, 11, 13, 2), Shape::volume(40, 3, 19, 1)];
     for (k, shape) in SHAPES.into_iter().chain(tall).chain(volumes).enumerate() {
         for (n, part) in [0.2, 0.97, 2.0].into_iter().enumerate() {
-            let mut p = Program::default();
+            let mut p = ConformanceProgram::default();
             let noise = image(shape, DType::F64, (17 + k + n) as u64);
             let far = |c, y, x| (noise.at::<f64>(c, y, x) * 7.31).rem_euclid(1.0) < part;
-            let mask = p.source(Image::from_fn::<u8>(shape, |c, y, x| u8::from(far(c, y, x))));
+            let mask = p.source(ReferenceImage::from_fn::<u8>(shape, |c, y, x| u8::from(far(c, y, x))));
             let along = if shape.depth > 1 { Axis::Depth } else { Axis::Rows };
             let first = p.op(Op::from(NearestOnLine { along }), &[mask], shape, DType::I32);
             let mut roots = vec![first];
@@ -472,26 +492,27 @@ fn distances() {
                 let offsets = JoinedOffsets::of(shape).unwrap();
                 let mut nearest = first;
                 if shape.depth > 1 {
-                    let how = NearestPixel { along: Axis::Rows, offsets, metric, found: Sought::Joined };
+                    let how = NearestPixel { along: Axis::Rows, offsets, metric, found: NearestResult::Joined };
                     nearest = p.op(Op::from(how), &[first], shape, DType::I32);
                     roots.push(nearest);
                 }
-                for found in [Sought::Distance, Sought::Level, Sought::Row, Sought::Column] {
+                for found in [NearestResult::Distance, NearestResult::Level, NearestResult::Row, NearestResult::Column]
+                {
                     let how = NearestPixel { along: Axis::Columns, offsets, metric, found };
                     let types: &[DType] = if how.is_float() { &[DType::F32, DType::F64] } else { &[DType::I32] };
                     roots.extend(types.iter().map(|dtype| p.op(Op::from(how), &[nearest], shape, *dtype)));
                 }
             }
-            conforms(&p.wanted(&roots), &Place::some(), &format!("distances of {shape} {part}"));
+            conforms(&p.wanted(&roots), &RunConfiguration::some(), &format!("distances of {shape} {part}"));
         }
     }
     for dtype in DType::ALL {
-        let mut p = Program::default();
+        let mut p = ConformanceProgram::default();
         let roots = [(SHAPES[4], Axis::Rows), (Shape::volume(5, 23, 37, 1), Axis::Depth)].map(|(shape, along)| {
             let a = p.source(image(shape, dtype, 18));
             p.op(Op::from(NearestOnLine { along }), &[a], shape, DType::I32)
         });
-        conforms(&p.wanted(&roots), &Place::some(), &format!("nearest rows and levels of {dtype}"));
+        conforms(&p.wanted(&roots), &RunConfiguration::some(), &format!("nearest rows and levels of {dtype}"));
     }
 }
 
@@ -504,20 +525,20 @@ fn reconstruction_along_a_winding_way() {
         if y.is_multiple_of(2) || x == gate { (150 - y) as u8 } else { 7 }
     };
     for neighbours in [Connectivity::FACES, Connectivity::CORNERS] {
-        let mut p = Program::default();
-        let marker = p.source(Image::from_fn::<u8>(shape, |_, y, x| one(y, x)));
-        let mask = p.source(Image::from_fn::<u8>(shape, |_, y, x| way(y, x)));
+        let mut p = ConformanceProgram::default();
+        let marker = p.source(ReferenceImage::from_fn::<u8>(shape, |_, y, x| one(y, x)));
+        let mask = p.source(ReferenceImage::from_fn::<u8>(shape, |_, y, x| way(y, x)));
         let how = Reconstruction { erosion: false, neighbours };
         let grown = p.op(Op::from(how), &[marker, mask], shape, DType::U8);
-        conforms(&p.wanted(&[grown]), &Place::some(), &format!("a way by {neighbours:?}"));
+        conforms(&p.wanted(&[grown]), &RunConfiguration::some(), &format!("a way by {neighbours:?}"));
     }
 }
 
 /// Positions in an image with so many pixels along an axis, up to a few beyond its edges.
-fn positions(shape: Shape, dtype: DType, seed: u64, n: usize) -> Image {
+fn positions(shape: Shape, dtype: DType, seed: u64, n: usize) -> ReferenceImage {
     let noise = image(shape, DType::F64, seed);
     let at = |p, y, x| noise.at::<f64>(p, y, x).rem_euclid(n as f64 + 6.0) - 3.0;
-    dispatch!(dtype, T => Image::from_fn(shape, |p, y, x| T::from_f64(at(p, y, x))))
+    dispatch!(dtype, T => ReferenceImage::from_fn(shape, |p, y, x| T::from_f64(at(p, y, x))))
 }
 
 #[test]
@@ -527,7 +548,7 @@ fn samples_at_positions() {
     for [how, border, dtype] in covering([Sampling::ALL.len(), borders().len(), types.len()]) {
         let (how, border, (dtype, of)) = (Sampling::ALL[how], borders()[border], types[dtype]);
         let shape = Shape::volume(2, 7, 5, 2);
-        let mut p = Program::default();
+        let mut p = ConformanceProgram::default();
         let a = p.source(image(shape, dtype, 15));
         let [y, x] = [(1, 7), (2, 5)].map(|(seed, n)| p.source(positions(at, of, seed, n)));
         let outside = (border == Border::Reflect101).then_some(Scalar::from_f64(dtype, 5.0));
@@ -537,11 +558,11 @@ fn samples_at_positions() {
             Shape { depth: 2, channels: 2, ..at },
             dtype,
         );
-        conforms(&p.wanted(&[out]), &Place::some(), &format!("remap {} {border} {dtype}", how.name()));
+        conforms(&p.wanted(&[out]), &RunConfiguration::some(), &format!("remap {} {border} {dtype}", how.name()));
     }
     for how in Sampling::ALL {
         let (shape, at) = (Shape::volume(4, 7, 5, 2), Shape::volume(3, 9, 6, 1));
-        let mut p = Program::default();
+        let mut p = ConformanceProgram::default();
         let a = p.source(image(shape, DType::F32, 16));
         let of = [(3, 4), (4, 7), (5, 5)];
         let [z, y, x] = of.map(|(seed, n)| p.source(positions(at, DType::F32, seed, n)));
@@ -553,7 +574,7 @@ fn samples_at_positions() {
             Shape { channels: 2, ..at },
             DType::F32,
         );
-        conforms(&p.wanted(&[out]), &Place::some(), &format!("remap of a volume {}", how.name()));
+        conforms(&p.wanted(&[out]), &RunConfiguration::some(), &format!("remap of a volume {}", how.name()));
     }
 }
 
@@ -567,20 +588,20 @@ fn resizing() {
         let (dtype, how, shape, [rows, columns]) =
             (DType::ALL[dtype], Resampling::ALL[how], shapes[shape], sizes[size]);
         let to = Shape { height: of(shape.height, rows), width: of(shape.width, columns), ..shape };
-        let mut p = Program::default();
+        let mut p = ConformanceProgram::default();
         let a = p.source(image(shape, dtype, 17));
-        let lines = (Lines::new(shape.height, to.height), Lines::new(shape.width, to.width));
+        let lines = (ResizedLines::new(shape.height, to.height), ResizedLines::new(shape.width, to.width));
         let resized = p.op(Op::from(Resize { how, rows: lines.0, columns: lines.1 }), &[a], to, dtype);
         let out = p.pixel_const(PixelOp::Add, resized, &[1.0]);
-        conforms(&p.wanted(&[out]), &Place::some(), &format!("{} {dtype} {shape} to {to}", how.name()));
+        conforms(&p.wanted(&[out]), &RunConfiguration::some(), &format!("{} {dtype} {shape} to {to}", how.name()));
     }
     for (dtype, shape) in DType::ALL.into_iter().zip(shapes.iter().cycle()) {
-        let (rows, columns) = (Lines::halved(shape.height), Lines::halved(shape.width));
+        let (rows, columns) = (ResizedLines::halved(shape.height), ResizedLines::halved(shape.width));
         let to = Shape { height: rows.to, width: columns.to, ..*shape };
-        let mut p = Program::default();
+        let mut p = ConformanceProgram::default();
         let a = p.source(image(*shape, dtype, 18));
         let half = p.op(Op::from(Resize { how: Resampling::Area, rows, columns }), &[a], to, dtype);
-        conforms(&p.wanted(&[half]), &Place::some(), &format!("half of {dtype} {shape}"));
+        conforms(&p.wanted(&[half]), &RunConfiguration::some(), &format!("half of {dtype} {shape}"));
     }
 }
 
@@ -588,7 +609,7 @@ fn resizing() {
 fn flips_transposes_and_channels() {
     for dtype in DType::ALL {
         for shape in SHAPES {
-            let mut p = Program::default();
+            let mut p = ConformanceProgram::default();
             let a = p.source(image(shape, dtype, 12));
             let turned = Shape::new(shape.width, shape.height, shape.channels);
             let mut roots = vec![p.op(Op::from(Transpose), &[a], turned, dtype)];
@@ -600,19 +621,19 @@ fn flips_transposes_and_channels() {
             let first = p.op(Op::Planes(PlaneMap::one(0)), &[a], plane, dtype);
             let merged = p.op(Op::from(Merge), &[last, first, last], Shape { channels: 3, ..plane }, dtype);
             roots.extend([last, merged]);
-            conforms(&p.wanted(&roots), &Place::some(), &format!("layout {dtype} {shape}"));
+            conforms(&p.wanted(&roots), &RunConfiguration::some(), &format!("layout {dtype} {shape}"));
         }
     }
 }
 
 #[test]
 fn products_on_every_number_of_ranks() {
-    let places = Place::all();
+    let places = RunConfiguration::all();
     // Also more terms, and more columns, than are taken at once.
     let extents = [(7, 5, 9), (1, 1, 1), (13, 300, 33), (3, 4, 600)];
     for [dtype, extent, place] in covering([2, extents.len(), places.len()]) {
         let (dtype, (height, terms, width)) = ([DType::F32, DType::F64][dtype], extents[extent]);
-        let mut p = Program::default();
+        let mut p = ConformanceProgram::default();
         let a = p.source(image(Shape::volume(2, height, terms, 2), dtype, 17));
         let b = p.source(image(Shape::volume(2, terms, width, 2), dtype, 18));
         let product = p.op(Op::from(MatrixProduct), &[a, b], Shape::volume(2, height, width, 2), dtype);
@@ -627,10 +648,10 @@ fn products_on_every_number_of_ranks() {
 
 #[test]
 fn reductions_on_every_number_of_ranks() {
-    let places = Place::all();
+    let places = RunConfiguration::all();
     for [dtype, shape, place] in covering([DType::ALL.len(), SHAPES.len(), places.len()]) {
         let (dtype, shape) = (DType::ALL[dtype], SHAPES[shape]);
-        let mut p = Program::default();
+        let mut p = ConformanceProgram::default();
         let a = p.source(image(shape, dtype, 13));
         let mut reduce = |how: RowReduce| {
             let column = Shape::new(shape.height, how.columns(), shape.channels);
@@ -656,13 +677,13 @@ fn reductions_on_every_number_of_ranks() {
 
 #[test]
 fn reductions_of_expressions_on_every_number_of_ranks() {
-    let places = Place::all();
+    let places = RunConfiguration::all();
     // Each reduction of each type over each shape, at places in turn.
     let pairs: Vec<_> = DType::ALL.into_iter().flat_map(|dtype| RowReduce::ALL.map(|how| (dtype, how))).collect();
     for (turn, [pair, shape]) in covering([pairs.len(), SHAPES.len()]).into_iter().enumerate() {
         let ((dtype, how), shape) = (pairs[pair], SHAPES[shape]);
         let places = part(places.clone(), |all| vec![all[turn % all.len()]]);
-        let mut p = Program::default();
+        let mut p = ConformanceProgram::default();
         let (a, b) = (p.source(image(shape, dtype, 15)), p.source(image(shape, dtype, 16)));
         let mean = p.source(image(Shape::new(1, 1, 1), DType::F64, 17));
         let product = p.pixel(PixelOp::Mul, &[a, b]);
@@ -677,13 +698,13 @@ fn reductions_of_expressions_on_every_number_of_ranks() {
 
 #[test]
 fn strips_thinner_than_the_halo_and_ranks_without_rows() {
-    let places = Place::all();
+    let places = RunConfiguration::all();
     let sizes = [(2, 1), (3, 4), (5, 7), (6, 2), (11, 9)];
     for [size, border, place] in covering([sizes.len(), borders().len(), places.len()]) {
         let ((height, radius), border) = (sizes[size], borders()[border]);
         let n = 2 * radius + 1;
         let taps: Vec<f64> = (0..n * 3).map(|i| 1.0 / (1.0 + i as f64)).collect();
-        let mut p = Program::default();
+        let mut p = ConformanceProgram::default();
         let a = p.source(image(Shape::new(height, 13, 1), DType::F32, 14));
         let b = p.like(Op::Correlate(Filter::dense(n, 3, taps.clone()), border), a);
         let c = p.pixel_const(PixelOp::Mul, b, &[0.5]);

@@ -12,12 +12,12 @@ use horus_core::ops::Fourier;
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;
 use horus_core::ops::reduce::RowReduce;
-use horus_core::optimize::check::{self, Wanted};
-use horus_core::optimize::{Aim, PASSES, Run};
+use horus_core::optimize::check::{self, ProgramResults};
+use horus_core::optimize::{OptimizationTarget, PASSES, PassFunction};
 use horus_core::plan::partition::Partition;
 use horus_core::plan::verify::verify;
 use horus_core::plan::{Mode, Setting, Transfer};
-use horus_core::settings::{Stencil, Steps};
+use horus_core::settings::{Stencil, StepsPerLaunch};
 use horus_core::shape::Shape;
 use horus_testing::cases::cases;
 use horus_testing::reference;
@@ -25,7 +25,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
 use crate::draw::Draw;
-use crate::harness::{Place, Program, compare, image, planned_for};
+use crate::harness::{ConformanceProgram, RunConfiguration, compare, image, planned_for};
 use crate::kernels::by_kernels;
 use crate::machines::drawn;
 use crate::programs::config;
@@ -33,17 +33,22 @@ use crate::wide::{program, steps};
 
 /// The kernels after those passes for which `chosen` is true, and after those that lower any
 /// program; each is checked. `changed` counts the programs that a pass changes.
-fn lowered(p: &Program, aim: &Aim<'_>, chosen: &dyn Fn(usize) -> bool, changed: &mut [u32]) -> Graph<Kernel> {
-    let wanted = Wanted::of(&p.graph);
+fn lowered(
+    p: &ConformanceProgram,
+    aim: &OptimizationTarget<'_>,
+    chosen: &dyn Fn(usize) -> bool,
+    changed: &mut [u32],
+) -> Graph<Kernel> {
+    let wanted = ProgramResults::of(&p.graph);
     let (mut recorded, mut lowered) = (p.graph.clone(), None);
     for (i, pass) in PASSES.iter().enumerate().filter(|(i, pass)| !pass.fusing || chosen(*i)) {
         let text = |recorded: &Graph<Op>, lowered: &Option<Graph<Kernel>>| format!("{recorded:?}{lowered:?}");
         let before = text(&recorded, &lowered);
         (recorded, lowered) = match (pass.run, lowered) {
-            (Run::Recorded(run), None) => (run(recorded), None),
-            (Run::Lower(run), None) => (Graph::default(), Some(run(recorded))),
-            (Run::Kernels(run), Some(graph)) => (recorded, Some(run(graph))),
-            (Run::Divided(run), Some(graph)) => (recorded, Some(run(graph, aim))),
+            (PassFunction::Recorded(run), None) => (run(recorded), None),
+            (PassFunction::Lower(run), None) => (Graph::default(), Some(run(recorded))),
+            (PassFunction::Kernels(run), Some(graph)) => (recorded, Some(run(graph))),
+            (PassFunction::CostBased(run), Some(graph)) => (recorded, Some(run(graph, aim))),
             _ => panic!("pass {i}, `{}`, does not run on what the pass before it makes", pass.name),
         };
         changed[i] += u32::from(text(&recorded, &lowered) != before);
@@ -57,7 +62,7 @@ fn lowered(p: &Program, aim: &Aim<'_>, chosen: &dyn Fn(usize) -> bool, changed: 
 
 /// Adds what random programs rarely hold: equal steps of a loop, the minimum and the maximum of an
 /// image, and filters of one image by transforms.
-fn add_rare(p: &mut Program, shape: Shape, d: &mut Draw<'_>) {
+fn add_rare(p: &mut ConformanceProgram, shape: Shape, d: &mut Draw<'_>) {
     let plane = Shape { channels: 1, ..shape };
     let given = p.source(image(plane, DType::F32, 7));
     let (step, border) = (Op::Correlate(Filter::dense(3, 3, d.taps(9)), d.border()), d.border());
@@ -75,7 +80,7 @@ fn add_rare(p: &mut Program, shape: Shape, d: &mut Draw<'_>) {
 }
 
 /// Random programs, choices for what else is random, and powers of ten for profiles.
-fn drawn_programs() -> impl Strategy<Value = (Program, Vec<u8>, Arc<Machine>)> {
+fn drawn_programs() -> impl Strategy<Value = (ConformanceProgram, Vec<u8>, Arc<Machine>)> {
     let extent = (1usize..14, 1usize..20, prop_oneof![3 => Just(1usize), 1 => 2usize..4]);
     let steps = prop_oneof![3 => steps(1..16), 1 => steps(16..61)];
     let powers = prop::collection::vec(prop::collection::vec(-4i8..=4, 16..33), 1..4);
@@ -97,10 +102,15 @@ fn each_pass_alone_keeps_the_bits_of_random_programs() {
     TestRunner::new(ProptestConfig { cases: cases(800).div_ceil(20), max_shrink_iters: 0, ..config(0) })
         .run(&drawn_programs(), |(p, choices, machine)| {
             let mut d = Draw::new(&choices);
-            let aim = Aim {
+            let aim = OptimizationTarget {
                 ranks: d.one(&[1, 1, 1, 2, 5]),
                 direct: d.below(2) == 0,
-                steps: d.one(&[Steps::Auto, Steps::Most(1), Steps::Most(4), Steps::Most(4)]),
+                steps: d.one(&[
+                    StepsPerLaunch::Auto,
+                    StepsPerLaunch::Most(1),
+                    StepsPerLaunch::Most(4),
+                    StepsPerLaunch::Most(4),
+                ]),
                 stencil: d.one(&Stencil::ALL),
                 joined: d.below(2) == 0,
                 machine: &machine,
@@ -144,7 +154,7 @@ fn plans_of_random_programs_by_any_setting_are_verified_and_each_step_on_one_ran
             let (ranks, separate) = (d.one(&[1, 1, 1, 2, 3, 4, 5]), d.below(3) > 0);
             let several = ranks > 1;
             let mut coin = || d.below(2) == 0;
-            let place = Place {
+            let place = RunConfiguration {
                 ranks,
                 mode: if coin() { Mode::Fused } else { Mode::Lazy },
                 separate,

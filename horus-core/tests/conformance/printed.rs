@@ -2,24 +2,24 @@
 
 use horus_core::dispatch;
 use horus_core::dtype::{Pixel, Scalar};
-use horus_core::ir::graph::{Op, Operand};
+use horus_core::ir::graph::{Op, PixelOpOperand};
 use horus_core::ops::components::Connectivity;
 use horus_core::ops::distance::{Metric, NearestOnLine, NearestPixel};
-use horus_core::ops::edge::Edge;
-use horus_core::ops::neighbourhood::{Filter, Generalized, Layout, OrderFilter, TapLevels, Truncated};
+use horus_core::ops::edge::WarpEdge;
+use horus_core::ops::neighbourhood::{Filter, FilterLayout, Generalized, OrderFilter, TapLevels, Truncated};
 use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::windowed::{Ranked, Windowed};
 use horus_core::ops::{Components, LabelReduce, Reconstruction, Remap, Resize, Sliding, Tiled, Whole};
 use horus_core::shape::{Border, Shape};
-use horus_testing::reference::Image;
+use horus_testing::reference::ReferenceImage;
 
-use super::{Program, image};
+use super::{ConformanceProgram, image};
 
 /// Seeds of images that are printed as such; others are printed pixel by pixel.
 pub(crate) const SEEDS: std::ops::Range<u64> = 0..8;
 
 /// The body of a function that returns the program.
-pub(crate) fn printed(program: &Program) -> String {
+pub(crate) fn printed(program: &ConformanceProgram) -> String {
     let mut text = String::from("let mut p = Program::default();\n");
     for (id, node) in program.graph.iter() {
         let made = match &node.op {
@@ -38,7 +38,7 @@ fn list<T>(items: &[T], text: impl Fn(&T) -> String) -> String {
     items.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
-fn pixels(given: &Image) -> String {
+fn pixels(given: &ReferenceImage) -> String {
     let (of, dtype) = (given.shape, given.dtype());
     match SEEDS.clone().find(|seed| image(of, dtype, *seed) == *given) {
         Some(seed) => format!("image({}, DType::{dtype:?}, {seed})", shape(of)),
@@ -88,7 +88,9 @@ fn scalar(of: Scalar) -> String {
 fn filter(of: &Filter) -> String {
     let taps = list(of.taps(), |t| double(*t));
     match of.layout() {
-        &Layout::Dense { height, width, anchor_y, anchor_x } if (anchor_y, anchor_x) == (height / 2, width / 2) => {
+        &FilterLayout::Dense { height, width, anchor_y, anchor_x }
+            if (anchor_y, anchor_x) == (height / 2, width / 2) =>
+        {
             format!("Filter::dense({height}, {width}, vec![{taps}])")
         }
         _ => format!("Filter::sparse(vec!{:?}, vec![{taps}])", of.offsets()),
@@ -115,8 +117,8 @@ fn operation(of: &Op) -> String {
         Op::Index(axis) => format!("Op::Index(Axis::{axis:?})"),
         Op::Pixel(op, operands) => {
             let operands = list(operands, |o| match o {
-                Operand::Input(i) => format!("Operand::Input({i})"),
-                Operand::Const(c) => format!("Operand::Const({})", scalar(*c)),
+                PixelOpOperand::Input(i) => format!("Operand::Input({i})"),
+                PixelOpOperand::Const(c) => format!("Operand::Const({})", scalar(*c)),
             });
             format!("Op::Pixel(PixelOp::{op:?}, vec![{operands}])")
         }
@@ -131,14 +133,14 @@ fn operation(of: &Op) -> String {
             let (row, column) = (filter(row), filter(column));
             format!("Op::Separable {{ row: {row}, column: {column}, border: {} }}", border(*edge))
         }
-        Op::Order(OrderFilter::Median(size), edge) => {
+        Op::OrderFilter(OrderFilter::Median(size), edge) => {
             format!("Op::Order(MedianSize::{size:?}.into(), {})", border(*edge))
         }
-        Op::Order(OrderFilter::Fold(Generalized { window, combine, reduce }), edge) => {
+        Op::OrderFilter(OrderFilter::Fold(Generalized { window, combine, reduce }), edge) => {
             let how = format!("combine: Combine::{combine:?}, reduce: Reduce::{reduce:?}");
             format!("Op::Order(Generalized {{ window: {}, {how} }}.into(), {})", filter(window), border(*edge))
         }
-        Op::Order(OrderFilter::Truncated(Truncated { window, pairing, levels }), edge) => {
+        Op::OrderFilter(OrderFilter::Truncated(Truncated { window, pairing, levels }), edge) => {
             let levels = levels.as_ref().map_or("None".to_string(), |TapLevels { by, depth, channels }| {
                 format!("Some(TapLevels {{ by: vec!{by:?}.into(), depth: {depth}, channels: {channels} }})")
             });
@@ -147,8 +149,8 @@ fn operation(of: &Op) -> String {
         }
         Op::Warp(map, how, edge) => {
             let edge = match edge {
-                Edge::Border(mode) => format!("{}.into()", border(*mode)),
-                Edge::Inside(inside) => format!("Edge::Inside({inside:?})"),
+                WarpEdge::Border(mode) => format!("{}.into()", border(*mode)),
+                WarpEdge::Inside(inside) => format!("Edge::Inside({inside:?})"),
             };
             format!("Op::Warp({map:?}, Interpolation::{how:?}, {edge})")
         }

@@ -5,8 +5,8 @@ use horus_testing::cases::cases;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-use crate::harness::{Place, conforms};
-use crate::random::{Choice, program};
+use crate::harness::{RunConfiguration, conforms};
+use crate::random::{RandomStep, program};
 
 /// So many random cases, the same in each run; or others, as many as `HORUS_CASES` says.
 pub(crate) fn config(few: u32) -> ProptestConfig {
@@ -14,8 +14,8 @@ pub(crate) fn config(few: u32) -> ProptestConfig {
     ProptestConfig { cases: cases(few), rng_seed, failure_persistence: None, ..ProptestConfig::default() }
 }
 
-fn choice() -> impl Strategy<Value = Choice> {
-    (any::<u8>(), any::<u8>(), any::<[u8; 3]>()).prop_map(|(kind, param, reads)| Choice { kind, param, reads })
+fn choice() -> impl Strategy<Value = RandomStep> {
+    (any::<u8>(), any::<u8>(), any::<[u8; 3]>()).prop_map(|(kind, param, reads)| RandomStep { kind, param, reads })
 }
 
 proptest! {
@@ -30,7 +30,7 @@ proptest! {
         places in any::<[u8; 4]>(),
     ) {
         let p = program(Shape::new(height, width, 1), &steps, seed);
-        let all = Place::all();
+        let all = RunConfiguration::all();
         conforms(&p, &places.map(|place| all[usize::from(place) % all.len()]), "random program");
     }
 }

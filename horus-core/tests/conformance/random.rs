@@ -3,18 +3,18 @@
 use horus_core::dtype::{Conversion, DType};
 use horus_core::ir::graph::{NodeId, Op};
 use horus_core::ops::Sliding;
-use horus_core::ops::edge::{Edge, Inside};
+use horus_core::ops::edge::{InsidePixels, WarpEdge};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Pairing, Reach, Reduce, Truncated};
 use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
 use horus_core::ops::windowed::{BoxMean, Ranked, Windowed};
 use horus_core::shape::{Border, Shape};
 
-use crate::harness::{Program, image};
+use crate::harness::{ConformanceProgram, image};
 
 /// One step of a random program: its operation, and the earlier values that it reads.
 #[derive(Clone, Debug)]
-pub(crate) struct Choice {
+pub(crate) struct RandomStep {
     pub(crate) kind: u8,
     pub(crate) param: u8,
     pub(crate) reads: [u8; 3],
@@ -34,7 +34,7 @@ fn taps(n: usize, seed: u8) -> Vec<f64> {
     (0..n).map(|i| (((i * 31 + usize::from(seed) * 7) % 23) as f64 - 9.0) / 32.0).collect()
 }
 
-fn step(p: &mut Program, values: &[NodeId], c: &Choice, shape: Shape) -> NodeId {
+fn step(p: &mut ConformanceProgram, values: &[NodeId], c: &RandomStep, shape: Shape) -> NodeId {
     let read = |i: usize| values[usize::from(c.reads[i]) % values.len()];
     let (a, param) = (read(0), c.param);
     let n = 1 + usize::from(param % 7);
@@ -67,7 +67,7 @@ fn step(p: &mut Program, values: &[NodeId], c: &Choice, shape: Shape) -> NodeId 
             let how = Interpolation::ALL[usize::from(param) % 3];
             let matrix = rotation(f64::from(param) * 3.0, shape);
             let edge = match param % 4 {
-                0 => Edge::Inside(Inside::of(matrix, shape, f64::from(param))),
+                0 => WarpEdge::Inside(InsidePixels::of(matrix, shape, f64::from(param))),
                 _ => border(param / 3).into(),
             };
             p.like(Op::Warp(Affine::new(matrix, shape).unwrap(), how, edge), a)
@@ -76,15 +76,15 @@ fn step(p: &mut Program, values: &[NodeId], c: &Choice, shape: Shape) -> NodeId 
             let away = n as i32;
             let window = Filter::sparse([(0, 0), (-away, 1), (away, -1)], [0.6, 0.2, 0.2]);
             let pairing = Pairing::ALL[usize::from(param / 5) % 3];
-            p.like(Op::Order(Truncated { window, pairing, levels: None }.into(), border(param)), a)
+            p.like(Op::OrderFilter(Truncated { window, pairing, levels: None }.into(), border(param)), a)
         }
         13 => {
             let window = Filter::dense(n, 3, vec![1.0; 3 * n]);
             let reduce = if param % 2 == 0 { Reduce::Min } else { Reduce::Max };
-            p.like(Op::Order(Generalized { window, combine: Combine::Pixel, reduce }.into(), border(param)), a)
+            p.like(Op::OrderFilter(Generalized { window, combine: Combine::Pixel, reduce }.into(), border(param)), a)
         }
         14 => p.like(
-            Op::Order((if param % 2 == 0 { MedianSize::Three } else { MedianSize::Five }).into(), border(param)),
+            Op::OrderFilter((if param % 2 == 0 { MedianSize::Three } else { MedianSize::Five }).into(), border(param)),
             a,
         ),
         15 => {
@@ -103,8 +103,8 @@ fn step(p: &mut Program, values: &[NodeId], c: &Choice, shape: Shape) -> NodeId 
 
 /// A program of one step per choice, over two images; its roots are the last value and one in the
 /// middle.
-pub(crate) fn program(shape: Shape, choices: &[Choice], seed: u64) -> Program {
-    let mut p = Program { interleaved: seed % 2 == 1, ..Program::default() };
+pub(crate) fn program(shape: Shape, choices: &[RandomStep], seed: u64) -> ConformanceProgram {
+    let mut p = ConformanceProgram { interleaved: seed % 2 == 1, ..ConformanceProgram::default() };
     let mut values = vec![p.source(image(shape, DType::F32, seed)), p.source(image(shape, DType::F32, seed ^ 1))];
     for c in choices {
         let v = step(&mut p, &values, c, shape);

@@ -3,51 +3,51 @@
 
 use horus_core::dispatch;
 use horus_core::dtype::DType;
-use horus_core::ir::graph::{Op, Operand, ValueId};
+use horus_core::ir::graph::{Op, PixelOpOperand, ValueId};
 use horus_core::ops::geometric::{Affine, Interpolation, rotation};
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;
 use horus_core::ops::reduce::{Fold, RowReduce};
 use horus_core::plan::partition::Partition;
-use horus_core::region::{Cut, InPlace, Rect, Restricted, Supply, narrow, restrict};
+use horus_core::region::{CropRule, InPlace, Rect, RegionSupply, RestrictedGraph, narrow, restrict};
 use horus_core::shape::{Border, Shape};
-use horus_testing::reference::{self, Image};
+use horus_testing::reference::{self, ReferenceImage};
 use proptest::prelude::*;
 
 use crate::draw::Draw;
-use crate::harness::{Place, Program, image, run_divided};
+use crate::harness::{ConformanceProgram, RunConfiguration, image, run_divided};
 use crate::programs::config;
 use crate::wide::{program, steps};
 
 /// Region `region` of an image.
-fn cut(image: &Image, region: Rect) -> Image {
+fn cut(image: &ReferenceImage, region: Rect) -> ReferenceImage {
     let [top, left] = region.corner().map(isize::cast_unsigned);
-    dispatch!(image.dtype(), T => Image::from_fn::<T>(region.shape(image.shape), |p, y, x| {
+    dispatch!(image.dtype(), T => ReferenceImage::from_fn::<T>(region.shape(image.shape), |p, y, x| {
         image.at::<T>(p, y + top, x + left * image.shape.samples)
     }))
 }
 
 /// Regions of sources as separate images.
-struct Parts<'a> {
-    whole: &'a [Image],
-    parts: Vec<Image>,
+struct SourceRegions<'a> {
+    whole: &'a [ReferenceImage],
+    parts: Vec<ReferenceImage>,
 }
 
-impl Parts<'_> {
-    fn add(&mut self, image: Image) -> Option<ValueId> {
+impl SourceRegions<'_> {
+    fn add(&mut self, image: ReferenceImage) -> Option<ValueId> {
         self.parts.push(image);
         Some(ValueId(self.parts.len() as u64 - 1))
     }
 }
 
-impl Supply for Parts<'_> {
+impl RegionSupply for SourceRegions<'_> {
     fn source(&mut self, value: ValueId, region: Rect) -> Option<ValueId> {
         let part = cut(&self.whole[value.0 as usize], region);
         self.add(part)
     }
 
     fn number(&mut self, n: i32) -> Option<ValueId> {
-        self.add(Image::new(Shape::new(1, 1, 1), vec![n]))
+        self.add(ReferenceImage::new(Shape::new(1, 1, 1), vec![n]))
     }
 }
 
@@ -68,14 +68,14 @@ fn some_region(shape: Shape, d: &mut Draw<'_>) -> Rect {
 }
 
 /// Checks regions of a program's roots, evaluated by `run` from the program made for them.
-fn holds(p: &Program, regions: &[Rect], run: &mut dyn FnMut(&Program) -> Vec<Image>) {
+fn holds(p: &ConformanceProgram, regions: &[Rect], run: &mut dyn FnMut(&ConformanceProgram) -> Vec<ReferenceImage>) {
     let whole = reference::evaluate(&p.graph, &|v| p.sources[v.0 as usize].clone());
-    for (cutting, supplied) in [(Cut::Always, false), (Cut::Much, true), (Cut::Never, true)] {
-        let mut supply = Parts { whole: &p.sources, parts: Vec::new() };
-        let supplier: &mut dyn Supply = if supplied { &mut supply } else { &mut InPlace };
-        let Restricted { graph, roots } = restrict(&p.graph, regions, cutting, supplier);
+    for (cutting, supplied) in [(CropRule::Always, false), (CropRule::Much, true), (CropRule::Never, true)] {
+        let mut supply = SourceRegions { whole: &p.sources, parts: Vec::new() };
+        let supplier: &mut dyn RegionSupply = if supplied { &mut supply } else { &mut InPlace };
+        let RestrictedGraph { graph, roots } = restrict(&p.graph, regions, cutting, supplier);
         let sources = if supplied { supply.parts } else { p.sources.clone() };
-        let part = Program { graph, sources, interleaved: false };
+        let part = ConformanceProgram { graph, sources, interleaved: false };
         for (i, (got, (whole, (has, asked)))) in
             run(&part).iter().zip(whole.iter().zip(roots.iter().zip(regions))).enumerate()
         {
@@ -92,11 +92,11 @@ fn holds(p: &Program, regions: &[Rect], run: &mut dyn FnMut(&Program) -> Vec<Ima
     }
 }
 
-fn by_reference(p: &Program) -> Vec<Image> {
+fn by_reference(p: &ConformanceProgram) -> Vec<ReferenceImage> {
     reference::evaluate(&p.graph, &|v| p.sources[v.0 as usize].clone())
 }
 
-fn drawn(p: &Program, numbers: &[u8]) -> Vec<Rect> {
+fn drawn(p: &ConformanceProgram, numbers: &[u8]) -> Vec<Rect> {
     let mut d = Draw::new(numbers);
     p.graph.roots.iter().map(|r| some_region(p.graph.node(*r).shape, &mut d)).collect()
 }
@@ -117,7 +117,7 @@ proptest! {
         let p = program(Shape::new(height, width, channels), dtypes.map(usize::from), &steps, seed);
         let regions = drawn(&p, &regions);
         holds(&p, &regions, &mut by_reference);
-        let narrowed = Program { graph: narrow(p.graph.clone()), ..p.clone() };
+        let narrowed = ConformanceProgram { graph: narrow(p.graph.clone()), ..p.clone() };
         prop_assert!(by_reference(&narrowed) == by_reference(&p), "{}", narrowed.graph);
     }
 }
@@ -137,21 +137,21 @@ proptest! {
     ) {
         let p = program(Shape::new(height, width, 1), dtypes.map(usize::from), &steps, seed);
         let regions = drawn(&p, &regions);
-        let all = Place::all();
+        let all = RunConfiguration::all();
         let place = all[usize::from(place) % all.len()];
         holds(&p, &regions, &mut |part| run_divided(part, place, &Partition::equal(place.ranks)));
     }
 }
 
 /// Pixels of the largest node of a program.
-fn pixels(p: &Restricted) -> usize {
+fn pixels(p: &RestrictedGraph) -> usize {
     p.graph.nodes.iter().map(|n| n.shape.len()).max().unwrap_or(0)
 }
 
 #[test]
 fn little_is_read_of_what_a_region_does_not_need() {
     let shape = Shape::new(400, 500, 1);
-    let mut p = Program::default();
+    let mut p = ConformanceProgram::default();
     let a = p.source(image(shape, DType::F32, 1));
     let row = Filter::row(vec![0.1; 9]);
     let column = Filter::column(vec![0.1; 9]);
@@ -159,19 +159,19 @@ fn little_is_read_of_what_a_region_does_not_need() {
     let map = Affine::new(rotation(30.0, shape), shape).unwrap();
     let turned = p.like(Op::Warp(map, Interpolation::Bilinear, Border::Constant(0.0).into()), smooth);
     let index = p.op(Op::Index(horus_core::shape::Axis::Columns), &[], shape, DType::F32);
-    let sum = Op::Pixel(PixelOp::Add, vec![Operand::Input(0), Operand::Input(1)]);
+    let sum = Op::Pixel(PixelOp::Add, vec![PixelOpOperand::Input(0), PixelOpOperand::Input(1)]);
     let sum = p.op(sum, &[turned, index], shape, DType::F32);
     let p = p.wanted(&[sum]);
     let region = Rect::at(200, 250, 16, 20);
-    let mut supply = Parts { whole: &p.sources, parts: Vec::new() };
-    let part = restrict(&p.graph, &[region], Cut::Always, &mut supply);
+    let mut supply = SourceRegions { whole: &p.sources, parts: Vec::new() };
+    let part = restrict(&p.graph, &[region], CropRule::Always, &mut supply);
     assert!(pixels(&part) < 45 * 45, "{}", part.graph);
     holds(&p, &[region], &mut by_reference);
     // A region of the same extent elsewhere is the same program, except for the origin of a
     // rotation.
     let other = |top, left| {
-        let mut supply = Parts { whole: &p.sources, parts: Vec::new() };
-        restrict(&p.graph, &[Rect::at(top, left, 16, 20)], Cut::Always, &mut supply).graph
+        let mut supply = SourceRegions { whole: &p.sources, parts: Vec::new() };
+        restrict(&p.graph, &[Rect::at(top, left, 16, 20)], CropRule::Always, &mut supply).graph
     };
     let kinds = |g: &horus_core::ir::graph::Graph<Op>| g.nodes.iter().map(|n| n.op.kind()).collect::<Vec<_>>();
     assert_eq!(kinds(&other(200, 250)), kinds(&other(150, 100)));
@@ -180,7 +180,7 @@ fn little_is_read_of_what_a_region_does_not_need() {
 #[test]
 fn what_a_sum_reads_is_not_computed_again_for_a_region() {
     let shape = Shape::new(64, 80, 1);
-    let mut p = Program::default();
+    let mut p = ConformanceProgram::default();
     let a = p.source(image(shape, DType::F64, 1));
     let smooth = p.like(Op::Correlate(Filter::dense(3, 3, vec![0.2; 9]), Border::Wrap), a);
     let rows = p.op(Op::from(RowReduce::Max), &[smooth], Shape::new(64, 1, 1), DType::F64);
@@ -191,7 +191,7 @@ fn what_a_sum_reads_is_not_computed_again_for_a_region() {
     let unit = p.pixel_const(PixelOp::Mul, unit, &[255.0]);
     let p = p.wanted(&[unit]);
     let region = Rect::at(10, 10, 8, 8);
-    let part = restrict(&p.graph, &[region], Cut::Always, &mut InPlace);
+    let part = restrict(&p.graph, &[region], CropRule::Always, &mut InPlace);
     let whole = part.graph.nodes.iter().filter(|n| n.shape == shape && !matches!(n.op, Op::Source(_))).count();
     assert_eq!(whole, 1, "the filter alone:\n{}", part.graph);
     holds(&p, &[region], &mut by_reference);

@@ -10,9 +10,9 @@ use horus_core::ops::reduce::RowReduce;
 use horus_core::plan::partition::Partition;
 use horus_core::shape::Shape;
 use horus_testing::cases::{covering, part};
-use horus_testing::reference::{self, Image};
+use horus_testing::reference::{self, ReferenceImage};
 
-use crate::harness::{Place, Program, conforms, image, run_divided};
+use crate::harness::{ConformanceProgram, RunConfiguration, conforms, image, run_divided};
 
 const SHAPES: [Shape; 12] = [
     Shape::new(0, 1025, 1),
@@ -50,7 +50,7 @@ fn one_tree(values: &[f64]) -> f64 {
 }
 
 /// The sums of a picture's rows, plane by plane.
-fn row_sums(image: &Image, term: impl Fn(f64) -> f64, row_sum: fn(&[f64]) -> f64) -> Vec<Vec<f64>> {
+fn row_sums(image: &ReferenceImage, term: impl Fn(f64) -> f64, row_sum: fn(&[f64]) -> f64) -> Vec<Vec<f64>> {
     let Shape { height, width, channels, .. } = image.shape;
     let pixel = |c, y, x| term(dispatch!(image.dtype(), T => image.at::<T>(c, y, x).to_f64()));
     let row = |c, y| row_sum(&(0..width).map(|x| pixel(c, y, x)).collect::<Vec<_>>());
@@ -64,12 +64,12 @@ fn total(rows: &[Vec<f64>]) -> f64 {
 
 /// Common integers, or floats of such different magnitudes that every order of addition gives
 /// another sum.
-fn picture(shape: Shape, dtype: DType, seed: u64) -> Image {
+fn picture(shape: Shape, dtype: DType, seed: u64) -> ReferenceImage {
     if !dtype.is_float() {
         return image(shape, dtype, seed);
     }
     let mut state = seed;
-    dispatch!(dtype, T => Image::from_fn::<T>(shape, |_, _, _| {
+    dispatch!(dtype, T => ReferenceImage::from_fn::<T>(shape, |_, _, _| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let scale = 2.0f64.powi((state >> 58) as i32 - 32);
         T::from_f64((((state >> 30) % (1 << 21)) as f64 - 1_048_576.0) / 3.0 * scale)
@@ -77,7 +77,7 @@ fn picture(shape: Shape, dtype: DType, seed: u64) -> Image {
 }
 
 /// The row results of `a`, and the result of the whole.
-fn reduced(p: &mut Program, how: RowReduce, inputs: &[NodeId]) -> [NodeId; 2] {
+fn reduced(p: &mut ConformanceProgram, how: RowReduce, inputs: &[NodeId]) -> [NodeId; 2] {
     let (shape, dtype) = (p.graph.node(inputs[0]).shape, how.result(p.graph.node(inputs[0]).dtype));
     let rows = p.op(Op::from(how), inputs, Shape { width: how.columns(), ..shape }, dtype);
     [rows, p.op(Op::from(how.fold()), &[rows], Shape::new(1, how.columns(), 1), dtype)]
@@ -85,9 +85,9 @@ fn reduced(p: &mut Program, how: RowReduce, inputs: &[NodeId]) -> [NodeId; 2] {
 
 /// Every reduction of a picture: sums, minima and maxima of rows and of all, and the squared
 /// deviation from the sum.
-fn totals(shape: Shape, dtype: DType) -> (Program, Image) {
+fn totals(shape: Shape, dtype: DType) -> (ConformanceProgram, ReferenceImage) {
     let picture = picture(shape, dtype, 41);
-    let mut p = Program::default();
+    let mut p = ConformanceProgram::default();
     let a = p.source(picture.clone());
     let mut roots = Vec::new();
     for how in [RowReduce::Sum, RowReduce::Min, RowReduce::Max] {
@@ -256,7 +256,7 @@ fn the_reference_finds_the_extremes_of_all_segments() {
 
 #[test]
 fn segments_on_every_number_of_ranks() {
-    let places = Place::all();
+    let places = RunConfiguration::all();
     for [dtype, shape, place] in covering([DType::ALL.len(), SHAPES.len(), places.len()]) {
         let (dtype, shape) = (DType::ALL[dtype], SHAPES[shape]);
         conforms(&totals(shape, dtype).0, &places[place..=place], &format!("segments {dtype} {shape}"));
@@ -270,7 +270,7 @@ fn segments_of_rows_and_of_columns_of_strips_of_any_height() {
     let (columns, sum) = (bits(&rows.concat()), bits(&[total(&rows)]));
     // Strips that end within a block, are one row high, or empty.
     for weights in [&[1.0][..], &[3.0, 1.0], &[1.0, 1029.0], &[1.0, 0.0, 2.0], &[1.0, 2.0, 3.0, 4.0, 5.0]] {
-        let places = Place::all().into_iter().filter(|place| place.ranks == weights.len()).collect();
+        let places = RunConfiguration::all().into_iter().filter(|place| place.ranks == weights.len()).collect();
         for place in part(places, |all| all.into_iter().step_by(2).collect()) {
             let values = run_divided(&program, place, &Partition::weighted(weights).expect("shares"));
             assert_eq!(bits(values[0].as_slice()), columns, "{weights:?} at {place:?}");
@@ -282,11 +282,11 @@ fn segments_of_rows_and_of_columns_of_strips_of_any_height() {
 #[test]
 fn segments_of_expressions_on_every_number_of_ranks() {
     for shape in SHAPES {
-        let mut p = Program::default();
+        let mut p = ConformanceProgram::default();
         let (a, b) = (p.source(picture(shape, DType::F32, 42)), p.source(picture(shape, DType::F32, 43)));
         let product = p.pixel(PixelOp::Mul, &[a, b]);
         let [_, sum] = reduced(&mut p, RowReduce::Sum, &[product]);
         let [_, squares] = reduced(&mut p, RowReduce::SquaredDeviation, &[product, sum]);
-        conforms(&p.wanted(&[sum, squares]), &Place::all(), &format!("segments of a product {shape}"));
+        conforms(&p.wanted(&[sum, squares]), &RunConfiguration::all(), &format!("segments of a product {shape}"));
     }
 }

@@ -10,12 +10,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use horus_core::dispatch;
 use horus_core::dtype::DType;
 use horus_core::ir::graph::{Graph, NodeId, Op, ValueId};
-use horus_core::optimize::check::{Wanted, recorded};
+use horus_core::optimize::check::{ProgramResults, recorded};
 use horus_core::shape::Shape;
-use horus_testing::reference::{self, Image};
+use horus_testing::reference::{self, ReferenceImage};
 
 use super::printed::{SEEDS, printed};
-use super::{Program, difference, image};
+use super::{ConformanceProgram, difference, image};
 
 /// Candidates after which the smallest program so far is printed: on a GPU, each is compiled.
 const LIMIT: usize = 2000;
@@ -25,19 +25,28 @@ const LIMIT: usize = 2000;
 /// # Panics
 /// If they differ or `run` panics: with the smallest program for which `run` fails to compute what
 /// the reference does, as Rust.
-pub(crate) fn compare(what: &str, program: &Program, want: &[Image], run: &mut dyn FnMut(&Program) -> Vec<Image>) {
+pub(crate) fn compare(
+    what: &str,
+    program: &ConformanceProgram,
+    want: &[ReferenceImage],
+    run: &mut dyn FnMut(&ConformanceProgram) -> Vec<ReferenceImage>,
+) {
     let Some(fault) = fault(program, want, run) else { return };
     let least = smallest(program, &mut |p| evaluated(p).is_some_and(|want| self::fault(p, &want, run).is_some()));
     panic!("{what}: {fault}\nThe smallest program that fails, for `found.rs`:\n{}", printed(&least));
 }
 
 /// The failure of `run` for a program.
-fn fault(program: &Program, want: &[Image], run: &mut dyn FnMut(&Program) -> Vec<Image>) -> Option<String> {
+fn fault(
+    program: &ConformanceProgram,
+    want: &[ReferenceImage],
+    run: &mut dyn FnMut(&ConformanceProgram) -> Vec<ReferenceImage>,
+) -> Option<String> {
     let got = match catch_unwind(AssertUnwindSafe(|| run(program))) {
         Ok(got) => got,
         Err(panic) => return Some(text(panic.as_ref())),
     };
-    let differs = |(i, (g, w)): (usize, (&Image, &Image))| {
+    let differs = |(i, (g, w)): (usize, (&ReferenceImage, &ReferenceImage))| {
         (g != w).then(|| format!("root {i} differs from the reference, {}", difference(g, w)))
     };
     got.iter().zip(want).enumerate().find_map(differs)
@@ -49,18 +58,21 @@ fn text(panic: &(dyn Any + Send)) -> String {
 }
 
 /// The roots by the reference; `None` if the candidate is no program.
-fn evaluated(program: &Program) -> Option<Vec<Image>> {
+fn evaluated(program: &ConformanceProgram) -> Option<Vec<ReferenceImage>> {
     let source = |v: ValueId| program.sources[v.0 as usize].clone();
-    recorded(&program.graph, &Wanted::of(&program.graph)).ok()?;
+    recorded(&program.graph, &ProgramResults::of(&program.graph)).ok()?;
     catch_unwind(AssertUnwindSafe(|| reference::evaluate(&program.graph, &source))).ok()
 }
 
 /// A program as small as possible for which `fails` is true, as it is for `program`.
-pub(crate) fn smallest(program: &Program, fails: &mut dyn FnMut(&Program) -> bool) -> Program {
+pub(crate) fn smallest(
+    program: &ConformanceProgram,
+    fails: &mut dyn FnMut(&ConformanceProgram) -> bool,
+) -> ConformanceProgram {
     let (mut least, mut tried) = (program.clone(), 0);
     while tried < LIMIT {
         let size = size(&least);
-        let mut fails = |c: &Program| {
+        let mut fails = |c: &ConformanceProgram| {
             tried += 1;
             fails(c)
         };
@@ -74,7 +86,7 @@ pub(crate) fn smallest(program: &Program, fails: &mut dyn FnMut(&Program) -> boo
 }
 
 /// Operations, roots, images, pixels, and images that are printed pixel by pixel.
-fn size(program: &Program) -> [usize; 5] {
+fn size(program: &ConformanceProgram) -> [usize; 5] {
     let nodes = &program.graph.nodes;
     let operations = nodes.iter().filter(|n| !matches!(n.op, Op::Source(_))).count();
     let pixels = nodes.iter().map(|n| n.shape.len()).sum();
@@ -83,9 +95,9 @@ fn size(program: &Program) -> [usize; 5] {
 }
 
 /// Programs made of a part of `program`, those with the fewest operations first.
-fn candidates(program: &Program) -> impl Iterator<Item = Program> {
+fn candidates(program: &ConformanceProgram) -> impl Iterator<Item = ConformanceProgram> {
     let nodes = || program.graph.iter();
-    let rooted = |roots| Program { graph: Graph { roots, ..program.graph.clone() }, ..program.clone() };
+    let rooted = |roots| ConformanceProgram { graph: Graph { roots, ..program.graph.clone() }, ..program.clone() };
     let alone = nodes().map(move |(n, _)| rooted(vec![n]));
     let values = evaluated(&rooted(nodes().map(|(n, _)| n).collect())).unwrap_or_default();
     let given_values = values.into_iter().enumerate().map(|(n, value)| given(program, NodeId(n), value));
@@ -102,7 +114,7 @@ fn candidates(program: &Program) -> impl Iterator<Item = Program> {
 }
 
 /// A program with an image in the place of node `at`.
-fn given(program: &Program, at: NodeId, value: Image) -> Program {
+fn given(program: &ConformanceProgram, at: NodeId, value: ReferenceImage) -> ConformanceProgram {
     let mut made = program.clone();
     made.sources.push(value);
     let node = &mut made.graph.nodes[at.0];
@@ -111,7 +123,7 @@ fn given(program: &Program, at: NodeId, value: Image) -> Program {
 }
 
 /// A program that reads `input` in the place of node `at`.
-fn skipped(program: &Program, at: NodeId, input: NodeId) -> Program {
+fn skipped(program: &ConformanceProgram, at: NodeId, input: NodeId) -> ConformanceProgram {
     let mut made = program.clone();
     let reads = made.graph.nodes.iter_mut().flat_map(|n| &mut n.inputs).chain(&mut made.graph.roots);
     reads.filter(|i| **i == at).for_each(|i| *i = input);
@@ -119,7 +131,7 @@ fn skipped(program: &Program, at: NodeId, input: NodeId) -> Program {
 }
 
 /// A program without what its roots do not need.
-fn live(program: Program) -> Program {
+fn live(program: ConformanceProgram) -> ConformanceProgram {
     let mut sources = Vec::new();
     let graph = program.graph.without_dead().rebuilt(|out, _, mut node| {
         if let Op::Source(v) = &mut node.op {
@@ -128,11 +140,11 @@ fn live(program: Program) -> Program {
         }
         out.push(node)
     });
-    Program { graph, sources, interleaved: false }
+    ConformanceProgram { graph, sources, interleaved: false }
 }
 
 /// Programs in which all images of some height or width have less of it.
-fn cropped(program: &Program) -> impl Iterator<Item = Program> {
+fn cropped(program: &ConformanceProgram) -> impl Iterator<Item = ConformanceProgram> {
     let sides: [fn(&mut Shape) -> &mut usize; 2] = [|s| &mut s.height, |s| &mut s.width];
     sides.into_iter().flat_map(move |side| {
         let of = move |mut shape| *side(&mut shape);
@@ -145,7 +157,8 @@ fn cropped(program: &Program) -> impl Iterator<Item = Program> {
             made.sources.iter_mut().filter(|image| of(image.shape) == n).for_each(|image| {
                 let mut shape = image.shape;
                 *side(&mut shape) = less;
-                *image = dispatch!(image.dtype(), T => Image::from_fn(shape, |p, y, x| image.at::<T>(p, y, x)));
+                *image =
+                    dispatch!(image.dtype(), T => ReferenceImage::from_fn(shape, |p, y, x| image.at::<T>(p, y, x)));
             });
             made
         })

@@ -11,7 +11,7 @@ use horus_core::ops::{Deinterleave, Histogram, Interleave, Merge, RunningDepth};
 use horus_core::shape::{Axis, Border, Shape};
 use horus_testing::cases::covering;
 
-use crate::harness::{Place, Program, conforms, image};
+use crate::harness::{ConformanceProgram, RunConfiguration, conforms, image};
 
 const VOLUMES: [Shape; 6] = [
     Shape::volume(1, 7, 5, 1),
@@ -27,7 +27,7 @@ fn borders() -> [Border; 5] {
 }
 
 /// Levels `step * z + offset` of `a`, in `depth` levels.
-fn levels(p: &mut Program, a: NodeId, depth: usize, step: i32, offset: i32, border: Border) -> NodeId {
+fn levels(p: &mut ConformanceProgram, a: NodeId, depth: usize, step: i32, offset: i32, border: Border) -> NodeId {
     let (shape, dtype) = (p.graph.node(a).shape, p.graph.node(a).dtype);
     let map = PlaneMap::levels(shape, shape.channels, step, offset, border);
     p.op(Op::Planes(map), &[a], Shape { depth, ..shape }, dtype)
@@ -37,7 +37,7 @@ fn levels(p: &mut Program, a: NodeId, depth: usize, step: i32, offset: i32, bord
 fn levels_of_every_type_through_every_border() {
     for [dtype, shape, border] in covering([DType::ALL.len(), VOLUMES.len(), borders().len()]) {
         let (dtype, shape, border) = (DType::ALL[dtype], VOLUMES[shape], borders()[border]);
-        let mut p = Program::default();
+        let mut p = ConformanceProgram::default();
         let a = p.source(image(shape, dtype, 12));
         let mut roots = Vec::new();
         for (depth, step, offset) in [(shape.depth, 1, -1), (shape.depth, 1, 4), (3, -2, 5), (2, 0, -1)] {
@@ -47,7 +47,7 @@ fn levels_of_every_type_through_every_border() {
         let (up, down) = (levels(&mut p, a, shape.depth, 1, 1, border), roots[0]);
         let sum = p.pixel(PixelOp::Add, &[up, down]);
         roots.push(p.pixel(PixelOp::AbsDiff, &[sum, a]));
-        conforms(&p.wanted(&roots), &Place::some(), &format!("levels {border} {dtype} {shape}"));
+        conforms(&p.wanted(&roots), &RunConfiguration::some(), &format!("levels {border} {dtype} {shape}"));
     }
 }
 
@@ -55,7 +55,7 @@ fn levels_of_every_type_through_every_border() {
 fn channels_slices_and_stacks() {
     for dtype in DType::ALL {
         for shape in VOLUMES {
-            let mut p = Program::default();
+            let mut p = ConformanceProgram::default();
             let a = p.source(image(shape, dtype, 5));
             let b = p.source(image(shape, dtype, 6));
             let last = shape.channels - 1;
@@ -69,7 +69,7 @@ fn channels_slices_and_stacks() {
             let deep = shape.with_extent(Axis::Depth, 2 * shape.depth + 1);
             roots.push(p.op(Op::from(Merge), &[a, slice, b], deep, dtype));
             roots.push(p.op(Op::from(RunningDepth), &[a], shape, DType::F64));
-            conforms(&p.wanted(&roots), &Place::some(), &format!("stacks {dtype} {shape}"));
+            conforms(&p.wanted(&roots), &RunConfiguration::some(), &format!("stacks {dtype} {shape}"));
         }
     }
 }
@@ -79,7 +79,7 @@ fn samples_in_both_orders() {
     for [dtype, shape, channels] in covering([DType::ALL.len(), VOLUMES.len(), 5]) {
         let (dtype, channels) = (DType::ALL[dtype], channels + 1);
         let shape = Shape { channels, ..VOLUMES[shape] };
-        let mut p = Program::default();
+        let mut p = ConformanceProgram::default();
         let (samples, planes) = (p.source(image(shape.interleaved(), dtype, 7)), p.source(image(shape, dtype, 8)));
         let split = p.op(Op::from(Deinterleave), &[samples], shape, dtype);
         let join = p.op(Op::from(Interleave), &[planes], shape.interleaved(), dtype);
@@ -97,7 +97,7 @@ fn samples_in_both_orders() {
         let larger = p.pixel(PixelOp::Max, &[scaled, split_again]);
         let wide = p.convert(larger, DType::F64);
         let end = p.op(Op::from(Interleave), &[wide], shape.interleaved(), DType::F64);
-        conforms(&p.wanted(&[split, join, both, end]), &Place::some(), &format!("orders {dtype} {shape}"));
+        conforms(&p.wanted(&[split, join, both, end]), &RunConfiguration::some(), &format!("orders {dtype} {shape}"));
     }
 }
 
@@ -108,10 +108,12 @@ fn samples_are_read_and_made_one_by_one() {
         let (dtype, channels) = (DType::ALL[dtype], channels + 2);
         let shape = Shape { channels, ..VOLUMES[shape] };
         let plane = Shape { channels: 1, ..shape };
-        let mut p = Program::default();
+        let mut p = ConformanceProgram::default();
         let samples = p.source(image(shape.interleaved(), dtype, 7));
         let split = p.op(Op::from(Deinterleave), &[samples], shape, dtype);
-        let of = |p: &mut Program, c: usize| p.op(Op::Planes(PlaneMap::channel(shape, c)), &[split], plane, dtype);
+        let of = |p: &mut ConformanceProgram, c: usize| {
+            p.op(Op::Planes(PlaneMap::channel(shape, c)), &[split], plane, dtype)
+        };
         let all: Vec<NodeId> = (0..channels).map(|c| of(&mut p, c)).collect();
         let (first, last) = (all[0], all[channels - 1]);
         let wide = [first, last].map(|c| p.convert(c, DType::F32));
@@ -143,7 +145,7 @@ fn samples_are_read_and_made_one_by_one() {
                     combine: Combine::Pixel,
                     reduce: Reduce::Max,
                 };
-                let largest = p.like(Op::Order(filter.into(), Border::Wrap), most);
+                let largest = p.like(Op::OrderFilter(filter.into(), Border::Wrap), most);
                 let of_image =
                     p.op(Op::from(Merge), &[split, largest], Shape { channels: channels + 1, ..shape }, dtype);
                 let shape = p.graph.node(of_image).shape.interleaved();
@@ -151,7 +153,7 @@ fn samples_are_read_and_made_one_by_one() {
             }
             _ => {}
         }
-        conforms(&p.wanted(&roots), &Place::some(), &format!("samples {dtype} {shape} {more}"));
+        conforms(&p.wanted(&roots), &RunConfiguration::some(), &format!("samples {dtype} {shape} {more}"));
     }
 }
 
@@ -160,7 +162,7 @@ fn planes_are_read_beside_and_below_filters() {
     let dtype = DType::F32;
     for shape in VOLUMES {
         for border in borders() {
-            let mut p = Program::default();
+            let mut p = ConformanceProgram::default();
             let a = p.source(image(shape, dtype, 3));
             let up = levels(&mut p, a, shape.depth, 1, 1, border);
             let down = levels(&mut p, a, shape.depth, 1, -1, border);
@@ -176,7 +178,7 @@ fn planes_are_read_beside_and_below_filters() {
             let rows = Shape { width: RowReduce::Sum.columns(), ..shape };
             let sums = p.op(Op::from(RowReduce::Sum), &[apart], rows, DType::F64);
             let roots = p.wanted(&[six, smooth, turned, sums]);
-            conforms(&roots, &Place::some(), &format!("stencils {border} {shape}"));
+            conforms(&roots, &RunConfiguration::some(), &format!("stencils {border} {shape}"));
         }
     }
 }

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use horus_core::machine::Machine;
 use horus_core::plan::partition::Partition;
 use horus_core::plan::verify::verify;
-use horus_core::plan::{Action, Mode, Part, Plan, Queue, Setting, Transfer};
+use horus_core::plan::{Action, LaunchPart, Mode, Plan, Queue, Setting, Transfer};
 use horus_core::shape::Shape;
 use horus_testing::cases::cases;
 use proptest::prelude::*;
 use proptest::test_runner::{TestCaseResult, TestRunner};
 
-use crate::harness::{Place, planned_for};
+use crate::harness::{RunConfiguration, planned_for};
 use crate::machines::{choice, drawn};
 use crate::programs::config;
 use crate::random::program;
@@ -44,7 +44,7 @@ fn before(plan: &Plan, i: usize) -> Vec<bool> {
 fn in_bands(plan: &Plan) -> bool {
     plan.steps.iter().any(|s| match s.action {
         Action::Upload { band, .. } | Action::Send { band, .. } => !band.is_whole(),
-        Action::Launch { part, .. } => matches!(part, Part::Band(band) if !band.is_whole()),
+        Action::Launch { part, .. } => matches!(part, LaunchPart::Band(band) if !band.is_whole()),
         _ => false,
     })
 }
@@ -74,13 +74,13 @@ fn each_wait_is_needed(whole: &Plan) -> TestCaseResult {
 
 /// The place of a plan: ranks, connected devices, sources on rank 0, overlap of launches with
 /// exchanges.
-fn place() -> impl Strategy<Value = Place> {
+fn place() -> impl Strategy<Value = RunConfiguration> {
     let mode = prop_oneof![1 => Just(Mode::Lazy), 2 => Just(Mode::Fused)];
     let ranks = prop_oneof![2 => Just(1usize), 1 => 2usize..=4];
     (ranks, mode, any::<[bool; 3]>(), 2u8..=64).prop_map(|(ranks, mode, [direct, overlap, from_root], bands)| {
         let several = ranks > 1;
         let (direct, from_root) = (direct && several, from_root && several);
-        Place { ranks, mode, separate: true, direct, overlap, from_root, bands: Some(bands) }
+        RunConfiguration { ranks, mode, separate: true, direct, overlap, from_root, bands: Some(bands) }
     })
 }
 

@@ -4,10 +4,10 @@
 //! unequal shares.
 
 use horus_core::dtype::{DType, Scalar};
-use horus_core::ir::graph::{NodeId, Op, Operand};
+use horus_core::ir::graph::{NodeId, Op, PixelOpOperand};
 use horus_core::ops::components::Connectivity;
-use horus_core::ops::distance::{JoinedOffsets, Metric, NearestOnLine, NearestPixel, Sought, Spacing};
-use horus_core::ops::edge::{Edge, Inside};
+use horus_core::ops::distance::{JoinedOffsets, Metric, NearestOnLine, NearestPixel, NearestResult, Spacing};
+use horus_core::ops::edge::{InsidePixels, WarpEdge};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_core::ops::labels::LabelReduce;
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Pairing, Reach, Reduce, Truncated};
@@ -15,7 +15,7 @@ use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
 use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reconstruction::Reconstruction;
 use horus_core::ops::reduce::RowReduce;
-use horus_core::ops::resize::{Lines, Resampling};
+use horus_core::ops::resize::{Resampling, ResizedLines};
 use horus_core::ops::tiles::{Grid, TileReduce};
 use horus_core::ops::windowed::{BoxMean, Ranked, Windowed};
 use horus_core::ops::{
@@ -29,19 +29,19 @@ use horus_testing::reference;
 use proptest::prelude::*;
 
 use crate::draw::Draw;
-use crate::harness::{Place, Program, compare, image, run_divided};
+use crate::harness::{ConformanceProgram, RunConfiguration, compare, image, run_divided};
 use crate::programs::config;
 
 const TYPES: [DType; 5] = [DType::U8, DType::U16, DType::I32, DType::F32, DType::F64];
 /// Most pixels of the images of a program.
 const PIXELS: usize = 4000;
 
-struct Builder {
-    p: Program,
+struct WideProgramBuilder {
+    p: ConformanceProgram,
     values: Vec<NodeId>,
 }
 
-impl Builder {
+impl WideProgramBuilder {
     fn of(&self, n: NodeId) -> (Shape, DType) {
         let node = self.p.graph.node(n);
         (node.shape, node.dtype)
@@ -120,9 +120,9 @@ impl Builder {
             operands.push(match input {
                 Some(n) => {
                     inputs.push(n);
-                    Operand::Input(inputs.len() - 1)
+                    PixelOpOperand::Input(inputs.len() - 1)
                 }
-                None => Operand::Const(Scalar::from_f64(dtype, d.below(40) as f64 * 0.75 - 8.0)),
+                None => PixelOpOperand::Const(Scalar::from_f64(dtype, d.below(40) as f64 * 0.75 - 8.0)),
             });
         }
         self.p.op(Op::Pixel(op, operands), &inputs, shape, dtype)
@@ -132,9 +132,9 @@ impl Builder {
     fn mask(&mut self, a: NodeId, d: &mut Draw<'_>) -> NodeId {
         let (shape, dtype) = self.of(a);
         let comparisons: Vec<PixelOp> = TABLE.iter().filter(|r| r.kind == PixelKind::Compare).map(|r| r.op).collect();
-        let compared = |b: &mut Builder, d: &mut Draw<'_>| {
+        let compared = |b: &mut WideProgramBuilder, d: &mut Draw<'_>| {
             let other = b.peer(shape, dtype, d);
-            let operands = vec![Operand::Input(0), Operand::Input(1)];
+            let operands = vec![PixelOpOperand::Input(0), PixelOpOperand::Input(1)];
             b.p.op(Op::Pixel(d.one(&comparisons), operands), &[a, other], shape, DType::Bool)
         };
         let first = compared(self, d);
@@ -144,7 +144,7 @@ impl Builder {
         let second = compared(self, d);
         // Conjunction, disjunction and difference.
         let op = d.one(&[PixelOp::Min, PixelOp::Max, PixelOp::AbsDiff]);
-        let operands = vec![Operand::Input(0), Operand::Input(1)];
+        let operands = vec![PixelOpOperand::Input(0), PixelOpOperand::Input(1)];
         self.p.op(Op::Pixel(op, operands), &[first, second], shape, DType::Bool)
     }
 
@@ -173,7 +173,7 @@ impl Builder {
         let border = d.border();
         if d.below(3) == 0 {
             let size = d.one(&[MedianSize::Three, MedianSize::Five]);
-            return self.p.like(Op::Order(size.into(), border), a);
+            return self.p.like(Op::OrderFilter(size.into(), border), a);
         }
         if d.below(3) == 0 {
             return self.windowed(a, d, border);
@@ -187,11 +187,11 @@ impl Builder {
         if d.below(4) == 0 {
             let odd = !window.taps().len().is_multiple_of(2);
             let pairing = if odd { d.one(&Pairing::ALL) } else { Pairing::Single };
-            return self.p.like(Op::Order(Truncated { window, pairing, levels: None }.into(), border), a);
+            return self.p.like(Op::OrderFilter(Truncated { window, pairing, levels: None }.into(), border), a);
         }
         let combine = d.one(&Combine::ALL);
         let reduce = d.one(&Reduce::ALL);
-        self.p.like(Op::Order(Generalized { window, combine, reduce }.into(), border), a)
+        self.p.like(Op::OrderFilter(Generalized { window, combine, reduce }.into(), border), a)
     }
 
     fn windowed(&mut self, a: NodeId, d: &mut Draw<'_>, border: Border) -> NodeId {
@@ -253,7 +253,7 @@ impl Builder {
                     let out = if out.len() > PIXELS { shape } else { out };
                     ([[sx, 0.0, 0.25], [0.125, sy, shift]], out)
                 };
-                let inside = Edge::Inside(Inside::of(matrix, shape, 2.5));
+                let inside = WarpEdge::Inside(InsidePixels::of(matrix, shape, 2.5));
                 let edge = if d.below(4) == 0 { inside } else { border.into() };
                 match Affine::new(matrix, out) {
                     Some(map) => self.p.op(Op::Warp(map, how, edge), &[a], out, dtype),
@@ -341,8 +341,8 @@ impl Builder {
         }
         if d.below(5) == 0 {
             let to = Shape { height: 1 + d.below(40), width: 1 + d.below(60), ..shape };
-            let rows = Lines::new(shape.height, to.height);
-            let columns = Lines::new(shape.width, to.width);
+            let rows = ResizedLines::new(shape.height, to.height);
+            let columns = ResizedLines::new(shape.width, to.width);
             let resize = Resize { how: d.one(&Resampling::ALL), rows, columns };
             return self.p.op(Op::from(resize), &[a], to, dtype);
         }
@@ -389,10 +389,11 @@ impl Builder {
             let metric = d.one(&[Metric::Euclidean(spacing), Metric::Taxicab, Metric::Chessboard]);
             let (along, offsets) = (Axis::Columns, JoinedOffsets::of(shape).unwrap());
             if shape.depth > 1 {
-                let how = NearestPixel { along: Axis::Rows, offsets, metric, found: Sought::Joined };
+                let how = NearestPixel { along: Axis::Rows, offsets, metric, found: NearestResult::Joined };
                 nearest = self.p.op(Op::from(how), &[nearest], shape, DType::I32);
             }
-            let found = d.one(&[Sought::Distance, Sought::Level, Sought::Row, Sought::Column]);
+            let found =
+                d.one(&[NearestResult::Distance, NearestResult::Level, NearestResult::Row, NearestResult::Column]);
             let how = NearestPixel { along, offsets, metric, found };
             let to = if how.is_float() { d.one(&[DType::F32, DType::F64]) } else { DType::I32 };
             return self.p.op(Op::from(how), &[nearest], shape, to);
@@ -436,9 +437,9 @@ impl Builder {
 }
 
 /// A program of one step per list of numbers; its roots are the last value and two others.
-pub(crate) fn program(shape: Shape, dtypes: [usize; 2], steps: &[Vec<u8>], seed: u64) -> Program {
-    let p = Program { interleaved: seed % 2 == 1, ..Program::default() };
-    let mut b = Builder { p, values: Vec::new() };
+pub(crate) fn program(shape: Shape, dtypes: [usize; 2], steps: &[Vec<u8>], seed: u64) -> ConformanceProgram {
+    let p = ConformanceProgram { interleaved: seed % 2 == 1, ..ConformanceProgram::default() };
+    let mut b = WideProgramBuilder { p, values: Vec::new() };
     for (i, dtype) in dtypes.into_iter().enumerate() {
         let given = b.p.source(image(shape, TYPES[dtype % 5], seed ^ i as u64));
         b.values.push(given);
@@ -457,9 +458,9 @@ pub(crate) fn program(shape: Shape, dtypes: [usize; 2], steps: &[Vec<u8>], seed:
 }
 
 /// Compares a program with the reference at a few places, whose ranks get rows by `weights`.
-fn holds(program: &Program, places: &[usize], weights: &[u8]) {
+fn holds(program: &ConformanceProgram, places: &[usize], weights: &[u8]) {
     let want = reference::evaluate(&program.graph, &|v| program.sources[v.0 as usize].clone());
-    let all = Place::all();
+    let all = RunConfiguration::all();
     for (i, number) in places.iter().enumerate() {
         let place = all[number % all.len()];
         let shares: Vec<f64> = (0..place.ranks).map(|r| f64::from(weights[(r + i) % weights.len()] % 5)).collect();
@@ -506,10 +507,10 @@ fn one_sided_filters_with_every_border_on_every_number_of_ranks() {
         &[(7, 0)],
         &[(-2, 0), (11, 1)],
     ];
-    let (borders, heights, places) = (Border::all(2.5), [1, 2, 4, 7], Place::all().len());
+    let (borders, heights, places) = (Border::all(2.5), [1, 2, 4, 7], RunConfiguration::all().len());
     for [border, side, height, place] in covering([borders.len(), sides.len(), heights.len(), places]) {
         let (border, offsets, height) = (borders[border], sides[side], heights[height]);
-        let mut p = Program::default();
+        let mut p = ConformanceProgram::default();
         let a = p.source(image(Shape::new(height, 3, 1), DType::F32, height as u64));
         let b = p.pixel(PixelOp::Abs, &[a]);
         let taps: Vec<f64> = (1..=offsets.len()).map(|t| t as f64).collect();

@@ -10,14 +10,14 @@ use horus_core::shape::{Axis, Shape};
 use tiff::decoder::Decoder;
 use tiff::tags::Tag;
 
-use super::tiffs::{self, Page};
-use super::{Folder, session};
+use super::tiffs::{self, TiffTestPage};
+use super::{TestFolder, session};
 
 /// A file of 3 x 1 pixels of so many samples, the extra ones of which are this, if anything is said.
 fn page(samples: u32, photometric: u32, extra: Option<u32>) -> Vec<u8> {
     let pixels: Vec<u8> = (0..3 * samples).map(|i| (i * 7) as u8).collect();
     let tags = extra.map(|meaning| (tiffs::EXTRA_SAMPLES, vec![meaning])).into_iter().collect();
-    tiffs::file(&[Page { samples, photometric, tags, ..Page::grey(3, 1, &pixels) }], false)
+    tiffs::file(&[TiffTestPage { samples, photometric, tags, ..TiffTestPage::grey(3, 1, &pixels) }], false)
 }
 
 /// `ExtraSamples` of each page.
@@ -35,7 +35,7 @@ fn extra(path: &Path) -> Vec<Vec<u16>> {
 
 #[test]
 fn alpha_is_what_a_file_says() -> Result<()> {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     const GREY: u32 = 1;
     const COLOUR: u32 = 2;
     const PLAIN: Option<Alpha> = Some(Alpha::Unassociated);
@@ -52,7 +52,7 @@ fn alpha_is_what_a_file_says() -> Result<()> {
         let bytes = page(samples, photometric, said);
         let path = folder.put("a.tif", &bytes);
         assert_eq!(Picture::open(&path, &OpenOptions::default())?.metadata().alpha, alpha, "{samples}, {said:?}");
-        let later = OpenOptions { later: Some(true), ..OpenOptions::default() };
+        let later = OpenOptions { on_demand: Some(true), ..OpenOptions::default() };
         for image in [s.open(&path)?, AnyImage::open_with(&s, &path, &later)?, AnyImage::read(&s, &bytes)?] {
             let has = usize::from(alpha.is_some());
             assert_eq!(image.colours().shape().channels, samples as usize - has, "{samples}, {said:?}");
@@ -92,7 +92,7 @@ fn alpha_is_what_a_file_says() -> Result<()> {
 
 #[test]
 fn files_say_again_what_is_alpha() -> Result<()> {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     let path = folder.at("a.tif");
     for (alpha, number) in [(None, 0), (Some(Alpha::Unassociated), 2), (Some(Alpha::Associated), 1)] {
         for (channels, others) in [(2, 0), (3, 1), (4, 0), (5, 3)] {
@@ -161,7 +161,7 @@ fn results_have_the_alpha_of_their_channels() {
 /// PNG and BMP files have colours that are not multiplied by alpha (PNG specification, 12.3).
 #[test]
 fn premultiplied_colours_are_divided_where_files_have_plain_ones() -> Result<()> {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     for (wide, full) in [(false, 255.0), (true, 65535.0f64)] {
         let (alpha, colours) = ([0.0, full, 51.0, full, 100.0], [7.0, 200.0, 17.0, 0.0, 33.0]);
         let plane = |values: [f64; 5]| Image::from_slice(&s, (1, 5), &values);

@@ -1,5 +1,5 @@
 //! What files say beside their pixels: a row for each operation, of what its results keep, move or drop. New operations on
-//! pixels have theirs by the library's table; others state where their pixels lie (`ImageOperation::placed`), and none has
+//! pixels have theirs by the library's table; others state where their pixels lie (`ImageOperation::position_map`), and none has
 //! a default.
 
 use std::path::Path;
@@ -16,8 +16,8 @@ use horus_core::ops::sampling::Sampling;
 use horus_core::session::Session;
 use horus_core::shape::{Axis, Shape};
 
-use super::georeference::{geotiff, told};
-use super::{Folder, session};
+use super::georeference::{geotiff, read_geo_tags};
+use super::{TestFolder, session};
 
 /// A GeoTIFF whose pixels are 2 high and 1 wide.
 fn open(s: &Session, path: &Path) -> AnyImage {
@@ -28,8 +28,8 @@ fn open(s: &Session, path: &Path) -> AnyImage {
 /// file that an image is saved to.
 fn said<T: Element>(image: &Image<T>, input: &Path, output: &Path) -> String {
     image.save(output).unwrap();
-    let (found, whole) = (told(output), told(input));
-    let place = |of: &super::georeference::Told| (of.scale.clone(), of.tie.clone(), of.matrix.clone());
+    let (found, whole) = (read_geo_tags(output), read_geo_tags(input));
+    let place = |of: &super::georeference::GeoTags| (of.scale.clone(), of.tie.clone(), of.matrix.clone());
     let grid = match (found.scale.is_empty() && found.matrix.is_empty(), place(&found) == place(&whole)) {
         (true, _) => "-",
         (_, true) => "kept",
@@ -47,7 +47,7 @@ fn said<T: Element>(image: &Image<T>, input: &Path, output: &Path) -> String {
 
 #[test]
 fn every_operation_keeps_moves_or_drops_what_files_say() {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     let (input, output) = (folder.at("in.tif"), folder.at("out.ome.tif"));
     geotiff(&input, 0.0);
     let named = |names: &[&str], image: &AnyImage| {

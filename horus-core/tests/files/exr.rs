@@ -5,7 +5,7 @@ use horus_core::error::Result;
 use horus_core::io::AnyImage;
 use horus_core::shape::Shape;
 
-use crate::{Folder, WARNINGS, refused, session, warnings};
+use crate::{TestFolder, WARNINGS, refused, session, warnings};
 
 macro_rules! files {
     ($($name:literal),*) => { [$(($name, include_bytes!(concat!("exr/", $name, ".exr")).as_slice())),*] };
@@ -19,7 +19,7 @@ const HEIGHT: usize = 23;
 const WIDTH: usize = 17;
 
 fn open(name: &str, bytes: &[u8]) -> Result<AnyImage> {
-    AnyImage::open(&session(), Folder::new().put(&format!("{name}.exr"), bytes))
+    AnyImage::open(&session(), TestFolder::new().put(&format!("{name}.exr"), bytes))
 }
 
 fn stored(name: &str) -> Vec<u8> {

@@ -10,12 +10,12 @@ use horus_core::session::Session;
 use horus_core::shape::{Axis, Shape};
 use ndarray::{Array3, Ix2, Ix3, array};
 
-use crate::tiffs::{self, Page};
-use crate::{Folder, refused, session, warnings};
+use crate::tiffs::{self, TiffTestPage};
+use crate::{TestFolder, refused, session, warnings};
 
 #[test]
 fn a_16_bit_picture_stays_one() -> Result<()> {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     let image = Image::from_fn(&s, 5, 7, |y, x| (9000 * y + 7 * x) as u16);
     for name in ["a.png", "a.tif", "a.pgm", "a.npy"] {
         image.save(folder.at(name))?;
@@ -28,7 +28,7 @@ fn a_16_bit_picture_stays_one() -> Result<()> {
 
 #[test]
 fn wide_types_survive_tiff_and_npy() -> Result<()> {
-    fn round<T: Pixel>(s: &Session, folder: &Folder, pixels: &Array3<T>) -> Result<()> {
+    fn round<T: Pixel>(s: &Session, folder: &TestFolder, pixels: &Array3<T>) -> Result<()> {
         for channels in [1, 2, 3, 4, 5, 12] {
             let image = Image::from_array(s, pixels.slice(ndarray::s![.., .., ..channels]));
             for name in ["a.tif", "a.npy"] {
@@ -40,7 +40,7 @@ fn wide_types_survive_tiff_and_npy() -> Result<()> {
         }
         Ok(())
     }
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     let shape = (5, 6, 12);
     let value = |(y, x, c): (usize, usize, usize)| (y * 1000 + x * 17 + c) as f64 - 2000.3;
     round(&s, &folder, &Array3::from_shape_fn(shape, |i| value(i) as f32))?;
@@ -55,7 +55,7 @@ fn wide_types_survive_tiff_and_npy() -> Result<()> {
 
 #[test]
 fn what_a_format_cannot_hold_is_refused_before_anything_is_computed() -> Result<()> {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     let wide = Image::from_fn(&s, 4, 4, |y, x| (9000 * y + x) as u16).flip([Axis::Rows, Axis::Columns]);
     let cause = |saved: Result<_>| match saved.map(|_| ()) {
         Err(Error::File { action: "write", cause, .. }) => cause,
@@ -87,7 +87,7 @@ fn what_a_format_cannot_hold_is_refused_before_anything_is_computed() -> Result<
 
 #[test]
 fn floats_between_0_and_1_are_what_pictures_show() -> Result<()> {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     let (path, range) = (folder.at("a.png"), SaveOptions { scaling: Scaling::Range, ..SaveOptions::default() });
     let grey = Image::<f32>::constant(&s, (2, 2), 0.5);
     let scale = grey.save(&path)?.expect("floats are scaled");
@@ -116,7 +116,7 @@ fn floats_between_0_and_1_are_what_pictures_show() -> Result<()> {
 
 #[test]
 fn one_rule_scales_pictures_that_become_floats() -> Result<()> {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     Image::from_array(&s, array![[0u8, 51, 255]].view()).save(folder.at("8.png"))?;
     Image::from_array(&s, array![[0u16, 13107, 65535]].view()).save(folder.at("16.png"))?;
     Image::from_array(&s, array![[0i32, i32::MAX]].view()).save(folder.at("32.tif"))?;
@@ -151,8 +151,8 @@ fn one_rule_scales_pictures_that_become_floats() -> Result<()> {
 
 #[test]
 fn pages_are_read_one_by_one_and_told() -> Result<()> {
-    let (s, folder) = (session(), Folder::new());
-    let pages: Vec<Page> = (0..3u8).map(|page| Page::grey(2, 1, &[page, 10 * page])).collect();
+    let (s, folder) = (session(), TestFolder::new());
+    let pages: Vec<TiffTestPage> = (0..3u8).map(|page| TiffTestPage::grey(2, 1, &[page, 10 * page])).collect();
     for big_endian in [false, true] {
         let path = folder.put(if big_endian { "big.tif" } else { "a.tif" }, &tiffs::file(&pages, big_endian));
         let told = warnings(&path, || assert_eq!(s.open(&path).unwrap().convert::<u8>().to_vec().unwrap(), [0, 0]));
@@ -162,7 +162,7 @@ fn pages_are_read_one_by_one_and_told() -> Result<()> {
             assert_eq!(read.to_vec()?, [page, 10 * page]);
         }
         assert_eq!(warnings(&path, || ()).len(), 1, "who asks for a page knows of the others");
-        let later = OpenOptions { later: Some(true), ..OpenOptions::default() };
+        let later = OpenOptions { on_demand: Some(true), ..OpenOptions::default() };
         assert_eq!(warnings(&path, || drop(AnyImage::open_with(&s, &path, &later).unwrap())).len(), 2);
         assert_eq!(warnings(&path, || drop(PictureReader::open(&path, &OpenOptions::default()).unwrap())).len(), 3);
         assert_eq!(refused(AnyImage::open_page(&s, &path, 3)), "page 3 requested, but it has 3 (pages start at 0)");
@@ -173,7 +173,7 @@ fn pages_are_read_one_by_one_and_told() -> Result<()> {
     let path = folder.put("stack.tif", &stack);
     let told = warnings(&path, || assert_eq!(s.open(&path).unwrap().shape(), Shape::new(5, 7, 1)));
     assert!(told.len() == 1 && told[0].contains("has 12 pages: page 0 is used"), "{told:?}");
-    let later = OpenOptions { volume: true, page: Some(1), later: Some(true), ..OpenOptions::default() };
+    let later = OpenOptions { volume: true, page: Some(1), on_demand: Some(true), ..OpenOptions::default() };
     let volume = AnyImage::open_with(&s, &path, &later)?;
     assert_eq!(
         (volume.shape(), volume.pixel_size()),
@@ -200,7 +200,7 @@ fn told_by_place(c: u32, y: u32, x: u32) -> u8 {
 
 /// A planar page of three channels, in strips of `rows` rows or in tiles; `encode` makes the bytes
 /// of a sample.
-fn planes(bits: u32, format: u32, rows: u32, tile: Option<(u32, u32)>, encode: impl Fn(u8) -> Vec<u8>) -> Page {
+fn planes(bits: u32, format: u32, rows: u32, tile: Option<(u32, u32)>, encode: impl Fn(u8) -> Vec<u8>) -> TiffTestPage {
     let (width, height, samples) = (7, 8, 3);
     let (w, h) = tile.unwrap_or((width, rows));
     let mut chunks = Vec::new();
@@ -216,7 +216,7 @@ fn planes(bits: u32, format: u32, rows: u32, tile: Option<(u32, u32)>, encode: i
         }
     }
     let photometric = 2;
-    Page {
+    TiffTestPage {
         width,
         height,
         bits,
@@ -228,13 +228,13 @@ fn planes(bits: u32, format: u32, rows: u32, tile: Option<(u32, u32)>, encode: i
         tile,
         rows,
         chunks,
-        ..Page::default()
+        ..TiffTestPage::default()
     }
 }
 
 #[test]
 fn planes_are_read_whatever_they_are_cut_into() -> Result<()> {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     let want: Vec<u8> =
         (0..8).flat_map(|y| (0..7).flat_map(move |x| (0..3).map(move |c| told_by_place(c, y, x)))).collect();
     // Strips of all rows, of some, and beyond the picture; tiles beyond it on either side.
@@ -263,8 +263,8 @@ fn planes_are_read_whatever_they_are_cut_into() -> Result<()> {
 
 #[test]
 fn grey_pixels_take_any_number_of_bits() -> Result<()> {
-    let (s, folder) = (session(), Folder::new());
-    let mut page = Page { width: 3, ..Page::grey(3, 2, &[0b1010_0000, 0b0110_0000]) };
+    let (s, folder) = (session(), TestFolder::new());
+    let mut page = TiffTestPage { width: 3, ..TiffTestPage::grey(3, 2, &[0b1010_0000, 0b0110_0000]) };
     page.bits = 1;
     let bits = s.open(folder.put("1.tif", &tiffs::file(&[page.clone()], false)))?;
     assert_eq!(bits.convert::<u8>().to_vec()?, [255, 0, 255, 0, 255, 255]);
@@ -289,7 +289,7 @@ fn grey_pixels_take_any_number_of_bits() -> Result<()> {
     let colours = s.open(folder.put("rgb4.tif", &tiffs::file(&[page.clone()], false)))?;
     let row: Vec<u8> = (0..9).map(|v| 17 * v).collect();
     assert_eq!(colours.convert::<u8>().to_vec()?, [&row[..], &row].concat());
-    page = Page { bits: 64, ..Page::grey(3, 2, &[0; 48]) };
+    page = TiffTestPage { bits: 64, ..TiffTestPage::grey(3, 2, &[0; 48]) };
     for (format, bits, cause) in
         [(1, 64, "TIFF integers of 64 bits are not supported"), (5, 32, "complex"), (6, 64, "complex")]
     {
@@ -302,72 +302,82 @@ fn grey_pixels_take_any_number_of_bits() -> Result<()> {
 
 #[test]
 fn unusual_pages_are_read() -> Result<()> {
-    let (s, folder) = (session(), Folder::new());
-    let read = |page: &Page| s.open(folder.put("a.tif", &tiffs::file(std::slice::from_ref(page), false)));
+    let (s, folder) = (session(), TestFolder::new());
+    let read = |page: &TiffTestPage| s.open(folder.put("a.tif", &tiffs::file(std::slice::from_ref(page), false)));
     // Of signed integers, too, the smallest is white where 0 is, and alpha stays.
     let pixels: Vec<u8> = [i16::MIN, -2, 300].iter().flat_map(|v| v.to_le_bytes()).collect();
-    let signed = Page { bits: 16, format: 2, photometric: 0, ..Page::grey(3, 1, &pixels) };
+    let signed = TiffTestPage { bits: 16, format: 2, photometric: 0, ..TiffTestPage::grey(3, 1, &pixels) };
     assert_eq!(read(&signed)?.convert::<i16>().to_vec()?, [i16::MAX, 1, -301]);
     let extra = |meaning| vec![(tiffs::EXTRA_SAMPLES, vec![meaning])];
-    let alpha = Page { samples: 2, photometric: 0, tags: extra(2), ..Page::grey(2, 1, &[0, 10, 200, 20]) };
+    let alpha =
+        TiffTestPage { samples: 2, photometric: 0, tags: extra(2), ..TiffTestPage::grey(2, 1, &[0, 10, 200, 20]) };
     assert_eq!(read(&alpha)?.convert::<u8>().to_vec()?, [255, 10, 55, 20]);
     // A sample beyond the colours that is not said to be alpha, as infrared.
-    let bands = Page { samples: 4, photometric: 2, tags: extra(0), ..Page::grey(1, 2, &[1, 2, 3, 4, 5, 6, 7, 8]) };
+    let bands = TiffTestPage {
+        samples: 4,
+        photometric: 2,
+        tags: extra(0),
+        ..TiffTestPage::grey(1, 2, &[1, 2, 3, 4, 5, 6, 7, 8])
+    };
     assert_eq!(read(&bands)?.convert::<u8>().to_vec()?, [1, 2, 3, 4, 5, 6, 7, 8]);
-    let reversed = Page { tags: vec![(266, vec![2])], ..Page::grey(2, 1, &[1, 0b1100_0010]) };
+    let reversed = TiffTestPage { tags: vec![(266, vec![2])], ..TiffTestPage::grey(2, 1, &[1, 0b1100_0010]) };
     assert_eq!(read(&reversed)?.convert::<u8>().to_vec()?, [128, 0b0100_0011]);
-    let mask = Page { bits: 1, photometric: 4, ..Page::grey(3, 1, &[0b1010_0000]) };
+    let mask = TiffTestPage { bits: 1, photometric: 4, ..TiffTestPage::grey(3, 1, &[0b1010_0000]) };
     assert_eq!(read(&mask)?.convert::<u8>().to_vec()?, [255, 0, 255]);
     // Tiles that are left out have the value of missing pixels; compressed ones, too.
     let nodata = || vec![(tiffs::NODATA, vec![u32::from_le_bytes(*b"7\0\0\0")])];
     for compression in [1, 32773] {
         let tile = Some((16, 16));
         let data = if compression == 1 { vec![3; 256] } else { vec![129, 3, 129, 3] };
-        let sparse = Page {
+        let sparse = TiffTestPage {
             tile,
             compression,
             sparse: true,
             chunks: vec![data, vec![]],
             tags: nodata(),
-            ..Page::grey(20, 2, &[])
+            ..TiffTestPage::grey(20, 2, &[])
         };
         let read = read(&sparse)?.convert::<u8>();
         assert_eq!(read.to_vec()?, [[vec![3; 16], vec![7; 4]].concat(), [vec![3; 16], vec![7; 4]].concat()].concat());
     }
-    let told = refused(read(&Page { compression: 34887, ..Page::grey(1, 1, &[0]) }));
+    let told = refused(read(&TiffTestPage { compression: 34887, ..TiffTestPage::grey(1, 1, &[0]) }));
     assert!(told.contains("its compression LERC (34887) is not supported; use none, LZW"), "{told}");
     Ok(())
 }
 
 #[test]
 fn colours_of_jpeg_data_are_those_of_a_jpeg_file() -> Result<()> {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     let picture =
         image::RgbImage::from_fn(24, 16, |x, y| image::Rgb([(10 * x) as u8, (15 * y) as u8, (5 * (x + y)) as u8]));
     let mut jpeg = std::io::Cursor::new(Vec::new());
     image::DynamicImage::ImageRgb8(picture).write_to(&mut jpeg, image::ImageFormat::Jpeg).expect("a picture");
     let want = s.open(folder.put("a.jpg", jpeg.get_ref()))?.convert::<f32>();
-    let page =
-        Page { samples: 3, photometric: 6, compression: 7, chunks: vec![jpeg.into_inner()], ..Page::grey(24, 16, &[]) };
+    let page = TiffTestPage {
+        samples: 3,
+        photometric: 6,
+        compression: 7,
+        chunks: vec![jpeg.into_inner()],
+        ..TiffTestPage::grey(24, 16, &[])
+    };
     let read = s.open(folder.put("a.tif", &tiffs::file(std::slice::from_ref(&page), false)))?.convert::<f32>();
     // Each rounds once.
     assert!((&read - &want).abs().max_value().get()? <= 2.0);
-    let told =
-        refused(s.open(folder.put(
-            "b.tif",
-            &tiffs::file(&[Page { compression: 1, chunks: vec![vec![0; 24 * 16 * 3]], ..page }], false),
-        )));
+    let told = refused(s.open(folder.put(
+        "b.tif",
+        &tiffs::file(&[TiffTestPage { compression: 1, chunks: vec![vec![0; 24 * 16 * 3]], ..page }], false),
+    )));
     assert!(told.contains("YCbCr TIFF pixels of 3 u8 samples are not supported unless they are JPEG data"), "{told}");
     Ok(())
 }
 
 #[test]
 fn inks_become_red_green_and_blue() -> Result<()> {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     let pixels = [[0, 0, 0, 0], [255, 0, 0, 0], [0, 100, 199, 52]];
-    let chunky = Page { samples: 4, photometric: 5, ..Page::grey(3, 1, &pixels.concat()) };
+    let chunky = TiffTestPage { samples: 4, photometric: 5, ..TiffTestPage::grey(3, 1, &pixels.concat()) };
     let plane = |c: usize| pixels.iter().map(|p| p[c]).collect();
-    let planar = Page { planar: true, chunks: (0..4).map(plane).collect(), ..chunky.clone() };
+    let planar = TiffTestPage { planar: true, chunks: (0..4).map(plane).collect(), ..chunky.clone() };
     for page in [chunky, planar] {
         let read = s.open(folder.put("a.tif", &tiffs::file(&[page], false)))?;
         // (255 - c) (1 - k / 255): 203, 123.4 and 44.6, rounded.
@@ -378,7 +388,7 @@ fn inks_become_red_green_and_blue() -> Result<()> {
 
 #[test]
 fn arrays_of_numpy_are_pictures() -> Result<()> {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     let written = Array3::from_shape_fn((4, 5, 2), |(y, x, c)| (y * 100 + x * 10 + c) as f64 / 7.0);
     ndarray_npy::write_npy(folder.at("c.npy"), &written).expect("an array");
     // NumPy writes transposed arrays in Fortran order.
@@ -418,7 +428,7 @@ fn profile(path: &std::path::Path) -> Option<Vec<u8>> {
 #[test]
 fn colour_profiles_are_kept_where_they_are_true() -> Result<()> {
     use image::ImageEncoder;
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     // Longer than a segment of a JPEG file; its header names the colours.
     let colours = |i: usize| if (16..20).contains(&i) { b"RGB "[i - 16] } else { (i * 7 % 251) as u8 };
     let rgb: Vec<u8> = (0..70_000).map(colours).collect();

@@ -15,8 +15,8 @@ use horus_core::io::{AnyImage, OpenOptions};
 use horus_core::session::Session;
 use image::{DynamicImage, GrayImage, ImageFormat, RgbImage, Rgba};
 
-use crate::tiffs::{self, Page};
-use crate::{Folder, session};
+use crate::tiffs::{self, TiffTestPage};
+use crate::{TestFolder, session};
 
 /// Larger pictures are refused, which bounds decoding.
 const MOST_PIXELS: u64 = 1 << 20;
@@ -25,9 +25,9 @@ const MOST_PIXELS: u64 = 1 << 20;
 const LONGEST: Duration = Duration::from_secs(20);
 
 /// Xorshift, by Marsaglia.
-struct Random(u64);
+struct Xorshift(u64);
 
-impl Random {
+impl Xorshift {
     fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -48,7 +48,7 @@ impl Random {
 }
 
 /// Breaks a file in one to four places, headers more often than pixels.
-fn mutated(whole: &[u8], random: &mut Random) -> Vec<u8> {
+fn mutated(whole: &[u8], random: &mut Xorshift) -> Vec<u8> {
     let mut bytes = whole.to_vec();
     for _ in 0..=random.below(4) {
         let length = bytes.len();
@@ -108,11 +108,11 @@ fn attack(name: &str, seeds: &[Vec<u8>], mend: impl Fn(Vec<u8>) -> Vec<u8>) {
     let number = |variable: &str| var(variable).ok().and_then(|v| v.parse::<f64>().ok());
     let time = Duration::from_secs_f64(number("HORUS_FUZZ_SECONDS").unwrap_or(0.3));
     let seed = number("HORUS_FUZZ_SEED").map_or(0x5eed, |s| s as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     for whole in seeds {
         let _ = s.open(folder.put(name, whole)).unwrap_or_else(|e| panic!("the file is whole, but: {e}"));
     }
-    let mut random = Random(seed);
+    let mut random = Xorshift(seed);
     let (started, mut tried) = (Instant::now(), 0u64);
     while tried < 100 || started.elapsed() < time {
         let mut bytes = mutated(&seeds[random.below(seeds.len())], &mut random);
@@ -186,14 +186,16 @@ fn broken_jpeg_files_are_errors() {
 #[test]
 fn broken_tiff_files_are_errors() {
     let mut seeds: Vec<_> = pictures().iter().map(|p| encoded(p, ImageFormat::Tiff)).collect();
-    let grey = Page::grey(8, 8, &[7; 64]);
-    let planes = Page { samples: 3, photometric: 2, planar: true, chunks: vec![vec![1; 64]; 3], ..grey.clone() };
-    let tiles = Page { tile: Some((16, 16)), width: 20, height: 20, chunks: vec![vec![5; 256]; 4], ..grey.clone() };
-    let floats = Page { bits: 32, format: 3, chunks: vec![vec![63; 256]], ..grey.clone() };
+    let grey = TiffTestPage::grey(8, 8, &[7; 64]);
+    let planes =
+        TiffTestPage { samples: 3, photometric: 2, planar: true, chunks: vec![vec![1; 64]; 3], ..grey.clone() };
+    let tiles =
+        TiffTestPage { tile: Some((16, 16)), width: 20, height: 20, chunks: vec![vec![5; 256]; 4], ..grey.clone() };
+    let floats = TiffTestPage { bits: 32, format: 3, chunks: vec![vec![63; 256]], ..grey.clone() };
     let jpeg = encoded(&DynamicImage::ImageLuma8(GrayImage::new(8, 8)), ImageFormat::Jpeg);
-    let jpeg = Page { compression: 7, chunks: vec![jpeg], ..grey.clone() };
-    let packed = Page { compression: 32773, chunks: vec![vec![0xc1, 9]], ..grey.clone() };
-    let fax = Page { compression: 4, bits: 1, chunks: vec![vec![0xff; 4]], ..grey.clone() };
+    let jpeg = TiffTestPage { compression: 7, chunks: vec![jpeg], ..grey.clone() };
+    let packed = TiffTestPage { compression: 32773, chunks: vec![vec![0xc1, 9]], ..grey.clone() };
+    let fax = TiffTestPage { compression: 4, bits: 1, chunks: vec![vec![0xff; 4]], ..grey.clone() };
     for pages in
         [vec![grey], vec![planes.clone()], vec![tiles], vec![floats, planes], vec![jpeg], vec![packed], vec![fax]]
     {

@@ -18,7 +18,7 @@ use tiff::decoder::{Decoder, DecodingResult};
 use tiff::encoder::{TiffEncoder, colortype};
 use tiff::tags::Tag;
 
-use super::{Folder, session, warnings};
+use super::{TestFolder, session, warnings};
 
 const NODATA: Tag = Tag::Unknown(42113);
 /// Version, one key: coordinates are those of a pixel's area.
@@ -44,7 +44,7 @@ fn geotiff_of(path: &Path, east: f64, nodata: &str) {
 
 /// Scale, tie point and transformation of a file, its keys, and the value of missing pixels.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Told {
+pub(super) struct GeoTags {
     pub(super) scale: Vec<f64>,
     pub(super) tie: Vec<f64>,
     pub(super) matrix: Vec<f64>,
@@ -52,27 +52,27 @@ pub(super) struct Told {
     pub(super) nodata: Option<String>,
 }
 
-pub(super) fn told(path: &Path) -> Told {
+pub(super) fn read_geo_tags(path: &Path) -> GeoTags {
     let mut file = Decoder::new(File::open(path).unwrap()).unwrap();
     let mut doubles = |tag| file.find_tag(tag).unwrap().map(|v| v.into_f64_vec().unwrap()).unwrap_or_default();
     let (scale, tie) = (doubles(Tag::ModelPixelScaleTag), doubles(Tag::ModelTiepointTag));
     let matrix = doubles(Tag::ModelTransformationTag);
     let keys = file.find_tag(Tag::GeoKeyDirectoryTag).unwrap().map(|v| v.into_u16_vec().unwrap()).unwrap_or_default();
     let nodata = file.find_tag(NODATA).unwrap().map(|v| v.into_string().unwrap());
-    Told { scale, tie, matrix, keys, nodata }
+    GeoTags { scale, tie, matrix, keys, nodata }
 }
 
 #[test]
 fn saved_files_lie_where_their_pixels_lay() {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     let (input, output) = (folder.at("in.tif"), folder.at("out.tif"));
     geotiff(&input, 0.0);
-    let whole = told(&input);
+    let whole = read_geo_tags(&input);
     let image = AnyImage::open(&s, &input).unwrap().convert::<u8>();
     let saved = |image: &Image<u8>| {
         image.save(&output).unwrap();
         assert_eq!(Image::<u8>::open(&s, &output).unwrap().to_vec().unwrap(), image.to_vec().unwrap());
-        told(&output)
+        read_geo_tags(&output)
     };
     assert_eq!(saved(&image), whole);
     assert_eq!(saved(&image.median(3).max(image.dilate((3, 3)))), whole, "neighbourhoods and pixels");
@@ -106,28 +106,28 @@ fn saved_files_lie_where_their_pixels_lay() {
 
 #[test]
 fn tags_are_written_with_tiles_and_of_other_types() {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     let (input, output) = (folder.at("in.tif"), folder.at("out.tif"));
     geotiff(&input, 0.0);
     let picture =
-        AnyImage::open_with(&s, &input, &OpenOptions { later: Some(true), ..OpenOptions::default() }).unwrap();
+        AnyImage::open_with(&s, &input, &OpenOptions { on_demand: Some(true), ..OpenOptions::default() }).unwrap();
     let tiled = SaveOptions { tile: Some((16, 16)), compression: Compression::Deflate, ..SaveOptions::default() };
     picture.convert::<u8>().save_with(&output, &tiled).unwrap();
-    assert_eq!(told(&output), told(&input));
+    assert_eq!(read_geo_tags(&output), read_geo_tags(&input));
     picture.convert::<f32>().sqrt().save(&output).unwrap();
-    let floats = told(&output);
-    assert_eq!((&floats.tie, floats.nodata), (&told(&input).tie, None), "255 is not the root of 255");
+    let floats = read_geo_tags(&output);
+    assert_eq!((&floats.tie, floats.nodata), (&read_geo_tags(&input).tie, None), "255 is not the root of 255");
 }
 
 #[test]
 fn what_is_no_part_of_the_picture_has_no_place() {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     let (input, output) = (folder.at("in.tif"), folder.at("out.tif"));
     geotiff(&input, 0.0);
     let image = AnyImage::open(&s, &input).unwrap().convert::<u8>();
     for lost in [image.max(image.flip(Axis::Rows)), image.pad(1, 1, 1, 1).crop(0, 0, 48, 64).max(&image)] {
         lost.save(&output).unwrap();
-        assert_eq!(told(&output), Told { nodata: Some("255".into()), ..Told::default() });
+        assert_eq!(read_geo_tags(&output), GeoTags { nodata: Some("255".into()), ..GeoTags::default() });
     }
     // A file that says nothing of its place contradicts none, also where it tells the size of its pixels.
     let mask = folder.at("mask.tif");
@@ -136,24 +136,24 @@ fn what_is_no_part_of_the_picture_has_no_place() {
     let mask = AnyImage::open(&s, &mask).unwrap().convert::<u8>();
     for both in [image.max(&mask), mask.max(&image)] {
         both.save(&output).unwrap();
-        assert_eq!(told(&output), told(&input));
+        assert_eq!(read_geo_tags(&output), read_geo_tags(&input));
     }
     let region = Region::new(4, 2, 10, 10);
     let part =
         AnyImage::open_with(&s, &input, &OpenOptions { region: Some(region), ..OpenOptions::default() }).unwrap();
     part.convert::<u8>().save(&output).unwrap();
-    assert_eq!(told(&output).tie[3..5], [520.0, 3920.0]);
+    assert_eq!(read_geo_tags(&output).tie[3..5], [520.0, 3920.0]);
 }
 
 /// What the file that an image is saved to tells, and the warnings about it.
-fn saved(image: &Image<u8>, path: &Path) -> (Told, Vec<String>) {
+fn saved(image: &Image<u8>, path: &Path) -> (GeoTags, Vec<String>) {
     let warned = warnings(path, || image.save(path).map(drop).unwrap());
-    (told(path), warned)
+    (read_geo_tags(path), warned)
 }
 
 #[test]
 fn images_of_one_grid_keep_it_whatever_their_values_stand_for() {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     let at = |name: &str| folder.at(name);
     geotiff_of(&at("a.tif"), 0.0, "255");
     geotiff_of(&at("b.tif"), 0.0, "0");
@@ -171,22 +171,22 @@ fn images_of_one_grid_keep_it_whatever_their_values_stand_for() {
         ("mean.tif", (&a.convert::<f32>() + &b.convert::<f32>()).convert(), "255", "0"),
     ] {
         let (found, warned) = saved(&image, &at(name));
-        let want = Told { nodata: Some(first.into()), ..told(&at("a.tif")) };
+        let want = GeoTags { nodata: Some(first.into()), ..read_geo_tags(&at("a.tif")) };
         assert_eq!((found, warned), (want, both(&at(name), first, other)), "{name}");
     }
     // A mask is of truth values, none of which is missing; what it selects keeps its own.
     let chosen = b.gt(5).select(&a, 0);
-    assert_eq!(saved(&chosen, &at("chosen.tif")), (told(&at("a.tif")), Vec::new()));
+    assert_eq!(saved(&chosen, &at("chosen.tif")), (read_geo_tags(&at("a.tif")), Vec::new()));
     let mask = a.gt(5) & b.lt(9);
     let warned = warnings(&at("mask.tif"), || mask.save(at("mask.tif")).map(drop).unwrap());
-    assert_eq!(told(&at("mask.tif")), Told { nodata: None, ..told(&at("a.tif")) });
+    assert_eq!(read_geo_tags(&at("mask.tif")), GeoTags { nodata: None, ..read_geo_tags(&at("a.tif")) });
     let none = "its value of missing pixels is not stored: a mask has none (";
     assert!(warned.len() == 1 && warned[0].contains(none), "{warned:?}");
 }
 
 #[test]
 fn every_file_that_loses_something_is_told_of_with_the_reason() {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     let at = |name: &str| folder.at(name);
     geotiff(&at("a.tif"), 0.0);
     geotiff(&at("b.tif"), 10.0);
@@ -194,7 +194,7 @@ fn every_file_that_loses_something_is_told_of_with_the_reason() {
     let (a, b) = (open("a.tif"), open("b.tif"));
     for name in ["one.tif", "two.tif"] {
         let (found, warned) = saved(&(&a + &b), &at(name));
-        assert_eq!(found, Told { nodata: Some("255".into()), ..Told::default() });
+        assert_eq!(found, GeoTags { nodata: Some("255".into()), ..GeoTags::default() });
         let why = "its georeference is not stored: images on different grids were combined (add)";
         assert_eq!(warned, [format!("{}: {why}", at(name).display())]);
         // What both are parts of agrees again: one column of the second is the next of the first.
@@ -239,10 +239,10 @@ fn every_file_that_loses_something_is_told_of_with_the_reason() {
 
 #[test]
 fn functions_of_several_operations_say_where_their_pixels_lie() {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     let (input, output) = (folder.at("in.tif"), folder.at("out.tif"));
     geotiff(&input, 0.0);
-    let whole = told(&input);
+    let whole = read_geo_tags(&input);
     let image = AnyImage::open(&s, &input).unwrap().convert::<u8>();
     let told = |image: &Image<u8>| saved(image, &output).0;
     let looped = |step: fn(&Image<u8>) -> Image<u8>| s.iterate(image.clone(), 3, step).unwrap().state;
@@ -252,7 +252,7 @@ fn functions_of_several_operations_say_where_their_pixels_lie() {
     assert_eq!(told(&looped(|u| u.shift(0, 1, 0))).scale.len(), 0, "other places at each step");
     let markers = image.lt(40).convert::<i32>();
     let basins = horus_core::image::watershed(&image, &markers, Connectivity::FACES, None).unwrap();
-    assert_eq!(Told { nodata: whole.nodata.clone(), ..told(&basins.convert()) }, whole);
+    assert_eq!(GeoTags { nodata: whole.nodata.clone(), ..told(&basins.convert()) }, whole);
     let tiles = told(&image.tiles(2, 4).max());
     assert_eq!((tiles.scale, tiles.tie), (vec![40.0, 40.0, 0.0], whole.tie.clone()));
     let windows = told(&image.windows((3, 5), (1, 2)).max());
@@ -279,7 +279,7 @@ fn functions_of_several_operations_say_where_their_pixels_lie() {
 
 #[test]
 fn each_picture_of_a_series_has_its_own_grid() {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     let at = |name: &str| folder.at(name);
     for (name, east) in [("a.tif", 0.0), ("b.tif", 10.0), ("c.tif", 0.0)] {
         geotiff(&at(name), east);
@@ -290,7 +290,7 @@ fn each_picture_of_a_series_has_its_own_grid() {
     let with: Make<'_> = &|image| image.max(&fixed);
     for (make, agree) in [(alone, [true; 3]), (with, [true, false, true])] {
         for once in [false, true] {
-            let out = Folder::new();
+            let out = TestFolder::new();
             let files = ["a.tif", "b.tif", "c.tif"].map(at);
             let series = s.series(&files, |image: &AnyImage| make(&image.convert()));
             let series = if once { series.recorded_once() } else { series };
@@ -298,8 +298,8 @@ fn each_picture_of_a_series_has_its_own_grid() {
             let saves = series.save(name, &SaveOptions::default());
             saves.for_each(|saved| drop(saved.result.unwrap()));
             for (file, agrees) in files.iter().zip(agree) {
-                let (found, own) = (told(&name(file)), told(file));
-                let want = if agrees { own } else { Told { nodata: own.nodata, ..Told::default() } };
+                let (found, own) = (read_geo_tags(&name(file)), read_geo_tags(file));
+                let want = if agrees { own } else { GeoTags { nodata: own.nodata, ..GeoTags::default() } };
                 assert_eq!(found, want, "{}, once: {once}", file.display());
                 assert_eq!(warnings(&name(file), || ()).len(), usize::from(!agrees), "{}", file.display());
             }
@@ -353,7 +353,7 @@ fn indexed(path: &Path, bits: u16, table: &[u16]) -> Vec<u8> {
 
 #[test]
 fn indices_keep_their_colours_while_they_are_picked() {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     let (input, output) = (folder.at("in.tif"), folder.at("out.tif"));
     for bits in [2u16, 4, 8] {
         let count = 1usize << bits;
@@ -365,7 +365,7 @@ fn indices_keep_their_colours_while_they_are_picked() {
             .flat_map(|plane| plane.iter().copied().chain(std::iter::repeat_n(0, 256 - count)))
             .collect();
         for later in [false, true] {
-            let options = OpenOptions { later: Some(later), ..OpenOptions::default() };
+            let options = OpenOptions { on_demand: Some(later), ..OpenOptions::default() };
             let image = AnyImage::open_with(&s, &input, &options).unwrap().convert::<u8>();
             assert_eq!(image.to_vec().unwrap(), indices, "{bits} bits");
             let saved = |image: &Image<u8>| {
@@ -403,7 +403,7 @@ fn size(s: &Session, path: &Path, level: usize) -> Vec<u8> {
 
 #[test]
 fn smaller_sizes_are_means_of_the_pixels_that_are_not_missing() {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     let (input, output) = (folder.at("in.tif"), folder.at("out.tif"));
     geotiff(&input, 0.0);
     let image = AnyImage::open(&s, &input).unwrap().convert::<u8>();
@@ -412,7 +412,7 @@ fn smaller_sizes_are_means_of_the_pixels_that_are_not_missing() {
     let image = image.max(&holes);
     for compression in [Compression::None, Compression::Deflate] {
         image.save_with(&output, &sizes(3, compression)).unwrap();
-        assert_eq!(told(&output).nodata.as_deref(), Some("255"));
+        assert_eq!(read_geo_tags(&output).nodata.as_deref(), Some("255"));
         let mut want: Vec<Vec<f64>> =
             image.to_vec().unwrap().chunks(64).map(|r| r.iter().map(|v| f64::from(*v)).collect()).collect();
         for level in 1..3 {
@@ -437,7 +437,7 @@ fn smaller_sizes_are_means_of_the_pixels_that_are_not_missing() {
 
 #[test]
 fn options_say_which_pixels_are_missing() {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     let (input, output) = (folder.at("in.tif"), folder.at("out.tif"));
     geotiff(&input, 0.0);
     let image = AnyImage::open(&s, &input).unwrap().convert::<u8>();
@@ -445,15 +445,15 @@ fn options_say_which_pixels_are_missing() {
     // Before the value of the picture, of 255, and in other types, whose samples 255 does not stand for.
     let told_of = warnings(&output, || {
         image.save_with(&output, &missing(7.0)).unwrap();
-        assert_eq!(told(&output), Told { nodata: Some("7".into()), ..told(&input) });
+        assert_eq!(read_geo_tags(&output), GeoTags { nodata: Some("7".into()), ..read_geo_tags(&input) });
         image.convert::<f32>().save_with(&output, &missing(f64::NAN)).unwrap();
-        assert_eq!(told(&output), Told { nodata: Some("nan".into()), ..told(&input) });
+        assert_eq!(read_geo_tags(&output), GeoTags { nodata: Some("nan".into()), ..read_geo_tags(&input) });
     });
     assert_eq!(told_of, Vec::<String>::new());
     // Of an image that no file is known of.
     let plain = Image::from_slice(&s, (2, 3), &[9u8, 1, 9, 3, 8, 9]);
     plain.save_with(&output, &missing(9.0)).unwrap();
-    assert_eq!(told(&output), Told { nodata: Some("9".into()), ..Told::default() });
+    assert_eq!(read_geo_tags(&output), GeoTags { nodata: Some("9".into()), ..GeoTags::default() });
     assert_eq!(size(&s, &output, 1), [4, 9], "means of 1, 3 and 8, and none of both");
     let refused = |name: &str, nodata| {
         let options = SaveOptions { nodata: Some(nodata), ..SaveOptions::default() };
@@ -468,7 +468,7 @@ fn options_say_which_pixels_are_missing() {
 
 #[test]
 fn smaller_sizes_of_indices_are_indices() {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     let (input, output) = (folder.at("in.tif"), folder.at("out.tif"));
     let indices = indexed(&input, 8, &(0..768).collect::<Vec<u16>>());
     let image = AnyImage::open(&s, &input).unwrap().convert::<u8>();
@@ -493,13 +493,13 @@ fn smaller_sizes_of_indices_are_indices() {
 
 #[test]
 fn sizes_are_computed_region_by_region_with_the_same_pixels() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let (input, whole, parts) = (folder.at("in.tif"), folder.at("whole.tif"), folder.at("parts.tif"));
     let s = session();
     let large = Image::from_fn(&s, 1000, 1500, |y, x| (y * 31 + x * 7 % 251) as u8);
     large.save_with(&input, &sizes(1, Compression::Deflate)).unwrap();
     let save = |s: &Session, path: &Path| {
-        let image = AnyImage::open_with(s, &input, &OpenOptions { later: Some(true), ..OpenOptions::default() });
+        let image = AnyImage::open_with(s, &input, &OpenOptions { on_demand: Some(true), ..OpenOptions::default() });
         image.unwrap().convert::<u8>().median(3).save_with(path, &sizes(4, Compression::Zstd)).unwrap();
     };
     save(&s, &whole);
@@ -513,7 +513,7 @@ fn sizes_are_computed_region_by_region_with_the_same_pixels() {
 
 #[test]
 fn pictures_of_a_series_lie_where_they_do_alone() {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     let names = ["a.tif", "b.tif", "c.tif", "none.tif", "table.tif"];
     for (k, name) in names.iter().take(3).enumerate() {
         geotiff(&folder.at(name), k as f64 * 640.0);
@@ -559,18 +559,18 @@ fn pictures_of_a_series_lie_where_they_do_alone() {
     let series = s.series(&inputs[..3], cut).recorded_once();
     series.save(|path: &Path| path.with_extension("cut.tif"), &SaveOptions::default()).all().unwrap();
     for (k, name) in ["a.cut.tif", "b.cut.tif", "c.cut.tif"].iter().enumerate() {
-        assert_eq!(told(&folder.at(name)).tie[3..5], [550.0 + 640.0 * k as f64, 3940.0]);
+        assert_eq!(read_geo_tags(&folder.at(name)).tie[3..5], [550.0 + 640.0 * k as f64, 3940.0]);
     }
 }
 
 #[test]
 fn colours_are_as_many_as_values() {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     let path = folder.at("table.tif");
     for (bits, numbers) in [(8u16, 48usize), (8, 767), (8, 3 << 16), (4, 768), (2, 9), (1, 3)] {
         indexed(&path, bits, &vec![7; numbers]);
         for later in [false, true] {
-            let options = OpenOptions { later: Some(later), ..OpenOptions::default() };
+            let options = OpenOptions { on_demand: Some(later), ..OpenOptions::default() };
             let cause = super::refused(AnyImage::open_with(&s, &path, &options));
             assert_eq!(cause, format!("its colour table has {numbers} numbers, for pixels of {bits} bits"));
         }
@@ -594,7 +594,7 @@ fn pages(path: &Path) -> Vec<(u16, Vec<u16>)> {
 
 #[test]
 fn channels_of_ome_tiff_are_pages_with_names() {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     let path = folder.at("cells.ome.tif");
     let shape = Shape::volume(2, 3, 5, 3);
     let pixels: Vec<u16> = (0..shape.len()).map(|i| (i * 977) as u16).collect();
@@ -649,7 +649,7 @@ fn channels_of_ome_tiff_are_pages_with_names() {
     let plane = Image::from_fn(&s, 2000, 1800, |y, x| (y * 3 + x) as u16);
     let named = AnyImage::U16(Image::stack(&s, [&plane, &plane], Axis::Channels));
     named.with_channel_names(["a", "b"].map(String::from).to_vec()).convert::<u16>().save(&large).unwrap();
-    let later = OpenOptions { later: Some(true), ..OpenOptions::default() };
+    let later = OpenOptions { on_demand: Some(true), ..OpenOptions::default() };
     AnyImage::open_with(&small, &large, &later).unwrap().convert::<u16>().median(3).save(&path).unwrap();
     let parts = AnyImage::open(&s, &path).unwrap();
     assert_eq!(parts.channel_names(), ["a", "b"]);
@@ -660,7 +660,7 @@ fn channels_of_ome_tiff_are_pages_with_names() {
 /// Orientation 6: the first row is the right side, the first column the top.
 #[test]
 fn turned_pictures_and_smaller_copies_lie_where_they_lay() {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     let (input, output) = (folder.at("in.tif"), folder.at("out.tif"));
     geotiff(&input, 0.0);
     let whole = AnyImage::open(&s, &input).unwrap().convert::<u8>();
@@ -681,7 +681,7 @@ fn turned_pictures_and_smaller_copies_lie_where_they_lay() {
     let image = AnyImage::open(&s, &turned).unwrap().convert::<u8>();
     assert_eq!(image.shape(), Shape::new(64, 48, 1));
     assert!(warnings(&output, || image.save(&output).map(drop).unwrap()).is_empty());
-    let found = told(&output);
+    let found = read_geo_tags(&output);
     assert_eq!(found.nodata, Some("255".into()));
     let (stored, seen) = (whole.to_vec().unwrap(), image.to_vec().unwrap());
     let matrix = &found.matrix;
@@ -699,7 +699,7 @@ fn turned_pictures_and_smaller_copies_lie_where_they_lay() {
     let level = OpenOptions { level: 1, ..OpenOptions::default() };
     let copy = AnyImage::open_with(&s, &output, &level).unwrap().convert::<u8>();
     copy.save(folder.at("copy.tif")).unwrap();
-    let found = told(&folder.at("copy.tif"));
+    let found = read_geo_tags(&folder.at("copy.tif"));
     assert_eq!((copy.shape(), found.nodata), (Shape::new(24, 32, 1), Some("255".into())));
     assert_eq!((found.scale, &found.tie[3..5]), (vec![20.0, 40.0, 0.0], &[500.0, 4000.0][..]));
 }

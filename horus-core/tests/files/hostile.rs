@@ -8,8 +8,8 @@ use horus_core::io::{AnyImage, FileInfo, OpenOptions};
 use image::{DynamicImage, GrayImage, ImageFormat};
 
 use crate::formats::AT_ONCE;
-use crate::tiffs::{self, Page};
-use crate::{Folder, refused, session};
+use crate::tiffs::{self, TiffTestPage};
+use crate::{TestFolder, refused, session};
 
 fn encoded(side: u32, format: ImageFormat) -> Vec<u8> {
     let picture = GrayImage::from_fn(side, side, |x, y| image::Luma([(x * 3 + y) as u8]));
@@ -33,7 +33,7 @@ fn jpeg(height: u16, width: u16) -> Vec<u8> {
 
 /// Asserts that `bytes` are refused at once for content that they cannot hold.
 fn is_refused(name: &str, bytes: &[u8], cause: &str) {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     let started = Instant::now();
     let told = refused(s.open(folder.put(name, bytes)));
     assert!(told.contains(cause), "{name}: {told}");
@@ -57,11 +57,11 @@ fn what_bytes_cannot_hold_is_refused_at_once() {
     bmp[18..26].copy_from_slice(&[0, 0xf0, 0, 0, 0, 0xf0, 0, 0]);
     is_refused("a.bmp", &bmp, "declares 61440x61440 pixels, more than its");
     for compression in [1, 4, 5, 7, 8, 32773] {
-        let page = Page { compression, ..Page::grey(60_000, 60_000, &[0; 100]) };
+        let page = TiffTestPage { compression, ..TiffTestPage::grey(60_000, 60_000, &[0; 100]) };
         is_refused("a.tif", &tiffs::file(&[page], false), "declares 60000x60000 pixels, more than its");
     }
     // A strip of few pixels whose own JPEG data declare many.
-    let strip = Page { compression: 7, chunks: vec![jpeg(16000, 16000)], ..Page::grey(16, 16, &[]) };
+    let strip = TiffTestPage { compression: 7, chunks: vec![jpeg(16000, 16000)], ..TiffTestPage::grey(16, 16, &[]) };
     let strip = tiffs::file(&[strip], false);
     is_refused("b.tif", &strip, "JPEG data declares more pixels than its strip");
     // The same with a declared length beyond the file. (Tag 279, one value of 32 bits.)
@@ -72,7 +72,7 @@ fn what_bytes_cannot_hold_is_refused_at_once() {
 
 #[test]
 fn a_text_that_grows_beyond_reason_is_left_out() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     // The compressed rows of a black picture are a text of 16 MB of zeros.
     let bomb = encoded_as(&DynamicImage::ImageLuma8(GrayImage::new(4000, 4000)), ImageFormat::Png);
     let packed = rows(&bomb);
@@ -107,8 +107,8 @@ fn rows(png: &[u8]) -> Vec<u8> {
 /// Directories of a TIFF file that follow one another in a circle.
 #[test]
 fn pages_that_lead_back_to_themselves_end() {
-    let (s, folder) = (session(), Folder::new());
-    let mut file = tiffs::file(&[Page::grey(4, 2, &[7; 8]), Page::grey(4, 2, &[9; 8])], false);
+    let (s, folder) = (session(), TestFolder::new());
+    let mut file = tiffs::file(&[TiffTestPage::grey(4, 2, &[7; 8]), TiffTestPage::grey(4, 2, &[9; 8])], false);
     let first: [u8; 4] = file[4..8].try_into().unwrap();
     let end = file.len() - 4;
     file[end..].copy_from_slice(&first);
@@ -128,21 +128,21 @@ fn pages_that_lead_back_to_themselves_end() {
 
 #[test]
 fn what_is_dense_but_whole_is_read() -> Result<()> {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     let even = DynamicImage::ImageLuma8(GrayImage::new(3000, 3000));
     for (format, name) in [(ImageFormat::Jpeg, "a.jpg"), (ImageFormat::Png, "a.png")] {
         even.save_with_format(folder.at(name), format).unwrap();
         assert!(std::fs::metadata(folder.at(name)).unwrap().len() < 3000 * 3000 / 80, "{name} is not dense");
         assert_eq!(s.open(folder.at(name))?.shape().area(), 9_000_000, "{name}");
     }
-    let strip = Page { compression: 7, chunks: vec![jpeg(16, 16)], ..Page::grey(16, 16, &[]) };
+    let strip = TiffTestPage { compression: 7, chunks: vec![jpeg(16, 16)], ..TiffTestPage::grey(16, 16, &[]) };
     assert_eq!(s.open(folder.put("b.tif", &tiffs::file(&[strip], false)))?.shape().area(), 256);
     Ok(())
 }
 
 #[test]
 fn a_user_bounds_the_pixels() -> Result<()> {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     let options = |max_pixels| OpenOptions { max_pixels, ..OpenOptions::default() };
     let formats = [
         ("a.png", ImageFormat::Png),

@@ -5,8 +5,8 @@ mod writer;
 use horus_core::io::{OpenOptions, Picture};
 use horus_core::shape::Shape;
 
-use crate::tiffs::{self, Page};
-use writer::{Component, Scans, encode};
+use crate::tiffs::{self, TiffTestPage};
+use writer::{JpegScanLayout, SampledComponent, encode};
 
 type Factors = (usize, usize);
 
@@ -51,12 +51,13 @@ fn difference(picture: Picture, shape: Shape, wanted: &[f64]) -> f64 {
     pairs.map(|(got, wanted)| (f64::from(*got) - wanted).abs()).fold(0.0, f64::max)
 }
 
-fn file(size: (usize, usize), factors: &[Factors], scans: Scans, restart: usize, plain: bool) -> Vec<u8> {
-    let components: Vec<Component> = factors.iter().zip(WAVES).map(|(f, at)| Component { factors: *f, at }).collect();
+fn file(size: (usize, usize), factors: &[Factors], scans: JpegScanLayout, restart: usize, plain: bool) -> Vec<u8> {
+    let components: Vec<SampledComponent> =
+        factors.iter().zip(WAVES).map(|(f, at)| SampledComponent { factors: *f, at }).collect();
     encode(size, &components, scans, restart, plain)
 }
 
-fn check(size: (usize, usize), factors: &[Factors], scans: Scans, restart: usize, plain: bool) {
+fn check(size: (usize, usize), factors: &[Factors], scans: JpegScanLayout, restart: usize, plain: bool) {
     let bytes = file(size, factors, scans, restart, plain);
     let what = format!("{size:?} {factors:?} {scans:?}, restart {restart}, plain {plain}");
     let picture = Picture::read(&bytes, &OpenOptions::default()).unwrap_or_else(|e| panic!("{what}: {e}"));
@@ -66,12 +67,13 @@ fn check(size: (usize, usize), factors: &[Factors], scans: Scans, restart: usize
 }
 
 const SIZES: [(usize, usize); 6] = [(37, 53), (64, 32), (8, 8), (1, 1), (17, 16), (33, 97)];
-const ALL: [Scans; 4] = [Scans::Together, Scans::Apart, Scans::Progressive, Scans::ProgressiveApart];
+const ALL: [JpegScanLayout; 4] =
+    [JpegScanLayout::Together, JpegScanLayout::Apart, JpegScanLayout::Progressive, JpegScanLayout::ProgressiveApart];
 
 /// Interleaved scans have at most ten blocks in a unit.
-fn fits(factors: &[Factors], scans: Scans) -> bool {
+fn fits(factors: &[Factors], scans: JpegScanLayout) -> bool {
     let blocks: usize = factors.iter().map(|(across, down)| across * down).sum();
-    blocks <= 10 || factors.len() == 1 || matches!(scans, Scans::Apart | Scans::ProgressiveApart)
+    blocks <= 10 || factors.len() == 1 || matches!(scans, JpegScanLayout::Apart | JpegScanLayout::ProgressiveApart)
 }
 
 fn factor(i: usize) -> Factors {
@@ -114,11 +116,11 @@ fn any_factors_are_read() {
     for i in (0..4096).step_by(3) {
         let factors = [factor(i / 256), factor(i / 16 % 16), factor(i % 16)];
         let scans = ALL[(i + i / 7) % ALL.len()];
-        let scans = if fits(&factors, scans) { scans } else { Scans::Apart };
+        let scans = if fits(&factors, scans) { scans } else { JpegScanLayout::Apart };
         check(SIZES[i % 5], &factors, scans, i % 11, i % 13 == 0);
         if i % 37 == 0 {
             let four = [factors[0], factors[1], factors[2], factor(i / 37 % 16)];
-            check(SIZES[i % 5], &four, if fits(&four, scans) { scans } else { Scans::Apart }, i % 11, true);
+            check(SIZES[i % 5], &four, if fits(&four, scans) { scans } else { JpegScanLayout::Apart }, i % 11, true);
         }
     }
 }
@@ -158,14 +160,20 @@ fn files_of_libjpeg_are_read_as_libjpeg_reads_them() {
 fn scans_of_single_components_are_read_in_tiff_files() {
     let size = (40, 56);
     for (factors, scans, plain) in [
-        ([(1, 2), (1, 1), (1, 1)], Scans::Apart, false),
-        ([(2, 2), (1, 1), (1, 1)], Scans::Apart, false),
-        ([(1, 1), (2, 1), (2, 1)], Scans::Together, false),
-        ([(1, 1), (2, 2), (2, 2)], Scans::Progressive, true),
+        ([(1, 2), (1, 1), (1, 1)], JpegScanLayout::Apart, false),
+        ([(2, 2), (1, 1), (1, 1)], JpegScanLayout::Apart, false),
+        ([(1, 1), (2, 1), (2, 1)], JpegScanLayout::Together, false),
+        ([(1, 1), (2, 2), (2, 2)], JpegScanLayout::Progressive, true),
     ] {
         let bytes = file(size, &factors, scans, 0, plain);
         let photometric = if plain { 2 } else { 6 };
-        let page = Page { samples: 3, photometric, compression: 7, chunks: vec![bytes], ..Page::grey(56, 40, &[]) };
+        let page = TiffTestPage {
+            samples: 3,
+            photometric,
+            compression: 7,
+            chunks: vec![bytes],
+            ..TiffTestPage::grey(56, 40, &[])
+        };
         let picture = Picture::read(&tiffs::file(&[page], false), &OpenOptions::default()).unwrap();
         let far = difference(picture, Shape::new(40, 56, 3), &wanted(size, 3, plain));
         assert!(far <= CLOSE, "{factors:?} {scans:?}: {far} levels off");

@@ -8,8 +8,8 @@ mod fuzz;
 mod georeference;
 mod hostile;
 mod jpeg;
-mod later;
 mod noted;
+mod on_demand;
 mod raw;
 mod regions;
 #[cfg(unix)]
@@ -33,11 +33,11 @@ fn session() -> Session {
 }
 
 /// A folder for one test.
-struct Folder(TempDir);
+struct TestFolder(TempDir);
 
-impl Folder {
-    fn new() -> Folder {
-        Folder(tempfile::tempdir().expect("a folder"))
+impl TestFolder {
+    fn new() -> TestFolder {
+        TestFolder(tempfile::tempdir().expect("a folder"))
     }
 
     fn at(&self, name: &str) -> PathBuf {

@@ -10,16 +10,16 @@ use horus_core::ops::geometric::Interpolation;
 use horus_core::shape::Axis;
 use image::ImageDecoder;
 
-use super::{Folder, session, warnings};
+use super::{TestFolder, session, warnings};
 
 /// Directories of EXIF data: the first, of the exposure, of the place.
 const DIRECTORIES: [u32; 3] = [0, 0x8769, 0x8825];
 
 /// Tag, kind, number of values, and their bytes.
-type Field = (u16, u16, u32, Vec<u8>);
+type ExifField = (u16, u16, u32, Vec<u8>);
 
 /// EXIF data by hand, high bytes first: fields of the three directories, and a directory of a thumbnail.
-fn exif(fields: [&[Field]; 3]) -> Vec<u8> {
+fn exif(fields: [&[ExifField]; 3]) -> Vec<u8> {
     let mut all = [0, 1, 2].map(|d| fields[d].to_vec());
     for d in [1, 2] {
         all[0].push((DIRECTORIES[d] as u16, 4, 1, vec![0; 4]));
@@ -138,7 +138,7 @@ fn long(n: u32) -> Vec<u8> {
 
 #[test]
 fn what_a_camera_noted_is_kept_where_it_is_true() -> Result<()> {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     let input = folder.put("in.jpg", &jpeg(&camera(b"Ours", 6), b"by hand"));
     let open = |path: &Path| s.open(path).unwrap().convert::<u8>();
     let (e, g) = (DIRECTORIES[1], DIRECTORIES[2]);
@@ -196,7 +196,7 @@ fn what_a_camera_noted_is_kept_where_it_is_true() -> Result<()> {
 
 #[test]
 fn what_a_camera_noted_follows_pixels_or_is_missed_with_a_reason() -> Result<()> {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     let input = folder.put("in.jpg", &jpeg(&camera(b"Ours", 1), b"by hand"));
     let other = folder.put("other.jpg", &jpeg(&camera(b"Them", 1), b"by hand"));
     let (image, other) = (s.open(&input)?.convert::<u8>(), s.open(&other)?.convert::<u8>());
@@ -245,7 +245,7 @@ fn what_a_camera_noted_follows_pixels_or_is_missed_with_a_reason() -> Result<()>
 
 #[test]
 fn an_orientation_that_is_kept_stays_while_rows_do() -> Result<()> {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     let input = folder.put("in.jpg", &jpeg(&camera(b"Ours", 6), b""));
     let options = OpenOptions { orientation: Orientation::Keep, ..OpenOptions::default() };
     let image = AnyImage::open_with(&s, &input, &options)?.convert::<u8>();
@@ -262,7 +262,7 @@ fn an_orientation_that_is_kept_stays_while_rows_do() -> Result<()> {
 
 #[test]
 fn damaged_notes_of_a_camera_change_no_pixels() -> Result<()> {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     let whole = camera(b"Ours", 1);
     let want = s.open(folder.put("in.jpg", &jpeg(&[], b"")))?.convert::<u8>().to_vec()?;
     let mut damaged: Vec<Vec<u8>> = (0..whole.len()).step_by(3).map(|n| whole[..n].to_vec()).collect();
@@ -285,7 +285,7 @@ fn damaged_notes_of_a_camera_change_no_pixels() -> Result<()> {
 /// Frames of a series share a recording, and each has its own notes.
 #[test]
 fn each_picture_of_a_series_has_its_own_notes() -> Result<()> {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     let makers = [b"Anna", b"Bert", b"Cleo"];
     let files = makers.map(|maker| {
         let name = String::from_utf8(maker.to_vec()).unwrap();
@@ -293,7 +293,7 @@ fn each_picture_of_a_series_has_its_own_notes() -> Result<()> {
     });
     let background = s.open(&files[0])?.convert::<u8>();
     for (alone, once) in [(true, false), (true, true), (false, false), (false, true)] {
-        let out = Folder::new();
+        let out = TestFolder::new();
         let recorded = std::cell::Cell::new(0);
         let series = s.series(&files, |image: &AnyImage| {
             recorded.set(recorded.get() + 1);

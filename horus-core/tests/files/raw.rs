@@ -15,7 +15,7 @@ use horus_testing::cases::covering;
 use image::{DynamicImage, ImageFormat, ImageReader};
 use ndarray::{Array3, Ix3};
 
-use crate::{Folder, refused, session};
+use crate::{TestFolder, refused, session};
 
 fn on_ranks<R: Send>(ranks: usize, threads: usize, program: impl Fn(&Session) -> R + Sync) -> Vec<R> {
     ThreadComm::run(ranks, |comm| {
@@ -112,7 +112,7 @@ const PLACES: [(usize, usize); 7] = [(1, 1), (1, 2), (1, 5), (2, 1), (3, 2), (4,
 
 #[test]
 fn large_pictures_are_read_in_parts_by_any_number_of_threads() -> Result<()> {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     // Parts of 256 KiB, and remainders.
     let sizes = [(1, 1), (1, 262_143), (1, 262_145), (301, 999)];
     for [size, colours, wide, place] in covering([sizes.len(), 2, 2, PLACES.len()]) {
@@ -143,7 +143,7 @@ fn large_pictures_are_read_in_parts_by_any_number_of_threads() -> Result<()> {
 
 #[test]
 fn a_pnm_file_that_is_too_short_or_too_large_is_named() {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     let told =
         |bytes: &[u8], options: &OpenOptions| refused(AnyImage::open_with(&s, folder.put("a.pgm", bytes), options));
     let few = OpenOptions { max_pixels: 5, ..OpenOptions::default() };
@@ -161,7 +161,7 @@ fn a_pnm_file_that_is_too_short_or_too_large_is_named() {
 
 #[test]
 fn arrays_of_every_type_and_order_are_read_by_any_number_of_threads() -> Result<()> {
-    fn round<T: Pixel + ndarray_npy::WritableElement>(folder: &Folder, value: impl Fn(f64) -> T) {
+    fn round<T: Pixel + ndarray_npy::WritableElement>(folder: &TestFolder, value: impl Fn(f64) -> T) {
         for (shape, fortran) in [((3, 5, 2), false), ((301, 299, 3), false), ((70, 80, 5), true), ((1, 1, 1), true)] {
             let c = Array3::from_shape_fn(shape, |(y, x, c)| value((y * 31 + x * 7 + c) as f64 * 0.5));
             let mut array = c.clone();
@@ -183,7 +183,7 @@ fn arrays_of_every_type_and_order_are_read_by_any_number_of_threads() -> Result<
             }
         }
     }
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     round(&folder, |v| v as u8);
     round(&folder, |v| v as u16);
     round(&folder, |v| v as i32 - 5);
@@ -194,7 +194,7 @@ fn arrays_of_every_type_and_order_are_read_by_any_number_of_threads() -> Result<
 
 #[test]
 fn files_have_the_same_bytes_for_any_number_of_ranks_and_threads() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let program = |s: &Session, channels: usize| {
         let planes = (0..channels).map(|c| Image::<f32>::worms(s, 61, 83).gauss(1.0 + c as f64) * 1.5 - 0.1);
         Image::stack(s, planes.collect::<Vec<_>>(), Axis::Channels)
@@ -244,7 +244,7 @@ fn every_rank_has_the_picture_that_rank_0_was_given() {
 
 #[test]
 fn pictures_are_decoded_on_other_threads_and_belong_to_nobody() -> Result<()> {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     let image = Image::from_fn(&s, 31, 17, |y, x| (y * 100 + x) as u16);
     for name in ["a.png", "a.tif", "a.pgm", "a.npy"] {
         image.save(folder.at(name))?;

@@ -14,8 +14,8 @@ use horus_core::session::Session;
 use horus_core::shape::{Region, Shape};
 use image::{DynamicImage, ImageFormat, RgbImage};
 
-use super::tiffs::{self, Page};
-use super::{Folder, refused};
+use super::tiffs::{self, TiffTestPage};
+use super::{TestFolder, refused};
 
 const HEIGHT: usize = 23;
 const WIDTH: usize = 38;
@@ -26,7 +26,13 @@ fn sample(c: usize, y: usize, x: usize) -> u8 {
 
 /// A chunky page of samples, in strips of so many rows or in tiles; `encode` makes the bytes of a
 /// sample.
-fn page(samples: usize, rows: usize, tile: Option<(usize, usize)>, bits: u32, encode: impl Fn(u8) -> Vec<u8>) -> Page {
+fn page(
+    samples: usize,
+    rows: usize,
+    tile: Option<(usize, usize)>,
+    bits: u32,
+    encode: impl Fn(u8) -> Vec<u8>,
+) -> TiffTestPage {
     let (w, h) = tile.unwrap_or((WIDTH, rows));
     let mut chunks = Vec::new();
     for top in (0..HEIGHT).step_by(h) {
@@ -38,7 +44,7 @@ fn page(samples: usize, rows: usize, tile: Option<(usize, usize)>, bits: u32, en
             chunks.push(values.map(value).flat_map(&encode).collect());
         }
     }
-    Page {
+    TiffTestPage {
         width: WIDTH as u32,
         height: HEIGHT as u32,
         bits,
@@ -49,7 +55,7 @@ fn page(samples: usize, rows: usize, tile: Option<(usize, usize)>, bits: u32, en
         tile: tile.map(|(w, h)| (w as u32, h as u32)),
         rows: rows as u32,
         chunks,
-        ..Page::default()
+        ..TiffTestPage::default()
     }
 }
 
@@ -74,7 +80,7 @@ fn wanted(samples: usize, Region { top, left, height, width }: Region) -> Vec<u8
 
 #[test]
 fn regions_of_tiffs_are_those_of_the_picture_however_it_is_cut() -> Result<()> {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     for threads in [1, 3] {
         let s = Session::on(Box::new(CpuDevice::new(Some(threads))?)).build()?;
         for samples in [1, 3] {
@@ -100,7 +106,7 @@ fn regions_of_tiffs_are_those_of_the_picture_however_it_is_cut() -> Result<()> {
 
 #[test]
 fn regions_of_other_formats_are_those_of_the_picture() -> Result<()> {
-    let (s, folder) = (super::session(), Folder::new());
+    let (s, folder) = (super::session(), TestFolder::new());
     let colour = RgbImage::from_fn(WIDTH as u32, HEIGHT as u32, |x, y| {
         image::Rgb([0, 1, 2].map(|c| sample(c, y as usize, x as usize)))
     });
@@ -133,7 +139,7 @@ fn regions_of_other_formats_are_those_of_the_picture() -> Result<()> {
 
 #[test]
 fn an_array_by_columns_has_the_same_regions() -> Result<()> {
-    let (s, folder) = (super::session(), Folder::new());
+    let (s, folder) = (super::session(), TestFolder::new());
     let header = format!("{{'descr': '|u1', 'fortran_order': True, 'shape': ({HEIGHT}, {WIDTH}), }}");
     let header = format!("{header:<117}\n");
     let mut bytes = b"\x93NUMPY\x01\0".to_vec();
@@ -154,9 +160,9 @@ fn an_array_by_columns_has_the_same_regions() -> Result<()> {
 
 #[test]
 fn smaller_copies_of_a_page_are_its_levels() -> Result<()> {
-    let (s, folder) = (super::session(), Folder::new());
-    let small = |n: u32, v: u8| Page { copy: true, ..Page::grey(n, n, &vec![v; (n * n) as usize]) };
-    let full = |v: u8| Page::grey(8, 8, &[v; 64]);
+    let (s, folder) = (super::session(), TestFolder::new());
+    let small = |n: u32, v: u8| TiffTestPage { copy: true, ..TiffTestPage::grey(n, n, &vec![v; (n * n) as usize]) };
+    let full = |v: u8| TiffTestPage::grey(8, 8, &[v; 64]);
     let bytes = tiffs::file(&[full(1), small(2, 3), small(4, 2), full(4), small(4, 5)], false);
     let path = folder.put("pyramid.tif", &bytes);
     let at = |page, level| OpenOptions { page: Some(page), level, ..OpenOptions::default() };
@@ -179,7 +185,7 @@ fn smaller_copies_of_a_page_are_its_levels() -> Result<()> {
 
 #[test]
 fn only_what_holds_the_region_is_read() -> Result<()> {
-    let (s, folder) = (super::session(), Folder::new());
+    let (s, folder) = (super::session(), TestFolder::new());
     // All tiles but one are missing: the file ends after the first.
     let whole = tiffs::file(&[page(1, 0, Some((16, 16)), 8, |v| vec![v])], false);
     let mut broken = page(1, 0, Some((16, 16)), 8, |v| vec![v]);
@@ -204,7 +210,7 @@ fn only_what_holds_the_region_is_read() -> Result<()> {
 
 #[test]
 fn regions_outside_of_a_picture_are_refused() -> Result<()> {
-    let (s, folder) = (super::session(), Folder::new());
+    let (s, folder) = (super::session(), TestFolder::new());
     Image::<u8>::zeros(&s, (5, 6)).save(folder.at("a.npy"))?;
     Image::<u8>::zeros(&s, (5, 6)).save(folder.at("a.tif"))?;
     Image::<u8>::zeros(&s, (5, 6)).save(folder.at("a.png"))?;
@@ -221,7 +227,7 @@ fn regions_outside_of_a_picture_are_refused() -> Result<()> {
 
 #[test]
 fn a_region_of_a_picture_that_is_turned_is_of_what_is_seen() -> Result<()> {
-    let (s, folder) = (super::session(), Folder::new());
+    let (s, folder) = (super::session(), TestFolder::new());
     // The sides of the scene of the first row and the first column, and so the stored place of a
     // visible pixel.
     let stored = |orientation: u32, y: usize, x: usize| {
@@ -241,7 +247,7 @@ fn a_region_of_a_picture_that_is_turned_is_of_what_is_seen() -> Result<()> {
         let turned = orientation > 4;
         let (height, width) = if turned { (WIDTH, HEIGHT) } else { (HEIGHT, WIDTH) };
         for (samples, rows, tile) in [(1, 5, None), (3, 0, Some((16, 16)))] {
-            let page = Page { orientation, ..page(samples, rows, tile, 8, |v| vec![v]) };
+            let page = TiffTestPage { orientation, ..page(samples, rows, tile, 8, |v| vec![v]) };
             let path = folder.put("a.tif", &tiffs::file(&[page], false));
             let reader = PictureReader::open(&path, &OpenOptions::default())?;
             assert_eq!(reader.shape(), Shape::new(height, width, samples), "orientation {orientation}");
@@ -270,7 +276,7 @@ fn values(session: &Session, picture: Picture) -> Vec<u8> {
 
 /// Files of the same picture, divided into different parts, with the rows and columns that are
 /// decoded at once.
-fn cut(folder: &Folder) -> Vec<(PathBuf, (usize, usize))> {
+fn cut(folder: &TestFolder) -> Vec<(PathBuf, (usize, usize))> {
     let tiff = |name: &str, rows, tile| folder.put(name, &tiffs::file(&[page(3, rows, tile, 8, |v| vec![v])], false));
     let colours = (0..HEIGHT * WIDTH).flat_map(|i| (0..3).map(move |c| sample(c, i / WIDTH, i % WIDTH)));
     let raw: Vec<u8> = format!("P6 {WIDTH} {HEIGHT} 255\n").bytes().chain(colours).collect();
@@ -288,7 +294,7 @@ fn cut(folder: &Folder) -> Vec<(PathBuf, (usize, usize))> {
 #[test]
 fn an_open_file_is_read_by_several_threads() -> Result<()> {
     fn shared<T: Send + Sync>(_: &T) {}
-    let (s, folder) = (super::session(), Folder::new());
+    let (s, folder) = (super::session(), TestFolder::new());
     for (path, chunk) in cut(&folder) {
         let reader = PictureReader::open(&path, &OpenOptions::default())?;
         shared(&reader);
@@ -326,7 +332,7 @@ fn an_open_file_is_read_by_several_threads() -> Result<()> {
 
 #[test]
 fn no_more_is_read_than_holds_the_region() -> Result<()> {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let files = cut(&folder);
     let read = |(path, _): &(PathBuf, (usize, usize)), regions: &[Region]| {
         let reader = PictureReader::open(path, &OpenOptions::default())?;
@@ -349,11 +355,12 @@ fn no_more_is_read_than_holds_the_region() -> Result<()> {
 
 #[test]
 fn a_truncated_file_is_refused_before_it_is_read() -> Result<()> {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let cause =
         |path: &Path, options: &OpenOptions| PictureReader::open(path, options).expect_err("truncated").to_string();
     let tiles = page(1, 0, Some((16, 16)), 8, |v| vec![v]);
-    let deflated = Page { compression: 8, chunks: tiles.chunks.iter().map(|t| deflate(t)).collect(), ..tiles.clone() };
+    let deflated =
+        TiffTestPage { compression: 8, chunks: tiles.chunks.iter().map(|t| deflate(t)).collect(), ..tiles.clone() };
     for page in [tiles, deflated] {
         // Directories at the front, as written by streaming encoders.
         let whole = tiffs::directory_first(&page);

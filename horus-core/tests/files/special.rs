@@ -11,11 +11,11 @@ use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::error::Result;
 use horus_core::image::Image;
-use horus_core::io::Target;
+use horus_core::io::FileTarget;
 use horus_core::session::Session;
 
 use crate::formats::AT_ONCE;
-use crate::{Folder, refused, session};
+use crate::{TestFolder, refused, session};
 
 fn fifo(path: &Path) {
     assert!(Command::new("mkfifo").arg(path).status().expect("mkfifo").success());
@@ -23,7 +23,7 @@ fn fifo(path: &Path) {
 
 #[test]
 fn what_is_no_file_is_not_read() {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     fifo(&folder.at("pipe.png"));
     symlink("pipe.png", folder.at("link.png")).unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(folder.at("socket.png")).unwrap();
@@ -50,7 +50,7 @@ fn what_is_no_file_is_not_read() {
 
 #[test]
 fn every_rank_is_told_of_what_is_no_file() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     fifo(&folder.at("pipe.png"));
     let told = ThreadComm::run(3, |comm| {
         let device = CpuDevice::new(Some(1)).expect("a CPU");
@@ -62,7 +62,7 @@ fn every_rank_is_told_of_what_is_no_file() {
 
 #[test]
 fn pipes_and_devices_are_written_into_and_stay() -> Result<()> {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     let image = Image::from_fn(&s, 9, 8, |y, x| (y * 8 + x) as u8);
     // The pipe comes first: if it is replaced, the test ends before it reaches the machine's
     // devices.
@@ -88,7 +88,7 @@ fn pipes_and_devices_are_written_into_and_stay() -> Result<()> {
 
 #[test]
 fn folders_and_sockets_are_not_written() {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     let image = Image::<u8>::zeros(&s, (3, 3));
     fs::create_dir(folder.at("folder.png")).unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(folder.at("socket.png")).unwrap();
@@ -103,17 +103,17 @@ fn folders_and_sockets_are_not_written() {
 #[test]
 fn descriptors_are_written_through() {
     // Neither a file of this name in the folder of descriptors, nor one beside the target file.
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let file = fs::File::create(folder.at("open")).unwrap();
     let path = format!("/dev/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
-    Target::new(Path::new(&path)).unwrap().fill(|to| to.write_all(b"through").map_err(|e| e.to_string())).unwrap();
+    FileTarget::new(Path::new(&path)).unwrap().fill(|to| to.write_all(b"through").map_err(|e| e.to_string())).unwrap();
     assert_eq!(fs::read(folder.at("open")).unwrap(), b"through");
     assert_eq!(file.metadata().unwrap().len(), 7, "the file that is open is the file that was written");
 }
 
 #[test]
 fn the_file_that_was_read_can_be_written() -> Result<()> {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     let path = folder.at("in.png");
     let image = Image::from_fn(&s, 6, 5, |y, x| (y * 5 + x) as u8);
     image.save(&path)?;
@@ -124,7 +124,7 @@ fn the_file_that_was_read_can_be_written() -> Result<()> {
     assert_eq!(read.to_vec()?, image.to_vec()?);
     // A failure while writing leaves the input unchanged.
     let before = fs::read(&path).unwrap();
-    let failed = Target::new(&path).unwrap().fill(|to| {
+    let failed = FileTarget::new(&path).unwrap().fill(|to| {
         to.write_all(b"half").unwrap();
         Err("no space".into())
     });
@@ -135,7 +135,7 @@ fn the_file_that_was_read_can_be_written() -> Result<()> {
 
 #[test]
 fn mode_and_owner_stay_and_hard_links_part() -> Result<()> {
-    let (s, folder) = (session(), Folder::new());
+    let (s, folder) = (session(), TestFolder::new());
     let path = folder.put("a.png", b"old");
     fs::hard_link(&path, folder.at("other.png")).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o604)).unwrap();
@@ -152,7 +152,7 @@ fn mode_and_owner_stay_and_hard_links_part() -> Result<()> {
 
 #[test]
 fn nothing_lies_beside_the_target_while_it_is_computed() -> Result<()> {
-    let folder = Arc::new(Folder::new());
+    let folder = Arc::new(TestFolder::new());
     let seen = Arc::new(Mutex::new(Vec::new()));
     let device = CpuDevice::new(Some(1))?;
     let s = {

@@ -28,18 +28,18 @@ fn rows(region: Region) -> impl Iterator<Item = (usize, usize)> {
 }
 
 /// Computed samples, which fail from a row on.
-struct Computed {
+struct ComputedSource {
     end: usize,
     read: AtomicU64,
 }
 
-impl Computed {
+impl ComputedSource {
     fn until(end: usize) -> Result<Box<dyn RegionSource>, String> {
-        Ok(Box::new(Computed { end, read: AtomicU64::new(0) }))
+        Ok(Box::new(ComputedSource { end, read: AtomicU64::new(0) }))
     }
 }
 
-impl RegionSource for Computed {
+impl RegionSource for ComputedSource {
     fn shape(&self) -> Shape {
         SHAPE
     }
@@ -70,7 +70,7 @@ impl RegionSource for Computed {
 
 /// The data received by a sink.
 #[derive(Debug, Default)]
-struct Came {
+struct SinkRecord {
     regions: Vec<Region>,
     samples: Vec<u16>,
     finished: bool,
@@ -78,12 +78,12 @@ struct Came {
 }
 
 /// A sink that keeps its data, and fails at a region.
-struct Kept {
-    came: Arc<Mutex<Came>>,
+struct FailingSink {
+    came: Arc<Mutex<SinkRecord>>,
     fails_at: usize,
 }
 
-impl RegionSink for Kept {
+impl RegionSink for FailingSink {
     fn chunk(&self) -> (usize, usize) {
         (64, 100)
     }
@@ -109,7 +109,7 @@ impl RegionSink for Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for FailingSink {
     fn drop(&mut self) {
         self.came.lock().unwrap().dropped = true;
     }
@@ -129,7 +129,7 @@ fn on_ranks<R: Send>(ranks: usize, memory: Option<usize>, run: impl Fn(&Session)
 }
 
 fn doubled(session: &Session, end: usize) -> Image<u16> {
-    let image = AnyImage::from_source(session, "computed", || Computed::until(end)).expect("a source");
+    let image = AnyImage::from_source(session, "computed", || ComputedSource::until(end)).expect("a source");
     assert_eq!((image.shape(), image.dtype()), (SHAPE, DType::U16));
     image.convert::<u16>().max(1u16)
 }
@@ -137,12 +137,12 @@ fn doubled(session: &Session, end: usize) -> Image<u16> {
 #[test]
 fn samples_go_from_a_source_to_a_sink_as_a_whole_or_by_regions() {
     for (ranks, memory) in [(1, None), (3, None), (1, Some(4 << 20)), (3, Some(4 << 20))] {
-        let came = Arc::new(Mutex::new(Came::default()));
+        let came = Arc::new(Mutex::new(SinkRecord::default()));
         let begun = AtomicU64::new(0);
         let saved = on_ranks(ranks, memory, |session| {
             save_to(&doubled(session, usize::MAX), "kept", || {
                 begun.fetch_add(1, Ordering::Relaxed);
-                Ok(Box::new(Kept { came: Arc::clone(&came), fails_at: usize::MAX }))
+                Ok(Box::new(FailingSink { came: Arc::clone(&came), fails_at: usize::MAX }))
             })
         });
         assert!(saved.iter().all(Result::is_ok) && begun.into_inner() == 1, "{saved:?}");
@@ -175,9 +175,9 @@ fn a_failure_is_told_on_all_ranks_and_nothing_is_finished() {
             (None, usize::MAX, 0, "cannot write kept: the sink is full"),
             (Some(4 << 20), usize::MAX, 1, "cannot write kept: the sink is full"),
         ] {
-            let came = Arc::new(Mutex::new(Came::default()));
+            let came = Arc::new(Mutex::new(SinkRecord::default()));
             let errors = on_ranks(ranks, memory, |session| {
-                let sink = || Ok(Box::new(Kept { came: Arc::clone(&came), fails_at }) as Box<dyn RegionSink>);
+                let sink = || Ok(Box::new(FailingSink { came: Arc::clone(&came), fails_at }) as Box<dyn RegionSink>);
                 save_to(&doubled(session, end), "kept", sink).expect_err("it fails").to_string()
             });
             assert!(errors.iter().all(|e| e == expected), "{errors:?}");

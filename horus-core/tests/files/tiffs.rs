@@ -8,7 +8,7 @@ pub(crate) const EXTRA_SAMPLES: u16 = 338;
 
 /// A page: its tags and the data of its strips or tiles.
 #[derive(Clone, Default)]
-pub(crate) struct Page {
+pub(crate) struct TiffTestPage {
     pub(crate) width: u32,
     pub(crate) height: u32,
     pub(crate) bits: u32,
@@ -33,10 +33,10 @@ pub(crate) struct Page {
     pub(crate) tags: Vec<(u16, Vec<u32>)>,
 }
 
-impl Page {
+impl TiffTestPage {
     /// One strip of unsigned grey bytes.
-    pub(crate) fn grey(width: u32, height: u32, pixels: &[u8]) -> Page {
-        Page {
+    pub(crate) fn grey(width: u32, height: u32, pixels: &[u8]) -> TiffTestPage {
+        TiffTestPage {
             width,
             height,
             bits: 8,
@@ -46,13 +46,13 @@ impl Page {
             photometric: 1,
             rows: height,
             chunks: vec![pixels.to_vec()],
-            ..Page::default()
+            ..TiffTestPage::default()
         }
     }
 }
 
 /// A file of these pages, in either byte order.
-pub(crate) fn file(pages: &[Page], big_endian: bool) -> Vec<u8> {
+pub(crate) fn file(pages: &[TiffTestPage], big_endian: bool) -> Vec<u8> {
     let short = |v: u16| if big_endian { v.to_be_bytes() } else { v.to_le_bytes() };
     let long = |v: u32| if big_endian { v.to_be_bytes() } else { v.to_le_bytes() };
     let mut out = if big_endian { b"MM\0*".to_vec() } else { b"II*\0".to_vec() };
@@ -124,7 +124,7 @@ pub(crate) fn file(pages: &[Page], big_endian: bool) -> Vec<u8> {
 }
 
 /// A file of one page whose tags come before its strips or tiles.
-pub(crate) fn directory_first(page: &Page) -> Vec<u8> {
+pub(crate) fn directory_first(page: &TiffTestPage) -> Vec<u8> {
     let bytes = file(std::slice::from_ref(page), false);
     let number = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().expect("four bytes"));
     // The pixels, which come first, move behind the rest.

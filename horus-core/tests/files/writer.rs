@@ -14,7 +14,7 @@ use horus_core::shape::{Axis, Region, Shape};
 use tiff::decoder::{Decoder, DecodingResult};
 use tiff::tags::Tag;
 
-use super::Folder;
+use super::TestFolder;
 
 const COMPRESSIONS: [Compression; 4] = [Compression::None, Compression::Deflate, Compression::Lzw, Compression::Zstd];
 const HEIGHT: usize = 45;
@@ -74,7 +74,7 @@ fn decoded(path: &Path, shape: Shape) -> Vec<f64> {
 
 #[test]
 fn tiles_and_strips_are_read_by_others() -> Result<()> {
-    fn check<T: Pixel>(folder: &Folder, compression: Compression, workers: &Workers) -> Result<()> {
+    fn check<T: Pixel>(folder: &TestFolder, compression: Compression, workers: &Workers) -> Result<()> {
         let path = folder.at("a.tif");
         for (depth, channels) in [(1, 1), (1, 3), (1, 4), (1, 5), (3, 1)] {
             let shape = Shape::volume(depth, HEIGHT, WIDTH, channels);
@@ -106,7 +106,7 @@ fn tiles_and_strips_are_read_by_others() -> Result<()> {
         }
         Ok(())
     }
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     for workers in [Workers::alone(), Workers::new(Some(3))?] {
         for compression in COMPRESSIONS {
             check::<u8>(&folder, compression, &workers)?;
@@ -122,7 +122,7 @@ fn tiles_and_strips_are_read_by_others() -> Result<()> {
 
 #[test]
 fn arrays_and_rasters_are_those_that_are_saved_as_a_whole() -> Result<()> {
-    fn check<T: Pixel>(folder: &Folder, name: &str, shape: Shape, workers: &Workers) -> Result<()> {
+    fn check<T: Pixel>(folder: &TestFolder, name: &str, shape: Shape, workers: &Workers) -> Result<()> {
         let s = super::session();
         let (path, whole) = (folder.at(name), folder.at(&format!("whole-{name}")));
         let pixels = samples::<T>(shape, Region::whole(shape));
@@ -143,7 +143,7 @@ fn arrays_and_rasters_are_those_that_are_saved_as_a_whole() -> Result<()> {
         }
         Ok(())
     }
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     for workers in [Workers::alone(), Workers::new(Some(3))?] {
         for (depth, channels) in [(1, 1), (1, 3), (4, 1)] {
             let shape = Shape::volume(depth, HEIGHT, WIDTH, channels);
@@ -160,7 +160,7 @@ fn arrays_and_rasters_are_those_that_are_saved_as_a_whole() -> Result<()> {
 
 #[test]
 fn several_threads_write_one_file() -> Result<()> {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let shape = Shape::new(160, 320, 1);
     for compression in COMPRESSIONS {
         let path = folder.at("a.tif");
@@ -187,7 +187,7 @@ fn several_threads_write_one_file() -> Result<()> {
 
 #[test]
 fn bytes_do_not_depend_on_threads_nor_places_on_order() -> Result<()> {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let shape = Shape::new(HEIGHT, WIDTH, 3);
     let bytes = |compression, each, threads| -> Result<Vec<u8>> {
         let path = folder.at("a.tif");
@@ -207,7 +207,7 @@ fn bytes_do_not_depend_on_threads_nor_places_on_order() -> Result<()> {
 
 #[test]
 fn nothing_is_there_before_all_is() -> Result<()> {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let why = |error: Error| error.to_string();
     for name in ["a.tif", "a.npy", "a.pgm"] {
         let path = folder.put(name, b"old");
@@ -260,7 +260,7 @@ fn nothing_is_there_before_all_is() -> Result<()> {
 
 #[test]
 fn what_a_format_cannot_hold_is_told_at_once() {
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     let create = |name: &str, dtype, shape, tile, compression| {
         let told = PictureWriter::create(folder.at(name), shape, dtype, tile, compression).expect_err("refused");
         assert!(told.to_string().contains(name), "{told}");
@@ -289,7 +289,7 @@ fn what_a_format_cannot_hold_is_told_at_once() {
 
 #[test]
 fn whole_images_are_saved_in_tiles() -> Result<()> {
-    let (s, folder) = (super::session(), Folder::new());
+    let (s, folder) = (super::session(), TestFolder::new());
     let image = Image::from_fn(&s, HEIGHT, WIDTH, |y, x| sample::<u16>(0, y, x));
     for (tile, compression) in
         [(Some((32, 16)), Compression::None), (Some((16, 64)), Compression::Deflate), (None, Compression::Deflate)]
@@ -350,7 +350,7 @@ fn a_full_disk_is_named_and_leaves_what_was_there() -> Result<()> {
         }
         return Ok(());
     }
-    let folder = Folder::new();
+    let folder = TestFolder::new();
     folder.put("a.tif", b"old");
     let own = std::env::current_exe().expect("this program");
     let name = "writer::a_full_disk_is_named_and_leaves_what_was_there";

@@ -6,9 +6,9 @@ use horus_core::ops::geometric::{Affine, Interpolation, rotation};
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;
 use horus_core::shape::{Border, Shape};
-use horus_testing::reference::Image;
+use horus_testing::reference::ReferenceImage;
 
-use crate::program::Program;
+use crate::program::GoldenProgram;
 use crate::{column, difference, image, plane, row, to_f64};
 
 const THETAS: [f64; 4] = [0.0, 45.0, 90.0, 135.0];
@@ -16,12 +16,12 @@ const THETAS: [f64; 4] = [0.0, 45.0, 90.0, 135.0];
 const SCALES: [(u8, f32); 2] = [(1, 3.0), (2, 6.0)];
 
 /// `k * |f1 / f2|`, and 0 where `|f2|` is small.
-fn contrast(p: &mut Program, f1: NodeId, f2: NodeId, k: f32) -> NodeId {
+fn contrast(p: &mut GoldenProgram, f1: NodeId, f2: NodeId, k: f32) -> NodeId {
     let ratio = p.pixel(PixelOp::AbsDiv, &[f1, f2], &[Scalar::F32(1e-3)]);
     p.pixel(PixelOp::Mul, &[ratio], &[Scalar::F32(k)])
 }
 
-fn zero(p: &mut Program, shape: Shape) -> NodeId {
+fn zero(p: &mut GoldenProgram, shape: Shape) -> NodeId {
     p.add(Op::Fill(Scalar::F32(0.0)), &[], shape, DType::F32)
 }
 
@@ -29,7 +29,7 @@ fn zero(p: &mut Program, shape: Shape) -> NodeId {
 /// where the divisor is darker. The tolerance is ten times that on average, and a hundred times at
 /// a pixel (measured: 6e-8 and 5e-7).
 #[track_caller]
-fn assert_detector(ours: &Image, golden: &str) {
+fn assert_detector(ours: &ReferenceImage, golden: &str) {
     let golden = plane(&image::<f32>(golden), 0);
     assert!(golden.iter().any(|v| *v > 0.1), "the golden shows no line");
     let (largest, mean) = difference(&to_f64(ours), &golden);
@@ -49,7 +49,7 @@ fn the_detector_by_rotation_agrees() {
         column: column(&format!("taps_detector_column_{sv}_{order}")),
         border: Border::Reflect101,
     };
-    let (mut p, source) = Program::over(&input);
+    let (mut p, source) = GoldenProgram::over(&input);
     let mut result = zero(&mut p, input.shape);
     for theta in THETAS {
         let turned = p.like(rotated(theta, Border::Reflect101), &[source]);
@@ -74,7 +74,7 @@ fn the_detector_by_oriented_filters_agrees() {
         let filter = Filter::dense(taps.shape.height, taps.shape.width, plane(&taps, theta));
         Op::Correlate(filter, Border::Reflect101)
     };
-    let (mut p, source) = Program::over(&input);
+    let (mut p, source) = GoldenProgram::over(&input);
     let mut result = zero(&mut p, input.shape);
     for theta in 0..THETAS.len() {
         for (sv, k) in SCALES {

@@ -6,7 +6,7 @@ use horus_core::ops::Sliding;
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reach, Reduce};
 use horus_core::ops::windowed::{BoxMean, Ranked, Windowed};
 use horus_core::shape::Border;
-use horus_testing::reference::{Image, convert};
+use horus_testing::reference::{ReferenceImage, convert};
 
 use crate::program::{apply, apply_to};
 use crate::{CONSTANT, CONSTANT_U8, assert_close, borders, column, filter, image, load, plane, row, to_f64};
@@ -14,7 +14,7 @@ use crate::{CONSTANT, CONSTANT_U8, assert_close, borders, column, filter, image,
 /// Rounding of successive filters in `dtype`: half a unit per tap, of partial sums that are at most
 /// the sum of |tap| times the largest |pixel|; errors of either sign add up as the root of their
 /// number. One more for the golden, which is stored in f32.
-fn rounding(dtype: DType, filters: &[&Filter], input: &Image) -> f64 {
+fn rounding(dtype: DType, filters: &[&Filter], input: &ReferenceImage) -> f64 {
     let unit = if dtype == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) };
     let taps: usize = filters.iter().map(|f| f.taps().len()).sum();
     let gain: f64 = filters.iter().map(|f| f.taps().iter().map(|t| t.abs()).sum::<f64>().max(1.0)).product();
@@ -24,7 +24,7 @@ fn rounding(dtype: DType, filters: &[&Filter], input: &Image) -> f64 {
 
 /// Compares `op` under every border with the planes of `golden`.
 #[track_caller]
-fn assert_borders(op: impl Fn(Border) -> Op, input: &Image, golden: &Image, tolerance: f64) {
+fn assert_borders(op: impl Fn(Border) -> Op, input: &ReferenceImage, golden: &ReferenceImage, tolerance: f64) {
     let constant = if input.dtype() == DType::U8 { CONSTANT_U8 } else { CONSTANT };
     for (c, border) in borders(constant).into_iter().enumerate() {
         assert_close(&apply(op(border), input), &plane(golden, c), tolerance, &format!("{border}"));
@@ -120,7 +120,7 @@ fn flat_erosions_and_dilations_agree_exactly() {
         ("dilation_3x5", reflected(flat(3, 5, Reduce::Max))),
         ("dilation_4x2", reflected(flat(4, 2, Reduce::Max))),
     ] {
-        let op = |b| Op::Order(g.clone().into(), b);
+        let op = |b| Op::OrderFilter(g.clone().into(), b);
         assert_borders(op, &floats, &image::<f32>(name), 0.0);
         if name.ends_with("3x5") {
             assert_borders(op, &bytes, &image::<u8>(&format!("{name}_u8")), 0.0);
@@ -135,16 +135,16 @@ fn weighted_erosions_and_dilations_agree() {
     let dilation = Generalized { window: weights.flipped(), combine: Combine::Add, reduce: Reduce::Max };
     // Rounding is monotone: the extreme of rounded values is the rounded extreme, whichever value
     // attains it.
-    assert_borders(|b| Op::Order(erosion.clone().into(), b), &input, &image::<f32>("erosion_weighted"), 0.0);
-    assert_borders(|b| Op::Order(dilation.clone().into(), b), &input, &image::<f32>("dilation_weighted"), 0.0);
+    assert_borders(|b| Op::OrderFilter(erosion.clone().into(), b), &input, &image::<f32>("erosion_weighted"), 0.0);
+    assert_borders(|b| Op::OrderFilter(dilation.clone().into(), b), &input, &image::<f32>("dilation_weighted"), 0.0);
 }
 
 #[test]
 fn medians_agree_exactly() {
     let (floats, bytes) = (image::<f32>("image"), image::<u8>("image_u8"));
     for (name, size) in [("median_3", MedianSize::Three), ("median_5", MedianSize::Five)] {
-        assert_borders(|b| Op::Order(size.into(), b), &floats, &image::<f32>(name), 0.0);
-        assert_borders(|b| Op::Order(size.into(), b), &bytes, &image::<u8>(&format!("{name}_u8")), 0.0);
+        assert_borders(|b| Op::OrderFilter(size.into(), b), &floats, &image::<f32>(name), 0.0);
+        assert_borders(|b| Op::OrderFilter(size.into(), b), &bytes, &image::<u8>(&format!("{name}_u8")), 0.0);
     }
 }
 

@@ -4,9 +4,9 @@ use horus_core::dtype::DType;
 use horus_core::ir::graph::Op;
 use horus_core::ops::geometric::{Affine, Interpolation, rotation};
 use horus_core::shape::{Border, Shape};
-use horus_testing::reference::{Image, convert};
+use horus_testing::reference::{ReferenceImage, convert};
 
-use crate::program::Program;
+use crate::program::GoldenProgram;
 use crate::{CONSTANT, assert_close, borders, image, load, plane, to_f64};
 
 /// Interpolation in `f32` of pixels below 2: positions are truncated to 24 fractional bits (a unit
@@ -17,9 +17,15 @@ const SINGLE: f64 = 2.0 * 4.0 / 16_777_216.0 + 10.0 * 2.0 / 16_777_216.0;
 /// coordinates below 16, on either axis, times a slope below 4.
 const DOUBLE: f64 = 2.0 * 33.0 * 4.0 / 8_589_934_592.0;
 
-fn warp(input: &Image, out: Shape, matrix: [[f64; 3]; 2], how: Interpolation, border: Border) -> (Image, Affine) {
+fn warp(
+    input: &ReferenceImage,
+    out: Shape,
+    matrix: [[f64; 3]; 2],
+    how: Interpolation,
+    border: Border,
+) -> (ReferenceImage, Affine) {
     let map = Affine::new(matrix, out).unwrap();
-    let (mut p, source) = Program::over(input);
+    let (mut p, source) = GoldenProgram::over(input);
     let node = p.add(Op::Warp(map, how, border.into()), &[source], out, input.dtype());
     (p.value(node), map)
 }
@@ -27,7 +33,7 @@ fn warp(input: &Image, out: Shape, matrix: [[f64; 3]; 2], how: Interpolation, bo
 /// Exact agreement, except where a position is a half to the precision of the map: there SciPy's
 /// f64 positions may fall on either side.
 #[track_caller]
-fn assert_nearest(ours: &Image, map: &Affine, golden: &[f64], what: &str) {
+fn assert_nearest(ours: &ReferenceImage, map: &Affine, golden: &[f64], what: &str) {
     let halfway = |position: i64| (position as u32).abs_diff(1 << 31) < 64;
     let width = ours.shape.width;
     let mut ties = 0;

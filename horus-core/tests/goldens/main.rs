@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use horus_core::dtype::{DType, Pixel};
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::shape::{Border, Shape};
-use horus_testing::reference::{Image, convert};
+use horus_testing::reference::{ReferenceImage, convert};
 use ndarray::ArrayD;
 use ndarray_npy::{ReadableElement, read_npy};
 
@@ -33,7 +33,7 @@ fn load<T: ReadableElement>(name: &str) -> ArrayD<T> {
 }
 
 /// A golden as an image; a third axis, in front, becomes the channels.
-fn image<T: Pixel + ReadableElement>(name: &str) -> Image {
+fn image<T: Pixel + ReadableElement>(name: &str) -> ReferenceImage {
     let array = load::<T>(name);
     let shape = match *array.shape() {
         [w] => Shape::new(1, w, 1),
@@ -41,7 +41,7 @@ fn image<T: Pixel + ReadableElement>(name: &str) -> Image {
         [c, h, w] => Shape::new(h, w, c),
         ref other => panic!("golden {name} has shape {other:?}"),
     };
-    Image::new(shape, array.iter().copied().collect())
+    ReferenceImage::new(shape, array.iter().copied().collect())
 }
 
 /// The taps of that name as a dense filter.
@@ -58,12 +58,12 @@ fn column(name: &str) -> Filter {
     Filter::column(to_f64(&image::<f32>(name)))
 }
 
-fn to_f64(image: &Image) -> Vec<f64> {
+fn to_f64(image: &ReferenceImage) -> Vec<f64> {
     convert(image, DType::F64).as_slice::<f64>().to_vec()
 }
 
 /// Plane `c` of a golden.
-fn plane(image: &Image, c: usize) -> Vec<f64> {
+fn plane(image: &ReferenceImage, c: usize) -> Vec<f64> {
     let area = image.shape.area();
     to_f64(image)[c * area..][..area].to_vec()
 }
@@ -78,7 +78,7 @@ fn difference(ours: &[f64], golden: &[f64]) -> (f64, f64) {
 }
 
 #[track_caller]
-fn assert_close(ours: &Image, golden: &[f64], tolerance: f64, what: &str) {
+fn assert_close(ours: &ReferenceImage, golden: &[f64], tolerance: f64, what: &str) {
     let (largest, _) = difference(&to_f64(ours), golden);
     assert!(largest <= tolerance, "{what}: differs by {largest:e}, more than {tolerance:e}");
 }

@@ -3,22 +3,22 @@
 use std::panic::Location;
 
 use horus_core::dtype::{DType, Scalar};
-use horus_core::ir::graph::{Graph, Node, NodeId, Op, Operand, ValueId};
+use horus_core::ir::graph::{Graph, Node, NodeId, Op, PixelOpOperand, ValueId};
 use horus_core::ops::pixel::PixelOp;
 use horus_core::ops::reduce::RowReduce;
 use horus_core::shape::Shape;
-use horus_testing::reference::{Image, evaluate};
+use horus_testing::reference::{ReferenceImage, evaluate};
 
 /// A program under construction, over one image.
-pub(crate) struct Program {
+pub(crate) struct GoldenProgram {
     graph: Graph<Op>,
-    input: Image,
+    input: ReferenceImage,
 }
 
-impl Program {
+impl GoldenProgram {
     /// The empty program over `input`, and the node of that.
-    pub(crate) fn over(input: &Image) -> (Program, NodeId) {
-        let mut p = Program { graph: Graph::default(), input: input.clone() };
+    pub(crate) fn over(input: &ReferenceImage) -> (GoldenProgram, NodeId) {
+        let mut p = GoldenProgram { graph: Graph::default(), input: input.clone() };
         let source = p.add(Op::Source(ValueId(0)), &[], input.shape, input.dtype());
         (p, source)
     }
@@ -36,8 +36,8 @@ impl Program {
 
     /// A pixel operation on nodes, then constants.
     pub(crate) fn pixel(&mut self, op: PixelOp, inputs: &[NodeId], constants: &[Scalar]) -> NodeId {
-        let nodes = (0..inputs.len()).map(Operand::Input);
-        let operands = nodes.chain(constants.iter().copied().map(Operand::Const)).collect();
+        let nodes = (0..inputs.len()).map(PixelOpOperand::Input);
+        let operands = nodes.chain(constants.iter().copied().map(PixelOpOperand::Const)).collect();
         self.like(Op::Pixel(op, operands), inputs)
     }
 
@@ -50,24 +50,24 @@ impl Program {
     }
 
     /// The values of some nodes.
-    pub(crate) fn values(mut self, roots: &[NodeId]) -> Vec<Image> {
+    pub(crate) fn values(mut self, roots: &[NodeId]) -> Vec<ReferenceImage> {
         self.graph.roots = roots.to_vec();
         evaluate(&self.graph, &|_| self.input.clone())
     }
 
-    pub(crate) fn value(self, root: NodeId) -> Image {
+    pub(crate) fn value(self, root: NodeId) -> ReferenceImage {
         self.values(&[root]).remove(0)
     }
 }
 
 /// The result of one operation that keeps shape and type.
-pub(crate) fn apply(op: Op, input: &Image) -> Image {
+pub(crate) fn apply(op: Op, input: &ReferenceImage) -> ReferenceImage {
     apply_to(op, input, input.dtype())
 }
 
 /// The result of one operation that keeps the shape.
-pub(crate) fn apply_to(op: Op, input: &Image, dtype: DType) -> Image {
-    let (mut p, source) = Program::over(input);
+pub(crate) fn apply_to(op: Op, input: &ReferenceImage, dtype: DType) -> ReferenceImage {
+    let (mut p, source) = GoldenProgram::over(input);
     let node = p.add(op, &[source], input.shape, dtype);
     p.value(node)
 }

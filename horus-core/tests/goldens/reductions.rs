@@ -6,9 +6,9 @@ use horus_core::ops::pixel::PixelOp;
 use horus_core::ops::reduce::RowReduce;
 use horus_core::ops::{Histogram, Transpose};
 use horus_core::shape::Shape;
-use horus_testing::reference::Image;
+use horus_testing::reference::ReferenceImage;
 
-use crate::program::Program;
+use crate::program::GoldenProgram;
 use crate::{assert_close, image, load, plane, to_f64};
 
 /// Relative to the sum of magnitudes: numpy and we add at most 96 * 96 values in f64, in different
@@ -21,7 +21,7 @@ fn statistics_agree() {
     for name in ["image", "detector_input"] {
         let input = image::<f32>(name);
         let n = Scalar::F64(input.shape.len() as f64);
-        let (mut p, source) = Program::over(&input);
+        let (mut p, source) = GoldenProgram::over(&input);
         let sum = p.reduce(RowReduce::Sum, &[source]);
         let mean = p.pixel(PixelOp::Div, &[sum], &[n]);
         let squares = p.reduce(RowReduce::SquaredDeviation, &[source, mean]);
@@ -52,7 +52,7 @@ fn statistics_agree() {
 fn sums_of_rows_and_columns_agree() {
     let input = image::<f32>("image");
     let Shape { height, width, .. } = input.shape;
-    let (mut p, source) = Program::over(&input);
+    let (mut p, source) = GoldenProgram::over(&input);
     let rows = p.add(Op::from(RowReduce::Sum), &[source], Shape::new(height, 1, 1), DType::F64);
     let turned = p.add(Op::from(Transpose), &[source], Shape::new(width, height, 1), DType::F32);
     let columns = p.add(Op::from(RowReduce::Sum), &[turned], Shape::new(width, 1, 1), DType::F64);
@@ -65,7 +65,7 @@ fn sums_of_rows_and_columns_agree() {
 
 #[test]
 fn histograms_agree_exactly() {
-    let levels = Image::new(Shape::new(16, 16, 1), (0..=255u8).collect());
+    let levels = ReferenceImage::new(Shape::new(16, 16, 1), (0..=255u8).collect());
     for (name, input, lo, hi) in [
         ("histogram", image::<f32>("image"), -0.5, 1.0),
         ("histogram_u8", image::<u8>("image_u8"), 0.0, 256.0),
@@ -73,7 +73,7 @@ fn histograms_agree_exactly() {
         ("histogram_u8_levels", levels, 0.0, 255.0),
     ] {
         let golden = image::<f64>(name);
-        let (mut p, source) = Program::over(&input);
+        let (mut p, source) = GoldenProgram::over(&input);
         let op = Op::from(Histogram::new(golden.shape.width, lo, hi));
         let counts = p.add(op, &[source], golden.shape, DType::F64);
         assert_eq!(p.value(counts), golden, "{name}");

@@ -13,7 +13,7 @@ use horus_core::plan::Transfer;
 use horus_core::session::Session;
 use horus_core::shape::Axis;
 
-use device::{Call, Watched};
+use device::{CallRecordingDevice, DeviceCall};
 
 const PICTURES: usize = 7;
 
@@ -33,17 +33,18 @@ fn transfers() -> [Transfer; 2] {
 
 /// Checks that the next picture is uploaded and computed before each result arrives; a device whose
 /// results arrive only then would otherwise never end.
-fn overlaps(calls: &[Call]) {
-    let place = |call: Call| calls.iter().position(|c| *c == call).unwrap_or_else(|| panic!("no {call:?}: {calls:?}"));
-    let uploads: Vec<usize> = (0..calls.len()).filter(|i| calls[*i] == Call::Upload).collect();
+fn overlaps(calls: &[DeviceCall]) {
+    let place =
+        |call: DeviceCall| calls.iter().position(|c| *c == call).unwrap_or_else(|| panic!("no {call:?}: {calls:?}"));
+    let uploads: Vec<usize> = (0..calls.len()).filter(|i| calls[*i] == DeviceCall::Upload).collect();
     assert_eq!(uploads.len(), PICTURES, "{calls:?}");
     for i in 0..PICTURES - 1 {
-        let (next, landed) = (uploads[i + 1], place(Call::Landed(i)));
+        let (next, landed) = (uploads[i + 1], place(DeviceCall::Landed(i)));
         assert!(next < landed, "picture {} is uploaded after result {i} was waited for: {calls:?}", i + 1);
-        assert!(calls[next..landed].contains(&Call::Launch), "nothing is computed beside copy {i}: {calls:?}");
+        assert!(calls[next..landed].contains(&DeviceCall::Launch), "nothing is computed beside copy {i}: {calls:?}");
         // And a result is in flight before the picture after the next arrives: no picture waits for
         // all others.
-        assert!(uploads.get(i + 3).is_none_or(|later| place(Call::Order(i)) < *later), "{calls:?}");
+        assert!(uploads.get(i + 3).is_none_or(|later| place(DeviceCall::Order(i)) < *later), "{calls:?}");
     }
 }
 
@@ -53,7 +54,7 @@ fn a_picture_is_uploaded_and_computed_before_the_result_of_the_one_before_is_the
     let want: Vec<Vec<f32>> =
         cpu.series((0..PICTURES).map(picture), smooth).into_iter().map(|i| i.result.unwrap().to_vec()).collect();
     for (transfer, once) in transfers().into_iter().flat_map(|t| [(t, false), (t, true)]) {
-        let (device, calls) = Watched::new(0, 1, PICTURES);
+        let (device, calls) = CallRecordingDevice::new(0, 1, PICTURES);
         let session = Session::on(Box::new(device)).transfer(transfer).build().unwrap();
         let series = session.series((0..PICTURES).map(picture), smooth);
         let series = if once { series.recorded_once() } else { series };
@@ -66,7 +67,7 @@ fn a_picture_is_uploaded_and_computed_before_the_result_of_the_one_before_is_the
 #[test]
 fn files_of_a_series_overlap_as_well() {
     for once in [false, true] {
-        let (device, calls) = Watched::new(0, 1, PICTURES);
+        let (device, calls) = CallRecordingDevice::new(0, 1, PICTURES);
         let session = Session::on(Box::new(device)).build().unwrap();
         let folder = tempfile::tempdir().unwrap();
         let name = |number: &std::path::Path| folder.path().join(number).with_extension("npy");
@@ -79,7 +80,7 @@ fn files_of_a_series_overlap_as_well() {
 
 #[test]
 fn two_pictures_are_under_way_beside_one_that_lands() {
-    let (device, calls) = Watched::new(0, 2, PICTURES);
+    let (device, calls) = CallRecordingDevice::new(0, 2, PICTURES);
     let session = Session::on(Box::new(device)).build().unwrap();
     let series = session.series((0..PICTURES).map(picture), smooth);
     assert!(series.into_iter().all(|item| item.result.is_ok()), "{:?}", calls.made());
@@ -87,8 +88,8 @@ fn two_pictures_are_under_way_beside_one_that_lands() {
     let (mut under_way, mut most) = (0usize, 0);
     for call in calls.made() {
         match call {
-            Call::Order(_) => under_way += 1,
-            Call::Landed(_) => under_way -= 1,
+            DeviceCall::Order(_) => under_way += 1,
+            DeviceCall::Landed(_) => under_way -= 1,
             _ => {}
         }
         most = most.max(under_way);
@@ -105,7 +106,7 @@ fn results_for_files_land_in_memory_that_the_device_lends_while_they_are_compute
     };
     let options = SaveOptions::default();
     for (transfer, lends) in transfers().into_iter().flat_map(|t| [(t, 0), (t, 1 << 20)]) {
-        let (device, calls) = Watched::new(lends, 0, 0);
+        let (device, calls) = CallRecordingDevice::new(lends, 0, 0);
         let session = Session::on(Box::new(device)).transfer(transfer).build().unwrap();
         for format in [Format::Npy, Format::Png, Format::Tiff] {
             let file = colours(&session).encode(format, &options).unwrap();
@@ -113,8 +114,8 @@ fn results_for_files_land_in_memory_that_the_device_lends_while_they_are_compute
         }
         let made = calls.made();
         let (orders, rooms) = (
-            made.iter().filter(|c| matches!(c, Call::Order(_))).count(),
-            made.iter().filter(|c| **c == Call::Room).count(),
+            made.iter().filter(|c| matches!(c, DeviceCall::Order(_))).count(),
+            made.iter().filter(|c| **c == DeviceCall::Room).count(),
         );
         assert!(orders >= 3 && rooms == orders, "{rooms} of {orders} results have memory made for them");
         assert!(colours(&session).to_array::<ndarray::Ix3>().unwrap() == colours(&cpu).to_array().unwrap());
@@ -125,7 +126,7 @@ fn results_for_files_land_in_memory_that_the_device_lends_while_they_are_compute
 #[test]
 fn pictures_are_decoded_into_memory_that_the_device_lends() {
     let cpu = Session::on(Box::new(CpuDevice::new(Some(2)).unwrap())).build().unwrap();
-    let (device, calls) = Watched::new(1 << 20, 0, 0);
+    let (device, calls) = CallRecordingDevice::new(1 << 20, 0, 0);
     let session = Session::on(Box::new(device)).build().unwrap();
     for channels in [1, 3] {
         let planes: Vec<Image<u8>> =
@@ -148,7 +149,7 @@ fn pictures_are_decoded_into_memory_that_the_device_lends() {
 
 #[test]
 fn too_little_memory_for_a_result_is_an_error_that_names_the_setting() {
-    let (device, _) = Watched::new(0, 0, 0);
+    let (device, _) = CallRecordingDevice::new(0, 0, 0);
     let session = Session::on(Box::new(device)).host_memory(6000).build().unwrap();
     let image = Image::<f32>::worms(&session, 40, 30).gauss(1.0).convert::<f64>();
     let error = image.encode(Format::Npy, &SaveOptions::default()).unwrap_err().to_string();

@@ -14,14 +14,14 @@ fn session() -> Session {
 }
 
 /// A type of pictures.
-trait Kind: Pixel {
+trait PicturePixel: Pixel {
     fn any(image: &Image<Self>) -> AnyImage;
     fn known(any: AnyImage) -> Image<Self>;
 }
 
 macro_rules! kinds {
     ($($t:ty: $kind:ident),*) => {$(
-        impl Kind for $t {
+        impl PicturePixel for $t {
             fn any(image: &Image<$t>) -> AnyImage {
                 AnyImage::$kind(image.clone())
             }
@@ -56,7 +56,7 @@ fn disc<T: Pixel>(session: &Session, hidden: [f64; 3]) -> Image<T> {
 }
 
 /// The picture with its last channel known as alpha.
-fn known<T: Kind>(image: &Image<T>, alpha: Option<Alpha>) -> Image<T> {
+fn known<T: PicturePixel>(image: &Image<T>, alpha: Option<Alpha>) -> Image<T> {
     T::known(T::any(image).with_alpha(alpha))
 }
 
@@ -81,7 +81,7 @@ fn mixes<T: Pixel>() -> Vec<(&'static str, Mix<T>)> {
     ]
 }
 
-fn follow<T: Kind>() {
+fn follow<T: PicturePixel>() {
     let session = session();
     let opaque = if T::DTYPE.is_float() { 1.0 } else { T::HIGHEST.to_f64() };
     let given = disc::<T>(&session, [0.0, 1.0, 0.0]);

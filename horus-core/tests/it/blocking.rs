@@ -13,24 +13,24 @@ use horus_core::error::Result;
 use horus_core::filters::Footprint;
 use horus_core::host::buffer::HostBuffer;
 use horus_core::image::{Image, LoopState, Until};
-use horus_core::ir::graph::{Graph, Node, NodeId, Op, Operand, ValueId};
-use horus_core::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Repeat, Source, Val};
-use horus_core::machine::{Link, Links, Machine, Profile};
+use horus_core::ir::graph::{Graph, Node, NodeId, Op, PixelOpOperand, ValueId};
+use horus_core::ir::kernel::{FilterSource, Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Repeat, Val};
+use horus_core::machine::{Link, Links, Machine, MachineProfile};
 use horus_core::ops::geometric::{Affine, Interpolation};
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, Reduce};
 use horus_core::ops::pixel::PixelOp;
 use horus_core::ops::planes::PlaneMap;
-use horus_core::optimize::{Aim, optimize_for};
+use horus_core::optimize::{OptimizationTarget, optimize_for};
 use horus_core::plan::partition::Partition;
-use horus_core::plan::state::{Halo, Placement, Residency, State};
+use horus_core::plan::state::{Halo, ImageState, Placement, Residency};
 use horus_core::plan::verify::verify;
-use horus_core::plan::{Action, Mode, Plan, Setting, Want, plan};
+use horus_core::plan::{Action, Mode, Plan, ResultDelivery, Setting, plan};
 use horus_core::session::{Session, SessionBuilder};
-use horus_core::settings::Steps;
+use horus_core::settings::StepsPerLaunch;
 use horus_core::shape::{Axis, Border, Shape, Window};
 use horus_testing::cases::covering;
 use horus_testing::reference::kernel::{HostImage, evaluate};
-use horus_testing::simulated::Simulated;
+use horus_testing::simulated::SimulatedDevice;
 
 const BORDERS: [Border; 5] = Border::all(0.5);
 
@@ -41,9 +41,9 @@ fn cpu(threads: usize) -> CpuDevice {
 fn builder(separate: bool, steps: u8) -> SessionBuilder {
     let builder = match separate {
         false => Session::on(Box::new(cpu(1))),
-        true => Session::on(Box::new(Simulated::new(cpu(1), 1 << 22))),
+        true => Session::on(Box::new(SimulatedDevice::new(cpu(1), 1 << 22))),
     };
-    builder.steps_per_launch(Steps::Most(steps))
+    builder.steps_per_launch(StepsPerLaunch::Most(steps))
 }
 
 fn cross() -> Filter {
@@ -172,7 +172,7 @@ fn what_is_empty_stays_empty() {
 #[test]
 fn a_relaxation_is_what_plain_loops_make_of_it() {
     let (h, w, steps) = (37, 29, 21);
-    let s = Session::on(Box::new(cpu(2))).steps_per_launch(Steps::Most(6)).build().unwrap();
+    let s = Session::on(Box::new(cpu(2))).steps_per_launch(StepsPerLaunch::Most(6)).build().unwrap();
     let (u, f) = (given(&s, h, w), Image::from_fn(&s, h, w, |y, x| (y as f32 - x as f32) * 0.01));
     let mut a = u.to_vec().unwrap();
     let rhs = f.to_vec().unwrap();
@@ -272,31 +272,31 @@ fn recorded(steps: usize, height: usize, width: usize) -> Graph<Op> {
     let (mut u, f) = (push(Op::Source(ValueId(0)), vec![]), push(Op::Source(ValueId(1)), vec![]));
     for _ in 0..steps {
         let mean = push(Op::Correlate(cross(), Border::Reflect), vec![u]);
-        u = push(Op::Pixel(PixelOp::Add, vec![Operand::Input(0), Operand::Input(1)]), vec![mean, f]);
+        u = push(Op::Pixel(PixelOp::Add, vec![PixelOpOperand::Input(0), PixelOpOperand::Input(1)]), vec![mean, f]);
     }
     g.roots = vec![u];
     g
 }
 
 /// The plan of 12 steps for ranks whose messages take no time (`free`), or as long as by default.
-fn planned(free: bool, steps: Steps, ranks: usize, height: usize) -> Plan {
-    let mut profile = Profile::of_default(true);
+fn planned(free: bool, steps: StepsPerLaunch, ranks: usize, height: usize) -> Plan {
+    let mut profile = MachineProfile::of_default(true);
     if free {
         let link = Link { latency: 0.0, bandwidth: f64::INFINITY };
         profile.links = Links { peers: link, host: link, network: link };
     }
     let machine = Arc::new(Machine::alike(profile));
     let setting = Setting { machine, ..Setting::of(Partition::equal(ranks), true) };
-    let aim = Aim { ranks, steps, ..Aim::of(&setting.machine) };
+    let aim = OptimizationTarget { ranks, steps, ..OptimizationTarget::of(&setting.machine) };
     let kernels = optimize_for(recorded(12, height, 64), true, &aim, &mut |_, _| ()).unwrap();
-    let state = State { residency: Residency::Both, placement: Placement::Strips(Halo::NONE) };
-    plan(kernels, &[Want::Keep], &setting, |_| state, |_| false, &mut |_, _| ()).unwrap()
+    let state = ImageState { residency: Residency::Both, placement: Placement::Strips(Halo::NONE) };
+    plan(kernels, &[ResultDelivery::Keep], &setting, |_| state, |_| false, &mut |_, _| ()).unwrap()
 }
 
 #[test]
 fn borders_are_exchanged_once_for_each_launch_and_of_what_stays_once() {
     let halos = |free| -> Vec<(usize, Halo)> {
-        let plan = planned(free, Steps::Most(4), 3, 300);
+        let plan = planned(free, StepsPerLaunch::Most(4), 3, 300);
         verify(&plan).unwrap();
         let exchanges = plan.steps.iter().filter_map(|s| match s.action {
             Action::Exchange { node, halo, .. } | Action::Begin { node, halo, .. } => Some((node.0, halo)),
@@ -313,7 +313,7 @@ fn borders_are_exchanged_once_for_each_launch_and_of_what_stays_once() {
 
 #[test]
 fn borders_that_are_a_row_too_thin_are_found() {
-    let good = planned(true, Steps::Most(4), 3, 300);
+    let good = planned(true, StepsPerLaunch::Most(4), 3, 300);
     let mut found = 0;
     for i in 0..good.steps.len() {
         let mut bad = good.clone();
@@ -328,30 +328,30 @@ fn borders_that_are_a_row_too_thin_are_found() {
 
 #[test]
 fn strips_that_are_thin_are_not_computed_twice() {
-    let launches = |ranks, height| planned(false, Steps::Auto, ranks, height).counts().launches;
+    let launches = |ranks, height| planned(false, StepsPerLaunch::Auto, ranks, height).counts().launches;
     assert_eq!(launches(8, 32), 12, "4 rows each");
     assert!(launches(1, 4096) < 12 && launches(2, 4096) < 12);
     let machine = Machine::of_default(true);
-    let aim = Aim { steps: Steps::Most(1), ..Aim::of(&machine) };
+    let aim = OptimizationTarget { steps: StepsPerLaunch::Most(1), ..OptimizationTarget::of(&machine) };
     let kernels = optimize_for(recorded(12, 4096, 64), true, &aim, &mut |_, _| ()).unwrap();
     assert!(!kernels.nodes.iter().any(|n| matches!(n.op, Kernel::Repeat(_))));
 }
 
 /// Number of launches predicted to be fastest for 12 steps.
 fn launches_on(machine: &Machine, size: usize) -> usize {
-    let aim = Aim { steps: Steps::Auto, ..Aim::of(machine) };
+    let aim = OptimizationTarget { steps: StepsPerLaunch::Auto, ..OptimizationTarget::of(machine) };
     let kernels = optimize_for(recorded(12, size, size), true, &aim, &mut |_, _| ()).unwrap();
     kernels.nodes.iter().filter(|n| !matches!(n.op, Kernel::Source(_))).count()
 }
 
 #[test]
 fn as_many_steps_are_put_together_as_pay() {
-    let gpu = Machine::alike(Profile::shipped("NVIDIA H200").unwrap());
+    let gpu = Machine::alike(MachineProfile::shipped("NVIDIA H200").unwrap());
     // On a GPU, more steps leave less of a tile valid.
     let launches = launches_on(&gpu, 4096);
     assert!((2..=4).contains(&launches), "{launches}");
     assert!(launches_on(&gpu, 16384) <= 4);
-    assert!(launches_on(&Machine::alike(Profile::of_cores(2)), 4096) <= 2);
+    assert!(launches_on(&Machine::alike(MachineProfile::of_cores(2)), 4096) <= 2);
 }
 
 fn leaf(op: LeafOp, dtype: DType) -> Leaf {
@@ -387,18 +387,18 @@ fn repeats(dtype: DType, border: Border, steps: usize) -> Vec<Repeat> {
     let mut add = |reading: LeafOp| {
         let leaves = std::iter::once(leaf(reading, dtype)).chain(rest.clone()).collect();
         let body = MapKernel { inputs: 4, leaves, code: code(1), result: Some(Val::Instr(4)), ..MapKernel::default() };
-        let repeat = Repeat { body, state: 0, steps };
+        let repeat = Repeat { body, state: 0, iterations: steps };
         assert_eq!(repeat.fault(), None);
         all.push(repeat);
     };
     if dtype.is_float() {
         for filter in [cross(), Filter::sparse([(2, 0), (0, -1)], [0.5; 2]), Filter::dense(3, 5, vec![1.0 / 15.0; 15])]
         {
-            add(LeafOp::Correlate(Source::Input(0), filter, border));
+            add(LeafOp::Correlate(FilterSource::Input(0), filter, border));
         }
     }
     let window = Filter::sparse([(-1, 0), (0, 0), (0, 1)], [0.0; 3]);
-    add(LeafOp::Order(0, Generalized { combine: Combine::Pixel, reduce: Reduce::Max, window }.into(), border));
+    add(LeafOp::OrderFilter(0, Generalized { combine: Combine::Pixel, reduce: Reduce::Max, window }.into(), border));
     all
 }
 
@@ -438,7 +438,7 @@ fn launches_compute_their_rows_from_what_they_say_they_read() {
                                 kernel: &kernel,
                                 inputs: &inputs,
                                 output: &mut memory,
-                                more: &mut [],
+                                additional_outputs: &mut [],
                                 geometry: output,
                                 rows,
                             };

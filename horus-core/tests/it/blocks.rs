@@ -14,14 +14,14 @@ use horus_core::plan::movement::Load;
 use horus_core::session::{BlockMap, Session, SessionBuilder};
 use horus_core::shape::{Axis, Border, Shape};
 use horus_testing::cases::covering;
-use horus_testing::simulated::Simulated;
+use horus_testing::simulated::SimulatedDevice;
 
 /// Rows and columns; odd, and no multiple of blocks.
 const PLANE: (usize, usize) = (23, 31);
 
 fn builder(separate: bool) -> SessionBuilder {
     let cpu = CpuDevice::new(Some(1)).expect("a CPU");
-    if separate { Session::on(Box::new(Simulated::new(cpu, 1 << 22))) } else { Session::on(Box::new(cpu)) }
+    if separate { Session::on(Box::new(SimulatedDevice::new(cpu, 1 << 22))) } else { Session::on(Box::new(cpu)) }
 }
 
 fn cross() -> Filter {
@@ -53,10 +53,10 @@ fn map(block: (usize, usize), rank: impl Fn(usize) -> usize) -> BlockMap {
     BlockMap::new(PLANE, block, dealt(block, rank)).expect("a map")
 }
 
-type State = (Image<f32>, Image<i32>, Image<f64>);
+type BlockState = (Image<f32>, Image<i32>, Image<f64>);
 
 /// A state of two fields and a number.
-fn begin(s: &Session) -> State {
+fn begin(s: &Session) -> BlockState {
     let at = |y: usize, x: usize| if is_sea(y, x) { ((y * 31 + x * 17) % 101) as f32 * 0.125 } else { 0.0 };
     let u = Image::from_fn(s, PLANE.0, PLANE.1, at);
     let v = Image::from_volume_fn(s, 3, PLANE.0, PLANE.1, |z, y, x| f64::from(at(y, x)) * (1 + z) as f64);
@@ -68,19 +68,19 @@ fn sea(s: &Session) -> Image<bool> {
 }
 
 /// The fields that a step computes, and a step with its name.
-type Fields = (Image<f32>, Image<f64>);
-type Named = (&'static str, Box<dyn Fn(&State) -> State>);
+type StepFields = (Image<f32>, Image<f64>);
+type NamedStep = (&'static str, Box<dyn Fn(&BlockState) -> BlockState>);
 
 /// Steps of many kinds, all of which leave land as it is.
-fn steps(s: &Session, border: Border) -> Vec<Named> {
+fn steps(s: &Session, border: Border) -> Vec<NamedStep> {
     let (sea, column) = (sea(s), Image::from_fn(s, PLANE.0, 1, |y, _| 1.0 / (1 + y) as f32));
     let places = Image::<f32>::index(s, Shape::new(PLANE.0, PLANE.1, 1), Axis::Columns) * 0.01;
-    let made = move |f: fn(&State, Border) -> Fields| {
+    let made = move |f: fn(&BlockState, Border) -> StepFields| {
         let (sea, column, places) = (sea.clone(), column.clone(), places.clone());
-        Box::new(move |state: &State| {
+        Box::new(move |state: &BlockState| {
             let (u, v) = f(state, border);
             (sea.select(u + &column * &places, 0.0), &state.1 + 1, sea.select(v, 0.0))
-        }) as Box<dyn Fn(&State) -> State>
+        }) as Box<dyn Fn(&BlockState) -> BlockState>
     };
     vec![
         ("cross", made(|(u, _, v), b| (u.with_border(b).correlate(&cross()), v.with_border(b).correlate(&cross())))),
@@ -96,7 +96,7 @@ fn steps(s: &Session, border: Border) -> Vec<Named> {
     ]
 }
 
-fn bits((u, n, v): &State) -> Result<(Vec<u32>, Vec<i32>, Vec<u64>)> {
+fn bits((u, n, v): &BlockState) -> Result<(Vec<u32>, Vec<i32>, Vec<u64>)> {
     let u = u.to_vec()?.iter().map(|v| v.to_bits()).collect();
     Ok((u, n.to_vec()?, v.to_vec()?.iter().map(|v| v.to_bits()).collect()))
 }

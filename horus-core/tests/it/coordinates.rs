@@ -10,7 +10,7 @@ use horus_core::ops::neighbourhood::Filter;
 use horus_core::plan::Mode;
 use horus_core::session::Session;
 use horus_core::shape::{Axis, Border, Shape};
-use horus_testing::simulated::Simulated;
+use horus_testing::simulated::SimulatedDevice;
 
 const SHAPE: Shape = Shape::new(23, 31, 3);
 
@@ -29,7 +29,7 @@ fn everywhere(compute: impl Fn(&Session) -> Vec<f64> + Sync) -> Vec<f64> {
         let all = ThreadComm::run(ranks, |comm| {
             let cpu = CpuDevice::new(Some(1)).unwrap();
             let device: Box<dyn Device> =
-                if ranks == 3 { Box::new(Simulated::new(cpu, usize::MAX / 2)) } else { Box::new(cpu) };
+                if ranks == 3 { Box::new(SimulatedDevice::new(cpu, usize::MAX / 2)) } else { Box::new(cpu) };
             compute(&Session::on(device).communicator(Arc::new(comm)).build().unwrap())
         });
         assert!(all.iter().all(|one| bits(one) == bits(&alone)), "{ranks} ranks");

@@ -4,29 +4,29 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use horus_core::comm::threads::ThreadComm;
-use horus_core::comm::{Alone, Communicator};
+use horus_core::comm::{Communicator, SingleRankComm};
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
 use horus_core::error::{Error, Result};
 use horus_core::host::buffer::Pool;
 use horus_core::host::workers::Workers;
 use horus_core::image::Image;
-use horus_core::plan::work::Work;
+use horus_core::plan::work::ProgramWork;
 use horus_core::session::{Chooser, Session};
-use horus_testing::faulty::{Fault, Faulty};
-use horus_testing::simulated::Simulated;
+use horus_testing::faulty::{FaultControl, FaultyDevice};
+use horus_testing::simulated::SimulatedDevice;
 
 /// Chooses a device of one kind, and records the work that it was chosen for.
 #[derive(Default)]
-struct Chosen {
+struct RecordingChooser {
     separate: bool,
     refuses: Option<usize>,
     asked: AtomicUsize,
-    work: Mutex<Option<Work>>,
+    work: Mutex<Option<ProgramWork>>,
 }
 
-impl Chooser for Chosen {
-    fn choose(&self, work: &Work, comm: &dyn Communicator) -> Result<Arc<dyn Device>> {
+impl Chooser for RecordingChooser {
+    fn choose(&self, work: &ProgramWork, comm: &dyn Communicator) -> Result<Arc<dyn Device>> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         *self.work.lock().unwrap() = Some(*work);
         // All ranks get a device or none does.
@@ -34,13 +34,13 @@ impl Chooser for Chosen {
             return Err(Error::Config("there is no such device".into()));
         }
         let cpu = CpuDevice::new(Some(1))?;
-        Ok(if self.separate { Arc::new(Simulated::new(cpu, 1 << 20)) } else { Arc::new(cpu) })
+        Ok(if self.separate { Arc::new(SimulatedDevice::new(cpu, 1 << 20)) } else { Arc::new(cpu) })
     }
 }
 
-fn session(chosen: &Arc<Chosen>, comm: impl Communicator + 'static) -> Session {
+fn session(chosen: &Arc<RecordingChooser>, comm: impl Communicator + 'static) -> Session {
     let workers = Arc::new(Workers::new(Some(2)).unwrap());
-    let builder = Session::deferred(Arc::<Chosen>::clone(chosen), workers, Pool::new(1 << 20));
+    let builder = Session::deferred(Arc::<RecordingChooser>::clone(chosen), workers, Pool::new(1 << 20));
     builder.communicator(Arc::new(comm)).build().unwrap()
 }
 
@@ -56,7 +56,7 @@ fn a_device_is_chosen_at_the_first_evaluation_and_kept() {
     for separate in [false, true] {
         for ranks in 1..=3 {
             ThreadComm::run(ranks, |comm| {
-                let chosen = Arc::new(Chosen { separate, ..Chosen::default() });
+                let chosen = Arc::new(RecordingChooser { separate, ..RecordingChooser::default() });
                 let s = session(&chosen, comm);
                 let image = program(&s);
                 let other = program(&s);
@@ -77,8 +77,8 @@ fn a_device_is_chosen_at_the_first_evaluation_and_kept() {
 
 #[test]
 fn the_work_is_told() {
-    let chosen = Arc::new(Chosen::default());
-    let s = session(&chosen, Alone);
+    let chosen = Arc::new(RecordingChooser::default());
+    let s = session(&chosen, SingleRankComm);
     let image = Image::from_slice(&s, (10, 20), &[1.0f32; 200]);
     image.gauss(1.0).to_vec().unwrap();
     let work = chosen.work.lock().unwrap().unwrap();
@@ -89,8 +89,8 @@ fn the_work_is_told() {
 
 #[test]
 fn where_there_is_no_device_every_evaluation_says_so_and_recording_goes_on() {
-    let chosen = Arc::new(Chosen { refuses: Some(0), ..Chosen::default() });
-    let s = session(&chosen, Alone);
+    let chosen = Arc::new(RecordingChooser { refuses: Some(0), ..RecordingChooser::default() });
+    let s = session(&chosen, SingleRankComm);
     let image = program(&s);
     for _ in 0..2 {
         assert_eq!(image.to_vec().unwrap_err().to_string(), "there is no such device");
@@ -100,15 +100,15 @@ fn where_there_is_no_device_every_evaluation_says_so_and_recording_goes_on() {
 }
 
 /// Chooses a device one call of which fails.
-struct Failing {
+struct FailingChooser {
     call: usize,
-    fault: Mutex<Option<Fault>>,
+    fault: Mutex<Option<FaultControl>>,
 }
 
-impl Chooser for Failing {
-    fn choose(&self, _: &Work, _: &dyn Communicator) -> Result<Arc<dyn Device>> {
-        let (device, fault) = Faulty::new(Simulated::new(CpuDevice::new(Some(1))?, 1 << 20));
-        fault.after(self.call);
+impl Chooser for FailingChooser {
+    fn choose(&self, _: &ProgramWork, _: &dyn Communicator) -> Result<Arc<dyn Device>> {
+        let (device, fault) = FaultyDevice::new(SimulatedDevice::new(CpuDevice::new(Some(1))?, 1 << 20));
+        fault.fail_after(self.call);
         *self.fault.lock().unwrap() = Some(fault);
         Ok(Arc::new(device))
     }
@@ -119,13 +119,13 @@ fn whatever_fails_on_a_chosen_device_nothing_that_was_given_before_is_lost() {
     let want = program(&Session::on(Box::new(CpuDevice::new(Some(1)).unwrap())).build().unwrap()).to_vec().unwrap();
     let mut failures = 0;
     for call in 0.. {
-        let failing = Arc::new(Failing { call, fault: Mutex::new(None) });
+        let failing = Arc::new(FailingChooser { call, fault: Mutex::new(None) });
         let workers = Arc::new(Workers::new(Some(2)).unwrap());
-        let s = Session::deferred(Arc::<Failing>::clone(&failing), workers, Pool::new(1 << 20)).build().unwrap();
+        let s = Session::deferred(Arc::<FailingChooser>::clone(&failing), workers, Pool::new(1 << 20)).build().unwrap();
         let (image, other) = (program(&s), program(&s));
         let met = image.to_vec();
         let fault = failing.fault.lock().unwrap().take().unwrap();
-        if !fault.stop() {
+        if !fault.disarm() {
             assert_eq!(met.unwrap(), want);
             break;
         }
@@ -145,7 +145,7 @@ fn a_rank_may_compute_alone_beside_the_others() {
     for first in [false, true] {
         ThreadComm::run(3, |comm| {
             let rank = comm.rank();
-            let chosen = Arc::new(Chosen { separate: true, ..Chosen::default() });
+            let chosen = Arc::new(RecordingChooser { separate: true, ..RecordingChooser::default() });
             let s = session(&chosen, comm);
             let want = if first { program(&s).to_vec().unwrap() } else { Vec::new() };
             let alone = s.alone().unwrap();

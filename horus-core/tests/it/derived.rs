@@ -10,7 +10,7 @@ use horus_core::image::Image;
 use horus_core::plan::Mode;
 use horus_core::session::Session;
 use horus_core::shape::Shape;
-use horus_testing::simulated::Simulated;
+use horus_testing::simulated::SimulatedDevice;
 
 fn session(mode: Mode) -> Session {
     Session::on(Box::new(CpuDevice::new(Some(2)).unwrap())).mode(mode).build().unwrap()
@@ -27,7 +27,7 @@ pub(crate) fn everywhere(compute: impl Fn(&Session) -> Vec<f64> + Sync) -> Vec<f
         let all = ThreadComm::run(ranks, |comm| {
             let cpu = CpuDevice::new(Some(1)).unwrap();
             let device: Box<dyn Device> =
-                if ranks == 3 { Box::new(Simulated::new(cpu, usize::MAX / 2)) } else { Box::new(cpu) };
+                if ranks == 3 { Box::new(SimulatedDevice::new(cpu, usize::MAX / 2)) } else { Box::new(cpu) };
             compute(&Session::on(device).communicator(Arc::new(comm)).build().unwrap())
         });
         assert!(all.iter().all(|one| bits(one) == bits(&alone)), "{ranks} ranks");

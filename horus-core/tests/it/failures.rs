@@ -10,8 +10,8 @@ use horus_core::error::{Error, Result};
 use horus_core::image::Image;
 use horus_core::session::Session;
 use horus_core::shape::Axis;
-use horus_testing::faulty::{Fault, Faulty};
-use horus_testing::simulated::Simulated;
+use horus_testing::faulty::{FaultControl, FaultyDevice};
+use horus_testing::simulated::SimulatedDevice;
 
 const SIDE: usize = 48;
 const IMAGE: usize = SIDE * SIDE * 4;
@@ -33,14 +33,14 @@ fn bits(image: &Image<f32>) -> Result<Vec<u32>> {
 }
 
 /// Held and dropped images, some evaluated before, read by the present evaluation.
-struct Program {
+struct FailureProgram {
     held: Image<f32>,
     before: Image<f32>,
     state: Image<f32>,
     result: Image<f32>,
 }
 
-fn program(s: &Session) -> Result<Program> {
+fn program(s: &Session) -> Result<FailureProgram> {
     let held = given(s, 1);
     let passing = given(s, 2);
     let before = held.gauss(1.0) + &passing;
@@ -49,24 +49,24 @@ fn program(s: &Session) -> Result<Program> {
     state.sum().get()?;
     let next = state * 0.75 + before.flip([Axis::Rows, Axis::Columns]);
     let result = next.gauss(2.0) - given(s, 3);
-    Ok(Program { held, before, state: next, result })
+    Ok(FailureProgram { held, before, state: next, result })
 }
 
-fn everything(p: &Program) -> Result<Vec<Vec<u32>>> {
+fn everything(p: &FailureProgram) -> Result<Vec<Vec<u32>>> {
     [&p.result, &p.state, &p.before, &p.held].map(bits).into_iter().collect()
 }
 
 /// Makes each call of the evaluation fail in turn; afterwards all must be as without failure.
-fn survives(session: impl Fn() -> (Session, Fault)) {
+fn survives(session: impl Fn() -> (Session, FaultControl)) {
     let (s, _) = session();
     let want = everything(&program(&s).unwrap()).unwrap();
     let mut failures = 0;
     for n in 0.. {
         let (s, fault) = session();
         let p = program(&s).unwrap();
-        fault.after(n);
+        fault.fail_after(n);
         let met = bits(&p.result);
-        if !fault.stop() {
+        if !fault.disarm() {
             assert_eq!(met.unwrap(), want[0]);
             assert!(failures > 2, "{failures} of {n}");
             return;
@@ -91,13 +91,13 @@ fn survives(session: impl Fn() -> (Session, Fault)) {
 #[test]
 fn after_any_failure_the_session_computes_the_right_bits() {
     survives(|| {
-        let (device, fault) = Faulty::new(cpu());
+        let (device, fault) = FaultyDevice::new(cpu());
         (on(device), fault)
     });
     // With memory for everything, and so little that images are evicted.
     for images in [100, 4] {
         survives(|| {
-            let (device, fault) = Faulty::new(Simulated::new(cpu(), images * IMAGE));
+            let (device, fault) = FaultyDevice::new(SimulatedDevice::new(cpu(), images * IMAGE));
             (on(device), fault)
         });
     }
@@ -105,7 +105,7 @@ fn after_any_failure_the_session_computes_the_right_bits() {
 
 #[test]
 fn a_session_without_memory_for_one_thing_goes_on_with_another() {
-    let small = on(Simulated::new(cpu(), 3 * IMAGE));
+    let small = on(SimulatedDevice::new(cpu(), 3 * IMAGE));
     let bounded = on(cpu().bounded(6 * IMAGE));
     for s in [small, bounded] {
         let image = given(&s, 5);
@@ -148,16 +148,16 @@ fn an_image_that_is_lost_in_a_failed_evaluation_is_named_with_the_reason() {
     };
     let mut lost = 0;
     for n in 0.. {
-        let (device, fault) = Faulty::new(cpu());
+        let (device, fault) = FaultyDevice::new(cpu());
         // What nobody holds is not kept aside for the case of a failure.
         let s = Session::on(Box::new(device)).flush_limits(4096, 0).build().expect("a session");
         let (other, passing) = (given(&s, 2), given(&s, 1));
         passing.sum().get().unwrap();
         let result = passing.median(3).transpose().gauss(1.0);
         drop(passing);
-        fault.after(n);
+        fault.fail_after(n);
         let met = bits(&result);
-        if !fault.stop() {
+        if !fault.disarm() {
             assert_eq!(met.unwrap(), want);
             assert!(lost > 0, "no image was lost in {n} calls");
             return;
@@ -200,7 +200,7 @@ fn ranks_go_on_after_what_they_all_foresee() {
     for ranks in [2, 3] {
         let all = ThreadComm::run(ranks, |comm| {
             let room = if comm.rank() == 1 { 4 * IMAGE } else { 1 << 30 };
-            let device = Box::new(Simulated::new(cpu(), room));
+            let device = Box::new(SimulatedDevice::new(cpu(), room));
             let s = Session::on(device).communicator(Arc::new(comm)).build().unwrap();
             let image = given(&s, 5);
             let huge = image.resize(8 * SIDE, 8 * SIDE, horus_core::ops::geometric::Interpolation::Nearest);
@@ -221,10 +221,10 @@ fn ranks_go_on_after_what_they_all_foresee() {
 fn ranks_end_together_after_what_one_of_them_meets() {
     let messages = ThreadComm::run(3, |comm| {
         let fails = comm.rank() == 1;
-        let (device, fault) = Faulty::new(Simulated::new(cpu(), 1 << 30));
+        let (device, fault) = FaultyDevice::new(SimulatedDevice::new(cpu(), 1 << 30));
         let s = Session::on(Box::new(device)).communicator(Arc::new(comm)).build().unwrap();
         if fails {
-            fault.after(1);
+            fault.fail_after(1);
         }
         let image = given(&s, 5);
         let first = bits(&image.gauss(1.0)).unwrap_err().to_string();

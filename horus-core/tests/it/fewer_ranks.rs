@@ -14,15 +14,15 @@ use horus_core::plan::forecast::Cluster;
 use horus_core::session::{Session, SessionBuilder};
 use horus_core::settings::Ranks;
 use horus_core::shape::Axis;
-use horus_testing::simulated::Simulated;
+use horus_testing::simulated::SimulatedDevice;
 
 /// A session on the host's memory, on memory of its own, or on connected devices.
 fn builder(kind: usize) -> SessionBuilder {
     let cpu = CpuDevice::new(Some(1)).unwrap();
     let device: Box<dyn Device> = match kind {
         0 => Box::new(cpu),
-        1 => Box::new(Simulated::new(cpu, 1 << 26).demanding()),
-        _ => Box::new(Simulated::new(cpu, 1 << 26).demanding().with_fabric()),
+        1 => Box::new(SimulatedDevice::new(cpu, 1 << 26).requiring_preparation()),
+        _ => Box::new(SimulatedDevice::new(cpu, 1 << 26).requiring_preparation().with_fabric()),
     };
     Session::on(device)
 }

@@ -12,7 +12,7 @@ use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::resize::Resampling;
 use horus_core::session::Session;
 use horus_core::shape::{Axis, Border, Shape};
-use horus_testing::simulated::Simulated;
+use horus_testing::simulated::SimulatedDevice;
 use ndarray::{Array2, ArrayD, Ix2};
 use ndarray_npy::{ReadableElement, read_npy};
 
@@ -34,7 +34,7 @@ fn session() -> Session {
 fn on_ranks<R: PartialEq + std::fmt::Debug + Send>(compute: impl Fn(&Session) -> R + Sync) -> R {
     let alone = compute(&session());
     let all = ThreadComm::run(3, |comm| {
-        let device: Box<dyn Device> = Box::new(Simulated::new(CpuDevice::new(Some(1)).unwrap(), usize::MAX / 2));
+        let device: Box<dyn Device> = Box::new(SimulatedDevice::new(CpuDevice::new(Some(1)).unwrap(), usize::MAX / 2));
         compute(&Session::on(device).communicator(std::sync::Arc::new(comm)).build().unwrap())
     });
     assert!(all.iter().all(|one| *one == alone), "three ranks");

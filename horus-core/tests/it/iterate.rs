@@ -14,8 +14,8 @@ use horus_core::ops::neighbourhood::Filter;
 use horus_core::session::{Session, SessionBuilder};
 use horus_core::shape::{Axis, Border};
 use horus_testing::cases::covering;
-use horus_testing::faulty::Faulty;
-use horus_testing::simulated::Simulated;
+use horus_testing::faulty::FaultyDevice;
+use horus_testing::simulated::SimulatedDevice;
 
 fn cpu() -> CpuDevice {
     CpuDevice::new(Some(1)).expect("a CPU")
@@ -24,7 +24,7 @@ fn cpu() -> CpuDevice {
 fn builder(separate: bool) -> SessionBuilder {
     match separate {
         false => Session::on(Box::new(cpu())),
-        true => Session::on(Box::new(Simulated::new(cpu(), 1 << 22))),
+        true => Session::on(Box::new(SimulatedDevice::new(cpu(), 1 << 22))),
     }
 }
 
@@ -320,7 +320,7 @@ fn nothing_is_planned_and_no_memory_taken_per_step() {
         assert_eq!(planned(10240), 0, "known by now");
     }
     // A device in which four images fit: the given one, and those of two steps.
-    let device = Simulated::new(cpu(), 4 * 64 * 64 * 4);
+    let device = SimulatedDevice::new(cpu(), 4 * 64 * 64 * 4);
     let s = Session::on(Box::new(device)).build().unwrap();
     let u = given(&s, 64, 64);
     let done =
@@ -331,15 +331,15 @@ fn nothing_is_planned_and_no_memory_taken_per_step() {
 #[test]
 fn a_device_that_fails_in_a_loop_leaves_what_was_given() {
     for after in [3, 11, 41] {
-        let (device, fault) = Faulty::new(Simulated::new(cpu(), 1 << 20));
+        let (device, fault) = FaultyDevice::new(SimulatedDevice::new(cpu(), 1 << 20));
         let s = Session::on(Box::new(device)).build().unwrap();
         let u = given(&s, 16, 16);
         let loop_from =
             |u: Image<f32>| s.iterate(u, 500, |u| u.with_border(Border::Reflect).correlate(&cross())).map(|l| l.state);
-        fault.after(after);
+        fault.fail_after(after);
         let e = loop_from(u.clone()).expect_err(&format!("call {after} fails")).to_string();
         assert!(e.contains("iterate.rs"), "{e}");
-        assert!(fault.stop());
+        assert!(fault.disarm());
         let want = each(u.clone(), 500, |u| u.with_border(Border::Reflect).correlate(&cross()));
         assert_eq!(bits(&loop_from(u).unwrap()).unwrap(), bits(&want).unwrap(), "what was given is still there");
     }

@@ -10,9 +10,9 @@ use horus_testing::cases::covering;
 use horus_testing::pixels::{assert_same, with_nan};
 
 /// An offset by levels, rows and columns.
-type Offset = [isize; 3];
+type LevelOffset = [isize; 3];
 /// A filter, its window, and its result of the pixels in this.
-type Filter<T> = (String, Box<dyn Fn(&Image<T>) -> Image<T>>, Vec<Offset>, Box<dyn Fn(Vec<T>) -> T>);
+type OrderFilterCase<T> = (String, Box<dyn Fn(&Image<T>) -> Image<T>>, Vec<LevelOffset>, Box<dyn Fn(Vec<T>) -> T>);
 
 /// The value in a place of the order: -0 before +0, NaN last.
 fn in_place<T: Float>(values: Vec<T>, place: usize) -> T {
@@ -21,19 +21,19 @@ fn in_place<T: Float>(values: Vec<T>, place: usize) -> T {
     numbers.get(place).copied().unwrap_or(T::from_f64(f64::NAN))
 }
 
-fn box_of(levels: isize, rows: isize, columns: isize) -> Vec<Offset> {
+fn box_of(levels: isize, rows: isize, columns: isize) -> Vec<LevelOffset> {
     let along = |n: isize| -n / 2..=n / 2;
     let plane = move |z| along(rows).flat_map(move |y| along(columns).map(move |x| [z, y, x]));
     along(levels).flat_map(plane).collect()
 }
 
-fn filters<T: Float>(border: Border) -> Vec<Filter<T>> {
+fn filters<T: Float>(border: Border) -> Vec<OrderFilterCase<T>> {
     fn filter<T: Float>(
         name: impl Into<String>,
         f: impl Fn(&Image<T>) -> Image<T> + 'static,
-        offsets: Vec<Offset>,
+        offsets: Vec<LevelOffset>,
         of: impl Fn(Vec<T>) -> T + 'static,
-    ) -> Filter<T> {
+    ) -> OrderFilterCase<T> {
         (name.into(), Box::new(f), offsets, Box::new(of))
     }
     let smallest =
@@ -77,7 +77,7 @@ fn follow_the_order<T: Float>(begins: &str, pixels: impl Fn(usize, u8) -> Vec<T>
         let filters = filters::<T>(border).into_iter().filter(|(name, ..)| name.starts_with(begins));
         for (name, f, offsets, of) in filters {
             let read = |from: [usize; 3]| {
-                let pixel = |offset: &Offset| {
+                let pixel = |offset: &LevelOffset| {
                     let mut at = [0; 3];
                     for axis in 0..3 {
                         let Some(inside) = border.map(from[axis].cast_signed() + offset[axis], extents[axis]) else {

@@ -14,7 +14,7 @@ use horus_core::ops::geometric::Interpolation;
 use horus_core::plan::movement::{Link, Load};
 use horus_core::session::Session;
 use horus_core::shape::Axis;
-use horus_testing::simulated::Simulated;
+use horus_testing::simulated::SimulatedDevice;
 
 fn session() -> Session {
     let device = CpuDevice::new(Some(2)).expect("a CPU");
@@ -128,8 +128,8 @@ fn connected_devices_copy_to_and_from_the_host_once() {
     // Devices of different capacity, in the last case too small to hold every image.
     for room in [[1 << 20; 3], [1 << 20, 700_000, 1 << 21], [230_000, 240_000, 250_000]] {
         ThreadComm::run(3, |comm| {
-            let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), room[comm.rank()]).with_fabric();
-            let log = device.log();
+            let device = SimulatedDevice::new(CpuDevice::new(Some(1)).unwrap(), room[comm.rank()]).with_fabric();
+            let log = device.call_counts();
             let s = Session::on(Box::new(device)).communicator(Arc::new(comm)).build().unwrap();
             assert!(s.peer_to_peer());
             assert!(filtered(&s).unwrap() == want, "on rank {} with {room:?}", s.rank());
@@ -147,7 +147,7 @@ fn connected_devices_copy_to_and_from_the_host_once() {
 #[test]
 fn one_rank_that_cannot_reach_the_others_makes_all_go_through_the_host() {
     ThreadComm::run(3, |comm| {
-        let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 20);
+        let device = SimulatedDevice::new(CpuDevice::new(Some(1)).unwrap(), 1 << 20);
         let device = if comm.rank() == 1 { device } else { device.with_fabric() };
         let s = Session::on(Box::new(device)).communicator(Arc::new(comm)).build().unwrap();
         assert!(!s.peer_to_peer());
@@ -193,7 +193,7 @@ fn ranks_with_a_gpu_and_ranks_without_give_the_same_bits() {
             let got = ThreadComm::run(ranks, |comm| {
                 let cpu = CpuDevice::new(Some(1)).unwrap();
                 let device: Box<dyn Device> =
-                    if gpu(comm.rank()) { Box::new(Simulated::new(cpu, 1 << 22)) } else { Box::new(cpu) };
+                    if gpu(comm.rank()) { Box::new(SimulatedDevice::new(cpu, 1 << 22)) } else { Box::new(cpu) };
                 let s = Session::on(device).communicator(Arc::new(comm)).build().unwrap();
                 all_kinds(&s, &file).unwrap()
             });

@@ -10,8 +10,8 @@ use horus_core::image::Image;
 use horus_core::plan::Mode;
 use horus_core::session::Session;
 use horus_core::shape::Axis;
-use horus_testing::faulty::Faulty;
-use horus_testing::simulated::Simulated;
+use horus_testing::faulty::FaultyDevice;
+use horus_testing::simulated::SimulatedDevice;
 
 fn cpu() -> CpuDevice {
     CpuDevice::new(Some(1)).unwrap()
@@ -39,7 +39,7 @@ fn each_has_the_pixels_that_it_has_alone() {
         for mode in [Mode::Naive, Mode::Lazy, Mode::Fused] {
             for ranks in 1..=3 {
                 let all = ThreadComm::run(ranks, |comm| {
-                    let device = Simulated::new(cpu(), 1 << 30);
+                    let device = SimulatedDevice::new(cpu(), 1 << 30);
                     let session =
                         Session::on(Box::new(device)).communicator(Arc::new(comm)).mode(mode).build().unwrap();
                     read(&session, height, width).unwrap()
@@ -54,7 +54,7 @@ fn each_has_the_pixels_that_it_has_alone() {
 
 #[test]
 fn one_image_may_be_read_twice_and_any_number_may() {
-    let session = Session::on(Box::new(Simulated::new(cpu(), 1 << 30))).build().unwrap();
+    let session = Session::on(Box::new(SimulatedDevice::new(cpu(), 1 << 30))).build().unwrap();
     let image = Image::from_slice(&session, (1, 3), &[1u8, 2, 3]);
     // The first two become one value.
     let images = [&image + 1, &image + 1, &image * 2];
@@ -87,14 +87,14 @@ fn what_does_not_fit_is_refused_before_anything_is_computed() {
 
 #[test]
 fn a_failure_of_any_call_is_an_error_and_the_images_stay() {
-    let (device, fault) = Faulty::new(Simulated::new(cpu(), 1 << 30));
+    let (device, fault) = FaultyDevice::new(SimulatedDevice::new(cpu(), 1 << 30));
     let session = Session::on(Box::new(device)).build().unwrap();
     let want = read(&session, 9, 8).unwrap();
     let mut failures = 0;
     for call in 0.. {
-        fault.after(call);
+        fault.fail_after(call);
         let outcome = read(&session, 9, 8);
-        if !fault.stop() {
+        if !fault.disarm() {
             break;
         }
         match outcome {

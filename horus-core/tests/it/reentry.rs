@@ -9,7 +9,7 @@ use horus_core::error::{Error, Result};
 use horus_core::image::{Image, Value};
 use horus_core::plan::movement::Link;
 use horus_core::session::{Session, Stats};
-use horus_testing::simulated::{LogHandle, Simulated};
+use horus_testing::simulated::{CallCountsHandle, SimulatedDevice};
 
 const LINK: Link = Link { latency: 1e-6, bandwidth: 1e9 };
 
@@ -26,7 +26,7 @@ fn small(s: &Session, seed: usize) -> Image<f32> {
 
 /// The images and observations of a caller during an evaluation.
 #[derive(Default)]
-struct Inside {
+struct ReentrantCaller {
     held: Vec<Image<f32>>,
     dropped: Vec<Image<f32>>,
     kept: Vec<Image<f32>>,
@@ -34,7 +34,7 @@ struct Inside {
     errors: Vec<Error>,
 }
 
-impl Inside {
+impl ReentrantCaller {
     /// Everything that can be done with a session.
     fn busy(&mut self) -> Result<()> {
         let Some(image) = self.held.first().cloned() else { return Ok(()) };
@@ -56,9 +56,9 @@ impl Inside {
 }
 
 /// A session that calls `busy` before each step, or for each plan.
-fn session(comm: Option<ThreadComm>, steps: bool) -> (Session, Arc<Mutex<Inside>>, LogHandle) {
-    let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 20);
-    let (log, inside) = (device.log(), Arc::new(Mutex::new(Inside::default())));
+fn session(comm: Option<ThreadComm>, steps: bool) -> (Session, Arc<Mutex<ReentrantCaller>>, CallCountsHandle) {
+    let device = SimulatedDevice::new(CpuDevice::new(Some(1)).unwrap(), 1 << 20);
+    let (log, inside) = (device.call_counts(), Arc::new(Mutex::new(ReentrantCaller::default())));
     let mut builder = Session::on(Box::new(device));
     if let Some(comm) = comm {
         builder = builder.communicator(Arc::new(comm));

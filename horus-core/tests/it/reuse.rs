@@ -11,8 +11,8 @@ use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::session::{Handle, Replay, Session, StandIns};
 use horus_core::shape::Border;
-use horus_testing::faulty::Faulty;
-use horus_testing::simulated::Simulated;
+use horus_testing::faulty::FaultyDevice;
+use horus_testing::simulated::SimulatedDevice;
 
 fn session() -> Session {
     let device = CpuDevice::new(Some(2)).expect("a CPU");
@@ -44,7 +44,7 @@ fn a_program_that_runs_again_is_not_planned_again() {
     };
     for (ranks, room) in [(1, 1 << 20), (1, 14_000), (3, 1 << 20)] {
         ThreadComm::run(ranks, |comm| {
-            let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), room).with_fabric();
+            let device = SimulatedDevice::new(CpuDevice::new(Some(1)).unwrap(), room).with_fabric();
             let s = Session::on(Box::new(device)).communicator(Arc::new(comm)).build().unwrap();
             let mut kept = Vec::new();
             let mut planned = Vec::new();
@@ -95,7 +95,7 @@ fn a_plan_is_for_the_same_images_in_the_same_places() {
 
 #[test]
 fn a_program_of_other_lines_has_the_plan_of_the_first_and_errors_name_its_own() {
-    let (device, fault) = Faulty::new(CpuDevice::new(Some(1)).unwrap());
+    let (device, fault) = FaultyDevice::new(CpuDevice::new(Some(1)).unwrap());
     let s = Session::on(Box::new(device)).build().unwrap();
     let image = ramp(&s, 9, 7);
     let once = image.median(3);
@@ -106,9 +106,9 @@ fn a_program_of_other_lines_has_the_plan_of_the_first_and_errors_name_its_own() 
     let line = line!() - 1;
     let twice = again.median(5);
     drop(again);
-    fault.after(0);
+    fault.fail_after(0);
     let message = twice.to_vec().unwrap_err().to_string();
-    fault.stop();
+    fault.disarm();
     assert!(message.contains(&format!("reuse.rs:{line}:")), "{message}");
     assert_eq!(s.stats().planned, 1, "what failed had a plan");
     assert_eq!(twice.to_vec().unwrap(), want);
@@ -210,7 +210,7 @@ fn repeatable(
 #[test]
 fn a_program_is_replayed_on_images_of_the_device() {
     for room in [1 << 20, 3 << 10] {
-        let s = Session::on(Box::new(Simulated::new(CpuDevice::new(Some(1)).unwrap(), room))).build().unwrap();
+        let s = Session::on(Box::new(SimulatedDevice::new(CpuDevice::new(Some(1)).unwrap(), room))).build().unwrap();
         let images: Vec<Image<f32>> = (1..5).map(|i| computed(&s, i as f32)).collect();
         let Some(mut replay) = repeatable((&images[0], &images[1]), both) else {
             assert_eq!(room, 3 << 10, "with room for all it can be repeated");
@@ -252,7 +252,7 @@ fn a_program_is_replayed_on_images_of_the_device() {
 
 #[test]
 fn a_program_is_recorded_again_for_images_that_are_elsewhere() {
-    let s = Session::on(Box::new(Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 20))).build().unwrap();
+    let s = Session::on(Box::new(SimulatedDevice::new(CpuDevice::new(Some(1)).unwrap(), 1 << 20))).build().unwrap();
     let (a, b) = (computed(&s, 1.0), computed(&s, 2.0));
     let mut replay = repeatable((&a, &b), both).expect("a program");
     let mut refused = |image: &Image<f32>| s.repeat_on(&mut replay, &[handle(&a), handle(image)]).unwrap().is_none();
@@ -284,8 +284,8 @@ fn launches_of_a_repeated_program_are_submitted_together() {
     };
     // With little room its images do not fit beside one another, and launches are made one by one.
     for (room, batches) in [(1 << 20, 5), (48 << 10, 0)] {
-        let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), room);
-        let log = device.log();
+        let device = SimulatedDevice::new(CpuDevice::new(Some(1)).unwrap(), room);
+        let log = device.call_counts();
         let s = Session::on(Box::new(device)).build().unwrap();
         let [a, b] = [2.0, 3.0].map(|factor| ramp(&s, 40, 40) * factor);
         s.evaluate().unwrap();
@@ -305,7 +305,7 @@ fn launches_of_a_repeated_program_are_submitted_together() {
 #[test]
 fn a_batch_that_fails_leaves_its_images() {
     let bits = |image: &Image<f32>| image.to_vec().unwrap().into_iter().map(f32::to_bits).collect::<Vec<_>>();
-    let (device, fault) = Faulty::new(Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 20));
+    let (device, fault) = FaultyDevice::new(SimulatedDevice::new(CpuDevice::new(Some(1)).unwrap(), 1 << 20));
     let s = Session::on(Box::new(device)).build().unwrap();
     let [a, b] = [2.0, 3.0].map(|factor| ramp(&s, 24, 24) * factor);
     s.evaluate().unwrap();
@@ -318,10 +318,10 @@ fn a_batch_that_fails_leaves_its_images() {
     }
     let (mut failed, mut n) = (0, 0);
     loop {
-        fault.after(n);
+        fault.fail_after(n);
         let results = several(&a, &b);
         let evaluated = s.evaluate();
-        if !fault.stop() {
+        if !fault.disarm() {
             break;
         }
         failed += usize::from(evaluated.is_err());
@@ -342,7 +342,7 @@ fn several_results_of_a_repeated_program_wait_for_all_that_they_read() {
         s.evaluate().unwrap();
         all.iter().flat_map(|image| image.to_vec().unwrap()).map(f32::to_bits).collect::<Vec<_>>()
     };
-    let s = Session::on(Box::new(Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 22))).build().unwrap();
+    let s = Session::on(Box::new(SimulatedDevice::new(CpuDevice::new(Some(1)).unwrap(), 1 << 22))).build().unwrap();
     for n in 0..4 {
         assert!(run(&s, n) == run(&session(), n), "run {n}");
     }

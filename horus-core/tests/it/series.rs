@@ -6,7 +6,7 @@ use horus_core::cpu::device::CpuDevice;
 use horus_core::error::Result;
 use horus_core::image::{Image, Value};
 use horus_core::session::{Session, Stats};
-use horus_testing::simulated::Simulated;
+use horus_testing::simulated::SimulatedDevice;
 use std::sync::Arc;
 
 const FRAMES: usize = 200;
@@ -41,13 +41,13 @@ fn expected() -> Vec<f64> {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Look {
+enum ObservationOrder {
     AtEachFrame,
     InOrder,
     LastFirst,
 }
 
-fn run(s: &Session, look: Look) -> Result<Vec<f64>> {
+fn run(s: &Session, look: ObservationOrder) -> Result<Vec<f64>> {
     let mut background = Image::constant(s, (HEIGHT, WIDTH), 0.5f32);
     let (mut counts, mut values) = (Vec::new(), Vec::new());
     for k in 0..FRAMES {
@@ -55,33 +55,33 @@ fn run(s: &Session, look: Look) -> Result<Vec<f64>> {
         let (count, next) = step(&f, &background)?;
         background = next;
         match look {
-            Look::AtEachFrame => counts.push(count.get()?),
+            ObservationOrder::AtEachFrame => counts.push(count.get()?),
             _ => values.push(count),
         }
     }
-    if look == Look::LastFirst {
+    if look == ObservationOrder::LastFirst {
         values.reverse();
     }
     for v in &values {
         counts.push(v.get()?);
     }
-    if look == Look::LastFirst {
+    if look == ObservationOrder::LastFirst {
         counts.reverse();
     }
     Ok(counts)
 }
 
-fn check(stats: Stats, look: Look, what: &str) {
+fn check(stats: Stats, look: ObservationOrder, what: &str) {
     assert!(stats.planned <= 8, "{what}: {} plans", stats.planned);
     assert!(stats.made.launches <= 6 * FRAMES, "{what}: {} launches", stats.made.launches);
-    let once = look == Look::LastFirst;
+    let once = look == ObservationOrder::LastFirst;
     assert!(once || stats.evaluations == FRAMES, "{what}: {} evaluations", stats.evaluations);
 }
 
 #[test]
 fn a_running_state_is_computed_once_per_frame() {
     let want = expected();
-    for look in [Look::AtEachFrame, Look::InOrder, Look::LastFirst] {
+    for look in [ObservationOrder::AtEachFrame, ObservationOrder::InOrder, ObservationOrder::LastFirst] {
         for ranks in 1..=3 {
             let all = ThreadComm::run(ranks, |comm| {
                 let builder = Session::on(Box::new(CpuDevice::new(Some(1)).unwrap())).communicator(Arc::new(comm));
@@ -99,9 +99,9 @@ fn a_running_state_is_computed_once_per_frame() {
 
 #[test]
 fn a_running_state_takes_the_memory_of_a_few_images() {
-    for look in [Look::AtEachFrame, Look::InOrder, Look::LastFirst] {
-        let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 30);
-        let log = device.log();
+    for look in [ObservationOrder::AtEachFrame, ObservationOrder::InOrder, ObservationOrder::LastFirst] {
+        let device = SimulatedDevice::new(CpuDevice::new(Some(1)).unwrap(), 1 << 30);
+        let log = device.call_counts();
         let s = Session::on(Box::new(device)).build().unwrap();
         assert_eq!(run(&s, look).unwrap(), expected());
         // Collected frames are given to the session and stay on the host; the device holds each of

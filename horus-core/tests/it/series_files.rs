@@ -15,7 +15,7 @@ use horus_core::io::{AnyImage, OpenOptions, Picture, PixelSize, SaveOptions, Sca
 use horus_core::ops::resize::Resampling;
 use horus_core::session::Session;
 use horus_core::shape::Axis;
-use horus_testing::simulated::Simulated;
+use horus_testing::simulated::SimulatedDevice;
 
 fn session(threads: usize) -> Session {
     Session::on(Box::new(CpuDevice::new(Some(threads)).unwrap())).build().unwrap()
@@ -24,7 +24,7 @@ fn session(threads: usize) -> Session {
 /// Sessions on the host's memory and on a device with memory of its own.
 fn sessions() -> Vec<Session> {
     let cpu = |n| CpuDevice::new(Some(n)).unwrap();
-    let apart: Box<dyn Device> = Box::new(Simulated::new(cpu(2), usize::MAX / 2).demanding());
+    let apart: Box<dyn Device> = Box::new(SimulatedDevice::new(cpu(2), usize::MAX / 2).requiring_preparation());
     let mut all: Vec<Session> = [1, 2, 5].into_iter().map(session).collect();
     all.push(Session::on(apart).build().unwrap());
     all
@@ -320,7 +320,7 @@ fn cancelling_ends_a_series_with_its_error() {
 fn a_picture_that_the_device_has_no_room_for_fails_alone() {
     let dir = tempfile::tempdir().unwrap();
     let paths = pictures(dir.path(), &[(64, 64), (64, 64), (600, 600), (64, 64), (64, 64)]);
-    let small = Simulated::new(CpuDevice::new(Some(2)).unwrap(), 600_000);
+    let small = SimulatedDevice::new(CpuDevice::new(Some(2)).unwrap(), 600_000);
     let session = Session::on(Box::new(small)).build().unwrap();
     assert!(session.series(&paths, operation).into_iter().all(|item| item.result.is_ok()), "by regions");
     let product = |picture: &AnyImage| {

@@ -14,8 +14,8 @@ use horus_core::image::Image;
 use horus_core::io::{AnyImage, OpenOptions, Picture, SaveOptions, Scaling};
 use horus_core::ops::geometric::Interpolation;
 use horus_core::session::{Progress, Session};
-use horus_testing::faulty::Faulty;
-use horus_testing::simulated::Simulated;
+use horus_testing::faulty::FaultyDevice;
+use horus_testing::simulated::SimulatedDevice;
 
 /// A distinct picture; every third is larger, every fourth has 16 bits.
 fn picture(i: usize) -> Result<Picture> {
@@ -28,8 +28,8 @@ fn picture(i: usize) -> Result<Picture> {
 
 fn devices() -> [Box<dyn Device>; 3] {
     let cpu = || CpuDevice::new(Some(2)).unwrap();
-    let small = Simulated::new(cpu(), 1 << 20);
-    [Box::new(cpu()), Box::new(small), Box::new(Simulated::new(cpu(), 1 << 24).demanding())]
+    let small = SimulatedDevice::new(cpu(), 1 << 20);
+    [Box::new(cpu()), Box::new(small), Box::new(SimulatedDevice::new(cpu(), 1 << 24).requiring_preparation())]
 }
 
 fn lines(picture: &AnyImage) -> Image<f32> {
@@ -202,7 +202,7 @@ fn a_failure_is_of_one_picture() {
     for once in [false, true] {
         let mut failures = 0;
         for call in 0.. {
-            let (device, fault) = Faulty::new(Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 24));
+            let (device, fault) = FaultyDevice::new(SimulatedDevice::new(CpuDevice::new(Some(1)).unwrap(), 1 << 24));
             let session = Session::on(Box::new(device)).build().unwrap();
             let series = session.series((0..6).map(|_| picture(1)), lines).ahead(1);
             let series = if once { series.recorded_once() } else { series };
@@ -220,12 +220,12 @@ fn a_failure_is_of_one_picture() {
                     }
                 }
                 if i == 1 {
-                    fault.after(call);
+                    fault.fail_after(call);
                 }
             }
             assert!(failed <= 1, "{failed} pictures after call {call}");
             failures += failed;
-            if !fault.stop() {
+            if !fault.disarm() {
                 break;
             }
         }

@@ -4,11 +4,11 @@ use horus_core::cpu::device::CpuDevice;
 use horus_core::io::{OpenOptions, Picture, SaveOptions, Scaling};
 use horus_core::ops::geometric::Interpolation;
 use horus_core::session::Session;
-use horus_testing::simulated::Simulated;
+use horus_testing::simulated::SimulatedDevice;
 
 #[test]
 fn pictures_of_equal_kind_share_a_plan() {
-    let device = Simulated::new(CpuDevice::new(Some(2)).unwrap(), 1 << 24);
+    let device = SimulatedDevice::new(CpuDevice::new(Some(2)).unwrap(), 1 << 24);
     let session = Session::on(Box::new(device)).build().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let picture = |i: usize| {

@@ -12,7 +12,7 @@ use horus_core::ops::neighbourhood::Filter;
 use horus_core::plan::Mode;
 use horus_core::session::{Session, SessionBuilder};
 use horus_core::shape::Border;
-use horus_testing::simulated::Simulated;
+use horus_testing::simulated::SimulatedDevice;
 
 const BORDERS: [Border; 5] = Border::all(0.5);
 
@@ -20,7 +20,7 @@ fn builder(separate: bool, threads: usize) -> SessionBuilder {
     let cpu = CpuDevice::new(Some(threads)).expect("a CPU");
     match separate {
         false => Session::on(Box::new(cpu)),
-        true => Session::on(Box::new(Simulated::new(cpu, 1 << 26))),
+        true => Session::on(Box::new(SimulatedDevice::new(cpu, 1 << 26))),
     }
 }
 
@@ -45,14 +45,14 @@ fn quotients(a: &Image<f32>, b: &Image<f32>) -> [Image<f32>; 3] {
     [density, by_a, by_b]
 }
 
-type Bits = Vec<Vec<u64>>;
+type ResultBits = Vec<Vec<u64>>;
 
 fn bits<T: Pixel>(image: &Image<T>) -> Vec<u64> {
     image.to_vec().expect("pixels").into_iter().map(|v| v.to_f64().to_bits()).collect()
 }
 
 /// The results of a program: all of them are wanted when the first is read.
-fn program(s: &Session, shape: (usize, usize), which: usize) -> Bits {
+fn program(s: &Session, shape: (usize, usize), which: usize) -> ResultBits {
     let (a, b) = (given(s, shape, 1), given(s, shape, 2));
     let [x, y] = sobel();
     match which {

@@ -11,8 +11,8 @@ use horus_core::io::{AnyImage, SaveOptions};
 use horus_core::ops::geometric::Interpolation;
 use horus_core::session::Session;
 use horus_core::shape::{Axis, Border, Shape};
-use horus_testing::faulty::Faulty;
-use horus_testing::simulated::{LogHandle, Simulated};
+use horus_testing::faulty::FaultyDevice;
+use horus_testing::simulated::{CallCountsHandle, SimulatedDevice};
 
 const HEIGHT: usize = 160;
 const WIDTH: usize = 96;
@@ -25,9 +25,9 @@ fn cpu() -> CpuDevice {
 }
 
 /// A session on as many devices of `capacity` bytes each.
-fn small(devices: usize, capacity: usize) -> (Session, Vec<LogHandle>) {
-    let devices: Vec<_> = (0..devices).map(|_| Simulated::new(cpu(), capacity).with_fabric()).collect();
-    let logs = devices.iter().map(Simulated::log).collect();
+fn small(devices: usize, capacity: usize) -> (Session, Vec<CallCountsHandle>) {
+    let devices: Vec<_> = (0..devices).map(|_| SimulatedDevice::new(cpu(), capacity).with_fabric()).collect();
+    let logs = devices.iter().map(SimulatedDevice::call_counts).collect();
     let devices = devices.into_iter().map(|device| Arc::new(device) as Arc<dyn Device>).collect();
     (Session::over(devices).build().unwrap(), logs)
 }
@@ -46,9 +46,9 @@ fn bits(image: &Image<f32>) -> Result<Vec<u32>> {
 }
 
 /// The name of a program, and the program.
-type Named = (&'static str, fn(&Session) -> Result<Vec<u32>>);
+type SmallDeviceProgram = (&'static str, fn(&Session) -> Result<Vec<u32>>);
 
-const PROGRAMS: [Named; 13] = [
+const PROGRAMS: [SmallDeviceProgram; 13] = [
     ("a filter across levels", |s| bits(&given(s, LEVELS).with_border(Border::Reflect101).gauss((1.0, 2.0, 1.5)))),
     ("many operations", |s| {
         let (a, b) = (given(s, LEVELS), given(s, LEVELS) * 0.5);
@@ -135,7 +135,7 @@ fn programs_larger_than_a_device_give_the_same_bits_within_its_memory() {
 fn explained(capacity: usize) -> (Session, Arc<Mutex<String>>) {
     let told = Arc::new(Mutex::new(String::new()));
     let sink = Arc::clone(&told);
-    let builder = Session::on(Box::new(Simulated::new(cpu(), capacity)));
+    let builder = Session::on(Box::new(SimulatedDevice::new(cpu(), capacity)));
     (builder.explain(move |text| sink.lock().unwrap().push_str(text)).build().unwrap(), told)
 }
 
@@ -180,7 +180,7 @@ fn images_on_a_device_make_room_and_stay_what_they_are() -> Result<()> {
 fn a_loop_on_a_small_device_needs_no_memory_for_two_states() -> Result<()> {
     let program = |s: &Session| s.iterate(given(s, LEVELS), 5, |u| u.gauss(1.0))?.state.sum().get();
     let want = program(&Session::on(Box::new(cpu())).build()?)?;
-    let device = Simulated::new(cpu(), IMAGE / 3);
+    let device = SimulatedDevice::new(cpu(), IMAGE / 3);
     let s = Session::on(Box::new(device)).host_memory(IMAGE * 9 / 5).build()?;
     assert_eq!(program(&s)?.to_bits(), want.to_bits(), "the state is in files");
     Ok(())
@@ -203,12 +203,12 @@ fn a_loop_that_does_not_divide_says_so_or_evicts() -> Result<()> {
 #[test]
 fn a_failure_in_a_region_leaves_the_images() -> Result<()> {
     for n in 0..40 {
-        let (device, fault) = Faulty::new(Simulated::new(cpu(), IMAGE / 2));
+        let (device, fault) = FaultyDevice::new(SimulatedDevice::new(cpu(), IMAGE / 2));
         let s = Session::on(Box::new(device)).build()?;
         let a = given(&s, LEVELS);
-        fault.after(n);
+        fault.fail_after(n);
         let met = bits(&a.gauss(1.0));
-        let failed = fault.stop();
+        let failed = fault.disarm();
         assert!(failed || met.is_ok(), "{n}");
         assert_eq!(a.to_vec()?, (0..LEVELS * HEIGHT * WIDTH).map(value).collect::<Vec<f32>>(), "{n}");
         if let Ok(got) = &met {

@@ -12,8 +12,8 @@ use horus_core::error::{Error, Result};
 use horus_core::image::Image;
 use horus_core::ops::geometric::Interpolation;
 use horus_core::session::{Session, SessionBuilder};
-use horus_testing::faulty::Faulty;
-use horus_testing::simulated::Simulated;
+use horus_testing::faulty::FaultyDevice;
+use horus_testing::simulated::SimulatedDevice;
 
 const LONG: Duration = Duration::from_secs(60);
 /// Long enough for a thread that does not wait to pass.
@@ -140,7 +140,7 @@ fn the_same_bits_on_any_number_of_ranks() {
                 ThreadComm::run(ranks, |comm| {
                     let builder = match separate {
                         false => builder(),
-                        true => Session::on(Box::new(Simulated::new(cpu(), 1 << 20))),
+                        true => Session::on(Box::new(SimulatedDevice::new(cpu(), 1 << 20))),
                     };
                     // With flushes, during an evaluation and outside.
                     let s = builder.communicator(Arc::new(comm)).flush_limits(7, 1 << 20).build().unwrap();
@@ -231,16 +231,16 @@ fn many_starts_are_done_in_order() {
 #[test]
 fn an_error_is_told_by_the_next_look_with_its_line() {
     in_time(|| {
-        let (device, fault) = Faulty::new(cpu());
+        let (device, fault) = FaultyDevice::new(cpu());
         let s = Session::on(Box::new(device)).build().unwrap();
         let (image, other) = (given(&s, 11), given(&s, 12) * 3.0);
         other.sum().get().unwrap();
-        fault.after(0);
+        fault.fail_after(0);
         let median = image.median(3);
         let line = line!() - 1;
         s.start();
         s.settle();
-        assert!(fault.stop(), "it was met beside the program");
+        assert!(fault.disarm(), "it was met beside the program");
         s.start(); // not before the error is reported
         let after = &other + 1.0;
         let message = after.to_vec().unwrap_err().to_string();

@@ -8,7 +8,7 @@ use horus_core::dtype::Pixel;
 use horus_core::image::Image;
 use horus_core::session::Session;
 use horus_core::shape::{Axis, Shape};
-use horus_testing::simulated::Simulated;
+use horus_testing::simulated::SimulatedDevice;
 use ndarray::{Array1, Array2, Array3, Ix2};
 use ndarray_npy::{ReadableElement, read_npy};
 
@@ -48,7 +48,7 @@ fn on_ranks<R: PartialEq + std::fmt::Debug + Send>(compute: impl Fn(&Session) ->
             // Every other time on devices with memory of their own.
             let device: Box<dyn Device> = match ranks % 2 {
                 0 => Box::new(cpu),
-                _ => Box::new(Simulated::new(cpu, usize::MAX / 2)),
+                _ => Box::new(SimulatedDevice::new(cpu, usize::MAX / 2)),
             };
             compute(&Session::on(device).communicator(std::sync::Arc::new(comm)).build().unwrap())
         });

@@ -13,7 +13,7 @@ use horus_core::session::{Session, SessionBuilder};
 use horus_core::settings::Stencil;
 use horus_core::shape::{Border, Shape};
 use horus_testing::cases::{covering, part};
-use horus_testing::simulated::Simulated;
+use horus_testing::simulated::SimulatedDevice;
 
 const BORDERS: [Border; 5] = Border::all(0.5);
 
@@ -21,15 +21,15 @@ fn builder(separate: bool, stencil: Stencil) -> SessionBuilder {
     let cpu = CpuDevice::new(Some(2)).expect("a CPU");
     let builder = match separate {
         false => Session::on(Box::new(cpu)),
-        true => Session::on(Box::new(Simulated::new(cpu, 1 << 22))),
+        true => Session::on(Box::new(SimulatedDevice::new(cpu, 1 << 22))),
     };
     builder.stencil(stencil)
 }
 
 /// Repeatable numbers.
-struct Random(u64);
+struct RepeatableNumbers(u64);
 
-impl Random {
+impl RepeatableNumbers {
     fn below(&mut self, n: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % n
@@ -49,7 +49,7 @@ impl Random {
 }
 
 /// A filter, a shift, a derivative, or pixel operations on two of them.
-fn step(r: &mut Random, u: &Image<f32>, other: &Image<f32>) -> Image<f32> {
+fn step(r: &mut RepeatableNumbers, u: &Image<f32>, other: &Image<f32>) -> Image<f32> {
     let column =
         Image::from_volume_fn(u.session(), u.shape().depth, u.shape().height, 1, |_, y, _| 1.0 / (1 + y) as f32);
     match r.below(10) {
@@ -92,7 +92,7 @@ fn results(s: &Session, shape: Shape, seeds: std::ops::Range<u64>) -> Result<Vec
     let u = Image::from_volume_fn(s, shape.depth, shape.height, shape.width, value);
     let other = Image::from_volume_fn(s, shape.depth, shape.height, shape.width, |z, y, x| -value(z, x, y));
     let all = seeds.map(|seed| {
-        let r = &mut Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let r = &mut RepeatableNumbers(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         let mut v = u.clone();
         for _ in 0..2 + r.below(2) {
             v = step(r, &v, &other);

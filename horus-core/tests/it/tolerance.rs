@@ -117,12 +117,12 @@ fn bounds_hold<T: Float<Linear = T>>(tolerances: &[f64]) {
                 algorithms[usize::from(tiles) + 2 * usize::from(direct)] += 1;
                 assert_eq!(u8::from(sum) + u8::from(tiles) + u8::from(direct), 1, "{told}");
                 // Its rounding, and that of the sum it is compared with, may exceed the tolerance.
-                let rounding = filter.steps() * tolerance::smallest(T::DTYPE) + filter.steps() * f64::EPSILON;
+                let rounding = filter.cost() * tolerance::smallest(T::DTYPE) + filter.cost() * f64::EPSILON;
                 let t = if direct { t.max(rounding) } else { t };
                 // Products below the normal numbers are rounded to whole smallest numbers, and so are
                 // the rows of terms.
                 let subnormal = if T::DTYPE == DType::F64 { f64::from_bits(1) } else { f64::from(f32::from_bits(1)) };
-                let allowed = t * largest * magnitude + 40.0 * filter.steps() * (1.0 + magnitude) * subnormal;
+                let allowed = t * largest * magnitude + 40.0 * filter.cost() * (1.0 + magnitude) * subnormal;
                 for (at, b) in places.iter().zip(&exact) {
                     let off = (got[*at].to_f64() - b).abs();
                     assert!(off <= allowed, "{of}, {name}, {border}, within {t:e}: {off:e} at {at}, {allowed:e}");

@@ -10,9 +10,9 @@ use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
 use horus_core::image::Image;
-use horus_core::plan::{Parts, Transfer};
+use horus_core::plan::{BusyTimes, Transfer};
 use horus_core::session::{Session, SessionBuilder};
-use horus_testing::simulated::Simulated;
+use horus_testing::simulated::SimulatedDevice;
 use serde_json::Value;
 
 const ROWS: [&str; 5] = ["host", "upload", "compute", "download", "network"];
@@ -22,12 +22,12 @@ fn cpu() -> CpuDevice {
 }
 
 fn simulated() -> Box<dyn Device> {
-    Box::new(Simulated::new(cpu(), 1 << 26))
+    Box::new(SimulatedDevice::new(cpu(), 1 << 26))
 }
 
 /// A span in the viewers' format.
 #[derive(Clone, Debug)]
-struct Span {
+struct TracedSpan {
     name: String,
     start: f64,
     end: f64,
@@ -35,10 +35,10 @@ struct Span {
 }
 
 /// Spans by the names of their process and row.
-type Rows = HashMap<(String, String), Vec<Span>>;
+type SpansByRow = HashMap<(String, String), Vec<TracedSpan>>;
 
 /// Spans by the names of their process and row, each row by time.
-fn rows(trace: &str) -> Rows {
+fn rows(trace: &str) -> SpansByRow {
     let trace: Value = serde_json::from_str(trace).expect("JSON");
     let events = trace["traceEvents"].as_array().expect("events");
     let named = |what: &str| -> HashMap<(u64, u64), String> {
@@ -46,7 +46,7 @@ fn rows(trace: &str) -> Rows {
         meta.map(|e| ((id(e, "pid"), id(e, "tid")), e["args"]["name"].as_str().unwrap().to_owned())).collect()
     };
     let (processes, threads) = (named("process_name"), named("thread_name"));
-    let mut rows: Rows = HashMap::new();
+    let mut rows: SpansByRow = HashMap::new();
     for ((pid, tid), thread) in &threads {
         assert_eq!(thread, ROWS[usize::try_from(*tid).unwrap()]);
         rows.insert((processes[&(*pid, 0)].clone(), thread.clone()), Vec::new());
@@ -57,7 +57,7 @@ fn rows(trace: &str) -> Rows {
         assert!(took >= 0.0, "{e}");
         let row = (processes[&(id(e, "pid"), 0)].clone(), threads[&(id(e, "pid"), id(e, "tid"))].clone());
         let name = e["name"].as_str().unwrap().to_owned();
-        let span = Span { name, start, end: start + took, bytes: e["args"]["bytes"].as_u64() };
+        let span = TracedSpan { name, start, end: start + took, bytes: e["args"]["bytes"].as_u64() };
         rows.get_mut(&row).unwrap().push(span);
     }
     rows.values_mut().for_each(|row| row.sort_by(|a, b| a.start.total_cmp(&b.start)));
@@ -68,7 +68,7 @@ fn id(event: &Value, what: &str) -> u64 {
     event[what].as_u64().unwrap()
 }
 
-fn row<'a>(rows: &'a Rows, process: &str, queue: &str) -> &'a [Span] {
+fn row<'a>(rows: &'a SpansByRow, process: &str, queue: &str) -> &'a [TracedSpan] {
     &rows[&(process.to_owned(), queue.to_owned())]
 }
 
@@ -78,7 +78,7 @@ fn blurred(session: &Session) -> Vec<f32> {
 
 /// Runs a traced program; returns the rows of the trace, the texts of the steps, and the elapsed
 /// time.
-fn traced(builder: SessionBuilder) -> (Session, Rows, Vec<String>, f64) {
+fn traced(builder: SessionBuilder) -> (Session, SpansByRow, Vec<String>, f64) {
     let steps: Arc<Mutex<Vec<String>>> = Arc::default();
     let told = Arc::clone(&steps);
     let note = move |p: horus_core::session::Progress<'_>| {
@@ -123,7 +123,7 @@ fn what_is_predicted_stands_beside_it() {
     let (session, rows, steps, _) = traced(Session::on(simulated()));
     let process = "rank 0, predicted";
     let busy = |queue: &str| row(&rows, process, queue).iter().map(|s| s.end - s.start).sum::<f64>() / 1e6;
-    let Parts { upload, kernels, download, communication } = session.stats().parts;
+    let BusyTimes { upload, kernels, download, communication } = session.stats().parts;
     // Durations are whole nanoseconds.
     for (queue, want) in [("upload", upload), ("compute", kernels), ("network", communication)] {
         assert!((busy(queue) - want.as_secs_f64()).abs() < 1e-7, "{queue}: {} and {want:?}", busy(queue));
@@ -153,7 +153,7 @@ fn on_the_cpu_launches_are_in_the_row_of_computing() {
 fn messages_have_their_bytes_and_ranks_their_rows() {
     for direct in [false, true] {
         let told = ThreadComm::run(2, |comm| {
-            let device = Simulated::new(cpu(), 1 << 26);
+            let device = SimulatedDevice::new(cpu(), 1 << 26);
             let device = if direct { device.with_fabric() } else { device };
             let session = Session::on(Box::new(device)).communicator(Arc::new(comm)).trace(true).build().unwrap();
             blurred(&session);
@@ -181,9 +181,9 @@ fn parts_are_measured_if_somebody_asks() {
         (session.measured().unwrap(), start.elapsed(), session)
     };
     let (none, _, _) = run(false);
-    assert_eq!(none, Parts::default());
+    assert_eq!(none, BusyTimes::default());
     let (parts, wall, session) = run(true);
-    let Parts { upload, kernels, download, communication } = parts;
+    let BusyTimes { upload, kernels, download, communication } = parts;
     assert!([upload, kernels, download].iter().all(|part| *part > Duration::ZERO), "{parts:?}");
     assert!(communication == Duration::ZERO && upload + kernels + download <= wall, "{parts:?} in {wall:?}");
     assert_eq!(session.measured().unwrap(), parts, "each time counts once");
@@ -200,6 +200,6 @@ fn sessions_that_share_a_device_are_told_of_their_own_work() {
     let open = || Session::sharing(Arc::clone(&device)).measure(true).build().unwrap();
     let (first, second) = (open(), open());
     blurred(&first);
-    assert_eq!(second.measured().unwrap(), Parts::default());
+    assert_eq!(second.measured().unwrap(), BusyTimes::default());
     assert!(first.measured().unwrap().kernels > Duration::ZERO);
 }

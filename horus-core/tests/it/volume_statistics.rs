@@ -10,14 +10,15 @@ use horus_core::image::Image;
 use horus_core::plan::Mode;
 use horus_core::session::{Session, SessionBuilder};
 use horus_core::shape::Axis;
-use horus_testing::simulated::Simulated;
+use horus_testing::simulated::SimulatedDevice;
 
 /// Enough rows for several blocks of labels, and not a multiple of them.
 const SIZES: [[usize; 3]; 4] = [[4, 75, 6], [1, 40, 9], [5, 2, 3], [1, 1, 1]];
 
 fn builder(simulated: bool) -> SessionBuilder {
     let cpu = CpuDevice::new(Some(2)).unwrap();
-    let device: Box<dyn Device> = if simulated { Box::new(Simulated::new(cpu, usize::MAX / 2)) } else { Box::new(cpu) };
+    let device: Box<dyn Device> =
+        if simulated { Box::new(SimulatedDevice::new(cpu, usize::MAX / 2)) } else { Box::new(cpu) };
     Session::on(device)
 }
 

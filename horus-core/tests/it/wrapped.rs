@@ -13,7 +13,7 @@ use horus_core::ops::geometric::Interpolation;
 use horus_core::session::Session;
 use horus_core::shape::Border;
 use horus_testing::cases::covering;
-use horus_testing::simulated::Simulated;
+use horus_testing::simulated::SimulatedDevice;
 
 fn cpu() -> CpuDevice {
     CpuDevice::new(Some(1)).expect("a CPU")
@@ -23,15 +23,15 @@ fn cpu() -> CpuDevice {
 fn device(kind: usize) -> Box<dyn Device> {
     match kind {
         0 => Box::new(cpu()),
-        1 => Box::new(Simulated::new(cpu(), usize::MAX / 2).demanding()),
-        _ => Box::new(Simulated::new(cpu(), usize::MAX / 2).demanding().with_fabric()),
+        1 => Box::new(SimulatedDevice::new(cpu(), usize::MAX / 2).requiring_preparation()),
+        _ => Box::new(SimulatedDevice::new(cpu(), usize::MAX / 2).requiring_preparation().with_fabric()),
     }
 }
 
-type Map = fn(&Image<f32>) -> Image<f32>;
+type ImageMap = fn(&Image<f32>) -> Image<f32>;
 
 /// Maps that read rows beyond an edge, or none but their own.
-const MAPS: [(&str, Map); 8] = [
+const MAPS: [(&str, ImageMap); 8] = [
     ("rotate", |x| x.rotate(33.0, Interpolation::Bilinear)),
     ("nearest", |x| x.rotate(-100.0, Interpolation::Nearest)),
     ("affine", |x| x.affine([[1.0, 0.125, -0.5], [0.5, 1.25, 0.25]], (x.height(), x.width()), Interpolation::Bicubic)),
@@ -43,7 +43,7 @@ const MAPS: [(&str, Map); 8] = [
 ];
 
 /// A map and a filter of one picture, which the map or the filter reads first.
-fn program(session: &Session, path: &Path, border: Border, map: Map, first: bool) -> Result<Vec<u32>> {
+fn program(session: &Session, path: &Path, border: Border, map: ImageMap, first: bool) -> Result<Vec<u32>> {
     let x = Image::<f32>::open(session, path)?.with_border(border);
     let (a, b) = if first {
         let a = map(&x);

@@ -7,10 +7,10 @@ use horus_core::error::Result;
 use horus_core::image::Image;
 use horus_core::ops::geometric::Interpolation;
 use horus_core::session::Session;
-use horus_testing::faulty::{Fault, Faulty};
-use horus_testing::simulated::Simulated;
+use horus_testing::faulty::{FaultControl, FaultyDevice};
+use horus_testing::simulated::SimulatedDevice;
 
-use crate::{KINDS, Kind, ROOM, cpu, device, one};
+use crate::{DeviceConnection, KINDS, ROOM, cpu, device, one};
 
 const SIDE: usize = 48;
 
@@ -22,21 +22,21 @@ fn bits(image: &Image<f32>) -> Result<Vec<u32>> {
     Ok(image.to_vec()?.into_iter().map(f32::to_bits).collect())
 }
 
-struct Program {
+struct DeviceFailureProgram {
     held: Image<f32>,
     before: Image<f32>,
     result: Image<f32>,
 }
 
-fn program(s: &Session) -> Result<Program> {
+fn program(s: &Session) -> Result<DeviceFailureProgram> {
     let held = given(s, 1);
     let before = held.gauss(1.0) + given(s, 2);
     before.sum().get()?;
     let result = (before.rotate(30.0, Interpolation::Bilinear) * 0.75 + &held).gauss(2.0);
-    Ok(Program { held, before, result })
+    Ok(DeviceFailureProgram { held, before, result })
 }
 
-fn everything(p: &Program) -> Result<Vec<Vec<u32>>> {
+fn everything(p: &DeviceFailureProgram) -> Result<Vec<Vec<u32>>> {
     [&p.result, &p.before, &p.held].map(bits).into_iter().collect()
 }
 
@@ -46,17 +46,17 @@ fn whatever_fails_on_a_lane_nothing_that_is_held_is_lost() {
     for kind in KINDS {
         for lane in [0, 2] {
             let open = || {
-                let (faulty, fault): (Arc<dyn Device>, Fault) = match kind {
-                    Kind::Unified => {
-                        let (device, fault) = Faulty::new(cpu());
+                let (faulty, fault): (Arc<dyn Device>, FaultControl) = match kind {
+                    DeviceConnection::Unified => {
+                        let (device, fault) = FaultyDevice::new(cpu());
                         (Arc::new(device), fault)
                     }
-                    Kind::Separate => {
-                        let (device, fault) = Faulty::new(Simulated::new(cpu(), ROOM));
+                    DeviceConnection::Separate => {
+                        let (device, fault) = FaultyDevice::new(SimulatedDevice::new(cpu(), ROOM));
                         (Arc::new(device), fault)
                     }
-                    Kind::Connected => {
-                        let (device, fault) = Faulty::new(Simulated::new(cpu(), ROOM).with_fabric());
+                    DeviceConnection::Connected => {
+                        let (device, fault) = FaultyDevice::new(SimulatedDevice::new(cpu(), ROOM).with_fabric());
                         (Arc::new(device), fault)
                     }
                 };
@@ -68,9 +68,9 @@ fn whatever_fails_on_a_lane_nothing_that_is_held_is_lost() {
             for call in 0.. {
                 let (s, fault) = open();
                 let p = program(&s).unwrap();
-                fault.after(call);
+                fault.fail_after(call);
                 let failed = bits(&p.result);
-                let met = fault.stop();
+                let met = fault.disarm();
                 if let Err(e) = &failed {
                     failures += 1;
                     assert!(e.to_string().contains(&format!("lane {} of 3", lane + 1)), "{e}");
@@ -90,11 +90,11 @@ fn whatever_fails_on_a_lane_nothing_that_is_held_is_lost() {
 fn a_lane_without_memory_fails_the_evaluation_and_is_named() {
     // Too small for the program, which planning detects; and filled by memory unknown to the
     // session.
-    let small = Arc::new(Simulated::new(cpu(), 8_000));
-    let full = Arc::new(Simulated::new(cpu(), 100_000));
+    let small = Arc::new(SimulatedDevice::new(cpu(), 8_000));
+    let full = Arc::new(SimulatedDevice::new(cpu(), 100_000));
     let taken = full.allocate(95_000).unwrap();
     for second in [small as Arc<dyn Device>, full] {
-        let devices = vec![device(Kind::Separate, ROOM), second, device(Kind::Separate, ROOM)];
+        let devices = vec![device(DeviceConnection::Separate, ROOM), second, device(DeviceConnection::Separate, ROOM)];
         let s = Session::over(devices).build().unwrap();
         let image = given(&s, 1);
         let e = image.rotate(45.0, Interpolation::Bilinear).to_vec().map(drop).unwrap_err().to_string();

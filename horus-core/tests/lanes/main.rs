@@ -12,7 +12,7 @@ use std::sync::Arc;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
 use horus_core::session::{Session, SessionBuilder};
-use horus_testing::simulated::Simulated;
+use horus_testing::simulated::SimulatedDevice;
 
 /// Bytes of a simulated device.
 const ROOM: usize = 1 << 26;
@@ -23,7 +23,7 @@ fn cpu() -> CpuDevice {
 
 /// Devices of lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum DeviceConnection {
     /// The host's memory.
     Unified,
     /// Memory of their own; exchanges go through the host.
@@ -32,18 +32,21 @@ enum Kind {
     Connected,
 }
 
-const KINDS: [Kind; 3] = [Kind::Unified, Kind::Separate, Kind::Connected];
+const KINDS: [DeviceConnection; 3] =
+    [DeviceConnection::Unified, DeviceConnection::Separate, DeviceConnection::Connected];
 
-fn device(kind: Kind, room: usize) -> Arc<dyn Device> {
+fn device(kind: DeviceConnection, room: usize) -> Arc<dyn Device> {
     match kind {
-        Kind::Unified => Arc::new(cpu()),
-        Kind::Separate => Arc::new(Simulated::new(cpu(), room).demanding()),
-        Kind::Connected => Arc::new(Simulated::new(cpu(), room).demanding().with_fabric()),
+        DeviceConnection::Unified => Arc::new(cpu()),
+        DeviceConnection::Separate => Arc::new(SimulatedDevice::new(cpu(), room).requiring_preparation()),
+        DeviceConnection::Connected => {
+            Arc::new(SimulatedDevice::new(cpu(), room).requiring_preparation().with_fabric())
+        }
     }
 }
 
 /// A session on `lanes` lanes, where every program runs on all.
-fn lanes(kind: Kind, lanes: usize) -> SessionBuilder {
+fn lanes(kind: DeviceConnection, lanes: usize) -> SessionBuilder {
     Session::over((0..lanes).map(|_| device(kind, ROOM)).collect())
 }
 

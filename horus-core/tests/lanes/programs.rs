@@ -13,9 +13,9 @@ use horus_core::plan::movement::Load;
 use horus_core::plan::{Mode, Transfer};
 use horus_core::session::Session;
 use horus_core::shape::{Axis, Border};
-use horus_testing::simulated::Simulated;
+use horus_testing::simulated::SimulatedDevice;
 
-use crate::{KINDS, Kind, ROOM, cpu, device, lanes, one};
+use crate::{DeviceConnection, KINDS, ROOM, cpu, device, lanes, one};
 
 /// Divisions of rows among this many lanes.
 fn divisions(lanes: usize) -> Vec<Vec<f64>> {
@@ -113,14 +113,14 @@ impl Twice for Image<f32> {
 
 #[test]
 fn each_lane_copies_its_own_strip_once() {
-    let simulated: Vec<_> = (0..3).map(|_| Arc::new(Simulated::new(cpu(), ROOM).with_fabric())).collect();
+    let simulated: Vec<_> = (0..3).map(|_| Arc::new(SimulatedDevice::new(cpu(), ROOM).with_fabric())).collect();
     let devices = simulated.iter().map(|d| Arc::clone(d) as Arc<dyn Device>).collect();
     let s = Session::over(devices).transfer(Transfer::Explicit).build().unwrap();
     let image = Image::<f32>::from_fn(&s, 96, 64, |y, x| (y * 64 + x) as f32);
     let result = (image.gauss(1.0) * 2.0).to_vec().unwrap();
     assert_eq!(result.len(), 96 * 64);
     for device in &simulated {
-        let log = device.log().get();
+        let log = device.call_counts().get();
         assert_eq!((log.writes, log.reads), (1, 1), "one upload of the strip, one download");
     }
     assert_eq!(s.stats().sent, Load::default(), "each uploads what its filter reads");
@@ -128,7 +128,7 @@ fn each_lane_copies_its_own_strip_once() {
 
 #[test]
 fn bands_of_any_number_leave_each_lane() {
-    for kind in [Kind::Separate, Kind::Connected] {
+    for kind in [DeviceConnection::Separate, DeviceConnection::Connected] {
         for bands in [1u8, 3, 16, 64] {
             let s = lanes(kind, 3).transfer(Transfer::Streams(bands.try_into().ok())).build().unwrap();
             let of = |s: &Session| -> Result<[Vec<u8>; 3]> {
@@ -185,10 +185,10 @@ fn none_of_several_results_that_read_other_strips_is_lost() {
         let want = two_that_read_elsewhere(&one(), axis).unwrap();
         for weights in [vec![1.0, 0.0], vec![0.0, 3.0, 1.0], vec![1.0; 5], vec![1.0; 8]] {
             let count = weights.len();
-            let s = lanes(Kind::Connected, count).weights(weights.clone()).build().unwrap();
+            let s = lanes(DeviceConnection::Connected, count).weights(weights.clone()).build().unwrap();
             assert!(two_that_read_elsewhere(&s, axis).unwrap() == want, "lanes {weights:?} {axis:?}");
             let on_ranks = ThreadComm::run(count, |comm| {
-                let s = Session::sharing(device(Kind::Connected, ROOM)).communicator(Arc::new(comm));
+                let s = Session::sharing(device(DeviceConnection::Connected, ROOM)).communicator(Arc::new(comm));
                 two_that_read_elsewhere(&s.weights(weights.clone()).build().unwrap(), axis).unwrap()
             });
             assert!(on_ranks.iter().all(|got| *got == want), "ranks {weights:?} {axis:?}");

@@ -10,9 +10,9 @@ use horus_core::ops::geometric::Interpolation;
 use horus_core::session::Session;
 use horus_core::settings::Ranks;
 use horus_core::shape::{Axis, Border};
-use horus_testing::simulated::Simulated;
+use horus_testing::simulated::SimulatedDevice;
 
-use crate::{KINDS, Kind, ROOM, cpu, device, lanes, one};
+use crate::{DeviceConnection, KINDS, ROOM, cpu, device, lanes, one};
 
 fn given(s: &Session, height: usize, width: usize) -> Image<f32> {
     let pixels: Vec<f32> = (0..height * width).map(|i| ((i * 31 + i / width * 17) % 101) as f32 * 0.37 - 9.0).collect();
@@ -76,7 +76,7 @@ fn what_is_started_runs_on_lanes_beside_the_program() {
 #[test]
 fn an_image_of_one_lane_and_one_of_all_meet() {
     // A session that uses its lanes only for large programs.
-    let s = lanes(Kind::Connected, 3).ranks(Ranks::Auto).build().unwrap();
+    let s = lanes(DeviceConnection::Connected, 3).ranks(Ranks::Auto).build().unwrap();
     let o = one();
     let program = |s: &Session| -> Result<Vec<Vec<u8>>> {
         let mut all = Vec::new();
@@ -99,7 +99,7 @@ fn an_image_of_one_lane_and_one_of_all_meet() {
 fn small_programs_take_one_lane_and_large_ones_all_and_explain_says_so() {
     let texts: Arc<Mutex<Vec<String>>> = Arc::default();
     let told = Arc::clone(&texts);
-    let devices = (0..2).map(|_| device(Kind::Separate, 1 << 30)).collect();
+    let devices = (0..2).map(|_| device(DeviceConnection::Separate, 1 << 30)).collect();
     let builder = Session::over(devices).ranks(Ranks::Auto);
     let s = builder.explain(move |t| told.lock().unwrap().push(t.to_owned())).build().unwrap();
     let said = || {
@@ -128,7 +128,8 @@ fn a_device_on_the_hosts_memory_beside_one_with_its_own() {
             bits(&smooth.median(3).over(Axis::Rows).sum())?,
         ])
     };
-    let mixed: Vec<Arc<dyn Device>> = vec![Arc::new(Simulated::new(cpu(), ROOM)), Arc::new(cpu()), Arc::new(cpu())];
+    let mixed: Vec<Arc<dyn Device>> =
+        vec![Arc::new(SimulatedDevice::new(cpu(), ROOM)), Arc::new(cpu()), Arc::new(cpu())];
     let s = Session::over(mixed).weights(vec![2.0, 1.0, 3.0]).build().unwrap();
     assert!(!s.peer_to_peer());
     assert!(want(&s).unwrap() == want(&one()).unwrap());
@@ -136,7 +137,7 @@ fn a_device_on_the_hosts_memory_beside_one_with_its_own() {
 
 #[test]
 fn settings_that_make_no_sense_are_refused() {
-    let devices = || (0..2).map(|_| device(Kind::Unified, ROOM)).collect::<Vec<_>>();
+    let devices = || (0..2).map(|_| device(DeviceConnection::Unified, ROOM)).collect::<Vec<_>>();
     let e = Session::over(devices()).weights(vec![1.0]).build().unwrap_err().to_string();
     assert!(e.contains("got 1 weights for 2 devices"), "{e}");
     assert!(Session::over(Vec::new()).build().is_err());
@@ -149,7 +150,7 @@ fn settings_that_make_no_sense_are_refused() {
 
 #[test]
 fn a_trace_has_a_process_for_each_lane() {
-    let s = lanes(Kind::Connected, 3).trace(true).build().unwrap();
+    let s = lanes(DeviceConnection::Connected, 3).trace(true).build().unwrap();
     given(&s, 64, 9).gauss(1.0).to_vec().unwrap();
     let json = s.trace_json().unwrap().unwrap();
     for lane in 0..3 {

@@ -3,21 +3,21 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use horus_core::cpu::device::CpuDevice;
-use horus_core::device::{About, Device, Fabric, Launch, Memory, MemoryKind, Staging, Ticket};
+use horus_core::device::{Device, DeviceNames, Fabric, Launch, Memory, MemoryKind, Staging, Ticket};
 use horus_core::error::DeviceError;
-use horus_core::host::Piece;
+use horus_core::host::StridedCopy;
 use horus_core::host::buffer::HostBuffer;
 use horus_core::host::workers::Workers;
-use horus_testing::simulated::Simulated;
+use horus_testing::simulated::SimulatedDevice;
 
 pub(crate) struct Taking {
-    inner: Simulated<CpuDevice>,
+    inner: SimulatedDevice<CpuDevice>,
     taken: AtomicUsize,
 }
 
 impl Taking {
     pub(crate) fn new(cpu: CpuDevice, room: usize) -> Taking {
-        Taking { inner: Simulated::new(cpu, room).with_fabric(), taken: AtomicUsize::new(0) }
+        Taking { inner: SimulatedDevice::new(cpu, room).with_fabric(), taken: AtomicUsize::new(0) }
     }
 
     /// Bytes that it took.
@@ -27,8 +27,8 @@ impl Taking {
 }
 
 impl Device for Taking {
-    fn about(&self) -> About {
-        self.inner.about()
+    fn names(&self) -> DeviceNames {
+        self.inner.names()
     }
     fn memory(&self) -> MemoryKind<'_> {
         self.inner.memory()
@@ -51,7 +51,7 @@ impl Device for Taking {
     fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {
         self.inner.read(source, at, target)
     }
-    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[Piece]) -> Result<(), DeviceError> {
+    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[StridedCopy]) -> Result<(), DeviceError> {
         self.inner.copy(source, target, pieces)
     }
     fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError> {
@@ -63,7 +63,7 @@ impl Device for Taking {
 }
 
 impl Staging for Taking {
-    fn take(&self, parts: &[&[u8]]) -> Result<Option<Memory>, DeviceError> {
+    fn upload_parts(&self, parts: &[&[u8]]) -> Result<Option<Memory>, DeviceError> {
         let mut memory = self.allocate(parts.iter().map(|p| p.len()).sum())?;
         let mut at = 0;
         for part in parts {
@@ -73,10 +73,15 @@ impl Staging for Taking {
         self.taken.fetch_add(at, Ordering::Relaxed);
         Ok(Some(memory))
     }
-    fn begin_upload(&self, source: &HostBuffer, target: &mut Memory, pieces: &[Piece]) -> Result<Ticket, DeviceError> {
+    fn begin_upload(
+        &self,
+        source: &HostBuffer,
+        target: &mut Memory,
+        pieces: &[StridedCopy],
+    ) -> Result<Ticket, DeviceError> {
         self.inner.staging().begin_upload(source, target, pieces)
     }
-    fn arrive(&self, ticket: Ticket, target: &mut Memory) -> Result<(), DeviceError> {
-        self.inner.staging().arrive(ticket, target)
+    fn wait_for_upload(&self, ticket: Ticket, target: &mut Memory) -> Result<(), DeviceError> {
+        self.inner.staging().wait_for_upload(ticket, target)
     }
 }

@@ -12,8 +12,8 @@ use horus_core::cpu::device::CpuDevice;
 use horus_core::image::Image;
 use horus_core::plan::Transfer;
 use horus_core::session::Session;
-use horus_testing::faulty::Faulty;
-use horus_testing::simulated::{LogHandle, Simulated};
+use horus_testing::faulty::FaultyDevice;
+use horus_testing::simulated::{CallCountsHandle, SimulatedDevice};
 
 fn cpu() -> CpuDevice {
     CpuDevice::new(Some(2)).unwrap()
@@ -24,9 +24,9 @@ pub(crate) fn opened(transfer: Transfer) -> Session {
     logged(transfer).0
 }
 
-fn logged(transfer: Transfer) -> (Session, LogHandle) {
-    let device = Simulated::new(cpu(), 1 << 28).with_mapping();
-    let log = device.log();
+fn logged(transfer: Transfer) -> (Session, CallCountsHandle) {
+    let device = SimulatedDevice::new(cpu(), 1 << 28).with_mapping();
+    let log = device.call_counts();
     (Session::on(Box::new(device)).transfer(transfer).build().unwrap(), log)
 }
 
@@ -74,7 +74,7 @@ fn a_choice_that_turns_out_badly_is_not_made_again() {
 
 #[test]
 fn ordinary_memory_is_copied_whatever_is_requested() {
-    let plain = || Simulated::new(cpu(), 1 << 28);
+    let plain = || SimulatedDevice::new(cpu(), 1 << 28);
     let values: Vec<f32> = (0..64 * 48).map(|i| (i % 97) as f32).collect();
     let want = {
         let session = Session::on(Box::new(cpu())).build().unwrap();
@@ -82,14 +82,14 @@ fn ordinary_memory_is_copied_whatever_is_requested() {
     };
     for transfer in [Transfer::Implicit, Transfer::Hybrid(None)] {
         let device = plain();
-        let log = device.log();
+        let log = device.call_counts();
         let session = Session::on(Box::new(device)).transfer(transfer).build().unwrap();
         assert!(Image::from_slice(&session, (64, 48), &values).gauss(2.0).to_vec().unwrap() == want);
         assert_eq!((log.get().maps, log.get().reads), (0, 1), "{transfer:?}");
         let session = Session::on(Box::new(cpu())).transfer(transfer).build().unwrap();
         assert!(Image::from_slice(&session, (64, 48), &values).gauss(2.0).to_vec().unwrap() == want);
         let all = ThreadComm::run(3, |comm| {
-            let device = Simulated::new(cpu(), 1 << 28).with_mapping();
+            let device = SimulatedDevice::new(cpu(), 1 << 28).with_mapping();
             let session =
                 Session::on(Box::new(device)).communicator(Arc::new(comm)).transfer(transfer).build().unwrap();
             Image::from_slice(&session, (64, 48), &values).gauss(2.0).to_vec().unwrap()
@@ -106,15 +106,15 @@ fn pixels_keep_their_size_and_type_whatever_fails() {
     };
     let mut failures = 0;
     for call in 0..12 {
-        let (device, fault) = Faulty::new(Simulated::new(cpu(), 1 << 28).with_mapping());
+        let (device, fault) = FaultyDevice::new(SimulatedDevice::new(cpu(), 1 << 28).with_mapping());
         let session = Session::on(Box::new(device)).transfer(Transfer::Implicit).build().unwrap();
         let mut to = session.pixels::<bool>(30, 20, 1).unwrap();
-        fault.after(call);
+        fault.fail_after(call);
         let first = program(&session, &mut to);
         failures += usize::from(first.is_err());
         assert_eq!(to.len(), 600, "call {call} fails");
         assert!(to.iter().all(|b| !*b || first.is_ok()), "call {call} fails");
-        fault.stop();
+        fault.disarm();
         program(&session, &mut to).unwrap();
         assert!(to.iter().all(|b| *b));
     }

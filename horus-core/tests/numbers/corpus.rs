@@ -21,9 +21,9 @@ pub(crate) const KEPT: &str = include_str!("../../../tests/goldens/corpus.txt");
 
 /// The results of a program, as hashes.
 #[derive(Default)]
-struct Results(Vec<(&'static str, u64)>);
+struct ResultHashes(Vec<(&'static str, u64)>);
 
-impl Results {
+impl ResultHashes {
     fn image<T: Element>(&mut self, name: &'static str, image: &Image<T>) -> Result<()> {
         let (pixels, Shape { channels, .. }) = (image.to_vec()?, image.shape());
         // The hashes are of one channel after the other.
@@ -46,7 +46,7 @@ impl Results {
 
 /// Every program of the corpus on pixels of one type.
 fn results<T: Pixel>(session: &Session) -> Result<Vec<(&'static str, u64)>> {
-    let (mut found, shape) = (Results::default(), Shape::new(61, 83, 2));
+    let (mut found, shape) = (ResultHashes::default(), Shape::new(61, 83, 2));
     let colours = |seed| {
         let planes = noise::<T>(shape.len(), seed, false);
         let pixels: Vec<T> =

@@ -8,7 +8,7 @@ use horus_core::cpu::device::CpuDevice;
 use horus_core::cpu::simd::Isa;
 use horus_core::session::Session;
 use horus_testing::cases::cases;
-use horus_testing::numbers::{FUNCTIONS, KEPT, KeptRow, Sample, Worst};
+use horus_testing::numbers::{FUNCTIONS, GOLDEN_ROWS, GoldenRow, Sample, Worst};
 
 /// Pixels of an image of arguments, as a power of two.
 const PIXELS: u32 = 20;
@@ -53,7 +53,7 @@ fn examined(sample: Sample) -> Vec<(u64, Worst)> {
 /// Compares the hashes of a sample with those kept.
 fn unchanged(sample: Sample) {
     for (function, (hash, _)) in FUNCTIONS.iter().zip(examined(sample)) {
-        let kept = KeptRow::kept(function).hashes[sample as usize];
+        let kept = GoldenRow::find(function).hashes[sample as usize];
         assert_eq!(format!("{hash:016x}"), format!("{kept:016x}"), "bits of {} changed", function.name);
     }
 }
@@ -74,9 +74,10 @@ fn all_arguments() {
     let mut changed = Vec::new();
     for (i, function) in FUNCTIONS.iter().enumerate() {
         let hashes = [0, 1, 2].map(|s| samples[s][i].0);
-        let row = KeptRow { name: function.name.to_owned(), worst: KeptRow::text(function, samples[0][i].1), hashes };
+        let row =
+            GoldenRow { name: function.name.to_owned(), worst: GoldenRow::text(function, samples[0][i].1), hashes };
         println!("{row}");
-        if row != KeptRow::kept(function) {
+        if row != GoldenRow::find(function) {
             changed.push(row.name);
         }
     }
@@ -96,7 +97,7 @@ fn the_corpus_has_the_bits_that_are_kept() {
 #[test]
 fn the_page_shows_the_table() {
     let page = include_str!("../../../docs/book/src/promises.md");
-    for line in KEPT.lines() {
+    for line in GOLDEN_ROWS.lines() {
         assert!(page.lines().any(|l| l == line), "docs/book/src/promises.md lacks the line {line}");
     }
 }

@@ -3,11 +3,11 @@
 use horus_core::error::Result;
 use horus_core::image::Image;
 use horus_core::session::Session;
-use horus_testing::numbers::{Definition, EXPONENT, FUNCTIONS, Function, Sample, hash};
+use horus_testing::numbers::{BoundedFunction, EXPONENT, FUNCTIONS, FunctionPair, Sample, hash};
 use rayon::prelude::*;
 
 /// The function on each pixel.
-fn applied(function: &Function, x: &Image<f32>, y: &Image<f32>) -> Image<f32> {
+fn applied(function: &BoundedFunction, x: &Image<f32>, y: &Image<f32>) -> Image<f32> {
     match function.name {
         "exp(x)" => x.exp(),
         "log(x)" => x.log(),
@@ -35,7 +35,7 @@ pub(crate) fn hashes(
     let mut sums = vec![0u64; FUNCTIONS.len()];
     for two in [false, true] {
         let functions =
-            || FUNCTIONS.iter().enumerate().filter(|(_, f)| matches!(f.definition, Definition::Two(..)) == two);
+            || FUNCTIONS.iter().enumerate().filter(|(_, f)| matches!(f.definition, FunctionPair::Two(..)) == two);
         let (_, first) = functions().next().expect("functions of one and of two arguments");
         let count = sample.count(first);
         let bits = bits.min(count.ilog2());

@@ -6,40 +6,40 @@ use std::sync::Arc;
 use horus_core::dtype::DType;
 use horus_core::ir::graph::Graph;
 use horus_core::ir::graph::Op;
-use horus_core::machine::{Machine, Profile};
+use horus_core::machine::{Machine, MachineProfile};
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;
 use horus_core::optimize::optimize;
 use horus_core::plan::partition::Partition;
 use horus_core::plan::predict::predict;
-use horus_core::plan::state::{Placement, Residency, State};
+use horus_core::plan::state::{ImageState, Placement, Residency};
 use horus_core::plan::verify::verify;
-use horus_core::plan::{Action, Part, Plan, Setting, Transfer, Want, plan};
+use horus_core::plan::{Action, LaunchPart, Plan, ResultDelivery, Setting, Transfer, plan};
 
 use horus_core::shape::Border;
 
-use crate::recorder::{Recorder, conv_2d, conv_rot};
+use crate::recorder::{PlanRecorder, conv_2d, conv_rot};
 
 /// A plan that hands the first result over.
-fn handed(graph: Graph<Op>, transfer: Transfer, profile: Profile) -> Plan {
+fn handed(graph: Graph<Op>, transfer: Transfer, profile: MachineProfile) -> Plan {
     let setting =
         Setting { transfer, machine: Arc::new(Machine::alike(profile)), ..Setting::of(Partition::equal(1), false) };
     let kernels = optimize(graph, true, &setting.machine, &mut |_, _| ()).unwrap();
-    let mut wants = vec![Want::Keep; kernels.roots.len()];
-    wants[0] = Want::Handed;
-    let state = State { residency: Residency::Host, placement: Placement::Replicated };
+    let mut wants = vec![ResultDelivery::Keep; kernels.roots.len()];
+    wants[0] = ResultDelivery::Requester;
+    let state = ImageState { residency: Residency::Host, placement: Placement::Replicated };
     let plan = plan(kernels, &wants, &setting, |_| state, |_| true, &mut |_, _| ()).unwrap();
     verify(&plan).unwrap_or_else(|e| panic!("{e}\n{plan}"));
     plan
 }
 
 fn in_bands(graph: Graph<Op>, count: u8) -> Plan {
-    handed(graph, Transfer::Streams(NonZeroU8::new(count)), Profile::of_default(false))
+    handed(graph, Transfer::Streams(NonZeroU8::new(count)), MachineProfile::of_default(false))
 }
 
 /// A filter of 64 rows above and below over the sum of two images.
 fn filtered(size: usize) -> Graph<Op> {
-    let mut p = Recorder::new(size, size);
+    let mut p = PlanRecorder::new(size, size);
     let (a, b) = (p.source(DType::F32), p.source(DType::F32));
     let sum = p.binary(PixelOp::Add, a, b);
     let filtered = p.correlate(sum, Filter::column(vec![1.0; 127]), Border::Reflect101);
@@ -86,14 +86,14 @@ send rows 11 to 16 of 16, waits for [18]";
 
 #[test]
 fn large_images_are_cut_where_that_is_predicted_to_gain() {
-    let profile = || Profile::shipped("NVIDIA H200").unwrap();
+    let profile = || MachineProfile::shipped("NVIDIA H200").unwrap();
     for (name, graph) in [("ConvRot", conv_rot(4096, 12)), ("Conv2D", conv_2d(4096, 2)), ("filter", filtered(4096))] {
         let (cut, whole) =
             (handed(graph.clone(), Transfer::Auto, profile()), handed(graph, Transfer::Explicit, profile()));
         let (with, without) = (predict(&cut).seconds, predict(&whole).seconds);
         assert!(with < 0.98 * without, "{name}: {with} s in bands, {without} s without\n{cut}\n{}", predict(&cut));
         let bands = |p: &Plan| {
-            p.steps.iter().filter(|s| matches!(s.action, Action::Launch { part: Part::Band(_), .. })).count()
+            p.steps.iter().filter(|s| matches!(s.action, Action::Launch { part: LaunchPart::Band(_), .. })).count()
         };
         assert!(bands(&cut) > 0 && bands(&whole) == 0);
         assert_eq!(cut.counts(), whole.counts(), "{name}: bands of an image count once");
@@ -108,9 +108,9 @@ fn what_does_not_fit_beside_the_rest_is_not_kept_longer() {
     let made = |capacity, transfer| {
         let setting = Setting { transfer, capacity: Some(capacity), ..Setting::of(Partition::equal(1), false) };
         let kernels = optimize(graph.clone(), true, &setting.machine, &mut |_, _| ()).unwrap();
-        let mut wants = vec![Want::Keep; kernels.roots.len()];
-        wants[0] = Want::Handed;
-        let state = State { residency: Residency::Host, placement: Placement::Replicated };
+        let mut wants = vec![ResultDelivery::Keep; kernels.roots.len()];
+        wants[0] = ResultDelivery::Requester;
+        let state = ImageState { residency: Residency::Host, placement: Placement::Replicated };
         plan(kernels, &wants, &setting, |_| state, |_| true, &mut |_, _| ()).unwrap()
     };
     for capacity in [4 * image, 5 * image, 6 * image, 8 * image, 20 * image] {
@@ -135,7 +135,7 @@ fn what_does_not_fit_beside_the_rest_is_not_kept_longer() {
 #[test]
 fn a_wait_left_out_is_caught() {
     let plans = [in_bands(filtered(1024), 4), in_bands(conv_rot(256, 2), 3), in_bands(conv_2d(256, 1), 16)];
-    let explicit = [Transfer::Explicit].map(|t| handed(conv_rot(256, 2), t, Profile::of_default(false)));
+    let explicit = [Transfer::Explicit].map(|t| handed(conv_rot(256, 2), t, MachineProfile::of_default(false)));
     for whole in plans.iter().chain(&explicit) {
         let waits = whole.steps.iter().map(|s| s.waits.len()).sum::<usize>();
         assert!(waits >= 2, "{whole}");
@@ -156,11 +156,11 @@ fn a_wait_left_out_is_caught() {
 
 #[test]
 fn a_launch_of_several_results_waits_at_its_first_step() {
-    let mut p = Recorder::new(256, 256);
+    let mut p = PlanRecorder::new(256, 256);
     let images = [p.source(DType::F32), p.source(DType::F32), p.source(DType::F32)];
     let products = images.map(|image| p.binary(PixelOp::Mul, image, images[0]));
     p.graph.roots = products.map(|product| p.gauss_xy(product, 1, 1, 0)).to_vec();
-    let plan = handed(p.graph, Transfer::Explicit, Profile::of_default(false));
+    let plan = handed(p.graph, Transfer::Explicit, MachineProfile::of_default(false));
     let launches = plan.launches();
     let later = (0..plan.steps.len()).find(|i| launches.computes_before(*i)).unwrap_or_else(|| panic!("{plan}"));
     assert!(!plan.steps[later - 1].waits.is_empty() && plan.steps[later].waits.is_empty(), "{plan}");

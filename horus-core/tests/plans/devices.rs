@@ -5,21 +5,21 @@ use std::sync::Arc;
 
 use horus_core::dtype::DType;
 use horus_core::ir::graph::{Graph, NodeId, Op};
-use horus_core::machine::{Link, Links, Machine, Profile};
+use horus_core::machine::{Link, Links, Machine, MachineProfile};
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;
 use horus_core::plan::forecast::forecast;
 use horus_core::plan::partition::Partition;
-use horus_core::plan::state::{Placement, State};
+use horus_core::plan::state::{ImageState, Placement};
 use horus_core::plan::verify::verify;
 use horus_core::plan::{Action, Mode, Plan, Setting, Temp};
 use horus_core::shape::Border;
 
-use crate::recorder::{Recorder, conv_2d, conv_rot, make, make_direct, make_for, make_given, make_within, steps};
+use crate::recorder::{PlanRecorder, conv_2d, conv_rot, make, make_direct, make_for, make_given, make_within, steps};
 
 /// A sequence of filters with pixel operations in between: halos are exchanged in every round.
 fn filter_loop(rounds: usize) -> Graph<Op> {
-    let mut p = Recorder::new(200, 50);
+    let mut p = PlanRecorder::new(200, 50);
     let mut a = p.source(DType::F32);
     for _ in 0..rounds {
         let filtered = p.correlate(a, Filter::dense(5, 5, vec![0.04; 25]), Border::Reflect101);
@@ -34,7 +34,7 @@ fn filter_loop(rounds: usize) -> Graph<Op> {
 pub(crate) fn make_linked(graph: Graph<Op>, ranks: usize, capacity: Option<usize>) -> Plan {
     let free = Link { latency: 0.0, bandwidth: f64::INFINITY };
     let links = Links { peers: free, host: free, network: free };
-    let machine = Arc::new(Machine::alike(Profile { links, ..Profile::of_default(false) }));
+    let machine = Arc::new(Machine::alike(MachineProfile { links, ..MachineProfile::of_default(false) }));
     let partition = Partition::equal(ranks);
     make_for(graph, Setting { direct: true, capacity, machine, ..Setting::of(partition, false) })
 }
@@ -121,14 +121,14 @@ fn of_an_image_that_every_rank_gave_each_device_gets_its_strip_and_nothing_is_se
         assert!(steps(&make_given(filter_loop(2), ranks, None))[0].starts_with("upload %0"), "{ranks} ranks");
     }
     let mut wrong = make_given(filter_loop(2), 4, None);
-    wrong.initial[0] = wrong.initial[0].map(|s| State { placement: Placement::Root, ..s });
+    wrong.initial[0] = wrong.initial[0].map(|s| ImageState { placement: Placement::Root, ..s });
     assert!(verify(&wrong).unwrap_err().to_string().contains("not whole on every host"));
 }
 
 #[test]
 fn a_large_image_that_is_turned_goes_up_in_strips_and_from_device_to_device_a_small_one_whole() {
     let turned = |size: usize| {
-        let mut p = Recorder::new(size, size);
+        let mut p = PlanRecorder::new(size, size);
         let a = p.source(DType::F32);
         let turned: Vec<NodeId> = [30.0, 60.0, 90.0, 120.0].map(|theta| p.rotate(a, theta)).to_vec();
         p.graph.roots = turned;
@@ -163,7 +163,7 @@ fn devices_without_room_for_the_whole_image_are_served_by_the_host() {
 
 #[test]
 fn copies_of_footprints_take_room_on_the_device() {
-    let mut p = Recorder::new(160, 100);
+    let mut p = PlanRecorder::new(160, 100);
     let a = p.source(DType::F32);
     let b = p.constant(PixelOp::Mul, a, 2.0);
     let turned = p.rotate(a, 90.0);
@@ -187,7 +187,7 @@ fn copies_of_footprints_take_room_on_the_device() {
 
 /// Ten images computed from one, then added up: more than fits at once.
 fn many_images() -> Graph<Op> {
-    let mut p = Recorder::new(100, 100);
+    let mut p = PlanRecorder::new(100, 100);
     let a = p.source(DType::F32);
     let parts: Vec<NodeId> = (0..10).map(|i| p.rotate(a, 10.0 * f64::from(i))).collect();
     let turned: Vec<NodeId> = parts.iter().map(|&i| p.rotate(i, 5.0)).collect();
@@ -254,7 +254,7 @@ fn footprints_travel_between_devices_while_others_compute() {
 #[test]
 fn between_devices_launches_are_divided_where_borders_travel_long() {
     let begun = |width| {
-        let mut p = Recorder::new(4096, width);
+        let mut p = PlanRecorder::new(4096, width);
         let image = p.picture();
         let once = p.correlate(image, Filter::column(vec![1.0; 43]), Border::Reflect101);
         let twice = p.correlate(once, Filter::column(vec![2.0; 43]), Border::Reflect101);
@@ -269,7 +269,7 @@ fn between_devices_launches_are_divided_where_borders_travel_long() {
 
 #[test]
 fn a_footprint_leaves_once() {
-    let mut p = Recorder::new(512, 512);
+    let mut p = PlanRecorder::new(512, 512);
     let image = p.picture();
     let blurred = p.gauss_xy(image, 3, 1, 0);
     let turned = p.rotate(blurred, 30.0);

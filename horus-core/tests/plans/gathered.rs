@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use horus_core::dtype::DType;
 use horus_core::ir::graph::{Graph, Op};
-use horus_core::machine::{Machine, Profile};
+use horus_core::machine::{Machine, MachineProfile};
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;
 use horus_core::plan::forecast::forecast;
@@ -18,17 +18,17 @@ use horus_core::plan::{Action, Plan, PlanStep, Setting, Transfer};
 
 use horus_core::shape::Border;
 
-use crate::recorder::{Recorder, conv_2d, conv_rot, make_of, steps};
+use crate::recorder::{PlanRecorder, conv_2d, conv_rot, make_of, steps};
 
 fn on_h200s(graph: Graph<Op>, ranks: usize, transfer: Transfer) -> Plan {
-    let machine = Arc::new(Machine::alike(Profile::shipped("NVIDIA H200").unwrap()));
+    let machine = Arc::new(Machine::alike(MachineProfile::shipped("NVIDIA H200").unwrap()));
     let setting = Setting { direct: true, transfer, machine, ..Setting::of(Partition::equal(ranks), false) };
     make_of(graph, setting, Placement::Replicated)
 }
 
 /// A filter of 64 rows above and below, of a given image.
 fn filtered(size: usize) -> Graph<Op> {
-    let mut p = Recorder::new(size, size);
+    let mut p = PlanRecorder::new(size, size);
     let a = p.source(DType::F32);
     let twice = p.constant(PixelOp::Mul, a, 2.0);
     let filtered = p.correlate(twice, Filter::column(vec![1.0; 127]), Border::Reflect101);

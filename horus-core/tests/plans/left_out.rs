@@ -7,16 +7,16 @@ use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;
 use horus_core::optimize::optimize;
 use horus_core::plan::partition::Partition;
-use horus_core::plan::state::{Halo, Placement, Residency, State};
+use horus_core::plan::state::{Halo, ImageState, Placement, Residency};
 use horus_core::plan::verify::verify;
-use horus_core::plan::{Action, Mode, Plan, Setting, Transfer, Want, plan};
+use horus_core::plan::{Action, Mode, Plan, ResultDelivery, Setting, Transfer, plan};
 use horus_core::shape::{Border, Shape};
 
-use crate::recorder::{Recorder, conv_2d, conv_rot, make, make_direct, make_given, make_within};
+use crate::recorder::{PlanRecorder, conv_2d, conv_rot, make, make_direct, make_given, make_within};
 
 /// A histogram, and an image that is kept.
 fn counted() -> Graph<Op> {
-    let mut p = Recorder::new(90, 50);
+    let mut p = PlanRecorder::new(90, 50);
     let a = p.source(DType::F32);
     let b = p.constant(PixelOp::Mul, a, 2.0);
     p.shape = Shape::new(1, 16, 1);
@@ -28,7 +28,7 @@ fn counted() -> Graph<Op> {
 
 /// Images computed from one, all read again at the end.
 fn many_images() -> Graph<Op> {
-    let mut p = Recorder::new(100, 100);
+    let mut p = PlanRecorder::new(100, 100);
     let a = p.source(DType::F32);
     let parts: Vec<NodeId> = (0..8).map(|i| p.rotate(a, 10.0 * f64::from(i))).collect();
     let sum = parts.into_iter().reduce(|x, y| p.binary(PixelOp::Add, x, y)).unwrap();
@@ -38,15 +38,15 @@ fn many_images() -> Graph<Op> {
 }
 
 /// A plan that delivers the first result as wanted.
-fn wanted(graph: Graph<Op>, want: Want, ranks: usize, unified: bool) -> Plan {
+fn wanted(graph: Graph<Op>, want: ResultDelivery, ranks: usize, unified: bool) -> Plan {
     let partition = Partition::equal(ranks);
     let setting = Setting::of(partition, unified);
     let kernels = optimize(graph, true, &setting.machine, &mut |_, _| ()).unwrap();
-    let mut wants = vec![Want::Keep; kernels.roots.len()];
+    let mut wants = vec![ResultDelivery::Keep; kernels.roots.len()];
     wants[0] = want;
     let residency = if unified { Residency::Both } else { Residency::Host };
     let placement = if ranks == 1 { Placement::Replicated } else { Placement::Root };
-    plan(kernels, &wants, &setting, |_| State { residency, placement }, |_| true, &mut |_, _| ()).unwrap()
+    plan(kernels, &wants, &setting, |_| ImageState { residency, placement }, |_| true, &mut |_, _| ()).unwrap()
 }
 
 pub(crate) fn plans() -> Vec<Plan> {
@@ -63,8 +63,8 @@ pub(crate) fn plans() -> Vec<Plan> {
         crate::mapped::handed(conv_2d(64, 1), Transfer::Hybrid(None), None),
     ];
     for unified in [false, true] {
-        plans.push(wanted(conv_2d(64, 1), Want::Handed, 1, unified));
-        for want in [Want::Root, Want::Everyone, Want::Keep] {
+        plans.push(wanted(conv_2d(64, 1), ResultDelivery::Requester, 1, unified));
+        for want in [ResultDelivery::Root, ResultDelivery::Everyone, ResultDelivery::Keep] {
             plans.push(wanted(counted(), want, 3, unified));
             plans.push(wanted(conv_2d(64, 1), want, 3, unified));
         }
@@ -93,11 +93,11 @@ fn a_step_left_out_is_caught() {
 #[test]
 fn rows_beyond_the_image_that_memory_has_room_for_are_not_taken_from_inside() {
     for unified in [false, true] {
-        let mut p = Recorder::new(1, 6);
+        let mut p = PlanRecorder::new(1, 6);
         let a = p.source(DType::F32);
         let filtered = p.correlate(a, Filter::dense(3, 1, vec![0.25, 0.5, 0.25]), Border::Wrap);
         p.graph.roots = vec![filtered];
-        let whole = wanted(p.graph, Want::Root, 2, unified);
+        let whole = wanted(p.graph, ResultDelivery::Root, 2, unified);
         verify(&whole).unwrap_or_else(|e| panic!("{e}\n{whole}"));
         let mut stale = whole.clone();
         for step in &mut stale.steps {
@@ -114,17 +114,17 @@ fn rows_beyond_the_image_that_memory_has_room_for_are_not_taken_from_inside() {
 
 #[test]
 fn what_is_wanted_and_not_brought_is_named() {
-    let plan = wanted(conv_2d(64, 1), Want::Root, 3, false);
+    let plan = wanted(conv_2d(64, 1), ResultDelivery::Root, 3, false);
     let mut broken = plan.clone();
     broken.steps.retain(|s| !matches!(s.action, Action::Gather { .. }));
     let root = plan.graph.roots[0];
     let caught = verify(&broken).unwrap_err().to_string();
     assert!(caught.contains(&format!("{root} is wanted and not delivered on rank 0")), "{caught}");
     // The same steps suffice if the image only has to stay; it need not be copied to the host then.
-    broken.wants[0] = Want::Keep;
+    broken.wants[0] = ResultDelivery::Keep;
     verify(&broken).unwrap();
     // Rows of one rank do not satisfy every rank.
-    let mut plan = wanted(conv_2d(64, 1), Want::Everyone, 3, true);
+    let mut plan = wanted(conv_2d(64, 1), ResultDelivery::Everyone, 3, true);
     plan.steps.retain(|s| !matches!(s.action, Action::Replicate { node, .. } if node == root));
     let caught = verify(&plan).unwrap_err().to_string();
     assert!(caught.contains("are delivered, wanted are"), "{caught}");
@@ -132,9 +132,9 @@ fn what_is_wanted_and_not_brought_is_named() {
 
 #[test]
 fn states_that_are_not_so_are_caught() {
-    let mut plan = wanted(conv_2d(64, 1), Want::Root, 3, false);
+    let mut plan = wanted(conv_2d(64, 1), ResultDelivery::Root, 3, false);
     let root = plan.graph.roots[0];
-    plan.states[root.0] = Some(State { residency: Residency::Both, placement: Placement::Replicated });
+    plan.states[root.0] = Some(ImageState { residency: Residency::Both, placement: Placement::Replicated });
     let caught = verify(&plan).unwrap_err().to_string();
     assert!(caught.contains("told are"), "{caught}");
 }

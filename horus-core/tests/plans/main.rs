@@ -15,11 +15,11 @@ use horus_core::ops::pixel::PixelOp;
 use horus_core::ops::reduce::{Fold, RowReduce};
 use horus_core::plan::forecast::forecast;
 use horus_core::plan::verify::verify;
-use horus_core::plan::{Action, Counts, Mode};
+use horus_core::plan::{Action, Mode, PlanCounts};
 use horus_core::shape::{Border, Shape};
 use std::panic::Location;
 
-use crate::recorder::{Recorder, conv_2d, conv_rot, make, make_direct, steps};
+use crate::recorder::{PlanRecorder, conv_2d, conv_rot, make, make_direct, steps};
 
 #[test]
 fn conv_rot_on_one_gpu_uploads_once_and_downloads_once() {
@@ -88,8 +88,8 @@ fn conv_2d_on_four_ranks_scatters_and_gathers_once() {
     for unified in [true, false] {
         let p = make(conv_2d(1024, 3), 4, unified, Mode::Fused);
         let c = p.counts();
-        let between = Counts { scatters: 1, gathers: 1, ..Counts::default() };
-        assert_eq!(Counts { launches: 0, uploads: 0, downloads: 0, ..c }, between, "{p}");
+        let between = PlanCounts { scatters: 1, gathers: 1, ..PlanCounts::default() };
+        assert_eq!(PlanCounts { launches: 0, uploads: 0, downloads: 0, ..c }, between, "{p}");
         let depth = p.steps.iter().find_map(|s| match s.action {
             Action::Scatter { halo, .. } => Some((halo.up, halo.down)),
             _ => None,
@@ -127,7 +127,7 @@ fn naive_mode_scatters_and_gathers_around_every_operation() {
 
 #[test]
 fn a_pixel_operation_computes_on_the_halo_instead_of_exchanging() {
-    let mut p = Recorder::new(100, 10);
+    let mut p = PlanRecorder::new(100, 10);
     let a = p.source(DType::F32);
     let box3 = Filter::dense(3, 3, vec![1.0; 9]);
     let blurred = p.correlate(a, box3.clone(), Border::Reflect101);
@@ -143,7 +143,7 @@ fn a_pixel_operation_computes_on_the_halo_instead_of_exchanging() {
 fn rows_that_are_sent_anyway_save_an_exchange() {
     // A row pass reads no borders, the column pass after it does; a filter over the image itself
     // needs more.
-    let mut p = Recorder::new(100, 10);
+    let mut p = PlanRecorder::new(100, 10);
     let a = p.source(DType::F32);
     let row = p.correlate(a, Filter::row(vec![1.0; 5]), Border::Reflect101);
     let column = p.correlate(row, Filter::column(vec![1.0; 5]), Border::Reflect101);
@@ -159,7 +159,7 @@ fn footprints_or_the_whole_image_by_what_they_send() {
     // One rotation reads each pixel once: its footprints are fetched. Twelve would fetch the image
     // twelve times.
     let turns = |count: usize, ranks: usize| {
-        let mut p = Recorder::new(2000, 2000);
+        let mut p = PlanRecorder::new(2000, 2000);
         let a = p.source(DType::F32);
         let turned: Vec<NodeId> = (0..count).map(|i| p.rotate(a, 15.0 * i as f64 + 5.0)).collect();
         p.graph.roots = turned;
@@ -177,7 +177,7 @@ fn footprints_or_the_whole_image_by_what_they_send() {
 
 #[test]
 fn a_turned_strip_fetches_a_band_not_the_image() {
-    let mut p = Recorder::new(1600, 1600);
+    let mut p = PlanRecorder::new(1600, 1600);
     let a = p.source(DType::F32);
     let doubled = p.constant(PixelOp::Mul, a, 2.0);
     let turned = p.rotate(doubled, 45.0);
@@ -194,7 +194,7 @@ fn a_turned_strip_fetches_a_band_not_the_image() {
 
 #[test]
 fn a_wrapped_border_is_exchanged_around_the_edge() {
-    let mut p = Recorder::new(60, 8);
+    let mut p = PlanRecorder::new(60, 8);
     let a = p.source(DType::F32);
     let f = p.correlate(a, Filter::column([1.0, 2.0, 3.0]), Border::Wrap);
     let again = p.correlate(f, Filter::column([1.0, 2.0, 3.0]), Border::Wrap);
@@ -210,7 +210,7 @@ fn a_wrapped_border_is_exchanged_around_the_edge() {
 
 #[test]
 fn a_sum_of_an_expression_stores_no_image() {
-    let mut r = Recorder::new(64, 32);
+    let mut r = PlanRecorder::new(64, 32);
     let (a, b) = (r.source(DType::F32), r.source(DType::F32));
     let product = r.binary(PixelOp::Mul, a, b);
     let scaled = r.constant(PixelOp::Sub, product, 0.5);
@@ -231,7 +231,7 @@ fn a_sum_of_an_expression_stores_no_image() {
 
 #[test]
 fn a_sum_moves_one_value_per_row() {
-    let mut p = Recorder::new(1000, 1000);
+    let mut p = PlanRecorder::new(1000, 1000);
     let a = p.source(DType::F32);
     p.shape = Shape::new(1000, 1, 1);
     let rows = p.op(Op::from(RowReduce::Sum), &[a], DType::F64);

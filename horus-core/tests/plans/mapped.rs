@@ -5,48 +5,48 @@ use std::sync::Arc;
 
 use horus_core::dtype::DType;
 use horus_core::ir::graph::{Graph, Op, ValueId};
-use horus_core::machine::{Machine, Profile};
+use horus_core::machine::{Machine, MachineProfile};
 use horus_core::ops::pixel::PixelOp;
 use horus_core::optimize::optimize;
 use horus_core::plan::partition::Partition;
 use horus_core::plan::predict::predict;
-use horus_core::plan::state::{Placement, Residency, State};
+use horus_core::plan::state::{ImageState, Placement, Residency};
 use horus_core::plan::verify::verify;
-use horus_core::plan::{Action, Mappable, Mode, Plan, Setting, Transfer, Want, plan};
+use horus_core::plan::{Action, Mappable, Mode, Plan, ResultDelivery, Setting, Transfer, plan};
 
-use crate::recorder::{Recorder, conv_2d, conv_rot};
+use crate::recorder::{PlanRecorder, conv_2d, conv_rot};
 
 /// Everything is mappable.
 fn everything(graph: &Graph<Op>) -> Mappable {
     let value = |op: &Op| if let Op::Source(v) = op { Some(*v) } else { None };
     let sources: Vec<ValueId> = graph.nodes.iter().filter_map(|n| value(&n.op)).collect();
-    Mappable { sources, results: true, later: false }
+    Mappable { sources, results: true, downloads_last: false }
 }
 
 fn made(graph: Graph<Op>, setting: Setting, kept: bool) -> Plan {
     let kernels = optimize(graph, true, &setting.machine, &mut |_, _| ()).unwrap();
-    let mut wants = vec![Want::Keep; kernels.roots.len()];
-    wants[0] = if setting.partition.ranks() == 1 { Want::Handed } else { Want::Root };
-    let state = State { residency: Residency::Host, placement: Placement::Replicated };
+    let mut wants = vec![ResultDelivery::Keep; kernels.roots.len()];
+    wants[0] = if setting.partition.ranks() == 1 { ResultDelivery::Requester } else { ResultDelivery::Root };
+    let state = ImageState { residency: Residency::Host, placement: Placement::Replicated };
     let plan = plan(kernels, &wants, &setting, |_| state, |_| !kept, &mut |_, _| ()).unwrap();
     verify(&plan).unwrap_or_else(|e| panic!("{e}\n{plan}"));
     plan
 }
 
 /// A plan that hands the first result over, of images that are page-locked.
-pub(crate) fn handed(graph: Graph<Op>, transfer: Transfer, profile: Option<Profile>) -> Plan {
+pub(crate) fn handed(graph: Graph<Op>, transfer: Transfer, profile: Option<MachineProfile>) -> Plan {
     let (mappable, of) = (everything(&graph), Setting::of(Partition::equal(1), false));
     let machine = profile.map_or(Arc::clone(&of.machine), |p| Arc::new(Machine::alike(p)));
     made(graph, Setting { transfer, mappable, machine, ..of }, false)
 }
 
-fn h200() -> Option<Profile> {
-    Profile::shipped("NVIDIA H200")
+fn h200() -> Option<MachineProfile> {
+    MachineProfile::shipped("NVIDIA H200")
 }
 
 /// A filter over the sum of two images.
 fn filtered(size: usize) -> Graph<Op> {
-    let mut p = Recorder::new(size, size);
+    let mut p = PlanRecorder::new(size, size);
     let (a, b) = (p.source(DType::F32), p.source(DType::F32));
     let sum = p.binary(PixelOp::Add, a, b);
     let filtered = p.gauss_xy(sum, 3, 3, 0);
@@ -56,7 +56,7 @@ fn filtered(size: usize) -> Graph<Op> {
 
 /// A sum of two float images.
 fn added(size: usize) -> Graph<Op> {
-    let mut p = Recorder::new(size, size);
+    let mut p = PlanRecorder::new(size, size);
     let (a, b) = (p.source(DType::F32), p.source(DType::F32));
     p.graph.roots = vec![p.binary(PixelOp::Add, a, b)];
     p.graph
@@ -64,7 +64,7 @@ fn added(size: usize) -> Graph<Op> {
 
 /// Rotations of a float image, added up.
 fn turned(size: usize) -> Graph<Op> {
-    let mut p = Recorder::new(size, size);
+    let mut p = PlanRecorder::new(size, size);
     let a = p.source(DType::F32);
     let turned: Vec<_> = (0..12).map(|i| p.rotate(a, 10.0 * f64::from(i))).collect();
     let filtered: Vec<_> = turned.into_iter().map(|t| p.gauss_xy(t, 3, 3, 0)).collect();
@@ -117,7 +117,7 @@ fn an_image_that_stays_is_on_the_host_afterwards() {
     let graph = filtered(256);
     let (mappable, of) = (everything(&graph), Setting::of(Partition::equal(1), false));
     let plan = made(graph, Setting { transfer: Transfer::Implicit, mappable, ..of }, true);
-    let host = State { residency: Residency::Host, placement: Placement::Replicated };
+    let host = ImageState { residency: Residency::Host, placement: Placement::Replicated };
     for n in plan.graph.iter().filter(|(id, _)| plan.states[id.0].is_some()).map(|(id, _)| id) {
         assert_eq!(plan.states[n.0], Some(host), "{n}\n{plan}");
     }

@@ -1,27 +1,27 @@
 //! Programs recorded by hand, and plans for them.
 
 use horus_core::dtype::{Conversion, DType, Scalar};
-use horus_core::ir::graph::{Graph, Node, NodeId, Op, Operand, ValueId};
+use horus_core::ir::graph::{Graph, Node, NodeId, Op, PixelOpOperand, ValueId};
 use horus_core::ops::geometric::{Affine, Interpolation, rotation};
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;
 use horus_core::optimize::optimize;
 use horus_core::plan::partition::Partition;
-use horus_core::plan::state::{Placement, Residency, State};
+use horus_core::plan::state::{ImageState, Placement, Residency};
 use horus_core::plan::verify::verify;
-use horus_core::plan::{Mode, Plan, Setting, Want, plan};
+use horus_core::plan::{Mode, Plan, ResultDelivery, Setting, plan};
 use horus_core::shape::{Border, Shape};
 use std::panic::Location;
 
 /// Builds recorded programs by hand.
-pub(crate) struct Recorder {
+pub(crate) struct PlanRecorder {
     pub(crate) graph: Graph<Op>,
     pub(crate) shape: Shape,
 }
 
-impl Recorder {
-    pub(crate) fn new(height: usize, width: usize) -> Recorder {
-        Recorder { graph: Graph::default(), shape: Shape::new(height, width, 1) }
+impl PlanRecorder {
+    pub(crate) fn new(height: usize, width: usize) -> PlanRecorder {
+        PlanRecorder { graph: Graph::default(), shape: Shape::new(height, width, 1) }
     }
 
     pub(crate) fn op(&mut self, op: Op, inputs: &[NodeId], dtype: DType) -> NodeId {
@@ -46,15 +46,16 @@ impl Recorder {
     }
 
     pub(crate) fn binary(&mut self, op: PixelOp, a: NodeId, b: NodeId) -> NodeId {
-        self.op(Op::Pixel(op, vec![Operand::Input(0), Operand::Input(1)]), &[a, b], DType::F32)
+        self.op(Op::Pixel(op, vec![PixelOpOperand::Input(0), PixelOpOperand::Input(1)]), &[a, b], DType::F32)
     }
 
     pub(crate) fn constant(&mut self, op: PixelOp, a: NodeId, c: f32) -> NodeId {
-        self.op(Op::Pixel(op, vec![Operand::Input(0), Operand::Const(Scalar::F32(c))]), &[a], DType::F32)
+        self.op(Op::Pixel(op, vec![PixelOpOperand::Input(0), PixelOpOperand::Const(Scalar::F32(c))]), &[a], DType::F32)
     }
 
     pub(crate) fn absdiv(&mut self, a: NodeId, b: NodeId) -> NodeId {
-        let operands = vec![Operand::Input(0), Operand::Input(1), Operand::Const(Scalar::F32(1e-3))];
+        let operands =
+            vec![PixelOpOperand::Input(0), PixelOpOperand::Input(1), PixelOpOperand::Const(Scalar::F32(1e-3))];
         self.op(Op::Pixel(PixelOp::AbsDiv, operands), &[a, b], DType::F32)
     }
 
@@ -91,7 +92,7 @@ impl Recorder {
 pub(crate) const SCALES: [(usize, usize); 9] = [(3, 1), (3, 2), (3, 3), (5, 1), (5, 2), (5, 3), (7, 1), (7, 2), (7, 3)];
 
 pub(crate) fn conv_rot(size: usize, thetas: usize) -> Graph<Op> {
-    let mut p = Recorder::new(size, size);
+    let mut p = PlanRecorder::new(size, size);
     let image = p.picture();
     let mut result = p.fill(0.0);
     for t in 0..thetas {
@@ -111,7 +112,7 @@ pub(crate) fn conv_rot(size: usize, thetas: usize) -> Graph<Op> {
 }
 
 pub(crate) fn conv_2d(size: usize, thetas: usize) -> Graph<Op> {
-    let mut p = Recorder::new(size, size);
+    let mut p = PlanRecorder::new(size, size);
     let image = p.picture();
     let mut result = p.fill(0.0);
     for t in 0..thetas {
@@ -154,10 +155,10 @@ pub(crate) fn make_for(graph: Graph<Op>, setting: Setting) -> Plan {
 pub(crate) fn make_of(graph: Graph<Op>, setting: Setting, placement: Placement) -> Plan {
     let (unified, mode) = (setting.unified, setting.mode);
     let residency = if unified { Residency::Both } else { Residency::Host };
-    let mut wants = vec![Want::Root];
-    wants.resize(graph.roots.len(), Want::Keep);
+    let mut wants = vec![ResultDelivery::Root];
+    wants.resize(graph.roots.len(), ResultDelivery::Keep);
     let kernels = optimize(graph, mode == Mode::Fused, &setting.machine, &mut |_, _| ()).unwrap();
-    let p = plan(kernels, &wants, &setting, |_| State { residency, placement }, |_| true, &mut |_, _| ()).unwrap();
+    let p = plan(kernels, &wants, &setting, |_| ImageState { residency, placement }, |_| true, &mut |_, _| ()).unwrap();
     verify(&p).unwrap_or_else(|e| panic!("{e}\n{p}"));
     p
 }

@@ -6,7 +6,7 @@ use horus_core::ops::pixel::PixelOp;
 use horus_core::plan::Mode;
 use horus_core::shape::Border;
 
-use crate::recorder::{Recorder, make, make_within};
+use crate::recorder::{PlanRecorder, make, make_within};
 
 fn line<'a>(text: &'a str, word: &str) -> &'a str {
     let is = |l: &&str| l.trim_start().trim_start_matches(|c: char| c.is_ascii_digit()).trim_start().starts_with(word);
@@ -15,7 +15,7 @@ fn line<'a>(text: &'a str, word: &str) -> &'a str {
 
 #[test]
 fn sizes_are_told_in_megabytes_and_the_notation_is_explained() {
-    let mut p = Recorder::new(1080, 1920);
+    let mut p = PlanRecorder::new(1080, 1920);
     let a = p.source(DType::F32);
     let b = p.constant(PixelOp::Mul, a, 2.0);
     p.graph.roots = vec![b];
@@ -32,7 +32,7 @@ fn sizes_are_told_in_megabytes_and_the_notation_is_explained() {
 
 #[test]
 fn between_ranks_the_bytes_are_those_that_all_send() {
-    let mut p = Recorder::new(1000, 250);
+    let mut p = PlanRecorder::new(1000, 250);
     let a = p.source(DType::F32);
     let b = p.correlate(a, Filter::column(vec![1.0; 5]), Border::Replicate);
     let c = p.correlate(b, Filter::column(vec![2.0; 9]), Border::Replicate);

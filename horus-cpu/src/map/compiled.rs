@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Job, tiling};
-use crate::plane::Input;
-use crate::schedule::Schedule;
+use super::{MapLaunch, tiling};
+use crate::plane::ExpressionInput;
 use crate::simd::Isa;
+use crate::tile_code::TileCode;
 use crate::uniform;
 use horus_base::dtype::DType;
 use horus_base::error::DeviceError;
@@ -14,21 +14,21 @@ use horus_host::device::Geometry;
 use horus_plan::ir::kernel::MapKernel;
 
 /// A compiled kernel that computes rows of a plane on the calling thread.
-pub(crate) struct Compiled {
+pub(crate) struct PlaneKernel {
     kernel: MapKernel,
-    schedule: Arc<Schedule>,
+    schedule: Arc<TileCode>,
     isa: Isa,
 }
 
-impl Compiled {
+impl PlaneKernel {
     /// Compiles `kernel` over inputs of the types of `inputs`, with further inputs of types `more`.
     /// Inputs of a single pixel become constants.
-    pub(crate) fn new(kernel: &MapKernel, inputs: &[Input<'_>], more: &[DType], isa: Isa) -> Compiled {
+    pub(crate) fn new(kernel: &MapKernel, inputs: &[ExpressionInput<'_>], more: &[DType], isa: Isa) -> PlaneKernel {
         let dtypes: Vec<DType> = inputs.iter().map(|i| i.geometry.dtype).chain(more.iter().copied()).collect();
         let kernel = uniform::with_constants(kernel, inputs).unwrap_or_else(|| kernel.clone());
         let samples = inputs.first().map_or(1, |i| i.samples);
-        let schedule = Schedule::of(&kernel, &dtypes, (isa, samples));
-        Compiled { kernel, schedule, isa }
+        let schedule = TileCode::of(&kernel, &dtypes, (isa, samples));
+        PlaneKernel { kernel, schedule, isa }
     }
 
     /// Computes rows of one plane.
@@ -39,7 +39,7 @@ impl Compiled {
     /// and nothing else refers to them.
     pub(crate) unsafe fn rows(
         &self,
-        inputs: &[Input<'_>],
+        inputs: &[ExpressionInput<'_>],
         output: (*mut u8, Geometry),
         channel: usize,
         rows: Window,
@@ -48,6 +48,6 @@ impl Compiled {
         let tiling = tiling(&self.kernel, &self.schedule, output.1, rows, 1);
         let (first, geometry) = output;
         let output = (first, geometry, Vec::new());
-        Job::new((&self.kernel, &self.schedule), inputs, output, tiling, self.isa).block_in_scratch(channel, rows)
+        MapLaunch::new((&self.kernel, &self.schedule), inputs, output, tiling, self.isa).block_in_scratch(channel, rows)
     }
 }

@@ -9,10 +9,10 @@
 //! compared in order, is that of their union: the bits equal those of a scan, pixel by pixel. NaNs
 //! count as the identity, with which every extreme starts.
 
-use super::around::{Around, Scratch, rows_at};
+use super::padded_line::{OrderScratch, PaddedLine, rows_at};
 use super::vector::*;
 use crate::patch::{Patch, for_each_block};
-use crate::plane::{Plane, Tile};
+use crate::plane::{OutputTile, Plane};
 use crate::simd::Isa;
 use horus_base::dtype::{DType, Pixel};
 use horus_base::shape::{Border, Window as Rows};
@@ -20,48 +20,48 @@ use horus_plan::ops::neighbourhood::{Combine, Generalized, Reach, Reduce};
 
 /// Pixels under a window, from its upper left corner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Run {
+struct WindowRun {
     y: usize,
     x: usize,
     len: usize,
 }
 
 #[derive(Debug)]
-enum Window {
+enum ExtremeWindow {
     /// Rows and columns from a corner `(y, x)` on; of equal pixels, the first one is that of the
     /// first column.
     Rectangle {
         corner: (usize, usize),
         size: (usize, usize),
     },
-    Runs(Vec<Run>),
+    Runs(Vec<WindowRun>),
 }
 
 /// A generalized convolution that is a smallest or largest pixel, prepared for tiles.
 pub(super) struct Extremes {
-    window: Window,
+    window: ExtremeWindow,
     reach: Reach,
     dtype: DType,
     greatest: bool,
-    last: Limit,
+    last: ExtremeIdentity,
 }
 
 /// Runs of offsets that follow each other.
-fn runs(offsets: &[(usize, usize)]) -> Vec<Run> {
-    let mut runs: Vec<Run> = Vec::new();
+fn runs(offsets: &[(usize, usize)]) -> Vec<WindowRun> {
+    let mut runs: Vec<WindowRun> = Vec::new();
     for &(y, x) in offsets {
         match runs.last_mut() {
             Some(run) if (run.y, run.x + run.len) == (y, x) => run.len += 1,
-            _ => runs.push(Run { y, x, len: 1 }),
+            _ => runs.push(WindowRun { y, x, len: 1 }),
         }
     }
     runs
 }
 
 /// The corner and the size of runs that are a rectangle.
-fn rectangle(runs: &[Run]) -> Option<((usize, usize), (usize, usize))> {
+fn rectangle(runs: &[WindowRun]) -> Option<((usize, usize), (usize, usize))> {
     let first = runs.first()?;
-    let regular = runs.iter().zip(first.y..).all(|(run, y)| *run == Run { y, ..*first });
+    let regular = runs.iter().zip(first.y..).all(|(run, y)| *run == WindowRun { y, ..*first });
     regular.then_some(((first.y, first.x), (runs.len(), first.len)))
 }
 
@@ -69,8 +69,8 @@ fn turned((y, x): (usize, usize)) -> (usize, usize) {
     (x, y)
 }
 
-impl Window {
-    fn of(g: &Generalized, dtype: DType) -> Window {
+impl ExtremeWindow {
+    fn of(g: &Generalized, dtype: DType) -> ExtremeWindow {
         let reach = g.window.reach();
         let inside = |at: isize, before: usize| (at + before.cast_signed()).cast_unsigned();
         let inside = |(y, x): (isize, isize)| (inside(y, reach.up), inside(x, reach.left));
@@ -84,12 +84,12 @@ impl Window {
         if let Some((corner, size)) = rectangle(&rows)
             && (!dtype.is_float() || size.0 == 1 || size.1 == 1)
         {
-            return Window::Rectangle { corner, size };
+            return ExtremeWindow::Rectangle { corner, size };
         }
         offsets.iter_mut().for_each(|offset| *offset = turned(*offset));
         match rectangle(&runs(&offsets)) {
-            Some((corner, size)) => Window::Rectangle { corner: turned(corner), size: turned(size) },
-            None => Window::Runs(rows),
+            Some((corner, size)) => ExtremeWindow::Rectangle { corner: turned(corner), size: turned(size) },
+            None => ExtremeWindow::Runs(rows),
         }
     }
 }
@@ -111,56 +111,70 @@ impl Extremes {
             (Combine::Pixel, Reduce::Max) => true,
             _ => return None,
         };
-        let last = Limit::of(dtype, greatest);
-        Some(Extremes { window: Window::of(g, dtype), reach: g.window.reach(), dtype, greatest, last })
+        let last = ExtremeIdentity::of(dtype, greatest);
+        Some(Extremes { window: ExtremeWindow::of(g, dtype), reach: g.window.reach(), dtype, greatest, last })
     }
 
     /// Computes the extremes of a tile.
-    pub(super) fn compute<T: Pixel>(&self, isa: Isa, plane: &Plane<'_, T>, border: Border, tile: &mut Tile<'_, T>) {
+    pub(super) fn compute<T: Pixel>(
+        &self,
+        isa: Isa,
+        plane: &Plane<'_, T>,
+        border: Border,
+        tile: &mut OutputTile<'_, T>,
+    ) {
         match &self.window {
-            Window::Rectangle { corner, size } => Scratch::with(|scratch| {
-                let work = Work { of: self, isa, size: size_of::<T>(), samples: plane.samples, scratch, next: 0 };
+            ExtremeWindow::Rectangle { corner, size } => OrderScratch::with(|scratch| {
+                let work =
+                    ExtremeTile { of: self, isa, size: size_of::<T>(), samples: plane.samples, scratch, next: 0 };
                 work.rectangle(plane, border, tile, (*corner, *size));
             }),
-            Window::Runs(runs) => for_each_block(plane, self.reach, border, tile, |patch, block| {
+            ExtremeWindow::Runs(runs) => for_each_block(plane, self.reach, border, tile, |patch, block| {
                 self.block(isa, runs, plane.samples, patch, block);
             }),
         }
     }
 
     /// Computes the extremes under runs of a block.
-    fn block<T: Pixel>(&self, isa: Isa, runs: &[Run], samples: usize, patch: &Patch<'_, T>, tile: &mut Tile<'_, T>) {
+    fn block<T: Pixel>(
+        &self,
+        isa: Isa,
+        runs: &[WindowRun],
+        samples: usize,
+        patch: &Patch<'_, T>,
+        tile: &mut OutputTile<'_, T>,
+    ) {
         let (rows, n, size) = (tile.rows.len(), tile.cols.len(), size_of::<T>());
         let reach = self.reach.in_samples(samples);
         let Reach { up, down, left, right } = reach;
-        let (image, out) = (View::around(patch, tile, reach), View::of(tile));
-        Scratch::with(|scratch| {
-            let work = Work { of: self, isa, size, samples, scratch, next: 0 };
+        let (image, out) = (StridedRows::around(patch, tile, reach), StridedRows::of(tile));
+        OrderScratch::with(|scratch| {
+            let work = ExtremeTile { of: self, isa, size, samples, scratch, next: 0 };
             work.footprint(image, runs, (rows + up + down, n + left + right), out, (rows, n));
         });
     }
 }
 
 /// A tile being computed.
-struct Work<'a> {
+struct ExtremeTile<'a> {
     of: &'a Extremes,
     isa: Isa,
     /// Bytes of an element.
     size: usize,
     /// Elements of a pixel.
     samples: usize,
-    scratch: &'a mut Scratch,
+    scratch: &'a mut OrderScratch,
     /// The memory that the latest result is not in.
     next: usize,
 }
 
-impl Work<'_> {
+impl ExtremeTile<'_> {
     /// Extremes under a rectangle: along columns, in place, then along rows.
     fn rectangle<T: Pixel>(
         mut self,
         plane: &Plane<'_, T>,
         border: Border,
-        tile: &mut Tile<'_, T>,
+        tile: &mut OutputTile<'_, T>,
         (corner, (tall, wide)): ((usize, usize), (usize, usize)),
     ) {
         const LINES: usize = 2;
@@ -171,13 +185,13 @@ impl Work<'_> {
         let along = (corner.1.cast_signed() - self.of.reach.left.cast_signed()) * self.samples.cast_signed();
         let together = if tall < TALL { TOGETHER_ROWS } else { tall };
         let constant = self.scratch.rows(CONSTANT, 1, plane.width * size);
-        let suffixes = self.scratch.rows(SUFFIXES, 1, 4 * tall * size_of::<Limit>());
-        let all = View::of(tile);
+        let suffixes = self.scratch.rows(SUFFIXES, 1, 4 * tall * size_of::<ExtremeIdentity>());
+        let all = StridedRows::of(tile);
         let span = (8 * BLOCK_BYTES / together).clamp(BLOCK_BYTES / 4, BLOCK_BYTES) / size;
         let mut sources = Vec::new();
         for x in tile.cols.clone().step_by(span) {
             let n = span.min(tile.cols.end - x);
-            let around = Around::new(
+            let around = PaddedLine::new(
                 x.cast_signed() + along,
                 n + (wide - 1) * self.samples,
                 (plane.width, self.samples),
@@ -193,7 +207,8 @@ impl Work<'_> {
                 for (columns, place) in &around.columns {
                     let to = if in_place { out } else { lines.from(0, place * size) };
                     let (at, bytes) = (columns.start * size, columns.len() * size);
-                    let job = Columns { sources: &sources, at, bytes, out: to, rows, suffixes, last: &self.of.last };
+                    let job =
+                        ColumnExtremes { sources: &sources, at, bytes, out: to, rows, suffixes, last: &self.of.last };
                     // SAFETY: the image has these columns in the rows that are read, and lines and
                     // tile have room for them.
                     unsafe { columns_of(self.isa, self.of.dtype, self.of.greatest, job) }
@@ -208,29 +223,29 @@ impl Work<'_> {
     }
 
     /// Extremes of `k` pixels along rows, from those of `from` on, for `rows` rows of `n` elements.
-    fn windows(&mut self, from: View, k: usize, out: View, (rows, n): (usize, usize)) {
+    fn windows(&mut self, from: StridedRows, k: usize, out: StridedRows, (rows, n): (usize, usize)) {
         let (samples, pixel) = (self.samples, self.samples * self.size);
-        let at = |from: View, i: usize| from.from(0, i * pixel);
+        let at = |from: StridedRows, i: usize| from.from(0, i * pixel);
         let (mut of, mut held) = (1, from);
         while k > 4 * of {
             let more = (k - 4 * of) * samples;
-            let mut sources: [View; 4] = std::array::from_fn(|i| at(held, i * of));
+            let mut sources: [StridedRows; 4] = std::array::from_fn(|i| at(held, i * of));
             let to = self.scratch.rows(self.next, rows, (n + more) * self.size);
             self.next = 1 - self.next;
             self.join(&mut sources, to, (rows, n + more));
             (of, held) = (4 * of, to);
         }
-        let mut sources: [View; 4] = std::array::from_fn(|i| at(held, (i * of).min(k - of)));
+        let mut sources: [StridedRows; 4] = std::array::from_fn(|i| at(held, (i * of).min(k - of)));
         self.join(&mut sources[..k.div_ceil(of)], out, (rows, n));
     }
 
     /// Extremes under runs of an image of `all` elements in each of `all_rows` rows.
     fn footprint(
         mut self,
-        image: View,
-        runs: &[Run],
+        image: StridedRows,
+        runs: &[WindowRun],
         (all_rows, all): (usize, usize),
-        out: View,
+        out: StridedRows,
         extent: (usize, usize),
     ) {
         let pixel = self.samples * self.size;
@@ -239,7 +254,7 @@ impl Work<'_> {
         let mut of = 1;
         while longest > 4 * of {
             let held = levels[levels.len() - 1].1;
-            let mut sources: [View; 4] = std::array::from_fn(|i| held.from(0, i * of * pixel));
+            let mut sources: [StridedRows; 4] = std::array::from_fn(|i| held.from(0, i * of * pixel));
             of *= 4;
             let n = all - (of - 1) * self.samples;
             let to = self.scratch.rows(levels.len(), all_rows, n * self.size);
@@ -255,7 +270,7 @@ impl Work<'_> {
         self.join(&mut sources, out, extent);
     }
 
-    fn join(&mut self, sources: &mut [View], out: View, (rows, n): (usize, usize)) {
+    fn join(&mut self, sources: &mut [StridedRows], out: StridedRows, (rows, n): (usize, usize)) {
         let job = Join { sources, out, rows, bytes: n * self.size, last: &self.of.last };
         // SAFETY: windows stay within the rows that the patch or the lines hold, and scratch and
         // tile have room for these rows; sources are not written to.
@@ -264,26 +279,26 @@ impl Work<'_> {
 }
 
 /// Which of two numbers is an extreme; the first on a tie, and if the second is a NaN.
-trait Choice {
+trait Extremum {
     /// # Safety
     /// As for [`Vector`].
-    unsafe fn of<V: Vector>(a: V, b: V) -> V;
+    unsafe fn of<V: PixelRegister>(a: V, b: V) -> V;
 }
 
 struct Least;
 struct Greatest;
 
-impl Choice for Least {
+impl Extremum for Least {
     #[inline(always)]
-    unsafe fn of<V: Vector>(a: V, b: V) -> V {
+    unsafe fn of<V: PixelRegister>(a: V, b: V) -> V {
         // SAFETY: the caller's.
         unsafe { V::min(a, b) }
     }
 }
 
-impl Choice for Greatest {
+impl Extremum for Greatest {
     #[inline(always)]
-    unsafe fn of<V: Vector>(a: V, b: V) -> V {
+    unsafe fn of<V: PixelRegister>(a: V, b: V) -> V {
         // SAFETY: the caller's.
         unsafe { V::max(a, b) }
     }
@@ -292,25 +307,25 @@ impl Choice for Greatest {
 /// Extremes of pixels in equal places of several images, for rows of `bytes` bytes.
 struct Join<'a> {
     /// The first rows; moved to the next ones.
-    sources: &'a mut [View],
-    out: View,
+    sources: &'a mut [StridedRows],
+    out: StridedRows,
     rows: usize,
     bytes: usize,
-    last: &'a Limit,
+    last: &'a ExtremeIdentity,
 }
 
 /// Extremes of pixels of successive rows, for `rows` rows of `bytes` bytes: as many for each as
 /// there are more sources than rows, and one.
-struct Columns<'a> {
+struct ColumnExtremes<'a> {
     sources: &'a [*const u8],
     /// Bytes of the sources before the first pixel.
     at: usize,
     bytes: usize,
-    out: View,
+    out: StridedRows,
     rows: usize,
     /// Room for four vectors for each row.
-    suffixes: View,
-    last: &'a Limit,
+    suffixes: StridedRows,
+    last: &'a ExtremeIdentity,
 }
 
 macro_rules! dispatched {
@@ -352,14 +367,14 @@ macro_rules! dispatched {
         /// # Safety
         /// As above; the vectors are of this instruction set.
         $(#[$how])*
-        unsafe fn $name<V: Vector, P: Vector, C: Choice>(job: $job<'_>) {
+        unsafe fn $name<V: PixelRegister, P: PixelRegister, C: Extremum>(job: $job<'_>) {
             // SAFETY: the caller's.
             unsafe { if job.bytes < V::BYTES { $body::<P, C>(job) } else { $body::<V, C>(job) } }
         }
     };
 }
 dispatched!(join, Join, joined, join_avx512 join_avx2 join_portable);
-dispatched!(columns_of, Columns, columns_body, columns_avx512 columns_avx2 columns_portable);
+dispatched!(columns_of, ColumnExtremes, columns_body, columns_avx512 columns_avx2 columns_portable);
 
 /// Calls `f` with a number of vectors that are computed together, and their place, until all
 /// `bytes` bytes are: the last one overlaps the one before.
@@ -386,7 +401,7 @@ macro_rules! for_each_vector {
 /// # Safety
 /// As for [`join`]; rows are no shorter than a vector.
 #[inline(always)]
-unsafe fn joined<V: Vector, C: Choice>(job: Join<'_>) {
+unsafe fn joined<V: PixelRegister, C: Extremum>(job: Join<'_>) {
     // SAFETY: the caller's.
     unsafe {
         match job.sources.len() {
@@ -403,7 +418,9 @@ unsafe fn joined<V: Vector, C: Choice>(job: Join<'_>) {
 /// # Safety
 /// As for [`joined`].
 #[inline(always)]
-unsafe fn joined_rows<V: Vector, C: Choice, const N: usize>(Join { sources, mut out, rows, bytes, last }: Join<'_>) {
+unsafe fn joined_rows<V: PixelRegister, C: Extremum, const N: usize>(
+    Join { sources, mut out, rows, bytes, last }: Join<'_>,
+) {
     // SAFETY: vectors start within rows, as far from their end as they are long.
     unsafe {
         let last = V::load(last.pixels());
@@ -437,7 +454,7 @@ unsafe fn joined_rows<V: Vector, C: Choice, const N: usize>(Join { sources, mut 
 /// # Safety
 /// As for [`columns_of`]; rows are no shorter than a vector.
 #[inline(always)]
-unsafe fn columns_body<V: Vector, C: Choice>(job: Columns<'_>) {
+unsafe fn columns_body<V: PixelRegister, C: Extremum>(job: ColumnExtremes<'_>) {
     let tall = job.sources.len() + 1 - job.rows;
     // SAFETY: the caller's.
     unsafe { if tall < TALL { pairs::<V, C>(job, tall) } else { halves::<V, C>(job, tall) } }
@@ -448,8 +465,8 @@ unsafe fn columns_body<V: Vector, C: Choice>(job: Columns<'_>) {
 /// # Safety
 /// As for [`columns_body`].
 #[inline(always)]
-unsafe fn pairs<V: Vector, C: Choice>(job: Columns<'_>, tall: usize) {
-    let Columns { sources, at, bytes, out, rows, last, .. } = job;
+unsafe fn pairs<V: PixelRegister, C: Extremum>(job: ColumnExtremes<'_>, tall: usize) {
+    let ColumnExtremes { sources, at, bytes, out, rows, last, .. } = job;
     // SAFETY: vectors start within rows, as far from their end as they are long; NaNs come second.
     unsafe {
         let last = V::load(last.pixels());
@@ -483,8 +500,8 @@ unsafe fn pairs<V: Vector, C: Choice>(job: Columns<'_>, tall: usize) {
 /// # Safety
 /// As for [`columns_body`].
 #[inline(always)]
-unsafe fn halves<V: Vector, C: Choice>(job: Columns<'_>, tall: usize) {
-    let Columns { sources, at, bytes, out, rows, suffixes, last } = job;
+unsafe fn halves<V: PixelRegister, C: Extremum>(job: ColumnExtremes<'_>, tall: usize) {
+    let ColumnExtremes { sources, at, bytes, out, rows, suffixes, last } = job;
     let (upper, lower) = sources.split_at(tall);
     // SAFETY: vectors start within rows, as far from their end as they are long; NaNs come second.
     unsafe {
@@ -528,9 +545,9 @@ mod tests {
     fn rectangles_are_recognised() {
         let rectangle = |offsets: Offsets, dtype| {
             let window = Filter::sparse(offsets.clone(), vec![0.0; offsets.len()]);
-            match Window::of(&Generalized { window, combine: Combine::Pixel, reduce: Reduce::Max }, dtype) {
-                Window::Rectangle { size, .. } => Some(size),
-                Window::Runs(_) => None,
+            match ExtremeWindow::of(&Generalized { window, combine: Combine::Pixel, reduce: Reduce::Max }, dtype) {
+                ExtremeWindow::Rectangle { size, .. } => Some(size),
+                ExtremeWindow::Runs(_) => None,
             }
         };
         let by_rows: Offsets = vec![(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)];

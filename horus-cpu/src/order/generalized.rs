@@ -2,7 +2,7 @@
 
 use super::extremes::Extremes;
 use crate::patch::{BLOCK_COLS, Patch, for_each_block};
-use crate::plane::{Plane, Tile};
+use crate::plane::{OutputTile, Plane};
 use crate::simd::Isa;
 use crate::versions::for_each_isa;
 use horus_base::dtype::Pixel;
@@ -15,7 +15,7 @@ pub(crate) fn generalized<T: Pixel>(
     plane: &Plane<'_, T>,
     g: &Generalized,
     border: Border,
-    tile: &mut Tile<'_, T>,
+    tile: &mut OutputTile<'_, T>,
     isa: Isa,
 ) {
     if let Some(extremes) = Extremes::of(g, T::DTYPE) {
@@ -35,12 +35,18 @@ struct Tap<T> {
 }
 
 for_each_isa! {
-    fn direct[T: Pixel][T](patch: &Patch<'_, T>, taps: &[Tap<T>], g: &Generalized, tile: &mut Tile<'_, T>)
+    fn direct[T: Pixel][T](patch: &Patch<'_, T>, taps: &[Tap<T>], g: &Generalized, tile: &mut OutputTile<'_, T>)
     as direct_block
 }
 
 #[inline(always)]
-fn direct_block<T: Pixel>(_: Isa, patch: &Patch<'_, T>, taps: &[Tap<T>], g: &Generalized, tile: &mut Tile<'_, T>) {
+fn direct_block<T: Pixel>(
+    _: Isa,
+    patch: &Patch<'_, T>,
+    taps: &[Tap<T>],
+    g: &Generalized,
+    tile: &mut OutputTile<'_, T>,
+) {
     let (x, n) = (tile.cols.start.cast_signed(), tile.cols.len());
     let mut values = [T::ZERO; BLOCK_COLS];
     for y in tile.rows.start..tile.rows.end {

@@ -9,10 +9,10 @@
 //! that would lose one of them. Where pixels are NaNs or -0, comparisons exchange them in the order of
 //! numbers.
 
-use super::around::{Around, Scratch, rows_at};
+use super::padded_line::{OrderScratch, PaddedLine, rows_at};
 use super::vector::*;
 use crate::patch::for_each_block;
-use crate::plane::{Plane, Tile};
+use crate::plane::{OutputTile, Plane};
 use crate::simd::Isa;
 use horus_base::dtype::{DType, Pixel};
 use horus_base::shape::{Border, Window};
@@ -24,15 +24,15 @@ pub(crate) fn median<T: Pixel>(
     plane: &Plane<'_, T>,
     size: MedianSize,
     border: Border,
-    tile: &mut Tile<'_, T>,
+    tile: &mut OutputTile<'_, T>,
     isa: Isa,
 ) {
     match size {
-        MedianSize::Three => Scratch::with(|scratch| by_columns(plane, border, tile, isa, scratch)),
+        MedianSize::Three => OrderScratch::with(|scratch| by_columns(plane, border, tile, isa, scratch)),
         MedianSize::Five => for_each_block(plane, size.reach(), border, tile, |patch, block| {
             let (rows, n) = (block.rows.len(), block.cols.len());
             let reach = size.reach().in_samples(plane.samples);
-            let (image, out) = (View::around(patch, block, reach), View::of(block));
+            let (image, out) = (StridedRows::around(patch, block, reach), StridedRows::of(block));
             let (bytes, pixel) = (n * size_of::<T>(), plane.samples * size_of::<T>());
             let job = Medians { image, out, rows, bytes, pixel };
             // SAFETY: the patch holds the pixels around the tile; the device checked the
@@ -49,17 +49,23 @@ const BLOCK_BYTES: usize = 1024;
 const TOGETHER_ROWS: usize = 8;
 
 /// Medians of 3x3 pixels.
-fn by_columns<T: Pixel>(plane: &Plane<'_, T>, border: Border, tile: &mut Tile<'_, T>, isa: Isa, scratch: &mut Scratch) {
+fn by_columns<T: Pixel>(
+    plane: &Plane<'_, T>,
+    border: Border,
+    tile: &mut OutputTile<'_, T>,
+    isa: Isa,
+    scratch: &mut OrderScratch,
+) {
     let (size, samples) = (size_of::<T>(), plane.samples);
     let constant = scratch.rows(3, 1, plane.width * size);
     let is_special = |v: f64| v.is_nan() || (v == 0.0 && v.is_sign_negative());
     let beyond_is_special = T::DTYPE.is_float() && border.constant().is_some_and(is_special);
-    let all = View::of(tile);
+    let all = StridedRows::of(tile);
     let mut sources = Vec::new();
     for x in tile.cols.clone().step_by(BLOCK_BYTES / size) {
         let n = (BLOCK_BYTES / size).min(tile.cols.end - x);
         let around =
-            Around::new(x.cast_signed() - samples.cast_signed(), n + 2 * samples, (plane.width, samples), border);
+            PaddedLine::new(x.cast_signed() - samples.cast_signed(), n + 2 * samples, (plane.width, samples), border);
         let lines = [0, 1, 2].map(|i| scratch.rows(i, TOGETHER_ROWS, around.places * size));
         for y in (tile.rows.start..tile.rows.end).step_by(TOGETHER_ROWS) {
             let rows = TOGETHER_ROWS.min((tile.rows.end - y).cast_unsigned());
@@ -81,7 +87,12 @@ fn by_columns<T: Pixel>(plane: &Plane<'_, T>, border: Border, tile: &mut Tile<'_
                 // SAFETY: lines have room for all places, and the tile for its rows.
                 unsafe {
                     lines.iter().for_each(|lines| around.complete::<T>(*lines, rows, border));
-                    merge(isa, T::DTYPE, ordered, Merge { lines, out, rows, bytes: n * size, pixel: samples * size });
+                    merge(
+                        isa,
+                        T::DTYPE,
+                        ordered,
+                        MedianMerge { lines, out, rows, bytes: n * size, pixel: samples * size },
+                    );
                 }
                 true
             };
@@ -100,14 +111,14 @@ struct Sort<'a> {
     at: usize,
     bytes: usize,
     /// The smallest, the middle and the largest pixels.
-    lines: [View; 3],
+    lines: [StridedRows; 3],
     rows: usize,
 }
 
 /// Medians of `rows` rows of `bytes` bytes, from sorted columns.
-struct Merge {
-    lines: [View; 3],
-    out: View,
+struct MedianMerge {
+    lines: [StridedRows; 3],
+    out: StridedRows,
     rows: usize,
     bytes: usize,
     /// Bytes of a pixel.
@@ -148,28 +159,28 @@ macro_rules! dispatched {
         /// # Safety
         /// As above; the vectors are of this instruction set.
         $(#[$how])*
-        unsafe fn $name<V: Vector, P: Vector>(ordered: bool, job: $job) -> $result {
+        unsafe fn $name<V: PixelRegister, P: PixelRegister>(ordered: bool, job: $job) -> $result {
             // SAFETY: the caller's.
             unsafe {
                 match (job.bytes < V::BYTES, V::FLOAT && ordered) {
                     (false, false) => $body::<V>(job),
-                    (false, true) => $body::<Ordered<V>>(job),
+                    (false, true) => $body::<OrderedVector<V>>(job),
                     (true, false) => $body::<P>(job),
-                    (true, true) => $body::<Ordered<P>>(job),
+                    (true, true) => $body::<OrderedVector<P>>(job),
                 }
             }
         }
     };
 }
 dispatched!(sort, Sort<'_>, bool, sorted, sort_avx512 sort_avx2 sort_portable);
-dispatched!(merge, Merge, (), merged, merge_avx512 merge_avx2 merge_portable);
+dispatched!(merge, MedianMerge, (), merged, merge_avx512 merge_avx2 merge_portable);
 
 /// Returns `true` if there is a NaN or -0.
 ///
 /// # Safety
 /// As for [`sort`]; rows are no shorter than a vector.
 #[inline(always)]
-unsafe fn sorted<V: Vector>(Sort { sources, at, bytes, lines, rows }: Sort<'_>) -> bool {
+unsafe fn sorted<V: PixelRegister>(Sort { sources, at, bytes, lines, rows }: Sort<'_>) -> bool {
     let mut special = false;
     for y in 0..rows {
         let [low, middle, high] = [lines[0].from(y, 0).at, lines[1].from(y, 0).at, lines[2].from(y, 0).at];
@@ -194,7 +205,7 @@ unsafe fn sorted<V: Vector>(Sort { sources, at, bytes, lines, rows }: Sort<'_>) 
 /// # Safety
 /// As for [`merge`]; rows are no shorter than a vector.
 #[inline(always)]
-unsafe fn merged<V: Vector>(Merge { lines, out, rows, bytes, pixel }: Merge) {
+unsafe fn merged<V: PixelRegister>(MedianMerge { lines, out, rows, bytes, pixel }: MedianMerge) {
     for y in 0..rows {
         let [low, middle, high] = [lines[0].from(y, 0).at, lines[1].from(y, 0).at, lines[2].from(y, 0).at];
         let to = out.from(y, 0).at;
@@ -203,11 +214,11 @@ unsafe fn merged<V: Vector>(Merge { lines, out, rows, bytes, pixel }: Merge) {
             let x = x.min(bytes - V::BYTES);
             // SAFETY: the caller's; vectors end within the row.
             unsafe {
-                let [a, b, c] = beside::<V>(low.add(x), pixel);
+                let [a, b, c] = load_neighbours::<V>(low.add(x), pixel);
                 let largest = V::max(c, V::max(b, a));
-                let [a, b, c] = beside::<V>(high.add(x), pixel);
+                let [a, b, c] = load_neighbours::<V>(high.add(x), pixel);
                 let smallest = V::min(a, V::min(b, c));
-                let [a, b, c] = beside::<V>(middle.add(x), pixel);
+                let [a, b, c] = load_neighbours::<V>(middle.add(x), pixel);
                 let [_, median, _] = three(a, b, c);
                 let [_, median, _] = three(largest, median, smallest);
                 median.store(to.add(x));
@@ -221,7 +232,7 @@ unsafe fn merged<V: Vector>(Merge { lines, out, rows, bytes, pixel }: Merge) {
 /// # Safety
 /// They can be read.
 #[inline(always)]
-unsafe fn beside<V: Vector>(at: *const u8, pixel: usize) -> [V; 3] {
+unsafe fn load_neighbours<V: PixelRegister>(at: *const u8, pixel: usize) -> [V; 3] {
     // SAFETY: the caller's.
     unsafe { [V::load(at), V::load(at.add(pixel)), V::load(at.add(2 * pixel))] }
 }
@@ -231,7 +242,7 @@ unsafe fn beside<V: Vector>(at: *const u8, pixel: usize) -> [V; 3] {
 /// # Safety
 /// As for [`Vector`].
 #[inline(always)]
-unsafe fn three<V: Vector>(a: V, b: V, c: V) -> [V; 3] {
+unsafe fn three<V: PixelRegister>(a: V, b: V, c: V) -> [V; 3] {
     // SAFETY: the caller's.
     unsafe {
         let (a, b) = (V::min(a, b), V::max(b, a));
@@ -248,7 +259,7 @@ macro_rules! network {
         /// # Safety
         /// As for [`Vector`].
         #[inline(always)]
-        unsafe fn five<V: Vector>(mut v: [V; 25]) -> V {
+        unsafe fn five<V: PixelRegister>(mut v: [V; 25]) -> V {
             $(
                 // SAFETY: the caller has the instruction set.
                 (v[$i], v[$j]) = unsafe { (V::min(v[$i], v[$j]), V::max(v[$j], v[$i])) };
@@ -276,8 +287,8 @@ network! {
 /// Medians of 5x5 pixels: `rows` rows of `bytes` bytes.
 struct Medians {
     /// From the upper left corner of the first window on.
-    image: View,
-    out: View,
+    image: StridedRows,
+    out: StridedRows,
     rows: usize,
     bytes: usize,
     /// Bytes of a pixel.
@@ -302,7 +313,7 @@ macro_rules! compiled {
         /// # Safety
         /// As for [`medians`]; the vectors are of this instruction set.
         $(#[target_feature(enable = $features)])?
-        unsafe fn $name<V: Vector, P: Vector>(job: Medians) {
+        unsafe fn $name<V: PixelRegister, P: PixelRegister>(job: Medians) {
             // SAFETY: the caller's.
             unsafe { all_rows::<V, P>(job) }
         }
@@ -318,7 +329,7 @@ compiled!(portable);
 /// # Safety
 /// As for [`medians`].
 #[inline(always)]
-unsafe fn all_rows<V: Vector, P: Vector>(job: Medians) {
+unsafe fn all_rows<V: PixelRegister, P: PixelRegister>(job: Medians) {
     let Medians { mut image, mut out, rows, bytes, pixel } = job;
     for _ in 0..rows {
         for x in (0..bytes).step_by(V::BYTES) {
@@ -336,7 +347,7 @@ unsafe fn all_rows<V: Vector, P: Vector>(job: Medians) {
                     special |= V::any_special(wires[i - 1], wires[i]);
                 }
                 if special {
-                    five(window::<Ordered<V>>(image.from(0, x), pixel)).store(out.at.add(x));
+                    five(window::<OrderedVector<V>>(image.from(0, x), pixel)).store(out.at.add(x));
                 } else {
                     five(wires).store(out.at.add(x));
                 }
@@ -351,7 +362,7 @@ unsafe fn all_rows<V: Vector, P: Vector>(job: Medians) {
 /// # Safety
 /// They can be read.
 #[inline(always)]
-unsafe fn window<V: Vector>(image: View, pixel: usize) -> [V; 25] {
+unsafe fn window<V: PixelRegister>(image: StridedRows, pixel: usize) -> [V; 25] {
     // SAFETY: the caller's.
     std::array::from_fn(|i| unsafe { V::load(image.from(i / 5, i % 5 * pixel).at) })
 }
@@ -361,10 +372,10 @@ unsafe fn window<V: Vector>(image: View, pixel: usize) -> [V; 25] {
 /// # Safety
 /// As for [`medians`].
 #[inline(never)]
-unsafe fn singles<P: Vector>(image: View, out: View, bytes: usize, pixel: usize) {
+unsafe fn singles<P: PixelRegister>(image: StridedRows, out: StridedRows, bytes: usize, pixel: usize) {
     for x in (0..bytes).step_by(P::BYTES) {
         // SAFETY: the caller's.
-        unsafe { five(window::<Ordered<P>>(image.from(0, x), pixel)).store(out.at.add(x)) }
+        unsafe { five(window::<OrderedVector<P>>(image.from(0, x), pixel)).store(out.at.add(x)) }
     }
 }
 

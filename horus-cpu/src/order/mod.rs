@@ -1,16 +1,16 @@
 //! Generalized convolutions, truncated filters, medians and mirror images: operations that keep the pixel type.
 
-mod around;
 mod extremes;
 mod generalized;
 mod median;
+mod padded_line;
 mod truncated;
 mod vector;
 
 use self::generalized::generalized;
 use self::median::median;
 use self::truncated::truncated;
-use super::plane::{Plane, Tile};
+use super::plane::{OutputTile, Plane};
 use super::simd::Isa;
 use horus_base::dtype::Pixel;
 use horus_base::shape::Border;
@@ -23,7 +23,7 @@ pub(crate) fn filter<'a, T: Pixel>(
     channel: usize,
     filter: &OrderFilter,
     border: Border,
-    tile: &mut Tile<'_, T>,
+    tile: &mut OutputTile<'_, T>,
     isa: Isa,
 ) {
     match filter {
@@ -35,7 +35,7 @@ pub(crate) fn filter<'a, T: Pixel>(
 
 /// Writes the mirror image: output (`y`, `x`) is the input at (`h - 1 - y` if rows are reversed, `w
 /// - 1 - x` if columns are). The plane holds those rows.
-pub(crate) fn flip<T: Pixel>(plane: &Plane<'_, T>, flip: Flip, tile: &mut Tile<'_, T>) {
+pub(crate) fn flip<T: Pixel>(plane: &Plane<'_, T>, flip: Flip, tile: &mut OutputTile<'_, T>) {
     let cols = tile.cols.clone();
     for y in tile.rows.start..tile.rows.end {
         let row = plane.row(if flip.rows() { plane.height.cast_signed() - 1 - y } else { y });

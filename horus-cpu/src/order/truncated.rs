@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 
 use crate::patch::{BLOCK_COLS, BLOCK_ROWS, Patch, for_each_part};
-use crate::plane::{Plane, Tile};
+use crate::plane::{OutputTile, Plane};
 use crate::simd::Isa;
 use crate::versions::for_each_isa;
 use horus_base::dtype::Pixel;
@@ -31,10 +31,10 @@ pub(crate) fn truncated<'a, T: Pixel>(
     channel: usize,
     filter: &Truncated,
     border: Border,
-    tile: &mut Tile<'_, T>,
+    tile: &mut OutputTile<'_, T>,
     isa: Isa,
 ) {
-    let (within, levels, samples) = (Within::of::<T>(filter), filter.levels(), planes(channel).samples);
+    let (within, levels, samples) = (SumRange::of::<T>(filter), filter.levels(), planes(channel).samples);
     let reach = filter.window.reach().in_samples(samples);
     let Reach { up, down, left, right } = reach;
     let extent = if up + down == 0 && levels.len() == 1 { (ROWS, BLOCK_COLS) } else { (BLOCK_ROWS, COLUMNS) };
@@ -69,27 +69,27 @@ pub(crate) fn truncated<'a, T: Pixel>(
 
 /// The range of all sums, which decides the instruction that cuts them.
 #[derive(Clone, Copy)]
-enum Within {
+enum SumRange {
     Int,
     Long,
     Any,
 }
 
-impl Within {
-    fn of<T: Pixel>(filter: &Truncated) -> Within {
+impl SumRange {
+    fn of<T: Pixel>(filter: &Truncated) -> SumRange {
         let most = f64::max(T::HIGHEST.to_f64(), -T::LOWEST.to_f64());
         let sum = filter.window.taps().iter().map(|tap| tap.abs()).sum::<f64>() * most;
         // The bounds leave room for roundings, and for pairs that count their first tap twice.
         match sum {
-            sum if sum < f64::from(1 << 29) => Within::Int,
-            sum if sum < (1i64 << 61) as f64 => Within::Long,
-            _ => Within::Any,
+            sum if sum < f64::from(1 << 29) => SumRange::Int,
+            sum if sum < (1i64 << 61) as f64 => SumRange::Long,
+            _ => SumRange::Any,
         }
     }
 }
 
 /// A tap with the places of its pixels.
-struct Term {
+struct TapTerm {
     tap: f64,
     at: usize,
     /// That of the second pixel of a pair.
@@ -97,7 +97,7 @@ struct Term {
 }
 
 /// The terms over levels of so many elements, rows of which are `stride` elements and neighbours `samples` elements apart.
-fn terms(filter: &Truncated, levels: &[i32], (level, stride, samples): (usize, usize, usize)) -> Vec<Term> {
+fn terms(filter: &Truncated, levels: &[i32], (level, stride, samples): (usize, usize, usize)) -> Vec<TapTerm> {
     let reach = filter.window.reach();
     let (up, left) = (reach.up.cast_signed(), reach.left.cast_signed());
     let place = |(k, (y, x)): (usize, (isize, isize))| {
@@ -108,17 +108,17 @@ fn terms(filter: &Truncated, levels: &[i32], (level, stride, samples): (usize, u
     let all: Vec<(f64, usize)> = filter.window.taps().iter().copied().zip(places).collect();
     match (filter.pairing, all.split_first()) {
         (Pairing::Sum | Pairing::Difference, Some((&(tap, at), rest))) => {
-            let pairs = rest.as_chunks().0.iter().map(|&[(tap, at), (_, other)]| Term { tap, at, other });
-            std::iter::once(Term { tap, at, other: at }).chain(pairs).collect()
+            let pairs = rest.as_chunks().0.iter().map(|&[(tap, at), (_, other)]| TapTerm { tap, at, other });
+            std::iter::once(TapTerm { tap, at, other: at }).chain(pairs).collect()
         }
-        _ => all.into_iter().map(|(tap, at)| Term { tap, at, other: at }).collect(),
+        _ => all.into_iter().map(|(tap, at)| TapTerm { tap, at, other: at }).collect(),
     }
 }
 
 for_each_isa! {
     /// The pixels around a part of a tile in `f64`, rows of which are `stride` pixels apart.
     fn widen[T: Pixel][T](
-        patch: &Patch<'_, T>, part: &Tile<'_, T>, reach: Reach, stride: usize, to: &mut [f64]
+        patch: &Patch<'_, T>, part: &OutputTile<'_, T>, reach: Reach, stride: usize, to: &mut [f64]
     ) as widen_rows
 }
 
@@ -126,7 +126,7 @@ for_each_isa! {
 fn widen_rows<T: Pixel>(
     _: Isa,
     patch: &Patch<'_, T>,
-    part: &Tile<'_, T>,
+    part: &OutputTile<'_, T>,
     Reach { up, left, right, .. }: Reach,
     stride: usize,
     to: &mut [f64],
@@ -145,7 +145,7 @@ fn widen_rows<T: Pixel>(
 for_each_isa! {
     /// The sums of a part of a tile, cut to its type.
     fn sums[T: Pixel][T](
-        pixels: &[f64], stride: usize, terms: &[Term], how: (&Truncated, Within), part: &mut Tile<'_, T>
+        pixels: &[f64], stride: usize, terms: &[TapTerm], how: (&Truncated, SumRange), part: &mut OutputTile<'_, T>
     ) as sums_of
 }
 
@@ -154,9 +154,9 @@ fn sums_of<T: Pixel>(
     _: Isa,
     pixels: &[f64],
     stride: usize,
-    terms: &[Term],
-    (filter, within): (&Truncated, Within),
-    part: &mut Tile<'_, T>,
+    terms: &[TapTerm],
+    (filter, within): (&Truncated, SumRange),
+    part: &mut OutputTile<'_, T>,
 ) {
     // The last place that a term reads from the first pixel on.
     let last = terms.iter().map(|term| term.at.max(term.other)).max().unwrap_or(0);
@@ -182,18 +182,18 @@ fn sums_of<T: Pixel>(
 /// # Safety
 /// There are [`LANES`] pixels from each place of the terms on.
 #[inline(always)]
-unsafe fn sum<const SIGN: i32>(from: &[f64], terms: &[Term]) -> [f64; LANES] {
+unsafe fn sum<const SIGN: i32>(from: &[f64], terms: &[TapTerm]) -> [f64; LANES] {
     let (mut sums, mut rest) = ([0.0; LANES], terms);
     // SAFETY: the caller's.
     unsafe {
-        if let (true, Some((Term { tap, at, .. }, pairs))) = (SIGN != 0, terms.split_first()) {
+        if let (true, Some((TapTerm { tap, at, .. }, pairs))) = (SIGN != 0, terms.split_first()) {
             rest = pairs;
             let a = lanes(from, *at);
             for i in 0..LANES {
                 sums[i] += tap * a[i];
             }
         }
-        for Term { tap, at, other } in rest {
+        for TapTerm { tap, at, other } in rest {
             let (a, b) = (lanes(from, *at), lanes(from, *other));
             for i in 0..LANES {
                 let value = match SIGN {
@@ -219,16 +219,16 @@ unsafe fn lanes(from: &[f64], at: usize) -> &[f64; LANES] {
 
 /// Stores sums as [`Pixel::cast_f64`] does: the low bits of their whole parts.
 #[inline(always)]
-fn cut<T: Pixel>(sums: &[f64; LANES], within: Within, out: &mut [T]) {
+fn cut<T: Pixel>(sums: &[f64; LANES], within: SumRange, out: &mut [T]) {
     let mut low = [0i32; LANES];
     match within {
-        Within::Int if !T::DTYPE.is_float() => {
+        SumRange::Int if !T::DTYPE.is_float() => {
             for i in 0..LANES {
                 // SAFETY: within 32 bits.
                 low[i] = unsafe { sums[i].to_int_unchecked() };
             }
         }
-        Within::Long if !T::DTYPE.is_float() => {
+        SumRange::Long if !T::DTYPE.is_float() => {
             for i in 0..LANES {
                 // SAFETY: within 64 bits.
                 low[i] = unsafe { sums[i].to_int_unchecked::<i64>() } as i32;

@@ -1,7 +1,7 @@
 //! Vector registers of pixels, which kernels that only compare and move pixels are written for.
 
 use crate::patch::Patch;
-use crate::plane::Tile;
+use crate::plane::OutputTile;
 use horus_base::dtype::{DType, Pixel};
 use horus_plan::ops::neighbourhood::Reach;
 
@@ -10,7 +10,7 @@ use horus_plan::ops::neighbourhood::Reach;
 /// # Safety
 /// Methods may only be called where the vector's instruction set was detected, in a function
 /// compiled for it.
-pub(super) trait Vector: Copy {
+pub(super) trait PixelRegister: Copy {
     /// Bytes of the register.
     const BYTES: usize = size_of::<Self>();
     /// Reads one pixel per lane.
@@ -41,17 +41,17 @@ pub(super) trait Vector: Copy {
 
 /// An array that the compiler vectorises, for any machine.
 #[derive(Clone, Copy)]
-pub(super) struct Lanes<T, const N: usize>([T; N]);
+pub(super) struct LaneArray<T, const N: usize>([T; N]);
 
 /// A single pixel.
-pub(super) type Single<T> = Lanes<T, 1>;
+pub(super) type Single<T> = LaneArray<T, 1>;
 
-impl<T: Pixel, const N: usize> Vector for Lanes<T, N> {
+impl<T: Pixel, const N: usize> PixelRegister for LaneArray<T, N> {
     const FLOAT: bool = T::DTYPE.is_float();
     #[inline(always)]
     unsafe fn load(from: *const u8) -> Self {
         // SAFETY: the caller has pixels for all lanes.
-        Lanes(unsafe { from.cast::<[T; N]>().read_unaligned() })
+        LaneArray(unsafe { from.cast::<[T; N]>().read_unaligned() })
     }
     #[inline(always)]
     unsafe fn store(self, to: *mut u8) {
@@ -60,19 +60,19 @@ impl<T: Pixel, const N: usize> Vector for Lanes<T, N> {
     }
     #[inline(always)]
     unsafe fn min(a: Self, b: Self) -> Self {
-        Lanes(std::array::from_fn(|i| if b.0[i] < a.0[i] { b.0[i] } else { a.0[i] }))
+        LaneArray(std::array::from_fn(|i| if b.0[i] < a.0[i] { b.0[i] } else { a.0[i] }))
     }
     #[inline(always)]
     unsafe fn max(a: Self, b: Self) -> Self {
-        Lanes(std::array::from_fn(|i| if b.0[i] > a.0[i] { b.0[i] } else { a.0[i] }))
+        LaneArray(std::array::from_fn(|i| if b.0[i] > a.0[i] { b.0[i] } else { a.0[i] }))
     }
     #[inline(always)]
     unsafe fn lower(a: Self, b: Self) -> Self {
-        Lanes(std::array::from_fn(|i| a.0[i].lower(b.0[i])))
+        LaneArray(std::array::from_fn(|i| a.0[i].lower(b.0[i])))
     }
     #[inline(always)]
     unsafe fn upper(a: Self, b: Self) -> Self {
-        Lanes(std::array::from_fn(|i| a.0[i].upper(b.0[i])))
+        LaneArray(std::array::from_fn(|i| a.0[i].upper(b.0[i])))
     }
     #[inline(always)]
     unsafe fn any_special(a: Self, b: Self) -> bool {
@@ -83,14 +83,14 @@ impl<T: Pixel, const N: usize> Vector for Lanes<T, N> {
 
 /// A vector whose minimum and maximum are those in the order of numbers.
 #[derive(Clone, Copy)]
-pub(super) struct Ordered<V>(V);
+pub(super) struct OrderedVector<V>(V);
 
-impl<V: Vector> Vector for Ordered<V> {
+impl<V: PixelRegister> PixelRegister for OrderedVector<V> {
     const FLOAT: bool = V::FLOAT;
     #[inline(always)]
     unsafe fn load(from: *const u8) -> Self {
         // SAFETY: the caller's.
-        Ordered(unsafe { V::load(from) })
+        OrderedVector(unsafe { V::load(from) })
     }
     #[inline(always)]
     unsafe fn store(self, to: *mut u8) {
@@ -100,12 +100,12 @@ impl<V: Vector> Vector for Ordered<V> {
     #[inline(always)]
     unsafe fn min(a: Self, b: Self) -> Self {
         // SAFETY: the caller's.
-        Ordered(unsafe { V::lower(a.0, b.0) })
+        OrderedVector(unsafe { V::lower(a.0, b.0) })
     }
     #[inline(always)]
     unsafe fn max(a: Self, b: Self) -> Self {
         // SAFETY: the caller's.
-        Ordered(unsafe { V::upper(a.0, b.0) })
+        OrderedVector(unsafe { V::upper(a.0, b.0) })
     }
     #[inline(always)]
     unsafe fn any_special(a: Self, b: Self) -> bool {
@@ -116,30 +116,30 @@ impl<V: Vector> Vector for Ordered<V> {
 
 /// Rows of pixels: the first one, and bytes from row to row.
 #[derive(Clone, Copy)]
-pub(super) struct View {
+pub(super) struct StridedRows {
     pub(super) at: *mut u8,
     pub(super) stride: usize,
 }
 
-impl View {
+impl StridedRows {
     /// The pixels that a window of reach `reach` reads around a tile, from their upper left corner on.
     /// They are not to be written to.
-    pub(super) fn around<T: Pixel>(patch: &Patch<'_, T>, tile: &Tile<'_, T>, reach: Reach) -> View {
+    pub(super) fn around<T: Pixel>(patch: &Patch<'_, T>, tile: &OutputTile<'_, T>, reach: Reach) -> StridedRows {
         let Reach { up, down, left, right } = reach;
         let (y, x) = (tile.rows.start - up.cast_signed(), tile.cols.start.cast_signed() - left.cast_signed());
         let (at, stride) = patch.rectangle(y, x, tile.rows.len() + up + down, tile.cols.len() + left + right);
-        View { at: at.cast::<u8>().cast_mut(), stride: stride * size_of::<T>() }
+        StridedRows { at: at.cast::<u8>().cast_mut(), stride: stride * size_of::<T>() }
     }
 
     /// The rows of a tile.
-    pub(super) fn of<T: Pixel>(tile: &mut Tile<'_, T>) -> View {
+    pub(super) fn of<T: Pixel>(tile: &mut OutputTile<'_, T>) -> StridedRows {
         assert!((tile.rows.len() - 1) * tile.stride + tile.cols.len() <= tile.out.len(), "the tile holds its rows");
-        View { at: tile.out.as_mut_ptr().cast(), stride: tile.stride * size_of::<T>() }
+        StridedRows { at: tile.out.as_mut_ptr().cast(), stride: tile.stride * size_of::<T>() }
     }
 
     /// The view from `bytes` further right in a row further down.
-    pub(super) fn from(self, rows: usize, bytes: usize) -> View {
-        View { at: self.at.wrapping_add(rows * self.stride + bytes), ..self }
+    pub(super) fn from(self, rows: usize, bytes: usize) -> StridedRows {
+        StridedRows { at: self.at.wrapping_add(rows * self.stride + bytes), ..self }
     }
 }
 
@@ -147,11 +147,11 @@ impl View {
 /// of pixels, as many as the widest register has.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-pub(super) struct Limit([u64; 8]);
+pub(super) struct ExtremeIdentity([u64; 8]);
 
-impl Limit {
+impl ExtremeIdentity {
     /// Of pixels of type `dtype`: the largest, or the smallest where the largest is looked for.
-    pub(super) fn of(dtype: DType, greatest: bool) -> Limit {
+    pub(super) fn of(dtype: DType, greatest: bool) -> ExtremeIdentity {
         let (byte, short, word) = (0x0101_0101_0101_0101, 0x0001_0001_0001_0001, 0x0000_0001_0000_0001);
         let (highest, lowest) = match dtype {
             DType::U8 | DType::U16 | DType::U32 | DType::Bool => (u64::MAX, 0),
@@ -161,7 +161,7 @@ impl Limit {
             DType::F32 => (word * u64::from(f32::INFINITY.to_bits()), word * u64::from(f32::NEG_INFINITY.to_bits())),
             DType::F64 => (f64::INFINITY.to_bits(), f64::NEG_INFINITY.to_bits()),
         };
-        Limit([if greatest { lowest } else { highest }; 8])
+        ExtremeIdentity([if greatest { lowest } else { highest }; 8])
     }
 
     /// It, as pixels.
@@ -177,7 +177,7 @@ macro_rules! vectors {
         #[derive(Clone, Copy)]
         pub(in crate::order) struct $name($reg);
 
-        impl Vector for $name {
+        impl PixelRegister for $name {
             #[inline(always)]
             unsafe fn load(from: *const u8) -> Self {
                 // SAFETY: the caller has the instruction set, and pixels for all lanes.
@@ -238,7 +238,7 @@ macro_rules! vectors {
 mod x86 {
     use std::arch::x86_64::*;
 
-    use super::Vector;
+    use super::PixelRegister;
 
     /// A NaN, quiet or signalling, or -0.
     const SPECIAL: i32 = 0x01 | 0x80 | 0x04;

@@ -6,25 +6,31 @@
 
 use std::ops::Range;
 
-use super::line::{Axis, Line};
-use super::pairs::{self, Columns, WIDTH};
+use super::line::{LinearCoordinate, WarpLine};
+use super::pairs::{self, PairColumns, WIDTH};
 use super::sample::Bilinear;
 use super::{edge, interleaved, outside, sampled_part, widened};
-use crate::plane::{Plane, Tile};
+use crate::plane::{OutputTile, Plane};
 use crate::simd::Isa;
 use crate::versions::for_each_isa;
 use horus_base::dtype::{Arithmetic, Float, Pixel};
-use horus_plan::ops::edge::Edge;
+use horus_plan::ops::edge::WarpEdge;
 use horus_plan::ops::geometric::Affine;
 
 for_each_isa! {
     pub(super) fn sampled[P: Pixel, T: Pixel][P, T](
-        plane: &Plane<'_, P>, map: &Affine, rule: &Edge, tile: &mut Tile<'_, T>
+        plane: &Plane<'_, P>, map: &Affine, rule: &WarpEdge, tile: &mut OutputTile<'_, T>
     ) as rows
 }
 
 #[inline(always)]
-fn rows<P: Pixel, T: Pixel>(isa: Isa, plane: &Plane<'_, P>, map: &Affine, rule: &Edge, tile: &mut Tile<'_, T>) {
+fn rows<P: Pixel, T: Pixel>(
+    isa: Isa,
+    plane: &Plane<'_, P>,
+    map: &Affine,
+    rule: &WarpEdge,
+    tile: &mut OutputTile<'_, T>,
+) {
     let all = tile.cols.clone();
     // Whole pixels.
     let most = WIDTH - if plane.samples < WIDTH { WIDTH % plane.samples } else { 0 };
@@ -39,8 +45,8 @@ fn part<P: Pixel, T: Pixel>(
     isa: Isa,
     plane: &Plane<'_, P>,
     map: &Affine,
-    rule: &Edge,
-    tile: &mut Tile<'_, T>,
+    rule: &WarpEdge,
+    tile: &mut OutputTile<'_, T>,
     cols: Range<usize>,
 ) {
     let border = rule.border();
@@ -48,7 +54,7 @@ fn part<P: Pixel, T: Pixel>(
     let samples = plane.samples;
     let width = (plane.width / samples) as i64;
     let (pixels, skipped) = (cols.start / samples..cols.end.div_ceil(samples), cols.start % samples);
-    let axis = Line::of(map, tile.rows.start, pixels.start).x;
+    let axis = WarpLine::of(map, tile.rows.start, pixels.start).x;
     // Elements of a run of pixels, here.
     let elements = |run: Range<usize>| {
         let cut = |pixel: usize| (pixel * samples).saturating_sub(skipped).min(cols.len());
@@ -58,15 +64,15 @@ fn part<P: Pixel, T: Pixel>(
     let inner = elements(axis.run(pixels.len(), &(0..width - 1)));
     let touching = if constant.is_some() { elements(axis.run(pixels.len(), &(-1..width))) } else { 0..cols.len() };
     let first = skipped + inner.start;
-    let axis = Axis { start: axis.at(first / samples), ..axis };
-    let columns = Columns::<T::Interp>::new(&axis, [first % samples, samples], inner.len(), plane.width);
+    let axis = LinearCoordinate { start: axis.at(first / samples), ..axis };
+    let columns = PairColumns::<T::Interp>::new(&axis, [first % samples, samples], inner.len(), plane.width);
     let mut lines = [[T::Interp::ZERO; WIDTH]; 2];
     let mut known: [Option<i64>; 2] = [None; 2];
     for y in tile.rows.start..tile.rows.end {
         let left = cols.start - tile.cols.start;
         let out = &mut tile.row_mut(y)[left..left + cols.len()];
         let (start, out) = sampled_part(rule, y, &cols, samples, out);
-        let line = Line::of(map, y, (cols.start + start) / samples);
+        let line = WarpLine::of(map, y, (cols.start + start) / samples);
         let within = |run: &Range<usize>| {
             let cut = |i: usize| i.clamp(start, start + out.len()) - start;
             cut(run.start)..cut(run.end)
@@ -122,7 +128,7 @@ fn part<P: Pixel, T: Pixel>(
 #[inline(always)]
 fn across<P: Pixel, T: Pixel>(
     isa: Isa,
-    columns: &Columns<T::Interp>,
+    columns: &PairColumns<T::Interp>,
     row: &[P],
     samples: usize,
     out: &mut [T::Interp],

@@ -3,8 +3,8 @@
 //! The two pixels of a row that a sample needs lie side by side, so one 64-bit gather fetches both:
 //! half as many loads as one gather per corner.
 
-use super::Held;
-use super::line::Line;
+use super::PlaneRows;
+use super::line::WarpLine;
 use crate::simd::Isa;
 #[cfg(target_arch = "x86_64")]
 use horus_base::dtype::DType;
@@ -13,7 +13,7 @@ use horus_base::dtype::Pixel;
 /// Computes the samples at `line`, whose 2x2 neighbourhoods all lie inside the held rows of the
 /// image. Returns `false` except for results in floating point on an instruction set with gathers.
 #[inline(always)]
-pub(super) fn run<P: Pixel, T: Pixel>(isa: Isa, held: &Held<'_, P>, line: &Line, out: &mut [T]) -> bool {
+pub(super) fn run<P: Pixel, T: Pixel>(isa: Isa, held: &PlaneRows<'_, P>, line: &WarpLine, out: &mut [T]) -> bool {
     #[cfg(target_arch = "x86_64")]
     if T::DTYPE.is_float() && x86::reads::<P>(held.data.len()) && !out.is_empty() {
         let mut line = *line;
@@ -51,7 +51,7 @@ pub(super) fn run<P: Pixel, T: Pixel>(isa: Isa, held: &Held<'_, P>, line: &Line,
 mod x86 {
     use std::arch::x86_64::*;
 
-    use super::super::line::{Axis, Line};
+    use super::super::line::{LinearCoordinate, WarpLine};
     use super::super::pairs::x86::gather;
     pub(super) use super::super::pairs::x86::reads;
     use horus_base::dtype::{DType, Float, Pixel};
@@ -60,7 +60,7 @@ mod x86 {
     /// The neighbourhoods of all samples lie in `data`, whose length fits an `i32`.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
-    pub(super) unsafe fn avx512(data: &[f32], width: usize, line: &Line, out: &mut [f32]) {
+    pub(super) unsafe fn avx512(data: &[f32], width: usize, line: &WarpLine, out: &mut [f32]) {
         let (mut x, mut y) = (positions16(line.x), positions16(line.y));
         let (dx, dy) = (_mm512_set1_epi64(line.x.step * 16), _mm512_set1_epi64(line.y.step * 16));
         let even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
@@ -110,7 +110,7 @@ mod x86 {
     /// Coordinates of the first 16 samples.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
-    fn positions16(axis: Axis) -> [__m512i; 2] {
+    fn positions16(axis: LinearCoordinate) -> [__m512i; 2] {
         let lanes = _mm512_mullo_epi64(_mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7), _mm512_set1_epi64(axis.step));
         [0, 8].map(|i| _mm512_add_epi64(_mm512_set1_epi64(axis.start + axis.step * i), lanes))
     }
@@ -120,7 +120,7 @@ mod x86 {
     /// least 8 samples.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
-    pub(super) unsafe fn avx2(data: &[f32], width: usize, line: &Line, out: &mut [f32]) {
+    pub(super) unsafe fn avx2(data: &[f32], width: usize, line: &WarpLine, out: &mut [f32]) {
         let (x, y) = (lanes8(line.x.step), lanes8(line.y.step));
         let stride = _mm256_set1_epi32(width as i32);
         for i in (0..out.len()).step_by(8) {
@@ -164,7 +164,7 @@ mod x86 {
     /// Integer parts and the bits of the fractions of the coordinates of samples `i..i + 8`.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn split8(axis: Axis, lanes: [__m256i; 2], i: usize) -> (__m256i, __m256i) {
+    fn split8(axis: LinearCoordinate, lanes: [__m256i; 2], i: usize) -> (__m256i, __m256i) {
         let start = _mm256_set1_epi64x(axis.at(i));
         let [a, b] = lanes.map(|l| _mm256_castsi256_ps(_mm256_add_epi64(start, l)));
         let whole = _mm256_castps_si256(_mm256_shuffle_ps::<0b11_01_11_01>(a, b));
@@ -200,7 +200,7 @@ mod x86 {
     /// 8 samples.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
-    pub(super) unsafe fn any<P: Pixel, F: Float>(data: &[P], width: usize, line: &Line, out: &mut [F]) {
+    pub(super) unsafe fn any<P: Pixel, F: Float>(data: &[P], width: usize, line: &WarpLine, out: &mut [F]) {
         let (x, y) = (lanes8(line.x.step), lanes8(line.y.step));
         let stride = _mm256_set1_epi32(width as i32);
         for i in (0..out.len()).step_by(8) {

@@ -3,15 +3,15 @@
 use std::array::from_fn;
 use std::ops::Range;
 
-use super::line::Line;
+use super::line::WarpLine;
 use super::sample::Sampler;
 use super::widened;
-use crate::plane::{Plane, Tile};
+use crate::plane::{OutputTile, Plane};
 use crate::simd::Isa;
 use crate::versions::for_each_isa;
 use horus_base::dtype::Pixel;
 use horus_base::shape::Border;
-use horus_plan::ops::edge::Edge;
+use horus_plan::ops::edge::WarpEdge;
 use horus_plan::ops::geometric::Affine;
 
 /// Computes all samples of the pixels of a tile, whose columns are elements.
@@ -19,8 +19,8 @@ pub(super) fn sampled<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
     isa: Isa,
     plane: &Plane<'_, P>,
     map: &Affine,
-    rule: &Edge,
-    tile: &mut Tile<'_, T>,
+    rule: &WarpEdge,
+    tile: &mut OutputTile<'_, T>,
 ) {
     match plane.samples {
         2 => group::<P, T, S, N, 2>(isa, plane, map, rule, 0, tile),
@@ -32,12 +32,12 @@ pub(super) fn sampled<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
 
 for_each_isa! {
     fn group[P: Pixel, T: Pixel, S: Sampler<N>, const N: usize, const C: usize][P, T, S, N, C](
-        plane: &Plane<'_, P>, map: &Affine, rule: &Edge, first: usize, tile: &mut Tile<'_, T>
+        plane: &Plane<'_, P>, map: &Affine, rule: &WarpEdge, first: usize, tile: &mut OutputTile<'_, T>
     ) as rows
 }
 
 /// The pixels around positions, from one sample of each on.
-struct Around<'a, P> {
+struct SampleNeighbourhood<'a, P> {
     plane: &'a Plane<'a, P>,
     /// Pixels of a row.
     wide: usize,
@@ -51,28 +51,28 @@ fn rows<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize, const C: usize>(
     _: Isa,
     plane: &Plane<'_, P>,
     map: &Affine,
-    rule: &Edge,
+    rule: &WarpEdge,
     first: usize,
-    tile: &mut Tile<'_, T>,
+    tile: &mut OutputTile<'_, T>,
 ) {
     let (n, border, samples) = (N as i64, rule.border(), plane.samples);
-    let around = Around { plane, wide: plane.width / samples, first, border };
+    let around = SampleNeighbourhood { plane, wide: plane.width / samples, first, border };
     let held = plane.window.clipped(plane.height);
     let constant = border.constant().map(T::from_f64);
     let cols = tile.cols.clone();
     let pixels = cols.start / samples..cols.end.div_ceil(samples);
     for y in tile.rows.start..tile.rows.end {
-        let mut out = Row { out: tile.row_mut(y), start: cols.start, samples, first };
+        let mut out = RowSegment { out: tile.row_mut(y), start: cols.start, samples, first };
         let all = match rule {
-            Edge::Inside(inside) => {
+            WarpEdge::Inside(inside) => {
                 let run = inside.run(y, pixels.clone());
                 let value = [T::from_f64(inside.value); C];
                 (pixels.start..run.start).chain(run.end..pixels.end).for_each(|x| out.put(x, value));
                 run
             }
-            Edge::Border(_) => pixels.clone(),
+            WarpEdge::Border(_) => pixels.clone(),
         };
-        let line = Line::of(map, y, all.start);
+        let line = WarpLine::of(map, y, all.start);
         let inside = line.run(
             all.len(),
             held.start as i64 - S::FIRST..held.end as i64 - S::FIRST - n + 1,
@@ -110,7 +110,7 @@ fn rows<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize, const C: usize>(
 pub(super) fn edge<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
     plane: &Plane<'_, P>,
     border: Border,
-    line: &Line,
+    line: &WarpLine,
     first: usize,
     run: Range<usize>,
     out: &mut [T],
@@ -118,20 +118,20 @@ pub(super) fn edge<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
     let samples = plane.samples;
     for i in run {
         let at = first + i;
-        let around = Around { plane, wide: plane.width / samples, first: at % samples, border };
+        let around = SampleNeighbourhood { plane, wide: plane.width / samples, first: at % samples, border };
         [out[i]] = around.beyond::<T, S, N, 1>(line, at / samples);
     }
 }
 
 /// A part of a row, of the elements from `start` on.
-struct Row<'a, T> {
+struct RowSegment<'a, T> {
     out: &'a mut [T],
     start: usize,
     samples: usize,
     first: usize,
 }
 
-impl<T: Pixel> Row<'_, T> {
+impl<T: Pixel> RowSegment<'_, T> {
     /// Stores samples of pixel `x`, as far as they are in the part.
     #[inline(always)]
     fn put<const C: usize>(&mut self, x: usize, value: [T; C]) {
@@ -148,11 +148,11 @@ impl<T: Pixel> Row<'_, T> {
     }
 }
 
-impl<P: Pixel> Around<'_, P> {
+impl<P: Pixel> SampleNeighbourhood<'_, P> {
     /// Samples at position `i` of a line whose neighbourhood crosses the edge of the image, or lies beyond it.
     #[inline(always)]
-    fn beyond<T: Pixel, S: Sampler<N>, const N: usize, const C: usize>(&self, line: &Line, i: usize) -> [T; C] {
-        let Around { plane, border, .. } = *self;
+    fn beyond<T: Pixel, S: Sampler<N>, const N: usize, const C: usize>(&self, line: &WarpLine, i: usize) -> [T; C] {
+        let SampleNeighbourhood { plane, border, .. } = *self;
         let constant = border.constant().map_or(T::ZERO, T::from_f64);
         let (y, x) = line.at(i);
         let (top, left) = (((y >> 32) + S::FIRST) as isize, ((x >> 32) + S::FIRST) as isize);
@@ -168,10 +168,10 @@ impl<P: Pixel> Around<'_, P> {
     #[inline(always)]
     fn inside<T: Pixel, S: Sampler<N>, const N: usize, const C: usize>(
         &self,
-        line: &Line,
+        line: &WarpLine,
         run: Range<usize>,
         start: usize,
-        out: &mut Row<'_, T>,
+        out: &mut RowSegment<'_, T>,
     ) {
         // Three samples are computed as four, of which the last is any: a whole vector.
         const WIDE: usize = 4;

@@ -7,12 +7,12 @@ use horus_plan::ops::geometric::Affine;
 /// Input coordinates of a row of output pixels along one axis, with 32 fractional bits: pixel `i`
 /// is at `start + step * i`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Axis {
+pub(super) struct LinearCoordinate {
     pub(super) start: i64,
     pub(super) step: i64,
 }
 
-impl Axis {
+impl LinearCoordinate {
     #[inline(always)]
     pub(super) fn at(&self, i: usize) -> i64 {
         self.start + self.step * i as i64
@@ -59,17 +59,17 @@ impl Axis {
 
 /// Input positions of a row of output pixels.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Line {
-    pub(super) y: Axis,
-    pub(super) x: Axis,
+pub(super) struct WarpLine {
+    pub(super) y: LinearCoordinate,
+    pub(super) x: LinearCoordinate,
 }
 
-impl Line {
+impl WarpLine {
     /// The positions of the pixels of row `y` from column `x` on.
     #[inline(always)]
-    pub(super) fn of(map: &Affine, y: isize, x: usize) -> Line {
+    pub(super) fn of(map: &Affine, y: isize, x: usize) -> WarpLine {
         let (y, x) = map.at(y as i64, x as i64);
-        Line { y: Axis { start: y, step: map.yx }, x: Axis { start: x, step: map.xx } }
+        WarpLine { y: LinearCoordinate { start: y, step: map.yx }, x: LinearCoordinate { start: x, step: map.xx } }
     }
 
     /// `(y, x)` of pixel `i`.
@@ -80,9 +80,9 @@ impl Line {
 
     /// The same line from pixel `i` on.
     #[inline(always)]
-    pub(super) fn from(&self, i: usize) -> Line {
+    pub(super) fn from(&self, i: usize) -> WarpLine {
         let (y, x) = self.at(i);
-        Line { y: Axis { start: y, ..self.y }, x: Axis { start: x, ..self.x } }
+        WarpLine { y: LinearCoordinate { start: y, ..self.y }, x: LinearCoordinate { start: x, ..self.x } }
     }
 
     /// The pixels among `0..n` whose integer position lies in the rectangle `rows` x `cols`.
@@ -104,7 +104,7 @@ mod tests {
         let steps = [0, 1, -1, 1 << 31, (1 << 32) - 1, 1 << 32, -(1 << 32), 3_719_550_787, -2_147_483_648, 9 << 31];
         for step in steps {
             for start in [0, -1, 1, (5 << 32) - 1, 5 << 32, -(7 << 31), 11 << 32, (1 << 61) + 3, -(1 << 61)] {
-                let axis = Axis { start, step };
+                let axis = LinearCoordinate { start, step };
                 for n in [0, 1, 2, 33] {
                     for range in [0..0, 0..1, -1..6, 5..7, 0..1 << 31] {
                         let hits: Vec<usize> = (0..n).filter(|&i| range.contains(&(axis.at(i) >> 32))).collect();

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::super::plane::Plane;
-use super::line::Line;
+use super::line::WarpLine;
 use super::sample::Sampler;
 use super::widened;
 use horus_base::dtype::Pixel;
@@ -14,7 +14,7 @@ use horus_base::shape::Border;
 const LANES: usize = 8;
 
 /// A direction in which an axis is read: pixel `i` at `origin + sign * i`.
-struct Fold {
+struct MirrorDirection {
     origin: i64,
     sign: i64,
     /// First pixels of the neighbourhoods that lie in this mirror image as a whole.
@@ -23,8 +23,8 @@ struct Fold {
 
 /// The image and its mirror images on each side, along both axes.
 pub(super) struct Mirrors {
-    rows: [Fold; 3],
-    cols: [Fold; 3],
+    rows: [MirrorDirection; 3],
+    cols: [MirrorDirection; 3],
 }
 
 impl Mirrors {
@@ -36,9 +36,9 @@ impl Mirrors {
             let len = len as i64;
             let far = 2 * len - 2 + edge;
             [
-                Fold { origin: 0, sign: 1, firsts: 0..len - n + 1 },
-                Fold { origin: -edge, sign: -1, firsts: 1 - edge - len..1 - n },
-                Fold { origin: far, sign: -1, firsts: len..far - n + 2 },
+                MirrorDirection { origin: 0, sign: 1, firsts: 0..len - n + 1 },
+                MirrorDirection { origin: -edge, sign: -1, firsts: 1 - edge - len..1 - n },
+                MirrorDirection { origin: far, sign: -1, firsts: len..far - n + 2 },
             ]
         };
         Some(Mirrors { rows: folds(plane.height), cols: folds(plane.width) })
@@ -50,16 +50,16 @@ impl Mirrors {
     pub(super) fn sample<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
         &self,
         plane: &Plane<'_, P>,
-        line: &Line,
+        line: &WarpLine,
         out: &mut [T],
     ) -> usize {
         let (y, x) = line.at(0);
-        let of = |folds: &'_ [Fold; 3], position: i64| {
+        let of = |folds: &'_ [MirrorDirection; 3], position: i64| {
             folds.iter().position(|f| f.firsts.contains(&((position >> 32) + S::FIRST)))
         };
         let (Some(row), Some(col)) = (of(&self.rows, y), of(&self.cols, x)) else { return 0 };
         let (row, col) = (&self.rows[row], &self.cols[col]);
-        let positions = |f: &Fold| f.firsts.start - S::FIRST..f.firsts.end - S::FIRST;
+        let positions = |f: &MirrorDirection| f.firsts.start - S::FIRST..f.firsts.end - S::FIRST;
         let run = line.run(out.len(), positions(row), positions(col));
         if run.is_empty() {
             return 0;

@@ -18,15 +18,15 @@ mod sample;
 use std::array::from_fn;
 use std::ops::Range;
 
-use self::line::Line;
+use self::line::WarpLine;
 use self::mirror::Mirrors;
 use self::sample::{Bicubic, Bilinear, Nearest, Sampler};
-use super::plane::{Plane, Tile};
+use super::plane::{OutputTile, Plane};
 use super::simd::{CACHED, Isa, prefetch};
 use super::versions::for_each_isa;
 use horus_base::dtype::Pixel;
 use horus_base::shape::{Border, Window};
-use horus_plan::ops::edge::Edge;
+use horus_plan::ops::edge::WarpEdge;
 use horus_plan::ops::geometric::{Affine, Interpolation};
 
 /// Samples `plane` at the input position of every pixel of `tile`.
@@ -37,8 +37,8 @@ pub(crate) fn warp<T: Pixel>(
     plane: &Plane<'_, T>,
     map: &Affine,
     how: Interpolation,
-    edge: &Edge,
-    tile: &mut Tile<'_, T>,
+    edge: &WarpEdge,
+    tile: &mut OutputTile<'_, T>,
     isa: Isa,
 ) {
     match how {
@@ -65,8 +65,8 @@ pub(crate) fn warp<T: Pixel>(
 pub(crate) fn linear<P: Pixel, T: Pixel>(
     plane: &Plane<'_, P>,
     map: &Affine,
-    edge: &Edge,
-    tile: &mut Tile<'_, T>,
+    edge: &WarpEdge,
+    tile: &mut OutputTile<'_, T>,
     isa: Isa,
 ) {
     if (map.xy, map.yx) == (0, 0) {
@@ -80,7 +80,7 @@ pub(crate) fn linear<P: Pixel, T: Pixel>(
 
 for_each_isa! {
     fn sampled[P: Pixel, T: Pixel, S: Sampler<N>, const N: usize][P, T, S, N](
-        plane: &Plane<'_, P>, map: &Affine, rule: &Edge, tile: &mut Tile<'_, T>
+        plane: &Plane<'_, P>, map: &Affine, rule: &WarpEdge, tile: &mut OutputTile<'_, T>
     ) as rows
 }
 
@@ -89,8 +89,8 @@ fn rows<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
     isa: Isa,
     plane: &Plane<'_, P>,
     map: &Affine,
-    rule: &Edge,
-    tile: &mut Tile<'_, T>,
+    rule: &WarpEdge,
+    tile: &mut OutputTile<'_, T>,
 ) {
     let border = rule.border();
     let held = plane.window.clipped(plane.height);
@@ -99,7 +99,7 @@ fn rows<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
     for y in tile.rows.start..tile.rows.end {
         let columns = tile.cols.clone();
         let (start, out) = sampled_part(rule, y, &columns, 1, tile.row_mut(y));
-        let line = Line::of(map, y, columns.start + start);
+        let line = WarpLine::of(map, y, columns.start + start);
         // First pixels of neighbourhoods that lie inside, and of those that touch the image at all.
         let inside = line.run(
             out.len(),
@@ -126,9 +126,9 @@ fn rows<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
         if !inside.is_empty() {
             let (line, first) = (line.from(inside.start), inside.start);
             let out = &mut out[inside];
-            let held = Held { data: plane.data(), width: plane.width, window: plane.window };
+            let held = PlaneRows { data: plane.data(), width: plane.width, window: plane.window };
             if line.y.step != 0 && size_of_val(held.data) > CACHED {
-                held.prefetch(&Line::of(map, y + AHEAD, columns.start + start + first), out.len());
+                held.prefetch(&WarpLine::of(map, y + AHEAD, columns.start + start + first), out.len());
             }
             if !S::accelerated::<P, T>(isa, &held, &line, out) {
                 interior::<P, T, S, N>(&held, &line, out);
@@ -141,13 +141,13 @@ fn rows<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
 /// is not interpolated get its constant.
 #[inline(always)]
 fn sampled_part<'a, T: Pixel>(
-    rule: &Edge,
+    rule: &WarpEdge,
     y: isize,
     columns: &Range<usize>,
     samples: usize,
     out: &'a mut [T],
 ) -> (usize, &'a mut [T]) {
-    let Edge::Inside(inside) = rule else { return (0, out) };
+    let WarpEdge::Inside(inside) = rule else { return (0, out) };
     let run = inside.run(y, columns.start / samples..columns.end.div_ceil(samples));
     let cut = |pixel: usize| (pixel * samples).clamp(columns.start, columns.end) - columns.start;
     let (start, end) = (cut(run.start), cut(run.end));
@@ -164,7 +164,7 @@ fn widened<P: Pixel, T: Pixel>(pixel: P) -> T {
 }
 
 /// The rows of a plane, indexed by positions.
-struct Held<'a, T> {
+struct PlaneRows<'a, T> {
     data: &'a [T],
     width: usize,
     window: Window,
@@ -173,11 +173,11 @@ struct Held<'a, T> {
 /// Rows of the output between a load and its begin.
 const AHEAD: isize = 2;
 
-impl<T> Held<'_, T> {
+impl<T> PlaneRows<'_, T> {
     /// Begins to load the pixels at the first `n` positions of a line that crosses rows, which
     /// caches do not foresee. It may lie anywhere.
     #[inline(always)]
-    fn prefetch(&self, line: &Line, n: usize) {
+    fn prefetch(&self, line: &WarpLine, n: usize) {
         // Once for each row that the line crosses, and each cache line along it.
         let step = ((1 << 32) / line.y.step.unsigned_abs()).clamp(1, (64 / size_of::<T>()) as u64) as usize;
         for i in (0..n).step_by(step) {
@@ -193,7 +193,11 @@ const LANES: usize = 16;
 
 /// Samples whose neighbourhoods lie inside the image.
 #[inline(always)]
-fn interior<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(held: &Held<'_, P>, line: &Line, out: &mut [T]) {
+fn interior<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
+    held: &PlaneRows<'_, P>,
+    line: &WarpLine,
+    out: &mut [T],
+) {
     let (groups, tail) = out.as_chunks_mut::<LANES>();
     let done = groups.len() * LANES;
     for (g, group) in groups.iter_mut().enumerate() {
@@ -207,8 +211,8 @@ fn interior<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(held: &Held<'_, P
 /// The `L` samples from `i` on.
 #[inline(always)]
 fn inside<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize, const L: usize>(
-    held: &Held<'_, P>,
-    line: &Line,
+    held: &PlaneRows<'_, P>,
+    line: &WarpLine,
     i: usize,
 ) -> [T; L] {
     let (mut fy, mut fx, mut at) = ([0; L], [0; L], [0; L]);
@@ -235,7 +239,7 @@ fn inside<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize, const L: usize>(
 fn edge<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
     plane: &Plane<'_, P>,
     border: Border,
-    line: &Line,
+    line: &WarpLine,
     run: Range<usize>,
     out: &mut [T],
 ) {
@@ -265,7 +269,7 @@ fn edge<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
 
 /// Samples that see nothing but the constant.
 #[inline(always)]
-fn outside<T: Pixel, S: Sampler<N>, const N: usize>(constant: T, line: &Line, run: Range<usize>, out: &mut [T]) {
+fn outside<T: Pixel, S: Sampler<N>, const N: usize>(constant: T, line: &WarpLine, run: Range<usize>, out: &mut [T]) {
     // Between equal pixels, `lerp` gives the same whatever the fraction, and weighted zeros sum to
     // +0 whatever the weights. Other constants come out of cubic weights with a rounding that
     // depends on the fraction.

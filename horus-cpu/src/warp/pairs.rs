@@ -4,7 +4,7 @@
 //! along a row that is enlarged, or reduced by about two, they are one load and one shuffle, and the second ones another: these
 //! lie as far from the first ones as a pixel has samples.
 
-use super::line::Axis;
+use super::line::LinearCoordinate;
 use crate::simd::Isa;
 use horus_base::dtype::{DType, Float, Pixel};
 
@@ -16,7 +16,7 @@ const LANES: usize = 8;
 const WINDOW: usize = 16;
 
 /// First pixels of pairs along a row, and fractions between them.
-pub(super) struct Columns<F> {
+pub(super) struct PairColumns<F> {
     n: usize,
     /// Samples of a pixel: elements between those of a pair.
     samples: usize,
@@ -25,20 +25,20 @@ pub(super) struct Columns<F> {
     firsts: [i32; WIDTH],
     fractions: [F; WIDTH],
     /// Of each group of pairs; empty if hardly one has a load.
-    windows: Vec<Window>,
+    windows: Vec<PairLoad>,
 }
 
 /// The first pixel of a load, and where in it the first pixels of a group are, twice; `None` for a group that does not fit
 /// into one.
-type Window = Option<(u32, [u8; WINDOW])>;
+type PairLoad = Option<(u32, [u8; WINDOW])>;
 
-impl<F: Float> Columns<F> {
+impl<F: Float> PairColumns<F> {
     /// The pairs of `n` elements of a row of `width`, from sample `first` of the first position on, of pixels of `samples`.
     #[inline(always)]
-    pub(super) fn new(axis: &Axis, [first, samples]: [usize; 2], n: usize, width: usize) -> Columns<F> {
+    pub(super) fn new(axis: &LinearCoordinate, [first, samples]: [usize; 2], n: usize, width: usize) -> PairColumns<F> {
         let (firsts, fractions) = ([0; WIDTH], [F::ZERO; WIDTH]);
         let before = (samples - first) % samples;
-        let mut columns = Columns { n, samples, before, firsts, fractions, windows: Vec::new() };
+        let mut columns = PairColumns { n, samples, before, firsts, fractions, windows: Vec::new() };
         let (mut pixel, mut sample) = (0, first);
         for i in 0..n {
             let x = axis.at(pixel);
@@ -61,7 +61,7 @@ impl<F: Float> Columns<F> {
 
     /// The load of the group of pair `i`, if there is one for all.
     #[inline(always)]
-    fn window(&self, i: usize, width: usize) -> Window {
+    fn window(&self, i: usize, width: usize) -> PairLoad {
         let group = &self.firsts[i..i + LANES];
         let least = group.iter().fold(i32::MAX, |least, first| least.min(*first));
         let base = least.min((width - self.samples - WINDOW) as i32);
@@ -73,7 +73,7 @@ impl<F: Float> Columns<F> {
     /// the last begins where it ends with the row.
     #[inline(always)]
     fn groups(&self) -> impl Iterator<Item = usize> + Clone + use<F> {
-        let Columns { n, samples, before, .. } = *self;
+        let PairColumns { n, samples, before, .. } = *self;
         let step = if samples < LANES { LANES - LANES % samples } else { LANES };
         (0..before.min(n)).step_by(LANES).chain((before..n).step_by(step)).map(move |i| i.min(n - LANES))
     }
@@ -89,7 +89,7 @@ impl<F: Float> Columns<F> {
 
 /// Interpolates between all pairs of a row; returns `false` if these types have no fast method.
 #[inline(always)]
-pub(super) fn between<P: Pixel, F: Float>(isa: Isa, columns: &Columns<F>, row: &[P], out: &mut [F]) -> bool {
+pub(super) fn between<P: Pixel, F: Float>(isa: Isa, columns: &PairColumns<F>, row: &[P], out: &mut [F]) -> bool {
     #[cfg(target_arch = "x86_64")]
     if columns.n >= LANES && x86::reads::<P>(row.len()) {
         debug_assert!(columns.firsts().iter().all(|&x| x >= 0 && (x as usize) + columns.samples < row.len()));
@@ -120,7 +120,7 @@ pub(super) fn between<P: Pixel, F: Float>(isa: Isa, columns: &Columns<F>, row: &
 pub(super) mod x86 {
     use std::arch::x86_64::*;
 
-    use super::{Columns, DType, Float, Pixel};
+    use super::{DType, Float, PairColumns, Pixel};
 
     /// Eight pairs of pixels, the first ones and the second ones.
     #[derive(Clone, Copy)]
@@ -258,7 +258,7 @@ pub(super) mod x86 {
     /// fractions and results.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
-    pub(super) unsafe fn gathered<P: Pixel, F: Float>(row: &[P], columns: &Columns<F>, out: &mut [F]) {
+    pub(super) unsafe fn gathered<P: Pixel, F: Float>(row: &[P], columns: &PairColumns<F>, out: &mut [F]) {
         for i in columns.groups() {
             // SAFETY: as said.
             unsafe { group(row, columns, i, out) }
@@ -271,7 +271,7 @@ pub(super) mod x86 {
     /// As there.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
-    unsafe fn group<P: Pixel, F: Float>(row: &[P], columns: &Columns<F>, i: usize, out: &mut [F]) {
+    unsafe fn group<P: Pixel, F: Float>(row: &[P], columns: &PairColumns<F>, i: usize, out: &mut [F]) {
         // SAFETY: as said.
         unsafe {
             let at = _mm256_loadu_si256(columns.firsts.as_ptr().add(i).cast());
@@ -290,7 +290,7 @@ pub(super) mod x86 {
     /// The row is of `u8`; its windows lie in it; there are as many fractions and results as pairs.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
-    pub(super) unsafe fn shuffled<P: Pixel, F: Float>(row: &[P], columns: &Columns<F>, out: &mut [F]) {
+    pub(super) unsafe fn shuffled<P: Pixel, F: Float>(row: &[P], columns: &PairColumns<F>, out: &mut [F]) {
         for (i, window) in columns.groups().zip(&columns.windows) {
             // SAFETY: as said.
             unsafe {
@@ -314,7 +314,7 @@ pub(super) mod x86 {
     /// results as pairs.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
-    pub(super) unsafe fn permuted<P: Pixel, F: Float>(row: &[P], columns: &Columns<F>, out: &mut [F]) {
+    pub(super) unsafe fn permuted<P: Pixel, F: Float>(row: &[P], columns: &PairColumns<F>, out: &mut [F]) {
         for (i, window) in columns.groups().zip(&columns.windows) {
             // SAFETY: as said.
             unsafe {

@@ -6,13 +6,13 @@
 
 use std::ops::Range;
 
-use super::line::Line;
+use super::line::WarpLine;
 use super::sampled_part;
-use crate::plane::{Plane, Tile};
+use crate::plane::{OutputTile, Plane};
 use crate::simd::Isa;
 use crate::versions::for_each_isa;
 use horus_base::dtype::Pixel;
-use horus_plan::ops::edge::Edge;
+use horus_plan::ops::edge::WarpEdge;
 use horus_plan::ops::geometric::Affine;
 
 /// Maximum number of columns looked up at once.
@@ -23,12 +23,12 @@ const BYTES: usize = 16;
 for_each_isa! {
     /// The pixels at the floors of the positions of `map`.
     pub(super) fn sampled[T: Pixel][T](
-        plane: &Plane<'_, T>, map: &Affine, rule: &Edge, tile: &mut Tile<'_, T>
+        plane: &Plane<'_, T>, map: &Affine, rule: &WarpEdge, tile: &mut OutputTile<'_, T>
     ) as rows
 }
 
 #[inline(always)]
-fn rows<T: Pixel>(_: Isa, plane: &Plane<'_, T>, map: &Affine, rule: &Edge, tile: &mut Tile<'_, T>) {
+fn rows<T: Pixel>(_: Isa, plane: &Plane<'_, T>, map: &Affine, rule: &WarpEdge, tile: &mut OutputTile<'_, T>) {
     let all = tile.cols.clone();
     for from in all.clone().step_by(WIDTH) {
         part(plane, map, rule, tile, from..all.end.min(from + WIDTH));
@@ -37,11 +37,17 @@ fn rows<T: Pixel>(_: Isa, plane: &Plane<'_, T>, map: &Affine, rule: &Edge, tile:
 
 /// Columns `cols` of a tile, at most [`WIDTH`].
 #[inline(always)]
-fn part<T: Pixel>(plane: &Plane<'_, T>, map: &Affine, rule: &Edge, tile: &mut Tile<'_, T>, cols: Range<usize>) {
+fn part<T: Pixel>(
+    plane: &Plane<'_, T>,
+    map: &Affine,
+    rule: &WarpEdge,
+    tile: &mut OutputTile<'_, T>,
+    cols: Range<usize>,
+) {
     let border = rule.border();
     let constant = border.constant().map_or(T::ZERO, T::from_f64);
     let (samples, first) = (plane.samples, cols.start % plane.samples);
-    let axis = Line::of(map, tile.rows.start, cols.start / samples).x;
+    let axis = WarpLine::of(map, tile.rows.start, cols.start / samples).x;
     let wide = plane.width / samples;
     let mut columns = [None; WIDTH];
     let (mut pixel, mut sample) = (0, first);
@@ -68,7 +74,7 @@ fn part<T: Pixel>(plane: &Plane<'_, T>, map: &Affine, rule: &Edge, tile: &mut Ti
         if out.is_empty() {
             continue;
         }
-        let row = plane.resolve((Line::of(map, y, cols.start / samples).y.start >> 32) as isize, border);
+        let row = plane.resolve((WarpLine::of(map, y, cols.start / samples).y.start >> 32) as isize, border);
         let Some(row) = row.filter(|_| seen) else {
             out.fill(constant);
             continue;

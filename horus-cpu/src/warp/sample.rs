@@ -1,8 +1,8 @@
 //! Interpolation of samples from the pixels around their positions.
 
-use super::Held;
+use super::PlaneRows;
 use super::bilinear;
-use super::line::Line;
+use super::line::WarpLine;
 use crate::simd::Isa;
 use horus_base::dtype::{Float, Pixel};
 use horus_plan::ops::geometric::cubic_weights;
@@ -25,7 +25,7 @@ pub(super) trait Sampler<const N: usize> {
     /// Computes a run of samples inside the image by a faster method; returns `false` if there is
     /// none.
     #[inline(always)]
-    fn accelerated<P: Pixel, T: Pixel>(_isa: Isa, _held: &Held<'_, P>, _line: &Line, _out: &mut [T]) -> bool {
+    fn accelerated<P: Pixel, T: Pixel>(_isa: Isa, _held: &PlaneRows<'_, P>, _line: &WarpLine, _out: &mut [T]) -> bool {
         false
     }
 }
@@ -43,7 +43,7 @@ impl Sampler<1> for Nearest {
 
     /// Shifts and broadcasts: a run of one row, or one pixel again and again.
     #[inline(always)]
-    fn accelerated<P: Pixel, T: Pixel>(_: Isa, held: &Held<'_, P>, line: &Line, out: &mut [T]) -> bool {
+    fn accelerated<P: Pixel, T: Pixel>(_: Isa, held: &PlaneRows<'_, P>, line: &WarpLine, out: &mut [T]) -> bool {
         if P::DTYPE != T::DTYPE || line.y.step != 0 || !matches!(line.x.step, 0 | ONE) {
             return false;
         }
@@ -115,7 +115,7 @@ impl Sampler<2> for Bilinear {
     }
 
     #[inline(always)]
-    fn accelerated<P: Pixel, T: Pixel>(isa: Isa, held: &Held<'_, P>, line: &Line, out: &mut [T]) -> bool {
+    fn accelerated<P: Pixel, T: Pixel>(isa: Isa, held: &PlaneRows<'_, P>, line: &WarpLine, out: &mut [T]) -> bool {
         bilinear::run(isa, held, line, out)
     }
 }

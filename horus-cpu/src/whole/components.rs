@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::{CpuOperation, GRAIN, To, View, each_chunk, out, type_of, view};
+use super::{CpuOperation, GRAIN, OperationOutput, TypedInput, each_chunk, out, type_of, view};
 use horus_base::dispatch;
 use horus_base::dtype::Pixel;
 use horus_base::error::DeviceError;
@@ -17,7 +17,7 @@ use horus_plan::ops::Components;
 use horus_plan::ops::components::Connectivity;
 
 impl CpuOperation for Components {
-    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &OperationOutput) -> Result<(), DeviceError> {
         dispatch!(type_of(inputs), T => label(view::<T>(inputs, 0)?, self.neighbours, out(output)?, to.threads));
         Ok(())
     }
@@ -25,40 +25,40 @@ impl CpuOperation for Components {
 
 /// Pixels that follow each other in a row: the first column, and the one after the last.
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct PixelRun {
     start: u32,
     end: u32,
 }
 
 /// The runs of some rows of all rows of all levels, in raster order.
-struct Runs {
-    runs: Vec<Run>,
+struct PixelRuns {
+    runs: Vec<PixelRun>,
     /// The first run of each row, and the end of the last.
     rows: Vec<usize>,
     /// The number of an earlier run of the same component, or the run's own.
     parents: Vec<u32>,
 }
 
-impl Runs {
+impl PixelRuns {
     /// The runs of rows of `width` pixels; of single pixels if pixels of a row are no neighbours.
-    fn of<T: Pixel>(pixels: &[T], width: usize, single: bool) -> Runs {
-        let mut found = Runs { runs: Vec::new(), rows: vec![0], parents: Vec::new() };
+    fn of<T: Pixel>(pixels: &[T], width: usize, single: bool) -> PixelRuns {
+        let mut found = PixelRuns { runs: Vec::new(), rows: vec![0], parents: Vec::new() };
         for row in pixels.chunks_exact(width) {
             let mut open = None;
             for (k, part) in row.chunks(64).enumerate() {
                 let (x, set) = (64 * k as u32, bits(part));
                 if single {
-                    for_each_bit(set, |i| found.runs.push(Run { start: x + i, end: x + i + 1 }));
+                    for_each_bit(set, |i| found.runs.push(PixelRun { start: x + i, end: x + i + 1 }));
                     continue;
                 }
                 // Where pixels differ from those before.
                 for_each_bit(set ^ (set << 1 | u64::from(open.is_some())), |i| match open.take() {
                     None => open = Some(x + i),
-                    Some(start) => found.runs.push(Run { start, end: x + i }),
+                    Some(start) => found.runs.push(PixelRun { start, end: x + i }),
                 });
             }
             if let Some(start) = open {
-                found.runs.push(Run { start, end: width as u32 });
+                found.runs.push(PixelRun { start, end: width as u32 });
             }
             found.rows.push(found.runs.len());
         }
@@ -127,23 +127,23 @@ fn for_each_bit(mut set: u64, mut f: impl FnMut(u32)) {
 
 /// Neighbours in an earlier row: levels and rows further, and the columns further right.
 #[derive(Clone, Copy)]
-struct Above {
+struct EarlierNeighbours {
     level: isize,
     row: isize,
     columns: (i64, i64),
 }
 
-impl Above {
+impl EarlierNeighbours {
     /// The earlier rows that neighbours of a pixel are in.
-    fn of(how: Connectivity) -> Vec<Above> {
-        let mut all: Vec<Above> = Vec::new();
+    fn of(how: Connectivity) -> Vec<EarlierNeighbours> {
+        let mut all: Vec<EarlierNeighbours> = Vec::new();
         for [level, row, column] in how.before().filter(|[level, row, _]| [*level, *row] != [0, 0]) {
             let column = column as i64;
             match all.last_mut() {
                 Some(last) if (last.level, last.row, last.columns.1 + 1) == (level, row, column) => {
                     last.columns.1 = column;
                 }
-                _ => all.push(Above { level, row, columns: (column, column) }),
+                _ => all.push(EarlierNeighbours { level, row, columns: (column, column) }),
             }
         }
         all
@@ -158,7 +158,7 @@ impl Above {
 }
 
 /// The labels of the pixels of an image of one channel.
-fn label<T: Pixel>(image: View<'_, T>, how: Connectivity, out: &mut [i32], threads: usize) {
+fn label<T: Pixel>(image: TypedInput<'_, T>, how: Connectivity, out: &mut [i32], threads: usize) {
     let shape = image.geometry.shape;
     // Neighbours are at most this many rows away.
     let unit = if shape.depth > 1 { shape.height } else { 1 };
@@ -179,11 +179,11 @@ fn by_blocks<T: Pixel>(
 ) {
     let rows = depth * height;
     let single = !how.before().any(|by| by == [0, 0, -1]);
-    let above = Above::of(how);
+    let above = EarlierNeighbours::of(how);
     let joined = |k: usize| {
         let first = k * block;
         let own = first..rows.min(first + block);
-        let mut runs = Runs::of(&pixels[own.start * width..own.end * width], width, single);
+        let mut runs = PixelRuns::of(&pixels[own.start * width..own.end * width], width, single);
         for row in own {
             for by in &above {
                 if let Some(other) = by.at(row, height).filter(|other| *other >= first) {
@@ -194,7 +194,7 @@ fn by_blocks<T: Pixel>(
         runs
     };
     let blocks = rows.div_ceil(block);
-    let parts: Vec<Runs> = match threads {
+    let parts: Vec<PixelRuns> = match threads {
         0 | 1 => (0..blocks).map(joined).collect(),
         _ => (0..blocks).into_par_iter().map(joined).collect(),
     };
@@ -230,7 +230,7 @@ fn by_blocks<T: Pixel>(
         for (row, out) in (k * grain..).zip(out.chunks_exact_mut(width)) {
             out.fill(0);
             for i in all.row(row) {
-                let Run { start, end } = all.runs[i];
+                let PixelRun { start, end } = all.runs[i];
                 out[start as usize..end as usize].fill(labels[i] as i32);
             }
         }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::{CpuOperation, GRAIN, To, View, each_chunk, grain, out, type_of, view};
+use super::{CpuOperation, GRAIN, OperationOutput, TypedInput, each_chunk, grain, out, type_of, view};
 use crate::simd::Isa;
 use crate::versions::for_each_isa;
 use horus_base::dispatch;
@@ -13,17 +13,17 @@ use horus_base::error::DeviceError;
 use horus_base::shape::Axis;
 use horus_host::device::{LaunchInput, Memory};
 use horus_plan::ops::NearestOnLine;
-use horus_plan::ops::distance::{Metric, NONE, NearestPixel, Sought};
+use horus_plan::ops::distance::{Metric, NONE, NearestPixel, NearestResult};
 
 impl CpuOperation for NearestOnLine {
-    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &OperationOutput) -> Result<(), DeviceError> {
         dispatch!(type_of(inputs), T => nearest_on_line(self.along, view::<T>(inputs, 0)?, out(output)?, to));
         Ok(())
     }
 }
 
 impl CpuOperation for NearestPixel {
-    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &OperationOutput) -> Result<(), DeviceError> {
         nearest(*self, view(inputs, 0)?, output, to)
     }
 }
@@ -33,8 +33,8 @@ impl CpuOperation for NearestPixel {
 const FAR: i32 = 1 << 30;
 
 /// The nearest background pixels on lines along an axis, of rows `rows` of every plane.
-fn nearest_on_line<T: Pixel>(along: Axis, input: View<'_, T>, out: &mut [i32], to: &To) {
-    let &To { geometry, rows, .. } = to;
+fn nearest_on_line<T: Pixel>(along: Axis, input: TypedInput<'_, T>, out: &mut [i32], to: &OperationOutput) {
+    let &OperationOutput { geometry, rows, .. } = to;
     if rows.is_empty() || geometry.shape.width == 0 {
         return;
     }
@@ -44,8 +44,8 @@ fn nearest_on_line<T: Pixel>(along: Axis, input: View<'_, T>, out: &mut [i32], t
     }
 }
 
-fn nearest_row<T: Pixel>(input: View<'_, T>, out: &mut [i32], to: &To) {
-    let &To { geometry, rows, threads, isa } = to;
+fn nearest_row<T: Pixel>(input: TypedInput<'_, T>, out: &mut [i32], to: &OperationOutput) {
+    let &OperationOutput { geometry, rows, threads, isa } = to;
     let (width, height) = (geometry.shape.width, geometry.shape.height.cast_signed());
     // A part looks for background beyond its rows, so that there are no more of them than threads.
     let n = rows.len().div_ceil(threads.max(1)).max(grain(width));
@@ -56,12 +56,12 @@ fn nearest_row<T: Pixel>(input: View<'_, T>, out: &mut [i32], to: &To) {
             let first = rows.start + (k * n).cast_signed();
             let end = first + (out.len() / width).cast_signed();
             let mut steps = vec![FAR; width];
-            look(&mut steps, (0..first).rev().map(|y| plane.row(y)));
+            find_background(&mut steps, (0..first).rev().map(|y| plane.row(y)));
             for (y, out) in (first..end).zip(out.chunks_exact_mut(width)) {
                 step_down(isa, plane.row(y), &mut steps, out);
             }
             steps.fill(FAR);
-            look(&mut steps, (end..height).map(|y| plane.row(y)));
+            find_background(&mut steps, (end..height).map(|y| plane.row(y)));
             for (y, out) in (first..end).zip(out.chunks_exact_mut(width)).rev() {
                 step_up(isa, plane.row(y), &mut steps, out);
             }
@@ -70,8 +70,8 @@ fn nearest_row<T: Pixel>(input: View<'_, T>, out: &mut [i32], to: &To) {
 }
 
 /// Parts of some pixels of all levels are swept while they are in the cache.
-fn nearest_level<T: Pixel>(input: View<'_, T>, out: &mut [i32], to: &To) {
-    let &To { geometry, rows, threads, isa } = to;
+fn nearest_level<T: Pixel>(input: TypedInput<'_, T>, out: &mut [i32], to: &OperationOutput) {
+    let &OperationOutput { geometry, rows, threads, isa } = to;
     let (planes, channels) = (geometry.shape.planes(), geometry.shape.channels);
     let n = rows.len() * geometry.shape.width;
     let each = (GRAIN / planes.max(1)).max(256);
@@ -102,7 +102,7 @@ fn nearest_level<T: Pixel>(input: View<'_, T>, out: &mut [i32], to: &To) {
 }
 
 /// Steps from a line of pixels to the first background pixel of each column, of rows beyond it.
-fn look<'a, T: Pixel>(steps: &mut [i32], beyond: impl Iterator<Item = &'a [T]>) {
+fn find_background<'a, T: Pixel>(steps: &mut [i32], beyond: impl Iterator<Item = &'a [T]>) {
     let mut left = steps.len();
     for (k, row) in beyond.enumerate() {
         for (steps, v) in steps.iter_mut().zip(row) {
@@ -223,7 +223,7 @@ impl Envelope for ByNeighbours {
 
 /// A pixel of a line that may be the nearest one after place `from`.
 #[derive(Clone, Copy)]
-struct Site {
+struct EnvelopeSite {
     from: f64,
     at: f64,
     height: f64,
@@ -234,19 +234,19 @@ struct Site {
 }
 
 /// What is found for the pixels of a line, and memory for it.
-struct Line {
+struct DistanceLine {
     heights: Vec<f64>,
-    sites: Vec<Site>,
+    sites: Vec<EnvelopeSite>,
     /// Measures of the nearest pixels; infinite without background.
     measures: Vec<f64>,
     /// The nearest pixels; -1 without background.
     nearest: Vec<i32>,
 }
 
-impl Line {
-    fn of(n: usize) -> Line {
-        let none = Site { from: 0.0, at: 0.0, height: 0.0, first: 0, until: 0 };
-        Line { heights: vec![0.0; n], sites: vec![none; n], measures: vec![0.0; n], nearest: vec![-1; n] }
+impl DistanceLine {
+    fn of(n: usize) -> DistanceLine {
+        let none = EnvelopeSite { from: 0.0, at: 0.0, height: 0.0, first: 0, until: 0 };
+        DistanceLine { heights: vec![0.0; n], sites: vec![none; n], measures: vec![0.0; n], nearest: vec![-1; n] }
     }
 
     /// Finds the nearest of the pixels of a line that have offsets, for those in `range`: of equally near ones the
@@ -255,7 +255,7 @@ impl Line {
     #[inline(always)]
     fn find(&mut self, offsets: &[i32], by: impl Envelope, slack: f64, range: Range<usize>) {
         let n = offsets.len();
-        let Line { heights, sites, measures, nearest } = self;
+        let DistanceLine { heights, sites, measures, nearest } = self;
         let (measures, nearest) = (&mut measures[..n], &mut nearest[..n]);
         let sites = envelope(offsets, &heights[..n], by, slack, &mut sites[..n]);
         if sites.is_empty() {
@@ -264,7 +264,7 @@ impl Line {
             return;
         }
         let mut done = range.start;
-        for (k, Site { at, height, first, .. }) in sites.iter().enumerate() {
+        for (k, EnvelopeSite { at, height, first, .. }) in sites.iter().enumerate() {
             let until = sites.get(k + 1).map_or(n, |next| next.until).min(range.end);
             let first = (*first).max(range.start);
             if first >= until {
@@ -297,10 +297,16 @@ impl Line {
 
 /// The pixels of a line that are nearest to some pixel of it, in order.
 #[inline(always)]
-fn envelope<'a>(offsets: &[i32], heights: &[f64], by: impl Envelope, slack: f64, sites: &'a mut [Site]) -> &'a [Site] {
+fn envelope<'a>(
+    offsets: &[i32],
+    heights: &[f64],
+    by: impl Envelope,
+    slack: f64,
+    sites: &'a mut [EnvelopeSite],
+) -> &'a [EnvelopeSite] {
     let n = offsets.len();
     // The last site is at hand: what is stored is loaded late.
-    let (mut count, mut last) = (0, Site { from: 0.0, at: 0.0, height: 0.0, first: 0, until: 0 });
+    let (mut count, mut last) = (0, EnvelopeSite { from: 0.0, at: 0.0, height: 0.0, first: 0, until: 0 });
     for (k, (offset, height)) in (0i32..).zip(offsets.iter().zip(heights)) {
         if *offset == NONE {
             continue;
@@ -319,7 +325,7 @@ fn envelope<'a>(offsets: &[i32], heights: &[f64], by: impl Envelope, slack: f64,
         // Where places are no numbers all pixels are compared.
         let (first, until) = (after(from - slack), after_at_most(from + slack, n));
         if first < n {
-            last = Site { from, at, height, first, until };
+            last = EnvelopeSite { from, at, height, first, until };
             sites[count] = last;
             count += 1;
         }
@@ -340,12 +346,12 @@ fn after_at_most(place: f64, n: usize) -> usize {
 }
 
 for_each_isa! {
-    fn search[][](offsets: &[i32], how: NearestPixel, range: Range<usize>, line: &mut Line) as search_body
+    fn search[][](offsets: &[i32], how: NearestPixel, range: Range<usize>, line: &mut DistanceLine) as search_body
 }
 
 /// Finds the measures, and the places, of the nearest pixels of a part of a line of offsets.
 #[inline(always)]
-fn search_body(_: Isa, offsets: &[i32], how: NearestPixel, range: Range<usize>, line: &mut Line) {
+fn search_body(_: Isa, offsets: &[i32], how: NearestPixel, range: Range<usize>, line: &mut DistanceLine) {
     match how.metric {
         Metric::Euclidean(spacing) => {
             let [levels, rows, columns] = spacing.get();
@@ -403,23 +409,28 @@ fn heights(offsets: &[i32], how: NearestPixel, heights: &mut [f64]) -> f64 {
 ///
 /// # Errors
 /// [`DeviceError::Argument`] for memory that is not the host's.
-fn nearest(how: NearestPixel, input: View<'_, i32>, output: &mut Memory, to: &To) -> Result<(), DeviceError> {
-    let &To { geometry, rows, isa, .. } = to;
+fn nearest(
+    how: NearestPixel,
+    input: TypedInput<'_, i32>,
+    output: &mut Memory,
+    to: &OperationOutput,
+) -> Result<(), DeviceError> {
+    let &OperationOutput { geometry, rows, isa, .. } = to;
     if rows.is_empty() || geometry.shape.width == 0 {
         return Ok(());
     }
-    let find = |row: &[i32], line: &mut Line| search(isa, row, how, 0..row.len(), line);
+    let find = |row: &[i32], line: &mut DistanceLine| search(isa, row, how, 0..row.len(), line);
     match (how.found, geometry.dtype) {
         _ if how.along == Axis::Rows => nearest_down(how, input, out::<i32>(output)?, to),
-        (Sought::Distance, DType::F64) => each_row(input, out::<f64>(output)?, to, |row, line, out| {
+        (NearestResult::Distance, DType::F64) => each_row(input, out::<f64>(output)?, to, |row, line, out| {
             find(row, line);
             out.iter_mut().zip(&line.measures).for_each(|(out, v)| *out = v.sqrt());
         }),
-        (Sought::Distance, DType::F32) => each_row(input, out::<f32>(output)?, to, |row, line, out| {
+        (NearestResult::Distance, DType::F32) => each_row(input, out::<f32>(output)?, to, |row, line, out| {
             find(row, line);
             out.iter_mut().zip(&line.measures).for_each(|(out, v)| *out = v.sqrt() as f32);
         }),
-        (Sought::Distance, _) => each_row(input, out::<i32>(output)?, to, |row, line, out| {
+        (NearestResult::Distance, _) => each_row(input, out::<i32>(output)?, to, |row, line, out| {
             find(row, line);
             let steps = |v: f64| if v.is_finite() { v as i32 } else { -1 };
             out.iter_mut().zip(&line.measures).for_each(|(out, v)| *out = steps(*v));
@@ -427,7 +438,7 @@ fn nearest(how: NearestPixel, input: View<'_, i32>, output: &mut Memory, to: &To
         _ => each_row(input, out::<i32>(output)?, to, |row, line, out| {
             find(row, line);
             for (x, (out, at)) in (0..).zip(out.iter_mut().zip(&line.nearest)) {
-                *out = found(how, row, *at, x);
+                *out = offset_to_nearest(how, row, *at, x);
             }
         }),
     }
@@ -436,16 +447,16 @@ fn nearest(how: NearestPixel, input: View<'_, i32>, output: &mut Memory, to: &To
 
 /// What is found at place `x` of a line of offsets whose nearest pixel is `at`.
 #[inline(always)]
-fn found(how: NearestPixel, offsets: &[i32], at: i32, x: i32) -> i32 {
+fn offset_to_nearest(how: NearestPixel, offsets: &[i32], at: i32, x: i32) -> i32 {
     offsets.get(at as usize).map_or(NONE, |offset| how.offset(*offset, at - x))
 }
 
 /// Calls `f` with each row of offsets, memory for a line, and the row of the result.
 fn each_row<T: Pixel>(
-    input: View<'_, i32>,
+    input: TypedInput<'_, i32>,
     out: &mut [T],
-    &To { geometry, rows, threads, .. }: &To,
-    f: impl Fn(&[i32], &mut Line, &mut [T]) + Sync,
+    &OperationOutput { geometry, rows, threads, .. }: &OperationOutput,
+    f: impl Fn(&[i32], &mut DistanceLine, &mut [T]) + Sync,
 ) {
     let width = geometry.shape.width;
     let n = grain(width);
@@ -454,7 +465,7 @@ fn each_row<T: Pixel>(
         let at = geometry.row(c, rows.start);
         each_chunk(threads, &mut out[at..at + rows.len() * width], n * width, |k, out| {
             let first = rows.start + (k * n).cast_signed();
-            let mut line = Line::of(width);
+            let mut line = DistanceLine::of(width);
             for (y, out) in (first..).zip(out.chunks_mut(width)) {
                 f(plane.row(y), &mut line, out);
             }
@@ -466,13 +477,18 @@ fn each_row<T: Pixel>(
 const COLUMNS: usize = 16;
 
 /// A pass along rows.
-fn nearest_down(how: NearestPixel, input: View<'_, i32>, out: &mut [i32], &To { geometry, rows, threads, isa }: &To) {
+fn nearest_down(
+    how: NearestPixel,
+    input: TypedInput<'_, i32>,
+    out: &mut [i32],
+    &OperationOutput { geometry, rows, threads, isa }: &OperationOutput,
+) {
     let (width, height, planes) = (geometry.shape.width, geometry.shape.height, geometry.shape.planes());
     // Each part of a plane goes along whole columns: planes are divided only if there are fewer than threads.
     let n = rows.len().div_ceil(threads.max(1).div_ceil(planes.max(1)));
     let part = |p: usize, first: isize, out: &mut [i32]| {
         let plane = input.plane(p);
-        let (mut line, mut found_all) = (Line::of(height), vec![0; out.len().min(n * width) / width * COLUMNS]);
+        let (mut line, mut found_all) = (DistanceLine::of(height), vec![0; out.len().min(n * width) / width * COLUMNS]);
         let mut columns = vec![0; height * COLUMNS];
         let (lines, range) = (out.len() / width, first.cast_unsigned()..first.cast_unsigned() + out.len() / width);
         for x in (0..width).step_by(COLUMNS) {
@@ -485,7 +501,7 @@ fn nearest_down(how: NearestPixel, input: View<'_, i32>, out: &mut [i32], &To { 
             for (column, to) in columns.chunks_exact(height).zip(found_all.chunks_exact_mut(lines)).take(count) {
                 search(isa, column, how, range.clone(), &mut line);
                 for ((y, to), at) in (range.start as i32..).zip(to).zip(&line.nearest[range.clone()]) {
-                    *to = found(how, column, *at, y);
+                    *to = offset_to_nearest(how, column, *at, y);
                 }
             }
             for (y, out) in out.chunks_exact_mut(width).enumerate() {

@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
-use super::{CpuOperation, To, View, out, type_of, view};
+use super::{CpuOperation, OperationOutput, TypedInput, out, type_of, view};
 use crate::plane::Plane;
 use crate::simd::{Isa, Vector};
 use crate::versions::{by_vectors, for_each_isa};
@@ -24,7 +24,7 @@ use horus_plan::ops::fourier::{Complex, Fourier, Roots, conjugate};
 use horus_plan::ops::neighbourhood::{Filter, Reach};
 
 impl CpuOperation for Fourier {
-    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &OperationOutput) -> Result<(), DeviceError> {
         dispatch_float!(type_of(inputs), T => filter(view::<T>(inputs, 0)?, self, out(output)?, to));
         Ok(())
     }
@@ -42,45 +42,45 @@ const APART: usize = GROUP;
 const CHUNKS: usize = 4;
 
 /// A number of each of eight lines.
-type Lanes = [f64; LANES];
+type LineValues = [f64; LANES];
 /// A point of eight lines: real parts, then imaginary ones.
-type Point = [Lanes; 2];
+type Point = [LineValues; 2];
 /// A point of no value yet.
 const NOTHING: Point = [[0.0; LANES]; 2];
 
 /// The roots of a transform.
-struct Steps {
+struct TransformRoots {
     /// For pairs of points half a line apart, if there are any: the roots of points `1..n / 2`.
     pairs: Option<Vec<Complex>>,
     /// For butterflies of `4q` points, from the most on: `q` and the roots of their points `1..q`.
     butterflies: Vec<(usize, Vec<[Complex; 3]>)>,
 }
 
-impl Steps {
-    fn of(n: usize) -> Steps {
+impl TransformRoots {
+    fn of(n: usize) -> TransformRoots {
         let roots = Roots::of(n);
         let odd = n.ilog2() % 2 == 1;
         let pairs = odd.then(|| (1..n / 2).map(|j| roots.at(j)).collect());
         let first = if odd { n / 2 } else { n };
         let quarters = std::iter::successors(Some(first), |m| Some(m / 4)).take_while(|m| *m >= 4);
         let butterflies = quarters.map(|m| (m / 4, (1..m / 4).map(|j| roots.of_butterfly(m, j)).collect()));
-        Steps { pairs, butterflies: butterflies.collect() }
+        TransformRoots { pairs, butterflies: butterflies.collect() }
     }
 }
 
 /// Parts common to all tiles of a launch.
-struct Shared<'a> {
+struct FourierContext<'a> {
     how: &'a Fourier,
     /// Of columns and of rows.
-    steps: [Steps; 2],
+    roots: [TransformRoots; 2],
 }
 
 /// Memory for a pair of tiles.
-struct Pair<T> {
+struct TilePairMemory<T> {
     /// Pixels of both tiles, row-major.
     pixels: [Vec<T>; 2],
     /// The tiles that take part in transforms.
-    taken: [bool; 2],
+    in_use: [bool; 2],
     /// Eight columns.
     columns: Vec<Point>,
     /// Transformed columns, turned: for each eight rows, a point per column.
@@ -91,14 +91,14 @@ struct Pair<T> {
     responses: [Vec<T>; 2],
 }
 
-impl<T: Float> Pair<T> {
-    fn of(how: &Fourier) -> Pair<T> {
+impl<T: Float> TilePairMemory<T> {
+    fn of(how: &Fourier) -> TilePairMemory<T> {
         let ([height, width], [down, across]) = (how.tile, how.step());
         let plane = |n: usize| [vec![T::ZERO; n], vec![T::ZERO; n]];
         let points = || vec![NOTHING; height * width / LANES];
-        Pair {
+        TilePairMemory {
             pixels: plane(height * (width + APART)),
-            taken: [false; 2],
+            in_use: [false; 2],
             columns: vec![NOTHING; height],
             turned: points(),
             product: points(),
@@ -109,7 +109,7 @@ impl<T: Float> Pair<T> {
 
 /// A pair of tiles to compute: the first pixel of its result, and its part of each row of each
 /// filter's response.
-struct Job<'a, T> {
+struct TilePair<'a, T> {
     input: usize,
     corner: [isize; 2],
     /// The first row that is computed.
@@ -118,13 +118,13 @@ struct Job<'a, T> {
 }
 
 /// Computes the requested rows.
-fn filter<T: Float>(input: View<'_, T>, how: &Fourier, out: &mut [T], to: &To) {
-    let To { geometry, rows, threads, isa } = *to;
+fn filter<T: Float>(input: TypedInput<'_, T>, how: &Fourier, out: &mut [T], to: &OperationOutput) {
+    let OperationOutput { geometry, rows, threads, isa } = *to;
     if rows.is_empty() || geometry.shape.is_empty() {
         return;
     }
     let [height, width] = how.tile;
-    let shared = Shared { how, steps: [Steps::of(height), Steps::of(width)] };
+    let shared = FourierContext { how, roots: [TransformRoots::of(height), TransformRoots::of(width)] };
     let parallel = threads > 1;
     let spectra: Vec<Vec<Point>> = match parallel && how.filters.len() > 1 {
         true => how.filters.par_iter().map(|f| spectrum(isa, &shared, f)).collect(),
@@ -132,9 +132,9 @@ fn filter<T: Float>(input: View<'_, T>, how: &Fourier, out: &mut [T], to: &To) {
     };
     let mut jobs = jobs(how, out, to);
     // Memory for a pair is used again for the next.
-    let run = |pair: &mut Pair<T>, job: &mut Job<'_, T>| {
+    let run = |pair: &mut TilePairMemory<T>, job: &mut TilePair<'_, T>| {
         read(&input.plane(job.input), how, job.corner, pair);
-        let some = pair.taken != [false; 2];
+        let some = pair.in_use != [false; 2];
         if some {
             forth(isa, &shared, pair);
         }
@@ -143,7 +143,7 @@ fn filter<T: Float>(input: View<'_, T>, how: &Fourier, out: &mut [T], to: &To) {
                 respond(isa, &shared, &spectra[f], pair);
             }
             for k in 0..2 {
-                if !pair.taken[k] {
+                if !pair.in_use[k] {
                     direct(isa, how, &how.filters[f], &pair.pixels[k], &mut pair.responses[k]);
                 }
             }
@@ -153,22 +153,22 @@ fn filter<T: Float>(input: View<'_, T>, how: &Fourier, out: &mut [T], to: &To) {
     let len = jobs.len().div_ceil(CHUNKS * threads);
     if parallel && jobs.len() > 1 {
         // As many as there are threads: the system clears memory that is new.
-        let free: Mutex<Vec<Pair<T>>> = Mutex::default();
+        let free: Mutex<Vec<TilePairMemory<T>>> = Mutex::default();
         let pairs = || free.lock().unwrap_or_else(PoisonError::into_inner);
         jobs.par_chunks_mut(len).with_max_len(1).for_each(|jobs| {
             let last = pairs().pop();
-            let mut pair = last.unwrap_or_else(|| Pair::of(how));
+            let mut pair = last.unwrap_or_else(|| TilePairMemory::of(how));
             jobs.iter_mut().for_each(|job| run(&mut pair, job));
             pairs().push(pair);
         });
     } else {
-        let mut pair = Pair::of(how);
+        let mut pair = TilePairMemory::of(how);
         jobs.iter_mut().for_each(|job| run(&mut pair, job));
     }
 }
 
 /// The pairs of tiles of a launch.
-fn jobs<'a, T: Float>(how: &Fourier, out: &'a mut [T], to: &To) -> Vec<Job<'a, T>> {
+fn jobs<'a, T: Float>(how: &Fourier, out: &'a mut [T], to: &OperationOutput) -> Vec<TilePair<'a, T>> {
     let (geometry, rows) = (to.geometry, to.rows);
     let (shape, filters) = (geometry.shape, how.filters.len());
     let [down, across] = how.step().map(usize::cast_signed);
@@ -180,7 +180,7 @@ fn jobs<'a, T: Float>(how: &Fourier, out: &'a mut [T], to: &To) -> Vec<Job<'a, T
         for top in &tops {
             for left in &lefts {
                 let rows = (0..filters).map(|_| Vec::new()).collect();
-                jobs.push(Job { input, corner: [*top, *left], first: (*top).max(to.rows.start), rows });
+                jobs.push(TilePair { input, corner: [*top, *left], first: (*top).max(to.rows.start), rows });
             }
         }
     }
@@ -204,7 +204,7 @@ fn jobs<'a, T: Float>(how: &Fourier, out: &'a mut [T], to: &To) -> Vec<Job<'a, T
 }
 
 /// Reads a pair of tiles.
-fn read<T: Float>(plane: &Plane<'_, T>, how: &Fourier, [top, left]: [isize; 2], pair: &mut Pair<T>) {
+fn read<T: Float>(plane: &Plane<'_, T>, how: &Fourier, [top, left]: [isize; 2], pair: &mut TilePairMemory<T>) {
     let Reach { up, left: before, .. } = how.reach();
     let (width, across) = (how.tile[1], how.step()[1].cast_signed());
     let largest = T::from_f64(Fourier::largest(T::DTYPE));
@@ -227,12 +227,18 @@ fn read<T: Float>(plane: &Plane<'_, T>, how: &Fourier, [top, left]: [isize; 2], 
             // Not so for NaN.
             taken &= line.iter().fold(true, |all, v| all & (v.abs() <= largest));
         }
-        pair.taken[k] = taken;
+        pair.in_use[k] = taken;
     }
 }
 
 /// Copies responses to their rows.
-fn write<T: Float>(how: &Fourier, [top, left]: [isize; 2], first: isize, pair: &Pair<T>, rows: &mut [&mut [T]]) {
+fn write<T: Float>(
+    how: &Fourier,
+    [top, left]: [isize; 2],
+    first: isize,
+    pair: &TilePairMemory<T>,
+    rows: &mut [&mut [T]],
+) {
     let across = how.step()[1];
     let stride = across.next_multiple_of(GROUP);
     // The image begins inside the pair.
@@ -250,12 +256,12 @@ fn write<T: Float>(how: &Fourier, [top, left]: [isize; 2], first: isize, pair: &
 }
 
 for_each_isa! {
-    /// The spectrum of a filter, as [`Pair::turned`] of it.
-    fn spectrum[][](shared: &Shared<'_>, filter: &Filter) -> Vec<Point> as spectrum_body
+    /// The spectrum of a filter, as [`TilePairMemory::turned`] of it.
+    fn spectrum[][](shared: &FourierContext<'_>, filter: &Filter) -> Vec<Point> as spectrum_body
 }
 
 #[inline(always)]
-fn spectrum_body(isa: Isa, shared: &Shared<'_>, filter: &Filter) -> Vec<Point> {
+fn spectrum_body(isa: Isa, shared: &FourierContext<'_>, filter: &Filter) -> Vec<Point> {
     let [height, width] = shared.how.tile;
     let tile = shared.how.reflected(filter);
     let mut columns = vec![NOTHING; height];
@@ -267,24 +273,24 @@ fn spectrum_body(isa: Isa, shared: &Shared<'_>, filter: &Filter) -> Vec<Point> {
             }
             point[1] = NOTHING[1];
         }
-        lines_forth(isa, &mut columns, &shared.steps[0]);
+        lines_forth(isa, &mut columns, &shared.roots[0]);
         turn(isa, &columns, &mut turned, width, x);
     }
     for rows in turned.chunks_exact_mut(width) {
-        lines_forth(isa, rows, &shared.steps[1]);
+        lines_forth(isa, rows, &shared.roots[1]);
     }
     turned
 }
 
 for_each_isa! {
     /// Transforms a pair.
-    fn forth[T: Float][T](shared: &Shared<'_>, pair: &mut Pair<T>) as forth_body
+    fn forth[T: Float][T](shared: &FourierContext<'_>, pair: &mut TilePairMemory<T>) as forth_body
 }
 
 #[inline(always)]
-fn forth_body<T: Float>(isa: Isa, shared: &Shared<'_>, pair: &mut Pair<T>) {
+fn forth_body<T: Float>(isa: Isa, shared: &FourierContext<'_>, pair: &mut TilePairMemory<T>) {
     let width = shared.how.tile[1];
-    let Pair { pixels, taken, columns, turned, .. } = pair;
+    let TilePairMemory { pixels, in_use: taken, columns, turned, .. } = pair;
     for x in (0..width).step_by(LANES) {
         for k in 0..2 {
             for (point, row) in columns.iter_mut().zip(pixels[k].chunks_exact(width + APART)) {
@@ -294,33 +300,33 @@ fn forth_body<T: Float>(isa: Isa, shared: &Shared<'_>, pair: &mut Pair<T>) {
                 }
             }
         }
-        lines_forth(isa, columns, &shared.steps[0]);
+        lines_forth(isa, columns, &shared.roots[0]);
         turn(isa, columns, turned, width, x);
     }
     for rows in turned.chunks_exact_mut(width) {
-        lines_forth(isa, rows, &shared.steps[1]);
+        lines_forth(isa, rows, &shared.roots[1]);
     }
 }
 
 for_each_isa! {
     /// The responses of a transformed pair to the filter of a spectrum.
-    fn respond[T: Float][T](shared: &Shared<'_>, spectrum: &[Point], pair: &mut Pair<T>) as respond_body
+    fn respond[T: Float][T](shared: &FourierContext<'_>, spectrum: &[Point], pair: &mut TilePairMemory<T>) as respond_body
 }
 
 #[inline(always)]
-fn respond_body<T: Float>(isa: Isa, shared: &Shared<'_>, spectrum: &[Point], pair: &mut Pair<T>) {
+fn respond_body<T: Float>(isa: Isa, shared: &FourierContext<'_>, spectrum: &[Point], pair: &mut TilePairMemory<T>) {
     let width = shared.how.tile[1];
     let [down, across] = shared.how.step();
     let stride = across.next_multiple_of(GROUP);
-    let Pair { columns, turned, product, responses, .. } = pair;
+    let TilePairMemory { columns, turned, product, responses, .. } = pair;
     let rows = product.chunks_exact_mut(width).zip(turned.chunks_exact(width)).zip(spectrum.chunks_exact(width));
     for ((to, from), by) in rows {
         lines_multiplied(isa, from, by, to);
-        lines_back(isa, to, &shared.steps[1]);
+        lines_back(isa, to, &shared.roots[1]);
     }
     for x in (0..across).step_by(LANES) {
         turn_back(isa, product, columns, width, x);
-        lines_back(isa, columns, &shared.steps[0]);
+        lines_back(isa, columns, &shared.roots[0]);
         for (k, responses) in responses.iter_mut().enumerate() {
             for (row, point) in responses.chunks_exact_mut(stride).zip(&columns[..down]) {
                 for (v, r) in row[x..x + LANES].iter_mut().zip(point[k]) {
@@ -374,7 +380,7 @@ fn transposed(from: &[Point; LANES], to: &mut [Point; LANES]) {
 
 /// Exchanges the squares of `S` numbers off the diagonal, in all squares of `2 S`.
 #[inline(always)]
-fn exchange<const S: usize>(rows: &mut [Lanes; LANES]) {
+fn exchange<const S: usize>(rows: &mut [LineValues; LANES]) {
     for i in 0..LANES {
         if i & S == 0 {
             let (a, b) = (rows[i], rows[i + S]);
@@ -386,13 +392,13 @@ fn exchange<const S: usize>(rows: &mut [Lanes; LANES]) {
 
 /// [`Roots::forth`] of eight lines.
 #[inline(always)]
-fn lines_forth(isa: Isa, lines: &mut [Point], steps: &Steps) {
+fn lines_forth(isa: Isa, lines: &mut [Point], steps: &TransformRoots) {
     by_vectors!(isa, f64, forth_by(lines, steps))
 }
 
 /// [`Roots::back`] of eight lines.
 #[inline(always)]
-fn lines_back(isa: Isa, lines: &mut [Point], steps: &Steps) {
+fn lines_back(isa: Isa, lines: &mut [Point], steps: &TransformRoots) {
     by_vectors!(isa, f64, back_by(lines, steps))
 }
 
@@ -479,7 +485,7 @@ fn quarters(block: &mut [Point], q: usize) -> [&mut [Point]; 4] {
 }
 
 #[inline(always)]
-unsafe fn forth_by<V: Vector<Elem = f64>>(lines: &mut [Point], steps: &Steps) {
+unsafe fn forth_by<V: Vector<Elem = f64>>(lines: &mut [Point], steps: &TransformRoots) {
     // SAFETY: vouched for by the caller; vectors divide eight lanes.
     unsafe {
         if let Some(roots) = &steps.pairs {
@@ -521,7 +527,7 @@ unsafe fn forth_by<V: Vector<Elem = f64>>(lines: &mut [Point], steps: &Steps) {
 }
 
 #[inline(always)]
-unsafe fn back_by<V: Vector<Elem = f64>>(lines: &mut [Point], steps: &Steps) {
+unsafe fn back_by<V: Vector<Elem = f64>>(lines: &mut [Point], steps: &TransformRoots) {
     // SAFETY: vouched for by the caller; vectors divide eight lanes.
     unsafe {
         for (q, roots) in steps.butterflies.iter().rev() {

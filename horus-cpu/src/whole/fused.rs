@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::{To, View, out, rows, view};
+use super::{OperationOutput, TypedInput, out, rows, view};
 use crate::map;
 use crate::simd::Isa;
 use horus_base::dispatch;
@@ -53,7 +53,7 @@ pub(crate) fn launch(
             kernel: &kernel,
             inputs: images,
             output: &mut scratch,
-            more: &mut [],
+            additional_outputs: &mut [],
             geometry: values,
             rows: window,
         };
@@ -62,8 +62,8 @@ pub(crate) fn launch(
         let mut results = Memory::Host(pool.try_allocate(column.bytes())?);
         let host = scratch.host().ok_or_else(super::foreign)?;
         dispatch!(dtype, T => {
-            let view = View { data: host.as_slice::<T>(), geometry: values };
-            let to = To { geometry: column, rows: window, isa, threads: 1 };
+            let view = TypedInput { data: host.as_slice::<T>(), geometry: values };
+            let to = OperationOutput { geometry: column, rows: window, isa, threads: 1 };
             rows::reduce(how, view, || Ok(operand), &mut results, &to)?;
         });
         Ok((column, results))

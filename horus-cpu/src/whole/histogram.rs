@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::{CpuOperation, To, View, grain, out, type_of, view};
+use super::{CpuOperation, OperationOutput, TypedInput, grain, out, type_of, view};
 use crate::simd::Isa;
 use crate::versions::for_each_isa;
 use horus_base::dispatch;
@@ -13,7 +13,7 @@ use horus_plan::ops::Histogram;
 use horus_plan::ops::reduce::bin_of;
 
 impl CpuOperation for Histogram {
-    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &OperationOutput) -> Result<(), DeviceError> {
         let bins = Bins { lo: self.lo(), hi: self.hi(), bins: self.bins };
         dispatch!(type_of(inputs), T => count(view::<T>(inputs, 0)?, bins, out(output)?, to));
         Ok(())
@@ -37,13 +37,18 @@ impl Bins {
 
 /// Counts the pixels of rows `rows` of all planes of `input` into `out`, which has one element per
 /// bin, on `threads` threads.
-fn count<T: Pixel>(input: View<'_, T>, bins: Bins, out: &mut [f64], &To { rows, threads, isa, .. }: &To) {
+fn count<T: Pixel>(
+    input: TypedInput<'_, T>,
+    bins: Bins,
+    out: &mut [f64],
+    &OperationOutput { rows, threads, isa, .. }: &OperationOutput,
+) {
     let width = input.geometry.shape.line();
     let n = grain(width);
     let tasks: Vec<(usize, isize)> = (0..input.geometry.shape.planes())
         .flat_map(|c| (rows.start..rows.end).step_by(n).map(move |y| (c, y)))
         .collect();
-    let finder = Finder::of::<T>(isa, bins, rows.len() * width * input.geometry.shape.planes());
+    let finder = BinFinder::of::<T>(isa, bins, rows.len() * width * input.geometry.shape.planes());
     // One counter too many, for what lies in no bin.
     let part = |mut counts: Vec<u64>, (c, y): (usize, isize)| {
         let plane = input.plane(c);
@@ -75,7 +80,7 @@ fn sums(
 }
 
 /// How pixels of a launch find their bins.
-enum Finder {
+enum BinFinder {
     /// By value, after the pixels have been counted.
     Bytes,
     /// In a table of bins, by the bits of the pixel; of 16 bits.
@@ -84,14 +89,14 @@ enum Finder {
     Quotients,
 }
 
-impl Finder {
-    fn of<T: Pixel>(isa: Isa, bins: Bins, pixels: usize) -> Finder {
+impl BinFinder {
+    fn of<T: Pixel>(isa: Isa, bins: Bins, pixels: usize) -> BinFinder {
         match T::DTYPE {
-            DType::U8 => Finder::Bytes,
+            DType::U8 => BinFinder::Bytes,
             dtype if dtype.size() == 2 && pixels > TABLE_PIXELS && i32::try_from(bins.bins).is_ok() => {
-                Finder::Table(table::<T>(isa, bins))
+                BinFinder::Table(table::<T>(isa, bins))
             }
-            _ => Finder::Quotients,
+            _ => BinFinder::Quotients,
         }
     }
 }
@@ -109,20 +114,20 @@ fn table<T: Pixel>(isa: Isa, bins: Bins) -> Box<[u32; 1 << 16]> {
     table
 }
 
-fn count_pixels<T: Pixel>(pixels: &[T], (finder, bins): (&Finder, Bins), counts: &mut [u64], isa: Isa) {
+fn count_pixels<T: Pixel>(pixels: &[T], (finder, bins): (&BinFinder, Bins), counts: &mut [u64], isa: Isa) {
     match finder {
-        Finder::Bytes => count_bytes(bytemuck::cast_slice(pixels), bins, counts),
-        Finder::Table(table) if counts.len() > MANY => {
+        BinFinder::Bytes => count_bytes(bytemuck::cast_slice(pixels), bins, counts),
+        BinFinder::Table(table) if counts.len() > MANY => {
             let pixels = bytemuck::cast_slice::<T, u16>(pixels);
             pixels.iter().for_each(|v| counts[table[usize::from(*v)] as usize] += 1);
         }
-        Finder::Table(table) => {
-            let mut counters = Counters::new(counts);
+        BinFinder::Table(table) => {
+            let mut counters = BinCounters::new(counts);
             let (fours, rest) = bytemuck::cast_slice::<T, u16>(pixels).as_chunks::<4>();
             fours.iter().for_each(|four| counters.count(four.map(|v| table[usize::from(v)])));
             rest.iter().for_each(|v| counters.count([table[usize::from(*v)]]));
         }
-        Finder::Quotients => count_quotients(isa, pixels, bins, counts),
+        BinFinder::Quotients => count_quotients(isa, pixels, bins, counts),
     }
 }
 
@@ -135,14 +140,14 @@ const MANY: usize = 1 << 12;
 
 /// Four counters for each bin: equal neighbours are common, and an increment waits for the previous
 /// one of its counter.
-struct Counters<'a> {
+struct BinCounters<'a> {
     counts: &'a mut [u64],
     fours: Vec<[u64; 4]>,
 }
 
-impl Counters<'_> {
-    fn new(counts: &mut [u64]) -> Counters<'_> {
-        Counters { fours: vec![[0; 4]; counts.len()], counts }
+impl BinCounters<'_> {
+    fn new(counts: &mut [u64]) -> BinCounters<'_> {
+        BinCounters { fours: vec![[0; 4]; counts.len()], counts }
     }
 
     /// Counts one in each of at most four bins.
@@ -154,7 +159,7 @@ impl Counters<'_> {
     }
 }
 
-impl Drop for Counters<'_> {
+impl Drop for BinCounters<'_> {
     fn drop(&mut self) {
         self.counts.iter_mut().zip(&self.fours).for_each(|(count, four)| *count += four.iter().sum::<u64>());
     }
@@ -186,7 +191,7 @@ fn count_bytes(pixels: &[u8], bins: Bins, counts: &mut [u64]) {
 }
 
 /// Bins found in single precision, where that is sure to be right.
-struct Near {
+struct SinglePrecisionBins {
     /// The least and the greatest `f32` within the bins.
     range: [f32; 2],
     lo: f32,
@@ -196,9 +201,9 @@ struct Near {
     error: f32,
 }
 
-impl Near {
+impl SinglePrecisionBins {
     /// `None` if too few positions would be sure.
-    fn of(Bins { lo, hi, bins }: Bins) -> Option<Near> {
+    fn of(Bins { lo, hi, bins }: Bins) -> Option<SinglePrecisionBins> {
         let scale = bins as f64 / (hi - lo);
         // Roundings of `lo`, and of the difference, the scale and the product: 2^-24 each, and room.
         let error = scale * lo.abs() * 2f64.powi(-23) + bins as f64 * 2f64.powi(-22);
@@ -209,16 +214,16 @@ impl Near {
         let least = if f64::from(least) < lo { least.next_up() } else { least };
         let most = if f64::from(most) > hi { most.next_down() } else { most };
         let range = [least, most];
-        Some(Near { range, lo: lo as f32, scale: scale as f32, bins: bins as i32, error: error as f32 })
+        Some(SinglePrecisionBins { range, lo: lo as f32, scale: scale as f32, bins: bins as i32, error: error as f32 })
     }
 }
 
-for_each_isa! { fn near_bins[T: Pixel][T](pixels: &[T], near: &Near, index: &mut [u32]) -> bool as near_bins_body }
+for_each_isa! { fn near_bins[T: Pixel][T](pixels: &[T], near: &SinglePrecisionBins, index: &mut [u32]) -> bool as near_bins_body }
 
 /// The bins of some `f32` pixels; `false` if one of them lies too close to the edge of two.
 #[inline(always)]
-fn near_bins_body<T: Pixel>(_: Isa, pixels: &[T], near: &Near, index: &mut [u32]) -> bool {
-    let Near { range: [least, most], lo, scale, bins, error } = *near;
+fn near_bins_body<T: Pixel>(_: Isa, pixels: &[T], near: &SinglePrecisionBins, index: &mut [u32]) -> bool {
+    let SinglePrecisionBins { range: [least, most], lo, scale, bins, error } = *near;
     let mut unsure = false;
     for (index, v) in index.iter_mut().zip(bytemuck::cast_slice::<T, f32>(pixels)) {
         let position = (*v - lo) * scale;
@@ -251,8 +256,8 @@ fn count_quotients<T: Pixel>(isa: Isa, pixels: &[T], bins: Bins, counts: &mut [u
     if i32::try_from(bins.bins).is_err() {
         return pixels.iter().for_each(|v| counts[bins.counter(v.to_f64())] += 1);
     }
-    let near = Near::of(bins).filter(|_| T::DTYPE == DType::F32);
-    let mut counters = Counters::new(counts);
+    let near = SinglePrecisionBins::of(bins).filter(|_| T::DTYPE == DType::F32);
+    let mut counters = BinCounters::new(counts);
     for part in pixels.chunks(TOGETHER) {
         let mut index = [0; TOGETHER];
         let found = near.as_ref().is_some_and(|near| near_bins(isa, part, near, &mut index));

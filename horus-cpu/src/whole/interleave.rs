@@ -1,6 +1,6 @@
 //! Samples of several channels from one order to the other: planes, and interleaved.
 
-use super::{CpuOperation, GRAIN, To, View, out, view};
+use super::{CpuOperation, GRAIN, OperationOutput, TypedInput, out, view};
 use crate::simd::Isa;
 use crate::versions::{for_each_isa, moved};
 use horus_base::dtype::Pixel;
@@ -9,22 +9,22 @@ use horus_host::device::{LaunchInput, Memory};
 use horus_plan::ops::{Deinterleave, Interleave};
 
 impl CpuOperation for Deinterleave {
-    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &OperationOutput) -> Result<(), DeviceError> {
         moved!(to.geometry.dtype, T => deinterleave(view::<T>(inputs, 0)?, out(output)?, to));
         Ok(())
     }
 }
 
 impl CpuOperation for Interleave {
-    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &OperationOutput) -> Result<(), DeviceError> {
         moved!(to.geometry.dtype, T => interleave(view::<T>(inputs, 0)?, out(output)?, to));
         Ok(())
     }
 }
 
 /// Rows `rows` of planes from interleaved samples.
-fn deinterleave<T: Pixel>(input: View<'_, T>, out: &mut [T], to: &To) {
-    let &To { geometry, rows, isa, .. } = to;
+fn deinterleave<T: Pixel>(input: TypedInput<'_, T>, out: &mut [T], to: &OperationOutput) {
+    let &OperationOutput { geometry, rows, isa, .. } = to;
     let (channels, n) = (geometry.shape.channels, rows.len() * geometry.shape.width);
     if n == 0 || geometry.shape.is_empty() {
         return;
@@ -44,8 +44,8 @@ fn deinterleave<T: Pixel>(input: View<'_, T>, out: &mut [T], to: &To) {
 }
 
 /// Rows `rows` of interleaved samples from planes.
-fn interleave<T: Pixel>(input: View<'_, T>, out: &mut [T], to: &To) {
-    let &To { geometry, rows, isa, .. } = to;
+fn interleave<T: Pixel>(input: TypedInput<'_, T>, out: &mut [T], to: &OperationOutput) {
+    let &OperationOutput { geometry, rows, isa, .. } = to;
     let (channels, n) = (geometry.shape.samples, rows.len() * geometry.shape.width);
     if n == 0 || geometry.shape.is_empty() {
         return;
@@ -78,15 +78,15 @@ for_each_isa! {
 #[inline(always)]
 fn pick_any<T: Pixel>(_: Isa, from: &[T], samples: usize, to: &mut [T]) {
     match samples {
-        2 => pick_known::<T, 2>(from, to),
-        3 => pick_known::<T, 3>(from, to),
-        4 => pick_known::<T, 4>(from, to),
+        2 => pick_fixed::<T, 2>(from, to),
+        3 => pick_fixed::<T, 3>(from, to),
+        4 => pick_fixed::<T, 4>(from, to),
         _ => to.iter_mut().zip(from.iter().step_by(samples)).for_each(|(to, from)| *to = *from),
     }
 }
 
 #[inline(always)]
-fn pick_known<T: Pixel, const C: usize>(from: &[T], to: &mut [T]) {
+fn pick_fixed<T: Pixel, const C: usize>(from: &[T], to: &mut [T]) {
     let n = to.len().min(from.len().div_ceil(C));
     for i in 0..n {
         // SAFETY: so many pixels have a first element.

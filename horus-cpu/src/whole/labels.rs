@@ -1,7 +1,7 @@
 //! Reductions of the pixels of each label: exact sums, in any order, and extremes of blocks of
 //! rows. Sums are integers below 2^53, in `f64`.
 
-use super::{CpuOperation, To, View, each_chunk, out, view};
+use super::{CpuOperation, OperationOutput, TypedInput, each_chunk, out, view};
 use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel};
 use horus_base::error::DeviceError;
@@ -10,7 +10,7 @@ use horus_host::device::{LaunchInput, Memory};
 use horus_plan::ops::labels::{DIGIT_BITS, Digits, LabelReduce, MASK, identity, square};
 
 impl CpuOperation for LabelReduce {
-    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &OperationOutput) -> Result<(), DeviceError> {
         let (out, labels) = (out::<f64>(output)?, Labels::of(inputs)?);
         match inputs.get(1).map(|i| i.geometry.dtype) {
             None => shapes(*self, &labels, inputs[0].geometry.shape.width, out, to),
@@ -27,11 +27,11 @@ const MERGED: usize = 1 << 14;
 /// Labels of any integer type, read row by row, so that kernels are not compiled for each pair of
 /// types.
 struct Labels<'a> {
-    row: Box<Row<'a>>,
+    row: Box<LabelRow<'a>>,
 }
 
 /// Fills in the labels of a row of a plane. A negative label becomes a number above every count.
-type Row<'a> = dyn Fn(usize, isize, &mut Vec<u32>) + Sync + 'a;
+type LabelRow<'a> = dyn Fn(usize, isize, &mut Vec<u32>) + Sync + 'a;
 
 impl<'a> Labels<'a> {
     /// The labels in the first input.
@@ -61,7 +61,13 @@ fn number<L: Pixel>(label: L) -> u32 {
 }
 
 /// Reduces the pixels of `image` by `labels` of the same extent.
-fn reduce<T: Pixel>(how: LabelReduce, labels: &Labels<'_>, image: View<'_, T>, out: &mut [f64], to: &To) {
+fn reduce<T: Pixel>(
+    how: LabelReduce,
+    labels: &Labels<'_>,
+    image: TypedInput<'_, T>,
+    out: &mut [f64],
+    to: &OperationOutput,
+) {
     match how {
         LabelReduce::Sum { .. } => sums(how, labels, image, out, to),
         LabelReduce::Shape { .. } => shapes(how, labels, image.geometry.shape.width, out, to),
@@ -90,7 +96,7 @@ fn reduce<T: Pixel>(how: LabelReduce, labels: &Labels<'_>, image: View<'_, T>, o
 #[inline(always)]
 fn each_pixel<T: Pixel>(
     labels: &Labels<'_>,
-    image: View<'_, T>,
+    image: TypedInput<'_, T>,
     count: usize,
     rows: Window,
     mut f: impl FnMut(usize, f64),
@@ -110,7 +116,13 @@ fn each_pixel<T: Pixel>(
 }
 
 /// Sums of pixels, and of their squares.
-fn sums<T: Pixel>(how: LabelReduce, labels: &Labels<'_>, image: View<'_, T>, out: &mut [f64], to: &To) {
+fn sums<T: Pixel>(
+    how: LabelReduce,
+    labels: &Labels<'_>,
+    image: TypedInput<'_, T>,
+    out: &mut [f64],
+    to: &OperationOutput,
+) {
     let squares = matches!(how, LabelReduce::Sum { squares: true, .. });
     let ((count, columns), of, of_squares) = (how.extent(0), Digits::of(T::DTYPE), Digits::of_squares(T::DTYPE));
     summed(count * columns, out, to, |rows, table| {
@@ -131,7 +143,7 @@ fn sums<T: Pixel>(how: LabelReduce, labels: &Labels<'_>, image: View<'_, T>, out
 }
 
 /// Sums of rows, columns and their products, of labels that are `width` pixels wide.
-fn shapes(how: LabelReduce, labels: &Labels<'_>, width: usize, out: &mut [f64], to: &To) {
+fn shapes(how: LabelReduce, labels: &Labels<'_>, width: usize, out: &mut [f64], to: &OperationOutput) {
     let LabelReduce::Shape { origin: [first_row, first_column], .. } = how else { return };
     let (count, columns) = how.extent(0);
     let digit = |v: u64, k: usize| v >> (k * DIGIT_BITS) & MASK;
@@ -180,7 +192,7 @@ fn shapes(how: LabelReduce, labels: &Labels<'_>, width: usize, out: &mut [f64], 
 
 /// Adds up tables of `elements` integers, to which `part` adds its rows: one table per thread, if
 /// memory allows.
-fn summed(elements: usize, out: &mut [f64], to: &To, part: impl Fn(Window, &mut [f64]) + Sync) {
+fn summed(elements: usize, out: &mut [f64], to: &OperationOutput, part: impl Fn(Window, &mut [f64]) + Sync) {
     let out = &mut out[..elements];
     let parts = to.threads.min(ROOM / elements.max(1)).clamp(1, to.rows.len().max(1));
     let cut = |k: usize| to.rows.start + (to.rows.len() * k / parts).cast_signed();

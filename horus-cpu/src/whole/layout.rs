@@ -1,6 +1,6 @@
 //! Kernels that move pixels: merging planes, transposition, tables; and running sums over levels.
 
-use super::{CpuOperation, GRAIN, To, View, each_chunk, grain, out, type_of, view, views};
+use super::{CpuOperation, GRAIN, OperationOutput, TypedInput, each_chunk, grain, out, type_of, view, views};
 use crate::versions::moved;
 use horus_base::dtype::Pixel;
 use horus_base::error::DeviceError;
@@ -10,21 +10,21 @@ use horus_plan::ops::planes::stacked;
 use horus_plan::ops::{Lookup, Merge, RunningDepth, Transpose};
 
 impl CpuOperation for Merge {
-    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &OperationOutput) -> Result<(), DeviceError> {
         moved!(to.geometry.dtype, T => merge(&views::<T>(inputs)?, out(output)?, to));
         Ok(())
     }
 }
 
 impl CpuOperation for Transpose {
-    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &OperationOutput) -> Result<(), DeviceError> {
         moved!(to.geometry.dtype, T => transpose(view::<T>(inputs, 0)?, out(output)?, to));
         Ok(())
     }
 }
 
 impl CpuOperation for Lookup {
-    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &OperationOutput) -> Result<(), DeviceError> {
         moved!(to.geometry.dtype, T => {
             let table = view::<T>(inputs, 1)?.data;
             let out = out(output)?;
@@ -35,7 +35,7 @@ impl CpuOperation for Lookup {
 }
 
 impl CpuOperation for RunningDepth {
-    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &OperationOutput) -> Result<(), DeviceError> {
         dispatch!(type_of(inputs), T => running_depth(view::<T>(inputs, 0)?, out(output)?, to));
         Ok(())
     }
@@ -48,8 +48,8 @@ const SQUARE: usize = 16;
 const BLOCK: usize = 64;
 
 /// Concatenates rows `rows` of the planes of the inputs.
-fn merge<T: Pixel>(inputs: &[View<'_, T>], out: &mut [T], to: &To) {
-    let &To { geometry, rows, threads, .. } = to;
+fn merge<T: Pixel>(inputs: &[TypedInput<'_, T>], out: &mut [T], to: &OperationOutput) {
+    let &OperationOutput { geometry, rows, threads, .. } = to;
     let width = geometry.shape.width;
     if rows.is_empty() || width == 0 {
         return;
@@ -65,8 +65,8 @@ fn merge<T: Pixel>(inputs: &[View<'_, T>], out: &mut [T], to: &To) {
 }
 
 /// Running sums along the depth of the pixels of rows `rows`, level after level.
-fn running_depth<T: Pixel>(input: View<'_, T>, out: &mut [f64], to: &To) {
-    let &To { geometry, rows, threads, .. } = to;
+fn running_depth<T: Pixel>(input: TypedInput<'_, T>, out: &mut [f64], to: &OperationOutput) {
+    let &OperationOutput { geometry, rows, threads, .. } = to;
     let (n, channels) = (rows.len() * geometry.shape.width, geometry.shape.channels);
     if n == 0 {
         return;
@@ -90,8 +90,8 @@ fn running_depth<T: Pixel>(input: View<'_, T>, out: &mut [f64], to: &To) {
 
 /// The entries of `table` indexed by the pixels of rows `rows`, counted from the smallest pixel
 /// value. The table has an entry for every pixel value.
-fn lookup<S: Pixel + Into<i32>, T: Pixel>(input: View<'_, S>, table: &[T], out: &mut [T], to: &To) {
-    let &To { geometry, rows, threads, .. } = to;
+fn lookup<S: Pixel + Into<i32>, T: Pixel>(input: TypedInput<'_, S>, table: &[T], out: &mut [T], to: &OperationOutput) {
+    let &OperationOutput { geometry, rows, threads, .. } = to;
     let (width, lowest): (usize, i32) = (geometry.shape.width, S::LOWEST.into());
     if rows.is_empty() || width == 0 {
         return;
@@ -111,8 +111,8 @@ fn lookup<S: Pixel + Into<i32>, T: Pixel>(input: View<'_, S>, table: &[T], out: 
 
 /// Output (`y`, `x`) is input (`x`, `y`), for output rows `rows` of every plane. The input holds
 /// all its rows.
-fn transpose<T: Pixel>(input: View<'_, T>, out: &mut [T], to: &To) {
-    let &To { geometry, rows, threads, .. } = to;
+fn transpose<T: Pixel>(input: TypedInput<'_, T>, out: &mut [T], to: &OperationOutput) {
+    let &OperationOutput { geometry, rows, threads, .. } = to;
     let width = geometry.shape.width;
     if rows.is_empty() || width == 0 {
         return;

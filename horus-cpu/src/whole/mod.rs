@@ -42,12 +42,12 @@ pub(super) trait CpuOperation {
     ///
     /// # Errors
     /// [`DeviceError::Argument`] for memory that is not the host's.
-    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError>;
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &OperationOutput) -> Result<(), DeviceError>;
 }
 
 /// The result of a launch, and what computes it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct To {
+pub(super) struct OperationOutput {
     pub(super) geometry: Geometry,
     /// The rows to compute; of a histogram and a reduction of labels, those of the input.
     pub(super) rows: Window,
@@ -56,7 +56,7 @@ pub(super) struct To {
     pub(super) isa: Isa,
 }
 
-impl To {
+impl OperationOutput {
     /// Runs tasks, on several threads if there are any.
     fn run<Task: Send>(&self, tasks: Vec<Task>, run: impl Fn(Task) + Sync + Send) {
         if self.threads <= 1 || tasks.len() == 1 {
@@ -76,7 +76,7 @@ pub(crate) fn launch(launch: Launch<'_>, operation: &Whole, isa: Isa, threads: u
     whole_operations!(implementation operation as CpuOperation).run(
         inputs,
         output,
-        &To { geometry, rows, threads, isa },
+        &OperationOutput { geometry, rows, threads, isa },
     )
 }
 
@@ -87,12 +87,12 @@ pub(super) fn type_of(inputs: &[LaunchInput<'_>]) -> DType {
 
 /// An input as typed planes.
 #[derive(Clone, Copy)]
-pub(super) struct View<'a, T> {
+pub(super) struct TypedInput<'a, T> {
     data: &'a [T],
     geometry: Geometry,
 }
 
-impl<'a, T: Pixel> View<'a, T> {
+impl<'a, T: Pixel> TypedInput<'a, T> {
     pub(super) fn plane(&self, c: usize) -> Plane<'a, T> {
         let g = &self.geometry;
         let data = &self.data[c * g.plane()..(c + 1) * g.plane()];
@@ -106,13 +106,13 @@ impl<'a, T: Pixel> View<'a, T> {
     }
 }
 
-pub(super) fn view<'a, T: Pixel>(inputs: &[LaunchInput<'a>], i: usize) -> Result<View<'a, T>, DeviceError> {
+pub(super) fn view<'a, T: Pixel>(inputs: &[LaunchInput<'a>], i: usize) -> Result<TypedInput<'a, T>, DeviceError> {
     let input = inputs.get(i).ok_or_else(|| DeviceError::Argument(format!("the launch has no input {i}")))?;
     let data = input.memory.host().ok_or_else(foreign)?.as_slice::<T>();
-    Ok(View { data, geometry: input.geometry })
+    Ok(TypedInput { data, geometry: input.geometry })
 }
 
-fn views<'a, T: Pixel>(inputs: &[LaunchInput<'a>]) -> Result<Vec<View<'a, T>>, DeviceError> {
+fn views<'a, T: Pixel>(inputs: &[LaunchInput<'a>]) -> Result<Vec<TypedInput<'a, T>>, DeviceError> {
     (0..inputs.len()).map(|i| view(inputs, i)).collect()
 }
 

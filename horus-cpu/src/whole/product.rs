@@ -4,7 +4,7 @@
 //! which one stays in the innermost cache while all rows of the first factor pass it. The sums of a
 //! few rows are in registers meanwhile. Each sum takes its terms in their order.
 
-use super::{CpuOperation, To, View, each_chunk, out, view};
+use super::{CpuOperation, OperationOutput, TypedInput, each_chunk, out, view};
 use crate::simd::{Isa, Simd, Vector};
 use crate::versions::{by_vectors, for_each_isa};
 use horus_base::dispatch_float;
@@ -14,7 +14,7 @@ use horus_host::device::{LaunchInput, Memory};
 use horus_plan::ops::MatrixProduct;
 
 impl CpuOperation for MatrixProduct {
-    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &OperationOutput) -> Result<(), DeviceError> {
         dispatch_float!(to.geometry.dtype, T => product(view::<T>(inputs, 0)?, view(inputs, 1)?, out(output)?, to));
         Ok(())
     }
@@ -32,8 +32,8 @@ const GRAIN: usize = 1 << 18;
 const CHUNKS: usize = 4;
 
 /// Computes the requested rows of a product.
-fn product<T: Simd>(a: View<'_, T>, b: View<'_, T>, out: &mut [T], to: &To) {
-    let To { geometry, rows, threads, isa } = *to;
+fn product<T: Simd>(a: TypedInput<'_, T>, b: TypedInput<'_, T>, out: &mut [T], to: &OperationOutput) {
+    let OperationOutput { geometry, rows, threads, isa } = *to;
     let (width, terms) = (geometry.shape.width, a.geometry.shape.width);
     if rows.is_empty() || geometry.shape.is_empty() {
         return;

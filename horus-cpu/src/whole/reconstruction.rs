@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use super::{CpuOperation, GRAIN, To, View, each_chunk, grain, out, type_of, view};
+use super::{CpuOperation, GRAIN, OperationOutput, TypedInput, each_chunk, grain, out, type_of, view};
 use horus_base::dispatch;
 use horus_base::dtype::Pixel;
 use horus_base::error::DeviceError;
@@ -14,7 +14,7 @@ use horus_host::device::{LaunchInput, Memory};
 use horus_plan::ops::reconstruction::Reconstruction;
 
 impl CpuOperation for Reconstruction {
-    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &OperationOutput) -> Result<(), DeviceError> {
         dispatch!(type_of(inputs), T => {
             reconstruct(view::<T>(inputs, 0)?, view::<T>(inputs, 1)?, *self, out(output)?, to.threads);
         });
@@ -36,7 +36,7 @@ struct Growth<'a, T> {
 impl<T: Pixel> Growth<'_, T> {
     /// Neighbouring rows of row `row` (of all rows of all levels) among rows `rows`, and the column
     /// offsets of the neighbours: those before a pixel, times `sign`.
-    fn beside(&self, row: usize, sign: isize, rows: [usize; 2]) -> Vec<(usize, isize)> {
+    fn neighbours(&self, row: usize, sign: isize, rows: [usize; 2]) -> Vec<(usize, isize)> {
         let (z, y) = (row / self.height, row % self.height);
         let places = self.before.iter().filter_map(|&[dz, dy, dx]| {
             let y = y.checked_add_signed(sign * dy).filter(|y| *y < self.height)?;
@@ -48,7 +48,7 @@ impl<T: Pixel> Growth<'_, T> {
 
     /// A pass over rows `rows` in `out`: in raster order for `sign` 1, against it for -1. Each
     /// pixel grows from those before it.
-    fn pass(&self, out: &mut [T], rows: [usize; 2], sign: isize) {
+    fn sweep(&self, out: &mut [T], rows: [usize; 2], sign: isize) {
         let order = |k: usize| if sign > 0 { rows[0] + k } else { rows[1] - 1 - k };
         for row in (0..rows[1] - rows[0]).map(order) {
             self.row(out, rows, row, sign);
@@ -60,7 +60,7 @@ impl<T: Pixel> Growth<'_, T> {
         let (how, width) = (self.how, self.width);
         let first = (row - rows[0]) * width;
         let mask = &self.mask[row * width..][..width];
-        for (other, dx) in self.beside(row, sign, rows) {
+        for (other, dx) in self.neighbours(row, sign, rows) {
             let other = (other - rows[0]) * width;
             let (row, other) = if first > other {
                 let (head, tail) = out.split_at_mut(first);
@@ -100,7 +100,7 @@ impl<T: Pixel> Growth<'_, T> {
         let (how, width) = (self.how, self.width);
         let rows = out.len() / width;
         let own = &out[row * width..][..width];
-        for (other, dx) in self.beside(row, sign, [0, rows]).into_iter().chain(self.left.then_some((row, -sign))) {
+        for (other, dx) in self.neighbours(row, sign, [0, rows]).into_iter().chain(self.left.then_some((row, -sign))) {
             let theirs = other * width..(other + 1) * width;
             let (marks, other) = shifted(marks, &out[theirs.clone()], dx);
             let (_, mask) = shifted::<T, T>(&mut [], &self.mask[theirs], dx);
@@ -112,7 +112,7 @@ impl<T: Pixel> Growth<'_, T> {
     }
 
     /// Grows pixels from those in `queue` until nothing changes.
-    fn flood(&self, out: &mut [T], mut queue: Queue) {
+    fn flood(&self, out: &mut [T], mut queue: PixelQueue) {
         let width = self.width;
         let rows = out.len() / width;
         while let Some(i) = queue.pop() {
@@ -154,32 +154,38 @@ fn shifted<'a, 'b, S, T>(row: &'a mut [S], other: &'b [T], dx: isize) -> (&'a mu
 }
 
 /// Pixels to visit, each at most once.
-struct Queue {
+struct PixelQueue {
     pixels: VecDeque<u32>,
-    waiting: Vec<bool>,
+    is_queued: Vec<bool>,
 }
 
-impl Queue {
-    fn of(waiting: Vec<bool>) -> Queue {
+impl PixelQueue {
+    fn of(waiting: Vec<bool>) -> PixelQueue {
         let there = waiting.iter().enumerate().filter(|(_, waits)| **waits);
-        Queue { pixels: there.map(|(i, _)| i as u32).collect(), waiting }
+        PixelQueue { pixels: there.map(|(i, _)| i as u32).collect(), is_queued: waiting }
     }
 
     fn push(&mut self, i: usize) {
-        if !std::mem::replace(&mut self.waiting[i], true) {
+        if !std::mem::replace(&mut self.is_queued[i], true) {
             self.pixels.push_back(i as u32);
         }
     }
 
     fn pop(&mut self) -> Option<usize> {
         let i = self.pixels.pop_front()? as usize;
-        self.waiting[i] = false;
+        self.is_queued[i] = false;
         Some(i)
     }
 }
 
 /// Reconstructs `marker` under `mask`, both whole, non-empty images of one channel.
-fn reconstruct<T: Pixel>(marker: View<'_, T>, mask: View<'_, T>, how: Reconstruction, out: &mut [T], threads: usize) {
+fn reconstruct<T: Pixel>(
+    marker: TypedInput<'_, T>,
+    mask: TypedInput<'_, T>,
+    how: Reconstruction,
+    out: &mut [T],
+    threads: usize,
+) {
     let shape = mask.geometry.shape;
     // Neighbours are at most this many rows away.
     let unit = if shape.depth > 1 { shape.height } else { 1 };
@@ -207,7 +213,7 @@ fn blocks<T: Pixel>(
             *out = how.within(how.ordered(*marker), how.ordered(*mask));
         }
         for sign in [1, -1] {
-            growth.pass(out, [first, first + count], sign);
+            growth.sweep(out, [first, first + count], sign);
         }
     };
     let mut waiting = vec![false; out.len()];
@@ -224,7 +230,7 @@ fn blocks<T: Pixel>(
     each_chunk(threads, &mut waiting, lines * width, |k, marks| {
         (k * lines..).zip(marks.chunks_mut(width)).for_each(mark);
     });
-    growth.flood(out, Queue::of(waiting));
+    growth.flood(out, PixelQueue::of(waiting));
 }
 
 #[cfg(test)]

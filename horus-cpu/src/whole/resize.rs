@@ -4,7 +4,7 @@
 //! with the rows of a column side by side, so that sums along them need no gathering. Samples of a pixel are columns
 //! beside each other.
 
-use super::{CpuOperation, To, View, each_chunk, out, type_of, view};
+use super::{CpuOperation, OperationOutput, TypedInput, each_chunk, out, type_of, view};
 use crate::plane::Plane;
 use crate::simd::Isa;
 use crate::versions::for_each_isa;
@@ -14,10 +14,10 @@ use horus_base::error::DeviceError;
 use horus_base::shape::Window;
 use horus_host::device::{LaunchInput, Memory};
 use horus_plan::ops::Resize;
-use horus_plan::ops::resize::{Runs, WeightedRun};
+use horus_plan::ops::resize::{WeightedRun, WeightedRuns};
 
 impl CpuOperation for Resize {
-    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &OperationOutput) -> Result<(), DeviceError> {
         dispatch!(type_of(inputs), T => resize(view::<T>(inputs, 0)?, self, out(output)?, to));
         Ok(())
     }
@@ -31,14 +31,14 @@ const COLUMNS: usize = 64;
 const TAPS: usize = 4;
 
 /// The sums along an axis, with weights of the type that is computed in.
-struct Sums<F> {
+struct ResizeSums<F> {
     runs: Vec<WeightedRun>,
     weights: Vec<F>,
 }
 
-impl<F: Float> Sums<F> {
-    fn of(Runs { runs, weights }: Runs) -> Sums<F> {
-        Sums { runs, weights: weights.into_iter().map(F::from_f64).collect() }
+impl<F: Float> ResizeSums<F> {
+    fn of(WeightedRuns { runs, weights }: WeightedRuns) -> ResizeSums<F> {
+        ResizeSums { runs, weights: weights.into_iter().map(F::from_f64).collect() }
     }
 
     fn weights(&self, run: &WeightedRun) -> &[F] {
@@ -47,14 +47,14 @@ impl<F: Float> Sums<F> {
 }
 
 /// Computes the requested rows.
-fn resize<T: Pixel>(input: View<'_, T>, how: &Resize, out: &mut [T], to: &To) {
-    let To { geometry, rows, threads, isa } = *to;
+fn resize<T: Pixel>(input: TypedInput<'_, T>, how: &Resize, out: &mut [T], to: &OperationOutput) {
+    let OperationOutput { geometry, rows, threads, isa } = *to;
     let shape = geometry.shape;
     if rows.is_empty() || shape.width == 0 {
         return;
     }
-    let across = Sums::<T::Interp>::of(how.columns.runs(how.how, Window::whole(shape.width)));
-    let down = Sums::of(how.rows.runs(how.how, rows));
+    let across = ResizeSums::<T::Interp>::of(how.columns.runs(how.how, Window::whole(shape.width)));
+    let down = ResizeSums::of(how.rows.runs(how.how, rows));
     // Elements to the right of the last run are not read.
     let read = across.runs.iter().map(|run| run.start + run.weights.len()).max().unwrap_or(0) * shape.samples;
     for c in 0..shape.planes() {
@@ -74,7 +74,7 @@ for_each_isa! {
     /// Sums of each column for each of up to [`ROWS`] rows.
     fn sum_down[T: Pixel][T](
         plane: &Plane<'_, T>,
-        down: &Sums<T::Interp>,
+        down: &ResizeSums<T::Interp>,
         lines: &[WeightedRun],
         columns: &mut [[T::Interp; ROWS]],
     ) as sum_down_body
@@ -84,7 +84,7 @@ for_each_isa! {
 fn sum_down_body<T: Pixel>(
     _: Isa,
     plane: &Plane<'_, T>,
-    down: &Sums<T::Interp>,
+    down: &ResizeSums<T::Interp>,
     lines: &[WeightedRun],
     columns: &mut [[T::Interp; ROWS]],
 ) {
@@ -114,7 +114,7 @@ fn sum_down_body<T: Pixel>(
 for_each_isa! {
     /// Rows of the result from the sums of columns.
     fn sum_across[T: Pixel][T](
-        across: &Sums<T::Interp>,
+        across: &ResizeSums<T::Interp>,
         columns: &[[T::Interp; ROWS]],
         rows: usize,
         samples: usize,
@@ -125,7 +125,7 @@ for_each_isa! {
 #[inline(always)]
 fn sum_across_body<T: Pixel>(
     _: Isa,
-    across: &Sums<T::Interp>,
+    across: &ResizeSums<T::Interp>,
     columns: &[[T::Interp; ROWS]],
     rows: usize,
     samples: usize,

@@ -3,7 +3,7 @@
 
 use rayon::prelude::*;
 
-use super::{CpuOperation, To, View, each_chunk, grain, interleave, out, type_of, view};
+use super::{CpuOperation, OperationOutput, TypedInput, each_chunk, grain, interleave, out, type_of, view};
 use crate::simd::Isa;
 use crate::versions::{for_each_isa, moved};
 use horus_base::dispatch;
@@ -15,21 +15,21 @@ use horus_plan::ops::Running;
 use horus_plan::ops::reduce::{CHUNK, Fold, LANES, Moments, RowReduce, SEGMENT};
 
 impl CpuOperation for RowReduce {
-    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &OperationOutput) -> Result<(), DeviceError> {
         let operand = || Ok(view::<f64>(inputs, 1)?.first().unwrap_or(0.0));
         dispatch!(type_of(inputs), T => reduce(*self, view::<T>(inputs, 0)?, operand, output, to))
     }
 }
 
 impl CpuOperation for Running {
-    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &OperationOutput) -> Result<(), DeviceError> {
         dispatch!(type_of(inputs), T => running(view::<T>(inputs, 0)?, out(output)?, to));
         Ok(())
     }
 }
 
 impl CpuOperation for Fold {
-    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &OperationOutput) -> Result<(), DeviceError> {
         dispatch!(type_of(inputs), T => fold(to.isa, *self, view::<T>(inputs, 0)?, out(output)?));
         Ok(())
     }
@@ -39,10 +39,10 @@ impl CpuOperation for Fold {
 /// `operand` is called only by reductions that [have one](RowReduce::has_operand).
 pub(super) fn reduce<T: Pixel>(
     reduce: RowReduce,
-    input: View<'_, T>,
+    input: TypedInput<'_, T>,
     operand: impl Fn() -> Result<f64, DeviceError>,
     output: &mut Memory,
-    to: &To,
+    to: &OperationOutput,
 ) -> Result<(), DeviceError> {
     let isa = to.isa;
     let fold = reduce.fold();
@@ -85,12 +85,12 @@ pub(super) fn reduce<T: Pixel>(
 }
 
 fn each_row<T: Pixel, R: Pixel, const N: usize>(
-    input: View<'_, T>,
+    input: TypedInput<'_, T>,
     out: &mut [R],
-    to: &To,
+    to: &OperationOutput,
     reduce: impl Fn(&[T]) -> [R; N] + Sync,
 ) {
-    let &To { geometry, rows, threads, .. } = to;
+    let &OperationOutput { geometry, rows, threads, .. } = to;
     if rows.is_empty() || geometry.shape.is_empty() {
         return;
     }
@@ -111,12 +111,12 @@ fn each_row<T: Pixel, R: Pixel, const N: usize>(
 
 /// As [`each_row`], of interleaved pixels: a row is taken apart, and its samples are reduced each by itself.
 fn each_row_of_samples<T: Pixel, R: Pixel, const N: usize>(
-    input: View<'_, T>,
+    input: TypedInput<'_, T>,
     out: &mut [R],
-    to: &To,
+    to: &OperationOutput,
     reduce: &(impl Fn(&[T]) -> [R; N] + Sync),
 ) {
-    let &To { geometry, rows, threads, isa } = to;
+    let &OperationOutput { geometry, rows, threads, isa } = to;
     let Shape { samples, width, .. } = input.geometry.shape;
     let (first, n) = (geometry.row(0, rows.start), grain(width * samples));
     let mut planes =
@@ -154,7 +154,7 @@ fn each_row_of_samples<T: Pixel, R: Pixel, const N: usize>(
 
 /// [`horus_plan::ops::reduce::fold_planes`] of an image held whole, into one pixel per column, if
 /// there are several.
-fn fold<T: Pixel>(isa: Isa, how: Fold, input: View<'_, T>, out: &mut [T]) {
+fn fold<T: Pixel>(isa: Isa, how: Fold, input: TypedInput<'_, T>, out: &mut [T]) {
     let plane = input.geometry.plane();
     let planes = input.data[..plane * input.geometry.shape.planes()].chunks(plane.max(1));
     match how {
@@ -189,8 +189,8 @@ fn fold<T: Pixel>(isa: Isa, how: Fold, input: View<'_, T>, out: &mut [T]) {
 }
 
 /// [`horus_plan::ops::reduce::running`] of rows `rows` of every plane.
-fn running<T: Pixel>(input: View<'_, T>, out: &mut [f64], to: &To) {
-    let &To { geometry, rows, threads, isa } = to;
+fn running<T: Pixel>(input: TypedInput<'_, T>, out: &mut [f64], to: &OperationOutput) {
+    let &OperationOutput { geometry, rows, threads, isa } = to;
     let width = geometry.shape.width;
     if rows.is_empty() || width == 0 {
         return;

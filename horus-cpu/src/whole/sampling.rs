@@ -4,10 +4,10 @@
 //! time, without asking the border; others one by one (`at_edge`). Rows of positions that keep levels, rows and columns apart,
 //! as of a change of scale, are interpolated along one axis after the other (`apart`).
 
-mod apart;
+mod separable;
 
-use self::apart::Apart;
-use super::{CpuOperation, GRAIN, To, View, out, type_of, view};
+use self::separable::SeparableSampler;
+use super::{CpuOperation, GRAIN, OperationOutput, TypedInput, out, type_of, view};
 use crate::simd::{CACHED, Isa, prefetch};
 use crate::versions::for_each_isa;
 use horus_base::dispatch;
@@ -20,8 +20,8 @@ use horus_plan::ops::sampling::{MOST_TAPS, Sampling};
 use rayon::prelude::*;
 
 impl CpuOperation for Remap {
-    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
-        let positions = Positions::of(inputs)?;
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &OperationOutput) -> Result<(), DeviceError> {
+        let positions = SampleCoordinates::of(inputs)?;
         let how = (self.sampling, self.border, self.outside);
         dispatch!(type_of(inputs), T => remap(view::<T>(inputs, 0)?, &positions, how, out(output)?, to));
         Ok(())
@@ -30,39 +30,39 @@ impl CpuOperation for Remap {
 
 /// Positions of either type, read row by row, so that kernels are not compiled for each pair of
 /// types.
-struct Positions<'a> {
-    axes: Vec<Axis<'a>>,
+struct SampleCoordinates<'a> {
+    axes: Vec<AxisCoordinates<'a>>,
 }
 
 /// Positions along an axis.
-enum Axis<'a> {
-    Single(View<'a, f32>),
-    Double(View<'a, f64>),
+enum AxisCoordinates<'a> {
+    Single(TypedInput<'a, f32>),
+    Double(TypedInput<'a, f64>),
 }
 
-impl<'a> Positions<'a> {
+impl<'a> SampleCoordinates<'a> {
     /// The positions in the inputs after the first.
-    pub(super) fn of(inputs: &[LaunchInput<'a>]) -> Result<Positions<'a>, DeviceError> {
-        let axis = |i: usize| -> Result<Axis<'a>, DeviceError> {
+    pub(super) fn of(inputs: &[LaunchInput<'a>]) -> Result<SampleCoordinates<'a>, DeviceError> {
+        let axis = |i: usize| -> Result<AxisCoordinates<'a>, DeviceError> {
             Ok(match inputs[i].geometry.dtype {
-                DType::F32 => Axis::Single(view(inputs, i)?),
-                _ => Axis::Double(view(inputs, i)?),
+                DType::F32 => AxisCoordinates::Single(view(inputs, i)?),
+                _ => AxisCoordinates::Double(view(inputs, i)?),
             })
         };
-        Ok(Positions { axes: (1..inputs.len()).map(axis).collect::<Result<_, _>>()? })
+        Ok(SampleCoordinates { axes: (1..inputs.len()).map(axis).collect::<Result<_, _>>()? })
     }
 }
 
-impl Axis<'_> {
+impl AxisCoordinates<'_> {
     /// A row of a plane, converted in `buffer` if it has to be.
     fn row<'b>(&'b self, plane: usize, y: isize, buffer: &'b mut Vec<f64>) -> &'b [f64] {
         match self {
-            Axis::Single(view) => {
+            AxisCoordinates::Single(view) => {
                 buffer.clear();
                 buffer.extend(view.plane(plane).row(y).iter().map(|v| f64::from(*v)));
                 buffer
             }
-            Axis::Double(view) => view.plane(plane).row(y),
+            AxisCoordinates::Double(view) => view.plane(plane).row(y),
         }
     }
 }
@@ -95,14 +95,15 @@ impl<F: Float, const N: usize> Weighing<F, N> {
 
 /// First pixels, fractions and weights of samples along an axis.
 #[derive(Clone)]
-struct Taps<F, const N: usize> {
+struct SampleTaps<F, const N: usize> {
     first: [i32; BLOCK],
     t: [F; BLOCK],
     weights: [[F; BLOCK]; N],
 }
 
-impl<F: Float, const N: usize> Taps<F, N> {
-    const NONE: Taps<F, N> = Taps { first: [NOWHERE; BLOCK], t: [F::ZERO; BLOCK], weights: [[F::ZERO; BLOCK]; N] };
+impl<F: Float, const N: usize> SampleTaps<F, N> {
+    const NONE: SampleTaps<F, N> =
+        SampleTaps { first: [NOWHERE; BLOCK], t: [F::ZERO; BLOCK], weights: [[F::ZERO; BLOCK]; N] };
 
     /// Returns `true` if all pixels of sample `i` lie in an image of `n` pixels.
     #[inline(always)]
@@ -138,12 +139,12 @@ impl<F: Float, const N: usize> Taps<F, N> {
 
     /// Fraction and weights of sample `i`.
     #[inline(always)]
-    fn of(&self, i: usize) -> Weights<F, N> {
+    fn of(&self, i: usize) -> SampleWeights<F, N> {
         let mut weights = [F::ZERO; N];
         for k in 0..N {
             weights[k] = self.weights[k][i];
         }
-        Weights { t: self.t[i], weights }
+        SampleWeights { t: self.t[i], weights }
     }
 }
 
@@ -155,12 +156,12 @@ fn place(at: isize, border: Border, n: usize) -> Option<usize> {
 
 /// Fraction and weights of a sample along an axis.
 #[derive(Clone, Copy)]
-struct Weights<F, const N: usize> {
+struct SampleWeights<F, const N: usize> {
     t: F,
     weights: [F; N],
 }
 
-impl<F: Float, const N: usize> Weights<F, N> {
+impl<F: Float, const N: usize> SampleWeights<F, N> {
     /// The value between those of the pixels.
     #[inline(always)]
     fn between(&self, values: &[F; N]) -> F {
@@ -181,12 +182,17 @@ impl<F: Float, const N: usize> Weights<F, N> {
 for_each_isa! {
     /// The pixels of samples at a block of positions.
     fn split[F: Float, const N: usize][F, N](
-        how: &Weighing<F, N>, positions: &[f64; BLOCK], to: &mut Taps<F, N>
+        how: &Weighing<F, N>, positions: &[f64; BLOCK], to: &mut SampleTaps<F, N>
     ) as split_of
 }
 
 #[inline(always)]
-fn split_of<F: Float, const N: usize>(_: Isa, how: &Weighing<F, N>, positions: &[f64; BLOCK], to: &mut Taps<F, N>) {
+fn split_of<F: Float, const N: usize>(
+    _: Isa,
+    how: &Weighing<F, N>,
+    positions: &[f64; BLOCK],
+    to: &mut SampleTaps<F, N>,
+) {
     // A loop for each interpolation, in which it is a constant.
     match how.how {
         Sampling::Nearest => split_by(Sampling::Nearest, positions, to),
@@ -219,7 +225,7 @@ fn split_of<F: Float, const N: usize>(_: Isa, how: &Weighing<F, N>, positions: &
 }
 
 #[inline(always)]
-fn split_by<F: Float, const N: usize>(how: Sampling, positions: &[f64; BLOCK], to: &mut Taps<F, N>) {
+fn split_by<F: Float, const N: usize>(how: Sampling, positions: &[f64; BLOCK], to: &mut SampleTaps<F, N>) {
     if how.taps() != N {
         return;
     }
@@ -235,11 +241,11 @@ fn split_by<F: Float, const N: usize>(how: Sampling, positions: &[f64; BLOCK], t
 
 /// Samples of `image` at positions.
 fn remap<T: Pixel>(
-    image: View<'_, T>,
-    positions: &Positions<'_>,
+    image: TypedInput<'_, T>,
+    positions: &SampleCoordinates<'_>,
     how: (Sampling, Border, Option<Scalar>),
     out: &mut [T],
-    to: &To,
+    to: &OperationOutput,
 ) {
     match how.0.taps() {
         1 => remap_by::<T, 1>(image, positions, how, out, to),
@@ -252,13 +258,13 @@ fn remap<T: Pixel>(
 }
 
 fn remap_by<T: Pixel, const N: usize>(
-    image: View<'_, T>,
-    positions: &Positions<'_>,
+    image: TypedInput<'_, T>,
+    positions: &SampleCoordinates<'_>,
     (how, border, outside): (Sampling, Border, Option<Scalar>),
     out: &mut [T],
-    to: &To,
+    to: &OperationOutput,
 ) {
-    let To { geometry, rows, threads, .. } = *to;
+    let OperationOutput { geometry, rows, threads, .. } = *to;
     let shape = geometry.shape;
     if rows.is_empty() || shape.width == 0 {
         return;
@@ -266,7 +272,7 @@ fn remap_by<T: Pixel, const N: usize>(
     let of = image.geometry.shape;
     assert!(of.is_empty() || geometry_end(&image) <= image.data.len(), "the image is held as a whole");
     let how = Weighing::new(how);
-    let job = Job::<T, N> { image, border, outside: outside.map(T::from_scalar), how, positions, to };
+    let job = SamplingJob::<T, N> { image, border, outside: outside.map(T::from_scalar), how, positions, to };
     // Rows of a plane for each task.
     let lines = GRAIN.div_ceil(shape.width);
     let held = geometry.plane();
@@ -286,36 +292,36 @@ fn remap_by<T: Pixel, const N: usize>(
 }
 
 /// The end of the image's last plane in memory.
-fn geometry_end<T>(image: &View<'_, T>) -> usize {
+fn geometry_end<T>(image: &TypedInput<'_, T>) -> usize {
     let shape = image.geometry.shape;
     image.geometry.row(shape.planes() - 1, 0) + shape.height * shape.width
 }
 
 /// What samples are taken of, and where.
-struct Job<'a, T: Pixel, const N: usize> {
-    image: View<'a, T>,
+struct SamplingJob<'a, T: Pixel, const N: usize> {
+    image: TypedInput<'a, T>,
     border: Border,
     /// The value at positions beyond the pixels, if it is not sampled there.
     outside: Option<T>,
     how: Weighing<T::Interp, N>,
-    positions: &'a Positions<'a>,
-    to: &'a To,
+    positions: &'a SampleCoordinates<'a>,
+    to: &'a OperationOutput,
 }
 
-impl<T: Pixel, const N: usize> Job<'_, T, N> {
+impl<T: Pixel, const N: usize> SamplingJob<'_, T, N> {
     /// The rows of a plane from `row` on.
     fn rows(&self, plane: usize, row: isize, out: &mut [T]) {
-        let To { geometry, isa, .. } = *self.to;
+        let OperationOutput { geometry, isa, .. } = *self.to;
         let shape = geometry.shape;
         let axes = &self.positions.axes;
         let volume = axes.len() == 3;
         let of = self.image.geometry.shape;
         let extents = [of.width, of.height, of.depth];
         let level = if volume { plane / shape.channels } else { 0 };
-        let from = Sampled::new(&self.image, self.border, plane, plane % shape.channels, volume);
+        let from = SampledPlane::new(&self.image, self.border, plane, plane % shape.channels, volume);
         let mut buffers = [const { Vec::new() }; 3];
-        let mut taps = [const { Taps::<T::Interp, N>::NONE }; 3];
-        let mut apart = Apart::new(self.outside);
+        let mut taps = [const { SampleTaps::<T::Interp, N>::NONE }; 3];
+        let mut apart = SeparableSampler::new(self.outside);
         for (out, row) in out.chunks_mut(shape.width).zip(row..) {
             let mut places: [&[f64]; 3] = [&[]; 3];
             for ((axis, buffer), place) in axes.iter().rev().zip(&mut buffers).zip(&mut places) {
@@ -388,7 +394,7 @@ fn beyond_of(_: Isa, positions: &[f64; BLOCK], n: usize, marks: &mut [bool; BLOC
 
 /// The sampled pixels: a plane, or that channel of all levels.
 #[derive(Clone, Copy)]
-struct Sampled<'a, T> {
+struct SampledPlane<'a, T> {
     data: &'a [T],
     border: Border,
     shape: Shape,
@@ -399,12 +405,18 @@ struct Sampled<'a, T> {
     volume: bool,
 }
 
-impl<'a, T: Pixel> Sampled<'a, T> {
-    fn new(image: &View<'a, T>, border: Border, plane: usize, channel: usize, volume: bool) -> Sampled<'a, T> {
+impl<'a, T: Pixel> SampledPlane<'a, T> {
+    fn new(
+        image: &TypedInput<'a, T>,
+        border: Border,
+        plane: usize,
+        channel: usize,
+        volume: bool,
+    ) -> SampledPlane<'a, T> {
         let geometry = &image.geometry;
         let first = if geometry.shape.is_empty() { 0 } else { geometry.row(if volume { channel } else { plane }, 0) };
         let level = geometry.shape.channels * geometry.plane();
-        Sampled { data: image.data, border, shape: geometry.shape, first, level, volume }
+        SampledPlane { data: image.data, border, shape: geometry.shape, first, level, volume }
     }
 
     /// What is read beyond the edges with a constant border.
@@ -414,7 +426,7 @@ impl<'a, T: Pixel> Sampled<'a, T> {
 }
 
 /// The pixels of samples along rows, columns and, of volumes, levels.
-type Axes<'a, F, const N: usize> = (&'a Taps<F, N>, &'a Taps<F, N>, Option<&'a Taps<F, N>>);
+type TapsByAxis<'a, F, const N: usize> = (&'a SampleTaps<F, N>, &'a SampleTaps<F, N>, Option<&'a SampleTaps<F, N>>);
 
 /// Samples computed together.
 const TOGETHER: usize = 8;
@@ -422,8 +434,8 @@ const TOGETHER: usize = 8;
 for_each_isa! {
     /// The samples of up to a block of positions, but those that are `skipped`.
     fn samples[T: Pixel, const N: usize][T, N](
-        from: &Sampled<'_, T>,
-        axes: Axes<'_, T::Interp, N>,
+        from: &SampledPlane<'_, T>,
+        axes: TapsByAxis<'_, T::Interp, N>,
         skipped: &[bool; BLOCK],
         out: &mut [T],
     ) as samples_of
@@ -432,8 +444,8 @@ for_each_isa! {
 #[inline(always)]
 fn samples_of<T: Pixel, const N: usize>(
     _: Isa,
-    from: &Sampled<'_, T>,
-    axes: Axes<'_, T::Interp, N>,
+    from: &SampledPlane<'_, T>,
+    axes: TapsByAxis<'_, T::Interp, N>,
     skipped: &[bool; BLOCK],
     out: &mut [T],
 ) {
@@ -467,7 +479,7 @@ fn samples_of<T: Pixel, const N: usize>(
         let whole = out.len() == TOGETHER;
         if let Some(out) = out.first_chunk_mut::<TOGETHER>().filter(|_| whole && *marks == [0; TOGETHER]) {
             // SAFETY: all pixels of the samples lie in the image, which is held as a whole.
-            unsafe { together(from, axes, at, out) }
+            unsafe { sample_group(from, axes, at, out) }
             continue;
         }
         for (i, out) in (at..).zip(out) {
@@ -483,9 +495,9 @@ fn samples_of<T: Pixel, const N: usize>(
 /// # Safety
 /// Their pixels lie in the image.
 #[inline(always)]
-unsafe fn together<T: Pixel, const N: usize>(
-    from: &Sampled<'_, T>,
-    axes: Axes<'_, T::Interp, N>,
+unsafe fn sample_group<T: Pixel, const N: usize>(
+    from: &SampledPlane<'_, T>,
+    axes: TapsByAxis<'_, T::Interp, N>,
     at: usize,
     out: &mut [T; TOGETHER],
 ) {
@@ -548,11 +560,11 @@ unsafe fn together<T: Pixel, const N: usize>(
     }
 }
 
-/// Adds value `k` of the samples from `at` on to sums, as [`Weights::between`].
+/// Adds value `k` of the samples from `at` on to sums, as [`SampleWeights::between`].
 #[inline(always)]
 fn add<F: Float, const N: usize>(
     sums: &mut [F; TOGETHER],
-    taps: &Taps<F, N>,
+    taps: &SampleTaps<F, N>,
     k: usize,
     at: usize,
     values: &[F; TOGETHER],
@@ -568,7 +580,11 @@ fn add<F: Float, const N: usize>(
 
 /// A sample whose pixels need not all be in the image.
 #[inline(always)]
-fn at_edge<T: Pixel, const N: usize>(from: &Sampled<'_, T>, (y, x, z): Axes<'_, T::Interp, N>, i: usize) -> T {
+fn at_edge<T: Pixel, const N: usize>(
+    from: &SampledPlane<'_, T>,
+    (y, x, z): TapsByAxis<'_, T::Interp, N>,
+    i: usize,
+) -> T {
     if y.first[i] == NOWHERE || x.first[i] == NOWHERE || z.is_some_and(|z| z.first[i] == NOWHERE) {
         return T::from_f64(f64::NAN);
     }
@@ -629,7 +645,7 @@ impl<S, const L: usize> MapPointers<L> for [*const S; L] {
 mod x86 {
     use std::arch::x86_64::*;
 
-    use super::{Axes, BLOCK, DType, Float, MapPointers as _, TOGETHER, Taps};
+    use super::{BLOCK, DType, Float, MapPointers as _, SampleTaps, TOGETHER, TapsByAxis};
 
     /// The address of weight `k` of the samples from `at` on, or of their fractions.
     macro_rules! weights {
@@ -638,7 +654,7 @@ mod x86 {
         };
     }
 
-    /// Adds value `k` to sums, as `Weights::between`.
+    /// Adds value `k` to sums, as `SampleWeights::between`.
     macro_rules! add {
         ($load:ident, $fma:ident, $sub:ident, $sum:ident, $taps:expr, $k:expr, $at:expr, $value:expr) => {
             $sum = match (N, $k) {
@@ -730,7 +746,7 @@ mod x86 {
     pub(super) unsafe fn across<F: Float, const N: usize>(
         row: *const F,
         at: &[u32; BLOCK],
-        taps: &Taps<F, N>,
+        taps: &SampleTaps<F, N>,
         to: &mut [F; BLOCK],
     ) {
         let to = &raw mut *to;
@@ -781,7 +797,7 @@ mod x86 {
     pub(super) unsafe fn doubles<F: Float, const N: usize>(
         corners: &[*const f64; 4],
         (level, width): (usize, usize),
-        axes: Axes<'_, F, N>,
+        axes: TapsByAxis<'_, F, N>,
         at: usize,
         out: *mut f64,
     ) {
@@ -812,7 +828,7 @@ mod x86 {
     pub(super) unsafe fn singles<F: Float, const N: usize>(
         corners: &[*const f32; TOGETHER],
         (level, width): (usize, usize),
-        axes: Axes<'_, F, N>,
+        axes: TapsByAxis<'_, F, N>,
         at: usize,
         out: *mut f32,
     ) {

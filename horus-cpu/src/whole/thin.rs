@@ -1,6 +1,6 @@
 //! Thinning: rows of bytes, with a false pixel on each side, in two copies that passes write in turn.
 
-use super::{CpuOperation, To, out, type_of, view};
+use super::{CpuOperation, OperationOutput, out, type_of, view};
 use horus_base::dispatch;
 use horus_base::dtype::Pixel;
 use horus_base::error::DeviceError;
@@ -9,7 +9,7 @@ use horus_plan::ops::Thin;
 use rayon::prelude::*;
 
 impl CpuOperation for Thin {
-    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &OperationOutput) -> Result<(), DeviceError> {
         dispatch!(type_of(inputs), T => {
             let (input, out) = (view::<T>(inputs, 0)?, out::<T>(output)?);
             let (shape, plane) = (to.geometry.shape, to.geometry.plane());
@@ -18,7 +18,7 @@ impl CpuOperation for Thin {
             }
             for c in 0..shape.planes() {
                 let from = input.plane(c);
-                let mut mask = Mask::new(shape.height, shape.line());
+                let mut mask = ThinningMask::new(shape.height, shape.line());
                 for (y, row) in (0..).zip(mask.pixels.chunks_mut(mask.width).skip(1).take(shape.height)) {
                     row[1..].iter_mut().zip(from.row(y)).for_each(|(there, v)| *there = u8::from(*v != T::ZERO));
                 }
@@ -39,20 +39,20 @@ impl CpuOperation for Thin {
 
 /// Rows of bytes with a 0 on each side, an empty row above and one below, and for each the number of the last pass that changed it.
 #[derive(Clone)]
-struct Mask {
+struct ThinningMask {
     pixels: Vec<u8>,
     changed: Vec<usize>,
     width: usize,
 }
 
-impl Mask {
-    fn new(height: usize, width: usize) -> Mask {
-        Mask { pixels: vec![0; (height + 2) * (width + 2)], changed: vec![0; height + 2], width: width + 2 }
+impl ThinningMask {
+    fn new(height: usize, width: usize) -> ThinningMask {
+        ThinningMask { pixels: vec![0; (height + 2) * (width + 2)], changed: vec![0; height + 2], width: width + 2 }
     }
 }
 
 /// The pixels of a mask that thinning leaves.
-fn thinned(mask: Mask, threads: usize) -> Mask {
+fn thinned(mask: ThinningMask, threads: usize) -> ThinningMask {
     let removed = [0, 1].map(|pass| -> [bool; 256] { std::array::from_fn(|bits| Thin::removes(bits as u8, pass)) });
     let (mut now, mut next) = (mask.clone(), mask);
     let (width, inside) = (now.width, now.changed.len() - 1);

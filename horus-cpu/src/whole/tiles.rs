@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{CpuOperation, To, View, each_chunk, out, type_of, view};
+use super::{CpuOperation, OperationOutput, TypedInput, each_chunk, out, type_of, view};
 use crate::plane::Plane;
 use crate::simd::Isa;
 use crate::versions::for_each_isa;
@@ -15,7 +15,7 @@ use horus_plan::ops::reduce::{Fold, LANES};
 use horus_plan::ops::tiles::{Grid, TileReduce};
 
 impl CpuOperation for Tiled {
-    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &To) -> Result<(), DeviceError> {
+    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &OperationOutput) -> Result<(), DeviceError> {
         dispatch!(type_of(inputs), T => reduce(view::<T>(inputs, 0)?, self.grid, self.reduce, output, to))
     }
 }
@@ -39,11 +39,11 @@ impl<T: Pixel> Rectangle<'_, T> {
 
 /// Reduces each rectangle of the requested rows of the grid.
 fn reduce<T: Pixel>(
-    input: View<'_, T>,
+    input: TypedInput<'_, T>,
     grid: Grid,
     how: TileReduce,
     output: &mut Memory,
-    to: &To,
+    to: &OperationOutput,
 ) -> Result<(), DeviceError> {
     if to.rows.is_empty() {
         return Ok(());
@@ -63,10 +63,10 @@ fn reduce<T: Pixel>(
 
 /// Stores `value` of each rectangle.
 fn each<T: Pixel, R: Pixel>(
-    input: View<'_, T>,
+    input: TypedInput<'_, T>,
     grid: Grid,
     results: &mut [R],
-    to: &To,
+    to: &OperationOutput,
     value: impl Fn(Rectangle<'_, T>) -> R + Sync,
 ) {
     let (width, image) = (to.geometry.shape.width, input.geometry.shape);

@@ -19,7 +19,7 @@ use horus_plan::ops::windowed::Ranked;
 /// Running counts of sixteen bins.
 #[derive(Clone, Copy)]
 #[repr(align(32))]
-struct Counts([u16; 16]);
+struct RunningCounts([u16; 16]);
 
 /// Pixels of the largest supported rectangle.
 pub(super) const MOST: usize = u16::MAX as usize;
@@ -27,8 +27,8 @@ pub(super) const MOST: usize = u16::MAX as usize;
 const COLUMNS: usize = 1024;
 
 /// Contribution of a pixel to running counts: one from its bin on.
-const FROM: [Counts; 16] = {
-    let mut all = [Counts::NONE; 16];
+const FROM: [RunningCounts; 16] = {
+    let mut all = [RunningCounts::NONE; 16];
     let mut i = 0;
     while i < 256 {
         all[i / 16].0[i % 16] = (i % 16 >= i / 16) as u16;
@@ -37,13 +37,13 @@ const FROM: [Counts; 16] = {
     all
 };
 
-impl Counts {
-    const NONE: Counts = Counts([0; 16]);
+impl RunningCounts {
+    const NONE: RunningCounts = RunningCounts([0; 16]);
 }
 
 /// In vectors by hand: the compiler (Rust 1.95) cuts these counts into pieces of two and four.
 #[cfg(target_arch = "x86_64")]
-impl Counts {
+impl RunningCounts {
     #[inline(always)]
     fn vector(&self) -> __m256i {
         // SAFETY: there are 32 aligned bytes, and kernels run with AVX2.
@@ -51,23 +51,23 @@ impl Counts {
     }
 
     #[inline(always)]
-    fn of(vector: __m256i) -> Counts {
-        let mut counts = Counts::NONE;
+    fn of(vector: __m256i) -> RunningCounts {
+        let mut counts = RunningCounts::NONE;
         // SAFETY: as above.
         unsafe { _mm256_store_si256((&raw mut counts.0).cast(), vector) };
         counts
     }
 
     #[inline(always)]
-    fn plus(&self, other: &Counts) -> Counts {
+    fn plus(&self, other: &RunningCounts) -> RunningCounts {
         // SAFETY: kernels run with AVX2.
-        Counts::of(unsafe { _mm256_add_epi16(self.vector(), other.vector()) })
+        RunningCounts::of(unsafe { _mm256_add_epi16(self.vector(), other.vector()) })
     }
 
     #[inline(always)]
-    fn minus(&self, other: &Counts) -> Counts {
+    fn minus(&self, other: &RunningCounts) -> RunningCounts {
         // SAFETY: as above.
-        Counts::of(unsafe { _mm256_sub_epi16(self.vector(), other.vector()) })
+        RunningCounts::of(unsafe { _mm256_sub_epi16(self.vector(), other.vector()) })
     }
 
     /// The bin of the pixel of rank `place`.
@@ -84,15 +84,15 @@ impl Counts {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-impl Counts {
+impl RunningCounts {
     #[inline(always)]
-    fn plus(&self, other: &Counts) -> Counts {
-        Counts(std::array::from_fn(|i| self.0[i].wrapping_add(other.0[i])))
+    fn plus(&self, other: &RunningCounts) -> RunningCounts {
+        RunningCounts(std::array::from_fn(|i| self.0[i].wrapping_add(other.0[i])))
     }
 
     #[inline(always)]
-    fn minus(&self, other: &Counts) -> Counts {
-        Counts(std::array::from_fn(|i| self.0[i].wrapping_sub(other.0[i])))
+    fn minus(&self, other: &RunningCounts) -> RunningCounts {
+        RunningCounts(std::array::from_fn(|i| self.0[i].wrapping_sub(other.0[i])))
     }
 
     #[inline(always)]
@@ -119,8 +119,8 @@ fn ranks_of(_: Isa, plane: &Plane<'_, u8>, rank: &Ranked, border: (Border, u8, u
     let chunk = COLUMNS.max(2 * wide).min(width);
     let lines = chunk + wide - 1;
     // Per column: counts of segments, and counts of values, grouped by segment.
-    let mut segments = vec![Counts::NONE; lines];
-    let mut values = vec![Counts::NONE; 16 * lines];
+    let mut segments = vec![RunningCounts::NONE; lines];
+    let mut values = vec![RunningCounts::NONE; 16 * lines];
     let mut line = Vec::with_capacity(lines);
     for x in (0..width).step_by(chunk) {
         let n = chunk.min(width - x);
@@ -128,8 +128,8 @@ fn ranks_of(_: Isa, plane: &Plane<'_, u8>, rank: &Ranked, border: (Border, u8, u
         let read = |y: isize, line: &mut Vec<u8>| {
             extend(plane, (y, x.cast_signed() - left.cast_signed(), around), border, line);
         };
-        segments.fill(Counts::NONE);
-        values.fill(Counts::NONE);
+        segments.fill(RunningCounts::NONE);
+        values.fill(RunningCounts::NONE);
         let (first, last) = (rows.start - up.cast_signed(), rows.start + down.cast_signed());
         for y in first..last {
             read(y, &mut line);
@@ -139,7 +139,7 @@ fn ranks_of(_: Isa, plane: &Plane<'_, u8>, rank: &Ranked, border: (Border, u8, u
             let k = k.cast_signed();
             read(last + k, &mut line);
             enter(&line, &mut segments, &mut values, lines);
-            go(&segments, &values, lines, (wide, place, border.2), &mut out[x..x + n]);
+            rank_row(&segments, &values, lines, (wide, place, border.2), &mut out[x..x + n]);
             read(first + k, &mut line);
             leave(&line, &mut segments, &mut values, lines);
         }
@@ -147,8 +147,8 @@ fn ranks_of(_: Isa, plane: &Plane<'_, u8>, rank: &Ranked, border: (Border, u8, u
 }
 
 #[inline(always)]
-fn sum(of: &[Counts]) -> Counts {
-    let mut sum = Counts::NONE;
+fn sum(of: &[RunningCounts]) -> RunningCounts {
+    let mut sum = RunningCounts::NONE;
     for counts in of {
         sum = sum.plus(counts);
     }
@@ -157,9 +157,15 @@ fn sum(of: &[Counts]) -> Counts {
 
 /// One row of results.
 #[inline(always)]
-fn go(segments: &[Counts], values: &[Counts], lines: usize, (wide, place, sign): (usize, u16, u8), out: &mut [u8]) {
+fn rank_row(
+    segments: &[RunningCounts],
+    values: &[RunningCounts],
+    lines: usize,
+    (wide, place, sign): (usize, u16, u8),
+    out: &mut [u8],
+) {
     let mut coarse = sum(&segments[..wide - 1]);
-    let mut fine = [Counts::NONE; 16];
+    let mut fine = [RunningCounts::NONE; 16];
     // First column included in the counts of each segment; none for empty counts.
     let mut at = [usize::MAX; 16];
     for (x, out) in out.iter_mut().enumerate() {
@@ -183,7 +189,7 @@ fn go(segments: &[Counts], values: &[Counts], lines: usize, (wide, place, sign):
 }
 
 #[inline(always)]
-fn enter(line: &[u8], segments: &mut [Counts], values: &mut [Counts], lines: usize) {
+fn enter(line: &[u8], segments: &mut [RunningCounts], values: &mut [RunningCounts], lines: usize) {
     for (x, &v) in line.iter().enumerate() {
         let (segment, value) = (usize::from(v >> 4), usize::from(v & 15));
         let (of, counts) = (&mut segments[x], &mut values[segment * lines + x]);
@@ -192,7 +198,7 @@ fn enter(line: &[u8], segments: &mut [Counts], values: &mut [Counts], lines: usi
 }
 
 #[inline(always)]
-fn leave(line: &[u8], segments: &mut [Counts], values: &mut [Counts], lines: usize) {
+fn leave(line: &[u8], segments: &mut [RunningCounts], values: &mut [RunningCounts], lines: usize) {
     for (x, &v) in line.iter().enumerate() {
         let (segment, value) = (usize::from(v >> 4), usize::from(v & 15));
         let (of, counts) = (&mut segments[x], &mut values[segment * lines + x]);

@@ -18,7 +18,7 @@ use horus_plan::ops::windowed::{Ranked, ordered};
 const ROWS: usize = 16;
 
 /// An integer that orders pixels.
-trait Key: bytemuck::Pod + Ord {
+trait SortKey: bytemuck::Pod + Ord {
     const ZERO: Self;
     const BITS: u32;
     /// The largest number of pixels that a key counts.
@@ -32,7 +32,7 @@ trait Key: bytemuck::Pod + Ord {
 
 macro_rules! keys {
     ($($t:ty)*) => {$(
-        impl Key for $t {
+        impl SortKey for $t {
             const ZERO: Self = 0;
             const BITS: u32 = <$t>::BITS;
             const MOST: usize = if <$t>::BITS < usize::BITS { <$t>::MAX as usize } else { usize::MAX };
@@ -59,7 +59,7 @@ keys!(u8 u16 u32 u64);
 
 /// The pixel of a type with this key.
 #[inline(always)]
-fn pixel_of<T: Pixel, K: Key>(key: K) -> T {
+fn pixel_of<T: Pixel, K: SortKey>(key: K) -> T {
     let (sign, key) = (1 << (8 * size_of::<T>() - 1), key.get());
     let bits = if T::DTYPE.is_float() && key & sign == 0 {
         !key
@@ -89,7 +89,7 @@ pub(super) fn ranks<'a, T: Pixel>(
     }
 }
 
-fn ranks_by<'a, T: Pixel, K: Key, const N: usize>(
+fn ranks_by<'a, T: Pixel, K: SortKey, const N: usize>(
     isa: Isa,
     planes: &dyn Fn(usize) -> Plane<'a, T>,
     (shape, plane): (Shape, usize),
@@ -134,14 +134,21 @@ fn ranks_by<'a, T: Pixel, K: Key, const N: usize>(
 }
 
 for_each_isa! {
-    fn select[K: Key, const N: usize][K, N](keys: &[K], taps: &[usize], x: usize, place: u64, found: &mut [K; N])
+    fn select[K: SortKey, const N: usize][K, N](keys: &[K], taps: &[usize], x: usize, place: u64, found: &mut [K; N])
     as select_body
 }
 
 /// The keys of rank `place` among those at `taps`, for pixels from `x` on: the largest ones of which no more others are
 /// smaller.
 #[inline(always)]
-fn select_body<K: Key, const N: usize>(_: Isa, keys: &[K], taps: &[usize], x: usize, place: u64, found: &mut [K; N]) {
+fn select_body<K: SortKey, const N: usize>(
+    _: Isa,
+    keys: &[K],
+    taps: &[usize],
+    x: usize,
+    place: u64,
+    found: &mut [K; N],
+) {
     let mut least = [K::ZERO; N];
     let mut below = [0u64; N];
     for bit in (0..K::BITS).rev() {
@@ -156,7 +163,7 @@ fn select_body<K: Key, const N: usize>(_: Isa, keys: &[K], taps: &[usize], x: us
         }
         if settled {
             // The others are as many as the rank: the result is the smallest key that is left.
-            *found = rest(keys, taps, x, &least);
+            *found = smallest_key_from(keys, taps, x, &least);
             return;
         }
     }
@@ -165,7 +172,7 @@ fn select_body<K: Key, const N: usize>(_: Isa, keys: &[K], taps: &[usize], x: us
 
 /// The number of keys at `taps` that are smaller than a candidate for each pixel.
 #[inline(always)]
-fn smaller<K: Key, const N: usize>(keys: &[K], taps: &[usize], x: usize, candidates: &[K; N]) -> [u64; N] {
+fn smaller<K: SortKey, const N: usize>(keys: &[K], taps: &[usize], x: usize, candidates: &[K; N]) -> [u64; N] {
     let mut total = [0; N];
     for taps in taps.chunks(K::MOST) {
         let mut counts = [K::ZERO; N];
@@ -184,7 +191,7 @@ fn smaller<K: Key, const N: usize>(keys: &[K], taps: &[usize], x: usize, candida
 
 /// The smallest key at `taps` that is not below one for each pixel.
 #[inline(always)]
-fn rest<K: Key, const N: usize>(keys: &[K], taps: &[usize], x: usize, from: &[K; N]) -> [K; N] {
+fn smallest_key_from<K: SortKey, const N: usize>(keys: &[K], taps: &[usize], x: usize, from: &[K; N]) -> [K; N] {
     let mut best = [K::of(u64::MAX); N];
     for at in taps {
         let row = &keys[at + x..][..N];

@@ -21,9 +21,14 @@ use horus_host::device::{Geometry, LaunchInput, Memory};
 use horus_plan::ops::windowed::{BoxMean, Ranked, Sliding, Windowed, ordered};
 
 impl CpuOperation for Sliding {
-    fn run(&self, inputs: &[LaunchInput<'_>], output: &mut Memory, to: &whole::To) -> Result<(), DeviceError> {
+    fn run(
+        &self,
+        inputs: &[LaunchInput<'_>],
+        output: &mut Memory,
+        to: &whole::OperationOutput,
+    ) -> Result<(), DeviceError> {
         let (how, border) = (&self.how, self.border);
-        let &whole::To { geometry, rows, threads, isa } = to;
+        let &whole::OperationOutput { geometry, rows, threads, isa } = to;
         let dtype = type_of(inputs);
         if rows.is_empty() || geometry.shape.is_empty() {
             return Ok(());
@@ -31,7 +36,7 @@ impl CpuOperation for Sliding {
         match how {
             Windowed::Mean(mean) => dispatch!(dtype, S => {
                 let input = view::<S>(inputs, 0)?;
-                let to = To { geometry: geometry.flat(), rows, threads, reach: mean.height() };
+                let to = WindowedOutput { geometry: geometry.flat(), rows, threads, reach: mean.height() };
                 match geometry.dtype {
                     DType::F64 => to.each(out::<f64>(output)?, &|c, rows, out| {
                         means(isa, &input.plane(c), (mean, border), rows, out);
@@ -43,7 +48,7 @@ impl CpuOperation for Sliding {
             }),
             Windowed::Variance(mean) => dispatch!(dtype, S => {
                 let input = view::<S>(inputs, 0)?;
-                let to = To { geometry: geometry.flat(), rows, threads, reach: mean.height() };
+                let to = WindowedOutput { geometry: geometry.flat(), rows, threads, reach: mean.height() };
                 to.each(out::<f64>(output)?, &|c, rows, out| {
                     moments::variances(isa, &input.plane(c), mean, border, rows, out);
                 });
@@ -51,7 +56,7 @@ impl CpuOperation for Sliding {
             Windowed::Rank(rank) => dispatch!(dtype, T => {
                 let input = view::<T>(inputs, 0)?;
                 let reach = rank.reach();
-                let to = To { geometry, rows, threads, reach: reach.up + reach.down + 1 };
+                let to = WindowedOutput { geometry, rows, threads, reach: reach.up + reach.down + 1 };
                 let across = rank.crosses_levels();
                 let by_columns = size_of::<T>() == 1 && rank.is_rectangle() && rank.count() <= columns::MOST;
                 to.each(out::<T>(output)?, &|c, rows, out| {
@@ -71,7 +76,7 @@ impl CpuOperation for Sliding {
 }
 
 /// Output geometry and threads.
-pub(super) struct To {
+pub(super) struct WindowedOutput {
     pub(super) geometry: Geometry,
     pub(super) rows: Window,
     pub(super) threads: usize,
@@ -79,7 +84,7 @@ pub(super) struct To {
     pub(super) reach: usize,
 }
 
-impl To {
+impl WindowedOutput {
     /// Calls `compute` with blocks of rows, each with its plane and where its results go.
     pub(super) fn each<T: Pixel>(&self, out: &mut [T], compute: &(dyn Fn(usize, Window, &mut [T]) + Sync)) {
         let Geometry { shape, window, .. } = self.geometry;

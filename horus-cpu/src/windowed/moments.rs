@@ -3,7 +3,7 @@
 //!
 //! See [`sums`](super::sums): sums and squared deviations are lines of their own.
 
-use super::sums::{KEPT, ROWS, STRIP, extend};
+use super::sums::{ROW_SUM_BYTES, ROWS, STRIP, extend};
 use crate::plane::Plane;
 use crate::simd::Isa;
 use crate::versions::for_each_isa;
@@ -12,14 +12,14 @@ use horus_base::shape::{Border, Window};
 use horus_plan::ops::windowed::{BoxMean, WindowMoments};
 
 /// Moments of equally many pixels.
-struct Lines {
+struct MomentLines {
     sums: Vec<f64>,
-    apart: Vec<f64>,
+    squared_deviations: Vec<f64>,
 }
 
-impl Lines {
-    fn zeros(n: usize) -> Lines {
-        Lines { sums: vec![0.0; n], apart: vec![0.0; n] }
+impl MomentLines {
+    fn zeros(n: usize) -> MomentLines {
+        MomentLines { sums: vec![0.0; n], squared_deviations: vec![0.0; n] }
     }
 }
 
@@ -38,11 +38,11 @@ fn variances_of<S: Pixel>(_: Isa, plane: &Plane<'_, S>, mean: &BoxMean, border: 
     let most = (2 * tall).max(ROWS).min(rows.len());
     let held = most + tall - 1;
     let bytes = 2 * held * size_of::<f64>();
-    let chunk = (KEPT / bytes).max(2 * (around + samples)).max(4 * STRIP).min(width).next_multiple_of(STRIP);
-    let [mut line, mut other] = [(); 2].map(|()| Lines::zeros(chunk + around + 1));
-    let mut kept = Lines::zeros(held * chunk);
-    let [mut strip, mut doubled] = [(); 2].map(|()| Lines::zeros(held * STRIP));
-    let mut added = Lines::zeros(most * STRIP);
+    let chunk = (ROW_SUM_BYTES / bytes).max(2 * (around + samples)).max(4 * STRIP).min(width).next_multiple_of(STRIP);
+    let [mut line, mut other] = [(); 2].map(|()| MomentLines::zeros(chunk + around + 1));
+    let mut kept = MomentLines::zeros(held * chunk);
+    let [mut strip, mut doubled] = [(); 2].map(|()| MomentLines::zeros(held * STRIP));
+    let mut added = MomentLines::zeros(most * STRIP);
     let over = |apart: f64| if mean.count == 0 { apart } else { apart / mean.count as f64 };
     for x in (0..width).step_by(chunk) {
         let n = chunk.min(width - x);
@@ -53,25 +53,27 @@ fn variances_of<S: Pixel>(_: Isa, plane: &Plane<'_, S>, mean: &BoxMean, border: 
             for i in have..height + tall - 1 {
                 let (y, of) = (first + i.cast_signed(), i * chunk..i * chunk + n);
                 extend(plane, (y, x.cast_signed() - left), border, &mut line.sums[..n + around]);
-                line.apart.fill(0.0);
-                let to = (&mut kept.sums[of.clone()], &mut kept.apart[of]);
+                line.squared_deviations.fill(0.0);
+                let to = (&mut kept.sums[of.clone()], &mut kept.squared_deviations[of]);
                 join(&mut line, &mut other, (samples, wide), 1, to);
             }
             for at in (0..n).step_by(STRIP) {
                 // Those beyond the chunk cover stale values: nothing reads them.
-                for (to, from) in [(&mut strip.sums, &kept.sums), (&mut strip.apart, &kept.apart)] {
+                for (to, from) in
+                    [(&mut strip.sums, &kept.sums), (&mut strip.squared_deviations, &kept.squared_deviations)]
+                {
                     let rows = to.chunks_exact_mut(STRIP).zip(from.chunks_exact(chunk)).take(height + tall - 1);
                     rows.for_each(|(to, from)| to.copy_from_slice(&from[at..at + STRIP]));
                 }
-                let to = (&mut added.sums[..height * STRIP], &mut added.apart[..height * STRIP]);
+                let to = (&mut added.sums[..height * STRIP], &mut added.squared_deviations[..height * STRIP]);
                 join(&mut strip, &mut doubled, (STRIP, tall), wide, to);
                 let cols = STRIP.min(n - at);
-                for (out, apart) in out.chunks_exact_mut(width).zip(added.apart.chunks_exact(STRIP)) {
+                for (out, apart) in out.chunks_exact_mut(width).zip(added.squared_deviations.chunks_exact(STRIP)) {
                     out[x + at..][..cols].iter_mut().zip(apart).for_each(|(o, v)| *o = over(*v));
                 }
             }
             // Rows that the next results read, too.
-            for kept in [&mut kept.sums, &mut kept.apart] {
+            for kept in [&mut kept.sums, &mut kept.squared_deviations] {
                 kept.copy_within(height * chunk..(height + tall - 1) * chunk, 0);
             }
             have = tall - 1;
@@ -83,8 +85,8 @@ fn variances_of<S: Pixel>(_: Isa, plane: &Plane<'_, S>, mean: &BoxMean, border: 
 /// other one, which has the same length.
 #[inline(always)]
 fn join<'a>(
-    mut line: &'a mut Lines,
-    mut other: &'a mut Lines,
+    mut line: &'a mut MomentLines,
+    mut other: &'a mut MomentLines,
     (apart, k): (usize, usize),
     pixels: usize,
     to: (&mut [f64], &mut [f64]),
@@ -95,7 +97,7 @@ fn join<'a>(
     loop {
         if k & power != 0 {
             let from = done * apart..done * apart + n;
-            let (sums, squares) = (&line.sums[from.clone()], &line.apart[from]);
+            let (sums, squares) = (&line.sums[from.clone()], &line.squared_deviations[from]);
             if done == 0 {
                 to.0.copy_from_slice(sums);
                 to.1.copy_from_slice(squares);
@@ -119,9 +121,9 @@ fn join<'a>(
         let share = WindowMoments::share(times, times);
         power *= 2;
         let end = n + (k - power) * apart;
-        let (sums, squares) = (&line.sums, &line.apart);
+        let (sums, squares) = (&line.sums, &line.squared_deviations);
         let pairs = sums[..end].iter().zip(&sums[by..by + end]).zip(squares[..end].iter().zip(&squares[by..by + end]));
-        let doubled = other.sums[..end].iter_mut().zip(&mut other.apart[..end]);
+        let doubled = other.sums[..end].iter_mut().zip(&mut other.squared_deviations[..end]);
         for ((to, square), ((a, b), (one, more))) in doubled.zip(pairs) {
             let between = b * times - a * times;
             *square = (one + more) + between * between * share;

@@ -15,19 +15,19 @@ use horus_plan::ops::windowed::{Ranked, ordered};
 /// Computes all columns of `rows`; `out` holds these rows.
 pub(super) fn ranks<T: Pixel>(plane: &Plane<'_, T>, rank: &Ranked, border: Border, rows: Window, out: &mut [T]) {
     let (width, reach) = (plane.width, rank.reach());
-    let steps = Steps::of(rank);
+    let steps = WindowChanges::of(rank);
     // Tiles span several windows, so that few pixels are sorted twice, but few words are empty.
     let side = |n: usize| (2 * n).clamp(64, 512);
     let (tall, wide) = (side(reach.up + reach.down), side(reach.left + reach.right));
     let mut scratch = Vec::new();
-    let mut set = Set::default();
+    let mut set = WindowSet::default();
     for (k, out) in out.chunks_mut(tall * width).enumerate() {
         let start = rows.start + (k * tall).cast_signed();
         let rows = Window::new(start, start + (out.len() / width).cast_signed());
         for x in (0..width).step_by(wide) {
             let cols = x..width.min(x + wide);
             let patch = Patch::around(plane, rows, &cols, reach, border, &mut scratch);
-            let around = Around {
+            let around = SortedRectangle {
                 rows: rows.grown(reach.up, reach.down),
                 left: cols.start.cast_signed() - reach.left.cast_signed(),
                 width: cols.len() + reach.left + reach.right,
@@ -35,7 +35,7 @@ pub(super) fn ranks<T: Pixel>(plane: &Plane<'_, T>, rank: &Ranked, border: Borde
             let pixels = set.sort(&patch, &around);
             let centre = reach.up * around.width + reach.left;
             let extent = (rows.len(), cols.len());
-            set.go(&steps.at(around.width), centre, around.width, extent, rank.place, |y, i, found| {
+            set.traverse(&steps.at(around.width), centre, around.width, extent, rank.place, |y, i, found| {
                 out[y * width + cols.start + i] = pixels(found);
             });
         }
@@ -43,7 +43,7 @@ pub(super) fn ranks<T: Pixel>(plane: &Plane<'_, T>, rank: &Ranked, border: Borde
 }
 
 /// The rectangle around a tile whose pixels are sorted.
-struct Around {
+struct SortedRectangle {
     rows: Window,
     left: isize,
     width: usize,
@@ -51,24 +51,29 @@ struct Around {
 
 /// Offsets `(dy, dx)` that leave and enter a window.
 #[derive(Default)]
-struct Step<T> {
+struct WindowChange<T> {
     leave: Vec<T>,
     enter: Vec<T>,
 }
 
 /// Offsets of each kind of step, and of the whole footprint, relative to the previous centre.
-struct Steps<T> {
+struct WindowChanges<T> {
     all: Vec<T>,
-    right: Step<T>,
-    left: Step<T>,
-    down: Step<T>,
+    right: WindowChange<T>,
+    left: WindowChange<T>,
+    down: WindowChange<T>,
 }
 
-type Offset = (i32, i32);
+type PixelOffset = (i32, i32);
 
-impl Steps<Offset> {
-    fn of(rank: &Ranked) -> Steps<Offset> {
-        let mut steps = Steps { all: Vec::new(), right: Step::default(), left: Step::default(), down: Step::default() };
+impl WindowChanges<PixelOffset> {
+    fn of(rank: &Ranked) -> WindowChanges<PixelOffset> {
+        let mut steps = WindowChanges {
+            all: Vec::new(),
+            right: WindowChange::default(),
+            left: WindowChange::default(),
+            down: WindowChange::default(),
+        };
         for s in rank.spans.iter() {
             steps.all.extend((s.from..s.to).map(|x| (s.y, x)));
             steps.right.leave.push((s.y, s.from));
@@ -91,18 +96,18 @@ impl Steps<Offset> {
     }
 
     /// The steps as distances in memory, for an image of a given number of columns.
-    fn at(&self, width: usize) -> Steps<isize> {
-        let all = |list: &[Offset]| {
+    fn at(&self, width: usize) -> WindowChanges<isize> {
+        let all = |list: &[PixelOffset]| {
             list.iter().map(|&(y, x)| y as isize * width.cast_signed() + x as isize).collect::<Vec<_>>()
         };
-        let step = |s: &Step<Offset>| Step { leave: all(&s.leave), enter: all(&s.enter) };
-        Steps { all: all(&self.all), right: step(&self.right), left: step(&self.left), down: step(&self.down) }
+        let step = |s: &WindowChange<PixelOffset>| WindowChange { leave: all(&s.leave), enter: all(&s.enter) };
+        WindowChanges { all: all(&self.all), right: step(&self.right), left: step(&self.left), down: step(&self.down) }
     }
 }
 
 /// A window as a set of places in the sorted order of the pixels around a tile.
 #[derive(Default)]
-struct Set {
+struct WindowSet {
     /// The place of each pixel.
     places: Vec<u32>,
     /// One bit per place: the pixel is in the window.
@@ -115,10 +120,14 @@ struct Set {
     long: Vec<(u64, u32)>,
 }
 
-impl Set {
+impl WindowSet {
     /// Sorts the pixels around a tile; returns a function from place to pixel.
-    fn sort<'p, T: Pixel>(&mut self, patch: &'p Patch<'p, T>, around: &'p Around) -> impl Fn(usize) -> T + use<'p, T> {
-        let Around { rows, left, width } = *around;
+    fn sort<'p, T: Pixel>(
+        &mut self,
+        patch: &'p Patch<'p, T>,
+        around: &'p SortedRectangle,
+    ) -> impl Fn(usize) -> T + use<'p, T> {
+        let SortedRectangle { rows, left, width } = *around;
         let count = rows.len() * width;
         let lines = (rows.start..rows.end).map(|y| patch.line(y, left, width));
         let pixels = lines.flatten().enumerate();
@@ -156,7 +165,7 @@ impl Set {
         usize::from(place / 64 < self.word)
     }
 
-    fn change(&mut self, step: &Step<isize>, centre: usize) {
+    fn change(&mut self, step: &WindowChange<isize>, centre: usize) {
         for (leave, enter) in step.leave.iter().zip(&step.enter) {
             self.before -= self.flip(centre.wrapping_add_signed(*leave));
             self.before += self.flip(centre.wrapping_add_signed(*enter));
@@ -186,9 +195,9 @@ impl Set {
 
     /// Traverses a tile of `extent` whose first pixel is `first`, in an image of `width` columns,
     /// and reports the place found at each row and column.
-    fn go(
+    fn traverse(
         &mut self,
-        steps: &Steps<isize>,
+        steps: &WindowChanges<isize>,
         first: usize,
         width: usize,
         (height, columns): (usize, usize),

@@ -14,7 +14,7 @@ use horus_plan::ops::windowed::BoxMean;
 /// Columns added up side by side.
 pub(super) const STRIP: usize = 16;
 /// Bytes of row sums kept per block: they stay in a core's cache.
-pub(super) const KEPT: usize = 1 << 20;
+pub(super) const ROW_SUM_BYTES: usize = 1 << 20;
 /// Minimum rows of a block; a column is added up over these results and the window.
 pub(super) const ROWS: usize = 128;
 
@@ -96,8 +96,11 @@ fn means_of<S: Pixel, A: Total, R: Pixel>(
     // twice.
     let most = (2 * tall).max(ROWS).min(rows.len());
     let held = if tall == 1 { 1 } else { most + tall - 1 };
-    let chunk =
-        (KEPT / (held * size_of::<A>())).max(2 * (around + samples)).max(4 * STRIP).min(width).next_multiple_of(STRIP);
+    let chunk = (ROW_SUM_BYTES / (held * size_of::<A>()))
+        .max(2 * (around + samples))
+        .max(4 * STRIP)
+        .min(width)
+        .next_multiple_of(STRIP);
     let zeros = |n: usize| vec![A::default(); n];
     let (mut line, mut other, mut row) = (zeros(chunk + around + 1), zeros(chunk + around + 1), zeros(chunk));
     // Buffers for sums of columns: row sums, those of a strip (two), and their sums.

@@ -10,7 +10,7 @@ use horus_cpu::device::CpuDevice;
 use horus_cpu::simd::Isa;
 use horus_host::buffer::HostBuffer;
 use horus_host::device::{Device, Geometry, Launch, LaunchInput, Memory};
-use horus_plan::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
+use horus_plan::ir::kernel::{FilterSource, Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Val};
 use horus_plan::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_plan::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
 use horus_plan::ops::pixel::{PixelKind, PixelOp, TABLE};
@@ -18,9 +18,9 @@ use horus_plan::ops::planes::PlaneMap;
 use horus_testing::cases::covering;
 use horus_testing::reference::kernel::{HostImage, evaluate};
 
-struct Random(u64);
+struct KernelRandom(u64);
 
-impl Random {
+impl KernelRandom {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         self.0 >> 20
@@ -31,14 +31,14 @@ impl Random {
 }
 
 /// A test image, whole.
-struct Picture {
+struct KernelImage {
     memory: Memory,
     geometry: Geometry,
 }
 
-impl Picture {
-    fn random(shape: Shape, dtype: DType, seed: u64) -> Picture {
-        let mut r = Random(seed);
+impl KernelImage {
+    fn random(shape: Shape, dtype: DType, seed: u64) -> KernelImage {
+        let mut r = KernelRandom(seed);
         let memory = dispatch!(dtype, T => {
             let special = [T::ZERO, T::ONE, T::LOWEST, T::HIGHEST, T::from_f64(-0.0), T::from_f64(3.0), T::ZERO.div(T::ZERO)];
             let v: Vec<T> = (0..shape.len())
@@ -51,24 +51,24 @@ impl Picture {
                 .collect();
             HostBuffer::from_slice(&v)
         });
-        Picture::new(shape, dtype, memory)
+        KernelImage::new(shape, dtype, memory)
     }
 
-    fn new(shape: Shape, dtype: DType, memory: HostBuffer) -> Picture {
+    fn new(shape: Shape, dtype: DType, memory: HostBuffer) -> KernelImage {
         let geometry = Geometry { shape, dtype, window: Window::whole(shape.height) };
-        Picture { memory: Memory::Host(memory), geometry }
+        KernelImage { memory: Memory::Host(memory), geometry }
     }
 
     /// The input of the oracle.
-    fn held(&self) -> HostImage {
+    fn to_host_image(&self) -> HostImage {
         HostImage { geometry: self.geometry, bytes: self.memory.host().unwrap().bytes().to_vec() }
     }
 
     /// The rows of `window` only, wrapped rows beyond the image included.
-    fn part(&self, window: Window) -> Picture {
+    fn part(&self, window: Window) -> KernelImage {
         let Geometry { shape, dtype, .. } = self.geometry;
         let memory = dispatch!(dtype, T => {
-            let (mut v, held): (Vec<T>, _) = (Vec::new(), self.held());
+            let (mut v, held): (Vec<T>, _) = (Vec::new(), self.to_host_image());
             for c in 0..shape.planes() {
                 for y in window.start..window.end {
                     let y = y.rem_euclid(shape.height.cast_signed());
@@ -77,46 +77,48 @@ impl Picture {
             }
             HostBuffer::from_slice(&v)
         });
-        Picture { memory: Memory::Host(memory), geometry: Geometry { shape, dtype, window } }
+        KernelImage { memory: Memory::Host(memory), geometry: Geometry { shape, dtype, window } }
     }
 }
 
-fn run(d: &CpuDevice, k: &Kernel, inputs: &[Picture], shape: Shape, dtype: DType, rows: Window) -> Picture {
+fn run(d: &CpuDevice, k: &Kernel, inputs: &[KernelImage], shape: Shape, dtype: DType, rows: Window) -> KernelImage {
     let geometry = Geometry { shape, dtype, window: rows };
     // Ones are found where nothing is written.
     let mut output = Memory::Host(HostBuffer::from_slice(&vec![1u8; geometry.bytes()]));
     let inputs: Vec<LaunchInput<'_>> =
         inputs.iter().map(|p| LaunchInput { memory: &p.memory, geometry: p.geometry }).collect();
-    d.launch(Launch { kernel: k, inputs: &inputs, output: &mut output, more: &mut [], geometry, rows }).unwrap();
-    Picture { memory: output, geometry }
+    d.launch(Launch { kernel: k, inputs: &inputs, output: &mut output, additional_outputs: &mut [], geometry, rows })
+        .unwrap();
+    KernelImage { memory: output, geometry }
 }
 
 /// Checks `k` for every instruction set, on one and three threads, over whole images and over
 /// strips.
-fn check(k: &MapKernel, inputs: &[Picture], dtype: DType, what: &str) {
+fn check(k: &MapKernel, inputs: &[KernelImage], dtype: DType, what: &str) {
     checked(k, inputs, dtype, what);
     if k.knows_samples() {
         let samples = 2 + inputs[0].geometry.shape.len() % 4;
-        let shape = |p: &Picture| Shape { channels: 1, samples, ..p.geometry.shape };
-        let inputs: Vec<Picture> = inputs.iter().map(|p| Picture::random(shape(p), p.geometry.dtype, 3)).collect();
+        let shape = |p: &KernelImage| Shape { channels: 1, samples, ..p.geometry.shape };
+        let inputs: Vec<KernelImage> =
+            inputs.iter().map(|p| KernelImage::random(shape(p), p.geometry.dtype, 3)).collect();
         checked(k, &inputs, dtype, &format!("{what}, {samples} samples"));
     }
 }
 
-fn checked(k: &MapKernel, inputs: &[Picture], dtype: DType, what: &str) {
+fn checked(k: &MapKernel, inputs: &[KernelImage], dtype: DType, what: &str) {
     checked_as(k, inputs, (inputs[0].geometry.shape, dtype), what);
 }
 
-fn checked_as(k: &MapKernel, inputs: &[Picture], (shape, dtype): (Shape, DType), what: &str) {
+fn checked_as(k: &MapKernel, inputs: &[KernelImage], (shape, dtype): (Shape, DType), what: &str) {
     let whole = Window::whole(shape.height);
     let kernel = Kernel::Map(k.clone());
     let mut want = HostImage::zeroed(Geometry { shape, dtype, window: whole });
-    let held: Vec<HostImage> = inputs.iter().map(Picture::held).collect();
+    let held: Vec<HostImage> = inputs.iter().map(KernelImage::to_host_image).collect();
     evaluate(&kernel, &held, &mut want, whole);
-    let want = Picture { memory: Memory::Host(HostBuffer::from_slice(&want.bytes)), geometry: want.geometry };
-    let compare = |got: &Picture, how: &str| {
-        let want = want.part(got.geometry.window).held();
-        if let Some((at, g, w)) = got.held().difference(&want) {
+    let want = KernelImage { memory: Memory::Host(HostBuffer::from_slice(&want.bytes)), geometry: want.geometry };
+    let compare = |got: &KernelImage, how: &str| {
+        let want = want.part(got.geometry.window).to_host_image();
+        if let Some((at, g, w)) = got.to_host_image().difference(&want) {
             panic!("{what}, {how}: {g} instead of {w} at pixel {at} of rows {} of {shape}", got.geometry.window);
         }
     };
@@ -129,7 +131,7 @@ fn checked_as(k: &MapKernel, inputs: &[Picture], (shape, dtype): (Shape, DType),
             }
             let h = shape.height.cast_signed();
             for rows in [Window::new(0, h / 2), Window::new(h / 3, h - h / 4), Window::new(h - 1, h)] {
-                let parts: Vec<Picture> = (0..inputs.len())
+                let parts: Vec<KernelImage> = (0..inputs.len())
                     .map(|i| inputs[i].part(kernel.footprint(i, rows, shape, inputs[i].geometry.shape)))
                     .collect();
                 if rows.is_empty() {
@@ -138,8 +140,8 @@ fn checked_as(k: &MapKernel, inputs: &[Picture], (shape, dtype): (Shape, DType),
                 compare(&run(&d, &kernel, &parts, shape, dtype, rows), &format!("{isa:?}, rows {rows}"));
                 let wraps = |l: &Leaf| l.reach(&k.stages).is_some_and(|(_, w)| w);
                 if k.leaves.iter().all(wraps) {
-                    let virtual_rows = |p: &Picture| p.part(rows.grown(100, 100));
-                    let parts: Vec<Picture> = inputs.iter().map(virtual_rows).collect();
+                    let virtual_rows = |p: &KernelImage| p.part(rows.grown(100, 100));
+                    let parts: Vec<KernelImage> = inputs.iter().map(virtual_rows).collect();
                     compare(&run(&d, &kernel, &parts, shape, dtype, rows), &format!("{isa:?}, virtual rows of {rows}"));
                 }
             }
@@ -170,8 +172,8 @@ fn every_pixel_operation_matches_its_definition() {
         let (dtype, row, (width, constant)) = (DType::ALL[dtype], &TABLE[row], sizes[size]);
         let shape = Shape::new(3, width, 1);
         let mask = row.kind == PixelKind::Select;
-        let inputs: Vec<Picture> =
-            (0..row.op.arity()).map(|i| Picture::random(shape, row.op.operand(i, dtype), 10 + i as u64)).collect();
+        let inputs: Vec<KernelImage> =
+            (0..row.op.arity()).map(|i| KernelImage::random(shape, row.op.operand(i, dtype), 10 + i as u64)).collect();
         let leaves = (0..inputs.len()).map(|i| Leaf { op: LeafOp::Load(i), dtype: inputs[i].geometry.dtype }).collect();
         let args = (0..inputs.len())
             .map(|i| match i == constant && !mask {
@@ -187,7 +189,7 @@ fn every_pixel_operation_matches_its_definition() {
 }
 
 /// Random bit patterns, and moderate values.
-fn wild(shape: Shape, dtype: DType, seed: u64) -> Picture {
+fn wild(shape: Shape, dtype: DType, seed: u64) -> KernelImage {
     let mut state = seed;
     let mut next = || {
         state ^= state << 13;
@@ -204,7 +206,7 @@ fn wild(shape: Shape, dtype: DType, seed: u64) -> Picture {
     let memory = dispatch!(dtype, T => {
         HostBuffer::from_slice(&(0..shape.len()).map(|_| T::from_f64(value(next(), next()))).collect::<Vec<T>>())
     });
-    Picture::new(shape, dtype, memory)
+    KernelImage::new(shape, dtype, memory)
 }
 
 #[test]
@@ -237,7 +239,7 @@ fn samples_of_pixels_are_read_and_made_one_by_one() {
         // More than the pixels of a tile.
         let plane = Shape::volume(1 + 2 * levels, 9, 271, 1);
         let pixels = Shape { samples, ..plane };
-        let inputs = [Picture::random(pixels, dtype, 5), Picture::random(plane, dtype, 6)];
+        let inputs = [KernelImage::random(pixels, dtype, 5), KernelImage::random(plane, dtype, 6)];
         let sample = |c: usize| LeafOp::LoadPlane(0, PlaneMap::channel(pixels.deinterleaved(), c));
         let beyond = PlaneMap::levels(pixels.deinterleaved(), 1, 1, 1, Border::Constant(3.0));
         let beyond = LeafOp::LoadPlane(0, PlaneMap { channel: Some(samples - 1), ..beyond });
@@ -272,7 +274,8 @@ fn samples_of_pixels_are_read_and_made_one_by_one() {
         }
         for first in 0..values.len() {
             let mut made = (0..samples).map(|c| values[(first + 2 * c) % values.len()]);
-            let one = MapKernel { result: made.next(), more: made.collect(), woven: true, ..kernel.clone() };
+            let one =
+                MapKernel { result: made.next(), additional_results: made.collect(), woven: true, ..kernel.clone() };
             checked_as(&one, &inputs, (pixels, dtype), &format!("made from {first} on, {pixels} {dtype}"));
         }
     }
@@ -283,9 +286,9 @@ fn every_conversion_matches_its_definition() {
     for from in DType::ALL {
         for to in DType::ALL {
             let shape = Shape::new(5, 301, 1);
-            let mut input = Picture::random(shape, from, 3);
+            let mut input = KernelImage::random(shape, from, 3);
             if from.is_float() {
-                let mut r = Random(9);
+                let mut r = KernelRandom(9);
                 let b = input.memory.host_mut().unwrap();
                 let scale = [0.5, 1.0, 3.7, 1e3, 1e5, 1e10, 1e30];
                 let special = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 254.5, 255.5, 65534.5, 2147483647.5, -0.5];
@@ -313,7 +316,7 @@ fn every_conversion_matches_its_definition() {
 #[test]
 fn bare_leaves_and_constants_are_results() {
     for dtype in DType::ALL {
-        let inputs = || [Picture::random(Shape::new(6, 77, 3), dtype, 4)];
+        let inputs = || [KernelImage::random(Shape::new(6, 77, 3), dtype, 4)];
         let leaf = |op| MapKernel {
             inputs: 1,
             leaves: vec![Leaf { op, dtype }],
@@ -345,17 +348,17 @@ fn leaves_of_all_kinds_meet_in_one_kernel() {
         let map = Affine::new(rotation(10.0, shape), shape).unwrap();
         let window = Filter::dense(3, 5, vec![1.0; 15]);
         let mut ops = vec![
-            LeafOp::Order(0, MedianSize::Three.into(), border),
+            LeafOp::OrderFilter(0, MedianSize::Three.into(), border),
             LeafOp::Flip(0, Flip::Both),
-            LeafOp::Order(0, Generalized { window, combine: Combine::Pixel, reduce: Reduce::Min }.into(), border),
+            LeafOp::OrderFilter(0, Generalized { window, combine: Combine::Pixel, reduce: Reduce::Min }.into(), border),
             LeafOp::Warp(0, map, Interpolation::Bilinear, border.into()),
             LeafOp::Load(0),
         ];
         if dtype.is_float() {
-            ops.push(LeafOp::Correlate(Source::Input(0), Filter::dense(2, 3, vec![0.25; 6]), border));
+            ops.push(LeafOp::Correlate(FilterSource::Input(0), Filter::dense(2, 3, vec![0.25; 6]), border));
         }
         let leaves: Vec<Leaf> = ops.into_iter().map(|op| Leaf { op, dtype }).collect();
-        let input = || [Picture::random(shape, dtype, 11)];
+        let input = || [KernelImage::random(shape, dtype, 11)];
         for l in &leaves {
             let k = MapKernel { inputs: 1, leaves: vec![l.clone()], ..MapKernel::default() };
             check(&total(k, dtype), &input(), dtype, &format!("{:?}", l.op));
@@ -367,8 +370,8 @@ fn leaves_of_all_kinds_meet_in_one_kernel() {
 #[test]
 fn launches_that_do_not_fit_are_refused() {
     let (shape, dtype) = (Shape::new(8, 9, 1), DType::F32);
-    let input = Picture::random(shape, dtype, 1);
-    let filter = LeafOp::Correlate(Source::Input(0), Filter::column(vec![1.0; 5]), Border::Replicate);
+    let input = KernelImage::random(shape, dtype, 1);
+    let filter = LeafOp::Correlate(FilterSource::Input(0), Filter::column(vec![1.0; 5]), Border::Replicate);
     let kernel = |op, dtype| {
         let leaves = vec![Leaf { op, dtype }];
         Kernel::Map(MapKernel { inputs: 1, leaves, result: Some(Val::Leaf(0)), ..MapKernel::default() })
@@ -377,8 +380,14 @@ fn launches_that_do_not_fit_are_refused() {
     let launch = |kernel: &Kernel, input: Geometry, memory: &Memory, output: Geometry, bytes: usize, rows: Window| {
         let inputs = [LaunchInput { memory, geometry: input }];
         let mut output_memory = Memory::Host(HostBuffer::zeroed(bytes));
-        let launch =
-            Launch { kernel, inputs: &inputs, output: &mut output_memory, more: &mut [], geometry: output, rows };
+        let launch = Launch {
+            kernel,
+            inputs: &inputs,
+            output: &mut output_memory,
+            additional_outputs: &mut [],
+            geometry: output,
+            rows,
+        };
         d.launch(launch).map_err(|e| e.to_string())
     };
     let (good, rows, bytes) = (input.geometry, Window::new(2, 6), input.geometry.bytes());

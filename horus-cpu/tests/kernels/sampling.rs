@@ -7,12 +7,12 @@ use horus_cpu::simd::Isa;
 use horus_host::buffer::HostBuffer;
 use horus_host::device::{Device, Geometry, Launch, LaunchInput, Memory};
 use horus_plan::ir::kernel::Kernel;
-use horus_plan::ops::resize::{Lines, Resampling};
+use horus_plan::ops::resize::{Resampling, ResizedLines};
 use horus_plan::ops::sampling::Sampling;
 use horus_plan::ops::{Remap, Resize};
 use horus_testing::for_each_type;
 use horus_testing::pixels::{assert_same, noise};
-use horus_testing::reference::{Image, interleaved, sampling as definition};
+use horus_testing::reference::{ReferenceImage, interleaved, sampling as definition};
 
 /// Wider than two of the blocks that are sampled together.
 const AT: Shape = Shape::new(4, 137, 1);
@@ -40,8 +40,8 @@ fn mapped(at: Shape, [origin, level, row, column]: [f64; 4]) -> Vec<f64> {
 fn samples_are_those_of_the_oracle<T: Pixel>(at: Shape, places: &[Vec<f64>; 3], which: &str) {
     let of = Shape::volume(9, 23, 31, 2);
     let pixels = noise::<T>(of.len(), 7, true);
-    let image = Image::new(of, pixels.clone());
-    let oracle = places.each_ref().map(|place| Image::new(at, place.clone()));
+    let image = ReferenceImage::new(of, pixels.clone());
+    let oracle = places.each_ref().map(|place| ReferenceImage::new(at, place.clone()));
     for how in Sampling::ALL {
         for (axes, border) in
             [(2, Border::Wrap), (3, Border::Reflect), (2, Border::Constant(3.25)), (3, Border::Constant(2.5))]
@@ -65,7 +65,7 @@ fn samples_are_those_of_the_oracle<T: Pixel>(at: Shape, places: &[Vec<f64>; 3], 
                     kernel: &Kernel::Whole(Remap { sampling: how, border, outside }.into()),
                     inputs: &inputs,
                     output: &mut out,
-                    more: &mut [],
+                    additional_outputs: &mut [],
                     geometry,
                     rows: geometry.window,
                 };
@@ -124,12 +124,13 @@ fn samples_of_scales_follow_the_definition() {
 
 fn resizes_follow_the_definition<T: Pixel>() {
     let of = Shape::volume(2, 37, 150, 3);
-    let image = Image::new(of, noise::<T>(of.len(), 9, true));
+    let image = ReferenceImage::new(of, noise::<T>(of.len(), 9, true));
     for how in Resampling::ALL {
         // Parts of groups of rows and of blocks of columns remain.
         for (height, width) in [(21, 61), (95, 301), (16, 3)] {
             let shape = Shape { height, width, ..of };
-            let how = Resize { how, rows: Lines::new(of.height, height), columns: Lines::new(of.width, width) };
+            let how =
+                Resize { how, rows: ResizedLines::new(of.height, height), columns: ResizedLines::new(of.width, width) };
             let want = definition::resize(&image, &how, shape);
             let whole = |shape: Shape| Geometry { shape, dtype: T::DTYPE, window: Window::whole(shape.height) };
             for (image, want) in [(image.clone(), want.clone()), (interleaved(&image), interleaved(&want))] {
@@ -141,7 +142,7 @@ fn resizes_follow_the_definition<T: Pixel>() {
                         kernel: &Kernel::Whole(how.into()),
                         inputs: &inputs,
                         output: &mut out,
-                        more: &mut [],
+                        additional_outputs: &mut [],
                         geometry: whole(want.shape),
                         rows: Window::whole(height),
                     };

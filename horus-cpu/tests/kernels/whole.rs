@@ -42,7 +42,8 @@ fn run<T: Pixel, R: Pixel>(
     let ones = vec![R::ONE; output.bytes() / R::DTYPE.size()];
     let mut out = Memory::Host(HostBuffer::from_slice(&ones));
     let kernel = &Kernel::Whole(operation.into());
-    let launch = Launch { kernel, inputs: &inputs, output: &mut out, more: &mut [], geometry: output, rows };
+    let launch =
+        Launch { kernel, inputs: &inputs, output: &mut out, additional_outputs: &mut [], geometry: output, rows };
     CpuDevice::new(Some(1)).unwrap().with_isa(isa).launch(launch).unwrap();
     out.host().unwrap().as_slice::<R>().to_vec()
 }
@@ -104,10 +105,10 @@ fn row_reductions_follow_the_fixed_order<T: Pixel>() {
 fn samples_are_reduced_as_planes<T: Pixel>() {
     for (samples, (h, w)) in [2, 3, 4, 7].into_iter().zip([(5, 37), (3, 2049), (40, 1025), (2, 9)]) {
         let planes = Shape::volume(2, h, w, samples);
-        let image = reference::Image::new(planes, noise::<T>(planes.len(), (h + w) as u64, true));
+        let image = reference::ReferenceImage::new(planes, noise::<T>(planes.len(), (h + w) as u64, true));
         let woven = reference::interleaved(&image);
         for (window, rows) in windows(h) {
-            let input = |of: &reference::Image| {
+            let input = |of: &reference::ReferenceImage| {
                 let g = Geometry { shape: of.shape, dtype: T::DTYPE, window };
                 let (all, height) = (of.as_slice::<T>(), of.shape.height);
                 let held = all.chunks(h * g.shape.line()).flat_map(|p| rows_of(p, height, g.shape.line(), window));

@@ -14,7 +14,7 @@ use horus_plan::ops::{ImageOperation as _, Sliding};
 use horus_testing::cases::covering;
 use horus_testing::pixels::{SIZES, assert_same, borders, noise, rows_of};
 use horus_testing::reference::windowed::windowed;
-use horus_testing::reference::{Image, interleaved};
+use horus_testing::reference::{ReferenceImage, interleaved};
 
 const REACHES: [Reach; 6] = [
     Reach { up: 1, down: 1, left: 1, right: 1 },
@@ -39,7 +39,7 @@ fn run(
         kernel: &Kernel::from(operation.clone()),
         inputs: &[LaunchInput { memory, geometry }],
         output: &mut out,
-        more: &mut [],
+        additional_outputs: &mut [],
         geometry: output,
         rows,
     };
@@ -54,9 +54,10 @@ fn follow_the_definition(windows: &[Windowed], result: fn(DType) -> DType) {
         let (dtype, (h, w), how, border) = (DType::ALL[dtype], SIZES[size], &windows[how], borders[border]);
         // Those that know samples also of several: what they are of planes.
         let operation = Sliding { how: how.clone(), border };
-        let channels = if operation.knows_samples() { 1 + (h * w + size) % 4 } else { 1 };
+        let channels = if operation.supports_samples() { 1 + (h * w + size) % 4 } else { 1 };
         let (planes, result) = (Shape::new(h, w, channels), result(dtype));
-        let image = dispatch!(dtype, T => Image::new(planes, noise::<T>(planes.len(), size as u64, size % 2 == 0)));
+        let image =
+            dispatch!(dtype, T => ReferenceImage::new(planes, noise::<T>(planes.len(), size as u64, size % 2 == 0)));
         let want = interleaved(&windowed(&image, &operation, result));
         let (shape, image) = (planes.interleaved(), interleaved(&image));
         let memory = Memory::Host(HostBuffer::from_slice(image.bytes()));
@@ -124,7 +125,7 @@ fn ranks_across_levels_follow_the_definition_for_every_type() {
     for [dtype, shape, how, border] in covering([DType::ALL.len(), shapes.len(), footprints.len(), borders.len()]) {
         let (dtype, shape, border) = (DType::ALL[dtype], shapes[shape], borders[border]);
         let how = Windowed::Rank(footprints[how].clone());
-        let image = dispatch!(dtype, T => Image::new(shape, noise::<T>(shape.len(), 5, shape.depth % 2 == 0)));
+        let image = dispatch!(dtype, T => ReferenceImage::new(shape, noise::<T>(shape.len(), 5, shape.depth % 2 == 0)));
         let memory = Memory::Host(HostBuffer::from_slice(image.bytes()));
         let geometry = Geometry { shape, dtype, window: Window::whole(shape.height) };
         let operation = Sliding { how: how.clone(), border };

@@ -18,24 +18,24 @@ use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::reduce::{Fold, RowReduce};
 use horus_core::shape::{Border, Shape, Window};
 use horus_cuda::CudaDevice;
-use horus_cuda::measure::{Bench, SHAPE, TimedKernel, context, noise, whole};
-use horus_cuda::tuning::{Entry, TunedFamily, Tuning};
+use horus_cuda::measure::{KernelBench, SHAPE, TimedKernel, context, noise, whole};
+use horus_cuda::tuning::{TunedFamily, Tuning, TuningEntry};
 use horus_cuda::workloads::{
     conv2d, convrot_default, correlate, over, pixel_chain, product, rotate, separable, turned_back,
 };
 
-struct Row {
+struct CudaBenchRow {
     name: &'static str,
     work: TimedKernel,
     /// Target in milliseconds, if the row has one.
     reach: Option<f32>,
 }
 
-fn rows() -> Result<Vec<Row>, Error> {
+fn rows() -> Result<Vec<CudaBenchRow>, Error> {
     let b = Border::Reflect101;
     let f = whole(SHAPE, DType::F32);
     let zero = Border::Constant(0.0);
-    let row = |name, kernel, reach| Row { name, work: TimedKernel { kernel, inputs: 1, output: f }, reach };
+    let row = |name, kernel, reach| CudaBenchRow { name, work: TimedKernel { kernel, inputs: 1, output: f }, reach };
     let turn = |degrees| rotate(degrees, SHAPE, Interpolation::Bilinear, DType::F32, zero);
     let mut rows = vec![
         row("correlate 3", correlate(3, 3, DType::F32, b), Some(0.055)),
@@ -84,8 +84,8 @@ fn rows() -> Result<Vec<Row>, Error> {
 }
 
 fn measure(
-    bench: &mut Bench,
-    row: &Row,
+    bench: &mut KernelBench,
+    row: &CudaBenchRow,
     tunings: usize,
     limit: Duration,
     from: Option<&[Tuning]>,
@@ -119,8 +119,11 @@ fn measure(
         );
     }
     if let (Kernel::Map(map), true) = (&row.work.kernel, tunings > 1) {
-        let entry =
-            Entry { arch: bench.device().arch(), family: TunedFamily::of(map, DType::F32), tuning: found[0].tuning };
+        let entry = TuningEntry {
+            arch: bench.device().arch(),
+            family: TunedFamily::of(map, DType::F32),
+            tuning: found[0].tuning,
+        };
         println!("    {}", serde_json::to_string(&entry).unwrap_or_default());
     }
     Ok(())
@@ -148,13 +151,20 @@ fn sum(device: &CudaDevice) -> Result<(), DeviceError> {
                 kernel,
                 inputs: &input,
                 output: &mut partial,
-                more: &mut [],
+                additional_outputs: &mut [],
                 geometry: column,
                 rows,
             })?;
             let input = [LaunchInput { memory: &partial, geometry: column }];
             let (kernel, rows) = (&Kernel::from(Fold::Sum), Window::new(0, 1));
-            device.launch(Launch { kernel, inputs: &input, output: &mut result, more: &mut [], geometry: one, rows })
+            device.launch(Launch {
+                kernel,
+                inputs: &input,
+                output: &mut result,
+                additional_outputs: &mut [],
+                geometry: one,
+                rows,
+            })
         })?);
     }
     totals.sort_by(f32::total_cmp);
@@ -179,8 +189,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Some(path) => Some(serde_json::from_str(&std::fs::read_to_string(path)?)?),
         None => None,
     };
-    let mut bench = Bench::new(0, DType::F32)?;
-    println!("{}", bench.device().about().name);
+    let mut bench = KernelBench::new(0, DType::F32)?;
+    println!("{}", bench.device().names().name);
     for row in rows()?.iter().filter(|r| r.name.contains(&filter)) {
         if let Err(e) = measure(&mut bench, row, tunings, Duration::from_secs_f64(seconds), from.as_deref()) {
             println!("{:<20} {e}", row.name);

@@ -148,14 +148,14 @@ impl DiskCache {
 }
 
 /// A file of the cache.
-struct Entry {
+struct CacheFile {
     path: PathBuf,
     bytes: u64,
     used: SystemTime,
 }
 
 /// Lists the entries and ignores other files; removes what processes left unfinished.
-fn entries(directory: &Path) -> Vec<Entry> {
+fn entries(directory: &Path) -> Vec<CacheFile> {
     let Ok(files) = std::fs::read_dir(directory) else { return Vec::new() };
     let mut found = Vec::new();
     for file in files.flatten() {
@@ -163,7 +163,7 @@ fn entries(directory: &Path) -> Vec<Entry> {
         let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
         let used = data.modified().unwrap_or(SystemTime::UNIX_EPOCH);
         match extension {
-            "cubin" if data.is_file() => found.push(Entry { path, bytes: data.len(), used }),
+            "cubin" if data.is_file() => found.push(CacheFile { path, bytes: data.len(), used }),
             "tmp" if used.elapsed().is_ok_and(|age| age > LITTER) => {
                 // Another process may be faster; a file that stays is tried again.
                 let _ = std::fs::remove_file(&path);

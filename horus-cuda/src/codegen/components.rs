@@ -4,16 +4,16 @@
 use horus_core::device::Geometry;
 use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
-use horus_core::ops::resize::{Runs, WeightedRun};
+use horus_core::ops::resize::{WeightedRun, WeightedRuns};
 use horus_core::ops::{Components, Remap, Resize};
 use horus_core::shape::Window;
 
-use super::cpp::{Call, Expr, args, name, template};
+use super::cpp::{CppCall, Expr, args, name, template};
 use super::fixed::{plane, program};
 use super::params::{KernelParams, push_scalar};
 use super::{
-    COMPONENTS, CudaOperation, GATHER, Generated, Limits, PRELUDE, Passes, Pointer, RESIZE, SAMPLING, Shapes, blocks,
-    border_name,
+    COMPONENTS, CudaOperation, GATHER, Generated, KernelLimits, LaunchSequence, PRELUDE, Pointer, RESIZE, SAMPLING,
+    Shapes, blocks, border_name,
 };
 
 /// Threads per block, and pixels per thread: with 16 of them it takes 3.7 times as long at 512x512
@@ -24,13 +24,13 @@ const EACH: usize = 2;
 const PASSES: u32 = 6;
 
 impl CudaOperation for Components {
-    fn generate(&self, shapes: &Shapes<'_>, _limits: Limits) -> Result<Generated, DeviceError> {
+    fn generate(&self, shapes: &Shapes<'_>, _limits: KernelLimits) -> Result<Generated, DeviceError> {
         let how = self.neighbours;
         let (input, out) = (shapes.inputs[0], shapes.output);
         let shape = out.shape;
         let number = blocks(shape.len().div_ceil(THREADS * EACH), "connected components")?;
         let mut p = KernelParams::default();
-        // The first pass: see `Passes`.
+        // The first pass: see `LaunchSequence`.
         p.int("pass", 0);
         p.pointer("int", "out", Pointer::Output { offset: 0 });
         p.pointer(&format!("const {}", input.dtype.name()), "in", Pointer::Input { index: 0, offset: 0 });
@@ -54,15 +54,15 @@ impl CudaOperation for Components {
             "p.neighbours",
             Expr::Shared(DType::I32, 0),
         ];
-        let body = [Call::new("hs_components", template![THREADS, EACH], args).into()];
-        let passes = Passes { count: PASSES, repeated: 0, scratch: number as usize * DType::I32.size() };
+        let body = [CppCall::new("hs_components", template![THREADS, EACH], args).into()];
+        let passes = LaunchSequence { count: PASSES, repeated: 0, scratch: number as usize * DType::I32.size() };
         let made = program(&[PRELUDE, COMPONENTS], &body, p, [number, 1], THREADS, THREADS * DType::I32.size());
-        Ok(Generated { passes: Some(passes), ..made })
+        Ok(Generated { sequence: Some(passes), ..made })
     }
 }
 
 impl CudaOperation for Remap {
-    fn generate(&self, shapes: &Shapes<'_>, _limits: Limits) -> Result<Generated, DeviceError> {
+    fn generate(&self, shapes: &Shapes<'_>, _limits: KernelLimits) -> Result<Generated, DeviceError> {
         let Remap { sampling: how, border, outside } = *self;
         let (image, out) = (shapes.inputs[0], shapes.output);
         let (t, volume) = (out.dtype.name(), shapes.inputs.len() == 4);
@@ -111,7 +111,7 @@ impl CudaOperation for Remap {
         ];
         let how = format!("HS_{}", how.name().to_ascii_uppercase());
         let body =
-            [Call::new("hs_remap", template![how, border_name(border), volume, outside.is_some(), THREADS], args)
+            [CppCall::new("hs_remap", template![how, border_name(border), volume, outside.is_some(), THREADS], args)
                 .into()];
         let grid = [blocks(count.div_ceil(THREADS), "samples")?, blocks(out.shape.planes(), "planes")?];
         Ok(program(&[PRELUDE, GATHER, SAMPLING], &body, p, grid, THREADS, 0))
@@ -119,16 +119,16 @@ impl CudaOperation for Remap {
 }
 
 impl CudaOperation for Resize {
-    fn generate(&self, shapes: &Shapes<'_>, _limits: Limits) -> Result<Generated, DeviceError> {
+    fn generate(&self, shapes: &Shapes<'_>, _limits: KernelLimits) -> Result<Generated, DeviceError> {
         let how = self;
         let (input, out) = (shapes.inputs[0], shapes.output);
         let (t, float, width) = (out.dtype.name(), out.dtype.interpolation(), out.shape.width);
         let down = how.rows.runs(how.how, shapes.rows);
         let across = how.columns.runs(how.how, Window::whole(width));
-        let most = |of: &Runs| of.runs.iter().map(|run| run.weights.len()).max().unwrap_or(0);
+        let most = |of: &WeightedRuns| of.runs.iter().map(|run| run.weights.len()).max().unwrap_or(0);
         let (lines, columns) = (most(&down), most(&across));
         let mut table = Vec::new();
-        let starts = |of: &Runs, from: isize| -> Vec<u8> {
+        let starts = |of: &WeightedRuns, from: isize| -> Vec<u8> {
             // Extents are below 2^30.
             let of_run = |run: &WeightedRun| {
                 let WeightedRun { start, weights } = run;
@@ -138,7 +138,7 @@ impl CudaOperation for Resize {
         };
         table.extend(starts(&down, input.window.start));
         table.extend(starts(&across, 0));
-        let mut weights = |of: &Runs, at: &dyn Fn(usize, usize) -> usize, count: usize| {
+        let mut weights = |of: &WeightedRuns, at: &dyn Fn(usize, usize) -> usize, count: usize| {
             table.resize(table.len().next_multiple_of(16), 0);
             let (offset, size) = (table.len(), float.size());
             table.resize(offset + count * size, 0);
@@ -178,7 +178,7 @@ impl CudaOperation for Resize {
             "p.width",
             plane("p.out", "p.out_plane"),
         ];
-        let body = [Call::new("hs_resize", template![THREADS], args).into()];
+        let body = [CppCall::new("hs_resize", template![THREADS], args).into()];
         let count = shapes.rows.len() * out.shape.line();
         let grid = [blocks(count.div_ceil(THREADS), "resizing")?, blocks(out.shape.planes(), "planes")?];
         Ok(Generated { table, ..program(&[PRELUDE, RESIZE], &body, p, grid, THREADS, 0) })

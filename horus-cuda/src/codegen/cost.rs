@@ -74,7 +74,7 @@ pub(super) fn code(kernel: &MapKernel, which: impl Iterator<Item = usize>, block
 pub(super) fn cheaper(kernel: &Kernel, tuning: &Tuning) -> Option<Tuning> {
     // Column passes advance by as many taps as there are rows. Where these are not whole vectors,
     // NVRTC 13.0 still reads vectors of taps, at misaligned addresses.
-    let filters = |l: &Leaf| matches!(l.op, LeafOp::Correlate(..) | LeafOp::Order(..));
+    let filters = |l: &Leaf| matches!(l.op, LeafOp::Correlate(..) | LeafOp::OrderFilter(..));
     let whole = if matches!(kernel, Kernel::Map(m) if !m.leaves.iter().any(filters)) { 1 } else { 4 };
     match *tuning {
         t if t.rows > whole => Some(Tuning { rows: (t.rows / 2).next_multiple_of(whole), ..t }),

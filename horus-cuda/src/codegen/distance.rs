@@ -4,13 +4,13 @@ use horus_core::device::Geometry;
 use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
 use horus_core::ops::NearestOnLine;
-use horus_core::ops::distance::{Metric, NearestPixel, Sought};
+use horus_core::ops::distance::{Metric, NearestPixel, NearestResult};
 use horus_core::shape::{Axis, Window};
 
-use super::cpp::{Call, args, template};
+use super::cpp::{CppCall, args, template};
 use super::fixed::{plane, program};
 use super::params::KernelParams;
-use super::{CudaOperation, DISTANCE, Generated, Limits, PRELUDE, Pointer, Shapes, blocks};
+use super::{CudaOperation, DISTANCE, Generated, KernelLimits, PRELUDE, Pointer, Shapes, blocks};
 
 /// Threads per block: pixels beside each other.
 const THREADS: usize = 128;
@@ -18,7 +18,7 @@ const THREADS: usize = 128;
 const EACH: usize = 64;
 
 impl CudaOperation for NearestOnLine {
-    fn generate(&self, shapes: &Shapes<'_>, _limits: Limits) -> Result<Generated, DeviceError> {
+    fn generate(&self, shapes: &Shapes<'_>, _limits: KernelLimits) -> Result<Generated, DeviceError> {
         let along = self.along;
         let (input, out) = (shapes.inputs[0], shapes.output);
         let levels = along == Axis::Depth;
@@ -59,7 +59,7 @@ impl CudaOperation for NearestOnLine {
             "p.end",
             "p.across",
         ];
-        let body = [Call::new("hs_nearest_on_line", template![THREADS, EACH], args).into()];
+        let body = [CppCall::new("hs_nearest_on_line", template![THREADS, EACH], args).into()];
         let planes = if levels { channels } else { out.shape.planes() };
         let grid = [blocks(across * parts.len().div_ceil(EACH), "lines")?, blocks(planes, "planes")?];
         Ok(program(&[PRELUDE, DISTANCE], &body, p, grid, THREADS, 0))
@@ -67,7 +67,7 @@ impl CudaOperation for NearestOnLine {
 }
 
 impl CudaOperation for NearestPixel {
-    fn generate(&self, shapes: &Shapes<'_>, _limits: Limits) -> Result<Generated, DeviceError> {
+    fn generate(&self, shapes: &Shapes<'_>, _limits: KernelLimits) -> Result<Generated, DeviceError> {
         let how = *self;
         let (input, out) = (shapes.inputs[0], shapes.output);
         let across = out.shape.width.div_ceil(THREADS);
@@ -77,11 +77,11 @@ impl CudaOperation for NearestPixel {
             Metric::Chessboard => ("HS_CHESSBOARD", [1.0; 3]),
         };
         let found = match how.found {
-            Sought::Distance => "HS_DISTANCE",
-            Sought::Level => "HS_LEVEL",
-            Sought::Row => "HS_ROW",
-            Sought::Column => "HS_COLUMN",
-            Sought::Joined => "HS_JOINED",
+            NearestResult::Distance => "HS_DISTANCE",
+            NearestResult::Level => "HS_LEVEL",
+            NearestResult::Row => "HS_ROW",
+            NearestResult::Column => "HS_COLUMN",
+            NearestResult::Joined => "HS_JOINED",
         };
         let down = how.along == Axis::Rows;
         let mut p = KernelParams::default();
@@ -111,7 +111,7 @@ impl CudaOperation for NearestPixel {
             columns,
             "p.across",
         ];
-        let body = [Call::new("hs_nearest", template![metric, found, down, THREADS], args).into()];
+        let body = [CppCall::new("hs_nearest", template![metric, found, down, THREADS], args).into()];
         let grid = [blocks(across * shapes.rows.len(), "rows")?, blocks(out.shape.planes(), "planes")?];
         Ok(program(&[PRELUDE, DISTANCE], &body, p, grid, THREADS, 0))
     }

@@ -7,9 +7,11 @@ use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
 use horus_core::ops::{Deinterleave, Histogram, Interleave, Lookup, RunningDepth, Transpose};
 
-use super::cpp::{Call, Expr, Stmt, args, name, template, text};
+use super::cpp::{CppCall, Expr, Stmt, args, name, template, text};
 use super::params::KernelParams;
-use super::{CudaOperation, Generated, LAYOUT, Limits, PRELUDE, Pointer, REDUCE, Shapes, assemble, blocks, entry};
+use super::{
+    CudaOperation, Generated, KernelLimits, LAYOUT, PRELUDE, Pointer, REDUCE, Shapes, assemble, blocks, entry,
+};
 
 /// Most bins counted in shared memory; more are counted in global memory.
 const SHARED_BINS: usize = 8192;
@@ -49,7 +51,7 @@ pub(super) fn with_bounds(
         clear: false,
         early: false,
         cost: 0,
-        passes: None,
+        sequence: None,
     }
 }
 
@@ -59,7 +61,7 @@ pub(super) fn plane(planes: &str, pitch: &str) -> Expr {
 }
 
 impl CudaOperation for Histogram {
-    fn generate(&self, shapes: &Shapes<'_>, _limits: Limits) -> Result<Generated, DeviceError> {
+    fn generate(&self, shapes: &Shapes<'_>, _limits: KernelLimits) -> Result<Generated, DeviceError> {
         let (bins, lo, hi) = (self.bins, self.lo(), self.hi());
 
         const EACH: usize = 32;
@@ -75,7 +77,7 @@ impl CudaOperation for Histogram {
         p.int("bins", bins.cast_signed());
         let shared = bins <= SHARED_BINS;
         let args = args![plane("p.in", "p.plane"), "p.count", lo, hi, "p.bins", "p.out"];
-        let body = [Call::new("hs_histogram", template![THREADS, EACH, shared], args).into()];
+        let body = [CppCall::new("hs_histogram", template![THREADS, EACH, shared], args).into()];
         let grid = [blocks(count.div_ceil(THREADS * EACH), "a histogram")?, blocks(input.shape.planes(), "planes")?];
         let bytes = if shared { bins * 4 } else { 0 };
         Ok(Generated { clear: true, ..program(&[PRELUDE, REDUCE], &body, p, grid, THREADS, bytes) })
@@ -83,7 +85,7 @@ impl CudaOperation for Histogram {
 }
 
 impl CudaOperation for Lookup {
-    fn generate(&self, shapes: &Shapes<'_>, _limits: Limits) -> Result<Generated, DeviceError> {
+    fn generate(&self, shapes: &Shapes<'_>, _limits: KernelLimits) -> Result<Generated, DeviceError> {
         const EACH: usize = 8;
         let (input, table, out) = (shapes.inputs[0], shapes.inputs[1], shapes.output);
         let count = shapes.rows.len() * out.shape.width;
@@ -98,14 +100,14 @@ impl CudaOperation for Lookup {
         p.long("out_plane", out.plane() as i64);
         p.long("count", count as i64);
         let args = args![plane("p.in", "p.in_plane"), "p.table", "p.count", plane("p.out", "p.out_plane")];
-        let body = [Call::new("hs_lookup", template![THREADS, EACH], args).into()];
+        let body = [CppCall::new("hs_lookup", template![THREADS, EACH], args).into()];
         let grid = [blocks(count.div_ceil(THREADS * EACH), "a table")?, blocks(out.shape.planes(), "planes")?];
         Ok(program(&[PRELUDE, LAYOUT], &body, p, grid, THREADS, 0))
     }
 }
 
 impl CudaOperation for RunningDepth {
-    fn generate(&self, shapes: &Shapes<'_>, _limits: Limits) -> Result<Generated, DeviceError> {
+    fn generate(&self, shapes: &Shapes<'_>, _limits: KernelLimits) -> Result<Generated, DeviceError> {
         let (input, out) = (shapes.inputs[0], shapes.output);
         let count = shapes.rows.len() * out.shape.width;
         let mut p = KernelParams::default();
@@ -119,20 +121,20 @@ impl CudaOperation for RunningDepth {
         p.int("levels", out.shape.depth.cast_signed());
         p.int("channels", out.shape.channels.cast_signed());
         let args = args!["p.in", "p.in_plane", "p.out", "p.out_plane", "p.count", "p.levels", "p.channels"];
-        let body = [Call::new("hs_running_depth", template![THREADS], args).into()];
+        let body = [CppCall::new("hs_running_depth", template![THREADS], args).into()];
         let grid = [blocks(count.div_ceil(THREADS), "running sums")?, blocks(out.shape.channels, "planes")?];
         Ok(program(&[PRELUDE, LAYOUT], &body, p, grid, THREADS, 0))
     }
 }
 
 impl CudaOperation for Deinterleave {
-    fn generate(&self, shapes: &Shapes<'_>, _limits: Limits) -> Result<Generated, DeviceError> {
+    fn generate(&self, shapes: &Shapes<'_>, _limits: KernelLimits) -> Result<Generated, DeviceError> {
         reordered("hs_deinterleave", shapes.output.shape.channels, shapes)
     }
 }
 
 impl CudaOperation for Interleave {
-    fn generate(&self, shapes: &Shapes<'_>, _limits: Limits) -> Result<Generated, DeviceError> {
+    fn generate(&self, shapes: &Shapes<'_>, _limits: KernelLimits) -> Result<Generated, DeviceError> {
         reordered("hs_interleave", shapes.output.shape.samples, shapes)
     }
 }
@@ -150,13 +152,13 @@ fn reordered(template: &str, channels: usize, shapes: &Shapes<'_>) -> Result<Gen
     p.long("out_plane", out.plane() as i64);
     p.long("count", count as i64);
     let args = args!["p.in", "p.in_plane", "p.out", "p.out_plane", "p.count"];
-    let body = [Call::new(template, template![THREADS, channels], args).into()];
+    let body = [CppCall::new(template, template![THREADS, channels], args).into()];
     let grid = [blocks(count.div_ceil(THREADS), "pixels")?, blocks(out.shape.depth, "levels")?];
     Ok(program(&[PRELUDE, LAYOUT], &body, p, grid, THREADS, 0))
 }
 
 impl CudaOperation for Transpose {
-    fn generate(&self, shapes: &Shapes<'_>, _limits: Limits) -> Result<Generated, DeviceError> {
+    fn generate(&self, shapes: &Shapes<'_>, _limits: KernelLimits) -> Result<Generated, DeviceError> {
         /// Rows and columns of the square that a block transposes, and rows of it that its threads take
         /// at once.
         const SIDE: usize = 32;
@@ -188,7 +190,7 @@ impl CudaOperation for Transpose {
             "p.row1",
             "p.across",
         ];
-        let body = [Call::new("hs_transpose", template![SIDE, DOWN], args).into()];
+        let body = [CppCall::new("hs_transpose", template![SIDE, DOWN], args).into()];
         let squares = across * shapes.rows.len().div_ceil(SIDE);
         let grid = [blocks(squares, "a transposition")?, blocks(out.shape.planes(), "planes")?];
         Ok(program(&[PRELUDE, LAYOUT], &body, p, grid, SIDE * DOWN, SIDE * (SIDE + 1) * out.dtype.size()))

@@ -7,10 +7,12 @@ use horus_core::ops::fourier::{Fourier, Roots};
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::shape::Window;
 
-use super::cpp::{Call, Expr, Stmt, args, name, template};
+use super::cpp::{CppCall, Expr, Stmt, args, name, template};
 use super::fixed::with_bounds;
 use super::params::KernelParams;
-use super::{CudaOperation, FOURIER, Generated, Limits, PRELUDE, Passes, Pointer, Shapes, blocks, border_name};
+use super::{
+    CudaOperation, FOURIER, Generated, KernelLimits, LaunchSequence, PRELUDE, Pointer, Shapes, blocks, border_name,
+};
 
 /// Fewest threads of a block.
 const THREADS: usize = 64;
@@ -29,7 +31,7 @@ const COMPLEX: usize = 16;
 const ROUND: usize = 192 << 20;
 
 impl CudaOperation for Fourier {
-    fn generate(&self, shapes: &Shapes<'_>, limits: Limits) -> Result<Generated, DeviceError> {
+    fn generate(&self, shapes: &Shapes<'_>, limits: KernelLimits) -> Result<Generated, DeviceError> {
         let how = self;
         let (input, out) = (shapes.inputs[0], shapes.output);
         let ([tall, wide], [down, across], reach) = (how.tile, how.step(), how.reach());
@@ -93,7 +95,7 @@ impl CudaOperation for Fourier {
 
         let t = out.dtype.name();
         let mut p = KernelParams::default();
-        // The first pass: see `Passes`.
+        // The first pass: see `LaunchSequence`.
         p.int("pass", 0);
         p.pointer(t, "out", Pointer::Output { offset: out.row(0, shapes.rows.start) * out.dtype.size() });
         p.pointer(&format!("const {t}"), "in", Pointer::Input { index: 0, offset: 0 });
@@ -181,7 +183,7 @@ impl CudaOperation for Fourier {
                 name: "tiles".into(),
                 value: Expr::Members(None, members),
             },
-            Call::new(
+            CppCall::new(
                 "hs_fourier",
                 template![border_name(how.border), lines, threads],
                 args!["p.pass", "tiles", name("(hs_complex*)hs_smem")],
@@ -198,6 +200,6 @@ impl CudaOperation for Fourier {
             (threads, format!("{threads}, {}", RESIDENT / threads)),
             bytes,
         );
-        Ok(Generated { table, passes: Some(Passes { count: passes, repeated: 0, scratch }), ..made })
+        Ok(Generated { table, sequence: Some(LaunchSequence { count: passes, repeated: 0, scratch }), ..made })
     }
 }

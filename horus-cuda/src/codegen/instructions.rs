@@ -8,7 +8,7 @@ use horus_core::ir::kernel::{Instr, InstrOp, MapKernel, Val};
 use horus_core::ops::pixel::PixelOp;
 use horus_core::shape::{Axis, Shape};
 
-use super::cpp::{Call, Expr, Operator, PixelStmt, Stmt, args, name, pixel, template};
+use super::cpp::{CppCall, Expr, Operator, PixelStmt, Stmt, args, name, pixel, template};
 use super::defect;
 use super::params::KernelParams;
 use super::schedule::LeafGroup;
@@ -57,7 +57,7 @@ impl PixelValue {
 
 /// An operand of an instruction that a loop passes from iteration to iteration: its number, and its
 /// array.
-pub(super) type Carried<'a> = Option<(usize, &'a str)>;
+pub(super) type LoopOperand<'a> = Option<(usize, &'a str)>;
 
 /// Emits instructions as soon as their operands exist, so that registers hold few values at a time.
 #[derive(Clone, Debug)]
@@ -186,7 +186,7 @@ impl<'a> Instructions<'a> {
         out: &mut Vec<Stmt>,
         params: &mut KernelParams,
         similar: &[usize],
-        carried: Carried<'_>,
+        carried: LoopOperand<'_>,
     ) -> Result<(), DeviceError> {
         let i = similar[0];
         let instr = &self.kernel.code[i];
@@ -246,7 +246,7 @@ impl<'a> Instructions<'a> {
         params: &mut KernelParams,
     ) -> Result<Vec<String>, DeviceError> {
         let mut arrays = vec![self.result(out, params, self.kernel.result_type())?];
-        for (k, v) in self.kernel.more.iter().enumerate() {
+        for (k, v) in self.kernel.additional_results.iter().enumerate() {
             arrays.push(self.array(*v, self.kernel.type_of(*v), &format!("result{}", k + 1), out, params)?);
         }
         Ok(arrays)
@@ -294,19 +294,19 @@ impl<'a> Instructions<'a> {
     /// The position of pixel `[r][c]`; see [`declare_extent`].
     fn index(&self, axis: Axis, dtype: DType) -> Expr {
         let at = match axis {
-            Axis::Rows => Call::new("hs_row_of", template![], args![self.place.0.clone(), name("p.rows")]).into(),
+            Axis::Rows => CppCall::new("hs_row_of", template![], args![self.place.0.clone(), name("p.rows")]).into(),
             Axis::Columns => self.place.1.clone(),
             Axis::Channels => name("plane").with(Operator::Remainder, "p.channels"),
             Axis::Depth => name("plane").with(Operator::Divide, "p.channels"),
         };
-        Call::new(dtype.name(), template![], args![at]).into()
+        CppCall::new(dtype.name(), template![], args![at]).into()
     }
 
     /// Operand `j` of the first of `similar` instructions.
     fn operand(
         &self,
         similar: &[usize],
-        carried: Carried<'_>,
+        carried: LoopOperand<'_>,
         j: usize,
         dtype: DType,
         params: &mut KernelParams,
@@ -332,7 +332,7 @@ pub(super) fn declare_extent(kernel: &MapKernel, params: &mut KernelParams, shap
 }
 
 /// Returns `true` for a division that is computed quickly, except for rare operands.
-fn divides(instr: &Instr, carried: Carried<'_>) -> bool {
+fn divides(instr: &Instr, carried: LoopOperand<'_>) -> bool {
     instr.operand == DType::F32
         && match (instr.op, &instr.args[..]) {
             (InstrOp::Pixel(PixelOp::Div), _) => true,

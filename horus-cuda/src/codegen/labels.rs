@@ -4,10 +4,10 @@ use horus_core::dtype::DType;
 use horus_core::error::DeviceError;
 use horus_core::ops::labels::{DIGIT_BITS, DIGITS, Digits, LabelReduce, PLACE, PRODUCT};
 
-use super::cpp::{Call, Expr, Stmt, args, name, template};
+use super::cpp::{CppCall, Expr, Stmt, args, name, template};
 use super::fixed::program;
 use super::params::KernelParams;
-use super::{CudaOperation, Generated, LABELS, Limits, PRELUDE, Pointer, Shapes, blocks};
+use super::{CudaOperation, Generated, KernelLimits, LABELS, PRELUDE, Pointer, Shapes, blocks};
 
 /// Most bytes of sums in shared memory; larger ones are added in global memory.
 const SHARED: usize = 48 << 10;
@@ -19,7 +19,7 @@ const SEARCHING: usize = 1024;
 const _: () = assert!(DIGITS == 88 && DIGIT_BITS == 24 && 1 + 2 * PLACE + 3 * PRODUCT == 14);
 
 impl CudaOperation for LabelReduce {
-    fn generate(&self, shapes: &Shapes<'_>, _limits: Limits) -> Result<Generated, DeviceError> {
+    fn generate(&self, shapes: &Shapes<'_>, _limits: KernelLimits) -> Result<Generated, DeviceError> {
         let how = *self;
         let (rows, width) = (shapes.rows, shapes.inputs[0].shape.width);
         let planes = blocks(shapes.inputs[0].shape.planes(), "levels of labels")?;
@@ -41,14 +41,14 @@ impl CudaOperation for LabelReduce {
             let bytes = count.saturating_mul(columns * DType::F64.size());
             let shared = bytes <= SHARED;
             // One plane per second index of a block.
-            let plane = || Expr::from(Call::new("i64", template![], args!["blockIdx.y"]));
+            let plane = || Expr::from(CppCall::new("i64", template![], args!["blockIdx.y"]));
             let of = |image: &str| name(format_args!("p.{image}")) + plane() * name(format_args!("p.{image}_plane"));
             let call = match how {
                 LabelReduce::Shape { origin: [top, left], .. } => {
                     p.long("top", top as i64 + rows.start as i64);
                     p.long("left", left as i64);
                     let args = args![of("labels"), "p.count", "p.width", "p.top", "p.left", "p.labels_count", "p.out"];
-                    Call::new("hs_label_shapes", template![THREADS, EACH, shared], args)
+                    CppCall::new("hs_label_shapes", template![THREADS, EACH, shared], args)
                 }
                 _ => {
                     let (squares, of_pixels) = match how {
@@ -62,7 +62,7 @@ impl CudaOperation for LabelReduce {
                     let (labels, image) = (of("labels"), of("image"));
                     let args = args![labels, image, "p.count", "p.labels_count", "p.columns", "p.squared", "p.out"];
                     let which = template![THREADS, EACH, shared, squares, sum(plain), sum(squared)];
-                    Call::new("hs_label_sums", which, args)
+                    CppCall::new("hs_label_sums", which, args)
                 }
             };
             let grid = [blocks(pixels.div_ceil(THREADS * EACH), "sums of labels")?, planes];
@@ -74,11 +74,11 @@ impl CudaOperation for LabelReduce {
         p.int("height", shapes.inputs[0].shape.height.cast_signed());
         p.int("planes", shapes.inputs[0].shape.planes().cast_signed());
         // The rows that this block of threads searches, and their start in each image.
-        let first = |start: &str| Call::new("i64", template![], args![name("top") - start]);
+        let first = |start: &str| CppCall::new("i64", template![], args![name("top") - start]);
         let at =
             |image: &str| name(format_args!("p.{image}")) + Expr::from(first(&format!("p.{image}_start"))) * "p.width";
-        let lines = Call::new("min", template![], args![name("p.height") - "top", block]);
-        let to = Call::new("i64", template![], args![name("block") - "p.out_start"]);
+        let lines = CppCall::new("min", template![], args![name("p.height") - "top", block]);
+        let to = CppCall::new("i64", template![], args![name("block") - "p.out_start"]);
         let table = name("p.out") + Expr::from(to) * "p.labels_count";
         let (labels, image) = (at("labels"), at("image"));
         let args =
@@ -87,8 +87,8 @@ impl CudaOperation for LabelReduce {
         let body = [
             Stmt::constant("int", "block", name("p.row0") + "blockIdx.x"),
             Stmt::constant("int", "top", name("block") * block),
-            Stmt::constant("i64", "count", Expr::from(Call::new("i64", template![], args![lines])) * "p.width"),
-            Call::new("hs_label_extremes", template![SEARCHING, least], args).into(),
+            Stmt::constant("i64", "count", Expr::from(CppCall::new("i64", template![], args![lines])) * "p.width"),
+            CppCall::new("hs_label_extremes", template![SEARCHING, least], args).into(),
         ];
         Ok(program(&headers, &body, p, [blocks(rows.len(), "extremes of labels")?, 1], SEARCHING, 0))
     }

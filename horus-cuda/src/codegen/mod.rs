@@ -28,9 +28,9 @@ mod pointwise;
 mod product;
 mod reconstruction;
 mod reduced;
+mod repeat;
 mod schedule;
 mod similar;
-mod steps;
 mod thin;
 mod windowed;
 
@@ -49,12 +49,12 @@ use horus_cuda_kernels::{
     POINTWISE, PRELUDE, PRODUCT, RECONSTRUCTION, REDUCE, RESIZE, SAMPLING, SEPARABLE, STEPS, TILE, WINDOWED,
 };
 
-use self::cpp::{Call, Expr};
+use self::cpp::{CppCall, Expr};
 use crate::tuning::Tuning;
 
 pub use cost::MOST as MOST_COST;
 pub use parts::KernelPart;
-pub(crate) use schedule::Near;
+pub(crate) use schedule::NearFilter;
 
 /// Name of every generated kernel.
 pub const ENTRY: &str = "hs_kernel";
@@ -72,12 +72,12 @@ pub struct Shapes<'a> {
 
 /// Resource limits of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct KernelLimits {
     /// Bytes of shared memory a block may use.
     pub shared: usize,
 }
 
-impl Limits {
+impl KernelLimits {
     /// Returns `true` if the device multiplies matrices of integers of 8 bits: from compute
     /// capability 8.0 on, as which no earlier one has so much shared memory for a block.
     const fn multiplies_bytes(self) -> bool {
@@ -94,7 +94,7 @@ pub enum Pointer {
         offset: usize,
     },
     /// The output of a result after the first.
-    More {
+    FurtherOutput {
         /// Its index.
         index: usize,
         /// Bytes from its beginning.
@@ -109,7 +109,7 @@ pub enum Pointer {
     },
     /// The [`Generated::table`].
     Table,
-    /// Memory of this launch only: see [`Passes::scratch`].
+    /// Memory of this launch only: see [`LaunchSequence::scratch`].
     Scratch,
     /// Of a reduction along rows: the place of the fold of all rows, which its last block makes; 0
     /// if that is a launch of its own.
@@ -122,10 +122,10 @@ pub enum Pointer {
 /// and so on.
 ///
 /// The last of them may be repeated in rounds until nothing is left to do: before each round the
-/// first [`Passes::FLAG`] bytes of the scratch memory are zeroed, and a round that leaves them zero
+/// first [`LaunchSequence::FLAG`] bytes of the scratch memory are zeroed, and a round that leaves them zero
 /// is the last. The host waits for each round and reads the flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Passes {
+pub struct LaunchSequence {
     /// Number of passes that run once.
     pub count: u32,
     /// Number of passes per repeated round, after the others: 0 for none.
@@ -134,7 +134,7 @@ pub struct Passes {
     pub scratch: usize,
 }
 
-impl Passes {
+impl LaunchSequence {
     /// Bytes of the flag that requests another round: one `int`.
     pub const FLAG: usize = 4;
 }
@@ -164,7 +164,7 @@ pub struct Generated {
     /// Approximate number of instructions after compilation; 0 for small kernels.
     pub cost: usize,
     /// The passes, if there is more than one launch.
-    pub passes: Option<Passes>,
+    pub sequence: Option<LaunchSequence>,
 }
 
 /// Treatment of templates that a kernel uses more than once.
@@ -186,7 +186,7 @@ pub fn generate(
     kernel: &Kernel,
     shapes: &Shapes<'_>,
     tuning: &Tuning,
-    limits: Limits,
+    limits: KernelLimits,
 ) -> Result<Generated, DeviceError> {
     generate_with(kernel, shapes, tuning, limits, Repeats::Inlined)
 }
@@ -195,7 +195,7 @@ fn generate_with(
     kernel: &Kernel,
     shapes: &Shapes<'_>,
     tuning: &Tuning,
-    limits: Limits,
+    limits: KernelLimits,
     repeats: Repeats,
 ) -> Result<Generated, DeviceError> {
     check_extents(shapes)?;
@@ -215,7 +215,7 @@ fn generate_with(
             );
         }
         Kernel::Map(m) => map::generate(m, shapes, tuning, limits, repeats)?,
-        Kernel::Repeat(repeat) => steps::generate(repeat, shapes, tuning, limits)?,
+        Kernel::Repeat(repeat) => repeat::generate(repeat, shapes, tuning, limits)?,
         Kernel::MapReduce(map, how) => return reduced::expression(map, *how, shapes),
         Kernel::Whole(operation) => {
             let program = whole_operations!(implementation operation as CudaOperation).generate(shapes, limits)?;
@@ -250,11 +250,11 @@ trait CudaOperation {
     ///
     /// # Errors
     /// As [`generate`].
-    fn generate(&self, shapes: &Shapes<'_>, limits: Limits) -> Result<Generated, DeviceError>;
+    fn generate(&self, shapes: &Shapes<'_>, limits: KernelLimits) -> Result<Generated, DeviceError>;
 }
 
 impl CudaOperation for Merge {
-    fn generate(&self, shapes: &Shapes<'_>, _limits: Limits) -> Result<Generated, DeviceError> {
+    fn generate(&self, shapes: &Shapes<'_>, _limits: KernelLimits) -> Result<Generated, DeviceError> {
         Err(unsupported(shapes, self.name()))
     }
 }
@@ -268,7 +268,7 @@ pub fn generate_bounded(
     kernel: &Kernel,
     shapes: &Shapes<'_>,
     tuning: &Tuning,
-    limits: Limits,
+    limits: KernelLimits,
 ) -> Result<Generated, DeviceError> {
     bounded(kernel, shapes, tuning, limits).map(|(program, _)| program)
 }
@@ -278,7 +278,7 @@ fn bounded(
     kernel: &Kernel,
     shapes: &Shapes<'_>,
     tuning: &Tuning,
-    limits: Limits,
+    limits: KernelLimits,
 ) -> Result<(Generated, Tuning), DeviceError> {
     let mut program = generate(kernel, shapes, tuning, limits)?;
     let (mut tuning, mut best) = (*tuning, *tuning);
@@ -310,7 +310,7 @@ pub fn generate_part(
     kernel: &Kernel,
     shapes: &Shapes<'_>,
     tuning: &Tuning,
-    limits: Limits,
+    limits: KernelLimits,
 ) -> Result<Option<(Kernel, Generated)>, DeviceError> {
     let Kernel::Map(map) = kernel else { return Ok(None) };
     let (whole, tuning) = bounded(kernel, shapes, tuning, limits)?;
@@ -367,7 +367,7 @@ fn rows_aligned(g: &Geometry) -> bool {
 
 /// The address of a plane of an image that begins at `first`; `size` are the elements of its levels.
 fn plane_at(first: Expr, plane: Expr, size: Expr) -> Expr {
-    first + Expr::from(Call::new("hs_plane_at", vec![], vec![plane, size]))
+    first + Expr::from(CppCall::new("hs_plane_at", vec![], vec![plane, size]))
 }
 
 /// The name of a border in the kernels. An unknown one fails to compile, with its name.
@@ -415,9 +415,9 @@ fn outputs(
     offset: impl Fn(&Geometry) -> usize,
 ) -> Vec<(String, Geometry, Pointer)> {
     let mut all = vec![("out".to_owned(), first, Pointer::Output { offset: offset(&first) })];
-    for (index, value) in kernel.more.iter().enumerate().take(kernel.further()) {
+    for (index, value) in kernel.additional_results.iter().enumerate().take(kernel.further()) {
         let geometry = Geometry { dtype: kernel.type_of(*value), ..first };
-        all.push((format!("more{index}"), geometry, Pointer::More { index, offset: offset(&geometry) }));
+        all.push((format!("more{index}"), geometry, Pointer::FurtherOutput { index, offset: offset(&geometry) }));
     }
     all
 }

@@ -7,7 +7,7 @@ use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, OrderFilter, 
 use horus_core::ops::pixel::PixelOp;
 
 use super::instructions::Instructions;
-use super::schedule::{Method, Schedule};
+use super::schedule::{KernelSchedule, Method};
 
 /// A part of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,7 +42,7 @@ pub(super) fn summed(kernel: &MapKernel) -> MapKernel {
         stored.extend(sum.map(|sum| converted(&mut code, sum, dtype, to)));
     }
     let more = stored.split_off(1);
-    MapKernel { code, result: stored.pop(), more, ..sums }
+    MapKernel { code, result: stored.pop(), additional_results: more, ..sums }
 }
 
 fn push(code: &mut Vec<Instr>, op: InstrOp, operand: DType, result: DType, args: Vec<Val>) -> Val {
@@ -56,7 +56,7 @@ fn converted(code: &mut Vec<Instr>, v: Val, from: DType, to: DType) -> Val {
 
 /// [`KernelPart::Memory`] of a kernel of this schedule: of each filter that is computed from a tile, or from registers, the tap
 /// at its pixel is left. Others read the image once for each tap, so all of theirs are left.
-pub(super) fn memory_only(kernel: &MapKernel, schedule: &mut Schedule) -> MapKernel {
+pub(super) fn memory_only(kernel: &MapKernel, schedule: &mut KernelSchedule) -> MapKernel {
     let mut moved = summed(kernel);
     for slot in &schedule.slots {
         moved.stages[slot.key.stage].filter = Filter::row(vec![1.0]);
@@ -74,7 +74,7 @@ pub(super) fn memory_only(kernel: &MapKernel, schedule: &mut Schedule) -> MapKer
         for &l in &group.leaves {
             match &mut moved.leaves[l].op {
                 LeafOp::Correlate(_, filter, _) => *filter = tap.clone(),
-                LeafOp::Order(_, filter, _) => {
+                LeafOp::OrderFilter(_, filter, _) => {
                     let (combine, reduce) = (Combine::Pixel, Reduce::Max);
                     *filter = OrderFilter::Fold(Generalized { window: tap.clone(), combine, reduce });
                 }

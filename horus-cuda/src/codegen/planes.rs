@@ -5,7 +5,7 @@ use horus_core::dtype::{DType, Scalar};
 use horus_core::ops::planes::PlaneMap;
 
 use super::border_name;
-use super::cpp::{Call, Expr, Operator, Stmt, args, name, template};
+use super::cpp::{CppCall, Expr, Operator, Stmt, args, name, template};
 use super::params::KernelParams;
 
 /// The plane of an input that a leaf reads.
@@ -34,7 +34,7 @@ impl PlaneRead {
         let fields = [map.channels as i32, map.depth as i32, map.stride as i32, channel as i32, map.step];
         let fields = params.shared_ints("levels", fields);
         params.int(&format!("offset{label}"), map.offset as isize);
-        let read = Call::new(
+        let read = CppCall::new(
             "hs_plane_read",
             template![border_name(map.border)],
             args!["plane", fields, format!("p.offset{label}")],

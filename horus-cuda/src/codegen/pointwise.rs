@@ -3,12 +3,12 @@
 
 use horus_core::device::Geometry;
 use horus_core::error::DeviceError;
-use horus_core::ir::kernel::{InstrOp, Leaf, LeafOp, MapKernel, Source};
-use horus_core::ops::edge::Edge;
+use horus_core::ir::kernel::{FilterSource, InstrOp, Leaf, LeafOp, MapKernel};
+use horus_core::ops::edge::WarpEdge;
 use horus_core::ops::geometric::Interpolation;
 use horus_core::shape::Border;
 
-use super::cpp::{Call, Stmt, args, name, template, text};
+use super::cpp::{CppCall, Stmt, args, name, template, text};
 use super::instructions::{Instructions, Leaves};
 use super::params::KernelParams;
 use super::planes::PlaneRead;
@@ -23,7 +23,7 @@ const BYTES: usize = 64;
 const CODE: usize = 8;
 
 /// Reads leaves for `rows` vectors of `cols` elements per thread.
-struct Reader<'a> {
+struct VectorReader<'a> {
     kernel: &'a MapKernel,
     /// Samples of the pixels of each input.
     samples: Vec<usize>,
@@ -32,7 +32,7 @@ struct Reader<'a> {
     extents: (usize, usize),
 }
 
-impl Leaves for Reader<'_> {
+impl Leaves for VectorReader<'_> {
     fn params(&mut self) -> &mut KernelParams {
         &mut self.params
     }
@@ -43,7 +43,7 @@ impl Leaves for Reader<'_> {
             LeafOp::LoadPlane(_, map) => PlaneRead::new(map, leaf.dtype, &l.to_string(), &mut self.params, out),
             _ => PlaneRead { plane: name("plane"), outside: None },
         };
-        let Source::Input(i) = leaf.source() else {
+        let FilterSource::Input(i) = leaf.source() else {
             return Err(defect("a pixel operation reads pixels of no image"));
         };
         let ((rows, cols), array) = (self.extents, format!("l{l}"));
@@ -56,17 +56,17 @@ impl Leaves for Reader<'_> {
         if self.samples[i] > 1 {
             let samples = self.samples[i];
             let from = args![format!("p.in{i}"), read.plane.clone(), format!("p.plane{i}"), "block"];
-            let from = Call::new("hs_sample", template![samples], from);
+            let from = CppCall::new("hs_sample", template![samples], from);
             out.push(Stmt::Array { dtype: leaf.dtype, name: array.clone(), extents: vec![rows, cols] });
             let args = args![from, "lane", "vectors", "left", array.as_str()];
-            let load = Call::new("hs_load_samples", template![self.threads, samples], args);
+            let load = CppCall::new("hs_load_samples", template![self.threads, samples], args);
             out.push(read.guarded((rows, cols), &array, load.into()));
             return Ok(array);
         }
         let from = name(format_args!("p.in{i}")) + read.plane.clone() * format!("p.plane{i}") + "block";
         out.push(Stmt::Array { dtype: leaf.dtype, name: array.clone(), extents: vec![rows, cols] });
         let args = args![from, "lane", "vectors", "left", array.as_str()];
-        let load = Call::new("hs_load_pixels", template![self.threads], args);
+        let load = CppCall::new("hs_load_pixels", template![self.threads], args);
         out.push(read.guarded((rows, cols), &array, load.into()));
         Ok(array)
     }
@@ -81,7 +81,7 @@ pub(super) fn serves(kernel: &MapKernel) -> bool {
 
 /// Returns true if a leaf is the only pixel of an input, or of each of its planes.
 fn is_shared(leaf: &Leaf) -> bool {
-    matches!(leaf.op, LeafOp::Warp(_, map, Interpolation::Nearest, Edge::Border(Border::Replicate)) if map.broadcast() == Some([true, true]))
+    matches!(leaf.op, LeafOp::Warp(_, map, Interpolation::Nearest, WarpEdge::Border(Border::Replicate)) if map.broadcast() == Some([true, true]))
 }
 
 pub(super) fn generate(kernel: &MapKernel, shapes: &Shapes<'_>, tuning: &Tuning) -> Result<Generated, DeviceError> {
@@ -89,7 +89,7 @@ pub(super) fn generate(kernel: &MapKernel, shapes: &Shapes<'_>, tuning: &Tuning)
     let width = out.shape.width;
     let offset = |g: &Geometry| g.row(0, shapes.rows.start) * g.dtype.size();
     let stored = outputs(kernel, out, offset);
-    let shared = |i: usize| kernel.leaves.iter().any(|l| is_shared(l) && l.source() == Source::Input(i));
+    let shared = |i: usize| kernel.leaves.iter().any(|l| is_shared(l) && l.source() == FilterSource::Input(i));
     let inputs = || shapes.inputs.iter().enumerate().filter(|(i, _)| !shared(*i)).map(|(_, g)| g);
     let largest = inputs().chain(stored.iter().map(|(_, g, _)| g)).map(|g| g.dtype.size());
     let largest = largest.max().unwrap_or(1);
@@ -140,7 +140,7 @@ pub(super) fn generate(kernel: &MapKernel, shapes: &Shapes<'_>, tuning: &Tuning)
     params.int("aligned", aligned as isize);
 
     let samples = shapes.inputs.iter().map(|g| g.shape.samples).collect();
-    let mut reader = Reader { kernel, samples, params, threads, extents: (rows, cols) };
+    let mut reader = VectorReader { kernel, samples, params, threads, extents: (rows, cols) };
     let mut body = Vec::new();
     let mut code = Instructions::new(kernel, rows, cols);
     // All reads come first, so that they are in flight together.
@@ -155,12 +155,12 @@ pub(super) fn generate(kernel: &MapKernel, shapes: &Shapes<'_>, tuning: &Tuning)
     for (k, result) in results.iter().take(woven).enumerate() {
         let to = name("p.out") + name("plane") * "p.out_plane" + name("block") * woven + k;
         let args = args![to, "lane", "vectors", "left", result.as_str()];
-        body.push(Call::new("hs_store_samples", template![threads, woven], args).into());
+        body.push(CppCall::new("hs_store_samples", template![threads, woven], args).into());
     }
     for ((member, ..), result) in stored.iter().zip(results).filter(|_| woven == 0) {
         let to = name(format_args!("p.{member}")) + name("plane") * "p.out_plane" + "block";
         body.push(
-            Call::new("hs_store_pixels", template![threads], args![to, "lane", "vectors", "left", result]).into(),
+            CppCall::new("hs_store_pixels", template![threads], args![to, "lane", "vectors", "left", result]).into(),
         );
     }
     let (lane, plane) = match levels {
@@ -195,6 +195,6 @@ pub(super) fn generate(kernel: &MapKernel, shapes: &Shapes<'_>, tuning: &Tuning)
         clear: false,
         early: false,
         cost: 0,
-        passes: None,
+        sequence: None,
     })
 }

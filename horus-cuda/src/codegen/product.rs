@@ -4,10 +4,10 @@ use horus_core::dtype::DType;
 use horus_core::error::DeviceError;
 use horus_core::ops::MatrixProduct;
 
-use super::cpp::{Call, Expr, args, template};
+use super::cpp::{CppCall, Expr, args, template};
 use super::fixed::{plane, with_bounds};
 use super::params::KernelParams;
-use super::{CudaOperation, Generated, Limits, PRELUDE, PRODUCT, Pointer, Shapes, blocks, rows_aligned};
+use super::{CudaOperation, Generated, KernelLimits, PRELUDE, PRODUCT, Pointer, Shapes, blocks, rows_aligned};
 
 /// Threads along a side of a block: `HS_SIDE` of the kernel.
 const SIDE: usize = 16;
@@ -23,7 +23,7 @@ const fn tiles(dtype: DType) -> [[usize; 2]; 3] {
 }
 
 impl CudaOperation for MatrixProduct {
-    fn generate(&self, shapes: &Shapes<'_>, _limits: Limits) -> Result<Generated, DeviceError> {
+    fn generate(&self, shapes: &Shapes<'_>, _limits: KernelLimits) -> Result<Generated, DeviceError> {
         let (a, b, out) = (shapes.inputs[0], shapes.inputs[1], shapes.output);
         let (rows, width, planes) = (shapes.rows.len(), out.shape.width, out.shape.planes());
         let across = |[_, n]: [usize; 2]| width.div_ceil(SIDE * n);
@@ -48,7 +48,7 @@ impl CudaOperation for MatrixProduct {
         let (from, by, to) = (plane("p.a", "p.a_plane"), plane("p.b", "p.b_plane"), plane("p.out", "p.out_plane"));
         let shared = Expr::Shared(out.dtype, 0);
         let args = args![from, by, shared, to, "p.rows", "p.width", "p.terms", "p.tiles", "p.aligned"];
-        let body = [Call::new("hs_product", template![m, n, STEP], args).into()];
+        let body = [CppCall::new("hs_product", template![m, n, STEP], args).into()];
         let grid = [blocks(count(tile), "a product")?, blocks(planes, "planes")?];
         // Twice `hs_factors::SIZE`: two steps, whose rows of the first factor are apart by a vector.
         let room = 2 * STEP * ((SIDE * m + 16 / bytes) + SIDE * n) * bytes;

@@ -3,10 +3,10 @@
 use horus_core::error::DeviceError;
 use horus_core::ops::reconstruction::Reconstruction;
 
-use super::cpp::{Call, args, template};
+use super::cpp::{CppCall, args, template};
 use super::fixed::program;
 use super::params::KernelParams;
-use super::{CudaOperation, Generated, Limits, PRELUDE, Passes, Pointer, RECONSTRUCTION, Shapes, blocks};
+use super::{CudaOperation, Generated, KernelLimits, LaunchSequence, PRELUDE, Pointer, RECONSTRUCTION, Shapes, blocks};
 
 /// Threads per block: few, as there are no more threads than lines, and many multiprocessors.
 const THREADS: usize = 32;
@@ -14,7 +14,7 @@ const THREADS: usize = 32;
 const EACH: usize = 64;
 
 impl CudaOperation for Reconstruction {
-    fn generate(&self, shapes: &Shapes<'_>, _limits: Limits) -> Result<Generated, DeviceError> {
+    fn generate(&self, shapes: &Shapes<'_>, _limits: KernelLimits) -> Result<Generated, DeviceError> {
         let how = *self;
         let shape = shapes.output.shape;
         let t = shapes.output.dtype.name();
@@ -24,7 +24,7 @@ impl CudaOperation for Reconstruction {
         // Without levels there are no sweeps along them.
         let first = usize::from(shape.depth == 1);
         let mut p = KernelParams::default();
-        // The first pass: see `Passes`.
+        // The first pass: see `LaunchSequence`.
         p.int("pass", 0);
         p.pointer(t, "out", Pointer::Output { offset: 0 });
         p.pointer(&format!("const {t}"), "marker", Pointer::Input { index: 0, offset: 0 });
@@ -49,9 +49,9 @@ impl CudaOperation for Reconstruction {
             "p.width",
             "p.neighbours",
         ];
-        let body = [Call::new("hs_reconstruct", template![how.erosion, THREADS, EACH], args).into()];
-        let passes = Passes { count: 1, repeated: 2 * (3 - first as u32), scratch: Passes::FLAG };
+        let body = [CppCall::new("hs_reconstruct", template![how.erosion, THREADS, EACH], args).into()];
+        let passes = LaunchSequence { count: 1, repeated: 2 * (3 - first as u32), scratch: LaunchSequence::FLAG };
         let made = program(&[PRELUDE, RECONSTRUCTION], &body, p, [number, 1], THREADS, 0);
-        Ok(Generated { passes: Some(passes), ..made })
+        Ok(Generated { sequence: Some(passes), ..made })
     }
 }

@@ -4,17 +4,17 @@
 use horus_core::device::Geometry;
 use horus_core::dtype::DType;
 use horus_core::error::DeviceError;
-use horus_core::ir::kernel::{LeafOp, MapKernel, Source};
+use horus_core::ir::kernel::{FilterSource, LeafOp, MapKernel};
 use horus_core::ops::reduce::{CHUNK, Fold, LANES, RowReduce, SEGMENT};
 use horus_core::ops::tiles::TileReduce;
 use horus_core::ops::{Running, Tiled};
 
-use super::cpp::{Call, Expr, Operator, Stmt, args, name, pixel, template};
+use super::cpp::{CppCall, Expr, Operator, Stmt, args, name, pixel, template};
 use super::fixed::{plane, program};
 use super::instructions::{Instructions, declare_extent};
 use super::params::KernelParams;
 use super::planes::PlaneRead;
-use super::{CudaOperation, Generated, Limits, PRELUDE, Pointer, REDUCE, Shapes, blocks, defect};
+use super::{CudaOperation, Generated, KernelLimits, PRELUDE, Pointer, REDUCE, Shapes, blocks, defect};
 
 /// Rows reduced by one block, one per warp.
 const LINES: usize = 4;
@@ -69,7 +69,7 @@ impl<'a> RowKernel<'a> {
             Stmt::constant("int", "y", name("p.row0") + name("block") * LINES + "line"),
             // A warp without a row takes part without pixels.
             Stmt::constant("int", "count", name("y").with(Operator::Less, "p.row1").choose("p.width", 0)),
-            Call::new("hs_let_next_begin", template![], args![]).into(),
+            CppCall::new("hs_let_next_begin", template![], args![]).into(),
             Stmt::constant(out.dtype.name(), "mean", mean),
         ];
         RowKernel { how, shapes, params: p, body }
@@ -78,19 +78,22 @@ impl<'a> RowKernel<'a> {
     /// Declares a variable: the start of the thread's row in a plane of an input.
     fn row(&mut self, variable: &str, input: usize, plane: Expr) {
         let t = self.shapes.inputs[input].dtype.name();
-        let down = Call::new("i64", template![], args![name("y") - format!("p.start{input}")]);
+        let down = CppCall::new("i64", template![], args![name("y") - format!("p.start{input}")]);
         let samples = self.shapes.inputs[input].shape.samples;
         let (first, row) = (name(format_args!("p.in{input}")), Expr::from(down) * "p.width");
         let (plane, row) = match samples {
             1 => (plane * format!("p.plane{input}"), row),
-            _ => (Call::new("hs_plane_at", template![], args![plane, format!("p.plane{input}")]).into(), row * samples),
+            _ => (
+                CppCall::new("hs_plane_at", template![], args![plane, format!("p.plane{input}")]).into(),
+                row * samples,
+            ),
         };
         self.body.push(Stmt::constant(&format!("{t}*"), variable, first + plane + row));
     }
 
     /// A call of a function of `reduce.cuh`, a template over the reduction and its result type.
-    fn call(&self, code: &str, function: &str, args: Vec<Expr>) -> Call {
-        Call::new(function, template![code, self.shapes.output.dtype.name()], args)
+    fn call(&self, code: &str, function: &str, args: Vec<Expr>) -> CppCall {
+        CppCall::new(function, template![code, self.shapes.output.dtype.name()], args)
     }
 
     /// The combination of a segment's lanes, for rows with one result.
@@ -136,7 +139,7 @@ impl<'a> RowKernel<'a> {
         self.params.pointer(out.dtype.name(), "total", Pointer::Total);
         self.params.pointer("u32", "done", Pointer::Done);
         self.params.int("blocks", grid[0] as isize * grid[1] as isize);
-        let last = Call::new("hs_is_last", template![], args!["p.done", "p.blocks"]);
+        let last = CppCall::new("hs_is_last", template![], args!["p.done", "p.blocks"]);
         let how = self.how.fold();
         self.body.push(Stmt::If {
             condition: name("p.total").with(Operator::And, last),
@@ -162,9 +165,9 @@ fn all_rows(how: Fold, rows: Geometry, warps: usize, p: &mut KernelParams, [from
     let mut args = args![from, "p.count", "p.planes", Expr::Shared(rows.dtype, 0)];
     if several {
         args.push(to.into());
-        return vec![Call::new(code, template![a, warps], args).into()];
+        return vec![CppCall::new(code, template![a, warps], args).into()];
     }
-    let total = Stmt::constant(a, "all", Call::new("hs_columns", template![code, a, warps], args));
+    let total = Stmt::constant(a, "all", CppCall::new("hs_columns", template![code, a, warps], args));
     let store = Stmt::If {
         condition: name("threadIdx.x").with(Operator::Equal, 0),
         then: vec![Stmt::Assign { to: name(to).element(0), value: name("all") }],
@@ -179,7 +182,7 @@ fn columns(columns: usize) -> Vec<Expr> {
 }
 
 impl CudaOperation for RowReduce {
-    fn generate(&self, shapes: &Shapes<'_>, _limits: Limits) -> Result<Generated, DeviceError> {
+    fn generate(&self, shapes: &Shapes<'_>, _limits: KernelLimits) -> Result<Generated, DeviceError> {
         let how = *self;
         let mut k = RowKernel::new(how, 1, shapes);
         k.row("row", 0, name("plane"));
@@ -187,7 +190,7 @@ impl CudaOperation for RowReduce {
             RowReduce::Extremes => "hs_row_extremes",
             RowReduce::Moments => "hs_row_moments",
             RowReduce::First => {
-                let first = Call::new("hs_row_first", template![], args!["row", "count", "lane", "mean"]);
+                let first = CppCall::new("hs_row_first", template![], args!["row", "count", "lane", "mean"]);
                 return k.finish(vec![first.into()]);
             }
             RowReduce::Sum | RowReduce::SquaredDeviation | RowReduce::Min | RowReduce::Max => {
@@ -195,19 +198,19 @@ impl CudaOperation for RowReduce {
                 return k.finish(vec![total.into()]);
             }
         };
-        k.body.extend([k.found(), Call::new(several, template![], args!["row", "count", "lane", "found"]).into()]);
+        k.body.extend([k.found(), CppCall::new(several, template![], args!["row", "count", "lane", "found"]).into()]);
         k.finish(columns(how.columns()))
     }
 }
 
 impl CudaOperation for Fold {
-    fn generate(&self, shapes: &Shapes<'_>, _limits: Limits) -> Result<Generated, DeviceError> {
+    fn generate(&self, shapes: &Shapes<'_>, _limits: KernelLimits) -> Result<Generated, DeviceError> {
         let how = *self;
         let (input, out) = (shapes.inputs[0], shapes.output);
         let mut p = KernelParams::default();
         p.pointer(out.dtype.name(), "out", Pointer::Output { offset: 0 });
         p.pointer(&format!("const {}", input.dtype.name()), "in", Pointer::Input { index: 0, offset: 0 });
-        let mut body: Vec<Stmt> = vec![Call::new("hs_wait_for_previous", template![], args![]).into()];
+        let mut body: Vec<Stmt> = vec![CppCall::new("hs_wait_for_previous", template![], args![]).into()];
         body.extend(all_rows(how, input, COLUMN, &mut p, ["p.in", "p.out"]));
         // It reads the result of the preceding reduction along rows, and takes less time than a launch.
         let (threads, shared) = (WARP * COLUMN, COLUMN * out.dtype.size());
@@ -216,7 +219,7 @@ impl CudaOperation for Fold {
 }
 
 impl CudaOperation for Tiled {
-    fn generate(&self, shapes: &Shapes<'_>, _limits: Limits) -> Result<Generated, DeviceError> {
+    fn generate(&self, shapes: &Shapes<'_>, _limits: KernelLimits) -> Result<Generated, DeviceError> {
         let Tiled { grid, reduce: how } = *self;
         let (input, out) = (shapes.inputs[0], shapes.output);
         let (t, a) = (input.dtype.name(), out.dtype.name());
@@ -245,7 +248,7 @@ impl CudaOperation for Tiled {
         p.int("down", within(grid.down, input.shape.height));
         p.int("across", within(grid.across, input.shape.width));
         let (from, to) = (plane("p.in", "p.in_plane"), plane("p.out", "p.out_plane"));
-        let call = Call::new("hs_tiles", template![code, a, COLUMN], args!["p", from, to]);
+        let call = CppCall::new("hs_tiles", template![code, a, COLUMN], args!["p", from, to]);
         let count = shapes.rows.len() * out.shape.width;
         let blocks = [blocks(count.div_ceil(COLUMN), "rectangles")?, blocks(out.shape.planes(), "planes")?];
         Ok(program(&[PRELUDE, REDUCE], &[call.into()], p, blocks, WARP * COLUMN, 0))
@@ -253,15 +256,15 @@ impl CudaOperation for Tiled {
 }
 
 impl CudaOperation for Running {
-    fn generate(&self, shapes: &Shapes<'_>, _limits: Limits) -> Result<Generated, DeviceError> {
+    fn generate(&self, shapes: &Shapes<'_>, _limits: KernelLimits) -> Result<Generated, DeviceError> {
         /// Elements of a segment, plus one for each chunk.
         const ROOM: usize = SEGMENT + SEGMENT / CHUNK;
         let mut k = RowKernel::new(RowReduce::Sum, 1, shapes);
         k.row("row", 0, name("plane"));
-        let down = Call::new("i64", template![], args![name("y") - "p.out_start"]);
+        let down = CppCall::new("i64", template![], args![name("y") - "p.out_start"]);
         let to = name("p.out") + name("plane") * "p.out_plane" + Expr::from(down) * "p.width";
         let shared = Expr::Shared(DType::F64, 0) + name("line") * ROOM;
-        let sums = Call::new("hs_running", template![], args!["row", "count", "lane", shared, to]);
+        let sums = CppCall::new("hs_running", template![], args!["row", "count", "lane", shared, to]);
         k.body.push(sums.into());
         let rows = shapes.rows.len().div_ceil(LINES);
         let grid = [blocks(rows, "running sums")?, blocks(shapes.output.shape.planes(), "planes")?];
@@ -284,7 +287,7 @@ pub(super) fn expression(kernel: &MapKernel, how: RowReduce, shapes: &Shapes<'_>
     let mut code = Instructions::new(kernel, 1, ahead).at(name("y"), here());
     for l in code.order() {
         let leaf = &kernel.leaves[l];
-        let Source::Input(i) = leaf.source() else {
+        let FilterSource::Input(i) = leaf.source() else {
             return Err(defect("a reduction reads pixels of no image"));
         };
         let read = match &leaf.op {
@@ -293,7 +296,7 @@ pub(super) fn expression(kernel: &MapKernel, how: RowReduce, shapes: &Shapes<'_>
         };
         let (row, array) = (format!("q{l}"), format!("l{l}"));
         k.row(&row, i, read.plane.clone());
-        let zero = Call::new(leaf.dtype.name(), template![], args![0]);
+        let zero = CppCall::new(leaf.dtype.name(), template![], args![0]);
         step.push(Stmt::Array { dtype: leaf.dtype, name: array.clone(), extents: vec![1, ahead] });
         let load = Stmt::fill((1, ahead), &array, inside().choose(name(row).element(here()), zero));
         step.push(read.guarded((1, ahead), &array, load));
@@ -303,11 +306,11 @@ pub(super) fn expression(kernel: &MapKernel, how: RowReduce, shapes: &Shapes<'_>
     let value = pixel(code.result(&mut step, &mut k.params, kernel.result_type())?);
     let (mut before, mut segment) = (
         Vec::new(),
-        vec![Stmt::constant("int", "end", Call::new("min", template![], args![name("at") + SEGMENT, "count"]))],
+        vec![Stmt::constant("int", "end", CppCall::new("min", template![], args![name("at") + SEGMENT, "count"]))],
     );
     let results = match how {
         RowReduce::Extremes => {
-            let both = [Part::of("HS_MIN", "low", &value), Part::of("HS_MAX", "high", &value)];
+            let both = [LaneAccumulation::of("HS_MIN", "low", &value), LaneAccumulation::of("HS_MAX", "high", &value)];
             before.push(k.found());
             for (at, part) in both.iter().enumerate() {
                 let to = || name("found").element(at);
@@ -323,22 +326,27 @@ pub(super) fn expression(kernel: &MapKernel, how: RowReduce, shapes: &Shapes<'_>
         }
         RowReduce::Moments => {
             // Two passes over a segment, which is cached after the first: its mean comes first.
-            let sums = Part::of("HS_SUM", "lanes", &value);
-            let squares = Part { mean: "own", value_code: "HS_SQUARED", ..Part::of("HS_SUM", "squares", &value) };
-            before.extend([k.found(), Call::new("hs_no_moments", template![], args!["found"]).into()]);
+            let sums = LaneAccumulation::of("HS_SUM", "lanes", &value);
+            let squares = LaneAccumulation {
+                mean: "own",
+                value_code: "HS_SQUARED",
+                ..LaneAccumulation::of("HS_SUM", "squares", &value)
+            };
+            before.extend([k.found(), CppCall::new("hs_no_moments", template![], args!["found"]).into()]);
             segment.extend(k.sweep(std::slice::from_ref(&sums), &step, ahead, inside()));
             let count = || name("end") - "at";
-            let sum = Call::new("hs_from_first", template![], args![sums.halves(&k)]);
+            let sum = CppCall::new("hs_from_first", template![], args![sums.halves(&k)]);
             segment.push(Stmt::constant("f64", "sum", sum));
-            let own = name("sum").with(Operator::Divide, Call::new("f64", template![], args![count()]));
+            let own = name("sum").with(Operator::Divide, CppCall::new("f64", template![], args![count()]));
             segment.push(Stmt::constant("f64", "own", own));
             segment.extend(k.sweep(std::slice::from_ref(&squares), &step, ahead, inside()));
             let add = args!["found", count(), "sum", squares.halves(&k)];
-            segment.push(Call::new("hs_add_moments", template![], add).into());
+            segment.push(CppCall::new("hs_add_moments", template![], add).into());
             columns(3)
         }
         RowReduce::Sum | RowReduce::SquaredDeviation | RowReduce::Min | RowReduce::Max | RowReduce::First => {
-            let part = Part { first: how == RowReduce::First, ..Part::of(k.code(), "lanes", &value) };
+            let part =
+                LaneAccumulation { first: how == RowReduce::First, ..LaneAccumulation::of(k.code(), "lanes", &value) };
             let identity = k.call(part.code, "hs_identity", args![]).into();
             before.push(Stmt::Let { ctype: out.dtype.name().into(), name: "total".into(), value: identity });
             segment.extend(k.sweep(std::slice::from_ref(&part), &step, ahead, inside()));
@@ -353,7 +361,7 @@ pub(super) fn expression(kernel: &MapKernel, how: RowReduce, shapes: &Shapes<'_>
 }
 
 /// An accumulation in the two lanes of a thread.
-struct Part<'a> {
+struct LaneAccumulation<'a> {
     /// The reduction.
     code: &'static str,
     /// The function of a pixel that is accumulated.
@@ -368,9 +376,9 @@ struct Part<'a> {
     first: bool,
 }
 
-impl<'a> Part<'a> {
-    fn of(code: &'static str, lanes: &'static str, value: &'a Expr) -> Part<'a> {
-        Part { code, value_code: code, lanes, value, mean: "mean", first: false }
+impl<'a> LaneAccumulation<'a> {
+    fn of(code: &'static str, lanes: &'static str, value: &'a Expr) -> LaneAccumulation<'a> {
+        LaneAccumulation { code, value_code: code, lanes, value, mean: "mean", first: false }
     }
 
     fn lane(&self, n: impl Into<Expr>) -> Expr {
@@ -378,7 +386,7 @@ impl<'a> Part<'a> {
     }
 
     /// The lanes of the warp combined.
-    fn halves(&self, k: &RowKernel<'_>) -> Call {
+    fn halves(&self, k: &RowKernel<'_>) -> CppCall {
         k.call(self.code, "hs_halves", args![self.lane(0), self.lane(1)])
     }
 
@@ -388,7 +396,7 @@ impl<'a> Part<'a> {
         let value = match self.first {
             true => {
                 let column = name("i") + name(WARP) * "c";
-                Call::new("hs_column_of", template![], args![self.value.clone(), self.mean, column])
+                CppCall::new("hs_column_of", template![], args![self.value.clone(), self.mean, column])
             }
             false => k.call(self.value_code, "hs_value", args![self.value.clone(), self.mean]),
         };
@@ -400,7 +408,7 @@ impl<'a> Part<'a> {
 impl RowKernel<'_> {
     /// One pass over the pixels of a segment: in order, and nothing is accumulated beyond the
     /// segment.
-    fn sweep(&self, parts: &[Part<'_>], step: &[Stmt], ahead: usize, inside: Expr) -> Vec<Stmt> {
+    fn sweep(&self, parts: &[LaneAccumulation<'_>], step: &[Stmt], ahead: usize, inside: Expr) -> Vec<Stmt> {
         let mut all = Vec::new();
         for part in parts {
             all.push(Stmt::Array { dtype: self.shapes.output.dtype, name: part.lanes.into(), extents: vec![2] });

@@ -1,11 +1,11 @@
 //! Groups of leaves that are computed together, their use of shared memory, and their order.
 
 use horus_core::dtype::DType;
-use horus_core::ir::kernel::{Leaf, LeafOp, MapKernel, Source, Stage, Val};
-use horus_core::ops::neighbourhood::{Filter, Layout, OrderFilter, Reach};
+use horus_core::ir::kernel::{FilterSource, Leaf, LeafOp, MapKernel, RowFilterStage, Val};
+use horus_core::ops::neighbourhood::{Filter, FilterLayout, OrderFilter, Reach};
 use horus_core::shape::Border;
 
-use super::{Limits, vector};
+use super::{KernelLimits, vector};
 use crate::tuning::Tuning;
 
 /// Alignment in shared memory, in bytes.
@@ -147,7 +147,7 @@ pub(super) struct LeafGroup {
 
 /// The order of work of a kernel.
 #[derive(Debug)]
-pub(super) struct Schedule {
+pub(super) struct KernelSchedule {
     pub(super) groups: Vec<LeafGroup>,
     /// For each leaf, `true` if it is read from global memory on demand.
     pub(super) lazy: Vec<bool>,
@@ -159,19 +159,19 @@ pub(super) struct Schedule {
 }
 
 /// The filter of a leaf that reads an image through a window.
-pub(super) fn window(leaf: &Leaf) -> Option<(Source, Option<&Filter>, Border)> {
+pub(super) fn window(leaf: &Leaf) -> Option<(FilterSource, Option<&Filter>, Border)> {
     match &leaf.op {
-        LeafOp::Correlate(Source::Stage(_), ..) => None,
+        LeafOp::Correlate(FilterSource::Stage(_), ..) => None,
         LeafOp::Correlate(image, f, b) => Some((*image, Some(f), *b)),
         // Sums in `f64` of pixels of another type have no tile.
-        LeafOp::Order(_, OrderFilter::Truncated(_), _) => None,
-        LeafOp::Order(_, filter, b) => Some((leaf.source(), filter.window(), *b)),
+        LeafOp::OrderFilter(_, OrderFilter::Truncated(_), _) => None,
+        LeafOp::OrderFilter(_, filter, b) => Some((leaf.source(), filter.window(), *b)),
         LeafOp::Load(_) | LeafOp::LoadPlane(..) | LeafOp::Shift(..) | LeafOp::Warp(..) | LeafOp::Flip(..) => None,
     }
 }
 
 fn is_sparse(f: Option<&Filter>) -> bool {
-    f.is_some_and(|f| matches!(f.layout(), Layout::Sparse(_)))
+    f.is_some_and(|f| matches!(f.layout(), FilterLayout::Sparse(_)))
 }
 
 /// The surroundings of a pixel that a leaf needs. Offsets of sparse filters are data: their extent
@@ -199,7 +199,7 @@ fn same_group(a: &Leaf, b: &Leaf) -> bool {
         (LeafOp::Correlate(s, f, x), LeafOp::Correlate(t, g, y)) => {
             s == t && x == y && f.layout() == g.layout() && !is_sparse(Some(f))
         }
-        (LeafOp::Order(i, OrderFilter::Fold(g), x), LeafOp::Order(j, OrderFilter::Fold(h), y)) => {
+        (LeafOp::OrderFilter(i, OrderFilter::Fold(g), x), LeafOp::OrderFilter(j, OrderFilter::Fold(h), y)) => {
             i == j
                 && x == y
                 && (g.combine, g.reduce) == (h.combine, h.reduce)
@@ -227,34 +227,38 @@ pub(super) fn plane(chain: &MapKernel) -> Option<Border> {
 
 /// A filter of few taps near the pixel, directly or through a row pass.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Near {
-    pub(super) source: Source,
+pub(crate) struct NearFilter {
+    pub(super) source: FilterSource,
     pub(super) border: Border,
     pub(super) reach: Reach,
     /// Its taps, those of the row pass among them.
     taps: usize,
 }
 
-impl Near {
+impl NearFilter {
     /// A leaf of a kernel; `None` if it is better read from a tile.
-    pub(crate) fn of(leaf: &Leaf, kernel: &MapKernel) -> Option<Near> {
+    pub(crate) fn of(leaf: &Leaf, kernel: &MapKernel) -> Option<NearFilter> {
         let near = match &leaf.op {
-            LeafOp::Correlate(Source::Stage(s), column, border) => {
-                let Stage { source, filter, border: of_rows } = &kernel.stages[*s];
+            LeafOp::Correlate(FilterSource::Stage(s), column, border) => {
+                let RowFilterStage { source, filter, border: of_rows } = &kernel.stages[*s];
                 let (Reach { left, right, .. }, taps) = (filter.reach(), filter.taps().len() + column.taps().len());
-                let near =
-                    Near { source: *source, border: *border, reach: Reach { left, right, ..column.reach() }, taps };
+                let near = NearFilter {
+                    source: *source,
+                    border: *border,
+                    reach: Reach { left, right, ..column.reach() },
+                    taps,
+                };
                 (of_rows == border).then_some(near)?
             }
             _ => {
                 let (source, filter, border) = window(leaf)?;
-                Near { source, border, reach: filter?.reach(), taps: filter?.taps().len() }
+                NearFilter { source, border, reach: filter?.reach(), taps: filter?.taps().len() }
             }
         };
         let most = match near.source {
-            Source::Input(_) => NEAR_TAPS,
-            Source::Chain(c) => near.of_chain(&kernel.chains[c]),
-            Source::Stage(_) => 0,
+            FilterSource::Input(_) => NEAR_TAPS,
+            FilterSource::Chain(c) => near.of_chain(&kernel.chains[c]),
+            FilterSource::Stage(_) => 0,
         };
         let Reach { up, down, left, right } = near.reach;
         (near.taps <= most && up.max(down).max(left).max(right) <= NEAR_REACH).then_some(near)
@@ -277,10 +281,10 @@ impl Near {
 /// same image and border; `None` if a filter of the kernel needs a tile. Those left and right of its
 /// own come from the other threads of its warp.
 fn registers(kernel: &MapKernel, l: usize, block: ThreadBlock, tuning: &Tuning) -> Option<Reach> {
-    let Near { source, border, .. } = Near::of(&kernel.leaves[l], kernel)?;
+    let NearFilter { source, border, .. } = NearFilter::of(&kernel.leaves[l], kernel)?;
     let (mut all, mut taps) = (Reach::NONE, 0);
-    for leaf in kernel.leaves.iter().filter(|l| matches!(l.op, LeafOp::Correlate(..) | LeafOp::Order(..))) {
-        let near = Near::of(leaf, kernel)?;
+    for leaf in kernel.leaves.iter().filter(|l| matches!(l.op, LeafOp::Correlate(..) | LeafOp::OrderFilter(..))) {
+        let near = NearFilter::of(leaf, kernel)?;
         taps += near.taps;
         if (near.source, near.border) == (source, border) {
             all = all.max(near.reach);
@@ -288,7 +292,7 @@ fn registers(kernel: &MapKernel, l: usize, block: ThreadBlock, tuning: &Tuning) 
     }
     // Chains compute whole vectors.
     let vectors = match source {
-        Source::Chain(c) => plane(&kernel.chains[c]).is_some() || block.cols == vector(kernel.leaves[l].dtype),
+        FilterSource::Chain(c) => plane(&kernel.chains[c]).is_some() || block.cols == vector(kernel.leaves[l].dtype),
         _ => true,
     };
     let fits = all.left.max(all.right) <= block.cols && block.bx.is_multiple_of(32);
@@ -301,16 +305,16 @@ pub(super) fn schedule(
     order: &[usize],
     block: ThreadBlock,
     tuning: &Tuning,
-    limits: Limits,
+    limits: KernelLimits,
     reserved: usize,
-) -> Schedule {
+) -> KernelSchedule {
     let room = limits.shared.saturating_sub(reserved);
     let mut lazy = vec![true; kernel.leaves.len()];
     let mut groups: Vec<LeafGroup> = Vec::new();
 
     // Tiles of one input and border are shared if the largest serves all.
     let loose = |l: usize| {
-        window(&kernel.leaves[l]).is_some_and(|(image, f, _)| is_sparse(f) && matches!(image, Source::Input(_)))
+        window(&kernel.leaves[l]).is_some_and(|(image, f, _)| is_sparse(f) && matches!(image, FilterSource::Input(_)))
     };
     let own = |l: usize| {
         let tile = InputTile::new(block, reach(&kernel.leaves[l], kernel), kernel.leaves[l].dtype);
@@ -318,11 +322,11 @@ pub(super) fn schedule(
     };
     let taps = |l: usize| match window(&kernel.leaves[l]) {
         Some((_, Some(f), _)) => match *f.layout() {
-            Layout::Dense { height, width, .. } => {
+            FilterLayout::Dense { height, width, .. } => {
                 (height * tap_pitch(width, kernel.leaves[l].dtype) * kernel.leaves[l].dtype.size())
                     .next_multiple_of(REGION)
             }
-            Layout::Sparse(_) => 0,
+            FilterLayout::Sparse(_) => 0,
         },
         _ => 0,
     };
@@ -357,7 +361,7 @@ pub(super) fn schedule(
         let products = products(kernel, leaf, block, (limits, room));
         let method = match (&leaf.op, window(leaf), products.map(Method::Products).or(near.map(Method::Near))) {
             (.., Some(method)) => method,
-            (LeafOp::Correlate(Source::Stage(s), _, b), ..) => {
+            (LeafOp::Correlate(FilterSource::Stage(s), _, b), ..) => {
                 let key = StageKey { stage: *s, border: *b };
                 match stages.slots.iter().position(|x| x.key == key) {
                     Some(i) => Method::Column(i),
@@ -367,13 +371,14 @@ pub(super) fn schedule(
             (_, Some((_, None, _)), _) if fits(l) => Method::Selection(tile()),
             (_, Some((_, f, _)), _) if is_sparse(f) && fits(l) => Method::Sparse(tile()),
             (_, Some((_, Some(f), _)), _) => match *f.layout() {
-                Layout::Dense { .. } if fits(l) => Method::Dense(tile()),
-                Layout::Dense { height, width, .. } => match chunk_rows(height, width, own(l), block, leaf.dtype, room)
-                {
-                    0 => continue,
-                    n => Method::Chunked(n),
-                },
-                Layout::Sparse(_) => continue,
+                FilterLayout::Dense { .. } if fits(l) => Method::Dense(tile()),
+                FilterLayout::Dense { height, width, .. } => {
+                    match chunk_rows(height, width, own(l), block, leaf.dtype, room) {
+                        0 => continue,
+                        n => Method::Chunked(n),
+                    }
+                }
+                FilterLayout::Sparse(_) => continue,
             },
             _ => continue,
         };
@@ -409,7 +414,12 @@ pub(super) fn sum_pitch(block: ThreadBlock) -> usize {
 
 /// The tile of a filter that is computed by products of matrices of 16 x 8 sums, of which all warps
 /// of a block have as many.
-fn products(kernel: &MapKernel, leaf: &Leaf, block: ThreadBlock, (limits, room): (Limits, usize)) -> Option<InputTile> {
+fn products(
+    kernel: &MapKernel,
+    leaf: &Leaf,
+    block: ThreadBlock,
+    (limits, room): (KernelLimits, usize),
+) -> Option<InputTile> {
     let (_, dtype) = kernel.bytes(leaf).filter(|_| limits.multiplies_bytes())?;
     let LeafOp::Correlate(_, filter, _) = &leaf.op else { return None };
     let (height, width) = (block.height(), block.width());
@@ -451,7 +461,7 @@ fn plan_stages(kernel: &MapKernel, order: &[usize], block: ThreadBlock, tuning: 
     let mut found: Vec<(StageKey, Reach, DType)> = Vec::new();
     for &l in order {
         let leaf = &kernel.leaves[l];
-        if let LeafOp::Correlate(Source::Stage(stage), f, border) = &leaf.op {
+        if let LeafOp::Correlate(FilterSource::Stage(stage), f, border) = &leaf.op {
             let key = StageKey { stage: *stage, border: *border };
             match found.iter_mut().find(|x| x.0 == key) {
                 Some(x) => x.1 = x.1.max(f.reach()),
@@ -480,7 +490,7 @@ fn plan_stages(kernel: &MapKernel, order: &[usize], block: ThreadBlock, tuning: 
 }
 
 /// Decides whether all stages stay in shared memory or take turns in one place.
-fn place_slots(groups: Vec<LeafGroup>, lazy: Vec<bool>, mut stages: StagePlan, room: usize) -> Schedule {
+fn place_slots(groups: Vec<LeafGroup>, lazy: Vec<bool>, mut stages: StagePlan, room: usize) -> KernelSchedule {
     let sequence: Vec<usize> =
         groups.iter().filter_map(|g| if let Method::Column(s) = g.method { Some(s) } else { None }).collect();
     let turns = sequence.chunk_by(|a, b| a == b).count();
@@ -492,5 +502,11 @@ fn place_slots(groups: Vec<LeafGroup>, lazy: Vec<bool>, mut stages: StagePlan, r
         slot.at = at;
         at += if resident { *size } else { 0 };
     }
-    Schedule { groups, lazy, slots: stages.slots, slot_bytes: if resident { all } else { one }, chunk: stages.chunk }
+    KernelSchedule {
+        groups,
+        lazy,
+        slots: stages.slots,
+        slot_bytes: if resident { all } else { one },
+        chunk: stages.chunk,
+    }
 }

@@ -2,11 +2,11 @@
 //!
 //! A detector applies one pair of filters after the other, does the same arithmetic with each, and
 //! keeps the maximum. Such a step is groups of leaves and the instructions that follow them. A
-//! [`Loop`] is steps that differ in their filters and constants only, each of which reads the
+//! [`GroupLoop`] is steps that differ in their filters and constants only, each of which reads the
 //! result of the previous one.
 
 use horus_core::dtype::DType;
-use horus_core::ir::kernel::{InstrOp, LeafOp, MapKernel, Source, Val};
+use horus_core::ir::kernel::{FilterSource, InstrOp, LeafOp, MapKernel, Val};
 use horus_core::shape::Border;
 
 use super::schedule::{LeafGroup, Method, ThreadBlock, window};
@@ -25,14 +25,14 @@ pub(super) struct Iteration {
 
 /// Similar steps.
 #[derive(Clone, Debug)]
-pub(super) struct Loop {
+pub(super) struct GroupLoop {
     pub(super) iterations: Vec<Iteration>,
     /// The instruction of a step that reads the result of the previous step, and the index of that
     /// operand.
-    pub(super) carried: (usize, usize),
+    pub(super) loop_operand: (usize, usize),
 }
 
-impl Loop {
+impl GroupLoop {
     /// The groups of all steps.
     pub(super) fn groups(&self) -> std::ops::Range<usize> {
         self.iterations[0].groups.start..self.iterations[self.iterations.len() - 1].groups.end
@@ -69,11 +69,11 @@ struct Likeness {
 }
 
 /// A group's method, number and type of its leaves, and the input of its tile.
-type GroupForm = (Method, usize, DType, Option<(Source, Border)>);
+type GroupForm = (Method, usize, DType, Option<(FilterSource, Border)>);
 /// An instruction's operation, types and operands.
 type InstrForm = (InstrOp, DType, DType, Vec<OperandOrigin>);
 
-struct Finder<'a> {
+struct GroupLoopFinder<'a> {
     kernel: &'a MapKernel,
     groups: &'a [LeafGroup],
     steps: &'a [Iteration],
@@ -83,7 +83,7 @@ struct Finder<'a> {
     passed: Vec<bool>,
 }
 
-impl Finder<'_> {
+impl GroupLoopFinder<'_> {
     /// Finds for each step the results that are read outside it.
     fn trace(&mut self) {
         let (kernel, steps) = (self.kernel, self.steps);
@@ -149,7 +149,7 @@ impl Finder<'_> {
     }
 
     /// The loop that begins at step `s`.
-    fn loop_at(&self, s: usize) -> Option<Loop> {
+    fn loop_at(&self, s: usize) -> Option<GroupLoop> {
         let (first, second) = (self.likeness(s)?, self.likeness(s + 1)?);
         let args = second.code.iter().enumerate().flat_map(|(i, c)| (0..c.3.len()).map(move |j| (i, j)));
         let mut before = args.filter(|&(i, j)| second.code[i].3[j] == OperandOrigin::Before);
@@ -171,13 +171,13 @@ impl Finder<'_> {
             return None;
         }
         let more = (s + 1..self.steps.len()).take(MOST - 1).take_while(|&t| next(t)).count();
-        (more + 1 >= FEWEST).then(|| Loop { iterations: self.steps[s..=s + more].to_vec(), carried })
+        (more + 1 >= FEWEST).then(|| GroupLoop { iterations: self.steps[s..=s + more].to_vec(), loop_operand: carried })
     }
 }
 
 /// The loops among the steps of a kernel; `sequence` holds the instructions that run after each
 /// group.
-pub(super) fn loops(kernel: &MapKernel, groups: &[LeafGroup], sequence: &[Vec<usize>]) -> Vec<Loop> {
+pub(super) fn loops(kernel: &MapKernel, groups: &[LeafGroup], sequence: &[Vec<usize>]) -> Vec<GroupLoop> {
     let mut columns = groups.iter().filter(|g| matches!(g.method, Method::Column(_)));
     let dtype = |g: &LeafGroup| kernel.leaves[g.leaves[0]].dtype;
     // Shared memory keeps taps of one type only.
@@ -191,9 +191,9 @@ pub(super) fn loops(kernel: &MapKernel, groups: &[LeafGroup], sequence: &[Vec<us
         steps.push(Iteration { groups: from..g + 1, code: code.clone() });
         from = g + 1;
     }
-    let mut finder = Finder { kernel, groups, steps: &steps, sealed: Vec::new(), passed: Vec::new() };
+    let mut finder = GroupLoopFinder { kernel, groups, steps: &steps, sealed: Vec::new(), passed: Vec::new() };
     finder.trace();
-    let mut found: Vec<Loop> = Vec::new();
+    let mut found: Vec<GroupLoop> = Vec::new();
     let mut s = 0;
     while s + 1 < steps.len() {
         let one = finder.loop_at(s);

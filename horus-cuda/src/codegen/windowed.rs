@@ -4,13 +4,15 @@ use horus_core::device::Geometry;
 use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
 use horus_core::ops::neighbourhood::Reach;
-use horus_core::ops::windowed::{BoxMean, Ranked, Sliding, Span, Windowed, summed};
+use horus_core::ops::windowed::{BoxMean, FootprintSpan, Ranked, Sliding, Windowed, summed};
 use horus_core::shape::Border;
 
-use super::cpp::{Call, Expr, Stmt, args, name, template};
+use super::cpp::{CppCall, Expr, Stmt, args, name, template};
 use super::fixed::program;
 use super::params::KernelParams;
-use super::{CudaOperation, Generated, Limits, PRELUDE, Pointer, Shapes, WINDOWED, blocks, border_name, plane_at};
+use super::{
+    CudaOperation, Generated, KernelLimits, PRELUDE, Pointer, Shapes, WINDOWED, blocks, border_name, plane_at,
+};
 
 /// Threads of a block.
 const THREADS: usize = 256;
@@ -20,13 +22,13 @@ const SHARED: usize = 96 << 10;
 const RANKED: (usize, usize) = (8, 32);
 
 impl CudaOperation for Sliding {
-    fn generate(&self, shapes: &Shapes<'_>, limits: Limits) -> Result<Generated, DeviceError> {
+    fn generate(&self, shapes: &Shapes<'_>, limits: KernelLimits) -> Result<Generated, DeviceError> {
         let Sliding { how, border } = self;
         match how {
             Windowed::Mean(mean) => {
                 let sum = total(shapes.inputs[0].dtype, mean.height().saturating_mul(mean.width()));
                 let image = (shapes.rows.len(), shapes.output.shape.width);
-                let tile = Tile::of((mean.height(), mean.width()), image, sum.size(), SHARED.min(limits.shared));
+                let tile = WindowTile::of((mean.height(), mean.width()), image, sum.size(), SHARED.min(limits.shared));
                 rectangles(mean, sum.name(), tile.map(|tile| (tile, sum.size())), *border, shapes)
             }
             Windowed::Variance(mean) => rectangles(mean, "hs_moments", None, *border, shapes),
@@ -92,7 +94,7 @@ fn total(dtype: DType, area: usize) -> DType {
 fn rectangles(
     mean: &BoxMean,
     sum: &str,
-    tile: Option<(Tile, usize)>,
+    tile: Option<(WindowTile, usize)>,
     border: Border,
     shapes: &Shapes<'_>,
 ) -> Result<Generated, DeviceError> {
@@ -108,7 +110,7 @@ fn rectangles(
     let mut arguments = args!["in", "at", "p.up", "p.tall", "p.left", "p.wide", constant, "p.count"];
     let Some((tile, size)) = tile else {
         arguments.push("out".into());
-        body.push(Call::new("hs_box_alone", template![sum, border_name(border), THREADS], arguments).into());
+        body.push(CppCall::new("hs_box_alone", template![sum, border_name(border), THREADS], arguments).into());
         let grid = [blocks((height * width).div_ceil(THREADS), "a mean")?, planes];
         return Ok(program(&[PRELUDE, WINDOWED], &body, p, grid, THREADS, 0));
     };
@@ -116,21 +118,21 @@ fn rectangles(
     p.int("across", across.cast_signed());
     arguments.extend(args!["p.across", "out"]);
     let template = template![sum, border_name(border), THREADS, tile.tall, tile.wide, tile.flight];
-    body.push(Call::new("hs_box", template, arguments).into());
+    body.push(CppCall::new("hs_box", template, arguments).into());
     let grid = [blocks(across * height.div_ceil(tile.tall), "a mean")?, planes];
     Ok(program(&[PRELUDE, WINDOWED], &body, p, grid, THREADS, tile.bytes((tall, wide), size)))
 }
 
 /// The tile that a block computes.
 #[derive(Clone, Copy, Debug)]
-struct Tile {
+struct WindowTile {
     tall: usize,
     wide: usize,
     /// Rows that are added at once.
     flight: usize,
 }
 
-impl Tile {
+impl WindowTile {
     /// Bytes of shared memory for a window: two buffers of rows, reused for the results, and two of
     /// row sums.
     fn bytes(self, (tall, wide): (usize, usize), size: usize) -> usize {
@@ -140,17 +142,17 @@ impl Tile {
     }
 
     /// The tile with the least work per pixel among those that fit; `None` if none does.
-    fn of(window: (usize, usize), image: (usize, usize), size: usize, shared: usize) -> Option<Tile> {
+    fn of(window: (usize, usize), image: (usize, usize), size: usize, shared: usize) -> Option<WindowTile> {
         /// Additions that take as long as a synchronisation of the threads.
         const WAIT: usize = 4 * THREADS;
         let (tall, wide) = window;
         let steps = |n: usize| n.ilog2() as usize + n.count_ones() as usize;
         let powers = |most: usize, n: usize| (0..=most).map(|k| 1usize << k).filter(move |p| *p < 2 * n.max(1));
-        let mut best: Option<(f64, Tile)> = None;
+        let mut best: Option<(f64, WindowTile)> = None;
         for (high, broad) in powers(9, image.0).flat_map(|h| powers(10, image.1).map(move |w| (h, w))) {
             let rows = high + tall - 1;
             for flight in powers(7, rows) {
-                let tile = Tile { tall: high, wide: broad, flight };
+                let tile = WindowTile { tall: high, wide: broad, flight };
                 if tile.bytes(window, size) > shared {
                     continue;
                 }
@@ -167,7 +169,7 @@ impl Tile {
     }
 }
 
-fn ranks(rank: &Ranked, border: Border, shapes: &Shapes<'_>, limits: Limits) -> Result<Generated, DeviceError> {
+fn ranks(rank: &Ranked, border: Border, shapes: &Shapes<'_>, limits: KernelLimits) -> Result<Generated, DeviceError> {
     let (dtype, out) = (shapes.inputs[0].dtype, shapes.output);
     let (width, height) = (out.shape.width, shapes.rows.len());
     let (mut p, mut body, constant) = params(border, shapes);
@@ -186,23 +188,26 @@ fn ranks(rank: &Ranked, border: Border, shapes: &Shapes<'_>, limits: Limits) -> 
     if rank.crosses_levels() {
         return ranks_of_levels(rank, (p, body, constant), border, shapes);
     }
-    let table = |spans: &[Span]| spans.iter().flat_map(|s| [s.y, s.from, s.to]).flat_map(i32::to_ne_bytes).collect();
+    let table =
+        |spans: &[FootprintSpan]| spans.iter().flat_map(|s| [s.y, s.from, s.to]).flat_map(i32::to_ne_bytes).collect();
     let planes = blocks(out.shape.planar().planes(), "planes")?;
-    let Some(columns) = Columns::of(rank, dtype, height * width * out.shape.planar().planes(), limits.shared) else {
+    let Some(columns) = HistogramColumns::of(rank, dtype, height * width * out.shape.planar().planes(), limits.shared)
+    else {
         let across = width.div_ceil(RANKED.1);
         p.int("across", across.cast_signed());
         let arguments = args!["in", "at", "p.spans", "p.count", "reach", "p.place", constant, "p.across", "out"];
         let template = template![border_name(border), RANKED.0, RANKED.1];
-        body.push(Call::new("hs_rank_of_many", template, arguments).into());
+        body.push(CppCall::new("hs_rank_of_many", template, arguments).into());
         let grid = [blocks(across * height.div_ceil(RANKED.0), "a rank")?, planes];
         let table = table(&rank.spans);
         return Ok(Generated { table, ..program(&[PRELUDE, WINDOWED], &body, p, grid, RANKED.0 * RANKED.1, 0) });
     };
-    let Columns { tall, pitch, count, shared } = columns;
+    let HistogramColumns { tall, pitch, count, shared } = columns;
     let enter = without(&rank.spans, 1);
     // They leave the footprint of the row above.
-    let leave: Vec<Span> = without(&rank.spans, -1).iter().map(|s| Span { y: s.y - 1, ..*s }).collect();
-    let across = width.div_ceil(Columns::WIDE);
+    let leave: Vec<FootprintSpan> =
+        without(&rank.spans, -1).iter().map(|s| FootprintSpan { y: s.y - 1, ..*s }).collect();
+    let across = width.div_ceil(HistogramColumns::WIDE);
     for (member, v) in
         [("entered", enter.len()), ("leaving", leave.len()), ("across", across), ("tall", tall), ("pitch", pitch)]
     {
@@ -211,10 +216,13 @@ fn ranks(rank: &Ranked, border: Border, shapes: &Shapes<'_>, limits: Limits) -> 
     let all = [&rank.spans[..], &enter, &leave].concat();
     let mut arguments = args!["in", "at", "p.spans", "p.count", "p.entered", "p.leaving", "reach", "p.place", constant];
     arguments.extend(args!["p.across", "p.tall", "p.pitch", "out"]);
-    let template = template![border_name(border), Columns::WIDE, count.name()];
-    body.push(Call::new("hs_rank", template, arguments).into());
+    let template = template![border_name(border), HistogramColumns::WIDE, count.name()];
+    body.push(CppCall::new("hs_rank", template, arguments).into());
     let grid = [blocks(across * height.div_ceil(tall), "a rank")?, planes];
-    Ok(Generated { table: table(&all), ..program(&[PRELUDE, WINDOWED], &body, p, grid, Columns::WIDE, shared) })
+    Ok(Generated {
+        table: table(&all),
+        ..program(&[PRELUDE, WINDOWED], &body, p, grid, HistogramColumns::WIDE, shared)
+    })
 }
 
 /// Ranks across levels: each thread searches for that of its pixel, bit by bit.
@@ -232,7 +240,7 @@ fn ranks_of_levels(
     let arguments =
         args!["in", "p.in_plane", levels, "at", "p.spans", "p.count", "reach", "p.place", constant, "p.across", "out"];
     let template = template![border_name(border), RANKED.0, RANKED.1];
-    body.push(Call::new("hs_rank_of_levels", template, arguments).into());
+    body.push(CppCall::new("hs_rank_of_levels", template, arguments).into());
     let grid = [blocks(across * shapes.rows.len().div_ceil(RANKED.0), "a rank")?, blocks(shape.planes(), "planes")?];
     let numbers = rank.spans.iter().flat_map(|s| [s.z, s.y, s.from, s.to]);
     let table = numbers.flat_map(i32::to_ne_bytes).collect();
@@ -240,7 +248,7 @@ fn ranks_of_levels(
 }
 
 /// The columns of a block that walks down with histograms.
-struct Columns {
+struct HistogramColumns {
     tall: usize,
     /// Codes from row to row of the tile.
     pitch: usize,
@@ -250,7 +258,7 @@ struct Columns {
     shared: usize,
 }
 
-impl Columns {
+impl HistogramColumns {
     /// Columns of a block.
     const WIDE: usize = 64;
     /// `HS_ALIKE` of `windowed.cuh`.
@@ -260,36 +268,36 @@ impl Columns {
 
     /// The longest columns, whose first pixels look at whole footprints, that keep the GPU busy and
     /// fit into `room` bytes of shared memory; `None` if there are none.
-    fn of(rank: &Ranked, dtype: DType, pixels: usize, room: usize) -> Option<Columns> {
+    fn of(rank: &Ranked, dtype: DType, pixels: usize, room: usize) -> Option<HistogramColumns> {
         let Reach { up, down, left, right } = rank.reach();
         let count = match rank.count() {
             0..=0xff => DType::U8,
             0x100..=0xffff => DType::U16,
             _ => return None,
         };
-        let keys = if dtype.size() == 1 { 0 } else { Columns::ALIKE * dtype.size().max(4) };
-        let pitch = (Columns::WIDE + left + right).next_multiple_of(4);
-        let shared = |tall: usize| Columns::WIDE * (256 * count.size() + keys) + (tall + up + down) * pitch;
-        let longest = (pixels / Columns::BUSY).clamp(4, 64);
+        let keys = if dtype.size() == 1 { 0 } else { HistogramColumns::ALIKE * dtype.size().max(4) };
+        let pitch = (HistogramColumns::WIDE + left + right).next_multiple_of(4);
+        let shared = |tall: usize| HistogramColumns::WIDE * (256 * count.size() + keys) + (tall + up + down) * pitch;
+        let longest = (pixels / HistogramColumns::BUSY).clamp(4, 64);
         let tall = std::iter::successors(Some(longest), |tall| Some(tall / 2)).take_while(|tall| *tall >= 4);
         let tall = tall.into_iter().find(|tall| shared(*tall) <= room)?;
-        Some(Columns { tall, pitch, count, shared: shared(tall) })
+        Some(HistogramColumns { tall, pitch, count, shared: shared(tall) })
     }
 }
 
 /// The parts of spans that no span `by` rows further down covers.
-fn without(spans: &[Span], by: i32) -> Vec<Span> {
+fn without(spans: &[FootprintSpan], by: i32) -> Vec<FootprintSpan> {
     let mut parts = Vec::new();
     for span in spans {
         let mut from = span.from;
         for other in spans.iter().filter(|s| s.y == span.y + by && s.from < span.to) {
             if other.from > from {
-                parts.push(Span { from, to: other.from, ..*span });
+                parts.push(FootprintSpan { from, to: other.from, ..*span });
             }
             from = from.max(other.to);
         }
         if from < span.to {
-            parts.push(Span { from, ..*span });
+            parts.push(FootprintSpan { from, ..*span });
         }
     }
     parts
@@ -301,7 +309,7 @@ mod tests {
 
     #[test]
     fn a_step_down_exchanges_the_ends_of_columns() {
-        let span = |y, from, to| Span { z: 0, y, from, to };
+        let span = |y, from, to| FootprintSpan { z: 0, y, from, to };
         let square = [span(-1, -1, 2), span(0, -1, 2), span(1, -1, 2)];
         assert_eq!(without(&square, 1), [square[2]]);
         assert_eq!(without(&square, -1), [square[0]]);
@@ -315,7 +323,7 @@ mod tests {
         for window in [(1, 1), (3, 3), (101, 101), (128, 128), (1, 2001), (2001, 1), (1, 5000)] {
             for size in [4, 8] {
                 for shared in [48 << 10, SHARED] {
-                    let tile = Tile::of(window, (2048, 2048), size, shared);
+                    let tile = WindowTile::of(window, (2048, 2048), size, shared);
                     if window.1 == 5000 && size == 8 {
                         assert_eq!(tile.is_some(), shared == SHARED);
                         continue;
@@ -325,6 +333,6 @@ mod tests {
                 }
             }
         }
-        assert!(Tile::of((65537, 1), (100, 100), 4, SHARED).is_none());
+        assert!(WindowTile::of((65537, 1), (100, 100), 4, SHARED).is_none());
     }
 }

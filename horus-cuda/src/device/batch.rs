@@ -13,7 +13,7 @@ use std::sync::Arc;
 use cudarc::driver::sys::{self, CUdeviceptr};
 use horus_core::device::check::part;
 use horus_core::device::{
-    Batch, BatchedLaunch, Batching, Device as _, DeviceMemory as _, Memory, Slot, more_geometries,
+    Batch, BatchMemory, BatchedLaunch, Batching, Device as _, DeviceMemory as _, Memory, more_geometries,
 };
 use horus_core::error::DeviceError;
 use horus_core::ir::kernel::Kernel;
@@ -22,8 +22,8 @@ use horus_core::shape::Window;
 
 use super::CudaDevice;
 use crate::codegen::{Pointer, Shapes};
-use crate::driver::{Graph, Task, Work, check};
-use crate::memo::Made;
+use crate::driver::{CudaGraph, GraphTask, LaunchConfig, check};
+use crate::launch_cache::LoadedKernel;
 use crate::memory::{Core, CudaMemory};
 
 /// Most bytes of the images inside a batch, and their largest share of the GPU's memory: launches
@@ -37,10 +37,10 @@ const DONE: usize = 4;
 
 /// The launches of a batch.
 #[derive(Debug)]
-struct Launches {
+struct GraphBatch {
     /// Made when addresses are known. Dropped before its kernels.
-    graph: Option<Graph>,
-    steps: Vec<Step>,
+    graph: Option<CudaGraph>,
+    steps: Vec<GraphNode>,
     /// Number of launches.
     count: usize,
     /// Bytes of the images inside.
@@ -54,7 +54,7 @@ struct Launches {
     core: Arc<Core>,
 }
 
-impl Drop for Launches {
+impl Drop for GraphBatch {
     fn drop(&mut self) {
         if let Err(e) = self.core.context.bind() {
             log::debug!("a batch is dropped without its GPU: {e}");
@@ -62,11 +62,11 @@ impl Drop for Launches {
     }
 }
 
-impl Batch for Launches {}
+impl Batch for GraphBatch {}
 
-impl Launches {
+impl GraphBatch {
     /// The graph, with its current addresses.
-    fn ready(&mut self, address: &impl Fn(Base) -> CUdeviceptr) -> Result<&mut Graph, DeviceError> {
+    fn ready(&mut self, address: &impl Fn(AddressBase) -> CUdeviceptr) -> Result<&mut CudaGraph, DeviceError> {
         let context = &self.core.context;
         let changed: Vec<bool> = self.steps.iter_mut().map(|step| step.resolve(address)).collect();
         // Taken out: one with the addresses of two runs is not used again.
@@ -78,7 +78,7 @@ impl Launches {
             }
             None => {
                 let tasks: Vec<_> = self.steps.iter().map(|step| (step.task(), &step.after[..])).collect();
-                Graph::new(context, &tasks)?
+                CudaGraph::new(context, &tasks)?
             }
         };
         Ok(self.graph.insert(graph))
@@ -87,32 +87,32 @@ impl Launches {
 
 /// One node of the graph.
 #[derive(Debug)]
-struct Step {
-    what: What,
+struct GraphNode {
+    what: NodeWork,
     /// The parameter of the kernel, with its current addresses, or the address of zeros.
     params: Vec<u8>,
-    places: Vec<Place>,
+    places: Vec<ParamAddress>,
     /// The steps that come before it.
     after: Vec<usize>,
 }
 
 #[derive(Debug)]
-enum What {
-    Kernel(Arc<Made>, Work),
+enum NodeWork {
+    Kernel(Arc<LoadedKernel>, LaunchConfig),
     /// Bytes of zeros.
     Clear(usize),
 }
 
 /// An address in a parameter.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct ParamAddress {
     at: usize,
-    base: Base,
+    base: AddressBase,
     offset: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Base {
+enum AddressBase {
     Input(usize),
     Output(usize),
     Inside,
@@ -120,11 +120,11 @@ enum Base {
     Fixed(CUdeviceptr),
 }
 
-impl Step {
+impl GraphNode {
     /// Fills in the addresses; returns `true` if one has changed.
-    fn resolve(&mut self, address: &impl Fn(Base) -> CUdeviceptr) -> bool {
+    fn resolve(&mut self, address: &impl Fn(AddressBase) -> CUdeviceptr) -> bool {
         let mut changed = false;
-        for Place { at, base, offset } in &self.places {
+        for ParamAddress { at, base, offset } in &self.places {
             let now = (address(*base) + *offset as u64).to_ne_bytes();
             let there = &mut self.params[*at..*at + now.len()];
             changed |= *there != now;
@@ -133,31 +133,31 @@ impl Step {
         changed
     }
 
-    fn task(&self) -> Task<'_> {
+    fn task(&self) -> GraphTask<'_> {
         match &self.what {
-            What::Kernel(made, work) => Task::Kernel(&made.function, *work, &self.params),
-            What::Clear(bytes) => {
+            NodeWork::Kernel(made, work) => GraphTask::Kernel(&made.function, *work, &self.params),
+            NodeWork::Clear(bytes) => {
                 let address = self.params.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
-                Task::Clear(address, *bytes)
+                GraphTask::Clear(address, *bytes)
             }
         }
     }
 }
 
 /// A batch in the making.
-struct Builder<'a> {
+struct BatchBuilder<'a> {
     device: &'a CudaDevice,
-    batch: Launches,
+    batch: GraphBatch,
     /// The place of each image inside.
     inside: HashMap<usize, usize>,
     /// The steps after which an image can be read.
-    written: HashMap<Slot, Vec<usize>>,
+    written: HashMap<BatchMemory, Vec<usize>>,
     /// The steps of reductions along all rows of an image, and the kernels that fold their
     /// results, by these.
-    rows: HashMap<Slot, (usize, Kernel)>,
+    rows: HashMap<BatchMemory, (usize, Kernel)>,
 }
 
-impl Builder<'_> {
+impl BatchBuilder<'_> {
     /// Adds a launch; `false` if it cannot be part of a batch.
     fn add(&mut self, launch: &BatchedLaunch<'_>) -> Result<bool, DeviceError> {
         let &BatchedLaunch { kernel, ref inputs, ref outputs, geometry, rows } = launch;
@@ -166,7 +166,7 @@ impl Builder<'_> {
         }
         let (mut read, mut after) = (Vec::with_capacity(inputs.len()), Vec::new());
         for (slot, of) in inputs {
-            if let Slot::Input(i) = *slot {
+            if let BatchMemory::Input(i) = *slot {
                 note(&mut self.batch.inputs, i, of.bytes());
             } else {
                 after.extend_from_slice(self.written.get(slot).ok_or_else(unwritten)?);
@@ -179,19 +179,19 @@ impl Builder<'_> {
         let mut write = Vec::with_capacity(outputs.len());
         for (slot, of) in outputs.iter().zip(all) {
             match *slot {
-                Slot::Output(i) => note(&mut self.batch.outputs, i, of.bytes()),
-                Slot::Inside(i) => {
+                BatchMemory::Output(i) => note(&mut self.batch.outputs, i, of.bytes()),
+                BatchMemory::Intermediate(i) => {
                     let at = self.take(of.bytes());
                     self.inside.insert(i, at);
                 }
-                Slot::Input(_) => return Err(unwritten()),
+                BatchMemory::Input(_) => return Err(unwritten()),
             }
             write.push(self.base(*slot)?);
         }
         if kernel.launches_without_rows() {
             let (base, offset) = *write.first().ok_or_else(unwritten)?;
-            let places = vec![Place { at: 0, base, offset }];
-            self.push(What::Clear(geometry.bytes()), vec![0; 8], places, &mut after);
+            let places = vec![ParamAddress { at: 0, base, offset }];
+            self.push(NodeWork::Clear(geometry.bytes()), vec![0; 8], places, &mut after);
         }
         if let [(rows, _)] = inputs[..]
             && self.folded(kernel, rows, write[0], &after)?
@@ -203,8 +203,8 @@ impl Builder<'_> {
         let counts_nothing = kernel.goes_over_input() && geometries.first().is_some_and(|g| g.shape.is_empty());
         if !(rows.is_empty() || geometry.shape.is_empty() || counts_nothing) {
             let shapes = Shapes { inputs: &geometries, output: geometry, rows };
-            let made = self.device.made(kernel, &shapes)?;
-            if made.program.passes.is_some_and(|passes| passes.repeated > 0) {
+            let made = self.device.get_or_load_kernel(kernel, &shapes)?;
+            if made.program.sequence.is_some_and(|passes| passes.repeated > 0) {
                 return Ok(false); // rounds that are waited for
             }
             self.launch(&made, &read, &write, &mut after)?;
@@ -220,13 +220,19 @@ impl Builder<'_> {
 
     /// Lets the launch that reduced rows fold them, too, instead of a launch of its own; `false` if
     /// there is none.
-    fn folded(&mut self, fold: &Kernel, rows: Slot, to: (Base, usize), after: &[usize]) -> Result<bool, DeviceError> {
+    fn folded(
+        &mut self,
+        fold: &Kernel,
+        rows: BatchMemory,
+        to: (AddressBase, usize),
+        after: &[usize],
+    ) -> Result<bool, DeviceError> {
         let reduced = self.rows.get(&rows).filter(|(step, by)| after == [*step] && by == fold);
         let step = reduced.map(|(step, _)| &mut self.batch.steps[*step]);
-        let Some(Step { what: What::Kernel(made, _), places, .. }) = step else { return Ok(false) };
+        let Some(GraphNode { what: NodeWork::Kernel(made, _), places, .. }) = step else { return Ok(false) };
         let place = |what| made.program.pointers.iter().position(|(_, pointer)| *pointer == what);
         let (Some(total), Some(done)) = (place(Pointer::Total), place(Pointer::Done)) else { return Ok(false) };
-        if !matches!(places[total].base, Base::Fixed(0)) {
+        if !matches!(places[total].base, AddressBase::Fixed(0)) {
             return Ok(false); // it folds them already
         }
         let core = &self.device.core;
@@ -235,7 +241,7 @@ impl Builder<'_> {
         let code = unsafe { sys::cuMemsetD8Async(counter.address(), 0, DONE, core.stream.0) };
         check(code, || "clearing a counter".into())?;
         (places[total].base, places[total].offset) = to;
-        places[done].base = Base::Fixed(counter.address());
+        places[done].base = AddressBase::Fixed(counter.address());
         self.batch.tables.push(Arc::new(counter));
         self.batch.count -= 1;
         Ok(true)
@@ -244,33 +250,33 @@ impl Builder<'_> {
     /// Adds the passes of a kernel.
     fn launch(
         &mut self,
-        made: &Arc<Made>,
-        read: &[(Base, usize)],
-        write: &[(Base, usize)],
+        made: &Arc<LoadedKernel>,
+        read: &[(AddressBase, usize)],
+        write: &[(AddressBase, usize)],
         after: &mut Vec<usize>,
     ) -> Result<(), DeviceError> {
         let (device, program) = (self.device, &made.program);
         let table = device.lock().tables.get((made.table, &program.table), &device.core, &device.transfers)?;
         let address = table.as_ref().map_or(0, |table| table.address());
-        let scratch = program.passes.map(|passes| (Base::Inside, self.take(passes.scratch)));
+        let scratch = program.sequence.map(|passes| (AddressBase::Inside, self.take(passes.scratch)));
         let place = |&(at, what): &(usize, Pointer)| {
             let ((base, start), offset) = match what {
                 Pointer::Output { offset } => (write[0], offset),
-                Pointer::More { index, offset } => (write[index + 1], offset),
+                Pointer::FurtherOutput { index, offset } => (write[index + 1], offset),
                 Pointer::Input { index, offset } => (read[index], offset),
-                Pointer::Table => ((Base::Fixed(address), 0), 0),
-                Pointer::Scratch => (scratch.unwrap_or((Base::Fixed(0), 0)), 0),
-                Pointer::Total | Pointer::Done => ((Base::Fixed(0), 0), 0),
+                Pointer::Table => ((AddressBase::Fixed(address), 0), 0),
+                Pointer::Scratch => (scratch.unwrap_or((AddressBase::Fixed(0), 0)), 0),
+                Pointer::Total | Pointer::Done => ((AddressBase::Fixed(0), 0), 0),
             };
-            Place { at, base, offset: start + offset }
+            ParamAddress { at, base, offset: start + offset }
         };
-        let places: Vec<Place> = program.pointers.iter().map(place).collect();
-        for pass in 0..program.passes.map_or(1, |passes| passes.count) {
+        let places: Vec<ParamAddress> = program.pointers.iter().map(place).collect();
+        for pass in 0..program.sequence.map_or(1, |passes| passes.count) {
             let mut params = program.params.clone();
-            if program.passes.is_some() {
+            if program.sequence.is_some() {
                 params[..4].copy_from_slice(&pass.to_ne_bytes());
             }
-            let what = What::Kernel(Arc::clone(made), device.work(program));
+            let what = NodeWork::Kernel(Arc::clone(made), device.work(program));
             self.push(what, params, places.clone(), after);
         }
         self.batch.tables.extend(table);
@@ -278,10 +284,10 @@ impl Builder<'_> {
     }
 
     /// Adds a step after others, which becomes the one to come after.
-    fn push(&mut self, what: What, params: Vec<u8>, places: Vec<Place>, after: &mut Vec<usize>) {
+    fn push(&mut self, what: NodeWork, params: Vec<u8>, places: Vec<ParamAddress>, after: &mut Vec<usize>) {
         let step = self.batch.steps.len();
         let after = std::mem::replace(after, vec![step]);
-        self.batch.steps.push(Step { what, params, places, after });
+        self.batch.steps.push(GraphNode { what, params, places, after });
     }
 
     /// The offset of new memory inside.
@@ -292,11 +298,13 @@ impl Builder<'_> {
     }
 
     /// The place of a slot.
-    fn base(&self, slot: Slot) -> Result<(Base, usize), DeviceError> {
+    fn base(&self, slot: BatchMemory) -> Result<(AddressBase, usize), DeviceError> {
         match slot {
-            Slot::Input(i) => Ok((Base::Input(i), 0)),
-            Slot::Output(i) => Ok((Base::Output(i), 0)),
-            Slot::Inside(i) => self.inside.get(&i).map(|at| (Base::Inside, *at)).ok_or_else(unwritten),
+            BatchMemory::Input(i) => Ok((AddressBase::Input(i), 0)),
+            BatchMemory::Output(i) => Ok((AddressBase::Output(i), 0)),
+            BatchMemory::Intermediate(i) => {
+                self.inside.get(&i).map(|at| (AddressBase::Inside, *at)).ok_or_else(unwritten)
+            }
         }
     }
 }
@@ -347,7 +355,7 @@ impl Batching for CudaDevice {
         }
         self.core.context.bind()?;
         let (steps, tables, core) = (Vec::new(), Vec::new(), Arc::clone(&self.core));
-        let batch = Launches {
+        let batch = GraphBatch {
             graph: None,
             steps,
             count: launches.len(),
@@ -358,7 +366,7 @@ impl Batching for CudaDevice {
             core,
         };
         let (inside, written, rows) = (HashMap::new(), HashMap::new(), HashMap::new());
-        let mut builder = Builder { device: self, batch, inside, written, rows };
+        let mut builder = BatchBuilder { device: self, batch, inside, written, rows };
         for launch in launches {
             if !builder.add(launch)? {
                 return Ok(None);
@@ -372,20 +380,20 @@ impl Batching for CudaDevice {
     fn submit(&self, batch: &mut dyn Batch, inputs: &[&Memory], outputs: &mut [Memory]) -> Result<bool, DeviceError> {
         self.core.context.bind()?;
         let batch: &mut dyn Any = batch;
-        let batch: &mut Launches = batch.downcast_mut().ok_or_else(|| {
+        let batch: &mut GraphBatch = batch.downcast_mut().ok_or_else(|| {
             DeviceError::Argument(format!("a batch of another device was given to {}", self.about.name))
         })?;
         let read = self.addresses(inputs.iter().copied(), &batch.inputs)?;
         let written = self.addresses(outputs.iter(), &batch.outputs)?;
         for output in &*outputs {
-            self.core.settle(self.own(output)?)?;
+            self.core.order_write(self.own(output)?)?;
         }
         let inside = if batch.inside > 0 { Some(self.inside(batch.inside)?) } else { None };
         let address = |base| match base {
-            Base::Input(i) => read[i],
-            Base::Output(i) => written[i],
-            Base::Inside => inside.as_ref().map_or(0, |memory| memory.address()),
-            Base::Fixed(at) => at,
+            AddressBase::Input(i) => read[i],
+            AddressBase::Output(i) => written[i],
+            AddressBase::Inside => inside.as_ref().map_or(0, |memory| memory.address()),
+            AddressBase::Fixed(at) => at,
         };
         let graph = match batch.ready(&address) {
             Ok(graph) => graph,

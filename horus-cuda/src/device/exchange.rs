@@ -7,20 +7,20 @@ use cudarc::driver::sys;
 use horus_core::comm::Communicator;
 use horus_core::device::check::part as inside;
 use horus_core::device::{
-    BlockCopy, DeviceMemory as _, Exchange, Fabric, Geometry, Lane, LaunchInput, Memory, Message, Ticket,
+    BlockCopy, DeviceMemory as _, DeviceQueue, Exchange, Fabric, Geometry, LaunchInput, Memory, Message, Ticket,
 };
 use horus_core::dtype::DType;
 use horus_core::error::DeviceError;
-use horus_core::host::Piece;
+use horus_core::host::StridedCopy;
 use horus_core::settings::{FABRIC, FabricChoice};
 use horus_core::shape::{Shape, Window};
 
 use super::{CudaDevice, TableKey};
 use crate::codegen::Generated;
-use crate::driver::{Event, Function, Stream, check};
+use crate::driver::{CudaEvent, CudaStream, KernelFunction, check};
 use crate::fabric::{self, Clique};
-use crate::memory::{CudaMemory, Flight};
-use crate::nccl::Part;
+use crate::memory::{CudaMemory, GpuExchange};
+use crate::nccl::RankMessage;
 use crate::pieces;
 
 /// Up to this many contiguous copies are made one by one: the driver's copies are the fastest.
@@ -28,35 +28,35 @@ const FEW: usize = 4;
 
 /// The GPUs of other ranks, and the stream of exchanges with them, which run beside kernels.
 #[derive(Debug)]
-pub(super) struct Others {
+pub(super) struct PeerGpus {
     pub(super) group: Arc<Clique>,
-    pub(super) stream: Stream,
+    pub(super) stream: CudaStream,
 }
 
 /// A copy that is ready to be enqueued.
-enum Prepared {
+enum PreparedCopy {
     /// Source, target and bytes of each run.
     Runs(Vec<(u64, u64, usize)>),
     /// A kernel with its parameters and the table that it reads.
-    Kernel { program: Generated, function: Arc<Function>, params: Vec<u8>, table: Option<Arc<CudaMemory>> },
+    Kernel { program: Generated, function: Arc<KernelFunction>, params: Vec<u8>, table: Option<Arc<CudaMemory>> },
 }
 
 impl CudaDevice {
-    pub(super) fn others(&self) -> Option<Arc<Others>> {
-        self.others.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(super) fn peers(&self) -> Option<Arc<PeerGpus>> {
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Checks a copy and uploads its kernel's table, in the order of the device's stream.
-    fn prepare(&self, source: &Memory, target: &Memory, pieces: &[Piece]) -> Result<Prepared, DeviceError> {
+    fn prepare(&self, source: &Memory, target: &Memory, pieces: &[StridedCopy]) -> Result<PreparedCopy, DeviceError> {
         let (from, to) = (self.own(source)?, self.own(target)?);
-        let pieces: Vec<Piece> = pieces.iter().copied().filter(|p| p.bytes > 0 && p.rows > 0).collect();
+        let pieces: Vec<StridedCopy> = pieces.iter().copied().filter(|p| p.bytes > 0 && p.rows > 0).collect();
         if let Some(p) = pieces.iter().find(|p| !p.fits(from.len(), to.len())) {
             return Err(DeviceError::Argument(format!("a copy reaches beyond its buffers: {p:?}")));
         }
-        let whole = |p: &Piece| p.rows == 1 || (p.bytes == p.from_stride && p.bytes == p.to_stride);
+        let whole = |p: &StridedCopy| p.rows == 1 || (p.bytes == p.from_stride && p.bytes == p.to_stride);
         if pieces.len() <= FEW && pieces.iter().all(whole) {
-            let run = |p: &Piece| (from.address() + p.from as u64, to.address() + p.to as u64, p.bytes * p.rows);
-            return Ok(Prepared::Runs(pieces.iter().map(run).collect()));
+            let run = |p: &StridedCopy| (from.address() + p.from as u64, to.address() + p.to as u64, p.bytes * p.rows);
+            return Ok(PreparedCopy::Runs(pieces.iter().map(run).collect()));
         }
         let mut program = pieces::program(&pieces);
         let function = self.function(&program, "copies")?;
@@ -66,7 +66,7 @@ impl CudaDevice {
         let geometry = Geometry { shape: Shape::new(0, 0, 0), dtype: DType::U8, window: Window::new(0, 0) };
         let params =
             self.arguments(&program, &[LaunchInput { memory: source, geometry }], to, &[], table.as_deref(), None)?;
-        Ok(Prepared::Kernel { program, function, params, table })
+        Ok(PreparedCopy::Kernel { program, function, params, table })
     }
 
     /// Enqueues a copy in a stream.
@@ -74,15 +74,15 @@ impl CudaDevice {
     /// # Safety
     /// The blocks of the copy must live until the stream has passed it, and nothing else may touch
     /// its target meanwhile.
-    unsafe fn put(&self, copy: &Prepared, stream: &Stream) -> Result<(), DeviceError> {
+    unsafe fn put(&self, copy: &PreparedCopy, stream: &CudaStream) -> Result<(), DeviceError> {
         match copy {
-            Prepared::Runs(runs) => runs.iter().try_for_each(|&(from, to, n)| {
+            PreparedCopy::Runs(runs) => runs.iter().try_for_each(|&(from, to, n)| {
                 // SAFETY: inside their blocks, as `prepare` checked; the rest is the caller's
                 // promise.
                 let code = unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, n, stream.0) };
                 check(code, || format!("copying {n} bytes on the GPU"))
             }),
-            Prepared::Kernel { program, function, params, .. } => {
+            PreparedCopy::Kernel { program, function, params, .. } => {
                 // SAFETY: the parameters are those of this kernel; the pieces lie inside both
                 // blocks, as checked.
                 unsafe { function.launch(self.work(program), stream, params, || "copies".into()) }
@@ -91,14 +91,19 @@ impl CudaDevice {
     }
 
     /// See [`horus_core::device::Device::copy`].
-    pub(super) fn copy_pieces(&self, source: &Memory, target: &Memory, pieces: &[Piece]) -> Result<(), DeviceError> {
+    pub(super) fn copy_pieces(
+        &self,
+        source: &Memory,
+        target: &Memory,
+        pieces: &[StridedCopy],
+    ) -> Result<(), DeviceError> {
         self.core.context.bind()?;
         let copy = self.prepare(source, target, pieces)?;
-        self.core.settle(self.own(target)?)?;
+        self.core.order_write(self.own(target)?)?;
         // SAFETY: blocks and tables are freed in the order of this stream, and the target is
         // borrowed exclusively.
         let put = || unsafe { self.put(&copy, &self.core.stream) };
-        self.core.clock.note(Lane::Compute, &self.core.stream, put)
+        self.core.clock.note(DeviceQueue::Compute, &self.core.stream, put)
     }
 }
 
@@ -115,10 +120,10 @@ impl Fabric for CudaDevice {
             self.capacity.store(self.capacity.load(Ordering::Relaxed).saturating_sub(taken), Ordering::Relaxed);
         }
         let others = match &joined {
-            Ok(group) => Some(Arc::new(Others { group: Arc::clone(group), stream: Stream::urgent()? })),
+            Ok(group) => Some(Arc::new(PeerGpus { group: Arc::clone(group), stream: CudaStream::urgent()? })),
             Err(_) => None,
         };
-        *self.others.lock().unwrap_or_else(PoisonError::into_inner) = others;
+        *self.peers.lock().unwrap_or_else(PoisonError::into_inner) = others;
         match joined {
             Ok(_) => log::info!("rank {}: GPUs exchange memory with NCCL", comm.rank()),
             Err(why) if self.choice == FabricChoice::Nccl => {
@@ -126,11 +131,11 @@ impl Fabric for CudaDevice {
             }
             Err(why) => log::info!("rank {}: GPUs exchange memory through the host: {why}", comm.rank()),
         }
-        Ok(self.others().is_some())
+        Ok(self.peers().is_some())
     }
 
     fn disconnect(&self) {
-        let others = self.others.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let others = self.peers.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(others) = others {
             others.group.abandon();
         }
@@ -143,7 +148,7 @@ impl Fabric for CudaDevice {
         writes: &mut [&mut Memory],
         work: &Exchange,
     ) -> Result<Ticket, DeviceError> {
-        let Some(others) = self.others() else {
+        let Some(others) = self.peers() else {
             return Err(DeviceError::Argument(format!("{} is not connected to other GPUs", self.about.name)));
         };
         let Exchange { before, sends, receives, after } = work;
@@ -160,19 +165,19 @@ impl Fabric for CudaDevice {
         let part = |m: &Message, is_received: bool| {
             let block = block(m.block, is_received)?;
             inside(m.at, m.bytes, block.len())?;
-            Ok(Part { rank: m.rank, address: self.own(block)?.address() + m.at as u64, bytes: m.bytes })
+            Ok(RankMessage { rank: m.rank, address: self.own(block)?.address() + m.at as u64, bytes: m.bytes })
         };
-        let sends = sends.iter().map(|m| part(m, false)).collect::<Result<Vec<Part>, DeviceError>>()?;
-        let receives = receives.iter().map(|m| part(m, true)).collect::<Result<Vec<Part>, DeviceError>>()?;
+        let sends = sends.iter().map(|m| part(m, false)).collect::<Result<Vec<RankMessage>, DeviceError>>()?;
+        let receives = receives.iter().map(|m| part(m, true)).collect::<Result<Vec<RankMessage>, DeviceError>>()?;
         // Tables are uploaded in the order of the device's stream, before the point that the
         // exchange waits for.
         let prepare = |c: &BlockCopy| self.prepare(block(c.from, false)?, block(c.to, true)?, &c.pieces);
-        let before = before.iter().map(prepare).collect::<Result<Vec<Prepared>, DeviceError>>()?;
-        let after = after.iter().map(prepare).collect::<Result<Vec<Prepared>, DeviceError>>()?;
+        let before = before.iter().map(prepare).collect::<Result<Vec<PreparedCopy>, DeviceError>>()?;
+        let after = after.iter().map(prepare).collect::<Result<Vec<PreparedCopy>, DeviceError>>()?;
         let held = blocks.iter().map(|m| Ok(self.own(m)?.block())).collect::<Result<Vec<_>, DeviceError>>()?;
         let tables = before.iter().chain(&after).filter_map(|copy| match copy {
-            Prepared::Kernel { table, .. } => table.clone(),
-            Prepared::Runs(_) => None,
+            PreparedCopy::Kernel { table, .. } => table.clone(),
+            PreparedCopy::Runs(_) => None,
         });
         let tables: Vec<Arc<CudaMemory>> = tables.collect();
         // Copies to the host of bytes that the exchange writes come first, in the device's stream,
@@ -184,13 +189,13 @@ impl Fabric for CudaDevice {
             received.chain(some.map(|p| p.to..p.to + (p.rows - 1) * p.to_stride + p.bytes)).collect()
         };
         let settle =
-            |(i, w): (usize, &&mut Memory)| self.core.settle_bytes(self.own(w)?, Some(&written(reads.len() + i)));
+            |(i, w): (usize, &&mut Memory)| self.core.order_write_of(self.own(w)?, Some(&written(reads.len() + i)));
         writes.iter().enumerate().try_for_each(settle)?;
-        let (ready, done) = (Event::new(false)?, Event::new(false)?);
+        let (ready, done) = (CudaEvent::new(false)?, CudaEvent::new(false)?);
         ready.record(&self.core.stream)?;
         others.stream.after(&ready)?;
         let writes = writes.iter().map(|w| Ok(self.own(w)?.address())).collect::<Result<Vec<u64>, DeviceError>>()?;
-        let flight = Flight { ticket, blocks: held, writes, tables, done };
+        let flight = GpuExchange { ticket, blocks: held, writes, tables, done };
         // SAFETY: the flight owns blocks and tables until the device's stream waits for `done`;
         // until then the caller touches neither sources nor targets.
         let begin = || unsafe {
@@ -203,20 +208,20 @@ impl Fabric for CudaDevice {
                 })
                 .and_then(|()| after.iter().try_for_each(|c| self.put(c, &others.stream)))
         };
-        let begun = self.core.clock.note(Lane::Network, &others.stream, begin);
+        let begun = self.core.clock.note(DeviceQueue::Network, &others.stream, begin);
         // Work begun before a failure also reads and writes the blocks.
         if let Err(e) = flight.done.record(&others.stream) {
             // It is unknown when they are free, so they are leaked.
             std::mem::forget(flight);
             return Err(e);
         }
-        self.core.flights().push(flight);
+        self.core.lock_exchanges().push(flight);
         begun?;
         Ok(Ticket(ticket))
     }
 
-    fn arrive(&self, ticket: Ticket, writes: &mut [&mut Memory]) -> Result<(), DeviceError> {
-        let mut flights = self.core.flights();
+    fn wait_for_exchange(&self, ticket: Ticket, writes: &mut [&mut Memory]) -> Result<(), DeviceError> {
+        let mut flights = self.core.lock_exchanges();
         let Some(i) = flights.iter().position(|f| f.ticket == ticket.0) else { return Ok(()) };
         let given = writes.iter().map(|w| Ok(self.own(w)?.address())).collect::<Result<Vec<u64>, DeviceError>>()?;
         if given != flights[i].writes {
@@ -226,7 +231,7 @@ impl Fabric for CudaDevice {
         }
         self.core.context.bind()?;
         self.core.stream.after(&flights[i].done)?;
-        let Flight { tables, .. } = flights.swap_remove(i);
+        let GpuExchange { tables, .. } = flights.swap_remove(i);
         // Dropping the last owner of a table locks the flights, so they are unlocked first.
         drop(flights);
         drop(tables);

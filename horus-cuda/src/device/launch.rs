@@ -6,17 +6,17 @@ use std::time::Instant;
 
 use cudarc::driver::sys;
 use horus_core::device::check::check as check_launch;
-use horus_core::device::{Lane, Launch, LaunchInput};
+use horus_core::device::{DeviceQueue, Launch, LaunchInput};
 use horus_core::error::DeviceError;
-use horus_core::host::Piece;
+use horus_core::host::StridedCopy;
 use horus_core::ir::kernel::Kernel;
 use horus_core::ops::planes::stacked;
 use horus_core::shape::Shape;
 
 use super::CudaDevice;
-use crate::codegen::{Generated, Passes, Pointer, Shapes};
-use crate::driver::{self, Event, check};
-use crate::memo::Made;
+use crate::codegen::{Generated, LaunchSequence, Pointer, Shapes};
+use crate::driver::{self, CudaEvent, check};
+use crate::launch_cache::LoadedKernel;
 use crate::memory::CudaMemory;
 
 /// First compute capability on which a kernel may begin while the one before it ends.
@@ -38,11 +38,11 @@ impl CudaDevice {
             return self.merge(launch);
         }
         let output = self.own(launch.output)?;
-        self.core.settle_bytes(output, launch.written(&launch.geometry).as_deref())?;
-        let mut more = Vec::with_capacity(launch.more.len());
-        for (memory, geometry) in launch.more.iter().zip(launch.more_geometries()) {
+        self.core.order_write_of(output, launch.written(&launch.geometry).as_deref())?;
+        let mut more = Vec::with_capacity(launch.additional_outputs.len());
+        for (memory, geometry) in launch.additional_outputs.iter().zip(launch.additional_geometries()) {
             let memory = self.own(memory)?;
-            self.core.settle_bytes(memory, launch.written(&geometry).as_deref())?;
+            self.core.order_write_of(memory, launch.written(&geometry).as_deref())?;
             more.push(memory);
         }
         if launch.kernel.launches_without_rows() {
@@ -57,8 +57,8 @@ impl CudaDevice {
         let geometries: Vec<_> = launch.inputs.iter().map(|i| i.geometry).collect();
         let shapes = Shapes { inputs: &geometries, output: launch.geometry, rows: launch.rows };
         let start = Instant::now();
-        let made = self.made(launch.kernel, &shapes)?;
-        let Made { program, function, table } = &*made;
+        let made = self.get_or_load_kernel(launch.kernel, &shapes)?;
+        let LoadedKernel { program, function, table } = &*made;
         // The lock is not held while a launch waits for its rounds: other threads make kernels
         // meanwhile.
         let (table, timed) = {
@@ -67,10 +67,10 @@ impl CudaDevice {
             (state.tables.get((*table, &program.table), &self.core, &self.transfers)?, state.timings.is_some())
         };
         // Freed in the order of the stream, after the launch.
-        let scratch = program.passes.map(|passes| self.core.allocate(passes.scratch)).transpose()?;
+        let scratch = program.sequence.map(|passes| self.core.allocate(passes.scratch)).transpose()?;
         let mut params = self.arguments(program, launch.inputs, output, &more, table.as_deref(), scratch.as_ref())?;
         let stream = &self.core.stream;
-        let events = if timed { Some((Event::new(true)?, Event::new(true)?)) } else { None };
+        let events = if timed { Some((CudaEvent::new(true)?, CudaEvent::new(true)?)) } else { None };
         if let Some((start, _)) = &events {
             start.record(stream)?;
         }
@@ -81,9 +81,9 @@ impl CudaDevice {
             // geometry says, and is freed in stream order, after the launch.
             unsafe { function.launch(self.work(program), stream, params, name) }
         };
-        self.core.clock.note(Lane::Compute, stream, || match program.passes {
+        self.core.clock.note(DeviceQueue::Compute, stream, || match program.sequence {
             None => launched(&params),
-            Some(passes) => self.in_passes(passes, scratch.as_ref(), |pass| {
+            Some(passes) => self.run_sequence(passes, scratch.as_ref(), |pass| {
                 params[..4].copy_from_slice(&pass.to_ne_bytes());
                 launched(&params)
             }),
@@ -100,32 +100,32 @@ impl CudaDevice {
 
     /// Runs the passes of a program. The repeated ones run until they leave the flag in `scratch`
     /// unchanged; each such round is waited for.
-    fn in_passes(
+    fn run_sequence(
         &self,
-        passes: Passes,
+        passes: LaunchSequence,
         scratch: Option<&CudaMemory>,
         mut run: impl FnMut(u32) -> Result<(), DeviceError>,
     ) -> Result<(), DeviceError> {
-        let Passes { count, repeated, scratch: bytes } = passes;
+        let LaunchSequence { count, repeated, scratch: bytes } = passes;
         (0..count).try_for_each(&mut run)?;
-        let Some(flag) = scratch.filter(|_| repeated > 0 && bytes >= Passes::FLAG) else { return Ok(()) };
+        let Some(flag) = scratch.filter(|_| repeated > 0 && bytes >= LaunchSequence::FLAG) else { return Ok(()) };
         let stream = &self.core.stream;
         loop {
             // SAFETY: the block has at least as many bytes, and is freed in the order of the
             // stream.
-            let code = unsafe { sys::cuMemsetD8Async(flag.address(), 0, Passes::FLAG, stream.0) };
+            let code = unsafe { sys::cuMemsetD8Async(flag.address(), 0, LaunchSequence::FLAG, stream.0) };
             check(code, || "clearing a flag".into())?;
             (count..count + repeated).try_for_each(&mut run)?;
             // Waits first, so that a rank whose partner failed notices it.
             self.wait_for_launches()?;
-            let mut left = [0u8; Passes::FLAG];
+            let mut left = [0u8; LaunchSequence::FLAG];
             // SAFETY: as above; the copy to memory that is not page-locked has been made when the
             // call returns.
             let code =
                 unsafe { sys::cuMemcpyDtoHAsync_v2(left.as_mut_ptr().cast(), flag.address(), left.len(), stream.0) };
             check(code, || "looking at a flag".into())?;
             stream.synchronize()?;
-            if left == [0; Passes::FLAG] {
+            if left == [0; LaunchSequence::FLAG] {
                 return Ok(());
             }
         }
@@ -133,16 +133,16 @@ impl CudaDevice {
 
     /// Waits for the stream of the launches; fails if another rank failed.
     fn wait_for_launches(&self) -> Result<(), DeviceError> {
-        match self.others() {
+        match self.peers() {
             Some(others) => others.group.wait(&[&self.core.stream], None),
             None => self.core.stream.synchronize(),
         }
     }
 
     /// Launch configuration of a program.
-    pub(super) fn work(&self, program: &Generated) -> driver::Work {
+    pub(super) fn work(&self, program: &Generated) -> driver::LaunchConfig {
         let &Generated { grid, block, shared, early, .. } = program;
-        driver::Work { grid, block, shared, early: early && self.arch >= EARLY_FROM }
+        driver::LaunchConfig { grid, block, shared, early: early && self.arch >= EARLY_FROM }
     }
 
     /// Copies the planes of an output from its inputs.
@@ -152,7 +152,7 @@ impl CudaDevice {
             let input = &launch.inputs[i];
             let from = input.geometry.row_bytes(plane, launch.rows);
             let to = launch.geometry.row_bytes(p, launch.rows).start;
-            self.copy_pieces(input.memory, launch.output, &[Piece::run(from.start, to, from.len())])?;
+            self.copy_pieces(input.memory, launch.output, &[StridedCopy::run(from.start, to, from.len())])?;
         }
         Ok(())
     }
@@ -171,7 +171,7 @@ impl CudaDevice {
         for &(at, what) in &program.pointers {
             let address = match what {
                 Pointer::Output { offset } => output.address() + offset as u64,
-                Pointer::More { index, offset } => more[index].address() + offset as u64,
+                Pointer::FurtherOutput { index, offset } => more[index].address() + offset as u64,
                 Pointer::Input { index, offset } => self.own(inputs[index].memory)?.address() + offset as u64,
                 Pointer::Table => table.map_or(0, CudaMemory::address),
                 Pointer::Scratch => scratch.map_or(0, CudaMemory::address),

@@ -2,8 +2,8 @@
 
 mod batch;
 mod exchange;
+mod kernels;
 mod launch;
-mod making;
 mod open;
 mod staging;
 mod tables;
@@ -17,26 +17,26 @@ use std::time::Duration;
 
 use horus_core::device::check::part;
 use horus_core::device::{
-    About, Batching, Compilation, Device, DeviceSpan, Fabric, Foreign, Label, Launch, Memory, MemoryKind, Prepared,
-    Staging, Usage,
+    Batching, Compilation, Device, DeviceNames, DeviceSpan, DeviceUsage, Fabric, Foreign, Launch, Memory, MemoryKind,
+    PreparedLaunch, Staging, WorkLabel,
 };
 use horus_core::error::DeviceError;
-use horus_core::host::Piece;
+use horus_core::host::StridedCopy;
 use horus_core::host::workers::Workers;
 use horus_core::settings::FabricChoice;
 
 use crate::cache::DiskCache;
-use crate::codegen::{KernelPart, Limits};
-use crate::compiler::Compiler;
-use crate::driver::{Event, Function};
-use crate::memo::{Forced, Memo};
+use crate::codegen::{KernelLimits, KernelPart};
+use crate::compiler::KernelCompiler;
+use crate::driver::{CudaEvent, KernelFunction};
+use crate::launch_cache::{LaunchCache, TuningOverrides};
 use crate::memory::{Core, CudaMemory};
 use crate::nvrtc::{CompileError, Nvrtc};
 use crate::shipped::Package;
-use crate::transfers::Transfers;
+use crate::transfers::GpuTransfers;
 use crate::tuning::Tuning;
 
-use self::exchange::Others;
+use self::exchange::PeerGpus;
 pub(crate) use self::tables::TableKey;
 use self::tables::Tables;
 
@@ -44,9 +44,9 @@ pub use self::open::Gpu;
 pub use self::timing::{Limiter, Resources, Statistics};
 
 #[derive(Debug, Default)]
-struct Cached {
-    kernels: HashMap<u128, Arc<Function>>,
-    memo: Memo,
+struct CudaDeviceState {
+    kernels: HashMap<u128, Arc<KernelFunction>>,
+    launch_cache: LaunchCache,
     tables: Tables,
     /// The memory that batches share for the images inside.
     inside: Option<Arc<CudaMemory>>,
@@ -54,12 +54,12 @@ struct Cached {
     making: Duration,
     statistics: Statistics,
     /// Start and end of each launch, while a benchmark asks for them.
-    timings: Option<Vec<(Event, Event)>>,
+    timings: Option<Vec<(CudaEvent, CudaEvent)>>,
 }
 
-impl Cached {
+impl CudaDeviceState {
     /// Releases the memory that is kept for later launches; `false` if there is none.
-    fn lets_go(&mut self) -> bool {
+    fn release_caches(&mut self) -> bool {
         let some = !self.tables.is_empty() || self.inside.is_some();
         self.tables.clear();
         self.inside = None;
@@ -70,27 +70,27 @@ impl Cached {
 /// One GPU.
 #[derive(Debug)]
 pub struct CudaDevice {
-    state: Mutex<Cached>,
-    transfers: Arc<Transfers>,
+    state: Mutex<CudaDeviceState>,
+    transfers: Arc<GpuTransfers>,
     /// The thread that pins the first chunks.
     pinning: Option<JoinHandle<()>>,
-    compiler: Compiler,
+    compiler: KernelCompiler,
     core: Arc<Core>,
     cache: DiskCache,
     shipped: Option<Package>,
-    about: About,
+    about: DeviceNames,
     arch: u32,
-    limits: Limits,
+    limits: KernelLimits,
     /// `true` if the driver has the graphs of batches.
     graphs: bool,
     multiprocessors: usize,
-    forced: Forced,
+    forced: TuningOverrides,
     capacity: AtomicUsize,
     choice: FabricChoice,
     /// Unique address of this GPU.
     address: u64,
     /// The other ranks' GPUs, once they are connected.
-    others: Mutex<Option<Arc<Others>>>,
+    peers: Mutex<Option<Arc<PeerGpus>>>,
     /// Exchanges so far.
     exchanges: AtomicU64,
 }
@@ -112,7 +112,7 @@ impl CudaDevice {
     }
 
     /// Resource limits of a block.
-    pub fn limits(&self) -> Limits {
+    pub fn limits(&self) -> KernelLimits {
         self.limits
     }
 
@@ -140,7 +140,7 @@ impl CudaDevice {
         self.core.context.memory()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Cached> {
+    fn lock(&self) -> MutexGuard<'_, CudaDeviceState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -168,7 +168,7 @@ impl CudaDevice {
 }
 
 impl Device for CudaDevice {
-    fn about(&self) -> About {
+    fn names(&self) -> DeviceNames {
         self.about.clone()
     }
 
@@ -196,11 +196,11 @@ impl Device for CudaDevice {
         Some(self)
     }
 
-    fn usage(&self) -> Usage {
+    fn usage(&self) -> DeviceUsage {
         let state = self.lock();
         let Statistics { compiled, from_disk, shipped, .. } = state.statistics;
         let compilation = Compilation { time: state.making, compiled, from_disk, shipped };
-        Usage { compilation, memory: Some((self.core.used(), self.core.most_used())) }
+        DeviceUsage { compilation, memory: Some((self.core.used(), self.core.most_used())) }
     }
 
     fn trim(&self) -> Result<(), DeviceError> {
@@ -213,7 +213,7 @@ impl Device for CudaDevice {
     fn allocate(&self, bytes: usize) -> Result<Memory, DeviceError> {
         let memory = match self.core.allocate(bytes) {
             // Tables of taps, and memory of batches, are kept as long as there is memory.
-            Err(DeviceError::OutOfMemory { .. }) if self.lock().lets_go() => self.core.allocate(bytes),
+            Err(DeviceError::OutOfMemory { .. }) if self.lock().release_caches() => self.core.allocate(bytes),
             other => other,
         };
         Ok(Memory::Device(Box::new(memory?)))
@@ -231,11 +231,11 @@ impl Device for CudaDevice {
         self.transfers.read(self.own(source)?.address() + at as u64, target)
     }
 
-    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[Piece]) -> Result<(), DeviceError> {
+    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[StridedCopy]) -> Result<(), DeviceError> {
         self.copy_pieces(source, target, pieces)
     }
 
-    fn prepare(&self, launches: &[Prepared<'_>]) -> Result<(), DeviceError> {
+    fn prepare(&self, launches: &[PreparedLaunch<'_>]) -> Result<(), DeviceError> {
         self.make_ahead(launches)
     }
 
@@ -245,15 +245,15 @@ impl Device for CudaDevice {
 
     fn synchronize(&self) -> Result<(), DeviceError> {
         self.core.context.bind()?;
-        match self.others() {
+        match self.peers() {
             Some(others) => others.group.wait(&[&self.core.stream, &others.stream], None),
             None => self.core.stream.synchronize(),
         }?;
-        self.core.reap();
-        self.transfers.let_go()
+        self.core.release_finished();
+        self.transfers.release_uploaded()
     }
 
-    fn recorded(&self, own: &dyn Fn(Label) -> bool) -> Result<Vec<DeviceSpan>, DeviceError> {
+    fn recorded(&self, own: &dyn Fn(WorkLabel) -> bool) -> Result<Vec<DeviceSpan>, DeviceError> {
         self.core.context.bind()?;
         self.core.clock.take(own)
     }
@@ -262,7 +262,7 @@ impl Device for CudaDevice {
 impl Drop for CudaDevice {
     fn drop(&mut self) {
         if std::thread::panicking()
-            && let Some(others) = self.others()
+            && let Some(others) = self.peers()
         {
             others.group.abandon();
         }
@@ -278,10 +278,10 @@ impl Drop for CudaDevice {
         if bound.and_then(|()| self.core.finish_reading()).and_then(|()| self.synchronize()).is_ok() {
             // Unended exchanges are done by now. They own blocks, which own the device's core: a
             // cycle.
-            let over = std::mem::take(&mut *self.core.flights());
+            let over = std::mem::take(&mut *self.core.lock_exchanges());
             drop(over);
             // The same cycle: pinned memory owns the core.
-            self.core.give_lent_back();
+            self.core.release_foreign_owners();
         }
     }
 }

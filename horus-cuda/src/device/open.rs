@@ -5,21 +5,21 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use cudarc::driver::sys;
-use horus_core::device::About;
+use horus_core::device::DeviceNames;
 use horus_core::error::{DeviceError, Error};
 use horus_core::host::workers::Workers;
 use horus_core::settings::{FABRIC, GPU_MEMORY};
 
 use super::CudaDevice;
 use crate::cache::DiskCache;
-use crate::codegen::Limits;
-use crate::compiler::Compiler;
-use crate::driver::{self, Context};
-use crate::memo::Forced;
+use crate::codegen::KernelLimits;
+use crate::compiler::KernelCompiler;
+use crate::driver::{self, CudaContext};
+use crate::launch_cache::TuningOverrides;
 use crate::memory::Core;
 use crate::nvml::Nvml;
 use crate::shipped::Package;
-use crate::transfers::Transfers;
+use crate::transfers::GpuTransfers;
 use crate::tuning;
 
 /// Threads that copy pixels: 16 reach 45 GB/s on a host of 32 cores, one 6.
@@ -53,7 +53,7 @@ impl CudaDevice {
     ///
     /// # Errors
     /// [`Error::Config`] if there is no driver, or it is too old.
-    pub fn look() -> Result<(), Error> {
+    pub fn check_driver() -> Result<(), Error> {
         CudaDevice::driver().map(drop)
     }
 
@@ -102,7 +102,7 @@ impl CudaDevice {
         // start.
         let cache = DiskCache::from_environment();
         let shipped = Package::from_environment(newest);
-        let compiler = Compiler::begin(newest, &cache, shipped.is_none());
+        let compiler = KernelCompiler::begin(newest, &cache, shipped.is_none());
         let count = CudaDevice::count()?;
         let counted = start.elapsed();
         if ordinal >= count {
@@ -110,7 +110,7 @@ impl CudaDevice {
             let why = format!("GPU {ordinal} requested, but only {available} available (indices start at 0)");
             return Err(unusable(why));
         }
-        let context = Context::new(ordinal);
+        let context = CudaContext::new(ordinal);
         let opened = start.elapsed();
         let (compiler, context) = (compiler.map_err(unusable)?, context.map_err(unusable)?);
         let limit = GPU_MEMORY.get()?;
@@ -136,13 +136,13 @@ impl CudaDevice {
             let name = format!("{} (GPU {ordinal}, sm_{arch})", context.name());
             let hardware = format!("{} (sm_{arch})", context.name());
             let core = Arc::new(Core::new(context, limit)?);
-            let transfers = Transfers::new(&core, workers);
+            let transfers = GpuTransfers::new(&core, workers);
             // Without a thread they are pinned when they are needed.
             let pinning = std::thread::Builder::new().name("horus-pinning".into()).spawn(transfers.pin_ahead()).ok();
             Ok(CudaDevice {
-                about: About { name, hardware, driver: driver::installed(version) },
+                about: DeviceNames { name, hardware, driver: driver::installed(version) },
                 arch,
-                limits: Limits { shared: usize::try_from(shared).unwrap_or(48 << 10) },
+                limits: KernelLimits { shared: usize::try_from(shared).unwrap_or(48 << 10) },
                 graphs: version >= GRAPHS_FROM,
                 multiprocessors: usize::try_from(multiprocessors).unwrap_or(1),
                 core,
@@ -152,11 +152,11 @@ impl CudaDevice {
                 transfers,
                 pinning,
                 compiler,
-                forced: Forced::default(),
+                forced: TuningOverrides::default(),
                 capacity: AtomicUsize::new(most - margin(most)),
                 choice,
                 address,
-                others: Mutex::default(),
+                peers: Mutex::default(),
                 exchanges: AtomicU64::new(1),
             })
         };
@@ -188,15 +188,15 @@ impl CudaDevice {
     ///
     /// # Errors
     /// Those of [`CudaDevice::count`] and of the driver.
-    pub fn roomiest() -> Result<usize, Error> {
+    pub fn gpu_with_most_free_memory() -> Result<usize, Error> {
         if CudaDevice::count()? == 1 {
             return Ok(0);
         }
-        Ok(most_room(&CudaDevice::devices()?))
+        Ok(ordinal_with_most_free(&CudaDevice::devices()?))
     }
 }
 
-fn most_room(gpus: &[Gpu]) -> usize {
+fn ordinal_with_most_free(gpus: &[Gpu]) -> usize {
     let known = gpus.iter().filter_map(|g| Some((g.free?, g.ordinal)));
     known.max_by_key(|(free, ordinal)| (*free, std::cmp::Reverse(*ordinal))).map_or(0, |(_, ordinal)| ordinal)
 }
@@ -226,7 +226,7 @@ mod tests {
             (&[], 0),
         ];
         for (free, expected) in cases {
-            assert_eq!(most_room(&gpus(free)), expected, "{free:?}");
+            assert_eq!(ordinal_with_most_free(&gpus(free)), expected, "{free:?}");
         }
     }
 }

@@ -6,9 +6,11 @@ use std::sync::atomic::Ordering;
 
 use cudarc::driver::sys::{self, CUdeviceptr};
 use horus_core::device::check::part;
-use horus_core::device::{Device as _, Download, Fabric, Foreign, Landing, Memory, Sending, Staging, Ticket};
+use horus_core::device::{
+    Device as _, Download, DownloadStart, Fabric, Foreign, Memory, PendingDownload, Staging, Ticket,
+};
 use horus_core::error::DeviceError;
-use horus_core::host::Piece;
+use horus_core::host::StridedCopy;
 use horus_core::host::buffer::{HostBuffer, HostMemory, Pool};
 use horus_core::host::external::DeviceArray;
 
@@ -31,8 +33,8 @@ impl CudaDevice {
 }
 
 impl Staging for CudaDevice {
-    fn room(&self, bytes: usize, pool: &Arc<Pool>) -> Result<HostBuffer, DeviceError> {
-        self.transfers.room(bytes, pool)
+    fn allocate_read_ahead(&self, bytes: usize, pool: &Arc<Pool>) -> Result<HostBuffer, DeviceError> {
+        self.transfers.allocate_upload_source(bytes, pool)
     }
 
     fn page_locked(&self, bytes: usize) -> Result<Option<Box<dyn HostMemory>>, DeviceError> {
@@ -58,14 +60,14 @@ impl Staging for CudaDevice {
         // Even after an error the memory holds the buffer until the stream is idle.
         self.synchronize()?;
         let other = || DeviceError::Argument(format!("memory that is not the host's was given to {}", self.about.name));
-        self.own_mut(&mut memory)?.give_back().ok_or_else(other)
+        self.own_mut(&mut memory)?.take_host_buffer().ok_or_else(other)
     }
 
-    fn lent(&self, bytes: usize) -> Option<Box<dyn HostMemory>> {
-        self.transfers.lent(bytes)
+    fn page_locked_for_transfer(&self, bytes: usize) -> Option<Box<dyn HostMemory>> {
+        self.transfers.take_pinned(bytes)
     }
 
-    fn take(&self, parts: &[&[u8]]) -> Result<Option<Memory>, DeviceError> {
+    fn upload_parts(&self, parts: &[&[u8]]) -> Result<Option<Memory>, DeviceError> {
         let taken = self.transfers.take(parts, self.capacity.load(Ordering::Relaxed))?;
         Ok(taken.map(|memory| Memory::Device(Box::new(memory))))
     }
@@ -74,33 +76,38 @@ impl Staging for CudaDevice {
         Ok(Memory::Device(Box::new(self.transfers.allocate(bytes)?)))
     }
 
-    fn begin_upload(&self, source: &HostBuffer, target: &mut Memory, pieces: &[Piece]) -> Result<Ticket, DeviceError> {
+    fn begin_upload(
+        &self,
+        source: &HostBuffer,
+        target: &mut Memory,
+        pieces: &[StridedCopy],
+    ) -> Result<Ticket, DeviceError> {
         self.core.context.bind()?;
         let ticket = self.exchanges.fetch_add(1, Ordering::Relaxed);
         self.transfers.begin(ticket, source, self.own_mut(target)?, pieces)
     }
 
-    fn arrive(&self, ticket: Ticket, target: &mut Memory) -> Result<(), DeviceError> {
-        Fabric::arrive(self, ticket, &mut [target])
+    fn wait_for_upload(&self, ticket: Ticket, target: &mut Memory) -> Result<(), DeviceError> {
+        Fabric::wait_for_exchange(self, ticket, &mut [target])
     }
 
     fn begin_download<'a>(
         &'a self,
         range: Range<usize>,
         pool: &Arc<Pool>,
-        when: Sending,
+        when: DownloadStart,
     ) -> Result<Box<dyn Download + 'a>, DeviceError> {
         let begun: Box<dyn Download> = self.transfers.begin_download(range, pool, when)?;
         Ok(begun)
     }
 
-    fn order_read(
+    fn start_download(
         &self,
         source: &Memory,
         range: Range<usize>,
         pool: &Arc<Pool>,
-        when: Sending,
-    ) -> Result<Box<dyn Landing>, DeviceError> {
+        when: DownloadStart,
+    ) -> Result<Box<dyn PendingDownload>, DeviceError> {
         self.core.context.bind()?;
         part(range.start, range.len(), source.len())?;
         self.transfers.order(self.own(source)?, range, pool, when)
@@ -116,7 +123,7 @@ impl Foreign for CudaDevice {
         Ok(Memory::Device(Box::new(self.core.adopt(array, copied)?)))
     }
 
-    fn lend(&self, memory: &Memory, stream: Option<u64>) -> Result<DeviceArray, DeviceError> {
-        self.core.lend(self.own(memory)?, stream)
+    fn export(&self, memory: &Memory, stream: Option<u64>) -> Result<DeviceArray, DeviceError> {
+        self.core.export_block(self.own(memory)?, stream)
     }
 }

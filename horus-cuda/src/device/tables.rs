@@ -7,7 +7,7 @@ use horus_core::error::DeviceError;
 
 use crate::cache::hash;
 use crate::memory::{Core, CudaMemory};
-use crate::transfers::Transfers;
+use crate::transfers::GpuTransfers;
 
 /// Most tables that stay on the device; when there are more, or memory is short, all are dropped.
 const MOST: usize = 512;
@@ -32,7 +32,7 @@ impl Tables {
         &mut self,
         (key, bytes): (TableKey, &[u8]),
         core: &Arc<Core>,
-        transfers: &Transfers,
+        transfers: &GpuTransfers,
     ) -> Result<Option<Arc<CudaMemory>>, DeviceError> {
         if bytes.is_empty() {
             return Ok(None);

@@ -7,7 +7,7 @@ use horus_core::ir::kernel::Kernel;
 
 use super::CudaDevice;
 use crate::codegen::Shapes;
-use crate::driver::Event;
+use crate::driver::CudaEvent;
 
 /// Counts of kernels and launches so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl CudaDevice {
     /// Errors of `work` and of the driver.
     pub fn timed(&self, work: impl FnOnce() -> Result<(), DeviceError>) -> Result<f32, DeviceError> {
         self.core.context.bind()?;
-        let (start, end) = (Event::new(true)?, Event::new(true)?);
+        let (start, end) = (CudaEvent::new(true)?, CudaEvent::new(true)?);
         start.record(&self.core.stream)?;
         work()?;
         end.record(&self.core.stream)?;

@@ -6,11 +6,11 @@ use std::sync::{Mutex, PoisonError};
 use cudarc::driver::{result, sys};
 use horus_core::error::DeviceError;
 
-use super::{Stream, check, during};
+use super::{CudaStream, check, during};
 
 /// A loaded kernel.
 #[derive(Debug)]
-pub(crate) struct Function {
+pub(crate) struct KernelFunction {
     module: sys::CUmodule,
     pub(super) handle: sys::CUfunction,
     /// Bytes of dynamic shared memory that it may use.
@@ -18,31 +18,31 @@ pub(crate) struct Function {
 }
 
 // SAFETY: module and function handles may be used from any thread; the driver locks.
-unsafe impl Send for Function {}
+unsafe impl Send for KernelFunction {}
 // SAFETY: as above.
-unsafe impl Sync for Function {}
+unsafe impl Sync for KernelFunction {}
 
 /// Configuration of a launch.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Work {
+pub(crate) struct LaunchConfig {
     /// Blocks in x and y.
     pub(crate) grid: [u32; 2],
     /// Threads per block.
     pub(crate) block: u32,
     /// Bytes of dynamic shared memory per block.
     pub(crate) shared: u32,
-    /// See [`Function::launch`].
+    /// See [`KernelFunction::launch`].
     pub(crate) early: bool,
 }
 
-impl Function {
+impl KernelFunction {
     /// Loads `cubin` and finds its kernel, which may use up to `shared` bytes of dynamic shared
     /// memory.
-    pub(crate) fn load(cubin: &[u8], entry: &str, shared: u32) -> Result<Function, DeviceError> {
+    pub(crate) fn load(cubin: &[u8], entry: &str, shared: u32) -> Result<KernelFunction, DeviceError> {
         // SAFETY: the image is a whole cubin (its checksum or its compiler vouch for it); a context
         // is current.
         let module = during(unsafe { result::module::load_data(cubin.as_ptr().cast()) }, || "loading a kernel".into())?;
-        let mut function = Function { module, handle: std::ptr::null_mut(), reserved: Mutex::new(0) };
+        let mut function = KernelFunction { module, handle: std::ptr::null_mut(), reserved: Mutex::new(0) };
         let name = CString::new(entry).unwrap_or_default();
         // SAFETY: the module lives.
         let handle = unsafe { result::module::get_function(module, name) };
@@ -76,7 +76,7 @@ impl Function {
     }
 
     /// Blocks of such launches that a multiprocessor runs at once.
-    pub(crate) fn resident(&self, work: Work) -> Result<u32, DeviceError> {
+    pub(crate) fn resident(&self, work: LaunchConfig) -> Result<u32, DeviceError> {
         let (threads, shared) = (work.block.cast_signed(), work.shared as usize);
         // SAFETY: the function lives.
         let blocks = unsafe { result::occupancy::max_active_block_per_multiprocessor(self.handle, threads, shared) };
@@ -91,12 +91,12 @@ impl Function {
     /// valid for the kernel's accesses until the stream has passed the launch.
     pub(crate) unsafe fn launch(
         &self,
-        work: Work,
-        stream: &Stream,
+        work: LaunchConfig,
+        stream: &CudaStream,
         params: &[u8],
         what: impl FnOnce() -> String,
     ) -> Result<(), DeviceError> {
-        let Work { grid, block, shared, early } = work;
+        let LaunchConfig { grid, block, shared, early } = work;
         let mut arguments = [params.as_ptr().cast_mut().cast::<c_void>()];
         let described = || format!("launching {} ({grid:?} blocks of {block}, {shared} bytes shared)", what());
         if !early {
@@ -131,7 +131,7 @@ impl Function {
     }
 }
 
-impl Drop for Function {
+impl Drop for KernelFunction {
     fn drop(&mut self) {
         // SAFETY: loaded in `load` and not used after.
         unsafe { sys::cuModuleUnload(self.module) };

@@ -5,42 +5,42 @@ use std::ffi::c_void;
 use cudarc::driver::sys;
 use horus_core::error::DeviceError;
 
-use super::{Context, Function, Stream, Work, check};
+use super::{CudaContext, CudaStream, KernelFunction, LaunchConfig, check};
 
 /// Work of a graph, with its current addresses.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Task<'a> {
+pub(crate) enum GraphTask<'a> {
     /// A kernel, with its one parameter in bytes.
-    Kernel(&'a Function, Work, &'a [u8]),
+    Kernel(&'a KernelFunction, LaunchConfig, &'a [u8]),
     /// Zeros at an address.
     Clear(sys::CUdeviceptr, usize),
 }
 
 /// A graph that can be started.
 #[derive(Debug)]
-pub(crate) struct Graph {
+pub(crate) struct CudaGraph {
     graph: sys::CUgraph,
     ready: sys::CUgraphExec,
     nodes: Vec<sys::CUgraphNode>,
 }
 
 // SAFETY: the handles may be used from any thread, one at a time: every call takes `&mut self`.
-unsafe impl Send for Graph {}
+unsafe impl Send for CudaGraph {}
 // SAFETY: as above.
-unsafe impl Sync for Graph {}
+unsafe impl Sync for CudaGraph {}
 
-impl Graph {
+impl CudaGraph {
     /// A graph of tasks, each after the earlier ones that it names.
-    pub(crate) fn new(context: &Context, tasks: &[(Task<'_>, &[usize])]) -> Result<Graph, DeviceError> {
+    pub(crate) fn new(context: &CudaContext, tasks: &[(GraphTask<'_>, &[usize])]) -> Result<CudaGraph, DeviceError> {
         let (graph, ready) = (std::ptr::null_mut(), std::ptr::null_mut());
-        let mut made = Graph { graph, ready, nodes: Vec::with_capacity(tasks.len()) };
+        let mut made = CudaGraph { graph, ready, nodes: Vec::with_capacity(tasks.len()) };
         // SAFETY: a pointer to a live handle.
         check(unsafe { sys::cuGraphCreate(&mut made.graph, 0) }, || "creating a graph".into())?;
         for (task, after) in tasks {
             let after: Vec<_> = after.iter().map(|i| made.nodes[*i]).collect();
             let mut node = std::ptr::null_mut();
             let code = match *task {
-                Task::Kernel(function, work, params) => {
+                GraphTask::Kernel(function, work, params) => {
                     let mut arguments = [params.as_ptr().cast_mut().cast()];
                     let node_params = kernel(function, work, &mut arguments);
                     // SAFETY: handles live; the driver copies the parameters during the call.
@@ -48,7 +48,7 @@ impl Graph {
                         sys::cuGraphAddKernelNode_v2(&mut node, made.graph, after.as_ptr(), after.len(), &node_params)
                     }
                 }
-                Task::Clear(at, bytes) => {
+                GraphTask::Clear(at, bytes) => {
                     let node_params = zeros(at, bytes);
                     // SAFETY: as above.
                     unsafe {
@@ -74,15 +74,15 @@ impl Graph {
     }
 
     /// Replaces task `i` by one that differs only in its addresses, for later starts.
-    pub(crate) fn set(&mut self, context: &Context, i: usize, task: Task<'_>) -> Result<(), DeviceError> {
+    pub(crate) fn set(&mut self, context: &CudaContext, i: usize, task: GraphTask<'_>) -> Result<(), DeviceError> {
         let code = match task {
-            Task::Kernel(function, work, params) => {
+            GraphTask::Kernel(function, work, params) => {
                 let mut arguments = [params.as_ptr().cast_mut().cast()];
                 let node_params = kernel(function, work, &mut arguments);
                 // SAFETY: handles live; the driver copies the parameters during the call.
                 unsafe { sys::cuGraphExecKernelNodeSetParams_v2(self.ready, self.nodes[i], &node_params) }
             }
-            Task::Clear(at, bytes) => {
+            GraphTask::Clear(at, bytes) => {
                 let node_params = zeros(at, bytes);
                 // SAFETY: as above.
                 unsafe { sys::cuGraphExecMemsetNodeSetParams(self.ready, self.nodes[i], &node_params, context.handle) }
@@ -96,13 +96,13 @@ impl Graph {
     /// # Safety
     /// Parameters must be those of the kernels, and every address must stay valid until the stream
     /// has passed the graph.
-    pub(crate) unsafe fn start(&mut self, stream: &Stream) -> Result<(), DeviceError> {
+    pub(crate) unsafe fn start(&mut self, stream: &CudaStream) -> Result<(), DeviceError> {
         // SAFETY: handles live; the rest is the caller's promise.
         check(unsafe { sys::cuGraphLaunch(self.ready, stream.0) }, || format!("starting {} launches", self.nodes.len()))
     }
 }
 
-impl Drop for Graph {
+impl Drop for CudaGraph {
     fn drop(&mut self) {
         // SAFETY: created in `new` and not used after; the driver keeps what is running.
         unsafe {
@@ -116,19 +116,23 @@ impl Drop for Graph {
     }
 }
 
-impl std::fmt::Display for Task<'_> {
+impl std::fmt::Display for GraphTask<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Task::Kernel(_, Work { grid, block, shared, .. }, _) => {
+            GraphTask::Kernel(_, LaunchConfig { grid, block, shared, .. }, _) => {
                 write!(f, "a kernel ({grid:?} blocks of {block}, {shared} bytes shared)")
             }
-            Task::Clear(_, bytes) => write!(f, "{bytes} zeros"),
+            GraphTask::Clear(_, bytes) => write!(f, "{bytes} zeros"),
         }
     }
 }
 
 /// The description of a kernel.
-fn kernel(function: &Function, work: Work, arguments: &mut [*mut c_void; 1]) -> sys::CUDA_KERNEL_NODE_PARAMS {
+fn kernel(
+    function: &KernelFunction,
+    work: LaunchConfig,
+    arguments: &mut [*mut c_void; 1],
+) -> sys::CUDA_KERNEL_NODE_PARAMS {
     sys::CUDA_KERNEL_NODE_PARAMS {
         func: function.handle,
         gridDimX: work.grid[0],

@@ -11,9 +11,9 @@ use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys::{self, CUresult, CUstream};
 use horus_core::error::DeviceError;
 
-pub(crate) use function::{Function, Work};
-pub(crate) use graph::{Graph, Task};
-pub(crate) use runs::{Run, Runs, grouped};
+pub(crate) use function::{KernelFunction, LaunchConfig};
+pub(crate) use graph::{CudaGraph, GraphTask};
+pub(crate) use runs::{ContiguousHostCopy, StridedHostCopy, grouped};
 
 /// Converts a driver code into an error that names the attempted operation.
 pub(crate) fn check(code: CUresult, what: impl FnOnce() -> String) -> Result<(), DeviceError> {
@@ -96,24 +96,24 @@ pub(crate) fn bus(device: sys::CUdevice) -> Result<CString, DeviceError> {
     Ok(unsafe { CStr::from_ptr(text.as_ptr()) }.to_owned())
 }
 
-/// The primary context of a device, current on any thread that calls [`Context::bind`].
+/// The primary context of a device, current on any thread that calls [`CudaContext::bind`].
 #[derive(Debug)]
-pub(crate) struct Context {
+pub(crate) struct CudaContext {
     pub(crate) device: sys::CUdevice,
     handle: sys::CUcontext,
 }
 
 // SAFETY: a context handle may be used from any thread; the driver locks.
-unsafe impl Send for Context {}
+unsafe impl Send for CudaContext {}
 // SAFETY: as above.
-unsafe impl Sync for Context {}
+unsafe impl Sync for CudaContext {}
 
-impl Context {
-    pub(crate) fn new(ordinal: usize) -> Result<Context, DeviceError> {
+impl CudaContext {
+    pub(crate) fn new(ordinal: usize) -> Result<CudaContext, DeviceError> {
         let device = device(ordinal)?;
         // SAFETY: a device that the driver named; the context is released on drop.
         let handle = during(unsafe { result::primary_ctx::retain(device) }, || format!("opening GPU {ordinal}"))?;
-        let context = Context { device, handle };
+        let context = CudaContext { device, handle };
         context.bind()?;
         Ok(context)
     }
@@ -149,7 +149,7 @@ impl Context {
     }
 }
 
-impl Drop for Context {
+impl Drop for CudaContext {
     fn drop(&mut self) {
         // SAFETY: retained once in `new`. A failure here cannot be reported.
         unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device) };
@@ -158,27 +158,27 @@ impl Drop for Context {
 
 /// A queue of work.
 #[derive(Debug)]
-pub(crate) struct Stream(pub(crate) CUstream);
+pub(crate) struct CudaStream(pub(crate) CUstream);
 
 // SAFETY: a stream handle may be used from any thread; the driver locks.
-unsafe impl Send for Stream {}
+unsafe impl Send for CudaStream {}
 // SAFETY: as above.
-unsafe impl Sync for Stream {}
+unsafe impl Sync for CudaStream {}
 
-impl Stream {
-    pub(crate) fn new() -> Result<Stream, DeviceError> {
-        during(result::stream::create(StreamKind::NonBlocking), || "creating a stream".into()).map(Stream)
+impl CudaStream {
+    pub(crate) fn new() -> Result<CudaStream, DeviceError> {
+        during(result::stream::create(StreamKind::NonBlocking), || "creating a stream".into()).map(CudaStream)
     }
 
     /// A stream whose kernels have priority over those of others.
-    pub(crate) fn urgent() -> Result<Stream, DeviceError> {
+    pub(crate) fn urgent() -> Result<CudaStream, DeviceError> {
         let (_, greatest) = during(result::stream::get_priority_range(), || "querying priorities".into())?;
         let stream = result::stream::create_with_priority(StreamKind::NonBlocking, greatest);
-        during(stream, || "creating a stream".into()).map(Stream)
+        during(stream, || "creating a stream".into()).map(CudaStream)
     }
 
     /// Makes later work of this stream wait for `event`.
-    pub(crate) fn after(&self, event: &Event) -> Result<(), DeviceError> {
+    pub(crate) fn after(&self, event: &CudaEvent) -> Result<(), DeviceError> {
         // SAFETY: both live.
         check(unsafe { sys::cuStreamWaitEvent(self.0, event.0, 0) }, || "ordering streams".into())
     }
@@ -199,7 +199,7 @@ impl Stream {
     }
 }
 
-impl Drop for Stream {
+impl Drop for CudaStream {
     fn drop(&mut self) {
         // SAFETY: created in `new` and not used after.
         unsafe { sys::cuStreamDestroy_v2(self.0) };
@@ -208,45 +208,45 @@ impl Drop for Stream {
 
 /// A point in a stream.
 #[derive(Debug)]
-pub(crate) struct Event(sys::CUevent);
+pub(crate) struct CudaEvent(sys::CUevent);
 
 // SAFETY: an event handle may be used from any thread; the driver locks.
-unsafe impl Send for Event {}
+unsafe impl Send for CudaEvent {}
 // SAFETY: as above.
-unsafe impl Sync for Event {}
+unsafe impl Sync for CudaEvent {}
 
-impl Event {
+impl CudaEvent {
     /// A `timed` event can measure times; an untimed one is cheaper.
-    pub(crate) fn new(timed: bool) -> Result<Event, DeviceError> {
-        Event::with(if timed { 0 } else { sys::CUevent_flags_enum::CU_EVENT_DISABLE_TIMING as u32 })
+    pub(crate) fn new(timed: bool) -> Result<CudaEvent, DeviceError> {
+        CudaEvent::with(if timed { 0 } else { sys::CUevent_flags_enum::CU_EVENT_DISABLE_TIMING as u32 })
     }
 
     /// An event whose waiting threads sleep, which leaves their processors to other work.
-    pub(crate) fn to_sleep_for() -> Result<Event, DeviceError> {
+    pub(crate) fn to_sleep_for() -> Result<CudaEvent, DeviceError> {
         use sys::CUevent_flags_enum as F;
-        Event::with(F::CU_EVENT_DISABLE_TIMING as u32 | F::CU_EVENT_BLOCKING_SYNC as u32)
+        CudaEvent::with(F::CU_EVENT_DISABLE_TIMING as u32 | F::CU_EVENT_BLOCKING_SYNC as u32)
     }
 
-    fn with(flags: u32) -> Result<Event, DeviceError> {
+    fn with(flags: u32) -> Result<CudaEvent, DeviceError> {
         let mut e = std::ptr::null_mut();
         // SAFETY: a pointer to a live handle; a context is current.
         check(unsafe { sys::cuEventCreate(&mut e, flags) }, || "creating an event".into())?;
-        Ok(Event(e))
+        Ok(CudaEvent(e))
     }
 
-    pub(crate) fn record(&self, stream: &Stream) -> Result<(), DeviceError> {
+    pub(crate) fn record(&self, stream: &CudaStream) -> Result<(), DeviceError> {
         // SAFETY: both live.
         check(unsafe { sys::cuEventRecord(self.0, stream.0) }, || "recording an event".into())
     }
 
-    /// [`Event::record`] in another library's stream, which its owner keeps during the call; 1 and
+    /// [`CudaEvent::record`] in another library's stream, which its owner keeps during the call; 1 and
     /// 2 are default streams.
     pub(crate) fn record_in(&self, stream: CUstream) -> Result<(), DeviceError> {
         // SAFETY: both live: the owner of the stream guarantees it.
         check(unsafe { sys::cuEventRecord(self.0, stream) }, || "recording an event in another library's stream".into())
     }
 
-    /// Makes later work of another library's stream wait for the event, as [`Event::record_in`].
+    /// Makes later work of another library's stream wait for the event, as [`CudaEvent::record_in`].
     pub(crate) fn precedes(&self, stream: CUstream) -> Result<(), DeviceError> {
         // SAFETY: both live: the owner of the stream guarantees it.
         check(unsafe { sys::cuStreamWaitEvent(stream, self.0, 0) }, || "ordering another library's stream".into())
@@ -273,13 +273,13 @@ impl Event {
     }
 
     /// Milliseconds since `start`; both must have passed.
-    pub(crate) fn since(&self, start: &Event) -> Result<f32, DeviceError> {
+    pub(crate) fn since(&self, start: &CudaEvent) -> Result<f32, DeviceError> {
         // SAFETY: both events live.
         during(unsafe { result::event::elapsed(start.0, self.0) }, || "reading a time".into())
     }
 }
 
-impl Drop for Event {
+impl Drop for CudaEvent {
     fn drop(&mut self) {
         // SAFETY: created in `new` and not used after.
         unsafe { sys::cuEventDestroy_v2(self.0) };

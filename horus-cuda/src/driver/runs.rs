@@ -14,7 +14,7 @@ const MAX_PITCH: usize = i32::MAX as usize;
 
 /// Runs of equal length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Runs {
+pub(crate) struct StridedHostCopy {
     /// Byte offset of the first run in host memory and on the device.
     host: usize,
     device: usize,
@@ -25,7 +25,7 @@ pub(crate) struct Runs {
     pitch: [usize; 2],
 }
 
-impl Runs {
+impl StridedHostCopy {
     /// Appends the next run if it continues the pattern; otherwise returns `false`.
     fn take(&mut self, host: usize, device: usize, bytes: usize) -> bool {
         let steps = (host.checked_sub(self.host), device.checked_sub(self.device));
@@ -126,14 +126,14 @@ impl Runs {
 }
 
 /// Offset of a run in host memory and on the device, and its length.
-pub(crate) type Run = (usize, usize, usize);
+pub(crate) type ContiguousHostCopy = (usize, usize, usize);
 
 /// Groups runs into as few driver calls as possible.
-pub(crate) fn grouped(runs: impl IntoIterator<Item = Run>) -> Vec<Runs> {
-    let mut all: Vec<Runs> = Vec::new();
+pub(crate) fn grouped(runs: impl IntoIterator<Item = ContiguousHostCopy>) -> Vec<StridedHostCopy> {
+    let mut all: Vec<StridedHostCopy> = Vec::new();
     for (host, device, bytes) in runs.into_iter().filter(|(.., bytes)| *bytes > 0) {
         if !all.last_mut().is_some_and(|last| last.take(host, device, bytes)) {
-            all.push(Runs { host, device, bytes, count: 1, pitch: [0; 2] });
+            all.push(StridedHostCopy { host, device, bytes, count: 1, pitch: [0; 2] });
         }
     }
     all
@@ -144,15 +144,16 @@ mod tests {
     use super::*;
 
     /// All copied bytes: source and target offsets.
-    fn bytes(all: &[Runs]) -> Vec<(usize, usize)> {
-        let of =
-            |r: Runs, i: usize| (0..r.bytes).map(move |b| (r.host + i * r.pitch[0] + b, r.device + i * r.pitch[1] + b));
+    fn bytes(all: &[StridedHostCopy]) -> Vec<(usize, usize)> {
+        let of = |r: StridedHostCopy, i: usize| {
+            (0..r.bytes).map(move |b| (r.host + i * r.pitch[0] + b, r.device + i * r.pitch[1] + b))
+        };
         all.iter().flat_map(|r| (0..r.count).flat_map(|i| of(*r, i)).collect::<Vec<_>>()).collect()
     }
 
     #[test]
     fn runs_in_step_are_one_copy_and_no_byte_is_lost() {
-        let cases: [(&[Run], usize); 8] = [
+        let cases: [(&[ContiguousHostCopy], usize); 8] = [
             (&[], 0),
             (&[(3, 5, 7)], 1),
             // The same rows of each plane; the host's planes may be closer together.

@@ -7,7 +7,7 @@ use cudarc::driver::sys;
 use horus_core::error::DeviceError;
 use horus_core::host::external::DeviceArray;
 
-use super::{Block, Core, CudaMemory};
+use super::{Core, CudaMemory, GpuBlock};
 use crate::driver::check;
 
 impl Core {
@@ -29,7 +29,7 @@ impl Core {
     /// does not begin where these may begin is copied.
     pub(crate) fn adopt(self: &Arc<Core>, array: &DeviceArray, copied: bool) -> Result<CudaMemory, DeviceError> {
         self.context.bind()?;
-        self.reap();
+        self.release_finished();
         let mut device: std::ffi::c_int = -1;
         let attribute = sys::CUpointer_attribute_enum::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
         // SAFETY: a pointer to a live integer, which is what the attribute is.
@@ -43,7 +43,7 @@ impl Core {
             self.after_stream(stream)?;
         }
         let (core, owner, touched) = (Arc::clone(self), Some(Arc::clone(array.owner())), AtomicBool::new(true));
-        let block = Block { core, at: array.address(), mapped: None, owner, touched };
+        let block = GpuBlock { core, at: array.address(), mapped: None, owner, touched };
         let adopted = CudaMemory { block: Arc::new(block), bytes: array.bytes() };
         let stream = array.stream().unwrap_or(DeviceArray::DEFAULT_STREAM);
         if !copied && array.address().is_multiple_of(VECTOR) {
@@ -62,7 +62,7 @@ impl Core {
     /// stream may write, once the stream has passed the launches so far; without a stream they have
     /// ended on return. Other streams that inputs came from may have ended since, and cannot be told
     /// to wait: from the first of them on, all calls wait. Either way nothing keeps the inputs any more.
-    pub(crate) fn lend(&self, memory: &CudaMemory, stream: Option<u64>) -> Result<DeviceArray, DeviceError> {
+    pub(crate) fn export_block(&self, memory: &CudaMemory, stream: Option<u64>) -> Result<DeviceArray, DeviceError> {
         self.context.bind()?;
         let inputs = self.arrays();
         let ordered = match stream.filter(|_| !self.watched.load(Ordering::Relaxed)) {
@@ -71,10 +71,10 @@ impl Core {
             Some(stream) => self.before_streams(&[DeviceArray::DEFAULT_STREAM, stream]),
         };
         if ordered.is_err() {
-            self.hold_lent(Box::new(inputs));
+            self.retain_owner(Box::new(inputs));
         }
         ordered?;
-        let lent = Arc::new(Lent(memory.block()));
+        let lent = Arc::new(ExportedBlock(memory.block()));
         Ok(DeviceArray::ours(memory.address(), memory.bytes, stream, lent))
     }
 }
@@ -86,9 +86,9 @@ fn ordered_by_default(stream: u64) -> bool {
 }
 
 /// A block that others may be using in streams of their own.
-struct Lent(Arc<Block>);
+struct ExportedBlock(Arc<GpuBlock>);
 
-impl Drop for Lent {
+impl Drop for ExportedBlock {
     fn drop(&mut self) {
         // Their work in the default stream comes before the memory is reused. Work in streams that
         // do not synchronise with the default stream must be waited for by its owner before the

@@ -37,59 +37,60 @@ fn pages(bytes: usize) -> Option<usize> {
 
 /// Limits on the memory of blocks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rules {
+pub(crate) struct PinnedLimits {
     /// Most bytes of all blocks.
     most: usize,
     /// Most bytes of unused blocks.
-    kept: usize,
+    most_unused: usize,
     /// Larger sizes must be requested twice.
     at_once: usize,
     /// Block size for a request.
     size: fn(usize) -> Option<usize>,
 }
 
-impl Rules {
+impl PinnedLimits {
     /// Rules for copies: at most `most` bytes. A single read does not pay for a large block of its
     /// own.
-    pub(crate) fn of_copies(most: usize) -> Rules {
-        Rules { most, kept: most, at_once: AT_ONCE, size: class }
+    pub(crate) fn of_copies(most: usize) -> PinnedLimits {
+        PinnedLimits { most, most_unused: most, at_once: AT_ONCE, size: class }
     }
 
     /// Rules for memory that the program requests: no limit, and `kept` bytes stay after it is
     /// released.
-    pub(crate) fn of_program(kept: usize) -> Rules {
-        Rules { most: usize::MAX, kept, at_once: usize::MAX, size: pages }
+    pub(crate) fn of_program(kept: usize) -> PinnedLimits {
+        PinnedLimits { most: usize::MAX, most_unused: kept, at_once: usize::MAX, size: pages }
     }
 }
 
 /// Blocks of a device; unused ones are kept for the next request of their size.
 #[derive(Debug)]
-pub(crate) struct Blocks<M> {
-    rules: Rules,
-    state: Mutex<State<M>>,
+pub(crate) struct PinnedBlocks<M> {
+    rules: PinnedLimits,
+    state: Mutex<PinnedBlocksState<M>>,
     /// `true` once stocking has ended.
     closed: AtomicBool,
 }
 
 #[derive(Debug)]
-struct State<M> {
+struct PinnedBlocksState<M> {
     /// Unused blocks, the most recently used last.
     free: Vec<(usize, M)>,
     /// Bytes of all blocks.
-    held: usize,
+    total_bytes: usize,
     /// Large sizes that were requested.
     wanted: HashSet<usize>,
     /// Number of requests for sizes that were not made.
     passed: HashMap<usize, usize>,
 }
 
-impl<M> Blocks<M> {
-    pub(crate) fn new(rules: Rules) -> Arc<Blocks<M>> {
-        let state = State { free: Vec::new(), held: 0, wanted: HashSet::new(), passed: HashMap::new() };
-        Arc::new(Blocks { rules, state: Mutex::new(state), closed: AtomicBool::new(false) })
+impl<M> PinnedBlocks<M> {
+    pub(crate) fn new(rules: PinnedLimits) -> Arc<PinnedBlocks<M>> {
+        let state =
+            PinnedBlocksState { free: Vec::new(), total_bytes: 0, wanted: HashSet::new(), passed: HashMap::new() };
+        Arc::new(PinnedBlocks { rules, state: Mutex::new(state), closed: AtomicBool::new(false) })
     }
 
-    fn state(&self) -> MutexGuard<'_, State<M>> {
+    fn state(&self) -> MutexGuard<'_, PinnedBlocksState<M>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -97,30 +98,30 @@ impl<M> Blocks<M> {
     /// limit would be exceeded, if the system has no memory, and at the first request of a large
     /// size.
     pub(crate) fn take(
-        self: &Arc<Blocks<M>>,
+        self: &Arc<PinnedBlocks<M>>,
         bytes: usize,
         allocate: impl Fn(usize) -> Result<M, DeviceError>,
-    ) -> Option<Loan<M>> {
+    ) -> Option<PinnedBlock<M>> {
         let taken = self.try_take(bytes, allocate);
         taken.inspect_err(|e| log::debug!("{e}: pixels go through other memory")).ok().flatten()
     }
 
     /// A free block of at least `bytes` bytes.
-    pub(crate) fn ready(self: &Arc<Blocks<M>>, bytes: usize) -> Option<Loan<M>> {
+    pub(crate) fn ready(self: &Arc<PinnedBlocks<M>>, bytes: usize) -> Option<PinnedBlock<M>> {
         let size = (self.rules.size)(bytes)?;
         let mut state = self.state();
         let free = state.free.iter().rposition(|(s, _)| *s == size)?;
         let (size, memory) = state.free.remove(free);
-        Some(Loan { memory: Some(memory), size, blocks: Arc::clone(self) })
+        Some(PinnedBlock { memory: Some(memory), size, blocks: Arc::clone(self) })
     }
 
     /// [`Blocks::take`] for passing pixels: a free block, or a new one if the size is requested
     /// often enough to pay.
-    pub(crate) fn lend(
-        self: &Arc<Blocks<M>>,
+    pub(crate) fn take_if_frequent(
+        self: &Arc<PinnedBlocks<M>>,
         bytes: usize,
         allocate: impl Fn(usize) -> Result<M, DeviceError>,
-    ) -> Option<Loan<M>> {
+    ) -> Option<PinnedBlock<M>> {
         if let Some(ready) = self.ready(bytes) {
             return Some(ready);
         }
@@ -144,7 +145,7 @@ impl<M> Blocks<M> {
 
     /// Makes `count` free blocks of so many bytes, within the limit.
     pub(crate) fn stock(
-        self: &Arc<Blocks<M>>,
+        self: &Arc<PinnedBlocks<M>>,
         bytes: usize,
         count: usize,
         allocate: impl Fn(usize) -> Result<M, DeviceError>,
@@ -153,16 +154,16 @@ impl<M> Blocks<M> {
         for _ in 0..count {
             {
                 let mut state = self.state();
-                if self.closed.load(Ordering::Relaxed) || state.held.saturating_add(size) > self.rules.most {
+                if self.closed.load(Ordering::Relaxed) || state.total_bytes.saturating_add(size) > self.rules.most {
                     return;
                 }
-                state.held += size;
+                state.total_bytes += size;
             }
             // Other threads can take finished blocks while the next one is made.
             match allocate(size) {
                 Ok(memory) => self.state().free.push((size, memory)),
                 Err(e) => {
-                    self.state().held -= size;
+                    self.state().total_bytes -= size;
                     return log::debug!("{e}: no more memory is pinned ahead");
                 }
             }
@@ -171,13 +172,13 @@ impl<M> Blocks<M> {
 
     /// [`Blocks::take`] that returns the system's error.
     pub(crate) fn try_take(
-        self: &Arc<Blocks<M>>,
+        self: &Arc<PinnedBlocks<M>>,
         bytes: usize,
         allocate: impl Fn(usize) -> Result<M, DeviceError>,
-    ) -> Result<Option<Loan<M>>, DeviceError> {
-        let Rules { most, at_once, size, .. } = self.rules;
+    ) -> Result<Option<PinnedBlock<M>>, DeviceError> {
+        let PinnedLimits { most, at_once, size, .. } = self.rules;
         let Some(size) = size(bytes).filter(|size| *size <= most) else { return Ok(None) };
-        let loan = |memory| Some(Loan { memory: Some(memory), size, blocks: Arc::clone(self) });
+        let loan = |memory| Some(PinnedBlock { memory: Some(memory), size, blocks: Arc::clone(self) });
         let mut given_up = Vec::new();
         {
             let mut state = self.state();
@@ -187,13 +188,13 @@ impl<M> Blocks<M> {
             if size > at_once && state.wanted.insert(size) {
                 return Ok(None);
             }
-            if (state.held - state.unused()).saturating_add(size) > most {
+            if (state.total_bytes - state.unused()).saturating_add(size) > most {
                 return Ok(None);
             }
-            while state.held.saturating_add(size) > most {
+            while state.total_bytes.saturating_add(size) > most {
                 given_up.push(state.give_up());
             }
-            state.held += size;
+            state.total_bytes += size;
         }
         drop(given_up);
         let mut made = allocate(size);
@@ -211,11 +212,11 @@ impl<M> Blocks<M> {
                 made = allocate(size);
             }
         }
-        made.map(loan).inspect_err(|_| self.state().held -= size)
+        made.map(loan).inspect_err(|_| self.state().total_bytes -= size)
     }
 }
 
-impl<M> State<M> {
+impl<M> PinnedBlocksState<M> {
     /// Bytes of unused blocks.
     fn unused(&self) -> usize {
         self.free.iter().map(|(size, _)| size).sum()
@@ -224,39 +225,39 @@ impl<M> State<M> {
     /// Removes the least recently used block, to be dropped without the lock.
     fn give_up(&mut self) -> M {
         let (size, memory) = self.free.remove(0);
-        self.held -= size;
+        self.total_bytes -= size;
         memory
     }
 }
 
 /// A block in use, returned when dropped: not before the GPU is done with it.
-pub(crate) struct Loan<M> {
+pub(crate) struct PinnedBlock<M> {
     memory: Option<M>,
     size: usize,
-    blocks: Arc<Blocks<M>>,
+    blocks: Arc<PinnedBlocks<M>>,
 }
 
-impl<M> fmt::Debug for Loan<M> {
+impl<M> fmt::Debug for PinnedBlock<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "a block of {} bytes", self.size)
     }
 }
 
-impl<M> Loan<M> {
+impl<M> PinnedBlock<M> {
     /// Leaks the memory: it is unknown when the GPU is done with it.
     pub(crate) fn abandon(&mut self) {
         std::mem::forget(self.memory.take());
     }
 }
 
-impl Loan<Pinned> {
+impl PinnedBlock<Pinned> {
     /// Its address, for the driver.
     pub(crate) fn address(&self) -> *mut c_void {
         self.memory.as_ref().map_or(std::ptr::null_mut(), Pinned::address)
     }
 }
 
-impl HostMemory for Loan<Pinned> {
+impl HostMemory for PinnedBlock<Pinned> {
     fn bytes(&self) -> &[u8] {
         self.memory.as_ref().map_or(&[], Pinned::bytes)
     }
@@ -269,20 +270,20 @@ impl HostMemory for Loan<Pinned> {
         self
     }
 
-    fn alike(&self) -> Option<Box<dyn HostMemory>> {
+    fn allocate_alike(&self) -> Option<Box<dyn HostMemory>> {
         let core = &self.memory.as_ref()?.core;
         Some(Box::new(self.blocks.take(self.size, |size| Pinned::new(core, size))?))
     }
 }
 
-impl<M> Drop for Loan<M> {
+impl<M> Drop for PinnedBlock<M> {
     fn drop(&mut self) {
         let Some(memory) = self.memory.take() else { return };
         let mut given_up = Vec::new();
         let mut state = self.blocks.state();
-        let kept = self.blocks.rules.kept;
+        let kept = self.blocks.rules.most_unused;
         if self.size > kept {
-            state.held -= self.size;
+            state.total_bytes -= self.size;
             given_up.push(memory);
         } else {
             state.free.push((self.size, memory));

@@ -10,13 +10,13 @@ use std::sync::Arc;
 use cudarc::driver::{result, sys};
 use horus_core::error::DeviceError;
 use horus_core::host::buffer::HostMemory;
-use horus_core::host::spare::Spare;
+use horus_core::host::sequential_output::SequentialOutput;
 use horus_core::host::workers::Workers;
 
 use crate::driver::{check, during};
 use crate::memory::Core;
 
-pub(crate) use blocks::{Blocks, Loan, Rules};
+pub(crate) use blocks::{PinnedBlock, PinnedBlocks, PinnedLimits};
 
 /// Blocks are multiples of this many bytes, a multiple of every system's page size.
 const SMALLEST: usize = 64 << 10;
@@ -77,7 +77,7 @@ impl Pinned {
     pub(crate) fn registered(workers: &Workers, core: &Arc<Core>, len: usize) -> Option<Pinned> {
         let at = pages::map(len)?;
         // SAFETY: mapped above; `len` zeroed bytes without another owner.
-        Spare::over(unsafe { std::slice::from_raw_parts_mut(at, len) }).fault(workers);
+        SequentialOutput::over(unsafe { std::slice::from_raw_parts_mut(at, len) }).fault(workers);
         const FLAGS: u32 = sys::CU_MEMHOSTREGISTER_PORTABLE | sys::CU_MEMHOSTREGISTER_DEVICEMAP;
         // SAFETY: the range is mapped, and stays so until it is unregistered; a context is current.
         let code = unsafe { sys::cuMemHostRegister_v2(at.cast(), len, FLAGS) };
@@ -113,7 +113,7 @@ impl HostMemory for Pinned {
         self
     }
 
-    fn alike(&self) -> Option<Box<dyn HostMemory>> {
+    fn allocate_alike(&self) -> Option<Box<dyn HostMemory>> {
         let another =
             Pinned::new(&self.core, self.len).inspect_err(|e| log::debug!("{e}: pixels are copied elsewhere"));
         Some(Box::new(another.ok()?))

@@ -23,7 +23,7 @@ impl Package {
             }
             None => {
                 let executable = std::env::current_exe().ok()?;
-                let path = beside(&executable).into_iter().find(|p| p.exists())?;
+                let path = installed_paths(&executable).into_iter().find(|p| p.exists())?;
                 let opened = installed(&path, &executable);
                 (path, opened)
             }
@@ -47,7 +47,7 @@ impl Package {
 }
 
 /// The places of a package that is installed with an executable.
-fn beside(executable: &Path) -> Vec<PathBuf> {
+fn installed_paths(executable: &Path) -> Vec<PathBuf> {
     let Some(folder) = executable.parent() else { return Vec::new() };
     let library = folder.parent().map(|above| above.join("lib").join("horus").join(NAME));
     std::iter::once(folder.join(NAME)).chain(library).collect()
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn packages_lie_beside_the_program_or_in_its_library_folder() {
-        let places = beside(Path::new("/opt/horus/bin/convrot"));
+        let places = installed_paths(Path::new("/opt/horus/bin/convrot"));
         let expected = ["/opt/horus/bin/horus-kernels.bin", "/opt/horus/lib/horus/horus-kernels.bin"];
         assert_eq!(places, expected.map(PathBuf::from));
     }

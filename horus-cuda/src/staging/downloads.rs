@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use cudarc::driver::sys::{self, CUdeviceptr};
 use horus_core::error::DeviceError;
-use horus_core::host::spare::Spare;
+use horus_core::host::sequential_output::SequentialOutput;
 use horus_core::host::stores::Stores;
-use horus_core::host::workers::{Chunk, Workers};
+use horus_core::host::workers::{RawCopy, Workers};
 
-use super::{ALIGN, BUFFERS, Buffer, CHUNK, Failures, HostBytes, SMALL};
-use crate::driver::{Stream, check};
+use super::{ALIGN, BUFFERS, CHUNK, ChunkBuffer, CopyFailures, HostBytes, SMALL};
+use crate::driver::{CudaStream, check};
 use crate::memory::Core;
 
 /// Least bytes worth a separate copy to the host.
@@ -21,18 +21,18 @@ const LARGE: usize = 8 << 20;
 
 /// The buffers of copies to the host.
 #[derive(Debug)]
-pub(crate) struct Downloads {
+pub(crate) struct DownloadBuffers {
     source: HostBytes,
     /// Buffers of [`SMALL`] bytes.
-    small: Vec<Buffer>,
-    buffers: Vec<Buffer>,
+    small: Vec<ChunkBuffer>,
+    buffers: Vec<ChunkBuffer>,
     /// Bytes copied so far.
     moved: usize,
 }
 
-impl Downloads {
-    pub(crate) fn new(source: HostBytes) -> Downloads {
-        Downloads { source, small: Vec::new(), buffers: Vec::new(), moved: 0 }
+impl DownloadBuffers {
+    pub(crate) fn new(source: HostBytes) -> DownloadBuffers {
+        DownloadBuffers { source, small: Vec::new(), buffers: Vec::new(), moved: 0 }
     }
 
     /// Copies as many bytes from the device as `target` has room for; returns when they have
@@ -44,11 +44,11 @@ impl Downloads {
     pub(crate) unsafe fn download(
         &mut self,
         workers: &Workers,
-        stream: &Stream,
+        stream: &CudaStream,
         source: CUdeviceptr,
-        target: &mut Spare<'_>,
+        target: &mut SequentialOutput<'_>,
     ) -> Result<(), DeviceError> {
-        let total = target.left();
+        let total = target.remaining();
         self.moved = self.moved.saturating_add(total);
         let what = || format!("downloading {total} bytes");
         let (buffers, room, most) =
@@ -70,12 +70,12 @@ impl Downloads {
             stream.synchronize()?;
             check(code, what)?;
             // SAFETY: there is room for so many, and the stream is past the copy.
-            unsafe { target.wrote(total) };
+            unsafe { target.advance(total) };
             return Ok(());
         }
         // Copies may still be under way after a failure.
         buffers[..there].iter().try_for_each(|buffer| buffer.free.wait())?;
-        let flight = Flight {
+        let flight = ChunkedDownload {
             core: &self.source.core,
             stream,
             source,
@@ -86,10 +86,10 @@ impl Downloads {
             landed: AtomicUsize::new(0),
             asking: Mutex::default(),
             drained: AtomicUsize::new(0),
-            failures: Failures::default(),
+            failures: CopyFailures::default(),
         };
         flight.all(workers, target);
-        let (complete, (done, mut unknown)) = (flight.drained.into_inner() == chunks, flight.failures.told());
+        let (complete, (done, mut unknown)) = (flight.drained.into_inner() == chunks, flight.failures.into_outcome());
         unknown.sort_unstable();
         unknown.dedup();
         unknown.into_iter().rev().for_each(|i| buffers.remove(i).memory.abandon());
@@ -103,17 +103,17 @@ impl Downloads {
             return Err(DeviceError::Internal("chunks of a download are missing".into()));
         }
         // SAFETY: there is room for so many, and all chunks have been copied there.
-        unsafe { target.wrote(total) };
+        unsafe { target.advance(total) };
         Ok(())
     }
 }
 
 /// A copy to the host under way: chunks pass through the buffers in turn.
-struct Flight<'a> {
+struct ChunkedDownload<'a> {
     core: &'a Core,
-    stream: &'a Stream,
+    stream: &'a CudaStream,
     source: CUdeviceptr,
-    buffers: &'a [Buffer],
+    buffers: &'a [ChunkBuffer],
     /// Bytes of a chunk, and of all chunks.
     size: usize,
     total: usize,
@@ -125,20 +125,20 @@ struct Flight<'a> {
     asking: Mutex<()>,
     /// Number of chunks that have been copied out.
     drained: AtomicUsize,
-    failures: Failures,
+    failures: CopyFailures,
 }
 
-impl Flight<'_> {
+impl ChunkedDownload<'_> {
     fn bytes(&self, k: usize) -> usize {
         self.size.min(self.total - k * self.size)
     }
 
-    fn buffer(&self, k: usize) -> &Buffer {
+    fn buffer(&self, k: usize) -> &ChunkBuffer {
         &self.buffers[k % self.buffers.len()]
     }
 
     /// Copies all chunks to `target`; stops after a failure.
-    fn all(&self, workers: &Workers, target: &mut Spare<'_>) {
+    fn all(&self, workers: &Workers, target: &mut SequentialOutput<'_>) {
         let chunks = self.ordered.len();
         (0..self.buffers.len()).for_each(|k| self.order(k));
         if chunks == 0 || self.failures.any() {
@@ -151,12 +151,12 @@ impl Flight<'_> {
             return self.failures.note(0, Err(e), Ok(()));
         }
         let to = target.as_mut_ptr();
-        let chunk = |k: usize| Chunk {
+        let chunk = |k: usize| RawCopy {
             from: self.buffer(k).memory.address().cast_const().cast(),
             to: to.wrapping_add(k * self.size),
             bytes: self.bytes(k),
         };
-        let parts: Vec<Chunk> = (0..chunks).map(chunk).collect();
+        let parts: Vec<RawCopy> = (0..chunks).map(chunk).collect();
         let stores = if self.total >= LARGE { Stores::Streamed } else { Stores::Cached };
         let drained = |k: usize| {
             self.drained.fetch_add(1, Ordering::Relaxed);

@@ -8,17 +8,17 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use horus_core::device::check::part;
-use horus_core::device::{DeviceMemory as _, Download, Landing, Lane, Memory, Sending, Ticket};
+use horus_core::device::{DeviceMemory as _, DeviceQueue, Download, DownloadStart, Memory, PendingDownload, Ticket};
 use horus_core::error::DeviceError;
-use horus_core::host::Piece as HostPiece;
+use horus_core::host::StridedCopy as HostPiece;
 use horus_core::host::buffer::{HostBuffer, Pool};
 
-use super::later::{self, Piece, Room};
-use super::{BESIDE, Flying, Transfers, pinned, stream};
-use crate::driver::{Event, grouped};
-use crate::memory::{Block, CudaMemory, Flight};
+use super::on_demand::{self, DownloadTarget, ReadyBytes};
+use super::{BESIDE, GpuTransfers, PinnedDownload, pinned, stream};
+use crate::driver::{CudaEvent, grouped};
+use crate::memory::{CudaMemory, GpuBlock, GpuExchange};
 
-impl Transfers {
+impl GpuTransfers {
     /// Memory that the stream of uploads may fill without waiting for kernels, if there is any.
     pub(crate) fn allocate(&self, bytes: usize) -> Result<CudaMemory, DeviceError> {
         if bytes < BESIDE {
@@ -30,13 +30,13 @@ impl Transfers {
             return Ok(memory);
         }
         let memory = self.core.allocate(bytes)?;
-        let there = Event::new(false)?;
+        let there = CudaEvent::new(false)?;
         there.record(&self.core.stream)?;
         up.after(&there)?;
         Ok(memory)
     }
 
-    /// Begins to copy pieces of a buffer to a block of [`Transfers::allocate`].
+    /// Begins to copy pieces of a buffer to a block of [`GpuTransfers::allocate`].
     pub(crate) fn begin(
         &self,
         ticket: u64,
@@ -52,15 +52,15 @@ impl Transfers {
             runs.try_for_each(|(from, to, n)| self.write(&source.bytes()[from..from + n], target, to))?;
             return Ok(Ticket::OVER);
         }
-        self.let_go()?;
+        self.release_uploaded()?;
         target.touch();
         let up = stream(&self.up)?;
-        let flight = Flight {
+        let flight = GpuExchange {
             ticket,
             blocks: vec![target.block()],
             writes: vec![target.address()],
             tables: Vec::new(),
-            done: Event::new(false)?,
+            done: CudaEvent::new(false)?,
         };
         let pinned = pinned(source);
         let copies = || match pinned {
@@ -73,7 +73,7 @@ impl Transfers {
                 self.uploads().upload(&self.workers, up, source.bytes(), target.address(), runs.collect())
             },
         };
-        let begun = self.core.clock.note(Lane::Upload, up, copies);
+        let begun = self.core.clock.note(DeviceQueue::Upload, up, copies);
         let held = pinned.map(|_| source.clone());
         // Work begun before a failure also reads and writes.
         if let Err(e) = flight.done.record(up).and_then(|()| held.map_or(Ok(()), |share| self.share(share))) {
@@ -81,14 +81,14 @@ impl Transfers {
             std::mem::forget((flight, source.clone()));
             return Err(e);
         }
-        self.core.flights().push(flight);
+        self.core.lock_exchanges().push(flight);
         begun?;
         Ok(Ticket(ticket))
     }
 
     /// Holds a buffer until the copies so far have read it.
     fn share(&self, share: HostBuffer) -> Result<(), DeviceError> {
-        let done = Event::new(false)?;
+        let done = CudaEvent::new(false)?;
         done.record(stream(&self.up)?)?;
         self.given.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((done, share));
         Ok(())
@@ -96,44 +96,44 @@ impl Transfers {
 
     /// See [`horus_core::device::Staging::begin_download`].
     pub(crate) fn begin_download(
-        self: &Arc<Transfers>,
+        self: &Arc<GpuTransfers>,
         range: Range<usize>,
         pool: &Arc<Pool>,
-        when: Sending,
+        when: DownloadStart,
     ) -> Result<Box<dyn Download>, DeviceError> {
         self.core.context.bind()?;
         let bytes = range.len();
-        let loan = if bytes > 0 && when == Sending::AtOnce { self.source.take(bytes) } else { None };
+        let loan = if bytes > 0 && when == DownloadStart::AtOnce { self.source.take(bytes) } else { None };
         let way = match loan {
             Some(loan) => {
                 let to = loan.address() as u64;
                 let host = Some(pool.try_adopt(Box::new(loan), bytes)?);
-                let done = Arc::new(Event::to_sleep_for()?);
+                let done = Arc::new(CudaEvent::to_sleep_for()?);
                 done.record(stream(&self.down)?)?;
-                Way::Pinned { to, flying: Flying { host, done, transfers: Arc::clone(self) } }
+                BandTarget::Pinned { to, flying: PinnedDownload { host, done, transfers: Arc::clone(self) } }
             }
-            None => Way::Later { source: None, pieces: Vec::new(), pool: Arc::clone(pool) },
+            None => BandTarget::OnDemand { source: None, pieces: Vec::new(), pool: Arc::clone(pool) },
         };
-        Ok(Box::new(Bands { range, way, transfers: Arc::clone(self) }))
+        Ok(Box::new(BandDownload { range, way, transfers: Arc::clone(self) }))
     }
 }
 
 /// A copy to the host that is begun piece by piece.
-struct Bands {
+struct BandDownload {
     /// The copied range of the block.
     range: Range<usize>,
-    way: Way,
-    transfers: Arc<Transfers>,
+    way: BandTarget,
+    transfers: Arc<GpuTransfers>,
 }
 
-enum Way {
+enum BandTarget {
     /// Into pinned memory at this address.
-    Pinned { to: u64, flying: Flying },
+    Pinned { to: u64, flying: PinnedDownload },
     /// On demand: there is no pinned memory for it, or it has another target.
-    Later { source: Option<Arc<Block>>, pieces: Vec<Piece>, pool: Arc<Pool> },
+    OnDemand { source: Option<Arc<GpuBlock>>, pieces: Vec<ReadyBytes>, pool: Arc<Pool> },
 }
 
-impl Download for Bands {
+impl Download for BandDownload {
     fn add(&mut self, source: &Memory, bytes: &[Range<usize>]) -> Result<(), DeviceError> {
         let core = &self.transfers.core;
         core.context.bind()?;
@@ -150,23 +150,23 @@ impl Download for Bands {
             }
         }
         let (to, flying) = match &mut self.way {
-            Way::Later { source: block, pieces, .. } => {
+            BandTarget::OnDemand { source: block, pieces, .. } => {
                 *block = Some(source.block());
-                let first = Piece::now(&self.transfers, 0..0)?.behind(pieces.len());
+                let first = ReadyBytes::now(&self.transfers, 0..0)?.behind(pieces.len());
                 pieces.extend(bytes.iter().map(|b| first.with(b.start - base..b.end - base)));
                 return Ok(());
             }
-            Way::Pinned { to, flying } => (*to, flying),
+            BandTarget::Pinned { to, flying } => (*to, flying),
         };
         let down = stream(&self.transfers.down)?;
-        let (ready, done) = (Event::new(false)?, Event::to_sleep_for()?);
+        let (ready, done) = (CudaEvent::new(false)?, CudaEvent::to_sleep_for()?);
         ready.record(&core.stream)?;
         down.after(&ready)?;
         let runs = grouped(bytes.iter().map(|b| (b.start - base, b.start, b.len())));
         let to = to as *mut std::ffi::c_void;
         // SAFETY: the bytes are inside both, as checked; both are held until `done` has passed.
         let copies = || runs.iter().try_for_each(|r| unsafe { r.download(source.address(), to, down.0) });
-        let copied = core.clock.note(Lane::Download, down, copies);
+        let copied = core.clock.note(DeviceQueue::Download, down, copies);
         // Also behind a copy that the driver refused.
         if let Err(e) = done.record(down) {
             // It is unknown when they are free, so they are leaked.
@@ -174,19 +174,26 @@ impl Download for Bands {
             return Err(e);
         }
         flying.done = Arc::new(done);
-        core.reading(source.block(), Some(bytes.to_vec()), Arc::clone(&flying.done));
+        core.register_download(source.block(), Some(bytes.to_vec()), Arc::clone(&flying.done));
         copied
     }
 
-    fn finish(self: Box<Self>) -> Result<Box<dyn Landing>, DeviceError> {
+    fn finish(self: Box<Self>) -> Result<Box<dyn PendingDownload>, DeviceError> {
         match self.way {
-            Way::Pinned { flying, .. } => Ok(Box::new(flying)),
-            Way::Later { source: None, pool, .. } => Ok(Box::new(pool.try_allocate(self.range.len())?)),
-            Way::Later { source: Some(block), mut pieces, pool } => {
+            BandTarget::Pinned { flying, .. } => Ok(Box::new(flying)),
+            BandTarget::OnDemand { source: None, pool, .. } => Ok(Box::new(pool.try_allocate(self.range.len())?)),
+            BandTarget::OnDemand { source: Some(block), mut pieces, pool } => {
                 // Bands of every plane and of every strip come one after the other.
-                pieces.sort_by_key(Piece::start);
+                pieces.sort_by_key(ReadyBytes::start);
                 let from = block.address() + self.range.start as u64;
-                later::landing(&self.transfers, block, from, self.range.len(), Room::Of(pool), pieces)
+                on_demand::download_on_demand(
+                    &self.transfers,
+                    block,
+                    from,
+                    self.range.len(),
+                    DownloadTarget::Pool(pool),
+                    pieces,
+                )
             }
         }
     }

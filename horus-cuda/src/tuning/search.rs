@@ -3,10 +3,10 @@
 use horus_core::dtype::DType;
 use horus_core::ir::kernel::Kernel;
 
-use super::{Kind, TunedFamily, Tuning, guess, lookup};
+use super::{TunedFamily, TunedKernelKind, Tuning, guess, lookup};
 
 /// The values of each parameter worth trying for a kind.
-struct Choices {
+struct TuningChoices {
     shapes: &'static [(usize, usize)],
     rows: &'static [usize],
     cols: &'static [usize],
@@ -16,9 +16,9 @@ struct Choices {
     spans: &'static [usize],
 }
 
-impl Choices {
-    fn of(kind: Kind) -> Choices {
-        let base = Choices {
+impl TuningChoices {
+    fn of(kind: TunedKernelKind) -> TuningChoices {
+        let base = TuningChoices {
             shapes: &[(32, 4), (32, 8), (16, 8), (16, 16)],
             rows: &[1, 2, 4, 8],
             cols: &[1],
@@ -27,24 +27,31 @@ impl Choices {
             spans: &[8],
         };
         match kind {
-            Kind::Pointwise => Choices { shapes: &[(32, 4), (32, 8), (32, 16)], cols: &[4], ..base },
-            Kind::Gather => base,
-            Kind::Near => Choices { shapes: &[(32, 2), (32, 4), (32, 8)], cols: &[1, 2, 4, 8], unroll: 3000, ..base },
-            Kind::Median => Choices { rows: &[1, 2, 4], cols: &[1, 2], ..base },
-            Kind::Sparse => Choices { rows: &[4, 8, 16], ..base },
-            Kind::Column => Choices {
+            TunedKernelKind::Pointwise => TuningChoices { shapes: &[(32, 4), (32, 8), (32, 16)], cols: &[4], ..base },
+            TunedKernelKind::Gather => base,
+            TunedKernelKind::Near => {
+                TuningChoices { shapes: &[(32, 2), (32, 4), (32, 8)], cols: &[1, 2, 4, 8], unroll: 3000, ..base }
+            }
+            TunedKernelKind::Median => TuningChoices { rows: &[1, 2, 4], cols: &[1, 2], ..base },
+            TunedKernelKind::Sparse => TuningChoices { rows: &[4, 8, 16], ..base },
+            TunedKernelKind::Column => TuningChoices {
                 shapes: &[(32, 4), (32, 8), (32, 16)],
                 rows: &[4, 8, 16],
                 cols: &[1, 2, 4],
                 unroll: 3000,
                 ..base
             },
-            Kind::Dense => {
-                Choices { rows: &[2, 4, 8, 16], cols: &[1, 2, 4, 8], groups: &[1, 2], unroll: 10_000, ..base }
+            TunedKernelKind::Dense => {
+                TuningChoices { rows: &[2, 4, 8, 16], cols: &[1, 2, 4, 8], groups: &[1, 2], unroll: 10_000, ..base }
             }
-            Kind::Separable => {
-                Choices { rows: &[4, 8, 16], cols: &[2, 4], groups: &[1, 2], unroll: 1400, spans: &[4, 8, 16], ..base }
-            }
+            TunedKernelKind::Separable => TuningChoices {
+                rows: &[4, 8, 16],
+                cols: &[2, 4],
+                groups: &[1, 2],
+                unroll: 1400,
+                spans: &[4, 8, 16],
+                ..base
+            },
         }
     }
 }
@@ -60,7 +67,7 @@ fn likely(family: TunedFamily) -> Vec<Tuning> {
         // Two filters over the same pixels: each load of pixels serves twice the multiply-adds. A
         // body of about 512 of them (8 KiB of code) stays in the instruction cache next to the
         // multiprocessor's schedulers.
-        Kind::Dense if family.filters > 1 => vec![
+        TunedKernelKind::Dense if family.filters > 1 => vec![
             Tuning { rows: 2, cols: 8, group: 2, piece: 16, ..base },
             Tuning { rows: 4, cols: 8, group: 1, piece: 16, ..base },
             Tuning { rows: 4, cols: 8, group: 2, piece: 8, blocks: 1, ..base },
@@ -74,7 +81,7 @@ fn likely(family: TunedFamily) -> Vec<Tuning> {
             Tuning { bx: 16, by: 8, rows: 4, cols: 8, group: 1, piece: 16, blocks: 4, ..base },
             Tuning { rows: 4, cols: 8, group: 1, piece: 24, ..base },
         ],
-        Kind::Dense if family.size > 13 => vec![
+        TunedKernelKind::Dense if family.size > 13 => vec![
             Tuning { piece: 16, ..base },
             Tuning { piece: 12, ..base },
             Tuning { piece: 8, ..base },
@@ -88,7 +95,7 @@ fn likely(family: TunedFamily) -> Vec<Tuning> {
             Tuning { piece: 16, blocks: 3, ..base },
             Tuning { bx: 32, by: 8, piece: 16, ..base },
         ],
-        Kind::Separable if family.filters == 1 => {
+        TunedKernelKind::Separable if family.filters == 1 => {
             let base = Tuning { cols: 4, unroll: 1400, ..base };
             // A tile of this height needs exactly three chunks.
             let chunk = |height: usize| (height + family.size - 1).div_ceil(3).min(64);
@@ -107,7 +114,7 @@ fn likely(family: TunedFamily) -> Vec<Tuning> {
                 Tuning { bx: 32, by: 4, rows: 16, span: 8, chunk: 8, blocks: 3, ..base },
             ]
         }
-        Kind::Separable => {
+        TunedKernelKind::Separable => {
             let base = Tuning { cols: 2, group: 2, unroll: 0, ..base };
             vec![
                 Tuning { bx: 32, by: 8, rows: 12, chunk: 23, blocks: 0, ..base },
@@ -130,8 +137,8 @@ fn likely(family: TunedFamily) -> Vec<Tuning> {
 
 /// Tiles for several steps of a loop over elements of `dtype`: rows and columns of pixels per thread, warps below
 /// one another, and blocks for which a multiprocessor has registers. The first is the present choice.
-pub(crate) fn steps(dtype: DType) -> Vec<Tuning> {
-    let base = guess(TunedFamily { kind: Kind::Sparse, size: 3, filters: 1, bytes: dtype.size() });
+pub(crate) fn repeat_tunings(dtype: DType) -> Vec<Tuning> {
+    let base = guess(TunedFamily { kind: TunedKernelKind::Sparse, size: 3, filters: 1, bytes: dtype.size() });
     let shapes: &[[usize; 4]] = match dtype.size() {
         8 => &[[8, 2, 8, 2], [4, 2, 16, 2], [8, 2, 16, 1], [8, 2, 8, 1]],
         _ => &[[8, 2, 8, 3], [4, 4, 16, 2], [4, 4, 16, 1], [8, 2, 8, 2], [8, 4, 8, 1], [4, 2, 16, 2]],
@@ -144,11 +151,11 @@ pub(crate) fn steps(dtype: DType) -> Vec<Tuning> {
 pub fn candidates(kernel: &Kernel, dtype: DType, arch: u32) -> Vec<Tuning> {
     let now = lookup(kernel, dtype, arch);
     if matches!(kernel, Kernel::Repeat(_)) {
-        return steps(dtype);
+        return repeat_tunings(dtype);
     }
     let Kernel::Map(map) = kernel else { return vec![now] };
     let family = TunedFamily::of(map, dtype);
-    let choices = Choices::of(family.kind);
+    let choices = TuningChoices::of(family.kind);
     let mut all = vec![now];
     // Varies one parameter after the other over all combinations so far.
     let vary = |from: Vec<Tuning>, f: &dyn Fn(Tuning) -> Vec<Tuning>| from.into_iter().flat_map(f).collect::<Vec<_>>();
@@ -160,7 +167,7 @@ pub fn candidates(kernel: &Kernel, dtype: DType, arch: u32) -> Vec<Tuning> {
         groups.map(|&group| Tuning { group, ..t }).collect()
     });
     found = vary(found, &|t| {
-        let taps = if family.kind == Kind::Dense { family.size * family.size } else { family.size };
+        let taps = if family.kind == TunedKernelKind::Dense { family.size * family.size } else { family.size };
         let work = taps * t.rows * t.cols * t.group;
         let unrolled = (work <= choices.unroll).then_some(choices.unroll);
         std::iter::once(0).chain(unrolled).map(|unroll| Tuning { unroll, ..t }).collect()

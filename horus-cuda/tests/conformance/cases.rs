@@ -9,8 +9,8 @@ mod steps;
 
 use horus_core::device::{Geometry, more_geometries};
 use horus_core::dtype::{Conversion, DType, Scalar};
-use horus_core::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
-use horus_core::ops::edge::{Edge, Inside};
+use horus_core::ir::kernel::{FilterSource, Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, RowFilterStage, Val};
+use horus_core::ops::edge::{InsidePixels, WarpEdge};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_core::ops::labels::LabelReduce;
 use horus_core::ops::neighbourhood::{
@@ -22,7 +22,7 @@ use horus_core::ops::reduce::{Fold, RowReduce};
 use horus_core::ops::tiles::{Grid, TileReduce};
 use horus_core::ops::windowed::{BoxMean, Ranked, Windowed, summed};
 use horus_core::ops::{
-    Deinterleave, Histogram, ImageOperation as _, Instance, Interleave, Lookup, Running, Sizes, Sliding, Tiled,
+    Deinterleave, Histogram, ImageOperation as _, Instance, Interleave, Lookup, Running, SampleImages, Sliding, Tiled,
     Transpose, Whole, samples,
 };
 use horus_core::shape::{Axis, Border, Shape, Window};
@@ -36,7 +36,7 @@ use horus_testing::reference::kernel::{HostImage, evaluate};
 
 /// One launch.
 #[derive(Clone, Debug)]
-pub(crate) struct Case {
+pub(crate) struct ConformanceLaunch {
     /// A description.
     pub(crate) name: String,
     /// The kernel.
@@ -65,7 +65,7 @@ pub(crate) enum Fill {
     Maze,
 }
 
-impl Case {
+impl ConformanceLaunch {
     /// The images of its inputs.
     pub(crate) fn images(&self) -> Vec<HostImage> {
         let fill = match self.fill {
@@ -89,7 +89,7 @@ impl Case {
         for (k, output) in outputs.iter_mut().enumerate() {
             let kernel = match &self.kernel {
                 Kernel::Map(m) if !m.woven => {
-                    Kernel::Map(MapKernel { result: m.results().nth(k), more: Vec::new(), ..m.clone() })
+                    Kernel::Map(MapKernel { result: m.results().nth(k), additional_results: Vec::new(), ..m.clone() })
                 }
                 other => other.clone(),
             };
@@ -166,8 +166,20 @@ pub(super) fn whole(shape: Shape, dtype: DType) -> Geometry {
     Geometry { shape, dtype, window: Window::whole(shape.height) }
 }
 
-pub(super) fn case(name: impl Into<String>, kernel: Kernel, inputs: Vec<Geometry>, output: Geometry) -> Case {
-    Case { name: name.into(), kernel, inputs, rows: Window::whole(output.shape.height), output, fill: Fill::Random }
+pub(super) fn case(
+    name: impl Into<String>,
+    kernel: Kernel,
+    inputs: Vec<Geometry>,
+    output: Geometry,
+) -> ConformanceLaunch {
+    ConformanceLaunch {
+        name: name.into(),
+        kernel,
+        inputs,
+        rows: Window::whole(output.shape.height),
+        output,
+        fill: Fill::Random,
+    }
 }
 
 pub(super) fn borders() -> [Border; 5] {
@@ -184,7 +196,7 @@ fn sums(pairs: usize, inputs: usize, border: Border) -> Kernel {
             let mut t = taps(121);
             t.rotate_left(leaves.len());
             let filter = Filter::dense(11, 11, t);
-            leaves.push(Leaf { op: LeafOp::Correlate(Source::Input(input), filter, border), dtype: f });
+            leaves.push(Leaf { op: LeafOp::Correlate(FilterSource::Input(input), filter, border), dtype: f });
         }
         code.push(instr(PixelOp::Add, f, vec![Val::Leaf(2 * k), Val::Leaf(2 * k + 1)]));
         code.push(instr(PixelOp::Max, f, vec![best, Val::Instr(code.len() - 1)]));
@@ -196,12 +208,13 @@ fn sums(pairs: usize, inputs: usize, border: Border) -> Kernel {
 /// The same with two filters whose two passes are in one launch.
 fn columns_of_two_stages(pairs: usize) -> Kernel {
     let Kernel::Map(mut m) = sums(pairs, 1, Border::Reflect) else { return Kernel::from(Transpose) };
-    let stage = |n| Stage { source: Source::Input(0), filter: Filter::row(taps(n)), border: Border::Reflect101 };
+    let stage =
+        |n| RowFilterStage { source: FilterSource::Input(0), filter: Filter::row(taps(n)), border: Border::Reflect101 };
     m.stages = vec![stage(9), stage(15)];
     for (k, leaf) in m.leaves.iter_mut().enumerate() {
         let mut t = taps(13);
         t.rotate_left(k);
-        leaf.op = LeafOp::Correlate(Source::Stage(k % 2), Filter::column(t), Border::Reflect101);
+        leaf.op = LeafOp::Correlate(FilterSource::Stage(k % 2), Filter::column(t), Border::Reflect101);
     }
     Kernel::Map(m)
 }
@@ -209,11 +222,15 @@ fn columns_of_two_stages(pairs: usize) -> Kernel {
 /// The same with a filter whose two passes are in one launch, and a full one, of two images.
 fn column_and_dense(pairs: usize) -> Kernel {
     let Kernel::Map(mut m) = sums(pairs, 2, Border::Reflect) else { return Kernel::from(Transpose) };
-    m.stages = vec![Stage { source: Source::Input(0), filter: Filter::row(taps(9)), border: Border::Reflect101 }];
+    m.stages = vec![RowFilterStage {
+        source: FilterSource::Input(0),
+        filter: Filter::row(taps(9)),
+        border: Border::Reflect101,
+    }];
     for (k, leaf) in m.leaves.iter_mut().enumerate().step_by(2) {
         let mut t = taps(9);
         t.rotate_left(k);
-        leaf.op = LeafOp::Correlate(Source::Stage(0), Filter::column(t), Border::Reflect101);
+        leaf.op = LeafOp::Correlate(FilterSource::Stage(0), Filter::column(t), Border::Reflect101);
     }
     Kernel::Map(m)
 }
@@ -270,7 +287,7 @@ const ALIGNED: Shape = Shape::new(70, 272, 1);
 
 /// Reductions of a strip of an image with such rows, on a rank that holds another strip of each
 /// operand.
-fn strips(width: usize, chain: &MapKernel) -> Vec<Case> {
+fn strips(width: usize, chain: &MapKernel) -> Vec<ConformanceLaunch> {
     let strip =
         |width, dtype, start, end| Geometry { shape: Shape::new(40, width, 2), dtype, window: Window::new(start, end) };
     let image = |start, end| strip(width, DType::F32, start, end);
@@ -300,7 +317,7 @@ fn strips(width: usize, chain: &MapKernel) -> Vec<Case> {
 }
 
 /// Reductions of more than one segment of the fixed order, and of whole segments.
-fn segments() -> Vec<Case> {
+fn segments() -> Vec<ConformanceLaunch> {
     let mut all = Vec::new();
     let Kernel::Map(chain) = pixel_chain() else { return all };
     for length in [1023, 1024, 1025, 2049] {
@@ -335,7 +352,7 @@ fn segments() -> Vec<Case> {
 
 /// Launches with repeated rows and columns, or a pixel of each plane, whole and as a strip. They are small: an evaluation of all on the
 /// host takes seconds.
-fn repeated() -> Vec<Case> {
+fn repeated() -> Vec<ConformanceLaunch> {
     let one = 1i64 << 32;
     let map = |xx, yy| Affine { xx, yy, ..Affine { xx: 0, xy: 0, x0: 0, yx: 0, yy: 0, y0: 0 } };
     let mut all = Vec::new();
@@ -359,13 +376,16 @@ fn repeated() -> Vec<Case> {
             all.push(case(name.clone(), kernel.clone(), inputs, whole(image, dtype)));
             let rows = Window::new(11, 29);
             let strips = vec![strip(image, 10, 30), a, b];
-            all.push(Case { rows, ..case(format!("strip with {name}"), kernel, strips, strip(image, 11, 29)) });
+            all.push(ConformanceLaunch {
+                rows,
+                ..case(format!("strip with {name}"), kernel, strips, strip(image, 11, 29))
+            });
         }
     }
     all
 }
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<ConformanceLaunch> {
     let mut all = pixels();
     all.extend(repeated());
     all.extend(filters());
@@ -380,38 +400,43 @@ pub(crate) fn cases() -> Vec<Case> {
     all.extend(near::cases());
     all.extend(several::cases());
     all.extend(stencils::stencils());
-    let interleaved: Vec<Case> = all.iter().filter_map(interleaved).collect();
+    let interleaved: Vec<ConformanceLaunch> = all.iter().filter_map(interleaved).collect();
     all.extend(interleaved);
     all
 }
 
 /// The same launch of images whose channels are interleaved, if they have several and the kernel knows such images.
-fn interleaved(of: &Case) -> Option<Case> {
+fn interleaved(of: &ConformanceLaunch) -> Option<ConformanceLaunch> {
     let channels = of.output.shape.channels;
     let same = of.inputs.iter().all(|input| input.shape.channels == channels);
     (channels > 1 && same && of.kernel.knows_samples() && of.fill != Fill::Wild).then(|| {
         let samples = |g: Geometry| Geometry { shape: g.shape.interleaved(), ..g };
         let inputs = of.inputs.iter().copied().map(samples).collect();
-        Case { name: format!("{}, interleaved", of.name), inputs, output: samples(of.output), ..of.clone() }
+        ConformanceLaunch {
+            name: format!("{}, interleaved", of.name),
+            inputs,
+            output: samples(of.output),
+            ..of.clone()
+        }
     })
 }
 
 /// Orders and extremes of pixels of which many are NaN.
-fn orders() -> Vec<Case> {
+fn orders() -> Vec<ConformanceLaunch> {
     let mut all = Vec::new();
     for dtype in [DType::F32, DType::F64] {
         let mut add = |name: String, kernel: Kernel, inputs: usize| {
             let c =
                 case(format!("{name} of NaN {dtype}"), kernel, vec![whole(SMALL, dtype); inputs], whole(SMALL, dtype));
-            all.push(Case { fill: Fill::Nan, ..c });
+            all.push(ConformanceLaunch { fill: Fill::Nan, ..c });
         };
         for border in [Border::Reflect, Border::Wrap, Border::Constant(f64::NAN)] {
             for size in [MedianSize::Three, MedianSize::Five] {
-                add(format!("median {size:?} {border}"), single(LeafOp::Order(0, size.into(), border), dtype), 1);
+                add(format!("median {size:?} {border}"), single(LeafOp::OrderFilter(0, size.into(), border), dtype), 1);
             }
             for reduce in [Reduce::Min, Reduce::Max] {
                 let g = Generalized { window: dense(3, 5), combine: Combine::Pixel, reduce };
-                add(format!("Pixel {reduce:?} {border}"), single(LeafOp::Order(0, g.into(), border), dtype), 1);
+                add(format!("Pixel {reduce:?} {border}"), single(LeafOp::OrderFilter(0, g.into(), border), dtype), 1);
             }
             let square: Vec<_> = (-3..=3).flat_map(|y| (-2..=2).map(move |x| (y, x))).collect();
             for place in [0, 17, 29, 34] {
@@ -426,7 +451,7 @@ fn orders() -> Vec<Case> {
     all
 }
 
-fn pixels() -> Vec<Case> {
+fn pixels() -> Vec<ConformanceLaunch> {
     let mut all = Vec::new();
     for row in TABLE {
         for dtype in DType::ALL {
@@ -435,7 +460,8 @@ fn pixels() -> Vec<Case> {
             let inputs = types.iter().map(|&t| whole(shape, t)).collect();
             let c = case(format!("{} {dtype}", row.name), kernel, inputs, whole(shape, result));
             debug_assert!(row.kind != PixelKind::Select || types[0] == DType::U8);
-            let wild = Case { name: format!("{} {dtype} of any bits", row.name), fill: Fill::Wild, ..c.clone() };
+            let wild =
+                ConformanceLaunch { name: format!("{} {dtype} of any bits", row.name), fill: Fill::Wild, ..c.clone() };
             // The whole range of a type, for types with fewer cases.
             if few(dtype) {
                 all.push(wild);
@@ -488,7 +514,7 @@ fn pixels() -> Vec<Case> {
         let image = whole(Shape::new(33, 64, 1), dtype);
         for fill in [Fill::Random, Fill::Wild] {
             let name = format!("div by {by}, {fill:?}");
-            all.push(Case { fill, ..case(name, Kernel::Map(m.clone()), vec![image], image) });
+            all.push(ConformanceLaunch { fill, ..case(name, Kernel::Map(m.clone()), vec![image], image) });
         }
     }
     // Zeros that a compiler finds out, as no pixel is above itself, and that it negates.
@@ -527,7 +553,7 @@ fn pixels() -> Vec<Case> {
     all
 }
 
-fn filters() -> Vec<Case> {
+fn filters() -> Vec<ConformanceLaunch> {
     let mut all = Vec::new();
     for dtype in [DType::F32, DType::F64] {
         let mut add = |name: String, kernel: Kernel, shape: Shape| {
@@ -549,10 +575,10 @@ fn filters() -> Vec<Case> {
         for border in [Border::Wrap, Border::Constant(2.0)] {
             let offsets: Vec<(i32, i32)> = (0..50).map(|i| ((i * 7) % 23 - 11, (i * 5) % 19 - 9)).collect();
             let f = Filter::sparse(offsets, taps(50));
-            add(format!("sparse {border}"), single(LeafOp::Correlate(Source::Input(0), f, border), dtype), SMALL);
+            add(format!("sparse {border}"), single(LeafOp::Correlate(FilterSource::Input(0), f, border), dtype), SMALL);
         }
         let far = Filter::sparse(vec![(-900, 5), (0, 0), (800, -700)], taps(3));
-        add("sparse far".into(), single(LeafOp::Correlate(Source::Input(0), far, Border::Reflect), dtype), SMALL);
+        add("sparse far".into(), single(LeafOp::Correlate(FilterSource::Input(0), far, Border::Reflect), dtype), SMALL);
     }
     // Strips: little more than the rows that borders need is held.
     let strip = |name: &str, kernel: Kernel, window: Window, rows: Window| {
@@ -575,7 +601,7 @@ fn filters() -> Vec<Case> {
             let beyond = Window::new(-3, 75);
             let name = format!("{name} {how:?} beside wrapped rows");
             all.push(strip(&name, single(warp.clone(), f), beyond, all_rows));
-            let filtered = LeafOp::Correlate(Source::Input(0), dense(5, 5), Border::Wrap);
+            let filtered = LeafOp::Correlate(FilterSource::Input(0), dense(5, 5), Border::Wrap);
             let leaves = [warp, filtered].map(|op| Leaf { op, dtype: f }).into();
             let code = vec![instr(PixelOp::Add, f, vec![Val::Leaf(0), Val::Leaf(1)])];
             let both = MapKernel { inputs: 1, leaves, code, result: Some(Val::Instr(0)), ..MapKernel::default() };
@@ -634,7 +660,7 @@ fn filters() -> Vec<Case> {
 }
 
 /// Filters of bytes by whole taps: sums are exact.
-fn bytes() -> Vec<Case> {
+fn bytes() -> Vec<ConformanceLaunch> {
     let mut all = Vec::new();
     for dtype in [DType::U8, DType::I8] {
         let op = InstrOp::Convert(Conversion::Nearest);
@@ -646,7 +672,7 @@ fn bytes() -> Vec<Case> {
             let leaf = |f: usize| {
                 let tap = |k: usize| ((k * 37 + f * 11 + k * k) % 251) as f64 - 125.0;
                 let filter = Filter::dense(h, w, (0..h * w).map(tap).collect::<Vec<_>>());
-                Leaf { op: LeafOp::Correlate(Source::Chain(0), filter, border), dtype: DType::F32 }
+                Leaf { op: LeafOp::Correlate(FilterSource::Chain(0), filter, border), dtype: DType::F32 }
             };
             let leaves: Vec<Leaf> = (0..count).map(leaf).collect();
             let mut code: Vec<Instr> = Vec::new();
@@ -696,7 +722,7 @@ fn bytes() -> Vec<Case> {
 }
 
 /// Filters over pixel operations.
-fn prologues() -> Vec<Case> {
+fn prologues() -> Vec<ConformanceLaunch> {
     let mut all = Vec::new();
     for dtype in [DType::F32, DType::F64] {
         let mut add = |name: String, kernel: Kernel, shape: Shape| {
@@ -720,7 +746,7 @@ fn prologues() -> Vec<Case> {
             ("sparse", Filter::sparse(offsets, taps(50))),
             ("sparse far", Filter::sparse(vec![(-900, 5), (0, 0), (800, -700)], taps(3))),
         ] {
-            add(name.into(), single(LeafOp::Correlate(Source::Input(0), f, Border::Wrap), dtype), SMALL);
+            add(name.into(), single(LeafOp::Correlate(FilterSource::Input(0), f, Border::Wrap), dtype), SMALL);
         }
     }
     let f = DType::F32;
@@ -742,7 +768,9 @@ fn prologues() -> Vec<Case> {
         for (name, border) in [("filter", Border::Reflect101), ("wrapped filter", Border::Wrap)] {
             for kernel in [correlate(5, 5, f, border), separable(9, f, border)] {
                 let Kernel::Map(mut m) = kernel else { continue };
-                let source = |s: &mut Source| *s = if let Source::Input(_) = s { Source::Chain(0) } else { *s };
+                let source = |s: &mut FilterSource| {
+                    *s = if let FilterSource::Input(_) = s { FilterSource::Chain(0) } else { *s }
+                };
                 m.stages.iter_mut().for_each(|s| source(&mut s.source));
                 for leaf in &mut m.leaves {
                     if let LeafOp::Correlate(s, ..) = &mut leaf.op {
@@ -768,7 +796,7 @@ fn prologues() -> Vec<Case> {
     m.leaves.push(plane.clone());
     m.code = vec![instr(PixelOp::Add, f, vec![Val::Leaf(0), Val::Leaf(1)])];
     m.result = Some(Val::Instr(0));
-    m.leaves[0].op = LeafOp::Correlate(Source::Chain(0), dense(3, 5), Border::Replicate);
+    m.leaves[0].op = LeafOp::Correlate(FilterSource::Chain(0), dense(3, 5), Border::Replicate);
     m.chains = vec![MapKernel { inputs: 1, leaves: vec![plane], result: Some(Val::Leaf(0)), ..MapKernel::default() }];
     all.push(case(
         "plane and its filter",
@@ -802,14 +830,14 @@ fn few(dtype: DType) -> bool {
     matches!(dtype, DType::U32 | DType::I8 | DType::I16)
 }
 
-fn others() -> Vec<Case> {
+fn others() -> Vec<ConformanceLaunch> {
     let mut all = Vec::new();
     let mut tables = Vec::new();
     for dtype in DType::ALL {
         let mut add = |name: String, kernel: Kernel, input: Shape, output: Shape, result: DType| {
             let fill = if name.ends_with("any bits") { Fill::Wild } else { Fill::Random };
             let c = case(format!("{name} {dtype}"), kernel, vec![whole(input, dtype)], whole(output, result));
-            all.push(Case { fill, ..c });
+            all.push(ConformanceLaunch { fill, ..c });
         };
         for (i, combine) in Combine::ALL.into_iter().enumerate() {
             for (j, reduce) in Reduce::ALL.into_iter().enumerate() {
@@ -817,35 +845,36 @@ fn others() -> Vec<Case> {
                     continue;
                 }
                 let g = Generalized { window: dense(3, 5), combine, reduce };
-                let kernel = single(LeafOp::Order(0, g.into(), Border::Replicate), dtype);
+                let kernel = single(LeafOp::OrderFilter(0, g.into(), Border::Replicate), dtype);
                 add(format!("{combine:?} {reduce:?}"), kernel, SMALL, SMALL, dtype);
             }
         }
         let window = Filter::sparse(vec![(0, 0), (-1, 2), (3, 0)], taps(3));
         let g = Generalized { window, combine: Combine::Pixel, reduce: Reduce::Max };
-        add("dilate sparse".into(), single(LeafOp::Order(0, g.into(), Border::Wrap), dtype), SMALL, SMALL, dtype);
+        add("dilate sparse".into(), single(LeafOp::OrderFilter(0, g.into(), Border::Wrap), dtype), SMALL, SMALL, dtype);
         for (pairing, border) in Pairing::ALL.into_iter().zip([Border::Reflect, Border::Constant(3.0), Border::Wrap]) {
             let at = [(0, 0), (-2, 0), (2, 0), (-1, -40), (1, 40)];
             let window = Filter::sparse(at.to_vec(), vec![0.4, 0.1, 0.1, 0.2, 0.2]);
-            let kernel = single(LeafOp::Order(0, Truncated { window, pairing, levels: None }.into(), border), dtype);
+            let kernel =
+                single(LeafOp::OrderFilter(0, Truncated { window, pairing, levels: None }.into(), border), dtype);
             add(format!("truncated {pairing:?}"), kernel, SMALL, SMALL, dtype);
             let volume = Shape { depth: 4, channels: 2, ..SMALL };
             let window = Filter::sparse(at.to_vec(), vec![0.4, 0.1, 0.1, 0.2, 0.2]);
             let levels = Some(TapLevels { by: [0, -1, 1, 0, 2].into(), depth: 4, channels: 2 });
-            let kernel = single(LeafOp::Order(0, Truncated { window, pairing, levels }.into(), border), dtype);
+            let kernel = single(LeafOp::OrderFilter(0, Truncated { window, pairing, levels }.into(), border), dtype);
             add(format!("truncated {pairing:?} across levels"), kernel, volume, volume, dtype);
         }
         for size in [MedianSize::Three, MedianSize::Five] {
             add(
                 format!("median {size:?}"),
-                single(LeafOp::Order(0, size.into(), Border::Reflect), dtype),
+                single(LeafOp::OrderFilter(0, size.into(), Border::Reflect), dtype),
                 SMALL,
                 SMALL,
                 dtype,
             );
         }
         for how in Interpolation::ALL {
-            let inside = Edge::Inside(Inside::of(rotation(30.0, SMALL), SMALL, 2.0));
+            let inside = WarpEdge::Inside(InsidePixels::of(rotation(30.0, SMALL), SMALL, 2.0));
             let edges = [inside, Border::Constant(1.0).into(), Border::Reflect101.into(), Border::Wrap.into()];
             for edge in edges.into_iter().take(if few(dtype) { 2 } else { 4 }) {
                 add(format!("rotate {how:?} {edge:?}"), rotate(30.0, SMALL, how, dtype, edge), SMALL, SMALL, dtype);
@@ -987,7 +1016,7 @@ fn others() -> Vec<Case> {
     let f64s = |s| whole(s, DType::F64);
     for (border, shape) in [(Border::Wrap, SMALL), (Border::Constant(1.5), Shape::volume(2, 19, 33, 2))] {
         // Merging is a copy.
-        let samples = samples(Sizes::of(shape, DType::F32, border)).into_iter();
+        let samples = samples(SampleImages::of(shape, DType::F32, border)).into_iter();
         for Instance { operation, inputs, output, .. } in samples.filter(|s| !matches!(s.operation, Whole::Merge(_))) {
             let name = format!("sample {} {border} {shape}", operation.name());
             let inputs: Vec<Geometry> = inputs.iter().map(|(shape, dtype)| whole(*shape, *dtype)).collect();
@@ -1049,10 +1078,10 @@ fn others() -> Vec<Case> {
     let f = DType::F32;
     let ops = [
         LeafOp::Load(0),
-        LeafOp::Correlate(Source::Stage(0), Filter::column(taps(7)), Border::Reflect),
+        LeafOp::Correlate(FilterSource::Stage(0), Filter::column(taps(7)), Border::Reflect),
         LeafOp::Warp(1, turned(-20.0, ALIGNED), Interpolation::Bilinear, Border::Constant(0.0).into()),
-        LeafOp::Correlate(Source::Input(1), dense(5, 3), Border::Reflect101),
-        LeafOp::Order(0, MedianSize::Three.into(), Border::Replicate),
+        LeafOp::Correlate(FilterSource::Input(1), dense(5, 3), Border::Reflect101),
+        LeafOp::OrderFilter(0, MedianSize::Three.into(), Border::Replicate),
         LeafOp::Flip(1, Flip::Both),
     ];
     let leaves: Vec<Leaf> = ops.into_iter().map(|op| Leaf { op, dtype: f }).collect();
@@ -1060,7 +1089,11 @@ fn others() -> Vec<Case> {
     for l in 2..leaves.len() {
         code.push(instr(PixelOp::Sub, f, vec![Val::Instr(code.len() - 1), Val::Leaf(l)]));
     }
-    let stages = vec![Stage { source: Source::Input(1), filter: Filter::row(taps(9)), border: Border::Constant(1.0) }];
+    let stages = vec![RowFilterStage {
+        source: FilterSource::Input(1),
+        filter: Filter::row(taps(9)),
+        border: Border::Constant(1.0),
+    }];
     let result = Some(Val::Instr(code.len() - 1));
     let mixed = Kernel::Map(MapKernel { inputs: 2, stages, leaves, code, result, ..MapKernel::default() });
     all.push(case("mixed", mixed, vec![whole(ALIGNED, f); 2], whole(ALIGNED, f)));

@@ -19,15 +19,15 @@ use std::process::ExitCode;
 
 use horus_core::device::{Device, Launch, LaunchInput, Memory};
 use horus_core::error::DeviceError;
-use horus_core::host::Piece;
+use horus_core::host::StridedCopy;
 use horus_core::session::Session;
 use horus_core::shape::{Shape, Window};
 use horus_cuda::CudaDevice;
 use horus_cuda::tuning::{all_sizes, candidates};
-use horus_testing::numbers::{FUNCTIONS, KeptRow, Sample};
+use horus_testing::numbers::{FUNCTIONS, GoldenRow, Sample};
 use horus_testing::reference::kernel::HostImage;
 
-use cases::{Case, cases};
+use cases::{ConformanceLaunch, cases};
 
 fn upload(device: &CudaDevice, image: &HostImage) -> Result<Memory, DeviceError> {
     let mut memory = device.allocate(image.bytes.len())?;
@@ -35,7 +35,7 @@ fn upload(device: &CudaDevice, image: &HostImage) -> Result<Memory, DeviceError>
     Ok(memory)
 }
 
-fn run(device: &CudaDevice, case: &Case, inputs: &[HostImage]) -> Result<Vec<HostImage>, DeviceError> {
+fn run(device: &CudaDevice, case: &ConformanceLaunch, inputs: &[HostImage]) -> Result<Vec<HostImage>, DeviceError> {
     let memories: Vec<Memory> = inputs.iter().map(|i| upload(device, i)).collect::<Result<_, _>>()?;
     // Bytes that a kernel does not write stay as they were: zero, as in the host's evaluation.
     let mut images = case.outputs();
@@ -45,7 +45,7 @@ fn run(device: &CudaDevice, case: &Case, inputs: &[HostImage]) -> Result<Vec<Hos
     let (kernel, geometry, rows) = (&case.kernel, case.output, case.rows);
     if let Some((output, more)) = outputs.split_first_mut() {
         let more: &mut [&mut Memory] = &mut more.iter_mut().collect::<Vec<_>>();
-        device.launch(Launch { kernel, inputs: &inputs, output, more, geometry, rows })?;
+        device.launch(Launch { kernel, inputs: &inputs, output, additional_outputs: more, geometry, rows })?;
     }
     for (image, memory) in images.iter_mut().zip(&outputs) {
         device.read(memory, 0, &mut image.bytes)?;
@@ -62,7 +62,7 @@ fn transfers(device: &CudaDevice) -> Result<bool, DeviceError> {
     let memory = upload(device, &image)?;
     let mut copy = device.allocate(image.bytes.len())?;
     let rest = image.bytes.len() - 1001;
-    device.copy(&memory, &mut copy, &[Piece::run(0, 0, 1001), Piece::run(1001, 1001, rest)])?;
+    device.copy(&memory, &mut copy, &[StridedCopy::run(0, 0, 1001), StridedCopy::run(1001, 1001, rest)])?;
     let mut back = vec![0; image.bytes.len()];
     device.read(&copy, 0, &mut back)?;
     Ok(back == image.bytes && pieces(device, &image, &memory)?)
@@ -74,7 +74,7 @@ fn pieces(device: &CudaDevice, image: &HostImage, memory: &Memory) -> Result<boo
     let mut want = vec![0; image.bytes.len()];
     let mut copy = device.allocate(want.len())?;
     device.write(&want, &mut copy, 0)?;
-    let piece = |i: usize| Piece {
+    let piece = |i: usize| StridedCopy {
         from: 16 * i * stride + 37 * i,
         to: 16 * i * stride + [4 * i, 37 * i, 0][i % 3],
         bytes: 3000 + [4 * i, i, 16 * i][i % 3],
@@ -82,7 +82,7 @@ fn pieces(device: &CudaDevice, image: &HostImage, memory: &Memory) -> Result<boo
         from_stride: stride,
         to_stride: [stride, 6000][i % 2],
     };
-    let pieces: Vec<Piece> = (0..130).map(piece).collect();
+    let pieces: Vec<StridedCopy> = (0..130).map(piece).collect();
     for (from, to, bytes) in pieces.iter().flat_map(|p| p.runs()) {
         want[to..to + bytes].copy_from_slice(&image.bytes[from..from + bytes]);
     }
@@ -101,7 +101,7 @@ fn numbers(device: CudaDevice) -> horus_core::error::Result<usize> {
     for sample in Sample::ALL {
         let hashes = on_session::hashes(&session, sample, PIXELS, |_, _, _| {})?;
         for (function, hash) in FUNCTIONS.iter().zip(hashes) {
-            let kept = KeptRow::kept(function).hashes[sample as usize];
+            let kept = GoldenRow::find(function).hashes[sample as usize];
             let same = hash == kept;
             differences += usize::from(!same);
             let told = if same { "as kept".to_owned() } else { format!("DIFFERS from {kept:016x}") };
@@ -141,7 +141,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    println!("{}", device.about().name);
+    println!("{}", device.names().name);
     if arguments.iter().any(|a| a == "--numbers") {
         return match numbers(device) {
             Ok(0) => ExitCode::SUCCESS,

@@ -1,7 +1,7 @@
 //! Reads of other planes, in every kind of program.
 
 use horus_core::dtype::{DType, Scalar};
-use horus_core::ir::kernel::{Kernel, Leaf, LeafOp, MapKernel, Source, Val};
+use horus_core::ir::kernel::{FilterSource, Kernel, Leaf, LeafOp, MapKernel, Val};
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;
 use horus_core::ops::planes::PlaneMap;
@@ -11,7 +11,7 @@ use horus_core::shape::{Border, Shape, Window};
 
 use horus_cuda::workloads::{instr, taps};
 
-use super::cases::{Case, borders, case, whole};
+use super::cases::{ConformanceLaunch, borders, case, whole};
 
 /// Widths that are and that are not multiples of vectors; one channel and several.
 const VOLUMES: [Shape; 2] = [Shape::volume(5, 9, 64, 1), Shape::volume(3, 11, 37, 2)];
@@ -31,7 +31,7 @@ fn around(shape: Shape, dtype: DType, border: Border) -> MapKernel {
 }
 
 /// All cases.
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<ConformanceLaunch> {
     let mut all = Vec::new();
     for shape in VOLUMES {
         for border in borders() {
@@ -46,11 +46,13 @@ pub(crate) fn cases() -> Vec<Case> {
             let filter = Filter::dense(3, 5, taps(15));
             let mut beside = sum.clone();
             let last = Val::Instr(beside.code.len() - 1);
-            beside.leaves.push(Leaf { op: LeafOp::Correlate(Source::Input(0), filter.clone(), border), dtype: f });
+            beside
+                .leaves
+                .push(Leaf { op: LeafOp::Correlate(FilterSource::Input(0), filter.clone(), border), dtype: f });
             beside.code.push(instr(PixelOp::Add, f, vec![last, Val::Leaf(beside.leaves.len() - 1)]));
             beside.result = Some(Val::Instr(beside.code.len() - 1));
             all.push(case(name("filter beside", f), Kernel::Map(beside), input.clone(), output));
-            let leaf = Leaf { op: LeafOp::Correlate(Source::Chain(0), filter, border), dtype: f };
+            let leaf = Leaf { op: LeafOp::Correlate(FilterSource::Chain(0), filter, border), dtype: f };
             let over = MapKernel {
                 inputs: 1,
                 chains: vec![sum.clone()],
@@ -102,7 +104,7 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 /// Single samples of interleaved pixels, as one image, as several, and as interleaved pixels again.
-fn samples() -> Vec<Case> {
+fn samples() -> Vec<ConformanceLaunch> {
     let mut all = Vec::new();
     for plane in [Shape::new(41, 67, 1), Shape::new(64, 256, 1), Shape::volume(5, 9, 64, 1)] {
         for (samples, dtype) in [(3, DType::U8), (2, DType::U16), (3, DType::F32), (4, DType::F32), (3, DType::F64)] {
@@ -116,9 +118,9 @@ fn samples() -> Vec<Case> {
             let leaves = ops.map(|op| Leaf { op, dtype }).to_vec();
             let one = MapKernel { inputs: 2, leaves, code, result: Some(Val::Instr(1)), ..MapKernel::default() };
             let values = [Val::Instr(0), Val::Leaf(1), Val::Const(Scalar::from_f64(dtype, 7.0))];
-            let several = MapKernel { more: values.to_vec(), ..one.clone() };
+            let several = MapKernel { additional_results: values.to_vec(), ..one.clone() };
             let more = values.into_iter().cycle().take(samples - 1).collect();
-            let woven = MapKernel { more, woven: true, ..one.clone() };
+            let woven = MapKernel { additional_results: more, woven: true, ..one.clone() };
             let inputs = || vec![whole(pixels, dtype), whole(plane, dtype)];
             for (name, kernel, shape) in [("one", one, plane), ("several", several, plane), ("woven", woven, pixels)] {
                 let name = format!("samples, {name} of {pixels} {dtype}");
@@ -138,7 +140,10 @@ fn samples() -> Vec<Case> {
         let counts = Kernel::from(Histogram::new(17, -1.0, 200.0));
         let output = whole(Shape::new(1, 17, 1), DType::F64);
         let name = format!("samples, histogram of {pixels} {dtype}");
-        all.push(Case { rows: Window::whole(9), ..case(name, counts, vec![whole(pixels, dtype)], output) });
+        all.push(ConformanceLaunch {
+            rows: Window::whole(9),
+            ..case(name, counts, vec![whole(pixels, dtype)], output)
+        });
     }
     // A strip of an image.
     let mut strip = all[2].clone();

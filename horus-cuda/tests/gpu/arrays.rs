@@ -4,9 +4,9 @@
 use std::sync::{Arc, mpsc};
 use std::time::Instant;
 
-use horus_core::device::{Device, Landing, Memory, Sending, Staging};
+use horus_core::device::{Device, DownloadStart, Memory, PendingDownload, Staging};
 use horus_core::host::buffer::{HostBuffer, Pool};
-use horus_core::host::spare::Spare;
+use horus_core::host::sequential_output::SequentialOutput;
 use horus_core::image::Image;
 use horus_core::session::Session;
 use horus_core::shape::Shape;
@@ -50,20 +50,20 @@ fn what_is_held_lands_wherever_somebody_says() {
     for bytes in [1, 1000, 64 * K - 1, 64 * K + 1, 4 * M, 4 * M + 3, 33 * M + 7, 300 * M + 5] {
         let (want, other) = (pattern(bytes, bytes), pattern(bytes + 1, bytes));
         let mut memory = uploaded(&device, &want);
-        let hold = |memory: &Memory| -> Box<dyn Landing> {
-            device.order_read(memory, 0..bytes, &pool, Sending::WhenLanded).unwrap()
+        let hold = |memory: &Memory| -> Box<dyn PendingDownload> {
+            device.start_download(memory, 0..bytes, &pool, DownloadStart::WithTarget).unwrap()
         };
         let mut slice = vec![7; bytes];
-        hold(&memory).land_on(&mut Spare::over(&mut slice), workers).unwrap();
+        hold(&memory).append_to(&mut SequentialOutput::over(&mut slice), workers).unwrap();
         assert!(slice == want, "{bytes} bytes, a slice");
         let mut buffer = locked(&device, bytes, &pool);
         let at = buffer.bytes().as_ptr();
-        hold(&memory).land_in(&mut buffer, workers).unwrap();
+        hold(&memory).copy_into(&mut buffer, workers).unwrap();
         assert!(buffer.bytes() == want && buffer.bytes().as_ptr() == at, "{bytes} bytes, page-locked");
         let mut ordinary = HostBuffer::try_zeroed(bytes).unwrap();
-        hold(&memory).land_in(&mut ordinary, workers).unwrap();
+        hold(&memory).copy_into(&mut ordinary, workers).unwrap();
         assert!(ordinary.bytes() == want, "{bytes} bytes, ordinary");
-        assert!(hold(&memory).land().unwrap().bytes() == want, "{bytes} bytes, any");
+        assert!(hold(&memory).wait().unwrap().bytes() == want, "{bytes} bytes, any");
         // The memory is written, freed, and reused meanwhile.
         let (first, second, third) = (hold(&memory), hold(&memory), hold(&memory));
         drop(hold(&memory)); // nobody waits for it
@@ -72,13 +72,13 @@ fn what_is_held_lands_wherever_somebody_says() {
         let _again = uploaded(&device, &pattern(9, bytes));
         // A shared buffer is not written.
         let shared = buffer.clone();
-        first.land_in(&mut buffer, workers).unwrap();
-        second.land_on(&mut Spare::over(&mut slice), workers).unwrap();
+        first.copy_into(&mut buffer, workers).unwrap();
+        second.append_to(&mut SequentialOutput::over(&mut slice), workers).unwrap();
         assert!(buffer.bytes() == want && slice == want && shared.bytes() == want, "{bytes} bytes, later");
         assert!(buffer.bytes().as_ptr() != shared.bytes().as_ptr());
         assert!(buffer.adopted().is_some(), "of the same kind");
         std::thread::scope(|scope| {
-            scope.spawn(|| assert!(third.land().unwrap().bytes() == want, "{bytes} bytes, on another thread"));
+            scope.spawn(|| assert!(third.wait().unwrap().bytes() == want, "{bytes} bytes, on another thread"));
         });
     }
 }
@@ -92,25 +92,28 @@ fn what_is_held_lands_in_memory_made_for_it() {
         let want = pattern(bytes, bytes);
         let memory = uploaded(&device, &want);
         // It is lent once the size is requested often.
-        let mut lent = (0..40).find_map(|_| device.lent(bytes)).map(|m| pool.try_adopt(m, bytes).unwrap());
+        let mut lent =
+            (0..40).find_map(|_| device.page_locked_for_transfer(bytes)).map(|m| pool.try_adopt(m, bytes).unwrap());
         assert!(lent.is_some(), "{bytes} bytes come often");
         let rooms = [lent.take().unwrap(), locked(&device, bytes, &pool), HostBuffer::try_zeroed(bytes).unwrap()];
         for (kind, room) in rooms.into_iter().enumerate() {
             delay.run(&device);
             let at = room.bytes().as_ptr();
-            let landing = device.order_read(&memory, 0..bytes, &pool, Sending::WhenLanded).unwrap();
+            let landing = device.start_download(&memory, 0..bytes, &pool, DownloadStart::WithTarget).unwrap();
             let mut room = Some(room);
-            landing.make_room(&mut |n| Ok(room.take().filter(|room| room.len() == n).expect("asked once"))).unwrap();
-            landing.make_room(&mut |_| panic!("there is room")).unwrap();
-            landing.begun().unwrap();
-            let landed = landing.land().unwrap();
+            landing
+                .allocate_target(&mut |n| Ok(room.take().filter(|room| room.len() == n).expect("asked once")))
+                .unwrap();
+            landing.allocate_target(&mut |_| panic!("there is room")).unwrap();
+            landing.wait_until_started().unwrap();
+            let landed = landing.wait().unwrap();
             assert!(landed.bytes() == want && landed.bytes().as_ptr() == at, "{bytes} bytes, kind {kind}");
         }
-        let landing = device.order_read(&memory, 0..bytes, &pool, Sending::WhenLanded).unwrap();
-        assert!(landing.make_room(&mut |n| HostBuffer::try_zeroed(n + 1)).is_err(), "another size");
-        assert!(landing.land().unwrap().bytes() == want, "into other memory");
+        let landing = device.start_download(&memory, 0..bytes, &pool, DownloadStart::WithTarget).unwrap();
+        assert!(landing.allocate_target(&mut |n| HostBuffer::try_zeroed(n + 1)).is_err(), "another size");
+        assert!(landing.wait().unwrap().bytes() == want, "into other memory");
         // The smallest blocks also serve the device's own copies.
-        assert!(bytes <= 64 * K || device.lent(bytes).is_some(), "{bytes} bytes went back");
+        assert!(bytes <= 64 * K || device.page_locked_for_transfer(bytes).is_some(), "{bytes} bytes went back");
     }
 }
 
@@ -147,7 +150,7 @@ fn page_locked_memory_is_read_as_it_was_given() {
             buffer.bytes_mut().copy_from_slice(&want);
             let mut memory = device.allocate_for_upload(bytes).unwrap();
             give(&device, &buffer, &mut memory, 0).unwrap();
-            buffer.overwritten().fill(0xee); // under way: another block
+            buffer.bytes_to_overwrite().fill(0xee); // under way: another block
             drop(buffer);
             locked(&device, bytes, &pool).bytes_mut().fill(0xdd);
             let mut got = vec![0; bytes];

@@ -4,10 +4,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use horus_core::device::{Device, Landing, Memory, Sending, Staging};
-use horus_core::host::Piece;
+use horus_core::device::{Device, DownloadStart, Memory, PendingDownload, Staging};
+use horus_core::host::StridedCopy;
 use horus_core::host::buffer::{HostBuffer, Pool};
-use horus_core::host::spare::Spare;
+use horus_core::host::sequential_output::SequentialOutput;
 use horus_cuda::CudaDevice;
 
 use crate::transfers::Delay;
@@ -45,12 +45,15 @@ fn a_strip_goes_up_in_bands_from_inside_a_larger_buffer() {
             // Two planes with strips at different places, in two bands.
             let half = strip / 2;
             let bands = [(0, half), (half, strip - half)].map(|(from, bytes)| {
-                [Piece::run(strip + from, from, bytes), Piece::run(2 * strip + 7 + from, strip + from, bytes)]
+                [
+                    StridedCopy::run(strip + from, from, bytes),
+                    StridedCopy::run(2 * strip + 7 + from, strip + from, bytes),
+                ]
             });
             let tickets = bands.map(|pieces| device.begin_upload(&source, &mut memory, &pieces).unwrap());
-            source.overwritten().fill(1); // a copy: the device holds its share
+            source.bytes_to_overwrite().fill(1); // a copy: the device holds its share
             for ticket in tickets {
-                device.arrive(ticket, &mut memory).unwrap();
+                device.wait_for_upload(ticket, &mut memory).unwrap();
             }
             let mut got = vec![0; 2 * strip];
             device.read(&memory, 0, &mut got).unwrap();
@@ -59,7 +62,7 @@ fn a_strip_goes_up_in_bands_from_inside_a_larger_buffer() {
         }
     }
     let (source, mut target) = (buffer(&device, &pool, 100, false), device.allocate(50).unwrap());
-    for piece in [Piece::run(0, 1, 50), Piece::run(60, 0, 41), Piece::run(usize::MAX, 0, 2)] {
+    for piece in [StridedCopy::run(0, 1, 50), StridedCopy::run(60, 0, 41), StridedCopy::run(usize::MAX, 0, 2)] {
         assert!(device.begin_upload(&source, &mut target, &[piece]).is_err(), "{piece:?}");
     }
 }
@@ -81,8 +84,8 @@ fn bands_of_strips_land_where_they_belong() {
     let (device, pool) = (gpu(), Pool::new(1 << 28));
     for bytes in [1000, 9 * M + 3] {
         let want = pattern(bytes);
-        for when in [Sending::AtOnce, Sending::WhenLanded] {
-            let coming = |memory: &Memory, delay: &mut Delay| -> Box<dyn Landing> {
+        for when in [DownloadStart::AtOnce, DownloadStart::WithTarget] {
+            let coming = |memory: &Memory, delay: &mut Delay| -> Box<dyn PendingDownload> {
                 let mut download = device.begin_download(0..bytes, &pool, when).unwrap();
                 for band in in_turns(bytes, 4) {
                     delay.run(&device);
@@ -93,19 +96,19 @@ fn bands_of_strips_land_where_they_belong() {
             let mut memory = device.allocate(bytes).unwrap();
             device.write(&want, &mut memory, 0).unwrap();
             let mut delay = Delay::new(&device);
-            assert!(coming(&memory, &mut delay).land().unwrap().bytes() == want, "{bytes} bytes {when:?}");
+            assert!(coming(&memory, &mut delay).wait().unwrap().bytes() == want, "{bytes} bytes {when:?}");
             for locked in [true, false] {
                 let mut target = buffer(&device, &pool, bytes, locked);
-                coming(&memory, &mut delay).land_in(&mut target, device.workers()).unwrap();
+                coming(&memory, &mut delay).copy_into(&mut target, device.workers()).unwrap();
                 assert!(target.bytes() == want, "{bytes} bytes {when:?}, locked {locked}");
             }
             let mut target = vec![0; bytes];
-            coming(&memory, &mut delay).land_on(&mut Spare::over(&mut target), device.workers()).unwrap();
+            coming(&memory, &mut delay).append_to(&mut SequentialOutput::over(&mut target), device.workers()).unwrap();
             assert!(target == want, "{bytes} bytes {when:?}");
             // A download that is dropped while under way keeps its memory until it is done.
             let landing = coming(&memory, &mut delay);
             drop(memory);
-            assert!(landing.land().unwrap().bytes() == want, "{bytes} bytes {when:?}");
+            assert!(landing.wait().unwrap().bytes() == want, "{bytes} bytes {when:?}");
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use horus_core::device::Device;
 use horus_core::image::Image;
-use horus_core::plan::{Parts, Transfer};
+use horus_core::plan::{BusyTimes, Transfer};
 use horus_core::session::{Session, SessionBuilder};
 use horus_cuda::CudaDevice;
 use serde_json::Value;
@@ -80,7 +80,7 @@ fn parts_are_as_long_as_the_bus_and_the_clock_allow() {
     let start = Instant::now();
     filtered(&session);
     let wall = start.elapsed();
-    let Parts { upload, kernels, download, communication } = session.measured().unwrap();
+    let BusyTimes { upload, kernels, download, communication } = session.measured().unwrap();
     let bytes = (SIDE * SIDE * size_of::<f32>()) as f64;
     for (what, part) in [("upload", upload - before.upload), ("download", download - before.download)] {
         let rate = bytes / part.as_secs_f64();
@@ -90,7 +90,7 @@ fn parts_are_as_long_as_the_bus_and_the_clock_allow() {
     assert!(!kernels.is_zero() && kernels < wall && communication.is_zero(), "{kernels:?} of {wall:?}");
     let silent = Session::sharing(gpu()).build().unwrap();
     filtered(&silent);
-    assert_eq!(silent.measured().unwrap(), Parts::default(), "nobody asked");
+    assert_eq!(silent.measured().unwrap(), BusyTimes::default(), "nobody asked");
 }
 
 /// More launches than spans are kept under way: finished ones are read meanwhile, and none is lost.

@@ -3,10 +3,10 @@
 
 use std::sync::{Arc, mpsc};
 
-use horus_core::device::{Device, Geometry, Landing, Launch, LaunchInput, Memory, Sending, Staging};
+use horus_core::device::{Device, DownloadStart, Geometry, Launch, LaunchInput, Memory, PendingDownload, Staging};
 use horus_core::dtype::DType;
 use horus_core::error::DeviceError;
-use horus_core::host::Piece;
+use horus_core::host::StridedCopy;
 use horus_core::host::buffer::{HostBuffer, Pool};
 use horus_core::shape::{Border, Shape, Window};
 use horus_cuda::CudaDevice;
@@ -38,8 +38,8 @@ pub(crate) fn give(
     target: &mut Memory,
     at: usize,
 ) -> Result<(), DeviceError> {
-    let ticket = device.begin_upload(source, target, &[Piece::run(0, at, source.len())])?;
-    device.arrive(ticket, target)
+    let ticket = device.begin_upload(source, target, &[StridedCopy::run(0, at, source.len())])?;
+    device.wait_for_upload(ticket, target)
 }
 
 /// Keeps the GPU busy for some milliseconds, so that all following work is under way together.
@@ -72,7 +72,7 @@ impl Delay {
                     kernel: &kernel,
                     inputs: &inputs,
                     output: &mut self.output,
-                    more: &mut [],
+                    additional_outputs: &mut [],
                     geometry,
                     rows,
                 })
@@ -91,8 +91,8 @@ fn sizes() -> Vec<usize> {
     sizes
 }
 
-fn land(landing: Box<dyn Landing>) -> HostBuffer {
-    landing.land().unwrap()
+fn land(landing: Box<dyn PendingDownload>) -> HostBuffer {
+    landing.wait().unwrap()
 }
 
 #[test]
@@ -104,7 +104,8 @@ fn reads_of_every_size_land_in_any_order() {
             sizes().into_iter().enumerate().map(|(i, n)| pattern(i + 100 * turn, n + 13)).collect();
         let memories: Vec<Memory> = whole.iter().map(|w| uploaded(&device, w)).collect();
         delay.run(&device);
-        let order = |(w, m): (&Vec<u8>, &Memory)| device.order_read(m, 13..w.len(), &pool, Sending::AtOnce).unwrap();
+        let order =
+            |(w, m): (&Vec<u8>, &Memory)| device.start_download(m, 13..w.len(), &pool, DownloadStart::AtOnce).unwrap();
         let mut landings: Vec<_> = whole.iter().zip(&memories).map(order).enumerate().collect();
         if turn == 0 {
             landings.reverse();
@@ -127,7 +128,7 @@ fn memory_that_is_freed_and_used_again_changes_nothing_that_is_under_way() {
         let want = pattern(bytes, bytes);
         delay.run(&device);
         let memory = uploaded(&device, &want);
-        let landing = device.order_read(&memory, 0..bytes, &pool, Sending::AtOnce).unwrap();
+        let landing = device.start_download(&memory, 0..bytes, &pool, DownloadStart::AtOnce).unwrap();
         drop(memory);
         let others: Vec<Memory> = (0..6).map(|i| uploaded(&device, &pattern(i, bytes))).collect();
         assert!(land(landing).bytes() == want, "{bytes} bytes");
@@ -147,11 +148,11 @@ fn memory_that_is_written_again_changes_nothing_that_is_under_way() {
         let (first, second) = (pattern(1, bytes), pattern(2, bytes));
         let (mut memory, other) = (uploaded(&device, &first), uploaded(&device, &second));
         delay.run(&device);
-        let a = device.order_read(&memory, 0..bytes, &pool, Sending::AtOnce).unwrap();
-        device.copy(&other, &mut memory, &[Piece::run(0, 0, bytes)]).unwrap();
-        let b = device.order_read(&memory, 0..bytes, &pool, Sending::AtOnce).unwrap();
+        let a = device.start_download(&memory, 0..bytes, &pool, DownloadStart::AtOnce).unwrap();
+        device.copy(&other, &mut memory, &[StridedCopy::run(0, 0, bytes)]).unwrap();
+        let b = device.start_download(&memory, 0..bytes, &pool, DownloadStart::AtOnce).unwrap();
         device.write(&first[..1000], &mut memory, 500).unwrap();
-        let c = device.order_read(&memory, 0..bytes, &pool, Sending::AtOnce).unwrap();
+        let c = device.start_download(&memory, 0..bytes, &pool, DownloadStart::AtOnce).unwrap();
         device.write(&first, &mut memory, 0).unwrap();
         let mut third = second.clone();
         third[500..1500].copy_from_slice(&first[..1000]);
@@ -172,7 +173,7 @@ fn a_kernel_writes_behind_the_copies_of_its_output() {
     for turn in 0..3 {
         let want = pattern(turn, bytes);
         device.write(&want, &mut delay.output, 0).unwrap();
-        let landing = device.order_read(&delay.output, 0..bytes, &pool, Sending::AtOnce).unwrap();
+        let landing = device.start_download(&delay.output, 0..bytes, &pool, DownloadStart::AtOnce).unwrap();
         delay.run(&device);
         assert!(land(landing).bytes() == want, "turn {turn}");
     }
@@ -186,7 +187,7 @@ fn many_pictures_are_in_flight_and_land_on_other_threads() {
     std::thread::scope(|scope| {
         let mut senders = Vec::new();
         for _ in 0..4 {
-            let (sender, receiver) = mpsc::sync_channel::<(usize, Vec<u8>, Box<dyn Landing>)>(5);
+            let (sender, receiver) = mpsc::sync_channel::<(usize, Vec<u8>, Box<dyn PendingDownload>)>(5);
             senders.push(sender);
             scope.spawn(move || {
                 for (i, want, landing) in receiver {
@@ -204,10 +205,10 @@ fn many_pictures_are_in_flight_and_land_on_other_threads() {
             // Exchanges both halves on the GPU.
             let mut swapped = device.allocate(bytes).unwrap();
             let half = bytes / 2;
-            let pieces = [Piece::run(0, bytes - half, half), Piece::run(half, 0, bytes - half)];
+            let pieces = [StridedCopy::run(0, bytes - half, half), StridedCopy::run(half, 0, bytes - half)];
             device.copy(&picture, &mut swapped, &pieces).unwrap();
             want.rotate_left(half);
-            let landing = device.order_read(&swapped, 0..bytes, &pool, Sending::AtOnce).unwrap();
+            let landing = device.start_download(&swapped, 0..bytes, &pool, DownloadStart::AtOnce).unwrap();
             senders[i % 4].send((i, want, landing)).unwrap();
         }
         drop(senders);
@@ -227,7 +228,7 @@ fn uploads_beside_kernels_are_there_when_something_reads_them() {
             // No longer fresh, and in part.
             device.write(&want[..bytes / 2], &mut first, bytes - bytes / 2).unwrap();
             let mut copy = device.allocate(bytes).unwrap();
-            device.copy(&first, &mut copy, &[Piece::run(0, 0, bytes)]).unwrap();
+            device.copy(&first, &mut copy, &[StridedCopy::run(0, 0, bytes)]).unwrap();
             drop(first);
             let mut got = vec![0; bytes];
             device.read(&copy, 0, &mut got).unwrap();
@@ -245,16 +246,16 @@ fn buffers_that_are_given_are_read_as_they_were() {
         delay.run(&device);
         for bytes in [1, 64 * K, M - 1, 5 * M + 3, 20 * M] {
             let want = pattern(turn, bytes);
-            let mut room = device.room(bytes, &pool).unwrap();
+            let mut room = device.allocate_read_ahead(bytes, &pool).unwrap();
             room.bytes_mut().copy_from_slice(&want);
             let mut memory = device.allocate_for_upload(bytes).unwrap();
             give(&device, &room, &mut memory, 0).unwrap();
             // A write goes to a copy, and an allocation gets other memory.
             room.bytes_mut().fill(0xee);
             drop(room);
-            device.room(bytes, &pool).unwrap().bytes_mut().fill(0xdd);
+            device.allocate_read_ahead(bytes, &pool).unwrap().bytes_mut().fill(0xdd);
             // In part, after the whole.
-            let mut part = device.room(bytes.div_ceil(2), &pool).unwrap();
+            let mut part = device.allocate_read_ahead(bytes.div_ceil(2), &pool).unwrap();
             part.bytes_mut().copy_from_slice(&want[..bytes.div_ceil(2)]);
             give(&device, &part, &mut memory, bytes / 2).unwrap();
             drop(part);
@@ -281,7 +282,7 @@ fn many_given_buffers_are_in_flight_and_outlive_the_device() {
     let mut there = Vec::new();
     for i in 0..100 {
         delay.run(&device);
-        let mut room = device.room(2 * M + i, &pool).unwrap();
+        let mut room = device.allocate_read_ahead(2 * M + i, &pool).unwrap();
         room.bytes_mut().copy_from_slice(&pattern(i, 2 * M + i));
         let mut memory = device.allocate_for_upload(2 * M + i).unwrap();
         give(&device, &room, &mut memory, 0).unwrap();
@@ -292,7 +293,7 @@ fn many_given_buffers_are_in_flight_and_outlive_the_device() {
         device.read(memory, 0, &mut got).unwrap();
         assert!(got == pattern(i, 2 * M + i), "picture {i}");
     }
-    let kept = device.room(M, &pool).unwrap();
+    let kept = device.allocate_read_ahead(M, &pool).unwrap();
     drop((there, delay, device));
     assert_eq!(kept.len(), M);
 }
@@ -305,12 +306,12 @@ fn what_nobody_waits_for_is_no_harm() {
     let memory = uploaded(&device, &want);
     for _ in 0..30 {
         delay.run(&device);
-        drop(device.order_read(&memory, 0..want.len(), &pool, Sending::AtOnce).unwrap());
+        drop(device.start_download(&memory, 0..want.len(), &pool, DownloadStart::AtOnce).unwrap());
     }
     let large = uploaded(&device, &pattern(4, 56 * M));
-    drop(device.order_read(&large, 0..56 * M, &pool, Sending::AtOnce).unwrap());
+    drop(device.start_download(&large, 0..56 * M, &pool, DownloadStart::AtOnce).unwrap());
     drop(large);
-    let landing = device.order_read(&memory, 0..want.len(), &pool, Sending::AtOnce).unwrap();
+    let landing = device.start_download(&memory, 0..want.len(), &pool, DownloadStart::AtOnce).unwrap();
     drop(memory);
     drop(delay);
     drop(device);
@@ -324,10 +325,10 @@ fn what_nobody_waits_for_is_no_harm() {
 fn a_bound_on_host_memory_holds_for_what_is_under_way() {
     let (device, pool) = (gpu(), Pool::bounded(0, 10 * M));
     let memory = uploaded(&device, &pattern(1, 6 * M));
-    let order = |pool: &Arc<Pool>| device.order_read(&memory, 0..6 * M, pool, Sending::AtOnce);
+    let order = |pool: &Arc<Pool>| device.start_download(&memory, 0..6 * M, pool, DownloadStart::AtOnce);
     let first = order(&pool).unwrap();
     assert!(matches!(order(&pool), Err(DeviceError::OutOfMemory { .. })));
     drop(first);
     assert!(land(order(&pool).unwrap()).bytes() == pattern(1, 6 * M));
-    assert!(device.order_read(&memory, 1..6 * M + 1, &pool, Sending::AtOnce).is_err(), "beyond the block");
+    assert!(device.start_download(&memory, 1..6 * M + 1, &pool, DownloadStart::AtOnce).is_err(), "beyond the block");
 }

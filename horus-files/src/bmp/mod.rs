@@ -2,8 +2,8 @@
 
 use crate::target::Sink;
 use crate::{
-    Alpha, Bytes, Decode, Decoder, Encoder, Facts, Header, Metadata, OpenOptions, PictureFormat, Source, cause,
-    truncated,
+    Alpha, ByteReader, Decode, Decoder, Encoder, FormatProperties, Metadata, OpenOptions, PictureFormat, PictureHeader,
+    PictureSource, cause, truncated,
 };
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
@@ -13,8 +13,8 @@ use horus_host::workers::Workers;
 pub(super) struct Bmp;
 
 impl PictureFormat for Bmp {
-    fn facts(&self) -> &Facts {
-        &Facts {
+    fn facts(&self) -> &FormatProperties {
+        &FormatProperties {
             name: "bmp",
             title: "BMP",
             magic: &[b"BM"],
@@ -23,7 +23,7 @@ impl PictureFormat for Bmp {
             alpha: Some(&[4]),
             straight: true,
             side: u16::MAX as usize,
-            ..Facts::PLAIN
+            ..FormatProperties::PLAIN
         }
     }
 
@@ -32,11 +32,11 @@ impl PictureFormat for Bmp {
         Ok((header, Box::new(bitmap)))
     }
 
-    fn header(&self, source: &Source<'_>, _: &OpenOptions) -> Result<Header, String> {
+    fn header(&self, source: &PictureSource<'_>, _: &OpenOptions) -> Result<PictureHeader, String> {
         Ok(Bitmap::of(source.head())?.0)
     }
 
-    fn metadata(&self, _: &Source<'_>, _: &OpenOptions, channels: usize) -> Metadata {
+    fn metadata(&self, _: &PictureSource<'_>, _: &OpenOptions, channels: usize) -> Metadata {
         Metadata { alpha: (channels == 4).then_some(Alpha::Unassociated), ..Metadata::default() }
     }
 
@@ -62,14 +62,14 @@ const FIELDS: u32 = 3;
 
 /// The pixels of a bitmap.
 struct Bitmap<'a> {
-    rest: Bytes<'a>,
+    rest: ByteReader<'a>,
     width: usize,
     channels: usize,
     top_down: bool,
-    coding: Coding,
+    coding: BmpCoding,
 }
 
-enum Coding {
+enum BmpCoding {
     /// Bits of an index.
     Palette(usize, Palette),
     /// Run lengths of indices of 4 or 8 bits.
@@ -77,21 +77,21 @@ enum Coding {
     /// Blue, green, red.
     Bytes,
     /// Fields of 2 or 4 bytes: red, green, blue, and alpha if there is any.
-    Fields(usize, [Field; 4]),
+    Fields(usize, [BitField; 4]),
 }
 
 type Palette = [[u8; 3]; 256];
 
 /// Contiguous bits of a pixel.
 #[derive(Clone, Copy)]
-struct Field {
+struct BitField {
     shift: u32,
     most: u32,
 }
 
-impl Field {
+impl BitField {
     /// The field of a mask in pixels of `bits` bits.
-    fn of(mask: u32, bits: u32) -> Result<Field, String> {
+    fn of(mask: u32, bits: u32) -> Result<BitField, String> {
         let shift = mask.trailing_zeros() % 32;
         let length = mask.count_ones();
         if (mask >> shift).trailing_ones() != length {
@@ -101,7 +101,7 @@ impl Field {
             return Err(format!("its mask {mask:#x} exceeds its pixels of {bits} bits"));
         }
         // Of more bits than a byte has, the high ones.
-        Ok(Field { shift: shift + length.saturating_sub(8), most: (1 << length.min(8)) - 1 })
+        Ok(BitField { shift: shift + length.saturating_sub(8), most: (1 << length.min(8)) - 1 })
     }
 
     /// The field of a pixel, scaled to a byte and rounded.
@@ -113,8 +113,8 @@ impl Field {
 
 impl<'a> Bitmap<'a> {
     /// Reads the header and the palette, which are among the first kilobytes.
-    fn of(file: &'a [u8]) -> Result<(Header, Bitmap<'a>), String> {
-        let mut bytes = Bytes(file);
+    fn of(file: &'a [u8]) -> Result<(PictureHeader, Bitmap<'a>), String> {
+        let mut bytes = ByteReader(file);
         if bytes.take(2)? != b"BM" {
             return Err("it has no signature".into());
         }
@@ -164,17 +164,17 @@ impl<'a> Bitmap<'a> {
             Ok(palette)
         };
         let fields = |masks: [u32; 4]| {
-            let [red, green, blue, alpha] = masks.map(|mask| Field::of(mask, bits));
-            Ok::<_, String>(Coding::Fields(bits as usize / 8, [red?, green?, blue?, alpha?]))
+            let [red, green, blue, alpha] = masks.map(|mask| BitField::of(mask, bits));
+            Ok::<_, String>(BmpCoding::Fields(bits as usize / 8, [red?, green?, blue?, alpha?]))
         };
         let mut has_alpha = false;
         let coding = match (compression, bits) {
-            (0, 1 | 4 | 8) => Coding::Palette(bits as usize, palette(file)?),
-            (0, 2) if !core => Coding::Palette(2, palette(file)?),
-            (0, 24) => Coding::Bytes,
+            (0, 1 | 4 | 8) => BmpCoding::Palette(bits as usize, palette(file)?),
+            (0, 2) if !core => BmpCoding::Palette(2, palette(file)?),
+            (0, 24) => BmpCoding::Bytes,
             (0, 16) if !core => fields([0x7c00, 0x3e0, 0x1f, 0])?,
             (0, 32) if !core => fields([0xff_0000, 0xff00, 0xff, 0])?,
-            (1, 8) | (2, 4) => Coding::Runs(bits as usize, palette(file)?),
+            (1, 8) | (2, 4) => BmpCoding::Runs(bits as usize, palette(file)?),
             (FIELDS, 16 | 32) => {
                 let colours = [bytes.u32()?, bytes.u32()?, bytes.u32()?];
                 // The older headers have no alpha.
@@ -188,8 +188,8 @@ impl<'a> Bitmap<'a> {
             _ => return Err(format!("pixels of {bits} bits with compression {compression} are not supported")),
         };
         let (rows, channels) = (height.unsigned_abs(), if has_alpha { 4 } else { 3 });
-        let header = Header::new(width.unsigned_abs(), rows, channels, DType::U8)?;
-        let rest = Bytes(file.get(at as usize..).unwrap_or_default());
+        let header = PictureHeader::new(width.unsigned_abs(), rows, channels, DType::U8)?;
+        let rest = ByteReader(file.get(at as usize..).unwrap_or_default());
         Ok((header, Bitmap { rest, width: header.shape.width, channels, top_down, coding }))
     }
 }
@@ -197,16 +197,16 @@ impl<'a> Bitmap<'a> {
 impl Decode for Bitmap<'_> {
     fn most(&self, _: u64, bytes: u64) -> u64 {
         // Two bytes repeat a pixel up to 255 times. (Pixels can also be skipped; no more than these are accepted.)
-        if matches!(self.coding, Coding::Runs(..)) { 128 * bytes } else { 8 * bytes }
+        if matches!(self.coding, BmpCoding::Runs(..)) { 128 * bytes } else { 8 * bytes }
     }
 
-    fn read(mut self: Box<Self>, _: &Header, to: &mut [u8], _: &Workers) -> Result<(), String> {
+    fn read(mut self: Box<Self>, _: &PictureHeader, to: &mut [u8], _: &Workers) -> Result<(), String> {
         let (width, channels) = (self.width, self.channels);
         let bits = match &self.coding {
-            Coding::Runs(bits, palette) => return runs(self.rest, *bits, palette, width, to),
-            Coding::Palette(bits, _) => *bits,
-            Coding::Bytes => 24,
-            Coding::Fields(bytes, _) => 8 * bytes,
+            BmpCoding::Runs(bits, palette) => return runs(self.rest, *bits, palette, width, to),
+            BmpCoding::Palette(bits, _) => *bits,
+            BmpCoding::Bytes => 24,
+            BmpCoding::Fields(bytes, _) => 8 * bytes,
         };
         // Rows are whole words.
         let length = (bits * width).div_ceil(32) * 4;
@@ -216,12 +216,12 @@ impl Decode for Bitmap<'_> {
             let to = &mut to[y * width * channels..][..width * channels];
             let row = self.rest.take(length)?;
             match &self.coding {
-                Coding::Palette(bits, palette) => {
+                BmpCoding::Palette(bits, palette) => {
                     for (x, to) in to.chunks_exact_mut(3).enumerate() {
                         to.copy_from_slice(&palette[index(row, x, *bits)]);
                     }
                 }
-                Coding::Fields(bytes, fields) => {
+                BmpCoding::Fields(bytes, fields) => {
                     for (to, from) in to.chunks_exact_mut(channels).zip(row.chunks_exact(*bytes)) {
                         let pixel = from.iter().rev().fold(0, |pixel, byte| pixel << 8 | u32::from(*byte));
                         to.iter_mut().zip(fields).for_each(|(to, field)| *to = field.of_pixel(pixel));
@@ -246,7 +246,7 @@ fn index(row: &[u8], x: usize, bits: usize) -> usize {
 }
 
 /// Decodes run lengths. Skipped pixels are black.
-fn runs(mut bytes: Bytes<'_>, bits: usize, palette: &Palette, width: usize, to: &mut [u8]) -> Result<(), String> {
+fn runs(mut bytes: ByteReader<'_>, bits: usize, palette: &Palette, width: usize, to: &mut [u8]) -> Result<(), String> {
     const END_OF_ROW: u8 = 0;
     const END: u8 = 1;
     const SKIP: u8 = 2;

@@ -12,7 +12,7 @@ use crate::jpeg::general::GeneralJpeg;
 use crate::{Format, OpenOptions, Picture};
 
 /// Shape, type, orientation and pixels; `None` for files that are refused.
-type Read = Option<(Shape, DType, Turned, Vec<u8>)>;
+type DecodedPicture = Option<(Shape, DType, StoredOrientation, Vec<u8>)>;
 
 const MOST_BYTES: usize = 1 << 22;
 
@@ -22,7 +22,7 @@ fn size(kind: &'static dyn PictureFormat, bytes: &[u8]) -> Option<usize> {
     catch_unwind(AssertUnwindSafe(header)).ok().flatten()
 }
 
-fn ours(kind: &'static dyn PictureFormat, bytes: &[u8]) -> Read {
+fn ours(kind: &'static dyn PictureFormat, bytes: &[u8]) -> DecodedPicture {
     let read = || {
         let (header, decoder) = kind.decoder(bytes).ok()?;
         let size = header.shape.len() * header.dtype.size();
@@ -32,20 +32,20 @@ fn ours(kind: &'static dyn PictureFormat, bytes: &[u8]) -> Read {
         // Every byte is written, whatever was there.
         let mut pixels = vec![0xa5; size];
         decoder.read(&header, &mut pixels, &Workers::new(Some(1)).ok()?).ok()?;
-        Some((header.shape, header.dtype, header.noted, pixels))
+        Some((header.shape, header.dtype, header.orientation, pixels))
     };
     catch_unwind(AssertUnwindSafe(read)).ok().flatten()
 }
 
 /// By functions that the crate compiled itself: its decoders take long to be compiled again for another reader. The
 /// files have no orientation.
-fn theirs(format: ImageFormat, bytes: &[u8]) -> Read {
+fn theirs(format: ImageFormat, bytes: &[u8]) -> DecodedPicture {
     let picture = catch_unwind(|| image::load_from_memory_with_format(bytes, format).ok()).ok().flatten()?;
     let color = picture.color();
     let dtype = if color.bytes_per_pixel() > color.channel_count() { DType::U16 } else { DType::U8 };
     let shape = Shape::new(picture.height() as usize, picture.width() as usize, usize::from(color.channel_count()));
     let pixels = picture.into_bytes();
-    (!pixels.is_empty()).then(|| (shape, dtype, Turned::numbered(1).unwrap(), pixels))
+    (!pixels.is_empty()).then(|| (shape, dtype, StoredOrientation::numbered(1).unwrap(), pixels))
 }
 
 /// Reproducible numbers.

@@ -15,7 +15,8 @@ use half::f16;
 use rayon::prelude::*;
 
 use crate::{
-    Alpha, DEFLATE, Decode, Decoder, Facts, Header, Metadata, OpenOptions, PictureFormat, Source, guarded, tell_once,
+    Alpha, DEFLATE, Decode, Decoder, FormatProperties, Metadata, OpenOptions, PictureFormat, PictureHeader,
+    PictureSource, guarded, warn_once,
 };
 use horus_base::dtype::DType;
 use horus_host::workers::Workers;
@@ -24,8 +25,14 @@ use horus_host::workers::Workers;
 pub(super) struct OpenExr;
 
 impl PictureFormat for OpenExr {
-    fn facts(&self) -> &Facts {
-        &Facts { name: "exr", title: "OpenEXR", magic: &[b"\x76\x2f\x31\x01"], types: &[DType::F32], ..Facts::PLAIN }
+    fn facts(&self) -> &FormatProperties {
+        &FormatProperties {
+            name: "exr",
+            title: "OpenEXR",
+            magic: &[b"\x76\x2f\x31\x01"],
+            types: &[DType::F32],
+            ..FormatProperties::PLAIN
+        }
     }
 
     fn decoder<'a>(&self, bytes: &'a [u8]) -> Result<Decoder<'a>, String> {
@@ -33,11 +40,11 @@ impl PictureFormat for OpenExr {
         Ok((header, Box::new(exr)))
     }
 
-    fn header(&self, source: &Source<'_>, _: &OpenOptions) -> Result<Header, String> {
+    fn header(&self, source: &PictureSource<'_>, _: &OpenOptions) -> Result<PictureHeader, String> {
         Ok(Exr::of(source.reader())?.0)
     }
 
-    fn metadata(&self, _: &Source<'_>, _: &OpenOptions, channels: usize) -> Metadata {
+    fn metadata(&self, _: &PictureSource<'_>, _: &OpenOptions, channels: usize) -> Metadata {
         // Other channels of these files are grey or colours.
         let alpha = matches!(channels, 2 | 4).then_some(Alpha::Associated);
         Metadata { alpha, ..Metadata::default() }
@@ -58,7 +65,7 @@ struct Exr<R> {
 }
 
 impl<R: BufRead + Seek> Exr<R> {
-    fn of(from: R) -> Result<(Header, Exr<R>), String> {
+    fn of(from: R) -> Result<(PictureHeader, Exr<R>), String> {
         let reader = exr::block::read(from, false).map_err(cause)?;
         let part = &reader.headers()[0];
         match part.compression {
@@ -75,7 +82,7 @@ impl<R: BufRead + Seek> Exr<R> {
         let places = places(part)?;
         let Vec2(width, height) = part.layer_size;
         let side = |n: usize| u32::try_from(n).map_err(|_| format!("{width}x{height} pixels are too large"));
-        let header = Header::new(side(width)?, side(height)?, places.iter().flatten().count(), DType::F32)?;
+        let header = PictureHeader::new(side(width)?, side(height)?, places.iter().flatten().count(), DType::F32)?;
         Ok((header, Exr { reader, places }))
     }
 
@@ -89,7 +96,7 @@ impl<R: BufRead + Seek> Decode for Exr<R> {
         most(bytes, self.part().compression, self.part().channels.bytes_per_pixel as u64)
     }
 
-    fn beside(&self, _: &Header, workers: &Workers) -> u64 {
+    fn scratch_bytes(&self, _: &PictureHeader, workers: &Workers) -> u64 {
         let part = self.part();
         let (Vec2(width, height), most) = (part.layer_size, part.max_block_pixel_size());
         let block = width.min(most.0).saturating_mul(height.min(most.1)).saturating_mul(part.channels.bytes_per_pixel);
@@ -98,7 +105,7 @@ impl<R: BufRead + Seek> Decode for Exr<R> {
         (3 * block).saturating_mul(part.chunk_count.min(AT_ONCE * workers.threads())).saturating_add(places) as u64
     }
 
-    fn read(self: Box<Self>, header: &Header, to: &mut [u8], workers: &Workers) -> Result<(), String> {
+    fn read(self: Box<Self>, header: &PictureHeader, to: &mut [u8], workers: &Workers) -> Result<(), String> {
         const SAMPLE: usize = size_of::<f32>();
         let (width, channels) = (header.shape.width, header.shape.channels);
         let whole = |layer: usize, level: Vec2<usize>| layer == 0 && level == Vec2(0, 0);
@@ -111,7 +118,7 @@ impl<R: BufRead + Seek> Decode for Exr<R> {
         if !others.is_empty() || meta.headers.len() > 1 {
             let others = if others.is_empty() { "other parts".into() } else { others.join(", ") };
             let told = format!("of OpenEXR files only the grey or colour of the first part is read, not {others}");
-            tell_once(&told, || told.clone());
+            warn_once(&told, || told.clone());
         }
         let decode = |chunk: Chunk| match chunk.layer_index {
             0 => guarded(|| UncompressedBlock::decompress_chunk(chunk, &meta, false).map_err(cause)),

@@ -38,7 +38,7 @@ enum Model {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Component {
+struct JpegComponent {
     id: u8,
     /// Sampling factors: columns and rows of blocks of a unit.
     across: usize,
@@ -54,7 +54,7 @@ pub(crate) struct GeneralJpeg<'a> {
     pub(super) height: usize,
     pub(super) width: usize,
     progressive: bool,
-    components: Vec<Component>,
+    components: Vec<JpegComponent>,
     model: Model,
 }
 
@@ -85,14 +85,14 @@ impl<'a> GeneralJpeg<'a> {
         let (&[bits, h0, h1, w0, w1, count], list) = body.split_first_chunk()?;
         let (height, width) = (usize::from(u16::from_be_bytes([h0, h1])), usize::from(u16::from_be_bytes([w0, w1])));
         let list = list.as_chunks().0.get(..count.into())?;
-        let component = |&[id, factors, table]: &[u8; 3]| Component {
+        let component = |&[id, factors, table]: &[u8; 3]| JpegComponent {
             id,
             across: usize::from(factors >> 4),
             down: usize::from(factors & 15),
             table: table.into(),
         };
-        let components: Vec<Component> = list.iter().map(component).collect();
-        let fits = |c: &Component| (1..=4).contains(&c.across) && (1..=4).contains(&c.down) && c.table < 4;
+        let components: Vec<JpegComponent> = list.iter().map(component).collect();
+        let fits = |c: &JpegComponent| (1..=4).contains(&c.across) && (1..=4).contains(&c.down) && c.table < 4;
         if bits != 8 || height * width == 0 || !matches!(count, 1 | 3 | 4) || !components.iter().all(fits) {
             return None;
         }
@@ -157,7 +157,7 @@ impl<'a> GeneralJpeg<'a> {
 
     /// Decodes the pixels row by row: `convert` makes a row of `channels` samples of one of all components.
     fn rows(&self, to: &mut [u8], channels: usize, convert: impl Fn(&mut [u8], &mut [u8])) -> Result<(), String> {
-        let planes = Scans::of(self)?.planes()?;
+        let planes = JpegScanDecoder::of(self)?.planes()?;
         let mut row = zeros(self.width * planes.len())?;
         for (y, to) in to.chunks_exact_mut(self.width * channels).take(self.height).enumerate() {
             for (c, plane) in planes.iter().enumerate() {
@@ -175,8 +175,8 @@ impl<'a> GeneralJpeg<'a> {
 }
 
 /// The coefficients of a component.
-struct Blocks {
-    component: Component,
+struct ComponentCoefficients {
+    component: JpegComponent,
     /// Blocks of a row, as interleaved scans have them.
     columns: usize,
     /// Columns and rows of blocks with samples of the picture.
@@ -185,18 +185,18 @@ struct Blocks {
     size: (usize, usize),
     coefficients: Vec<[i16; BLOCK]>,
     /// Its table of quantisation, of its first scan.
-    steps: Option<[u16; BLOCK]>,
+    quantisation: Option<[u16; BLOCK]>,
 }
 
 /// The scans of a file, which are read in turn.
-struct Scans<'a> {
+struct JpegScanDecoder<'a> {
     file: &'a GeneralJpeg<'a>,
     /// Columns and rows of units.
     units: (usize, usize),
-    blocks: Vec<Blocks>,
-    steps: [Option<[u16; BLOCK]>; 4],
-    means: [Option<Codes>; 4],
-    others: [Option<Codes>; 4],
+    blocks: Vec<ComponentCoefficients>,
+    quantisation_tables: [Option<[u16; BLOCK]>; 4],
+    dc_tables: [Option<JpegHuffmanTable>; 4],
+    ac_tables: [Option<JpegHuffmanTable>; 4],
     restart: usize,
 }
 
@@ -213,15 +213,15 @@ struct Scan {
 
 /// What a scan knows of the coefficients before.
 #[derive(Default)]
-struct State {
-    means: [i32; MOST_COMPONENTS],
+struct ScanState {
+    dc_predictions: [i32; MOST_COMPONENTS],
     /// Blocks that have no more coefficients.
     ended: u32,
 }
 
-impl<'a> Scans<'a> {
+impl<'a> JpegScanDecoder<'a> {
     /// Reads all scans.
-    fn of(file: &'a GeneralJpeg<'a>) -> Result<Scans<'a>, String> {
+    fn of(file: &'a GeneralJpeg<'a>) -> Result<JpegScanDecoder<'a>, String> {
         const CODES: u8 = 0xc4;
         const END: u8 = 0xd9;
         const SCAN: u8 = 0xda;
@@ -233,7 +233,7 @@ impl<'a> Scans<'a> {
         const BLOCKS_OF_A_BYTE: usize = 512;
         let (across, down) = file.largest();
         let units = (file.width.div_ceil(SIDE * across), file.height.div_ceil(SIDE * down));
-        let blocks = |component: &Component| {
+        let blocks = |component: &JpegComponent| {
             let size =
                 ((file.width * component.across).div_ceil(across), (file.height * component.down).div_ceil(down));
             let (columns, rows) = (units.0 * component.across, units.1 * component.down);
@@ -241,11 +241,26 @@ impl<'a> Scans<'a> {
             coefficients.try_reserve_exact(columns * rows).map_err(|e| e.to_string())?;
             coefficients.resize(columns * rows, [0; BLOCK]);
             let own = (size.0.div_ceil(SIDE), size.1.div_ceil(SIDE));
-            Ok::<_, String>(Blocks { component: *component, columns, own, size, coefficients, steps: None })
+            Ok::<_, String>(ComponentCoefficients {
+                component: *component,
+                columns,
+                own,
+                size,
+                coefficients,
+                quantisation: None,
+            })
         };
         let blocks = file.components.iter().map(blocks).collect::<Result<_, _>>()?;
         let none = || [const { None }; 4];
-        let mut all = Scans { file, units, blocks, steps: [None; 4], means: none(), others: none(), restart: 0 };
+        let mut all = JpegScanDecoder {
+            file,
+            units,
+            blocks,
+            quantisation_tables: [None; 4],
+            dc_tables: none(),
+            ac_tables: none(),
+            restart: 0,
+        };
         let (mut scans, mut passed) = (0, 0);
         for (marker, rest) in markers(file.bytes) {
             // The length, of two bytes, comes before.
@@ -256,7 +271,7 @@ impl<'a> Scans<'a> {
             };
             match marker {
                 CODES => all.codes(body()?.0)?,
-                STEPS => all.steps(body()?.0)?,
+                STEPS => all.read_quantisation_tables(body()?.0)?,
                 RESTART => {
                     let two = body()?.0.first_chunk().ok_or_else(corrupt)?;
                     all.restart = u16::from_be_bytes(*two).into();
@@ -282,7 +297,7 @@ impl<'a> Scans<'a> {
     }
 
     /// Tables of quantisation.
-    fn steps(&mut self, mut body: &[u8]) -> Result<(), String> {
+    fn read_quantisation_tables(&mut self, mut body: &[u8]) -> Result<(), String> {
         while let Some((head, rest)) = body.split_first() {
             let wide = head >> 4 > 0;
             let (values, after) = rest.split_at_checked(BLOCK << u8::from(wide)).ok_or_else(corrupt)?;
@@ -292,7 +307,7 @@ impl<'a> Scans<'a> {
                     if wide { u16::from_be_bytes([values[2 * i], values[2 * i + 1]]) } else { values[i].into() };
                 steps[usize::from(at)] = value;
             }
-            *self.steps.get_mut(usize::from(head & 15)).ok_or_else(corrupt)? = Some(steps);
+            *self.quantisation_tables.get_mut(usize::from(head & 15)).ok_or_else(corrupt)? = Some(steps);
             body = after;
         }
         Ok(())
@@ -304,8 +319,9 @@ impl<'a> Scans<'a> {
             let (lengths, rest) = rest.split_first_chunk::<16>().ok_or_else(corrupt)?;
             let count = lengths.iter().map(|n| usize::from(*n)).sum();
             let (symbols, after) = rest.split_at_checked(count).ok_or_else(corrupt)?;
-            let tables = if head >> 4 == 0 { &mut self.means } else { &mut self.others };
-            *tables.get_mut(usize::from(head & 15)).ok_or_else(corrupt)? = Some(Codes::new(lengths, symbols)?);
+            let tables = if head >> 4 == 0 { &mut self.dc_tables } else { &mut self.ac_tables };
+            *tables.get_mut(usize::from(head & 15)).ok_or_else(corrupt)? =
+                Some(JpegHuffmanTable::new(lengths, symbols)?);
             body = after;
         }
         Ok(())
@@ -322,7 +338,7 @@ impl<'a> Scans<'a> {
             let i = found.filter(|i| components.iter().all(|(j, ..)| i != j)).ok_or_else(corrupt)?;
             components.push((i, usize::from(tables >> 4 & 3), usize::from(tables & 3)));
             let blocks = &mut self.blocks[i];
-            blocks.steps = blocks.steps.or(self.steps[blocks.component.table]);
+            blocks.quantisation = blocks.quantisation.or(self.quantisation_tables[blocks.component.table]);
         }
         let (first, last) = if self.file.progressive { (first.into(), last.into()) } else { (0, BLOCK - 1) };
         let (high, low) = if self.file.progressive { (bits >> 4, bits & 15) } else { (0, 0) };
@@ -335,14 +351,14 @@ impl<'a> Scans<'a> {
 
     /// Reads the coefficients of a scan.
     fn scan(&mut self, scan: &Scan, coded: &[u8]) -> Result<(), String> {
-        let mut bits = Bits { coded, held: 0, count: 0 };
-        let mut state = State::default();
+        let mut bits = JpegBitReader { coded, buffer: 0, count: 0 };
+        let mut state = ScanState::default();
         let mut left = self.restart;
-        let mut begin = |bits: &mut Bits<'_>, state: &mut State| {
+        let mut begin = |bits: &mut JpegBitReader<'_>, state: &mut ScanState| {
             if self.restart > 0 {
                 if left == 0 {
                     bits.restart()?;
-                    *state = State::default();
+                    *state = ScanState::default();
                     left = self.restart;
                 }
                 left -= 1;
@@ -350,8 +366,8 @@ impl<'a> Scans<'a> {
             Ok::<_, String>(())
         };
         if let [(i, mean, other)] = scan.components[..] {
-            let Blocks { own, columns, coefficients, .. } = &mut self.blocks[i];
-            let codes = (self.means[mean].as_ref(), self.others[other].as_ref());
+            let ComponentCoefficients { own, columns, coefficients, .. } = &mut self.blocks[i];
+            let codes = (self.dc_tables[mean].as_ref(), self.ac_tables[other].as_ref());
             for row in coefficients.chunks_exact_mut(*columns).take(own.1) {
                 for block in &mut row[..own.0] {
                     begin(&mut bits, &mut state)?;
@@ -364,9 +380,10 @@ impl<'a> Scans<'a> {
             begin(&mut bits, &mut state)?;
             let (row, column) = (unit / self.units.0, unit % self.units.0);
             for (k, (i, mean, other)) in scan.components.iter().enumerate() {
-                let Blocks { component: Component { across, down, .. }, columns, coefficients, .. } =
-                    &mut self.blocks[*i];
-                let codes = (self.means[*mean].as_ref(), self.others[*other].as_ref());
+                let ComponentCoefficients {
+                    component: JpegComponent { across, down, .. }, columns, coefficients, ..
+                } = &mut self.blocks[*i];
+                let codes = (self.dc_tables[*mean].as_ref(), self.ac_tables[*other].as_ref());
                 for y in 0..*down {
                     let at = (row * *down + y) * *columns + column * *across;
                     for block in &mut coefficients[at..at + *across] {
@@ -379,7 +396,7 @@ impl<'a> Scans<'a> {
     }
 
     /// The samples of all components.
-    fn planes(self) -> Result<Vec<Plane>, String> {
+    fn planes(self) -> Result<Vec<ComponentSamples>, String> {
         let (across, down) = self.file.largest();
         let wave = |x: usize, u: usize| {
             let scale = if u == 0 { 0.125f32.sqrt() } else { 0.5 };
@@ -387,10 +404,10 @@ impl<'a> Scans<'a> {
         };
         // Of each frequency, the samples.
         let waves: [[f32; SIDE]; SIDE] = std::array::from_fn(|u| std::array::from_fn(|x| wave(x, u)));
-        let plane = |blocks: Blocks| {
+        let plane = |blocks: ComponentCoefficients| {
             let row = blocks.columns * SIDE;
             let mut samples = zeros(blocks.coefficients.len() * BLOCK)?;
-            let steps = blocks.steps.ok_or("it lacks a component, or its table of quantisation")?;
+            let steps = blocks.quantisation.ok_or("it lacks a component, or its table of quantisation")?;
             let of_row = blocks.coefficients.chunks_exact(blocks.columns).zip(samples.chunks_exact_mut(row * SIDE));
             for (blocks, to) in of_row {
                 for (i, block) in blocks.iter().enumerate() {
@@ -399,9 +416,10 @@ impl<'a> Scans<'a> {
                     }
                 }
             }
-            let Component { across: h, down: v, .. } = blocks.component;
-            let columns = (0..self.file.width).map(|x| Between::new(x, h, across, blocks.size.0)).collect();
-            Ok(Plane { samples, row, columns, down: (v, down), height: blocks.size.1 })
+            let JpegComponent { across: h, down: v, .. } = blocks.component;
+            let columns =
+                (0..self.file.width).map(|x| InterpolatedPosition::new(x, h, across, blocks.size.0)).collect();
+            Ok(ComponentSamples { samples, row, columns, down: (v, down), height: blocks.size.1 })
         };
         self.blocks.into_iter().map(plane).collect()
     }
@@ -428,41 +446,44 @@ fn transformed(block: &[i16; BLOCK], steps: &[u16; BLOCK], waves: &[[f32; SIDE];
 
 /// A position between two samples.
 #[derive(Clone, Copy)]
-struct Between {
+struct InterpolatedPosition {
     at: [usize; 2],
     weights: [u32; 2],
 }
 
-impl Between {
+impl InterpolatedPosition {
     /// That of pixel `i` in a component of `n` samples, which has `factor` of them where the largest has `most`. The
     /// samples of a unit are centred.
-    fn new(i: usize, factor: usize, most: usize, n: usize) -> Between {
+    fn new(i: usize, factor: usize, most: usize, n: usize) -> InterpolatedPosition {
         // In parts of a sample, from half a sample before the first one.
         let parts = (2 * i + 1) * factor + most;
         let (next, part) = (parts / (2 * most), parts % (2 * most));
         let inside = |at: usize| at.min(n - 1);
-        Between { at: [inside(next.saturating_sub(1)), inside(next)], weights: [(2 * most - part) as u32, part as u32] }
+        InterpolatedPosition {
+            at: [inside(next.saturating_sub(1)), inside(next)],
+            weights: [(2 * most - part) as u32, part as u32],
+        }
     }
 }
 
 /// The samples of a component.
-struct Plane {
+struct ComponentSamples {
     samples: Vec<u8>,
     /// Samples of a row, with those beyond the picture.
     row: usize,
-    columns: Vec<Between>,
+    columns: Vec<InterpolatedPosition>,
     /// Its and the largest sampling factor.
     down: (usize, usize),
     /// Rows of samples.
     height: usize,
 }
 
-impl Plane {
+impl ComponentSamples {
     /// A row of the picture, from samples that are interpolated.
     fn row<'a>(&self, y: usize, to: impl Iterator<Item = &'a mut u8>) {
-        let rows = Between::new(y, self.down.0, self.down.1, self.height);
+        let rows = InterpolatedPosition::new(y, self.down.0, self.down.1, self.height);
         let [upper, lower] = rows.at.map(|at| &self.samples[at * self.row..][..self.row]);
-        for (to, Between { at: [left, right], weights }) in to.zip(&self.columns) {
+        for (to, InterpolatedPosition { at: [left, right], weights }) in to.zip(&self.columns) {
             let blend = |row: &[u8]| u32::from(row[*left]) * weights[0] + u32::from(row[*right]) * weights[1];
             let sum = blend(upper) * rows.weights[0] + blend(lower) * rows.weights[1];
             let all = weights.iter().sum::<u32>() * rows.weights.iter().sum::<u32>();
@@ -472,14 +493,14 @@ impl Plane {
 }
 
 /// Bits of a scan, between markers.
-struct Bits<'a> {
+struct JpegBitReader<'a> {
     coded: &'a [u8],
     /// The low bits are next.
-    held: u32,
+    buffer: u32,
     count: u32,
 }
 
-impl Bits<'_> {
+impl JpegBitReader<'_> {
     /// Holds at least 16 bits; zeros behind the last.
     fn fill(&mut self) {
         while self.count <= 24 {
@@ -495,7 +516,7 @@ impl Bits<'_> {
                     byte
                 }
             };
-            self.held = self.held << 8 | u32::from(byte);
+            self.buffer = self.buffer << 8 | u32::from(byte);
             self.count += 8;
         }
     }
@@ -505,7 +526,7 @@ impl Bits<'_> {
         if self.count < 16 {
             self.fill();
         }
-        let wide = u64::from(self.held) << 16 >> self.count;
+        let wide = u64::from(self.buffer) << 16 >> self.count;
         (wide & 0xffff) as u32
     }
 
@@ -529,7 +550,7 @@ impl Bits<'_> {
         Ok(if value >> (bits - 1) == 0 { value + 1 - (1 << bits) } else { value })
     }
 
-    fn symbol(&mut self, codes: Option<&Codes>) -> Result<u8, String> {
+    fn symbol(&mut self, codes: Option<&JpegHuffmanTable>) -> Result<u8, String> {
         let (symbol, length) = codes.ok_or("it lacks a table of codes")?.symbol(self.next()).ok_or_else(corrupt)?;
         self.skip(length)?;
         Ok(symbol)
@@ -537,7 +558,7 @@ impl Bits<'_> {
 
     /// Goes behind a restart marker, which comes next.
     fn restart(&mut self) -> Result<(), String> {
-        (self.held, self.count) = (0, 0);
+        (self.buffer, self.count) = (0, 0);
         // A marker may be preceded by any number of these bytes.
         while let [0xff, 0xff, ..] = self.coded {
             self.coded = &self.coded[1..];
@@ -553,7 +574,7 @@ impl Bits<'_> {
 }
 
 /// A table of codes.
-struct Codes {
+struct JpegHuffmanTable {
     /// Symbol and length of the code with which 8 bits begin; length 0 of longer ones.
     short: [(u8, u8); 256],
     /// Of each length: the bound of codes, of 16 bits, and the place of their symbols, by the code.
@@ -561,9 +582,9 @@ struct Codes {
     symbols: Vec<u8>,
 }
 
-impl Codes {
-    fn new(lengths: &[u8; 16], symbols: &[u8]) -> Result<Codes, String> {
-        let mut codes = Codes { short: [(0, 0); 256], bounds: [(0, 0); 17], symbols: symbols.to_vec() };
+impl JpegHuffmanTable {
+    fn new(lengths: &[u8; 16], symbols: &[u8]) -> Result<JpegHuffmanTable, String> {
+        let mut codes = JpegHuffmanTable { short: [(0, 0); 256], bounds: [(0, 0); 17], symbols: symbols.to_vec() };
         let (mut code, mut at) = (0u32, 0);
         for (length, count) in (1u32..).zip(lengths) {
             let place = at as i32 - code as i32;
@@ -601,11 +622,11 @@ impl Scan {
     /// Reads the coefficients of a block, of the `k`-th component of the scan.
     fn block(
         &self,
-        bits: &mut Bits<'_>,
+        bits: &mut JpegBitReader<'_>,
         block: &mut [i16; BLOCK],
-        state: &mut State,
+        state: &mut ScanState,
         k: usize,
-        (means, others): (Option<&Codes>, Option<&Codes>),
+        (means, others): (Option<&JpegHuffmanTable>, Option<&JpegHuffmanTable>),
     ) -> Result<(), String> {
         const MOST_BITS: u8 = 15;
         if self.first == 0 {
@@ -614,8 +635,8 @@ impl Scan {
                 return Ok(());
             }
             let size = bits.symbol(means)?.min(MOST_BITS);
-            state.means[k] = state.means[k].wrapping_add(bits.value(size.into())?);
-            block[0] = (state.means[k] << self.low) as i16;
+            state.dc_predictions[k] = state.dc_predictions[k].wrapping_add(bits.value(size.into())?);
+            block[0] = (state.dc_predictions[k] << self.low) as i16;
         }
         if self.last == 0 {
             return Ok(());
@@ -653,15 +674,15 @@ impl Scan {
     /// Reads a further bit of coefficients.
     fn refine(
         &self,
-        bits: &mut Bits<'_>,
+        bits: &mut JpegBitReader<'_>,
         block: &mut [i16; BLOCK],
-        state: &mut State,
-        others: Option<&Codes>,
+        state: &mut ScanState,
+        others: Option<&JpegHuffmanTable>,
     ) -> Result<(), String> {
         let bit = 1i16 << self.low;
         let mut at = self.first;
         // Passes some zeros and, with a bit for each, coefficients that are known; ends at the zero behind.
-        let pass = |bits: &mut Bits<'_>, block: &mut [i16; BLOCK], at: &mut usize, mut zeros: u32| {
+        let pass = |bits: &mut JpegBitReader<'_>, block: &mut [i16; BLOCK], at: &mut usize, mut zeros: u32| {
             while *at <= self.last {
                 let value = &mut block[usize::from(ZIGZAG[*at])];
                 if *value == 0 {

@@ -7,9 +7,12 @@ mod write;
 
 use std::borrow::Cow;
 
-use write::Beside;
+use write::JpegMetadata;
 
-use crate::{Choice, Decoder, Draft, Encoder, Facts, Lacking, Metadata, OpenOptions, PictureFormat, Sink, Source};
+use crate::{
+    Decoder, Encoder, FileSpec, FormatOption, FormatProperties, Metadata, OpenOptions, PictureFormat, PictureSource,
+    Sink, UnsupportedMetadata,
+};
 use horus_base::dtype::DType;
 use horus_host::workers::Workers;
 
@@ -17,8 +20,8 @@ use horus_host::workers::Workers;
 pub(super) struct Jpeg;
 
 impl PictureFormat for Jpeg {
-    fn facts(&self) -> &Facts {
-        &Facts {
+    fn facts(&self) -> &FormatProperties {
+        &FormatProperties {
             name: "jpg",
             title: "JPEG",
             magic: &[b"\xff\xd8\xff"],
@@ -27,9 +30,9 @@ impl PictureFormat for Jpeg {
             channels: &[1, 3],
             side: u16::MAX as usize,
             lossy: true,
-            aside: true,
-            takes: &[Choice::Quality],
-            ..Facts::PLAIN
+            uses_hidden_memory: true,
+            options: &[FormatOption::Quality],
+            ..FormatProperties::PLAIN
         }
     }
 
@@ -37,32 +40,32 @@ impl PictureFormat for Jpeg {
         read::decoder(bytes)
     }
 
-    fn without_pixels(&self, source: &Source<'_>) -> Option<Vec<u8>> {
+    fn without_pixels(&self, source: &PictureSource<'_>) -> Option<Vec<u8>> {
         segments::head(source).map(Cow::into_owned)
     }
 
     fn is_complete(&self, bytes: &[u8]) -> Result<(), String> {
         // The decoder fills missing pixels with grey.
-        if segments::ends(bytes) { Ok(()) } else { Err("the JPEG data is truncated".into()) }
+        if segments::has_end_marker(bytes) { Ok(()) } else { Err("the JPEG data is truncated".into()) }
     }
 
-    fn metadata(&self, source: &Source<'_>, options: &OpenOptions, channels: usize) -> Metadata {
+    fn metadata(&self, source: &PictureSource<'_>, options: &OpenOptions, channels: usize) -> Metadata {
         read::metadata(source, options, channels)
     }
 
-    fn check(&self, file: &Draft) -> Result<(), String> {
+    fn check(&self, file: &FileSpec) -> Result<(), String> {
         match file.options.quality {
             None | Some(1..=100) => Ok(()),
             Some(quality) => Err(format!("a quality of {quality} requested; it is from 1 to 100")),
         }
     }
 
-    fn lacks(&self, what: Lacking, file: &Draft) -> bool {
-        Beside::of(file).lacks(what)
+    fn omits_metadata(&self, what: UnsupportedMetadata, file: &FileSpec) -> bool {
+        JpegMetadata::of(file).lacks(what)
     }
 
     fn write(&self, to: &mut dyn Sink, file: &Encoder, workers: &Workers) -> Result<(), String> {
-        let beside = (file.draft.options.quality, &Beside::of(&file.draft));
+        let beside = (file.draft.options.quality, &JpegMetadata::of(&file.draft));
         write::write(to, file.pixels[0].as_slice(), file.draft.shape, beside, workers)
     }
 }

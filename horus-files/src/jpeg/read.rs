@@ -10,7 +10,9 @@ use zune_jpeg::zune_core::options::DecoderOptions;
 use super::general::GeneralJpeg;
 use super::segments;
 use crate::density::{self, in_print};
-use crate::{Decode, Decoder, Fields, Header, Metadata, OpenOptions, Source, profile, texts, zeros};
+use crate::{
+    Decode, Decoder, DirectoryFields, Metadata, OpenOptions, PictureHeader, PictureSource, profile, texts, zeros,
+};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
 use horus_host::workers::Workers;
@@ -21,19 +23,19 @@ use horus_host::workers::Workers;
 pub(crate) const MOST: u64 = 512;
 
 /// Pixels that the crate decodes to such colours.
-struct Usual<'a>(&'a [u8], ColorSpace);
+struct LibraryJpegDecoder<'a>(&'a [u8], ColorSpace);
 
-impl Decode for Usual<'_> {
+impl Decode for LibraryJpegDecoder<'_> {
     fn most(&self, _: u64, bytes: u64) -> u64 {
         bytes * MOST
     }
 
-    fn beside(&self, header: &Header, _: &Workers) -> u64 {
+    fn scratch_bytes(&self, header: &PictureHeader, _: &Workers) -> u64 {
         // The coefficients of all pixels, of progressive pictures.
         2 * header.shape.len() as u64
     }
 
-    fn read(self: Box<Self>, _: &Header, to: &mut [u8], _: &Workers) -> Result<(), String> {
+    fn read(self: Box<Self>, _: &PictureHeader, to: &mut [u8], _: &Workers) -> Result<(), String> {
         let options = options().jpeg_set_out_colorspace(self.1);
         let mut decoder = JpegDecoder::new_with_options(ZCursor::new(self.0), options);
         decoder.decode_into(to).map_err(|e| e.to_string())
@@ -45,12 +47,12 @@ impl Decode for GeneralJpeg<'_> {
         bytes * MOST
     }
 
-    fn beside(&self, header: &Header, _: &Workers) -> u64 {
+    fn scratch_bytes(&self, header: &PictureHeader, _: &Workers) -> u64 {
         // Coefficients, and samples, of all components.
         3 * header.shape.len() as u64 / self.channels() as u64 * self.stored_channels() as u64
     }
 
-    fn read(self: Box<Self>, _: &Header, to: &mut [u8], _: &Workers) -> Result<(), String> {
+    fn read(self: Box<Self>, _: &PictureHeader, to: &mut [u8], _: &Workers) -> Result<(), String> {
         GeneralJpeg::read(&self, to)
     }
 }
@@ -70,12 +72,12 @@ pub(super) fn decoder(bytes: &[u8]) -> Result<Decoder<'_>, String> {
             ColorSpace::RGBA => (ColorSpace::RGBA, 4),
             _ => (ColorSpace::RGB, 3),
         };
-        (height, width, channels, Box::new(Usual(bytes, colours)))
+        (height, width, channels, Box::new(LibraryJpegDecoder(bytes, colours)))
     };
     let (noted, profile) = (segments::turned(bytes), segments::profile(bytes).map(|profile| profile.len()));
     // Sides have 16 bits.
-    let header = Header::new(width as u32, height as u32, channels, DType::U8)?;
-    Ok((Header { noted, profile, ..header }, decoder))
+    let header = PictureHeader::new(width as u32, height as u32, channels, DType::U8)?;
+    Ok((PictureHeader { orientation: noted, profile, ..header }, decoder))
 }
 
 /// The pixels of JPEG data, interleaved, in the colours that they are stored in.
@@ -102,17 +104,17 @@ fn options() -> DecoderOptions {
 }
 
 /// What a file says beside its pixels, of which there are so many channels.
-pub(super) fn metadata(source: &Source<'_>, options: &OpenOptions, channels: usize) -> Metadata {
+pub(super) fn metadata(source: &PictureSource<'_>, options: &OpenOptions, channels: usize) -> Metadata {
     let head = segments::head(source).unwrap_or_default();
-    let fields = || segments::exif(&head).and_then(Fields::of);
+    let fields = || segments::exif(&head).and_then(DirectoryFields::of);
     let density = segments::density(&head).and_then(|(sides, unit)| in_print(sides.map(|n| [n, 1.0]), unit));
     let placed = options.orientation.placed(Shape::new(1, 1, 1), segments::turned(&head));
     let comments = segments::comments(&head).map(|comment| (texts::COMMENT.to_owned(), texts::decoded(comment)));
     Metadata {
-        printed: density.or_else(|| density::of_exif(fields())).and_then(|size| size.seen(&placed)),
+        printed: density.or_else(|| density::of_exif(fields())).and_then(|size| size.mapped_by(&placed)),
         profile: segments::profile(&head).and_then(|profile| profile::of(profile, channels)),
         exif: fields().and_then(|mut fields| fields.exif(options.orientation)).map(Arc::new),
-        texts: texts::of_people(texts::of_fields(fields()).into_iter().chain(comments).collect()),
+        texts: texts::select_authored_texts(texts::of_fields(fields()).into_iter().chain(comments).collect()),
         ..Metadata::default()
     }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::exif::IN_JPEG;
-use crate::{Source, Turned, zeros};
+use crate::{PictureSource, StoredOrientation, zeros};
 
 const APP0: u8 = 0xe0;
 const APP1: u8 = 0xe1;
@@ -26,7 +26,7 @@ fn segments(bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
 }
 
 /// The segments of an open JPEG file before its pixels, or of the whole file if it has none.
-pub(super) fn head<'a>(source: &'a Source<'_>) -> Option<Cow<'a, [u8]>> {
+pub(super) fn head<'a>(source: &'a PictureSource<'_>) -> Option<Cow<'a, [u8]>> {
     let mut head = Cow::Borrowed(source.head());
     // A part of the file that begins it, each twice as long as the one before.
     while !markers(&head).any(|(marker, _)| marker == SCAN) && (head.len() as u64) < source.size() {
@@ -44,8 +44,8 @@ pub(super) fn exif(bytes: &[u8]) -> Option<&[u8]> {
 }
 
 /// How a JPEG file is turned.
-pub(super) fn turned(bytes: &[u8]) -> Turned {
-    exif(bytes).and_then(Turned::of_exif).unwrap_or_default()
+pub(super) fn turned(bytes: &[u8]) -> StoredOrientation {
+    exif(bytes).and_then(StoredOrientation::of_exif).unwrap_or_default()
 }
 
 /// The comments of a JPEG file.
@@ -115,7 +115,7 @@ const END_OF_IMAGE: u8 = 0xd9;
 
 /// Returns `true` if JPEG data has an end marker after the pixels: the decoder fills missing pixels
 /// with grey.
-pub(super) fn ends(jpeg: &[u8]) -> bool {
+pub(super) fn has_end_marker(jpeg: &[u8]) -> bool {
     const START_OF_SCAN: u8 = 0xda;
     let mut scanned = false;
     for (marker, _) in markers(jpeg) {

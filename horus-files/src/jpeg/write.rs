@@ -13,7 +13,7 @@ use jpeg_encoder::{ColorType, Encoder, PixelDensity, PixelDensityUnit, SamplingF
 use super::segments::markers;
 use crate::density::dots;
 use crate::target::Sink;
-use crate::{Draft, Lacking, cause, exif, texts};
+use crate::{FileSpec, UnsupportedMetadata, cause, exif, texts};
 use horus_base::shape::Shape;
 use horus_host::workers::Workers;
 
@@ -35,7 +35,7 @@ const RST0: u8 = 0xd0;
 
 /// What a file says beside its pixels.
 #[derive(Default)]
-pub(super) struct Beside {
+pub(super) struct JpegMetadata {
     profile: Option<Arc<[u8]>>,
     /// Dots per inch of a print, columns and rows.
     dots: Option<[u16; 2]>,
@@ -46,14 +46,14 @@ pub(super) struct Beside {
     others: bool,
 }
 
-impl Beside {
+impl JpegMetadata {
     /// What the file of a draft says.
-    pub(super) fn of(file: &Draft) -> Beside {
+    pub(super) fn of(file: &FileSpec) -> JpegMetadata {
         /// Segments hold so much of a profile, and are numbered by a byte.
         const LONGEST_PROFILE: usize = 254 * 65519;
         /// Bytes of a segment, without its length.
         const LONGEST: usize = 65533;
-        let said = &file.beside;
+        let said = &file.metadata;
         let is_comment = |(keyword, _): &&(String, String)| keyword == texts::COMMENT;
         let texts = said.texts.as_deref().unwrap_or_default();
         let titled: Vec<_> = texts.iter().filter(|text| !is_comment(text)).cloned().collect();
@@ -62,7 +62,7 @@ impl Beside {
         let fields = [said.exif.as_ref().map(|exif| exif.entries(file.shape)).unwrap_or_default(), fields].concat();
         let exif = (!fields.is_empty()).then(|| exif::bytes_of(fields));
         let exif = exif.filter(|bytes| bytes.len() + exif::IN_JPEG.len() <= LONGEST);
-        Beside {
+        JpegMetadata {
             profile: said.profile.clone().filter(|profile| profile.len() <= LONGEST_PROFILE),
             dots: said.printed.and_then(dots),
             others: !unknown.is_empty() || (exif.is_none() && has_fields),
@@ -72,12 +72,12 @@ impl Beside {
     }
 
     /// True if the file does not have a part of what is known.
-    pub(super) fn lacks(&self, what: Lacking) -> bool {
+    pub(super) fn lacks(&self, what: UnsupportedMetadata) -> bool {
         match what {
-            Lacking::Profile => self.profile.is_none(),
-            Lacking::Printed => self.dots.is_none(),
-            Lacking::Exif => self.exif.is_none(),
-            Lacking::Texts => self.others,
+            UnsupportedMetadata::Profile => self.profile.is_none(),
+            UnsupportedMetadata::Printed => self.dots.is_none(),
+            UnsupportedMetadata::Exif => self.exif.is_none(),
+            UnsupportedMetadata::Texts => self.others,
             _ => true,
         }
     }
@@ -88,21 +88,21 @@ pub(super) fn write(
     to: &mut dyn Sink,
     samples: &[u8],
     shape: Shape,
-    (quality, beside): (Option<u8>, &Beside),
+    (quality, beside): (Option<u8>, &JpegMetadata),
     workers: &Workers,
 ) -> Result<(), String> {
-    let picture = Picture { samples, shape, quality: quality.unwrap_or(QUALITY), beside };
+    let picture = JpegPicture { samples, shape, quality: quality.unwrap_or(QUALITY), beside };
     to.write_all(&picture.encoded(BAND, workers)?).map_err(cause)
 }
 
-struct Picture<'a> {
+struct JpegPicture<'a> {
     samples: &'a [u8],
     shape: Shape,
     quality: u8,
-    beside: &'a Beside,
+    beside: &'a JpegMetadata,
 }
 
-impl Picture<'_> {
+impl JpegPicture<'_> {
     /// The bytes of the file, in bands of about `band` pixels.
     fn encoded(&self, band: usize, workers: &Workers) -> Result<Vec<u8>, String> {
         let Shape { height, width, .. } = self.shape;
@@ -166,7 +166,7 @@ impl Picture<'_> {
         encoder.set_sampling_factor(if self.unit() == 8 { SamplingFactor::F_1_1 } else { SamplingFactor::F_2_2 });
         // Of the header, that of the first band is kept.
         if rows.start == 0 {
-            let Beside { profile, dots, exif, .. } = self.beside;
+            let JpegMetadata { profile, dots, exif, .. } = self.beside;
             if let Some([columns, rows]) = *dots {
                 encoder.set_density(PixelDensity { density: (columns, rows), unit: PixelDensityUnit::Inches });
             }
@@ -184,13 +184,13 @@ impl Picture<'_> {
 }
 
 /// Positions of the segments of a file.
-struct Header {
+struct SegmentPositions {
     frame: usize,
     scan: usize,
 }
 
 /// The header of a file, and its only scan.
-fn parts(file: &[u8]) -> Option<(Header, Range<usize>)> {
+fn parts(file: &[u8]) -> Option<(SegmentPositions, Range<usize>)> {
     let at = |body: &[u8]| file.len().checked_sub(body.len() + 4);
     let mut frame = None;
     for (marker, body) in markers(file) {
@@ -201,7 +201,7 @@ fn parts(file: &[u8]) -> Option<(Header, Range<usize>)> {
             let header = at(body)?;
             let length = usize::from(u16::from_be_bytes(*file.get(header + 2..)?.first_chunk()?));
             let scan = header + 2 + length..file.len().checked_sub(EOI.len())?;
-            return (scan.start <= scan.end).then_some((Header { frame: frame?, scan: header }, scan));
+            return (scan.start <= scan.end).then_some((SegmentPositions { frame: frame?, scan: header }, scan));
         }
     }
     None
@@ -219,7 +219,7 @@ mod tests {
                 let shape = Shape::new(height, width, channels);
                 let wave = |i: usize| (128.0 + 100.0 * ((i * i % 9973) as f64 / 700.0).sin()) as u8;
                 let samples: Vec<u8> = (0..shape.len()).map(wave).collect();
-                let picture = Picture { samples: &samples, shape, quality, beside: &Beside::default() };
+                let picture = JpegPicture { samples: &samples, shape, quality, beside: &JpegMetadata::default() };
                 let decoded = |band: usize, threads: usize| {
                     let file = picture.encoded(band, &Workers::new(Some(threads)).unwrap()).unwrap();
                     let pixels = image::load_from_memory_with_format(&file, image::ImageFormat::Jpeg).unwrap();

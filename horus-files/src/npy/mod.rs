@@ -4,40 +4,45 @@ mod read;
 mod write;
 
 use crate::{
-    Draft, Encoder, Facts, Header, Means, OpenOptions, Order, Picture, PictureFormat, Raster, RegionFile, Sink, Source,
-    Turned, raster, writer,
+    DecodeResources, Encoder, FileSpec, FormatProperties, OpenOptions, Picture, PictureFormat, PictureHeader,
+    PictureSource, Raster, RegionFile, SampleConversion, Sink, StoredOrientation, raster, writer,
 };
 use horus_host::workers::Workers;
 
 /// Files of NumPy arrays.
 pub(super) struct Npy;
 
-static FACTS: Facts = Facts {
+static FACTS: FormatProperties = FormatProperties {
     name: "npy",
     title: "npy",
     magic: &[b"\x93NUMPY"],
     side: usize::MAX,
     levels: true,
     by_regions: true,
-    ..Facts::PLAIN
+    ..FormatProperties::PLAIN
 };
 
 impl PictureFormat for Npy {
-    fn facts(&self) -> &Facts {
+    fn facts(&self) -> &FormatProperties {
         &FACTS
     }
 
-    fn header(&self, source: &Source<'_>, options: &OpenOptions) -> Result<Header, String> {
+    fn header(&self, source: &PictureSource<'_>, options: &OpenOptions) -> Result<PictureHeader, String> {
         let (Raster { shape, dtype, .. }, _) = read::raster(source, options)?;
-        Ok(Header { shape, dtype, noted: Turned::No, profile: None })
+        Ok(PictureHeader { shape, dtype, orientation: StoredOrientation::No, profile: None })
     }
 
-    fn raster(&self, source: &Source<'_>, options: &OpenOptions) -> Result<Option<Raster>, String> {
+    fn raster(&self, source: &PictureSource<'_>, options: &OpenOptions) -> Result<Option<Raster>, String> {
         let (raster, by_columns) = read::raster(source, options)?;
         Ok((!by_columns).then_some(raster))
     }
 
-    fn read(&self, source: &Source<'_>, options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
+    fn read(
+        &self,
+        source: &PictureSource<'_>,
+        options: &OpenOptions,
+        means: DecodeResources<'_>,
+    ) -> Result<Picture, String> {
         read::read(source, options, means)
     }
 
@@ -45,12 +50,12 @@ impl PictureFormat for Npy {
         raster::write(to, &header(&file.draft), file.pixels[0].bytes(), file.draft.stored, workers)
     }
 
-    fn in_regions(&self, file: &Draft) -> Result<Box<dyn RegionFile>, String> {
+    fn in_regions(&self, file: &FileSpec) -> Result<Box<dyn RegionFile>, String> {
         Ok(writer::of_rows(header(file), file))
     }
 }
 
 /// The header of a file to write, and the byte order of its pixels.
-fn header(file: &Draft) -> (Vec<u8>, Order) {
-    (write::header(file.stored, file.shape), Order::Kept)
+fn header(file: &FileSpec) -> (Vec<u8>, SampleConversion) {
+    (write::header(file.stored, file.shape), SampleConversion::Unchanged)
 }

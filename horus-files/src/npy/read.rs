@@ -4,7 +4,7 @@
 //! any literal do so by recursion, and nested brackets in a corrupt file would overflow the stack.
 
 use crate::interleave::copy_spaced;
-use crate::{Means, OpenOptions, Order, Picture, Raster, Source, check_size, pixel_bytes};
+use crate::{DecodeResources, OpenOptions, Picture, PictureSource, Raster, SampleConversion, check_size, pixel_bytes};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
 
@@ -13,7 +13,11 @@ const MOST_COLOURS: u64 = 4;
 
 /// Decodes an array of shape `(height, width)`, `(height, width, channels)`, of a volume `(depth, height, width)`, or
 /// `(depth, height, width, channels)`.
-pub(super) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
+pub(super) fn read(
+    source: &PictureSource<'_>,
+    options: &OpenOptions,
+    means: DecodeResources<'_>,
+) -> Result<Picture, String> {
     let (raster, fortran) = raster(source, options)?;
     if !fortran {
         return raster.read(source, options.region, means);
@@ -25,9 +29,9 @@ pub(super) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>)
 }
 
 /// The layout of the pixels in a file; `true` if they are stored by columns.
-pub(super) fn raster(source: &Source<'_>, options: &OpenOptions) -> Result<(Raster, bool), String> {
+pub(super) fn raster(source: &PictureSource<'_>, options: &OpenOptions) -> Result<(Raster, bool), String> {
     let (header, at) = header(source)?;
-    let Header { descr, fortran, shape } = Header::parse(&header)?;
+    let NpyHeader { descr, fortran, shape } = NpyHeader::parse(&header)?;
     let unsupported = || {
         format!(
             "NumPy arrays of type {descr} are not supported; use bool, uint8, uint16, uint32, int8, int16, int32, float32 or \
@@ -71,18 +75,18 @@ pub(super) fn raster(source: &Source<'_>, options: &OpenOptions) -> Result<(Rast
     }
     let shape = Shape::volume(depth as usize, height as usize, width as usize, channels as usize);
     let order = match (dtype, swap) {
-        (DType::Bool, _) => Order::Truth,
-        (_, true) => Order::Swapped,
-        (_, false) => Order::Kept,
+        (DType::Bool, _) => SampleConversion::Truth,
+        (_, true) => SampleConversion::Swapped,
+        (_, false) => SampleConversion::Unchanged,
     };
     Ok((Raster { at, shape, dtype, order }, fortran))
 }
 
 /// Transposes pictures stored by columns.
-fn transposed(columns: &Picture, shape: Shape, means: Means<'_>) -> Result<Picture, String> {
+fn transposed(columns: &Picture, shape: Shape, means: DecodeResources<'_>) -> Result<Picture, String> {
     let Shape { depth, height, width, channels, .. } = shape;
     let (size, pixel) = (columns.dtype.size(), pixel_bytes(shape, columns.dtype));
-    let mut pixels = (means.room)(columns.pixels.len()).map_err(|e| e.to_string())?;
+    let mut pixels = (means.allocate)(columns.pixels.len()).map_err(|e| e.to_string())?;
     for (row, to) in pixels.bytes_mut().chunks_mut(width * pixel).enumerate() {
         let (z, y) = (row / height, row % height);
         for c in 0..channels {
@@ -102,7 +106,7 @@ fn dimensions(shape: &[u64]) -> String {
 }
 
 /// The text of the header, and the offset of the array.
-fn header(source: &Source<'_>) -> Result<(Vec<u8>, u64), String> {
+fn header(source: &PictureSource<'_>) -> Result<(Vec<u8>, u64), String> {
     const MAGIC: usize = 6;
     let too_early = || "the header of the NumPy array is truncated".to_owned();
     let head = source.head();
@@ -128,24 +132,24 @@ fn header(source: &Source<'_>) -> Result<(Vec<u8>, u64), String> {
 }
 
 #[derive(Debug, PartialEq)]
-struct Header {
+struct NpyHeader {
     descr: String,
     fortran: bool,
     shape: Vec<u64>,
 }
 
-impl Header {
-    fn parse(text: &[u8]) -> Result<Header, String> {
+impl NpyHeader {
+    fn parse(text: &[u8]) -> Result<NpyHeader, String> {
         let text = str::from_utf8(text).map_err(|_| "the header of the NumPy array is not text")?;
-        let mut rest = Rest(text);
-        Header::dictionary(&mut rest).ok_or_else(|| {
+        let mut rest = LiteralParser(text);
+        NpyHeader::dictionary(&mut rest).ok_or_else(|| {
             let shown: String = text.trim_end().chars().take(80).collect();
             format!("a NumPy array with the header {shown} is not supported")
         })
     }
 
     /// `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`, in any order.
-    fn dictionary(rest: &mut Rest<'_>) -> Option<Header> {
+    fn dictionary(rest: &mut LiteralParser<'_>) -> Option<NpyHeader> {
         let (mut descr, mut fortran, mut shape) = (None, None, None);
         rest.symbol('{')?;
         while rest.symbol('}').is_none() {
@@ -164,14 +168,14 @@ impl Header {
         }
         // The bytes are parsed one by one; the first is the byte order.
         let descr = descr.filter(|d| d.is_ascii() && !d.is_empty())?;
-        Some(Header { descr, fortran: fortran?, shape: shape? })
+        Some(NpyHeader { descr, fortran: fortran?, shape: shape? })
     }
 }
 
 /// The rest of a text.
-struct Rest<'a>(&'a str);
+struct LiteralParser<'a>(&'a str);
 
-impl<'a> Rest<'a> {
+impl<'a> LiteralParser<'a> {
     fn symbol(&mut self, symbol: char) -> Option<()> {
         self.0 = self.0.trim_start().strip_prefix(symbol)?;
         Some(())
@@ -235,7 +239,7 @@ mod tests {
     #[test]
     fn headers_are_read_in_any_order_and_spacing() {
         let text = "{ \"shape\":(3,4L) , 'fortran_order':True,'descr' : '=f4'}";
-        let want = Header { descr: "=f4".into(), fortran: true, shape: vec![3, 4] };
-        assert_eq!(Header::parse(text.as_bytes()), Ok(want));
+        let want = NpyHeader { descr: "=f4".into(), fortran: true, shape: vec![3, 4] };
+        assert_eq!(NpyHeader::parse(text.as_bytes()), Ok(want));
     }
 }

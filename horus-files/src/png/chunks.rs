@@ -1,6 +1,6 @@
 //! The chunks of a PNG file, found without reading its pixels. Metadata may come before or behind them.
 
-use crate::Source;
+use crate::PictureSource;
 
 const SIGNATURE: u64 = 8;
 /// Length, of the body only, and name.
@@ -9,15 +9,15 @@ const SUM: usize = 4;
 
 /// A chunk of a file.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Chunk {
+pub(super) struct PngChunk {
     pub(super) name: [u8; 4],
     at: u64,
     length: usize,
 }
 
-impl Chunk {
+impl PngChunk {
     /// Its body; `None` if it is longer than metadata are, incomplete, or differs from its checksum.
-    pub(super) fn body(&self, source: &Source<'_>) -> Option<Vec<u8>> {
+    pub(super) fn body(&self, source: &PictureSource<'_>) -> Option<Vec<u8>> {
         const LONGEST: usize = 16 << 20;
         if self.length > LONGEST || self.at + (HEAD + self.length + SUM) as u64 > source.size() {
             return None;
@@ -33,7 +33,7 @@ impl Chunk {
 }
 
 /// The chunks of a file, up to its end mark.
-pub(super) fn chunks<'a>(source: &'a Source<'_>) -> impl Iterator<Item = Chunk> + 'a {
+pub(super) fn chunks<'a>(source: &'a PictureSource<'_>) -> impl Iterator<Item = PngChunk> + 'a {
     /// Bytes read at a time: those of several short chunks, but few of the pixels.
     const WINDOW: usize = 512;
     let (mut at, mut window, mut start) = (SIGNATURE, Vec::new(), 0);
@@ -54,19 +54,19 @@ pub(super) fn chunks<'a>(source: &'a Source<'_>) -> impl Iterator<Item = Chunk> 
         };
         let [a, b, c, d, name @ ..] = head;
         let length = u32::from_be_bytes([a, b, c, d]);
-        let chunk = Chunk { name, at, length: length as usize };
+        let chunk = PngChunk { name, at, length: length as usize };
         at = if &name == b"IEND" { u64::MAX } else { at + u64::from(length) + (HEAD + SUM) as u64 };
         Some(chunk)
     })
 }
 
 /// The EXIF data of a file.
-pub(super) fn exif(source: &Source<'_>) -> Option<Vec<u8>> {
+pub(super) fn exif(source: &PictureSource<'_>) -> Option<Vec<u8>> {
     chunks(source).filter(|chunk| &chunk.name == b"eXIf").find_map(|chunk| chunk.body(source))
 }
 
 /// A file with the header and the chunks of these names only, before pixels that are missing.
-pub(super) fn without_pixels(source: &Source<'_>, names: &[&[u8; 4]]) -> Vec<u8> {
+pub(super) fn without_pixels(source: &PictureSource<'_>, names: &[&[u8; 4]]) -> Vec<u8> {
     /// Most bytes of all chunks.
     const MOST: usize = 64 << 20;
     /// These say nothing behind pixels.

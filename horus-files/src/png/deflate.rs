@@ -6,7 +6,7 @@
 
 mod codes;
 
-use codes::{Bits, Code, Codes, LIMIT};
+use codes::{Code, DeflateBitWriter, DeflateCodes, LIMIT};
 
 /// Literals, the end of the block, and lengths.
 const SYMBOLS: usize = 286;
@@ -28,8 +28,8 @@ pub(super) fn deflate(data: &[u8], scratch: &mut Vec<u8>, out: &mut Vec<u8>) {
     if data.is_empty() {
         return;
     }
-    let counts = Counts::of(data);
-    let codes = Codes::new(&counts.symbols);
+    let counts = SymbolCounts::of(data);
+    let codes = DeflateCodes::new(&counts.symbols);
     // Not worth the reader's time.
     if counts.bits(&codes) / 8 * data.len() as u64 >= (data.len() - data.len() / 64) as u64 * counts.bytes {
         return store(data, out);
@@ -39,7 +39,7 @@ pub(super) fn deflate(data: &[u8], scratch: &mut Vec<u8>, out: &mut Vec<u8>) {
     if scratch.len() < room {
         scratch.resize(room, 0);
     }
-    let mut bits = Bits::new(scratch);
+    let mut bits = DeflateBitWriter::new(scratch);
     codes.describe(&mut bits);
     let mut bits = if counts.runs { with_runs(data, &codes, bits) } else { literally(data, &codes, bits) };
     bits.put(codes.literals[END]);
@@ -114,15 +114,15 @@ fn tokens(data: &[u8], to: &mut impl Tokens) {
 
 // The bit writer is passed by value: only so does it stay in registers.
 
-fn with_runs<'a>(data: &[u8], codes: &Codes, bits: Bits<'a>) -> Bits<'a> {
-    let mut writer = Writer { bits, codes };
+fn with_runs<'a>(data: &[u8], codes: &DeflateCodes, bits: DeflateBitWriter<'a>) -> DeflateBitWriter<'a> {
+    let mut writer = DeflateWriter { bits, codes };
     tokens(data, &mut writer);
     writer.bits
 }
 
 /// All data as literals, without decisions.
-fn literally<'a>(data: &[u8], codes: &Codes, bits: Bits<'a>) -> Bits<'a> {
-    let mut writer = Writer { bits, codes };
+fn literally<'a>(data: &[u8], codes: &DeflateCodes, bits: DeflateBitWriter<'a>) -> DeflateBitWriter<'a> {
+    let mut writer = DeflateWriter { bits, codes };
     let (chunks, rest) = data.as_chunks::<8>();
     for chunk in chunks {
         writer.eight(*chunk);
@@ -165,7 +165,7 @@ const RUNS: [(u16, u8, u8); LONGEST_RUN + 1] = {
 };
 
 /// Frequencies of symbols.
-struct Counts {
+struct SymbolCounts {
     symbols: [u32; SYMBOLS],
     /// Number of counted bytes.
     bytes: u64,
@@ -205,8 +205,8 @@ impl Tokens for Counter {
     }
 }
 
-impl Counts {
-    fn of(data: &[u8]) -> Counts {
+impl SymbolCounts {
+    fn of(data: &[u8]) -> SymbolCounts {
         if data.len() < 2 * SAMPLE * SAMPLED {
             return Counter::over([data]).counts();
         }
@@ -225,7 +225,7 @@ impl Counts {
     }
 
     /// Encoded bits of the counted symbols.
-    fn bits(&self, codes: &Codes) -> u64 {
+    fn bits(&self, codes: &DeflateCodes) -> u64 {
         let bits = |(count, code): (&u32, &Code)| u64::from(*count) * u64::from(code.bits);
         self.symbols.iter().zip(&codes.literals).map(bits).sum()
     }
@@ -241,7 +241,7 @@ impl Counter {
         counter
     }
 
-    fn counts(&self) -> Counts {
+    fn counts(&self) -> SymbolCounts {
         let runs = self.repeated > self.bytes / WORTH_RUNS;
         let literals = |s: usize| self.literals.iter().map(|counts| counts[s]).sum();
         let mut symbols = std::array::from_fn(|s| match s {
@@ -253,16 +253,16 @@ impl Counter {
         if !runs {
             symbols[0] += self.repeated as u32;
         }
-        Counts { symbols, bytes: self.bytes as u64, runs }
+        SymbolCounts { symbols, bytes: self.bytes as u64, runs }
     }
 }
 
-struct Writer<'a, 'b> {
-    bits: Bits<'b>,
-    codes: &'a Codes,
+struct DeflateWriter<'a, 'b> {
+    bits: DeflateBitWriter<'b>,
+    codes: &'a DeflateCodes,
 }
 
-impl Tokens for Writer<'_, '_> {
+impl Tokens for DeflateWriter<'_, '_> {
     #[inline(always)]
     fn eight(&mut self, bytes: [u8; 8]) {
         for four in bytes.as_chunks::<4>().0 {

@@ -8,8 +8,8 @@ use png::{BitDepth, ColorType, Limits, Transformations};
 use super::chunks;
 use crate::density::{self, INCH, MOST_IN_PRINT};
 use crate::{
-    Alpha, DEFLATE, Decode, Fields, Header, MEMORY_LIMIT, Metadata, OpenOptions, Source, Turned, native, profile,
-    texts, told,
+    Alpha, DEFLATE, Decode, DirectoryFields, MEMORY_LIMIT, Metadata, OpenOptions, PictureHeader, PictureSource,
+    StoredOrientation, decode_metadata, native, profile, texts,
 };
 use horus_base::dtype::DType;
 use horus_base::lengths::PixelSize;
@@ -17,24 +17,24 @@ use horus_base::shape::Shape;
 use horus_host::workers::Workers;
 
 /// The pixels of a file in memory.
-pub(super) struct Pixels<'a> {
+pub(super) struct PngDecoder<'a> {
     bytes: &'a [u8],
     reader: Box<png::Reader<Cursor<&'a [u8]>>>,
 }
 
-impl<'a> Pixels<'a> {
-    pub(super) fn of(bytes: &'a [u8]) -> Result<(Header, Pixels<'a>), String> {
-        let (header, reader) = header(Cursor::new(bytes), &Source::of(bytes)?)?;
-        Ok((header, Pixels { bytes, reader: Box::new(reader) }))
+impl<'a> PngDecoder<'a> {
+    pub(super) fn of(bytes: &'a [u8]) -> Result<(PictureHeader, PngDecoder<'a>), String> {
+        let (header, reader) = header(Cursor::new(bytes), &PictureSource::of(bytes)?)?;
+        Ok((header, PngDecoder { bytes, reader: Box::new(reader) }))
     }
 }
 
-impl Decode for Pixels<'_> {
+impl Decode for PngDecoder<'_> {
     fn most(&self, width: u64, bytes: u64) -> u64 {
         most(self.bytes, width, bytes)
     }
 
-    fn read(mut self: Box<Self>, header: &Header, to: &mut [u8], _: &Workers) -> Result<(), String> {
+    fn read(mut self: Box<Self>, header: &PictureHeader, to: &mut [u8], _: &Workers) -> Result<(), String> {
         self.reader.next_frame(to).map_err(|e| e.to_string())?;
         if header.dtype == DType::U16 {
             native(to);
@@ -69,7 +69,10 @@ pub(super) fn reader<R: BufRead + Seek>(from: R) -> Result<png::Reader<R>, Strin
 }
 
 /// The header of a PNG file, which is read from `from`.
-pub(super) fn header<R: BufRead + Seek>(from: R, source: &Source<'_>) -> Result<(Header, png::Reader<R>), String> {
+pub(super) fn header<R: BufRead + Seek>(
+    from: R,
+    source: &PictureSource<'_>,
+) -> Result<(PictureHeader, png::Reader<R>), String> {
     let reader = self::reader(from)?;
     let channels = match reader.output_color_type().0 {
         ColorType::Grayscale => 1,
@@ -86,9 +89,10 @@ pub(super) fn header<R: BufRead + Seek>(from: R, source: &Source<'_>) -> Result<
     {
         return Err(format!("its palette has {} bytes: a colour has 3", palette.len()));
     }
-    let noted = chunks::exif(source).and_then(|exif| Turned::of_exif(&exif)).unwrap_or_default();
+    let noted = chunks::exif(source).and_then(|exif| StoredOrientation::of_exif(&exif)).unwrap_or_default();
     let profile = info.icc_profile.as_ref().map(|profile| profile.len());
-    let header = Header { noted, profile, ..Header::new(info.width, info.height, channels, dtype)? };
+    let header =
+        PictureHeader { orientation: noted, profile, ..PictureHeader::new(info.width, info.height, channels, dtype)? };
     Ok((header, reader))
 }
 
@@ -97,7 +101,7 @@ const INFLATED: usize = 2 << 20;
 
 /// The texts of a PNG file, by their keywords. Compressed ones that cannot be inflated are left out, and those that exceed, with the
 /// ones before, [`INFLATED`] bytes.
-pub(super) fn texts(source: &Source<'_>) -> Result<Vec<(String, String)>, String> {
+pub(super) fn texts(source: &PictureSource<'_>) -> Result<Vec<(String, String)>, String> {
     let file = chunks::without_pixels(source, &[b"PLTE", b"tEXt", b"zTXt", b"iTXt"]);
     let reader = self::reader(Cursor::new(&file))?;
     let info = reader.info();
@@ -121,36 +125,36 @@ pub(super) fn texts(source: &Source<'_>) -> Result<Vec<(String, String)>, String
 }
 
 /// What a file says beside its pixels, of which there are so many channels. What cannot be read counts as absent.
-pub(super) fn metadata(source: &Source<'_>, options: &OpenOptions, channels: usize) -> Metadata {
+pub(super) fn metadata(source: &PictureSource<'_>, options: &OpenOptions, channels: usize) -> Metadata {
     let blob = chunks::exif(source);
-    let fields = || blob.as_deref().and_then(Fields::of);
-    let turned = blob.as_deref().and_then(Turned::of_exif).unwrap_or_default();
+    let fields = || blob.as_deref().and_then(DirectoryFields::of);
+    let turned = blob.as_deref().and_then(StoredOrientation::of_exif).unwrap_or_default();
     let (pixel, printed) = of_png(source);
     let printed = printed.or_else(|| density::of_exif(fields()).filter(|_| pixel.is_none()));
     // Only sides change.
     let placed = options.orientation.placed(Shape::new(1, 1, 1), turned);
-    let [pixel, printed] = [pixel, printed].map(|size| size?.seen(&placed));
+    let [pixel, printed] = [pixel, printed].map(|size| size?.mapped_by(&placed));
     let texts = || [texts(source).unwrap_or_default(), texts::of_fields(fields())].concat();
     Metadata {
         pixel,
         printed,
         // Other channels are grey or colours.
         alpha: matches!(channels, 2 | 4).then_some(Alpha::Unassociated),
-        profile: told(|| profile::of(profile(source).ok()??, channels)),
+        profile: decode_metadata(|| profile::of(profile(source).ok()??, channels)),
         exif: fields().and_then(|mut fields| fields.exif(options.orientation)).map(Arc::new),
-        texts: told(|| texts::of_people(texts())),
+        texts: decode_metadata(|| texts::select_authored_texts(texts())),
         ..Metadata::default()
     }
 }
 
-fn profile(source: &Source<'_>) -> Result<Option<Vec<u8>>, String> {
+fn profile(source: &PictureSource<'_>) -> Result<Option<Vec<u8>>, String> {
     let file = chunks::without_pixels(source, &[b"PLTE", b"iCCP"]);
     let reader = reader(Cursor::new(&file))?;
     Ok(reader.info().icc_profile.as_ref().map(|profile| profile.to_vec()))
 }
 
 /// The size of pixels that the chunks of a PNG file tell which come before its pixels; or that of a print.
-fn of_png(source: &Source<'_>) -> (Option<PixelSize>, Option<PixelSize>) {
+fn of_png(source: &PictureSource<'_>) -> (Option<PixelSize>, Option<PixelSize>) {
     let mut before = chunks::chunks(source).take_while(|chunk| &chunk.name != b"IDAT");
     let body = before.find(|chunk| &chunk.name == b"pHYs").and_then(|chunk| chunk.body(source));
     body.and_then(|body| of_density(&body)).unwrap_or_default()
@@ -180,16 +184,16 @@ mod tests {
 
     #[test]
     fn densities_for_print_are_no_sizes() {
-        use super::super::write::{Beside, Samples, write};
+        use super::super::write::{PngMetadata, PngSamples, write};
         use horus_host::workers::Workers;
         let read = |pixel| {
-            let (beside, mut bytes) = (Beside { pixel: Some(pixel), ..Beside::default() }, Vec::new());
+            let (beside, mut bytes) = (PngMetadata { pixel: Some(pixel), ..PngMetadata::default() }, Vec::new());
             let shape = Shape::new(1, 2, 1);
-            write(&mut bytes, Samples::Eight(&[1, 2]), shape, &beside, &Workers::alone()).unwrap();
+            write(&mut bytes, PngSamples::Eight(&[1, 2]), shape, &beside, &Workers::alone()).unwrap();
             // A profile that is longer than the first bytes that are read.
             let profile = [&5000u32.to_be_bytes()[..], b"iCCP", &[7; 5004]].concat();
             bytes.splice(33..33, profile);
-            of_png(&Source::of(&bytes).unwrap()).0.map(|size| [size.rows, size.columns])
+            of_png(&PictureSource::of(&bytes).unwrap()).0.map(|size| [size.rows, size.columns])
         };
         for dots in [1.0, 72.0, 96.0, 300.0, 1200.0] {
             assert_eq!(read([25_400.0 / dots; 2]), None, "{dots} dots per inch");

@@ -18,7 +18,7 @@ use rayon::prelude::*;
 
 use super::deflate::deflate;
 use crate::density::dots;
-use crate::{Draft, Georeference, Lacking, exif};
+use crate::{FileSpec, Georeference, UnsupportedMetadata, exif};
 use horus_base::shape::Shape;
 use horus_cpu::scanlines;
 use horus_cpu::simd::Isa;
@@ -34,14 +34,14 @@ const LONGEST_CHUNK: usize = i32::MAX as usize;
 
 /// Interleaved samples.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Samples<'a> {
+pub(super) enum PngSamples<'a> {
     Eight(&'a [u8]),
     Sixteen(&'a [u16]),
 }
 
 /// Metadata of a file beside its pixels.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Beside {
+pub(super) struct PngMetadata {
     /// The size of its pixels in micrometres, rows and columns.
     pub(super) pixel: Option<[f64; 2]>,
     /// Red, green and blue of each value of 8 bits, of one channel of indices.
@@ -56,13 +56,13 @@ pub(super) struct Beside {
     pub(super) texts: Vec<(String, String)>,
 }
 
-impl Beside {
+impl PngMetadata {
     /// What the file of a draft says.
-    pub(super) fn of(file: &Draft) -> Beside {
-        let said = &file.beside;
+    pub(super) fn of(file: &FileSpec) -> PngMetadata {
+        let said = &file.metadata;
         let table = said.reference.as_ref().map(Georeference::colours).filter(|table| table.len() == 3 << 8);
         let byte = |plane: usize, value: usize| Some((table?[plane << 8 | value] >> 8) as u8);
-        Beside {
+        PngMetadata {
             pixel: said.pixel.map(|size| [size.rows, size.columns]),
             colours: (0..1 << 8).flat_map(|value| [0, 1, 2].map(|plane| byte(plane, value))).flatten().collect(),
             profile: said.profile.clone(),
@@ -73,12 +73,12 @@ impl Beside {
     }
 
     /// True if the file does not have a part of what is known.
-    pub(super) fn lacks(&self, what: Lacking) -> bool {
+    pub(super) fn lacks(&self, what: UnsupportedMetadata) -> bool {
         match what {
-            Lacking::Colours => self.colours.is_empty(),
-            Lacking::PixelSize => self.density().is_none(),
-            Lacking::Printed => self.dots.is_none(),
-            Lacking::Profile | Lacking::Exif | Lacking::Texts => false,
+            UnsupportedMetadata::Colours => self.colours.is_empty(),
+            UnsupportedMetadata::PixelSize => self.density().is_none(),
+            UnsupportedMetadata::Printed => self.dots.is_none(),
+            UnsupportedMetadata::Profile | UnsupportedMetadata::Exif | UnsupportedMetadata::Texts => false,
             _ => true,
         }
     }
@@ -94,26 +94,26 @@ impl Beside {
 /// Writes a file of one to four channels: grey, grey and alpha, colours, colours and alpha.
 pub(super) fn write(
     to: &mut dyn Write,
-    samples: Samples<'_>,
+    samples: PngSamples<'_>,
     shape: Shape,
-    beside: &Beside,
+    beside: &PngMetadata,
     workers: &Workers,
 ) -> Result<(), String> {
-    encode(to, &Picture::new(samples, shape)?, beside, workers)
+    encode(to, &PngPicture::new(samples, shape)?, beside, workers)
 }
 
-fn encode(to: &mut dyn Write, picture: &Picture<'_>, beside: &Beside, workers: &Workers) -> Result<(), String> {
+fn encode(to: &mut dyn Write, picture: &PngPicture<'_>, beside: &PngMetadata, workers: &Workers) -> Result<(), String> {
     let isa = Isa::detect().map_err(|e| e.to_string())?;
     let failed = |e: std::io::Error| e.to_string();
     to.write_all(&picture.head(beside)).map_err(failed)?;
     let bands = picture.shape.height.div_ceil(picture.band_rows());
     let mut sum = Adler::default();
-    let mut put = |band: Band| {
+    let mut put = |band: EncodedBand| {
         sum = sum.followed_by(band.sum, band.length);
         to.write_all(&band.chunks)
     };
     if workers.threads() == 1 || bands == 1 {
-        let mut scratch = Scratch::default();
+        let mut scratch = BandBuffers::default();
         for i in 0..bands {
             put(picture.band(i, isa, &mut scratch)).map_err(failed)?;
         }
@@ -121,8 +121,10 @@ fn encode(to: &mut dyn Write, picture: &Picture<'_>, beside: &Beside, workers: &
         let at_once = AT_ONCE * workers.threads();
         for first in (0..bands).step_by(at_once) {
             let some = first..bands.min(first + at_once);
-            let encoded: Vec<Band> = workers.run(|| {
-                some.into_par_iter().map_init(Scratch::default, |scratch, i| picture.band(i, isa, scratch)).collect()
+            let encoded: Vec<EncodedBand> = workers.run(|| {
+                some.into_par_iter()
+                    .map_init(BandBuffers::default, |scratch, i| picture.band(i, isa, scratch))
+                    .collect()
             });
             encoded.into_iter().try_for_each(&mut put).map_err(failed)?;
         }
@@ -161,7 +163,7 @@ fn text_chunk(keyword: &str, text: &str, to: &mut Vec<u8>) {
 
 /// Buffers that a thread reuses for each band.
 #[derive(Default)]
-struct Scratch {
+struct BandBuffers {
     filtered: Vec<u8>,
     codes: Vec<u8>,
     deflated: Vec<u8>,
@@ -169,15 +171,15 @@ struct Scratch {
 }
 
 /// An encoded band.
-struct Band {
+struct EncodedBand {
     chunks: Vec<u8>,
     /// Checksum of its filtered rows.
     sum: Adler,
     length: usize,
 }
 
-struct Picture<'a> {
-    samples: Samples<'a>,
+struct PngPicture<'a> {
+    samples: PngSamples<'a>,
     shape: Shape,
     /// Samples of a row.
     width: usize,
@@ -187,11 +189,11 @@ struct Picture<'a> {
     band: usize,
 }
 
-impl<'a> Picture<'a> {
-    fn new(samples: Samples<'a>, shape: Shape) -> Result<Picture<'a>, String> {
+impl<'a> PngPicture<'a> {
+    fn new(samples: PngSamples<'a>, shape: Shape) -> Result<PngPicture<'a>, String> {
         let (count, bytes) = match samples {
-            Samples::Eight(v) => (v.len(), 1),
-            Samples::Sixteen(v) => (v.len(), 2),
+            PngSamples::Eight(v) => (v.len(), 1),
+            PngSamples::Sixteen(v) => (v.len(), 2),
         };
         if shape.is_empty() || shape.channels > 4 || shape.height.max(shape.width) > LONGEST_CHUNK {
             return Err(format!("a png file cannot hold {shape} pixels"));
@@ -199,11 +201,11 @@ impl<'a> Picture<'a> {
         if count != shape.len() {
             return Err(format!("{count} samples for {shape} pixels"));
         }
-        Ok(Picture { samples, shape, width: shape.width * shape.channels, step: shape.channels * bytes, band: BAND })
+        Ok(PngPicture { samples, shape, width: shape.width * shape.channels, step: shape.channels * bytes, band: BAND })
     }
 
     /// Everything before the pixels.
-    fn head(&self, beside: &Beside) -> Vec<u8> {
+    fn head(&self, beside: &PngMetadata) -> Vec<u8> {
         const COLOURS: [u8; 4] = [0, 4, 2, 6];
         const INDICES: u8 = 3;
         const METRE: u8 = 1;
@@ -249,8 +251,8 @@ impl<'a> Picture<'a> {
     fn row<'b>(&'b self, y: usize, to: &'b mut Vec<u8>) -> &'b [u8] {
         let samples = y * self.width..(y + 1) * self.width;
         match self.samples {
-            Samples::Eight(v) => &v[samples],
-            Samples::Sixteen(v) => {
+            PngSamples::Eight(v) => &v[samples],
+            PngSamples::Sixteen(v) => {
                 to.resize(self.row_bytes(), 0);
                 let bytes = to.as_chunks_mut().0.iter_mut();
                 bytes.zip(&v[samples]).for_each(|(to, sample)| *to = sample.to_be_bytes());
@@ -259,10 +261,10 @@ impl<'a> Picture<'a> {
         }
     }
 
-    fn band(&self, i: usize, isa: Isa, scratch: &mut Scratch) -> Band {
+    fn band(&self, i: usize, isa: Isa, scratch: &mut BandBuffers) -> EncodedBand {
         let rows = i * self.band_rows()..self.shape.height.min((i + 1) * self.band_rows());
         self.filter(rows, isa, scratch);
-        let Scratch { filtered, codes, deflated, .. } = scratch;
+        let BandBuffers { filtered, codes, deflated, .. } = scratch;
         deflated.clear();
         if i == 0 {
             // Deflate, with a window of 32 KiB, fast.
@@ -271,11 +273,11 @@ impl<'a> Picture<'a> {
         deflate(filtered, codes, deflated);
         let mut chunks = Vec::new();
         deflated.chunks(LONGEST_CHUNK).for_each(|data| chunk(b"IDAT", data, &mut chunks));
-        Band { chunks, sum: Adler::of(filtered), length: filtered.len() }
+        EncodedBand { chunks, sum: Adler::of(filtered), length: filtered.len() }
     }
 
-    fn filter(&self, rows: Range<usize>, isa: Isa, scratch: &mut Scratch) {
-        let Scratch { filtered, rows: [before, row], .. } = scratch;
+    fn filter(&self, rows: Range<usize>, isa: Isa, scratch: &mut BandBuffers) {
+        let BandBuffers { filtered, rows: [before, row], .. } = scratch;
         filtered.resize(rows.len() * (self.row_bytes() + 1), 0);
         match rows.start.checked_sub(1) {
             Some(y) => _ = self.row(y, before),
@@ -286,7 +288,7 @@ impl<'a> Picture<'a> {
         }
         for (y, to) in rows.zip(filtered.chunks_exact_mut(self.row_bytes() + 1)) {
             let above = match self.samples {
-                Samples::Eight(v) if y > 0 => &v[(y - 1) * self.width..y * self.width],
+                PngSamples::Eight(v) if y > 0 => &v[(y - 1) * self.width..y * self.width],
                 _ => &before[..],
             };
             scanlines::filter(isa, self.row(y, row), above, self.step, to);

@@ -2,11 +2,11 @@
 
 mod plain;
 
-use plain::Plain;
+use plain::PnmSamples;
 
 use crate::{
-    Alpha, Decoder, Draft, Encoder, Facts, Format, Header, Metadata, OpenOptions, Order, PictureFormat, Raster,
-    RegionFile, Sink, Source, check_size, raster, writer,
+    Alpha, Decoder, Encoder, FileSpec, Format, FormatProperties, Metadata, OpenOptions, PictureFormat, PictureHeader,
+    PictureSource, Raster, RegionFile, SampleConversion, Sink, check_size, raster, writer,
 };
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
@@ -14,31 +14,31 @@ use horus_host::buffer::HostBuffer;
 use horus_host::workers::Workers;
 
 /// PGM and PPM files.
-pub(super) struct Pnm(Facts);
+pub(super) struct Pnm(FormatProperties);
 
-const FACTS: Facts = Facts {
+const FACTS: FormatProperties = FormatProperties {
     magic: &[b"P1", b"P2", b"P3", b"P4", b"P5", b"P6", b"P7"],
     title: "PNM",
     types: &[DType::U8, DType::U16],
     by_regions: true,
-    ..Facts::PLAIN
+    ..FormatProperties::PLAIN
 };
-pub(super) static PGM: Pnm = Pnm(Facts { name: "pgm", channels: &[1], ..FACTS });
-pub(super) static PPM: Pnm = Pnm(Facts { name: "ppm", channels: &[3], ..FACTS });
-pub(super) static PNM: Pnm = Pnm(Facts { name: "pnm", channels: &[1, 3], read: &["pam"], ..FACTS });
+pub(super) static PGM: Pnm = Pnm(FormatProperties { name: "pgm", channels: &[1], ..FACTS });
+pub(super) static PPM: Pnm = Pnm(FormatProperties { name: "ppm", channels: &[3], ..FACTS });
+pub(super) static PNM: Pnm = Pnm(FormatProperties { name: "pnm", channels: &[1, 3], read: &["pam"], ..FACTS });
 
 impl PictureFormat for Pnm {
-    fn facts(&self) -> &Facts {
+    fn facts(&self) -> &FormatProperties {
         &self.0
     }
 
     fn decoder<'a>(&self, bytes: &'a [u8]) -> Result<Decoder<'a>, String> {
-        let plain = Plain::of(bytes)?;
+        let plain = PnmSamples::of(bytes)?;
         let Shape { height, width, channels, .. } = plain.shape;
-        Ok((Header::new(width as u32, height as u32, channels, plain.dtype())?, Box::new(plain)))
+        Ok((PictureHeader::new(width as u32, height as u32, channels, plain.dtype())?, Box::new(plain)))
     }
 
-    fn header(&self, source: &Source<'_>, _: &OpenOptions) -> Result<Header, String> {
+    fn header(&self, source: &PictureSource<'_>, _: &OpenOptions) -> Result<PictureHeader, String> {
         let head = source.head();
         match self.decoder(head) {
             // Comments may be long.
@@ -48,8 +48,8 @@ impl PictureFormat for Pnm {
     }
 
     /// Of files whose samples need at most a byte swap.
-    fn raster(&self, source: &Source<'_>, options: &OpenOptions) -> Result<Option<Raster>, String> {
-        let Ok(plain) = Plain::of(source.head()) else { return Ok(None) };
+    fn raster(&self, source: &PictureSource<'_>, options: &OpenOptions) -> Result<Option<Raster>, String> {
+        let Ok(plain) = PnmSamples::of(source.head()) else { return Ok(None) };
         let Some(at) = plain.offset(source.head()) else { return Ok(None) };
         let (shape, dtype) = (plain.shape, plain.dtype());
         let Shape { height, width, channels, .. } = shape;
@@ -61,11 +61,12 @@ impl PictureFormat for Pnm {
             let size = source.size();
             return Err(format!("the file declares {width}x{height} pixels, more than its {size} bytes can hold"));
         }
-        let order = if cfg!(target_endian = "little") { Order::Swapped } else { Order::Kept };
+        let order =
+            if cfg!(target_endian = "little") { SampleConversion::Swapped } else { SampleConversion::Unchanged };
         Ok(Some(Raster { at, shape, dtype, order }))
     }
 
-    fn metadata(&self, source: &Source<'_>, _: &OpenOptions, _: usize) -> Metadata {
+    fn metadata(&self, source: &PictureSource<'_>, _: &OpenOptions, _: usize) -> Metadata {
         let alpha = plain::has_alpha(source.head()).then_some(Alpha::Unassociated);
         Metadata { alpha, ..Metadata::default() }
     }
@@ -74,7 +75,7 @@ impl PictureFormat for Pnm {
         raster::write(to, &header(&file.draft), file.pixels[0].bytes(), file.draft.stored, workers)
     }
 
-    fn in_regions(&self, file: &Draft) -> Result<Box<dyn RegionFile>, String> {
+    fn in_regions(&self, file: &FileSpec) -> Result<Box<dyn RegionFile>, String> {
         Ok(writer::of_rows(header(file), file))
     }
 
@@ -109,12 +110,15 @@ pub(super) fn number(bytes: &[u8], at: &mut usize) -> Option<u32> {
 }
 
 /// The header of a file to write, and the byte order of its pixels.
-fn header(file: &Draft) -> (Vec<u8>, Order) {
+fn header(file: &FileSpec) -> (Vec<u8>, SampleConversion) {
     let Shape { height, width, channels, .. } = file.shape;
     let magic = if channels == 1 { "P5" } else { "P6" };
     let (full, order) = match file.stored {
-        DType::U16 => (u16::MAX, if cfg!(target_endian = "little") { Order::Swapped } else { Order::Kept }),
-        _ => (u16::from(u8::MAX), Order::Kept),
+        DType::U16 => (
+            u16::MAX,
+            if cfg!(target_endian = "little") { SampleConversion::Swapped } else { SampleConversion::Unchanged },
+        ),
+        _ => (u16::from(u8::MAX), SampleConversion::Unchanged),
     };
     (format!("{magic}\n{width} {height}\n{full}\n").into_bytes(), order)
 }
@@ -126,7 +130,7 @@ mod tests {
     #[test]
     fn headers_have_spaces_and_comments_anywhere() {
         let parsed = |text: &[u8]| {
-            let plain = Plain::of(text).ok()?;
+            let plain = PnmSamples::of(text).ok()?;
             Some((plain.shape, plain.dtype(), plain.offset(text)?))
         };
         let header =

@@ -1,21 +1,21 @@
 //! PNM files whose samples are converted: plain text, bitmaps, other maximum values, and PAM.
 
 use super::number;
-use crate::{Decode, Header, native, truncated};
+use crate::{Decode, PictureHeader, native, truncated};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
 use horus_host::workers::Workers;
 
 /// The samples of a PNM file.
-pub(super) struct Plain<'a> {
+pub(super) struct PnmSamples<'a> {
     pub(super) shape: Shape,
     rest: &'a [u8],
     most: u32,
-    coding: Coding,
+    coding: PnmCoding,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Coding {
+enum PnmCoding {
     /// Rows of bits; 1 is black.
     Bits,
     /// Digits 0 and 1; 1 is black.
@@ -26,23 +26,23 @@ enum Coding {
     Flags,
 }
 
-impl<'a> Plain<'a> {
+impl<'a> PnmSamples<'a> {
     /// Reads the header.
-    pub(super) fn of(bytes: &'a [u8]) -> Result<Plain<'a>, String> {
+    pub(super) fn of(bytes: &'a [u8]) -> Result<PnmSamples<'a>, String> {
         let mut at = 2;
         let (coding, channels) = match bytes.first_chunk() {
-            Some(b"P1") => (Coding::TextBits, 1),
-            Some(b"P2") => (Coding::Text, 1),
-            Some(b"P3") => (Coding::Text, 3),
-            Some(b"P4") => (Coding::Bits, 1),
-            Some(b"P5") => (Coding::Binary, 1),
-            Some(b"P6") => (Coding::Binary, 3),
-            _ => return Plain::of_any(bytes),
+            Some(b"P1") => (PnmCoding::TextBits, 1),
+            Some(b"P2") => (PnmCoding::Text, 1),
+            Some(b"P3") => (PnmCoding::Text, 3),
+            Some(b"P4") => (PnmCoding::Bits, 1),
+            Some(b"P5") => (PnmCoding::Binary, 1),
+            Some(b"P6") => (PnmCoding::Binary, 3),
+            _ => return PnmSamples::of_any(bytes),
         };
         let mut next = || number(bytes, &mut at).ok_or("its header is broken");
         let (width, height) = (next()?, next()?);
-        let most = if matches!(coding, Coding::Bits | Coding::TextBits) { 1 } else { next()? };
-        Plain::new(width, height, channels, most, coding, &bytes[at..])
+        let most = if matches!(coding, PnmCoding::Bits | PnmCoding::TextBits) { 1 } else { next()? };
+        PnmSamples::new(width, height, channels, most, coding, &bytes[at..])
     }
 
     fn new(
@@ -50,14 +50,14 @@ impl<'a> Plain<'a> {
         height: u32,
         channels: usize,
         most: u32,
-        coding: Coding,
+        coding: PnmCoding,
         rest: &'a [u8],
-    ) -> Result<Plain<'a>, String> {
+    ) -> Result<PnmSamples<'a>, String> {
         if !(1..=0xffff).contains(&most) {
             return Err(format!("its maximum value is {most}, not 1 to 65535"));
         }
         let shape = Shape::new(height as usize, width as usize, channels);
-        Ok(Plain { shape, rest, most, coding })
+        Ok(PnmSamples { shape, rest, most, coding })
     }
 
     /// The type of pixels.
@@ -67,12 +67,12 @@ impl<'a> Plain<'a> {
 
     /// The offset of samples that need at most a byte swap, of a PGM or PPM file that begins with these bytes.
     pub(super) fn offset(&self, head: &[u8]) -> Option<u64> {
-        let whole = self.coding == Coding::Binary && matches!(self.most, 255 | 65535) && !self.shape.is_empty();
+        let whole = self.coding == PnmCoding::Binary && matches!(self.most, 255 | 65535) && !self.shape.is_empty();
         (whole && !head.starts_with(b"P7")).then(|| (head.len() - self.rest.len()) as u64)
     }
 
     /// Reads the header of a PAM file: lines of a name and a value.
-    fn of_any(bytes: &'a [u8]) -> Result<Plain<'a>, String> {
+    fn of_any(bytes: &'a [u8]) -> Result<PnmSamples<'a>, String> {
         let mut rest = bytes.strip_prefix(b"P7\n").ok_or("its header is broken")?;
         let mut numbers = [None; 4];
         let mut kind: Option<String> = None;
@@ -107,38 +107,38 @@ impl<'a> Plain<'a> {
             return Err("its header lacks WIDTH, HEIGHT, DEPTH or MAXVAL".into());
         };
         let coding = match (kind.as_deref(), channels, most) {
-            (Some("BLACKANDWHITE"), 1, 1) | (Some("BLACKANDWHITE_ALPHA"), 2, 1) => Coding::Flags,
-            (None, 1..=4, _) | (Some("GRAYSCALE"), 1, _) | (Some("GRAYSCALE_ALPHA"), 2, _) => Coding::Binary,
-            (Some("RGB"), 3, _) | (Some("RGB_ALPHA"), 4, _) => Coding::Binary,
+            (Some("BLACKANDWHITE"), 1, 1) | (Some("BLACKANDWHITE_ALPHA"), 2, 1) => PnmCoding::Flags,
+            (None, 1..=4, _) | (Some("GRAYSCALE"), 1, _) | (Some("GRAYSCALE_ALPHA"), 2, _) => PnmCoding::Binary,
+            (Some("RGB"), 3, _) | (Some("RGB_ALPHA"), 4, _) => PnmCoding::Binary,
             (kind, ..) => {
                 let kind = kind.unwrap_or("without a name");
                 return Err(format!("{channels} samples {kind} up to {most} are not supported"));
             }
         };
-        Plain::new(width, height, channels as usize, most, coding, rest)
+        PnmSamples::new(width, height, channels as usize, most, coding, rest)
     }
 }
 
-impl Decode for Plain<'_> {
+impl Decode for PnmSamples<'_> {
     fn most(&self, _: u64, bytes: u64) -> u64 {
         // Only bitmaps have pixels of less than a byte.
-        if self.coding == Coding::Bits { 8 * bytes } else { bytes }
+        if self.coding == PnmCoding::Bits { 8 * bytes } else { bytes }
     }
 
     /// Decodes the samples, scaled to the maximum of their type.
-    fn read(self: Box<Self>, _: &Header, to: &mut [u8], _: &Workers) -> Result<(), String> {
-        let Plain { shape, rest, most, coding } = *self;
+    fn read(self: Box<Self>, _: &PictureHeader, to: &mut [u8], _: &Workers) -> Result<(), String> {
+        let PnmSamples { shape, rest, most, coding } = *self;
         let wide = most > u8::MAX.into();
         let mut words = rest.split(is_space).filter(|word| !word.is_empty());
         match coding {
-            Coding::Bits => {
+            PnmCoding::Bits => {
                 let row = shape.width.div_ceil(8);
                 let rows = rest.get(..row * shape.height).ok_or_else(truncated)?;
                 for (from, to) in rows.chunks_exact(row).zip(to.chunks_exact_mut(shape.width)) {
                     to.iter_mut().enumerate().for_each(|(x, to)| *to = 1 - (from[x / 8] >> (7 - x % 8) & 1));
                 }
             }
-            Coding::TextBits => {
+            PnmCoding::TextBits => {
                 let mut digits = rest.iter().filter(|byte| !is_space(byte));
                 for to in to.iter_mut() {
                     *to = match digits.next().ok_or_else(truncated)? {
@@ -148,22 +148,22 @@ impl Decode for Plain<'_> {
                     };
                 }
             }
-            Coding::Text if wide => {
+            PnmCoding::Text if wide => {
                 for to in to.as_chunks_mut().0 {
                     *to = sample(words.next())?.to_ne_bytes();
                 }
             }
-            Coding::Text => {
+            PnmCoding::Text => {
                 for to in to.iter_mut() {
                     *to = u8::try_from(sample(words.next())?).map_err(|e| e.to_string())?;
                 }
             }
-            Coding::Binary | Coding::Flags => {
+            PnmCoding::Binary | PnmCoding::Flags => {
                 to.copy_from_slice(rest.get(..to.len()).ok_or_else(truncated)?);
                 if wide {
                     native(to);
                 }
-                if coding == Coding::Flags && to.iter().any(|flag| *flag > 1) {
+                if coding == PnmCoding::Flags && to.iter().any(|flag| *flag > 1) {
                     return Err("a sample is neither 0 nor 1".into());
                 }
             }

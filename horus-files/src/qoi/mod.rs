@@ -1,7 +1,8 @@
 //! Quite OK Image: colours, with or without alpha, of 8 bits (qoiformat.org).
 
 use crate::{
-    Alpha, Bytes, Decode, Decoder, Encoder, Facts, Header, Metadata, OpenOptions, PictureFormat, Sink, Source, cause,
+    Alpha, ByteReader, Decode, Decoder, Encoder, FormatProperties, Metadata, OpenOptions, PictureFormat, PictureHeader,
+    PictureSource, Sink, cause,
 };
 use horus_base::dtype::DType;
 use horus_host::workers::Workers;
@@ -18,14 +19,14 @@ const RGB: u8 = 0xfe;
 const RGBA: u8 = 0xff;
 /// Pixels of the longest run.
 const LONGEST: u8 = 62;
-const START: Pixel = [0, 0, 0, 255];
+const START: QoiPixel = [0, 0, 0, 255];
 const END: [u8; 8] = [0, 0, 0, 0, 0, 0, 0, 1];
 
-type Pixel = [u8; 4];
+type QoiPixel = [u8; 4];
 
 impl PictureFormat for Qoi {
-    fn facts(&self) -> &Facts {
-        &Facts {
+    fn facts(&self) -> &FormatProperties {
+        &FormatProperties {
             name: "qoi",
             title: "QOI",
             magic: &[b"qoif"],
@@ -33,7 +34,7 @@ impl PictureFormat for Qoi {
             channels: &[3, 4],
             alpha: Some(&[4]),
             straight: true,
-            ..Facts::PLAIN
+            ..FormatProperties::PLAIN
         }
     }
 
@@ -43,14 +44,14 @@ impl PictureFormat for Qoi {
             return Err(format!("{} channels of colour space {} are not supported", head[12], head[13]));
         };
         let [width, height] = [[a, b, c, d], [e, f, g, h]].map(u32::from_be_bytes);
-        Ok((Header::new(width, height, channels.into(), DType::U8)?, Box::new(Codes(Bytes(rest)))))
+        Ok((PictureHeader::new(width, height, channels.into(), DType::U8)?, Box::new(QoiDecoder(ByteReader(rest)))))
     }
 
-    fn header(&self, source: &Source<'_>, _: &OpenOptions) -> Result<Header, String> {
+    fn header(&self, source: &PictureSource<'_>, _: &OpenOptions) -> Result<PictureHeader, String> {
         Ok(self.decoder(source.head())?.0)
     }
 
-    fn metadata(&self, _: &Source<'_>, _: &OpenOptions, channels: usize) -> Metadata {
+    fn metadata(&self, _: &PictureSource<'_>, _: &OpenOptions, channels: usize) -> Metadata {
         Metadata { alpha: (channels == 4).then_some(Alpha::Unassociated), ..Metadata::default() }
     }
 
@@ -60,7 +61,7 @@ impl PictureFormat for Qoi {
         let head = [&b"qoif"[..], &width, &height, &[shape.channels as u8, 0]].concat();
         to.write_all(&head).map_err(cause)?;
         let mut part = Vec::with_capacity(PART);
-        let mut last = Last::default();
+        let mut last = QoiEncoder::default();
         for pixels in file.pixels[0].as_slice().chunks(PART / 8 * shape.channels) {
             last.codes(pixels, shape.channels, &mut part);
             to.write_all(&part).map_err(cause)?;
@@ -73,20 +74,20 @@ impl PictureFormat for Qoi {
 }
 
 /// The place of a pixel among those that were seen.
-fn place([r, g, b, a]: Pixel) -> usize {
+fn place([r, g, b, a]: QoiPixel) -> usize {
     let sum = [(r, 3u8), (g, 5), (b, 7), (a, 11)].map(|(v, factor)| v.wrapping_mul(factor));
     usize::from(sum.into_iter().fold(0, u8::wrapping_add) % 64)
 }
 
 /// The codes of pixels.
-struct Codes<'a>(Bytes<'a>);
+struct QoiDecoder<'a>(ByteReader<'a>);
 
-impl Decode for Codes<'_> {
+impl Decode for QoiDecoder<'_> {
     fn most(&self, _: u64, bytes: u64) -> u64 {
         bytes.saturating_mul(LONGEST.into())
     }
 
-    fn read(mut self: Box<Self>, header: &Header, to: &mut [u8], _: &Workers) -> Result<(), String> {
+    fn read(mut self: Box<Self>, header: &PictureHeader, to: &mut [u8], _: &Workers) -> Result<(), String> {
         let (mut pixel, mut seen, mut run) = (START, [[0; 4]; 64], 0);
         for to in to.chunks_exact_mut(header.shape.channels) {
             if run > 0 {
@@ -121,19 +122,19 @@ impl Decode for Codes<'_> {
 const PART: usize = 1 << 16;
 
 /// What the code of a pixel depends on: the pixel before it, those that were seen, and how often it was repeated.
-struct Last {
-    pixel: Pixel,
-    seen: [Pixel; 64],
+struct QoiEncoder {
+    pixel: QoiPixel,
+    seen: [QoiPixel; 64],
     run: u8,
 }
 
-impl Default for Last {
-    fn default() -> Last {
-        Last { pixel: START, seen: [[0; 4]; 64], run: 0 }
+impl Default for QoiEncoder {
+    fn default() -> QoiEncoder {
+        QoiEncoder { pixel: START, seen: [[0; 4]; 64], run: 0 }
     }
 }
 
-impl Last {
+impl QoiEncoder {
     /// Adds the codes of the next pixels.
     fn codes(&mut self, pixels: &[u8], channels: usize, to: &mut Vec<u8>) {
         for from in pixels.chunks_exact(channels) {
@@ -184,7 +185,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::{Draft, Format, OpenOptions, Picture, SaveOptions};
+    use crate::{FileSpec, Format, OpenOptions, Picture, SaveOptions};
     use horus_base::shape::Shape;
 
     /// Files of 8x6 pixels, by Pillow 13.0.
@@ -229,7 +230,7 @@ mod tests {
             assert_eq!((read.shape(), read.metadata().alpha.is_some()), (shape, channels == 4));
             let pixels = read.into_pixels();
             assert_eq!(pixels.bytes(), picture(channels));
-            let draft = Draft::new(Format::Qoi, DType::U8, shape, &SaveOptions::default()).unwrap();
+            let draft = FileSpec::new(Format::Qoi, DType::U8, shape, &SaveOptions::default()).unwrap();
             let mut ours = std::io::Cursor::new(Vec::new());
             draft.encoder(vec![Arc::new(pixels)]).write(&mut ours, &Workers::alone()).unwrap();
             let mut ours = ours.into_inner();
@@ -245,11 +246,11 @@ mod tests {
     fn runs_of_any_length_are_read_again() {
         for n in [1, 61, 62, 63, 124, 125, 200] {
             let pixels = [&[7, 8, 9].repeat(n)[..], &[7, 8, 10], &[0, 0, 0].repeat(n)].concat();
-            let header = Header::new(2 * n as u32 + 1, 1, 3, DType::U8).unwrap();
-            let (mut last, mut codes, mut read) = (Last::default(), Vec::new(), vec![0; pixels.len()]);
+            let header = PictureHeader::new(2 * n as u32 + 1, 1, 3, DType::U8).unwrap();
+            let (mut last, mut codes, mut read) = (QoiEncoder::default(), Vec::new(), vec![0; pixels.len()]);
             pixels.chunks(9).for_each(|part| last.codes(part, 3, &mut codes));
             last.end(&mut codes);
-            Box::new(Codes(Bytes(&codes))).read(&header, &mut read, &Workers::alone()).unwrap();
+            Box::new(QoiDecoder(ByteReader(&codes))).read(&header, &mut read, &Workers::alone()).unwrap();
             assert_eq!(read, pixels, "{n}");
         }
     }

@@ -8,26 +8,26 @@ use std::sync::{Mutex, PoisonError};
 use tiff::decoder::{ChunkType, Decoder};
 use tiff::tags::Tag;
 
-use super::coding::{Coding, unread};
+use super::coding::{TiffCoding, unread};
 use super::read::text;
-use super::samples::{Colours, Samples, colour, invert, lights};
-use super::source::Reader;
+use super::samples::{ColourEncoding, StoredSamples, colour, invert, lights};
+use super::source::TiffReader;
 use crate::interleave::copy_spaced;
 use crate::jpeg::{self, segments};
-use crate::{Count, Order, Source, guarded, pixel_bytes};
+use crate::{Count, PictureSource, SampleConversion, guarded, pixel_bytes};
 use horus_base::shape::{Region, Shape};
 use horus_host::workers::Workers;
 
 /// Positions of the strips or tiles of a page in the file.
 #[derive(Clone, Debug)]
-pub(super) struct Places {
+pub(super) struct ChunkPositions {
     pub(super) kind: ChunkType,
     offsets: Vec<u64>,
     counts: Vec<u64>,
 }
 
-impl Places {
-    pub(super) fn of(decoder: &mut Decoder<Reader<'_>>) -> Result<Places, String> {
+impl ChunkPositions {
+    pub(super) fn of(decoder: &mut Decoder<TiffReader<'_>>) -> Result<ChunkPositions, String> {
         let kind = decoder.get_chunk_type();
         let (offsets, counts) = match kind {
             ChunkType::Strip => (Tag::StripOffsets, Tag::StripByteCounts),
@@ -35,7 +35,7 @@ impl Places {
         };
         let mut tag =
             |tag| Ok::<_, String>(decoder.find_tag_unsigned_vec::<u64>(tag).map_err(text)?.unwrap_or_default());
-        Ok(Places { kind, offsets: tag(offsets)?, counts: tag(counts)? })
+        Ok(ChunkPositions { kind, offsets: tag(offsets)?, counts: tag(counts)? })
     }
 
     /// Offset and length in bytes.
@@ -45,7 +45,7 @@ impl Places {
     }
 
     /// The first byte of strips that follow each other, and their bytes.
-    pub(super) fn together(&self) -> Option<(u64, u64)> {
+    pub(super) fn contiguous_strips(&self) -> Option<(u64, u64)> {
         let mut strips = self.offsets.iter().zip(&self.counts);
         let (begin, first) = strips.next().filter(|_| self.kind == ChunkType::Strip)?;
         let end = strips
@@ -64,39 +64,39 @@ impl Places {
 
 /// Storage of the pixels of a page.
 #[derive(Clone, Debug)]
-pub(super) enum Stored {
+pub(super) enum ChunkStorage {
     /// Plain samples, in this byte order.
-    Plain(Order),
+    Plain(SampleConversion),
     /// JPEG data, with the tables shared by all strips or tiles.
     Jpeg(Vec<u8>),
     /// Samples in any other coding.
-    Coded(Coding),
+    Coded(TiffCoding),
 }
 
 /// The strips or tiles of a page.
 pub(super) struct Chunks<'s> {
-    pub(super) source: Source<'s>,
+    pub(super) source: PictureSource<'s>,
     /// Shape of the stored samples.
     pub(super) shape: Shape,
-    pub(super) samples: Samples,
-    pub(super) colours: Colours,
+    pub(super) samples: StoredSamples,
+    pub(super) colours: ColourEncoding,
     pub(super) planar: bool,
-    pub(super) stored: Stored,
-    pub(super) places: Places,
+    pub(super) stored: ChunkStorage,
+    pub(super) places: ChunkPositions,
     /// Rows of a strip or tile.
     pub(super) rows: usize,
     pub(super) columns: usize,
     /// The sample of strips or tiles that the file leaves out.
     pub(super) missing: Vec<u8>,
     pub(super) count: Count,
-    pub(super) halted: Halted<'s>,
+    pub(super) halted: PartlyDecodedChunks<'s>,
 }
 
 /// Large strips and tiles that were decoded up to a row, for regions that begin there or below: the last ones.
-pub(super) type Halted<'s> = Mutex<Vec<Half<'s>>>;
+pub(super) type PartlyDecodedChunks<'s> = Mutex<Vec<PartlyDecodedChunk<'s>>>;
 
 /// A strip or tile that was decoded in part.
-pub(super) struct Half<'s> {
+pub(super) struct PartlyDecodedChunk<'s> {
     /// Offset in the file.
     at: u64,
     /// The next row.
@@ -115,7 +115,7 @@ impl fmt::Debug for Chunks<'_> {
 
 /// The samples of a page among those of each pixel.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Among {
+pub(super) struct PixelStride {
     /// The first byte.
     pub(super) at: usize,
     /// Bytes of all samples of a pixel.
@@ -123,20 +123,20 @@ pub(super) struct Among {
 }
 
 /// The part of a region in a strip or tile.
-struct Cell<'a> {
+struct ChunkPart<'a> {
     row: usize,
     column: usize,
     part: Region,
-    lines: Lines<'a>,
+    lines: InterleavedRows<'a>,
 }
 
 /// Rows of pixels of which some samples are decoded.
-struct Lines<'a> {
+struct InterleavedRows<'a> {
     rows: Vec<&'a mut [u8]>,
-    among: Among,
+    among: PixelStride,
 }
 
-impl Lines<'_> {
+impl InterleavedRows<'_> {
     /// Every row from the first of the samples on.
     fn samples(&mut self) -> impl Iterator<Item = &mut [u8]> {
         self.rows.iter_mut().map(|row| &mut row[self.among.at..])
@@ -150,7 +150,7 @@ impl<'s> Chunks<'s> {
     }
 
     /// Bytes of the samples of a pixel that are stored beside each other.
-    fn together(&self) -> usize {
+    fn stored_pixel_bytes(&self) -> usize {
         self.samples.dtype().size() * if self.planar { 1 } else { self.shape.channels }
     }
 
@@ -165,26 +165,26 @@ impl<'s> Chunks<'s> {
     }
 
     /// Bytes that a thread takes, beside the pixels, while it decodes a strip or tile: none, if its rows are read in place.
-    pub(super) fn beside(&self) -> usize {
+    pub(super) fn scratch_bytes(&self) -> usize {
         let chunk = self
             .whole_rows()
             .saturating_mul(self.columns)
             .saturating_mul(pixel_bytes(self.shape, self.samples.dtype()));
         let decoder = match &self.stored {
-            Stored::Plain(_) => 0,
+            ChunkStorage::Plain(_) => 0,
             // Its data, coefficients, and samples.
-            Stored::Jpeg(_) => chunk.saturating_mul(3),
+            ChunkStorage::Jpeg(_) => chunk.saturating_mul(3),
             // Stored and converted rows.
-            Stored::Coded(coding) => 2 * chunk.min(DECODED.max(self.row_bytes())) + coding.window(chunk),
+            ChunkStorage::Coded(coding) => 2 * chunk.min(DECODED.max(self.row_bytes())) + coding.window(chunk),
         };
-        if self.colours == Colours::Inks { decoder.saturating_add(chunk) } else { decoder }
+        if self.colours == ColourEncoding::Inks { decoder.saturating_add(chunk) } else { decoder }
     }
 
     /// The stream of a strip or tile that was decoded up to a row, at most this one.
     fn halted(&self, at: u64, first: usize) -> Option<(Box<dyn Read + Send + 's>, usize)> {
         let mut halted = self.halted.lock().unwrap_or_else(PoisonError::into_inner);
         let found = halted.iter().position(|half| half.at == at && half.row <= first)?;
-        let Half { row, stream, .. } = halted.remove(found);
+        let PartlyDecodedChunk { row, stream, .. } = halted.remove(found);
         Some((stream, row))
     }
 
@@ -199,7 +199,7 @@ impl<'s> Chunks<'s> {
         if halted.len() >= MOST {
             halted.remove(0);
         }
-        halted.push(Half { at, row, stream });
+        halted.push(PartlyDecodedChunk { at, row, stream });
     }
 
     /// Decodes a region, which lies inside, to its place `among` the samples of a level without gaps; of pixels that lie `behind`
@@ -208,7 +208,7 @@ impl<'s> Chunks<'s> {
         &self,
         behind: u64,
         region: Region,
-        (to, among): (&mut [u8], Among),
+        (to, among): (&mut [u8], PixelStride),
         workers: &Workers,
     ) -> Result<(), String> {
         workers.each(self.cells(region, to, among), |scratch, cell| guarded(|| self.cell(behind, cell, scratch)))
@@ -246,14 +246,14 @@ impl<'s> Chunks<'s> {
     }
 
     /// The target of a region, cut along the strips or tiles.
-    fn cells<'a>(&self, region: Region, to: &'a mut [u8], among: Among) -> Vec<Cell<'a>> {
+    fn cells<'a>(&self, region: Region, to: &'a mut [u8], among: PixelStride) -> Vec<ChunkPart<'a>> {
         let (rows, columns) = self.of(region);
-        let mut cells: Vec<Cell<'a>> = Vec::with_capacity(rows.len() * columns.len());
+        let mut cells: Vec<ChunkPart<'a>> = Vec::with_capacity(rows.len() * columns.len());
         for row in rows.clone() {
             for column in columns.clone() {
                 let part = self.part(row, column, region);
-                let lines = Lines { rows: Vec::with_capacity(part.height), among };
-                cells.push(Cell { row, column, part, lines });
+                let lines = InterleavedRows { rows: Vec::with_capacity(part.height), among };
+                cells.push(ChunkPart { row, column, part, lines });
             }
         }
         for (y, mut line) in to.chunks_mut(region.width * among.pixel).enumerate() {
@@ -280,14 +280,14 @@ impl<'s> Chunks<'s> {
     }
 
     /// Decodes the part of a region in a strip or tile.
-    fn cell(&self, behind: u64, cell: Cell<'_>, scratch: &mut Vec<u8>) -> Result<(), String> {
-        let Cell { row, column, part, mut lines } = cell;
+    fn cell(&self, behind: u64, cell: ChunkPart<'_>, scratch: &mut Vec<u8>) -> Result<(), String> {
+        let ChunkPart { row, column, part, mut lines } = cell;
         let (dtype, pixel) = (self.samples.dtype(), lines.among.pixel);
-        if self.colours == Colours::Inks {
+        if self.colours == ColourEncoding::Inks {
             let stored = self.shape.channels * dtype.size();
             let mut inks = vec![0; part.height * part.width * stored];
             let rows = inks.chunks_mut(part.width * stored).collect();
-            let mut inked = Lines { rows, among: Among { at: 0, pixel: stored } };
+            let mut inked = InterleavedRows { rows, among: PixelStride { at: 0, pixel: stored } };
             self.planes(behind, (row, column), part, &mut inked, scratch)?;
             let both = inked.rows.iter().zip(lines.samples());
             both.for_each(|(inks, to)| lights(inks, stored, to, pixel, dtype));
@@ -295,8 +295,8 @@ impl<'s> Chunks<'s> {
         }
         self.planes(behind, (row, column), part, &mut lines, scratch)?;
         match self.colours {
-            Colours::Inverted => lines.samples().for_each(|row| invert(row, pixel, dtype)),
-            Colours::Luma => lines.samples().for_each(|row| colour(row, pixel)),
+            ColourEncoding::Inverted => lines.samples().for_each(|row| invert(row, pixel, dtype)),
+            ColourEncoding::Luma => lines.samples().for_each(|row| colour(row, pixel)),
             _ => {}
         }
         Ok(())
@@ -308,14 +308,14 @@ impl<'s> Chunks<'s> {
         behind: u64,
         (row, column): (usize, usize),
         part: Region,
-        lines: &mut Lines<'_>,
+        lines: &mut InterleavedRows<'_>,
         scratch: &mut Vec<u8>,
     ) -> Result<(), String> {
         // The first column and row of a strip or tile that are requested.
         let from = [part.left - column * self.columns, part.top - row * self.rows];
         let begin = lines.among.at;
         for plane in 0..if self.planar { self.shape.channels } else { 1 } {
-            lines.among.at = begin + plane * self.together();
+            lines.among.at = begin + plane * self.stored_pixel_bytes();
             let index = self.index(plane, row, column)?;
             let decode = |(at, count): (u64, u64)| {
                 if (at, count) == (0, 0) {
@@ -324,9 +324,9 @@ impl<'s> Chunks<'s> {
                 }
                 let place = (at.saturating_add(behind), count);
                 match &self.stored {
-                    Stored::Plain(order) => self.plain(place, from, part, lines, *order, scratch),
-                    Stored::Jpeg(tables) => self.jpeg(place, from, part, lines, tables),
-                    Stored::Coded(coding) => self.coded(place, from, part, lines, *coding, scratch),
+                    ChunkStorage::Plain(order) => self.plain(place, from, part, lines, *order, scratch),
+                    ChunkStorage::Jpeg(tables) => self.jpeg(place, from, part, lines, tables),
+                    ChunkStorage::Coded(coding) => self.coded(place, from, part, lines, *coding, scratch),
                 }
             };
             self.places.at(index).and_then(decode).map_err(|cause| self.named(index, cause))?;
@@ -336,13 +336,13 @@ impl<'s> Chunks<'s> {
     }
 
     /// Fills the samples of a strip or tile that is left out, from this one of each pixel on.
-    fn fill(&self, first: usize, lines: &mut Lines<'_>) {
+    fn fill(&self, first: usize, lines: &mut InterleavedRows<'_>) {
         const NO_COLOUR: u8 = 128;
-        let (together, pixel) = (self.together(), lines.among.pixel);
+        let (together, pixel) = (self.stored_pixel_bytes(), lines.among.pixel);
         for to in lines.samples().flat_map(|row| row.chunks_mut(pixel)) {
             for (c, to) in (first..).zip(to[..together].chunks_exact_mut(self.missing.len())) {
                 match self.colours {
-                    Colours::Luma if c > 0 => to.fill(NO_COLOUR),
+                    ColourEncoding::Luma if c > 0 => to.fill(NO_COLOUR),
                     _ => to.copy_from_slice(&self.missing),
                 }
             }
@@ -350,8 +350,8 @@ impl<'s> Chunks<'s> {
     }
 
     /// Copies pixels as they are stored, from column `skip` on, to rows from this one on.
-    fn put(&self, rows: &[u8], columns: usize, skip: usize, first: usize, lines: &mut Lines<'_>) {
-        let (together, pixel) = (self.together(), lines.among.pixel);
+    fn put(&self, rows: &[u8], columns: usize, skip: usize, first: usize, lines: &mut InterleavedRows<'_>) {
+        let (together, pixel) = (self.stored_pixel_bytes(), lines.among.pixel);
         for (row, to) in rows.chunks_exact(columns * together).zip(lines.samples().skip(first)) {
             copy_spaced(&row[skip * together..], together, to, pixel, together);
         }
@@ -363,15 +363,15 @@ impl<'s> Chunks<'s> {
         (at, count): (u64, u64),
         [skip, first]: [usize; 2],
         part: Region,
-        lines: &mut Lines<'_>,
-        order: Order,
+        lines: &mut InterleavedRows<'_>,
+        order: SampleConversion,
         scratch: &mut Vec<u8>,
     ) -> Result<(), String> {
         /// Bytes read at a time: they stay in the cache until they are in place.
         const AT_ONCE: usize = 512 << 10;
         /// Bytes of a row that are worth a read of their own.
         const LONG: usize = 2 << 10;
-        let (size, pixel) = (self.samples.dtype().size(), self.together());
+        let (size, pixel) = (self.samples.dtype().size(), self.stored_pixel_bytes());
         // The rows of a tile at the right edge are as long as those of any other.
         let needed = ((first + part.height - 1) * self.columns + skip + part.width) * pixel;
         if count < needed as u64 {
@@ -416,8 +416,8 @@ impl<'s> Chunks<'s> {
         (at, count): (u64, u64),
         [skip, first]: [usize; 2],
         part: Region,
-        lines: &mut Lines<'_>,
-        coding: Coding,
+        lines: &mut InterleavedRows<'_>,
+        coding: TiffCoding,
         scratch: &mut Vec<u8>,
     ) -> Result<(), String> {
         /// Longest row of tiles that are wider than the picture.
@@ -466,7 +466,7 @@ impl<'s> Chunks<'s> {
         (at, count): (u64, u64),
         [skip, first]: [usize; 2],
         part: Region,
-        lines: &mut Lines<'_>,
+        lines: &mut InterleavedRows<'_>,
         tables: &[u8],
     ) -> Result<(), String> {
         const MARKER: usize = 2;

@@ -13,8 +13,8 @@ use weezl::decode::Configuration;
 use weezl::{BitOrder, LzwStatus};
 
 use super::read::text;
-use super::source::Reader;
-use crate::{Order, Source, truncated};
+use super::source::TiffReader;
+use crate::{PictureSource, SampleConversion, truncated};
 
 /// Compressions, but for JPEG.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,20 +39,20 @@ enum Predictor {
 
 /// How the samples of a page are stored.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Coding {
+pub(super) struct TiffCoding {
     codec: Codec,
     predictor: Predictor,
-    order: Order,
+    order: SampleConversion,
     /// The first bit of a byte is the lowest.
     reversed: bool,
 }
 
-impl Coding {
+impl TiffCoding {
     /// That of a page whose samples have so many bits.
     ///
     /// # Errors
     /// A message, if it is not supported.
-    pub(super) fn of(page: &mut Decoder<Reader<'_>>, bits: u16) -> Result<Coding, String> {
+    pub(super) fn of(page: &mut Decoder<TiffReader<'_>>, bits: u16) -> Result<TiffCoding, String> {
         let little = page.byte_order() == ByteOrder::LittleEndian;
         let mut tag = |tag| Ok::<_, String>(page.find_tag_unsigned::<u16>(tag).map_err(text)?.unwrap_or(1));
         let (method, predictor) = (tag(Tag::Compression)?, tag(Tag::Predictor)?);
@@ -78,26 +78,26 @@ impl Coding {
         };
         // Samples of other numbers of bits follow each other from the high bit of each byte.
         let kept = little == cfg!(target_endian = "little") || !bits.is_multiple_of(8);
-        let order = if kept { Order::Kept } else { Order::Swapped };
-        Ok(Coding { codec, predictor, order, reversed: tag(Tag::FillOrder)? == 2 })
+        let order = if kept { SampleConversion::Unchanged } else { SampleConversion::Swapped };
+        Ok(TiffCoding { codec, predictor, order, reversed: tag(Tag::FillOrder)? == 2 })
     }
 
     /// The byte order of samples that are stored as they are.
-    pub(super) fn plain(self) -> Option<Order> {
+    pub(super) fn plain(self) -> Option<SampleConversion> {
         (self.codec == Codec::None && self.predictor == Predictor::None && !self.reversed).then_some(self.order)
     }
 
     /// The samples of `count` bytes of a file, in rows of `columns` pixels.
     pub(super) fn stream<'s>(
         self,
-        source: &Source<'s>,
+        source: &PictureSource<'s>,
         at: u64,
         count: u64,
         columns: usize,
     ) -> Result<Box<dyn Read + Send + 's>, String> {
         const AT_ONCE: u64 = 64 << 10;
         let end = at.saturating_add(count).min(source.size());
-        let stored = Stored { source: source.clone(), at, end, reversed: self.reversed };
+        let stored = FileByteRange { source: source.clone(), at, end, reversed: self.reversed };
         let stored = BufReader::with_capacity(count.min(AT_ONCE) as usize, stored);
         Ok(match self.codec {
             Codec::None => Box::new(stored),
@@ -147,7 +147,7 @@ impl Coding {
                     sample.iter_mut().enumerate().for_each(|(k, byte)| *byte = bytes[k * count + i]);
                 }
                 if cfg!(target_endian = "little") {
-                    Order::Swapped.apply(row, size);
+                    SampleConversion::Swapped.apply(row, size);
                 }
             }
             (Predictor::Horizontal, _) => {
@@ -181,15 +181,15 @@ fn compression_name(method: u16) -> String {
 }
 
 /// Bytes of a file.
-struct Stored<'s> {
-    source: Source<'s>,
+struct FileByteRange<'s> {
+    source: PictureSource<'s>,
     at: u64,
     end: u64,
     /// The bits of each byte are reversed.
     reversed: bool,
 }
 
-impl Read for Stored<'_> {
+impl Read for FileByteRange<'_> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         let n = to.len().min(usize::try_from(self.end.saturating_sub(self.at)).unwrap_or(usize::MAX));
         let to = &mut to[..n];
@@ -301,8 +301,12 @@ pub(super) fn unread(e: &io::Error) -> String {
 mod tests {
     use super::*;
 
-    const PLAIN: Coding =
-        Coding { codec: Codec::None, predictor: Predictor::None, order: Order::Kept, reversed: false };
+    const PLAIN: TiffCoding = TiffCoding {
+        codec: Codec::None,
+        predictor: Predictor::None,
+        order: SampleConversion::Unchanged,
+        reversed: false,
+    };
 
     fn noise(seed: usize, n: usize) -> Vec<u8> {
         let mut state = seed as u64 + 1;
@@ -314,9 +318,9 @@ mod tests {
     }
 
     /// Reads pieces of some lengths in turn.
-    fn decoded(coding: Coding, stored: &[u8], n: usize, pieces: [usize; 2]) -> io::Result<Vec<u8>> {
+    fn decoded(coding: TiffCoding, stored: &[u8], n: usize, pieces: [usize; 2]) -> io::Result<Vec<u8>> {
         let file = [b"II*\0", stored].concat();
-        let source = Source::of(&file).expect("a TIFF file");
+        let source = PictureSource::of(&file).expect("a TIFF file");
         let mut stream = coding.stream(&source, 4, stored.len() as u64, n).expect("a stream");
         let mut all = vec![0; n];
         let (mut rest, mut pieces) = (&mut all[..], pieces.into_iter().cycle());
@@ -354,7 +358,7 @@ mod tests {
                 (Codec::Zstd, zstd::bulk::compress(&data, 1).unwrap()),
             ];
             for (codec, stored) in files {
-                let coding = Coding { codec, ..PLAIN };
+                let coding = TiffCoding { codec, ..PLAIN };
                 for pieces in [[7, 25], [1, 1], [data.len(), 1]] {
                     assert!(
                         decoded(coding, &stored, data.len(), pieces).unwrap() == data,
@@ -362,9 +366,9 @@ mod tests {
                     );
                 }
                 let reversed: Vec<u8> = stored.iter().map(|byte| byte.reverse_bits()).collect();
-                let coding = Coding { reversed: true, ..coding };
+                let coding = TiffCoding { reversed: true, ..coding };
                 assert!(decoded(coding, &reversed, data.len(), [64, 64]).unwrap() == data, "{codec:?}");
-                let cut = decoded(Coding { codec, ..PLAIN }, &stored[..stored.len() / 2], data.len(), [64, 64]);
+                let cut = decoded(TiffCoding { codec, ..PLAIN }, &stored[..stored.len() / 2], data.len(), [64, 64]);
                 assert!(cut.is_err(), "{codec:?}");
             }
         }
@@ -384,11 +388,11 @@ mod tests {
                 })
                 .collect();
             // Big-endian in the file, little-endian in `want`.
-            let order = if little { Order::Swapped } else { Order::Kept };
+            let order = if little { SampleConversion::Swapped } else { SampleConversion::Unchanged };
             let mut row = stored;
-            Coding { predictor: Predictor::Horizontal, order, ..PLAIN }.restore(&mut row, size, channels);
+            TiffCoding { predictor: Predictor::Horizontal, order, ..PLAIN }.restore(&mut row, size, channels);
             if !little {
-                Order::Swapped.apply(&mut row, size);
+                SampleConversion::Swapped.apply(&mut row, size);
             }
             assert_eq!(row, want, "{size} {channels}");
         }
@@ -397,7 +401,7 @@ mod tests {
         for i in (2..planes.len()).rev() {
             planes[i] = planes[i].wrapping_sub(planes[i - 2]);
         }
-        Coding { predictor: Predictor::Floats, ..PLAIN }.restore(&mut planes, 4, 2);
+        TiffCoding { predictor: Predictor::Floats, ..PLAIN }.restore(&mut planes, 4, 2);
         assert_eq!(planes, values.map(f32::to_ne_bytes).concat());
     }
 }

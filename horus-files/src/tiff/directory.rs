@@ -9,7 +9,7 @@ pub(super) const NODATA: u16 = 42113;
 
 /// A type of values, with its number and size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum TagValueType {
     Byte,
     Ascii,
     Short,
@@ -30,75 +30,79 @@ enum Kind {
     Utf8,
 }
 
-impl Kind {
+impl TagValueType {
     /// Their numbers in files.
-    const NUMBERS: [(u16, Kind); 14] = [
-        (1, Kind::Byte),
-        (2, Kind::Ascii),
-        (3, Kind::Short),
-        (4, Kind::Long),
-        (5, Kind::Rational),
-        (6, Kind::SignedByte),
-        (7, Kind::Undefined),
-        (8, Kind::SignedShort),
-        (9, Kind::SignedLong),
-        (10, Kind::SignedRational),
-        (11, Kind::Float),
-        (12, Kind::Double),
-        (16, Kind::Long8),
-        (129, Kind::Utf8),
+    const NUMBERS: [(u16, TagValueType); 14] = [
+        (1, TagValueType::Byte),
+        (2, TagValueType::Ascii),
+        (3, TagValueType::Short),
+        (4, TagValueType::Long),
+        (5, TagValueType::Rational),
+        (6, TagValueType::SignedByte),
+        (7, TagValueType::Undefined),
+        (8, TagValueType::SignedShort),
+        (9, TagValueType::SignedLong),
+        (10, TagValueType::SignedRational),
+        (11, TagValueType::Float),
+        (12, TagValueType::Double),
+        (16, TagValueType::Long8),
+        (129, TagValueType::Utf8),
     ];
 
     fn number(self) -> u64 {
-        Kind::NUMBERS.into_iter().find(|(_, kind)| *kind == self).map_or(0, |(number, _)| number.into())
+        TagValueType::NUMBERS.into_iter().find(|(_, kind)| *kind == self).map_or(0, |(number, _)| number.into())
     }
 
     /// Bytes of a value.
     fn size(self) -> usize {
         match self {
-            Kind::Byte | Kind::Ascii | Kind::SignedByte | Kind::Undefined | Kind::Utf8 => 1,
-            Kind::Short | Kind::SignedShort => 2,
-            Kind::Long | Kind::SignedLong | Kind::Float => 4,
-            Kind::Rational | Kind::SignedRational | Kind::Double | Kind::Long8 => 8,
+            TagValueType::Byte
+            | TagValueType::Ascii
+            | TagValueType::SignedByte
+            | TagValueType::Undefined
+            | TagValueType::Utf8 => 1,
+            TagValueType::Short | TagValueType::SignedShort => 2,
+            TagValueType::Long | TagValueType::SignedLong | TagValueType::Float => 4,
+            TagValueType::Rational | TagValueType::SignedRational | TagValueType::Double | TagValueType::Long8 => 8,
         }
     }
 }
 
 /// Values of a tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct DirectoryEntry {
     tag: u16,
-    kind: Kind,
+    kind: TagValueType,
     values: Vec<u64>,
     /// The directory that its only value places.
-    inside: Vec<Entry>,
+    inside: Vec<DirectoryEntry>,
 }
 
-impl Entry {
-    fn new(tag: u16, kind: Kind, values: Vec<u64>) -> Entry {
-        Entry { tag, kind, values, inside: Vec::new() }
+impl DirectoryEntry {
+    fn new(tag: u16, kind: TagValueType, values: Vec<u64>) -> DirectoryEntry {
+        DirectoryEntry { tag, kind, values, inside: Vec::new() }
     }
 
     /// The bytes of so many values of a kind; `None` if there is no such kind.
     pub(crate) fn length(kind: u16, count: u64) -> Option<u64> {
-        let (_, kind) = Kind::NUMBERS.into_iter().find(|(number, _)| *number == kind)?;
+        let (_, kind) = TagValueType::NUMBERS.into_iter().find(|(number, _)| *number == kind)?;
         count.checked_mul(kind.size() as u64)
     }
 
     /// Values of a file, of a known kind, in its order of bytes.
-    pub(crate) fn read(tag: u16, kind: u16, bytes: &[u8], little: bool) -> Option<Entry> {
-        let (_, kind) = Kind::NUMBERS.into_iter().find(|(number, _)| *number == kind)?;
+    pub(crate) fn read(tag: u16, kind: u16, bytes: &[u8], little: bool) -> Option<DirectoryEntry> {
+        let (_, kind) = TagValueType::NUMBERS.into_iter().find(|(number, _)| *number == kind)?;
         let number = |bytes: &[u8]| number(bytes, little);
         let value = |bytes: &[u8]| match kind {
-            Kind::Rational | Kind::SignedRational => number(&bytes[..4]) | number(&bytes[4..]) << 32,
+            TagValueType::Rational | TagValueType::SignedRational => number(&bytes[..4]) | number(&bytes[4..]) << 32,
             _ => number(bytes),
         };
-        Some(Entry::new(tag, kind, bytes.chunks_exact(kind.size()).map(value).collect()))
+        Some(DirectoryEntry::new(tag, kind, bytes.chunks_exact(kind.size()).map(value).collect()))
     }
 
     /// A directory of its own.
-    pub(crate) fn directory(tag: u16, inside: Vec<Entry>) -> Entry {
-        Entry { inside, ..Entry::new(tag, Kind::Long, Vec::new()) }
+    pub(crate) fn directory(tag: u16, inside: Vec<DirectoryEntry>) -> DirectoryEntry {
+        DirectoryEntry { inside, ..DirectoryEntry::new(tag, TagValueType::Long, Vec::new()) }
     }
 
     pub(crate) fn tag(&self) -> u16 {
@@ -107,62 +111,67 @@ impl Entry {
 
     /// True if its values are of the kind with this number.
     pub(crate) fn is_of(&self, kind: u16) -> bool {
-        Kind::NUMBERS.contains(&(kind, self.kind))
+        TagValueType::NUMBERS.contains(&(kind, self.kind))
     }
 
     /// Its only value, if that is an unsigned integer.
     pub(crate) fn integer(&self) -> Option<u64> {
-        let known = matches!(self.kind, Kind::Byte | Kind::Short | Kind::Long | Kind::Long8);
+        let known =
+            matches!(self.kind, TagValueType::Byte | TagValueType::Short | TagValueType::Long | TagValueType::Long8);
         if let ([value], true) = (&self.values[..], known) { Some(*value) } else { None }
     }
 
     /// Its only value, if that is a quotient of positive integers.
     pub(crate) fn quotient(&self) -> Option<f64> {
-        let ([value], Kind::Rational) = (&self.values[..], self.kind) else { return None };
+        let ([value], TagValueType::Rational) = (&self.values[..], self.kind) else { return None };
         let quotient = f64::from(*value as u32) / f64::from((*value >> 32) as u32);
         (quotient > 0.0 && quotient.is_finite()).then_some(quotient)
     }
 
     /// Its bytes up to the first zero, if it is a text.
     pub(crate) fn text(&self) -> Option<Vec<u8>> {
-        let is_text = matches!(self.kind, Kind::Ascii | Kind::Utf8);
+        let is_text = matches!(self.kind, TagValueType::Ascii | TagValueType::Utf8);
         is_text.then(|| self.values.iter().map(|byte| *byte as u8).take_while(|byte| *byte > 0).collect())
     }
 
-    pub(crate) fn short(tag: u16, values: impl IntoIterator<Item = u16>) -> Entry {
-        Entry::new(tag, Kind::Short, values.into_iter().map(u64::from).collect())
+    pub(crate) fn short(tag: u16, values: impl IntoIterator<Item = u16>) -> DirectoryEntry {
+        DirectoryEntry::new(tag, TagValueType::Short, values.into_iter().map(u64::from).collect())
     }
 
-    pub(crate) fn long(tag: u16, value: u32) -> Entry {
-        Entry::new(tag, Kind::Long, vec![u64::from(value)])
+    pub(crate) fn long(tag: u16, value: u32) -> DirectoryEntry {
+        DirectoryEntry::new(tag, TagValueType::Long, vec![u64::from(value)])
     }
 
     /// Offsets in the file, or byte counts.
-    pub(super) fn places(tag: u16, values: Vec<u64>, big: bool) -> Entry {
-        Entry::new(tag, if big { Kind::Long8 } else { Kind::Long }, values)
+    pub(super) fn places(tag: u16, values: Vec<u64>, big: bool) -> DirectoryEntry {
+        DirectoryEntry::new(tag, if big { TagValueType::Long8 } else { TagValueType::Long }, values)
     }
 
     /// A text, which ends with a zero.
-    pub(crate) fn ascii(tag: u16, text: &str) -> Entry {
-        Entry::new(tag, Kind::Ascii, text.bytes().filter(|byte| *byte > 0).chain([0]).map(u64::from).collect())
+    pub(crate) fn ascii(tag: u16, text: &str) -> DirectoryEntry {
+        DirectoryEntry::new(
+            tag,
+            TagValueType::Ascii,
+            text.bytes().filter(|byte| *byte > 0).chain([0]).map(u64::from).collect(),
+        )
     }
 
     /// Bytes that are those of another format.
-    pub(super) fn bytes_of(tag: u16, bytes: &[u8]) -> Entry {
-        Entry::new(tag, Kind::Undefined, bytes.iter().copied().map(u64::from).collect())
+    pub(super) fn bytes_of(tag: u16, bytes: &[u8]) -> DirectoryEntry {
+        DirectoryEntry::new(tag, TagValueType::Undefined, bytes.iter().copied().map(u64::from).collect())
     }
 
-    pub(super) fn double(tag: u16, values: &[f64]) -> Entry {
-        Entry::new(tag, Kind::Double, values.iter().map(|value| value.to_bits()).collect())
+    pub(super) fn double(tag: u16, values: &[f64]) -> DirectoryEntry {
+        DirectoryEntry::new(tag, TagValueType::Double, values.iter().map(|value| value.to_bits()).collect())
     }
 
     /// A positive number as a quotient of integers, as exactly as they can hold it up to 2^31.
-    pub(super) fn rational(tag: u16, value: f64) -> Entry {
+    pub(super) fn rational(tag: u16, value: f64) -> DirectoryEntry {
         const MOST: f64 = (1u64 << 31) as f64;
         let denominator = (0..10).map(|n| 10f64.powi(n)).take_while(|d| *d <= MOST && value * d <= MOST).last();
         let denominator = denominator.unwrap_or(1.0);
         let (above, below) = ((value * denominator).round().clamp(1.0, MOST) as u64, denominator as u64);
-        Entry::new(tag, Kind::Rational, vec![above | below << 32])
+        DirectoryEntry::new(tag, TagValueType::Rational, vec![above | below << 32])
     }
 
     /// True if only the first page has it: descriptions of the whole file.
@@ -200,7 +209,7 @@ impl Entry {
 
     fn bytes(&self) -> Vec<u8> {
         let value = |v: &u64| match (self.kind, self.kind.size()) {
-            (Kind::Rational | Kind::SignedRational, _) => {
+            (TagValueType::Rational | TagValueType::SignedRational, _) => {
                 [(*v as u32).to_ne_bytes(), ((*v >> 32) as u32).to_ne_bytes()].concat()
             }
             (_, 1) => vec![*v as u8],
@@ -226,25 +235,25 @@ pub(crate) fn header(big: bool, directory: u64) -> Vec<u8> {
 /// A directory that is to be written.
 #[derive(Debug)]
 pub(crate) struct Directory {
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<DirectoryEntry>,
     /// The number of directories behind it that it refers to as its own (`SubIFDs`): they are no pages.
     pub(crate) own: usize,
 }
 
 /// A directory, and the tags that refer to directories behind it, each to so many.
-struct Referring {
-    entries: Vec<Entry>,
+struct LinkedDirectory {
+    entries: Vec<DirectoryEntry>,
     own: Vec<(u16, usize)>,
 }
 
-impl Referring {
+impl LinkedDirectory {
     /// A directory, followed by those inside its entries.
-    fn all(Directory { entries, own }: Directory, big: bool) -> Vec<Referring> {
+    fn all(Directory { entries, own }: Directory, big: bool) -> Vec<LinkedDirectory> {
         let (mut first, mut others, mut refers) = (Vec::new(), Vec::new(), Vec::new());
         for mut entry in entries {
             if !entry.inside.is_empty() {
                 refers.push((entry.tag, 1));
-                others.push(Referring { entries: std::mem::take(&mut entry.inside), own: Vec::new() });
+                others.push(LinkedDirectory { entries: std::mem::take(&mut entry.inside), own: Vec::new() });
             } else {
                 first.push(entry);
             }
@@ -252,8 +261,8 @@ impl Referring {
         if own > 0 {
             refers.push((Tag::SubIfd.to_u16(), own));
         }
-        first.extend(refers.iter().map(|(tag, count)| Entry::places(*tag, vec![0; *count], big)));
-        others.insert(0, Referring { entries: first, own: refers });
+        first.extend(refers.iter().map(|(tag, count)| DirectoryEntry::places(*tag, vec![0; *count], big)));
+        others.insert(0, LinkedDirectory { entries: first, own: refers });
         others
     }
 
@@ -269,9 +278,10 @@ pub(crate) fn directories(all: Vec<Directory>, big: bool, at: u64) -> (Vec<u8>, 
     // Sizes of the number of entries, of an entry, and of its value or offset.
     let (counted, entry, inside) = if big { (8, 20, 8) } else { (2, 12, 4) };
     let first = at.next_multiple_of(8);
-    let mut all: Vec<Referring> = all.into_iter().flat_map(|directory| Referring::all(directory, big)).collect();
+    let mut all: Vec<LinkedDirectory> =
+        all.into_iter().flat_map(|directory| LinkedDirectory::all(directory, big)).collect();
     all.iter_mut().for_each(|directory| directory.entries.sort_by_key(|e| e.tag));
-    let fixed = |directory: &Referring| counted + entry * directory.entries.len() + inside;
+    let fixed = |directory: &LinkedDirectory| counted + entry * directory.entries.len() + inside;
     let mut places = vec![first];
     for directory in &all {
         let long = directory.entries.iter().map(|e| e.bytes().len()).filter(|bytes| *bytes > inside);

@@ -7,15 +7,15 @@ use std::path::Path;
 use tiff::tags::Tag;
 
 use super::compression::Compression;
-use super::directory::{Directory, Entry, directories, header};
+use super::directory::{Directory, DirectoryEntry, directories, header};
 use super::metadata;
-use super::tiles::Tiles;
+use super::tiles::TiffTiles;
 use crate::count::FileTraffic;
-use crate::draft::shapes;
-use crate::output::Shared;
-use crate::replace::is_refused;
+use crate::file_spec::shapes;
+use crate::output::SharedSink;
+use crate::replace::is_permission_error;
 use crate::target::{Sink, folder};
-use crate::{Draft, Output, RegionFile, SaveOptions, cause};
+use crate::{FileSpec, PositionedOutput, RegionFile, SaveOptions, cause};
 use horus_base::dtype::DType;
 use horus_base::shape::{Region, Shape};
 use horus_host::workers::Workers;
@@ -24,11 +24,11 @@ use horus_host::workers::Workers;
 #[derive(Debug)]
 pub(super) struct TiffFile {
     /// The largest first.
-    sizes: Vec<Tiles>,
+    sizes: Vec<TiffTiles>,
     /// Files that hold the sizes until all are complete, if these are compressed and put in any order.
-    aside: Vec<File>,
+    temporary_files: Vec<File>,
     /// Entries of each page beside those of its pixels.
-    entries: Vec<Entry>,
+    entries: Vec<DirectoryEntry>,
     /// Offsets in the file take 64 bits.
     big: bool,
 }
@@ -45,20 +45,20 @@ impl TiffFile {
     ///
     /// # Errors
     /// A message, if TIFF files do not support its options.
-    pub(super) fn of(file: &Draft) -> Result<TiffFile, String> {
+    pub(super) fn of(file: &FileSpec) -> Result<TiffFile, String> {
         let SaveOptions { tile, compression, sizes, .. } = file.options;
         // Whatever memory there is, so that the bytes of a file do not depend on it.
-        let tile = tile.or(file.beside.tile.filter(|tile| TiffFile::keeps(*tile, file.shape)));
+        let tile = tile.or(file.metadata.tile.filter(|tile| TiffFile::is_tiled_like_source(*tile, file.shape)));
         let (entries, apart) = metadata::entries(file)?;
         Ok(TiffFile::new(file.shape, file.stored, tile, compression, sizes, apart)?.with(entries))
     }
 
     /// True if a picture is stored in the tiles of the file that it is from, unless the options ask for others: if it is
     /// larger than one of them.
-    fn keeps((rows, columns): (usize, usize), shape: Shape) -> bool {
+    fn is_tiled_like_source((rows, columns): (usize, usize), shape: Shape) -> bool {
         /// Maximum rows and columns of a tile.
         const LARGEST: usize = 4096;
-        let side = |side: usize, of: usize| side.is_multiple_of(Tiles::STEP) && side <= LARGEST && side < of;
+        let side = |side: usize, of: usize| side.is_multiple_of(TiffTiles::STEP) && side <= LARGEST && side < of;
         side(rows, shape.height) && side(columns, shape.width)
     }
 
@@ -81,18 +81,19 @@ impl TiffFile {
         let tile = if sizes > 1 { tile.or(Some((TiffFile::TILE, TiffFile::TILE))) } else { tile };
         let one = |(k, shape): (usize, Shape)| {
             // A small size has no more than a tile.
-            let side = |side: usize, of: usize| if k > 0 { side.min(of.next_multiple_of(Tiles::STEP)) } else { side };
+            let side =
+                |side: usize, of: usize| if k > 0 { side.min(of.next_multiple_of(TiffTiles::STEP)) } else { side };
             let tile = tile.map(|(rows, columns)| (side(rows, shape.height), side(columns, shape.width)));
-            Tiles::new(shape, dtype, tile, compression, apart)
+            TiffTiles::new(shape, dtype, tile, compression, apart)
         };
-        let sizes = shapes(shape, sizes).enumerate().map(one).collect::<Result<Vec<Tiles>, String>>()?;
-        let mut file = TiffFile { sizes, aside: Vec::new(), entries: Vec::new(), big: false };
+        let sizes = shapes(shape, sizes).enumerate().map(one).collect::<Result<Vec<TiffTiles>, String>>()?;
+        let mut file = TiffFile { sizes, temporary_files: Vec::new(), entries: Vec::new(), big: false };
         file.lay();
         Ok(file)
     }
 
     /// With entries of each page beside those of its pixels; before anything is put.
-    pub(super) fn with(mut self, entries: Vec<Entry>) -> TiffFile {
+    pub(super) fn with(mut self, entries: Vec<DirectoryEntry>) -> TiffFile {
         self.entries = entries;
         self.lay();
         self
@@ -100,7 +101,7 @@ impl TiffFile {
 
     /// Chooses the size of offsets, and places the pixels.
     fn lay(&mut self) {
-        let chunks: usize = self.sizes.iter().map(Tiles::chunks).sum();
+        let chunks: usize = self.sizes.iter().map(TiffTiles::chunks).sum();
         let most = self.compression().most(self.raw_bytes(), chunks as u64);
         self.big = false;
         let before = self.directories().len() as u64;
@@ -122,7 +123,7 @@ impl TiffFile {
     }
 
     fn raw_bytes(&self) -> u64 {
-        self.sizes.iter().map(Tiles::raw_bytes).sum()
+        self.sizes.iter().map(TiffTiles::raw_bytes).sum()
     }
 
     /// The offset of the first pixels.
@@ -136,7 +137,7 @@ impl TiffFile {
     /// A message, if writing fails.
     pub(super) fn write(mut self, to: &mut dyn Sink, pixels: &[&[u8]], workers: &Workers) -> Result<(), String> {
         to.expect(self.bytes());
-        let to = Shared::new(to);
+        let to = SharedSink::new(to);
         let mut end = None;
         for (size, pixels) in self.sizes.iter_mut().zip(pixels).rev() {
             if let Some(end) = end.filter(|_| size.compression != Compression::None) {
@@ -145,7 +146,7 @@ impl TiffFile {
             size.put(&to, Region::whole(size.shape), pixels, workers)?;
             end = Some(size.end());
         }
-        self.sizes.iter().try_for_each(Tiles::is_complete)?;
+        self.sizes.iter().try_for_each(TiffTiles::is_complete)?;
         to.write_at(0, &self.directories())
     }
 
@@ -153,18 +154,18 @@ impl TiffFile {
     fn directories(&self) -> Vec<u8> {
         const REDUCED: u32 = 1;
         // Smaller copies of described pages are theirs (OME-TIFF), others follow them (GeoTIFF).
-        let own = if self.entries.iter().any(Entry::is_ome) { self.sizes.len() - 1 } else { 0 };
+        let own = if self.entries.iter().any(DirectoryEntry::is_ome) { self.sizes.len() - 1 } else { 0 };
         let mut all = Vec::new();
         for page in 0..self.sizes[0].pages() {
             for (k, size) in self.sizes.iter().enumerate() {
-                let is_told = |entry: &&Entry| match (k, page) {
+                let is_told = |entry: &&DirectoryEntry| match (k, page) {
                     (0, 0) => true,
                     (0, _) => !entry.is_of_file(),
                     _ => entry.is_of_samples(),
                 };
-                let mut more: Vec<Entry> = self.entries.iter().filter(is_told).cloned().collect();
+                let mut more: Vec<DirectoryEntry> = self.entries.iter().filter(is_told).cloned().collect();
                 if k > 0 {
-                    more.push(Entry::long(Tag::NewSubfileType.to_u16(), REDUCED));
+                    more.push(DirectoryEntry::long(Tag::NewSubfileType.to_u16(), REDUCED));
                 }
                 let entries = size.page(page, self.big, more);
                 all.push(Directory { entries, own: if k == 0 { own } else { 0 } });
@@ -191,8 +192,8 @@ impl RegionFile for TiffFile {
         for size in &mut self.sizes {
             let aside = tempfile::tempfile_in(folder(path));
             // As the file itself, where its folder takes no other.
-            let aside = aside.or_else(|e| if is_refused(&e) { tempfile::tempfile() } else { Err(e) });
-            self.aside.push(aside.map_err(cause)?);
+            let aside = aside.or_else(|e| if is_permission_error(&e) { tempfile::tempfile() } else { Err(e) });
+            self.temporary_files.push(aside.map_err(cause)?);
             size.begin(0);
         }
         Ok(())
@@ -211,18 +212,18 @@ impl RegionFile for TiffFile {
     }
 
     fn put(&self, to: &File, size: usize, region: Region, pixels: &[u8], workers: &Workers) -> Result<(), String> {
-        self.sizes[size].put(self.aside.get(size).unwrap_or(to), region, pixels, workers)
+        self.sizes[size].put(self.temporary_files.get(size).unwrap_or(to), region, pixels, workers)
     }
 
     fn finish(&self, to: &File) -> Result<(), String> {
-        self.sizes.iter().try_for_each(Tiles::is_complete)?;
-        let mut both = self.sizes.iter().zip(&self.aside).rev();
+        self.sizes.iter().try_for_each(TiffTiles::is_complete)?;
+        let mut both = self.sizes.iter().zip(&self.temporary_files).rev();
         both.try_fold(self.first(), |at, (size, from)| size.collect(from, to, at))?;
         to.write_at(0, &self.directories())
     }
 
     fn counted(&self) -> FileTraffic {
-        self.sizes.iter().map(|size| size.count.so_far()).sum()
+        self.sizes.iter().map(|size| size.count.traffic()).sum()
     }
 }
 

@@ -5,12 +5,12 @@ use tiff::decoder::Decoder;
 use tiff::decoder::ifd::Value;
 use tiff::tags::{PhotometricInterpretation, Tag};
 
-use super::directory::{Entry, NODATA};
+use super::directory::{DirectoryEntry, NODATA};
 use super::metadata;
 use super::read;
-use super::source::{Reader, are_indices, decoder_at};
-use crate::{OpenOptions, Source, decode};
-use horus_base::placed::Placed;
+use super::source::{TiffReader, are_indices, decoder_at};
+use crate::{OpenOptions, PictureSource, decode};
+use horus_base::position_map::PositionMap;
 
 /// The key that tells if coordinates are those of a pixel's corner or of its centre, and the latter.
 const RASTER_TYPE: u16 = 1025;
@@ -35,7 +35,7 @@ pub struct Georeference {
 
 impl Georeference {
     /// That of a page of an open TIFF file, as the options read it; `None` if it has none. Unreadable tags count as absent.
-    pub(super) fn of(source: &Source<'_>, options: &OpenOptions) -> Option<Georeference> {
+    pub(super) fn of(source: &PictureSource<'_>, options: &OpenOptions) -> Option<Georeference> {
         let read = || -> Result<Option<Georeference>, String> {
             let page = read::directory_page(source, options);
             let at = |level| decoder_at(source, read::directory_of_page(source, page, level)?);
@@ -47,19 +47,19 @@ impl Georeference {
                 found = Georeference { nodata: String::new(), ..Georeference::of_page(&mut at(0)?) };
             }
             let placed = metadata::placed_in_page(source, page, options)?;
-            let found = found.seen(&placed).unwrap_or_default();
+            let found = found.transformed(&placed).unwrap_or_default();
             let indices = are_indices(&mut decoder) || is_coloured(&mut decoder);
             let colours = if indices { colours(&mut decoder) } else { Vec::new() };
             Ok(Some(found.with_values(nodata, colours)))
         };
         let mut found = decode::guarded(read).ok().flatten().filter(|found| *found != Georeference::default())?;
         if let Some(region) = options.region {
-            found = found.seen(&Placed::shifted(region.top as f64, region.left as f64))?;
+            found = found.transformed(&PositionMap::shifted(region.top as f64, region.left as f64))?;
         }
         Some(found)
     }
 
-    fn of_page(decoder: &mut Decoder<Reader<'_>>) -> Georeference {
+    fn of_page(decoder: &mut Decoder<TiffReader<'_>>) -> Georeference {
         let mut doubles = |tag| decoder.find_tag(tag).ok().flatten().and_then(numbers).unwrap_or_default();
         let (scale, ties) = (doubles(Tag::ModelPixelScaleTag), doubles(Tag::ModelTiepointTag));
         let (matrix, params) = (doubles(Tag::ModelTransformationTag), doubles(Tag::GeoDoubleParamsTag));
@@ -155,8 +155,8 @@ impl Georeference {
     /// The georeference of a picture whose pixels lie in the one of this at `placed`; `None` if it cannot be told,
     /// because the map has no inverse.
     #[must_use]
-    pub fn seen(&self, placed: &Placed) -> Option<Georeference> {
-        if placed.is_here() {
+    pub fn transformed(&self, placed: &PositionMap) -> Option<Georeference> {
+        if placed.is_identity() {
             return Some(self.clone());
         }
         // Of raster positions, which count from a pixel's corner or its centre.
@@ -212,11 +212,12 @@ impl Georeference {
     }
 
     /// The tags.
-    pub(crate) fn entries(&self) -> Vec<Entry> {
-        let doubles = |tag: Tag, values: &[f64]| (!values.is_empty()).then(|| Entry::double(tag.to_u16(), values));
-        let text = |tag: u16, text: &str| (!text.is_empty()).then(|| Entry::ascii(tag, text));
-        let keys =
-            (!self.keys.is_empty()).then(|| Entry::short(Tag::GeoKeyDirectoryTag.to_u16(), self.keys.iter().copied()));
+    pub(crate) fn entries(&self) -> Vec<DirectoryEntry> {
+        let doubles =
+            |tag: Tag, values: &[f64]| (!values.is_empty()).then(|| DirectoryEntry::double(tag.to_u16(), values));
+        let text = |tag: u16, text: &str| (!text.is_empty()).then(|| DirectoryEntry::ascii(tag, text));
+        let keys = (!self.keys.is_empty())
+            .then(|| DirectoryEntry::short(Tag::GeoKeyDirectoryTag.to_u16(), self.keys.iter().copied()));
         [
             doubles(Tag::ModelPixelScaleTag, &self.scale),
             doubles(Tag::ModelTiepointTag, &self.ties),
@@ -225,7 +226,8 @@ impl Georeference {
             doubles(Tag::GeoDoubleParamsTag, &self.doubles),
             text(Tag::GeoAsciiParamsTag.to_u16(), &self.text),
             text(NODATA, &self.nodata),
-            (!self.colours.is_empty()).then(|| Entry::short(Tag::ColorMap.to_u16(), self.colours.iter().copied())),
+            (!self.colours.is_empty())
+                .then(|| DirectoryEntry::short(Tag::ColorMap.to_u16(), self.colours.iter().copied())),
         ]
         .into_iter()
         .flatten()
@@ -234,7 +236,7 @@ impl Georeference {
 }
 
 /// True if whole bytes that a page declares to be grey may have a colour table: files of GDAL do, where that was set later.
-fn is_coloured(decoder: &mut Decoder<Reader<'_>>) -> bool {
+fn is_coloured(decoder: &mut Decoder<TiffReader<'_>>) -> bool {
     let mut first = |tag| decoder.find_tag_unsigned_vec::<u16>(tag).ok().flatten().and_then(|all| all.first().copied());
     let samples = first(Tag::SamplesPerPixel).unwrap_or(1);
     let grey = first(Tag::PhotometricInterpretation) == Some(PhotometricInterpretation::BlackIsZero.to_u16());
@@ -243,7 +245,7 @@ fn is_coloured(decoder: &mut Decoder<Reader<'_>>) -> bool {
 
 /// The colour table of a page that has a colour for each value of its samples, with one for each value of as many
 /// bytes.
-fn colours(decoder: &mut Decoder<Reader<'_>>) -> Vec<u16> {
+fn colours(decoder: &mut Decoder<TiffReader<'_>>) -> Vec<u16> {
     let mut numbers = |tag| decoder.find_tag_unsigned_vec::<u16>(tag).ok().flatten().unwrap_or_default();
     let (found, bits) = (numbers(Tag::ColorMap), numbers(Tag::BitsPerSample));
     let count = 1 << bits.first().map_or(0, |bits| (*bits).min(16));
@@ -295,41 +297,45 @@ mod tests {
 
     #[test]
     fn places_stay_where_they_are() {
-        let crop = Placed::shifted(3.0, 2.0);
+        let crop = PositionMap::shifted(3.0, 2.0);
         // Every pixel is the mean of four.
-        let halved = Placed::resized((64, 64), (32, 32));
-        let turned = Placed::of([[0.0, 1.0, 0.0], [-1.0, 0.0, 63.0]]);
+        let halved = PositionMap::resized((64, 64), (32, 32));
+        let turned = PositionMap::of([[0.0, 1.0, 0.0], [-1.0, 0.0, 63.0]]);
         for point in [false, true] {
             let mut whole = upright();
             whole.keys[7] = if point { IS_POINT } else { 1 };
             let half = if point { 0.0 } else { 0.5 };
             for placed in [crop, halved, turned] {
-                let seen = whole.seen(&placed).expect("it has an inverse");
+                let seen = whole.transformed(&placed).expect("it has an inverse");
                 for (x, y) in [(0.0, 0.0), (7.0, 5.0)] {
                     let (y0, x0) = placed.at(y, x);
                     let (a, b) = (place(&seen, x + half, y + half), place(&whole, x0 + half, y0 + half));
                     assert!((a[0] - b[0]).abs() + (a[1] - b[1]).abs() < 1e-9, "{placed:?}: {a:?} {b:?}");
                 }
-                assert_eq!(seen.seen(&Placed::default()).as_ref(), Some(&seen), "and nothing is rounded twice");
+                assert_eq!(
+                    seen.transformed(&PositionMap::default()).as_ref(),
+                    Some(&seen),
+                    "and nothing is rounded twice"
+                );
             }
         }
-        assert_eq!(upright().seen(&crop).expect("a crop").ties[3..5], [520.0, 3940.0]);
-        assert_eq!(upright().seen(&halved).expect("halves").scale[..2], [20.0, 40.0]);
+        assert_eq!(upright().transformed(&crop).expect("a crop").ties[3..5], [520.0, 3940.0]);
+        assert_eq!(upright().transformed(&halved).expect("halves").scale[..2], [20.0, 40.0]);
     }
 
     #[test]
     fn points_of_control_move_in_the_raster() {
         let ties = vec![4.0, 6.0, 0.0, 1.0, 2.0, 3.0, 8.0, 9.0, 0.0, 4.0, 5.0, 6.0];
         let all = Georeference { ties, ..Georeference::default() };
-        let seen = all.seen(&Placed::shifted(5.0, 1.0)).expect("a crop");
+        let seen = all.transformed(&PositionMap::shifted(5.0, 1.0)).expect("a crop");
         assert_eq!(seen.ties, [3.0, 1.0, 0.0, 1.0, 2.0, 3.0, 7.0, 4.0, 0.0, 4.0, 5.0, 6.0]);
     }
 
     #[test]
     fn what_has_no_inverse_or_no_meaning_is_not_told() {
-        assert_eq!(upright().seen(&Placed::of([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0]])), None);
+        assert_eq!(upright().transformed(&PositionMap::of([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0]])), None);
         let odd = Georeference { ties: vec![0.0; 12], ..upright() };
-        assert_eq!(odd.seen(&Placed::shifted(1.0, 1.0)), None);
+        assert_eq!(odd.transformed(&PositionMap::shifted(1.0, 1.0)), None);
     }
 
     #[test]
@@ -345,8 +351,8 @@ mod tests {
         }
         let mut point = upright();
         point.keys[7] = IS_POINT;
-        let moved = upright().seen(&Placed::shifted(0.0, 0.01)).expect("a crop");
-        let finer = upright().seen(&Placed::resized((8, 8), (16, 16))).expect("an inverse");
+        let moved = upright().transformed(&PositionMap::shifted(0.0, 0.01)).expect("a crop");
+        let finer = upright().transformed(&PositionMap::resized((8, 8), (16, 16))).expect("an inverse");
         let system = Georeference { text: "elsewhere".into(), ..upright() };
         for other in [point, moved, finer, system, Georeference::default()] {
             assert!(!upright().agrees(&other) && !other.agrees(&upright()), "{other:?}");

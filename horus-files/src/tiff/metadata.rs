@@ -6,46 +6,47 @@ use tiff::decoder::Decoder;
 use tiff::decoder::ifd::Value;
 use tiff::tags::Tag;
 
-use super::directory::Entry;
+use super::directory::DirectoryEntry;
 use super::ome;
 use super::read;
-use super::source::{Reader, decoder_at};
-use super::stack::{self, By, Stack};
+use super::source::{TiffReader, decoder_at};
+use super::stack::{self, DescriptionAuthor, Stack};
 use crate::density::{CENTIMETRE, INCH, in_print};
 use crate::{
-    Alpha, Draft, Fields, Georeference, Lacking, Metadata, OpenOptions, Source, Turned, guarded, profile, texts, told,
+    Alpha, DirectoryFields, FileSpec, Georeference, Metadata, OpenOptions, PictureSource, StoredOrientation,
+    UnsupportedMetadata, decode_metadata, guarded, profile, texts,
 };
 use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel};
 use horus_base::lengths::PixelSize;
-use horus_base::placed::Placed;
+use horus_base::position_map::PositionMap;
 use horus_base::shape::Shape;
 
 /// The numbers of `ExtraSamples` that say what alpha is.
 const ALPHAS: [(u16, Alpha); 2] = [(1, Alpha::Associated), (2, Alpha::Unassociated)];
 
 /// What the page of an open file, read as so many channels, says. What cannot be read counts as absent.
-pub(super) fn of(source: &Source<'_>, options: &OpenOptions, channels: usize) -> Metadata {
+pub(super) fn of(source: &PictureSource<'_>, options: &OpenOptions, channels: usize) -> Metadata {
     let [pixel, printed] = guarded(|| sides(source, options)).unwrap_or_default();
     Metadata {
         reference: Georeference::of(source, options),
         pixel,
         printed,
         names: stack::names(source, options, channels),
-        alpha: told(|| alpha(source, options, channels).ok().flatten()),
-        profile: told(|| profile::of(profile_of(source, options).ok()??, channels)),
-        exif: told(|| fields(source, options)?.exif(options.orientation)).map(Arc::new),
-        texts: told(|| texts::of_people(texts(source, options))),
+        alpha: decode_metadata(|| alpha(source, options, channels).ok().flatten()),
+        profile: decode_metadata(|| profile::of(profile_of(source, options).ok()??, channels)),
+        exif: decode_metadata(|| fields(source, options)?.exif(options.orientation)).map(Arc::new),
+        texts: decode_metadata(|| texts::select_authored_texts(texts(source, options))),
         tile: None,
     }
 }
 
 /// The fields of the page.
-fn fields<'a>(source: &'a Source<'_>, options: &OpenOptions) -> Option<Fields<'a>> {
-    Fields::at(source, read::directory_of_page(source, read::directory_page(source, options), 0).ok()?.0)
+fn fields<'a>(source: &'a PictureSource<'_>, options: &OpenOptions) -> Option<DirectoryFields<'a>> {
+    DirectoryFields::at(source, read::directory_of_page(source, read::directory_page(source, options), 0).ok()?.0)
 }
 
-fn texts(source: &Source<'_>, options: &OpenOptions) -> Vec<(String, String)> {
+fn texts(source: &PictureSource<'_>, options: &OpenOptions) -> Vec<(String, String)> {
     let mut all = texts::of_fields(fields(source, options));
     if stack::described(source).is_some() {
         // That of its pages is no text of people.
@@ -54,17 +55,17 @@ fn texts(source: &Source<'_>, options: &OpenOptions) -> Vec<(String, String)> {
     all
 }
 
-fn profile_of(source: &Source<'_>, options: &OpenOptions) -> Result<Option<Vec<u8>>, String> {
+fn profile_of(source: &PictureSource<'_>, options: &OpenOptions) -> Result<Option<Vec<u8>>, String> {
     let page = read::directory_page(source, options);
     let mut page = decoder_at(source, read::directory_of_page(source, page, 0)?)?;
     let tag = page.find_tag(Tag::IccProfile).map_err(read::text)?;
     Ok(tag.and_then(|value| value.into_u8_vec().ok()))
 }
 
-fn alpha(source: &Source<'_>, options: &OpenOptions, channels: usize) -> Result<Option<Alpha>, String> {
+fn alpha(source: &PictureSource<'_>, options: &OpenOptions, channels: usize) -> Result<Option<Alpha>, String> {
     // Channels of several pages are no colours.
     let is_apart = |stack: &Stack| stack.channels > 1 && stack.channels * stack.samples == channels;
-    if channels == 1 || stack::together(source, options)?.is_some_and(|stack| is_apart(&stack)) {
+    if channels == 1 || stack::stack_of_pages(source, options)?.is_some_and(|stack| is_apart(&stack)) {
         return Ok(None);
     }
     let page = read::directory_page(source, options);
@@ -75,15 +76,15 @@ fn alpha(source: &Source<'_>, options: &OpenOptions, channels: usize) -> Result<
 }
 
 /// The name of an OME-TIFF file without its suffix (`.ome.tif`), if that is what the file of a draft is called.
-fn ome_name(file: &Draft) -> Option<&str> {
+fn ome_name(file: &FileSpec) -> Option<&str> {
     let lower = file.name.to_ascii_lowercase();
     let name = [".ome.tif", ".ome.tiff"].iter().find_map(|end| lower.strip_suffix(end))?;
     file.name.get(..name.len())
 }
 
 /// The fields of the texts of a draft, and whether it has others; the description of an OME file is another.
-fn text_fields(file: &Draft) -> (Vec<Entry>, bool) {
-    let (mut fields, others) = texts::entries(file.beside.texts.as_deref().unwrap_or_default());
+fn text_fields(file: &FileSpec) -> (Vec<DirectoryEntry>, bool) {
+    let (mut fields, others) = texts::entries(file.metadata.texts.as_deref().unwrap_or_default());
     let all = fields.len();
     fields.retain(|entry| ome_name(file).is_none() || !entry.is_of_file());
     let others = others.iter().any(|keyword| *keyword != texts::COMMENT) || fields.len() < all;
@@ -91,10 +92,10 @@ fn text_fields(file: &Draft) -> (Vec<Entry>, bool) {
 }
 
 /// True if the file of a draft does not have a part of what is known.
-pub(super) fn lacks(what: Lacking, file: &Draft) -> bool {
+pub(super) fn lacks(what: UnsupportedMetadata, file: &FileSpec) -> bool {
     match what {
-        Lacking::Names => ome_name(file).is_none(),
-        Lacking::Texts => text_fields(file).1,
+        UnsupportedMetadata::Names => ome_name(file).is_none(),
+        UnsupportedMetadata::Texts => text_fields(file).1,
         _ => false,
     }
 }
@@ -105,14 +106,14 @@ pub(super) fn lacks(what: Lacking, file: &Draft) -> bool {
 ///
 /// # Errors
 /// A message, if its samples do not hold the value of missing pixels.
-pub(crate) fn entries(file: &Draft) -> Result<(Vec<Entry>, bool), String> {
-    let &Draft { shape, stored, ref beside, .. } = file;
+pub(crate) fn entries(file: &FileSpec) -> Result<(Vec<DirectoryEntry>, bool), String> {
+    let &FileSpec { shape, stored, metadata: ref beside, .. } = file;
     let mut all = text_fields(file).0;
     let at = beside.reference.clone().unwrap_or_default();
     let missing = file.options.nodata.map(|value| nodata(value, stored)).transpose()?;
     let (missing, colours) = (missing.unwrap_or_else(|| at.nodata().to_owned()), at.colours().to_vec());
     all.extend(at.with_values(missing, colours).entries());
-    all.extend(beside.profile.iter().map(|profile| Entry::bytes_of(Tag::IccProfile.to_u16(), profile)));
+    all.extend(beside.profile.iter().map(|profile| DirectoryEntry::bytes_of(Tag::IccProfile.to_u16(), profile)));
     all.extend(beside.exif.iter().flat_map(|exif| exif.entries(shape)));
     match (beside.pixel, beside.printed) {
         (Some(pixel), _) => all.extend(resolution(pixel, false)),
@@ -125,11 +126,11 @@ pub(crate) fn entries(file: &Draft) -> Result<(Vec<Entry>, bool), String> {
         apart = names.len() == shape.channels || !matches!(shape.channels, 1 | 3 | 4);
         names.resize(shape.channels, String::new());
         let text = ome::description(name, shape, stored, beside.pixel, apart.then_some(&names[..]));
-        all.push(Entry::ascii(Tag::ImageDescription.to_u16(), &text));
+        all.push(DirectoryEntry::ascii(Tag::ImageDescription.to_u16(), &text));
     }
     if let Some(alpha) = beside.alpha.filter(|_| shape.channels > 1 && !apart) {
         let number = ALPHAS.into_iter().find(|(_, known)| *known == alpha).map_or(0, |(number, _)| number);
-        all.push(Entry::short(Tag::ExtraSamples.to_u16(), [number]));
+        all.push(DirectoryEntry::short(Tag::ExtraSamples.to_u16(), [number]));
     }
     Ok((all, apart))
 }
@@ -151,7 +152,7 @@ fn nodata(value: f64, stored: DType) -> Result<String, String> {
 
 /// The size of pixels, in OME-XML or as ImageJ gives it, or as a resolution in pixels per centimetre; and that of a print or
 /// a scan: another resolution.
-fn sides(source: &Source<'_>, options: &OpenOptions) -> Result<[Option<PixelSize>; 2], String> {
+fn sides(source: &PictureSource<'_>, options: &OpenOptions) -> Result<[Option<PixelSize>; 2], String> {
     let page = read::directory_page(source, options);
     let mut decoder = decoder_at(source, read::directory_of_page(source, page, 0)?)?;
     let (by_centimetre, printed) = match of_resolution(&mut decoder) {
@@ -159,30 +160,34 @@ fn sides(source: &Source<'_>, options: &OpenOptions) -> Result<[Option<PixelSize
         other => (None, other.map(|(size, _)| size)),
     };
     let found = match stack::described(source) {
-        Some(Ok(Stack { by: By::Tifffile | By::MetaMorph, .. })) | None => by_centimetre,
+        Some(Ok(Stack { by: DescriptionAuthor::Tifffile | DescriptionAuthor::MetaMorph, .. })) | None => by_centimetre,
         Some(stack) => stack?.pixel,
     };
     let placed = placed_in_page(source, page, options)?;
-    Ok([found, printed].map(|size| size?.seen(&placed)))
+    Ok([found, printed].map(|size| size?.mapped_by(&placed)))
 }
 
 /// The place in a page of each pixel of its smaller copy, or of itself, in the requested orientation.
-pub(super) fn placed_in_page(source: &Source<'_>, page: usize, options: &OpenOptions) -> Result<Placed, String> {
+pub(super) fn placed_in_page(
+    source: &PictureSource<'_>,
+    page: usize,
+    options: &OpenOptions,
+) -> Result<PositionMap, String> {
     let mut copy = decoder_at(source, read::directory_of_page(source, page, options.level)?)?;
-    let turned = copy.find_tag_unsigned::<u16>(Tag::Orientation).ok().flatten().and_then(Turned::numbered);
+    let turned = copy.find_tag_unsigned::<u16>(Tag::Orientation).ok().flatten().and_then(StoredOrientation::numbered);
     let levels = read::levels_of_page(source, page)?;
     let both = levels.first().copied().zip(levels.get(options.level).copied());
     let ((height, width), (rows, columns)) = both.ok_or("its sizes are unknown")?;
-    let [down, across] = apart([height, width], [rows, columns]);
+    let [down, across] = level_scale([height, width], [rows, columns]);
     let first = |step: f64| (step - 1.0) / 2.0;
-    let placed = Placed::of([[across, 0.0, first(across)], [0.0, down, first(down)]]);
+    let placed = PositionMap::of([[across, 0.0, first(across)], [0.0, down, first(down)]]);
     Ok(placed.then(&options.orientation.placed(Shape::new(rows, columns, 1), turned.unwrap_or_default())))
 }
 
 /// Pixels of a page from a pixel of its smaller copy to the next, along axes of these extents: a power of two, if those are
 /// halves, rounded up as ours or down, of copies that have a pixel for each block. Of others, which cover the same area,
 /// the quotient.
-fn apart(page: [usize; 2], copy: [usize; 2]) -> [f64; 2] {
+fn level_scale(page: [usize; 2], copy: [usize; 2]) -> [f64; 2] {
     let times = |halved: fn(usize, u32) -> usize| (0..u32::BITS).find(|times| page.map(|n| halved(n, *times)) == copy);
     match times(|n, times| n.div_ceil(1 << times)).or_else(|| times(|n, times| (n >> times).max(1))) {
         // A single pixel is not halved.
@@ -192,7 +197,7 @@ fn apart(page: [usize; 2], copy: [usize; 2]) -> [f64; 2] {
 }
 
 /// The size of pixels by the resolution of a TIFF page, and whether that is per centimetre.
-fn of_resolution(decoder: &mut Decoder<Reader<'_>>) -> Option<(PixelSize, bool)> {
+fn of_resolution(decoder: &mut Decoder<TiffReader<'_>>) -> Option<(PixelSize, bool)> {
     const PER_CENTIMETRE: u16 = 3;
     let unit = decoder.find_tag_unsigned::<u16>(Tag::ResolutionUnit).ok()??;
     let mut side = |tag| match decoder.find_tag(tag) {
@@ -204,13 +209,13 @@ fn of_resolution(decoder: &mut Decoder<Reader<'_>>) -> Option<(PixelSize, bool)>
 }
 
 /// The tags of a resolution in pixels per centimetre, or of one of a print in pixels per inch.
-fn resolution(pixel: PixelSize, printed: bool) -> Vec<Entry> {
+fn resolution(pixel: PixelSize, printed: bool) -> Vec<DirectoryEntry> {
     let (unit, number) = if printed { (INCH, 2) } else { (CENTIMETRE, 3) };
-    let side = |tag: Tag, side: f64| Entry::rational(tag.to_u16(), unit / side);
+    let side = |tag: Tag, side: f64| DirectoryEntry::rational(tag.to_u16(), unit / side);
     vec![
         side(Tag::XResolution, pixel.columns),
         side(Tag::YResolution, pixel.rows),
-        Entry::short(Tag::ResolutionUnit.to_u16(), [number]),
+        DirectoryEntry::short(Tag::ResolutionUnit.to_u16(), [number]),
     ]
 }
 
@@ -220,11 +225,11 @@ mod tests {
 
     #[test]
     fn copies_of_blocks_lie_powers_of_two_apart() {
-        assert_eq!(apart([37, 50], [10, 13]), [4.0, 4.0]);
-        assert_eq!(apart([37, 50], [9, 12]), [4.0, 4.0], "rounded down");
-        assert_eq!(apart([37, 50], [37, 50]), [1.0, 1.0]);
-        assert_eq!(apart([5, 1], [1, 1]), [8.0, 1.0]);
-        assert_eq!(apart([1000, 3], [250, 1]), [4.0, 4.0]);
-        assert_eq!(apart([300, 200], [100, 50]), [3.0, 4.0]);
+        assert_eq!(level_scale([37, 50], [10, 13]), [4.0, 4.0]);
+        assert_eq!(level_scale([37, 50], [9, 12]), [4.0, 4.0], "rounded down");
+        assert_eq!(level_scale([37, 50], [37, 50]), [1.0, 1.0]);
+        assert_eq!(level_scale([5, 1], [1, 1]), [8.0, 1.0]);
+        assert_eq!(level_scale([1000, 3], [250, 1]), [4.0, 4.0]);
+        assert_eq!(level_scale([300, 200], [100, 50]), [3.0, 4.0]);
     }
 }

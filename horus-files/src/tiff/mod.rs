@@ -17,8 +17,8 @@ mod tiles;
 use file::TiffFile;
 
 use crate::{
-    Choice, Draft, Encoder, Facts, FileInfo, Lacking, Means, Metadata, OpenOptions, Picture, PictureFormat, Pixels,
-    RegionFile, Sink, Source, guarded, told,
+    DecodeResources, Encoder, FileInfo, FileSpec, FormatOption, FormatProperties, Metadata, OpenOptions, Picture,
+    PictureFormat, PictureSource, RegionDecoder, RegionFile, Sink, UnsupportedMetadata, decode_metadata, guarded,
 };
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
@@ -28,8 +28,8 @@ use horus_host::workers::Workers;
 pub(super) struct Tiff;
 
 impl PictureFormat for Tiff {
-    fn facts(&self) -> &Facts {
-        &Facts {
+    fn facts(&self) -> &FormatProperties {
+        &FormatProperties {
             name: "tif",
             title: "TIFF",
             magic: &source::MAGIC,
@@ -39,32 +39,41 @@ impl PictureFormat for Tiff {
             alpha: Some(&[]),
             levels: true,
             by_regions: true,
-            takes: &[Choice::Sizes, Choice::Tile, Choice::Compression, Choice::Nodata],
-            ..Facts::PLAIN
+            options: &[FormatOption::Sizes, FormatOption::Tile, FormatOption::Compression, FormatOption::Nodata],
+            ..FormatProperties::PLAIN
         }
     }
 
-    fn read(&self, source: &Source<'_>, options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
+    fn read(
+        &self,
+        source: &PictureSource<'_>,
+        options: &OpenOptions,
+        means: DecodeResources<'_>,
+    ) -> Result<Picture, String> {
         guarded(|| read::read(source, options, means))
     }
 
-    fn regions(&self, source: &Source<'static>, options: &OpenOptions) -> Result<Option<Box<dyn Pixels>>, String> {
-        guarded(|| Ok(Some(Box::new(read::open(source, options)?) as Box<dyn Pixels>)))
+    fn regions(
+        &self,
+        source: &PictureSource<'static>,
+        options: &OpenOptions,
+    ) -> Result<Option<Box<dyn RegionDecoder>>, String> {
+        guarded(|| Ok(Some(Box::new(read::open(source, options)?) as Box<dyn RegionDecoder>)))
     }
 
-    fn unread(&self, source: &Source<'_>, options: &OpenOptions) -> Option<String> {
-        told(|| read::unread(source, options))
+    fn unread(&self, source: &PictureSource<'_>, options: &OpenOptions) -> Option<String> {
+        decode_metadata(|| read::unread(source, options))
     }
 
-    fn describe(&self, source: &Source<'_>, options: &OpenOptions) -> Result<FileInfo, String> {
+    fn describe(&self, source: &PictureSource<'_>, options: &OpenOptions) -> Result<FileInfo, String> {
         guarded(|| read::describe(source, options))
     }
 
-    fn tags(&self, source: &Source<'_>, options: &OpenOptions) -> Result<Vec<(String, String)>, String> {
+    fn tags(&self, source: &PictureSource<'_>, options: &OpenOptions) -> Result<Vec<(String, String)>, String> {
         read::tags(source, options)
     }
 
-    fn metadata(&self, source: &Source<'_>, options: &OpenOptions, channels: usize) -> Metadata {
+    fn metadata(&self, source: &PictureSource<'_>, options: &OpenOptions, channels: usize) -> Metadata {
         metadata::of(source, options, channels)
     }
 
@@ -73,11 +82,11 @@ impl PictureFormat for Tiff {
         shape.channels <= u16::MAX as usize
     }
 
-    fn check(&self, file: &Draft) -> Result<(), String> {
+    fn check(&self, file: &FileSpec) -> Result<(), String> {
         TiffFile::of(file).map(drop)
     }
 
-    fn lacks(&self, what: Lacking, file: &Draft) -> bool {
+    fn omits_metadata(&self, what: UnsupportedMetadata, file: &FileSpec) -> bool {
         metadata::lacks(what, file)
     }
 
@@ -86,7 +95,7 @@ impl PictureFormat for Tiff {
         TiffFile::of(&file.draft)?.write(to, &pixels, workers)
     }
 
-    fn in_regions(&self, file: &Draft) -> Result<Box<dyn RegionFile>, String> {
+    fn in_regions(&self, file: &FileSpec) -> Result<Box<dyn RegionFile>, String> {
         Ok(Box::new(TiffFile::of(file)?))
     }
 }

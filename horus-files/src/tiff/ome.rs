@@ -1,7 +1,7 @@
 //! OME-XML, the description in the first page of an OME-TIFF file (schema 2016-06): axes, names of
 //! channels, and sizes of pixels.
 
-use super::stack::{self, By, MOST_PLANES, Stack, here};
+use super::stack::{self, DescriptionAuthor, MOST_PLANES, Stack, here};
 use horus_base::dtype::DType;
 use horus_base::lengths::{PixelSize, micrometres};
 use horus_base::shape::Shape;
@@ -14,7 +14,7 @@ const MOST_NAMED: usize = 4;
 /// # Errors
 /// A message about metadata that makes no sense.
 pub(super) fn described(description: &str) -> Option<Result<Stack, String>> {
-    let tags: Vec<Tag<'_>> = tags(description);
+    let tags: Vec<OmeElement<'_>> = tags(description);
     let root = tags.iter().find(|tag| tag.name == "OME")?;
     let first = tags.iter().position(|tag| tag.name == "Pixels")?;
     // Further images follow.
@@ -22,7 +22,7 @@ pub(super) fn described(description: &str) -> Option<Result<Stack, String>> {
     Some(of_pixels(root, &tags[first..end]))
 }
 
-fn of_pixels(root: &Tag<'_>, tags: &[Tag<'_>]) -> Result<Stack, String> {
+fn of_pixels(root: &OmeElement<'_>, tags: &[OmeElement<'_>]) -> Result<Stack, String> {
     let pixels = &tags[0];
     let extent = |name: &str| match pixels.value(name).map(|text| text.trim().parse::<usize>()) {
         None => Ok(1),
@@ -30,7 +30,7 @@ fn of_pixels(root: &Tag<'_>, tags: &[Tag<'_>]) -> Result<Stack, String> {
         Some(_) => Err(format!("its OME-XML gives {name} as {:?}", pixels.value(name).unwrap_or_default())),
     };
     let (times, levels, all) = (extent("SizeT")?, extent("SizeZ")?, extent("SizeC")?);
-    let channels: Vec<&Tag<'_>> = tags.iter().filter(|tag| tag.name == "Channel").collect();
+    let channels: Vec<&OmeElement<'_>> = tags.iter().filter(|tag| tag.name == "Channel").collect();
     let samples = channels.first().map_or(Some(1), |tag| tag.number("SamplesPerPixel", 1)).unwrap_or(0);
     if samples == 0 || !all.is_multiple_of(samples) {
         return Err(format!("its OME-XML divides {all} channels into planes of {samples}"));
@@ -85,7 +85,7 @@ fn of_pixels(root: &Tag<'_>, tags: &[Tag<'_>]) -> Result<Stack, String> {
     };
     let names = channels.iter().map(|tag| tag.value("Name").unwrap_or_default()).collect();
     let pixel = PixelSize::of(['Z', 'Y', 'X'].map(side));
-    Ok(Stack { by: By::Ome, times, levels, channels: all / samples, samples, names, pixel, pages })
+    Ok(Stack { by: DescriptionAuthor::Ome, times, levels, channels: all / samples, samples, names, pixel, pages })
 }
 
 /// The description of a file with a page for each level, whose pixels are interleaved samples; or, with names of
@@ -140,14 +140,14 @@ fn escaped(text: &str) -> String {
 ///
 /// (The crate `roxmltree` takes cubic time for name spaces, whatever `nodes_limit` is: 39 s for a file of 100 kB. It also
 /// refuses what is not well-formed.)
-struct Tag<'a> {
+struct OmeElement<'a> {
     /// Without the prefix of a name space.
     name: &'a str,
     attributes: &'a str,
     text: &'a str,
 }
 
-impl Tag<'_> {
+impl OmeElement<'_> {
     /// The value of an attribute.
     fn value(&self, name: &str) -> Option<String> {
         let mut rest = self.attributes;
@@ -202,7 +202,7 @@ fn unescaped(text: &str) -> String {
 }
 
 /// The elements of a text, in their order; comments and declarations are left out.
-fn tags(xml: &str) -> Vec<Tag<'_>> {
+fn tags(xml: &str) -> Vec<OmeElement<'_>> {
     let mut all = Vec::new();
     let mut rest = xml;
     while let Some((_, after)) = rest.split_once('<') {
@@ -234,7 +234,7 @@ fn tags(xml: &str) -> Vec<Tag<'_>> {
         let inside = inside.trim_end_matches('/');
         let (name, attributes) = inside.split_once(char::is_whitespace).unwrap_or((inside, ""));
         let name = name.rsplit_once(':').map_or(name, |(_, name)| name);
-        all.push(Tag { name, attributes, text: next.split_once('<').map_or("", |(text, _)| text) });
+        all.push(OmeElement { name, attributes, text: next.split_once('<').map_or("", |(text, _)| text) });
     }
     all
 }
@@ -276,7 +276,7 @@ mod tests {
         let found = image(&format!("SizeC='2' SizeZ='5' {sizes}"), "<Channel Name='a &amp; b&#x3b2;&no;&'/><Channel/>")
             .unwrap();
         assert_eq!(found.pixel, PixelSize::of([Some(2.0), Some(0.25), Some(0.25)]));
-        assert_eq!(found.told(), "5 levels, 2 channels (a & bβ&no;&), pixels of 2x0.25x0.25 µm");
+        assert_eq!(found.describe_axes(), "5 levels, 2 channels (a & bβ&no;&), pixels of 2x0.25x0.25 µm");
         assert_eq!(image("PhysicalSizeX='1' PhysicalSizeXUnit='pixel' PhysicalSizeY='1'", "").unwrap().pixel, None);
         assert!(described("ImageJ=1.54").is_none() && described("<OME></OME>").is_none());
     }

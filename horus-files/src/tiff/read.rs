@@ -10,17 +10,17 @@ use tiff::decoder::ifd::Value;
 use tiff::decoder::{ChunkType, Decoder};
 use tiff::tags::{CompressionMethod, IfdPointer, PhotometricInterpretation, PlanarConfiguration, Tag};
 
-use super::chunks::{Among, Chunks, Places, Stored};
-use super::coding::Coding;
+use super::chunks::{ChunkPositions, ChunkStorage, Chunks, PixelStride};
+use super::coding::TiffCoding;
 use super::directory::NODATA;
-use super::samples::{Colours, Samples};
-use super::source::{Reader, are_indices, decoder_at, directory_of, limits, reader};
-use super::stack::{self, By, Stack};
+use super::samples::{ColourEncoding, StoredSamples};
+use super::source::{TiffReader, are_indices, decoder_at, directory_of, limits, reader};
+use super::stack::{self, DescriptionAuthor, Stack};
 use crate::count::FileTraffic;
 use crate::interleave::copy_spaced;
 use crate::{
-    Count, DEFLATE, FileInfo, Means, Metadata, OpenOptions, Orientation, Picture, Pixels, Source, Turned,
-    check_capacity, check_size, decode, jpeg, pixel_bytes, profile, region_of,
+    Count, DEFLATE, DecodeResources, FileInfo, Metadata, OpenOptions, Orientation, Picture, PictureSource,
+    RegionDecoder, StoredOrientation, check_capacity, check_size, decode, jpeg, pixel_bytes, profile, region_of,
 };
 use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel};
@@ -33,7 +33,11 @@ use horus_host::workers::Workers;
 const MOST_PAGES: usize = 1 << 20;
 
 /// Decodes the requested page, its level, its region; or all pages as the levels of a volume.
-pub(super) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
+pub(super) fn read(
+    source: &PictureSource<'_>,
+    options: &OpenOptions,
+    means: DecodeResources<'_>,
+) -> Result<Picture, String> {
     let pages = open(source, options)?;
     let whole = pages.shape();
     let region = region_of(whole, options.region)?;
@@ -41,22 +45,22 @@ pub(super) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>)
     let (shape, dtype) = (Shape { height: region.height, width: region.width, ..whole }, pages.dtype());
     let size = [shape.depth, shape.channels, dtype.size()].iter().try_fold(shape.area(), |n, m| n.checked_mul(*m));
     let size = size.ok_or_else(|| format!("{whole} pixels are too large"))?;
-    let mut pixels = (means.room)(size).map_err(|e| e.to_string())?;
+    let mut pixels = (means.allocate)(size).map_err(|e| e.to_string())?;
     pages.read(0..whole.depth, region, pixels.bytes_mut(), means.workers)?;
     let tile = pages.tiles();
     Ok(Picture::from_pixels(shape, dtype, pixels).with_metadata(Metadata { tile, ..Metadata::default() }))
 }
 
 /// The requested page, its channels in other pages, or all as levels of a volume, each at the requested level.
-pub(super) fn open<'s>(source: &Source<'s>, options: &OpenOptions) -> Result<Pages<'s>, String> {
-    match stack::together(source, options)? {
+pub(super) fn open<'s>(source: &PictureSource<'s>, options: &OpenOptions) -> Result<Pages<'s>, String> {
+    match stack::stack_of_pages(source, options)? {
         // A description that is wrong does not hide the page.
         stack @ Some(_) if !options.volume => opened(source, options, stack).or_else(|_| opened(source, options, None)),
         stack => opened(source, options, stack),
     }
 }
 
-fn opened<'s>(source: &Source<'s>, options: &OpenOptions, stack: Option<Stack>) -> Result<Pages<'s>, String> {
+fn opened<'s>(source: &PictureSource<'s>, options: &OpenOptions, stack: Option<Stack>) -> Result<Pages<'s>, String> {
     let page = options.page.unwrap_or(0);
     let all = stack.is_some() || (options.volume && options.page.is_none());
     let found = Directories::of(source, if all { MOST_PAGES } else { page })?;
@@ -65,26 +69,28 @@ fn opened<'s>(source: &Source<'s>, options: &OpenOptions, stack: Option<Stack>) 
         None if all => (0..found.count()).collect(),
         None => vec![page],
     };
-    let mut pages: Vec<(IfdPointer, Page<'s>)> = Vec::new();
+    let mut pages: Vec<(IfdPointer, TiffPage<'s>)> = Vec::new();
     let mut planes = Vec::with_capacity(wanted.len());
     for z in wanted {
-        let Place { directory, behind } = found.place(z, options.level)?;
+        let PagePosition { directory, behind } = found.place(z, options.level)?;
         // Of several planes behind one directory.
         if pages.last().is_none_or(|(last, _)| *last != directory) {
-            pages.push((directory, Page::of(source, directory, options)?));
+            pages.push((directory, TiffPage::of(source, directory, options)?));
         }
         planes.push((pages.len() - 1, behind));
         let ((_, first), (_, page)) = (&pages[0], &pages[pages.len() - 1]);
         if (page.shape(), page.chunks.samples.dtype()) != (first.shape(), first.chunks.samples.dtype()) {
-            let what = |page: &Page<'_>| format!("{} {}", page.shape(), page.chunks.samples.dtype());
+            let what = |page: &TiffPage<'_>| format!("{} {}", page.shape(), page.chunks.samples.dtype());
             let (other, first) = (what(page), what(first));
             return Err(format!("page {z} has {other} pixels and page 0 {first}: they are no levels of a volume"));
         }
     }
-    let pages: Vec<Page<'s>> = pages.into_iter().map(|(_, page)| page).collect();
+    let pages: Vec<TiffPage<'s>> = pages.into_iter().map(|(_, page)| page).collect();
     let Some(first) = pages.first() else { return Err("the file has no pages".into()) };
     let channels = stack.as_ref().map_or(1, |stack| stack.channels);
-    if let Some(stack) = stack.filter(|stack| stack.by == By::Ome && stack.samples != first.shape().channels) {
+    if let Some(stack) =
+        stack.filter(|stack| stack.by == DescriptionAuthor::Ome && stack.samples != first.shape().channels)
+    {
         let (told, has) = (stack.samples, first.shape().channels);
         return Err(format!("its OME-XML has planes of {told} channels, and its pages have {has}"));
     }
@@ -94,7 +100,7 @@ fn opened<'s>(source: &Source<'s>, options: &OpenOptions, stack: Option<Stack>) 
 /// Pages that are read together, the levels of a volume, or their channels; at least one.
 #[derive(Debug)]
 pub(super) struct Pages<'s> {
-    pages: Vec<Page<'s>>,
+    pages: Vec<TiffPage<'s>>,
     /// The page of each plane, and the bytes from its pixels to those of the plane.
     planes: Vec<(usize, u64)>,
     /// Planes of a level, whose samples are beside each other in a picture.
@@ -103,7 +109,7 @@ pub(super) struct Pages<'s> {
     sizes: Vec<(usize, usize)>,
 }
 
-impl Pixels for Pages<'_> {
+impl RegionDecoder for Pages<'_> {
     fn shape(&self) -> Shape {
         let one = self.pages[0].shape();
         Shape { depth: self.planes.len() / self.channels, channels: self.channels * one.channels, ..one }
@@ -118,7 +124,7 @@ impl Pixels for Pages<'_> {
     }
 
     fn tile(&self) -> (usize, usize) {
-        let Page { orientation, noted, chunks } = &self.pages[0];
+        let TiffPage { orientation, stored_orientation: noted, chunks } = &self.pages[0];
         let Shape { height, width, .. } = chunks.shape;
         let tile = Shape::new(chunks.rows.min(height), chunks.columns.min(width), 1);
         let seen = orientation.shape(tile, *noted);
@@ -128,15 +134,15 @@ impl Pixels for Pages<'_> {
     /// Those of a strip or tile, unless rows of strips are read in place.
     fn chunk(&self) -> (usize, usize) {
         let (rows, columns) = self.tile();
-        if self.tiles().is_none() && self.beside() == 0 && columns == self.shape().width {
+        if self.tiles().is_none() && self.scratch_bytes() == 0 && columns == self.shape().width {
             (1, columns)
         } else {
             (rows, columns)
         }
     }
 
-    fn beside(&self) -> usize {
-        self.pages.iter().map(|page| page.chunks.beside()).max().unwrap_or(0)
+    fn scratch_bytes(&self) -> usize {
+        self.pages.iter().map(|page| page.chunks.scratch_bytes()).max().unwrap_or(0)
     }
 
     fn levels(&self) -> usize {
@@ -152,7 +158,7 @@ impl Pixels for Pages<'_> {
         let (own, pixel) = (pixel_bytes(self.pages[0].shape(), self.dtype()), pixel_bytes(self.shape(), self.dtype()));
         for (planes, to) in planes.chunks(self.channels).zip(to.chunks_mut(region.height * region.width * pixel)) {
             for (c, (page, behind)) in planes.iter().enumerate() {
-                self.pages[*page].read(*behind, region, (to, Among { at: c * own, pixel }), workers)?;
+                self.pages[*page].read(*behind, region, (to, PixelStride { at: c * own, pixel }), workers)?;
             }
         }
         Ok(())
@@ -166,52 +172,53 @@ impl Pixels for Pages<'_> {
     }
 
     fn counted(&self) -> FileTraffic {
-        self.pages.iter().map(|page| page.chunks.count.so_far()).sum()
+        self.pages.iter().map(|page| page.chunks.count.traffic()).sum()
     }
 }
 
 /// A page with its directory.
 #[derive(Debug)]
-struct Page<'s> {
+struct TiffPage<'s> {
     orientation: Orientation,
-    noted: Turned,
+    stored_orientation: StoredOrientation,
     chunks: Chunks<'s>,
 }
 
-impl<'s> Page<'s> {
+impl<'s> TiffPage<'s> {
     fn shape(&self) -> Shape {
-        self.orientation.shape(self.chunks.picture(), self.noted)
+        self.orientation.shape(self.chunks.picture(), self.stored_orientation)
     }
 
     fn stored(&self, region: Region) -> Region {
-        self.orientation.stored(region, self.chunks.shape, self.noted)
+        self.orientation.stored(region, self.chunks.shape, self.stored_orientation)
     }
 
     fn read(
         &self,
         behind: u64,
         region: Region,
-        (to, among): (&mut [u8], Among),
+        (to, among): (&mut [u8], PixelStride),
         workers: &Workers,
     ) -> Result<(), String> {
         let stored = self.stored(region);
-        if !self.orientation.turns(self.noted) {
+        if !self.orientation.turns(self.stored_orientation) {
             return self.chunks.read(behind, stored, (to, among), workers);
         }
         let shape = Shape { height: stored.height, width: stored.width, ..self.chunks.picture() };
         let dtype = self.chunks.samples.dtype();
-        let own = Among { at: 0, pixel: pixel_bytes(shape, dtype) };
+        let own = PixelStride { at: 0, pixel: pixel_bytes(shape, dtype) };
         let mut pixels = HostBuffer::try_zeroed(shape.len() * dtype.size()).map_err(|e| e.to_string())?;
         self.chunks.read(behind, stored, (pixels.bytes_mut(), own), workers)?;
-        let means = Means { workers, room: &HostBuffer::try_zeroed, reserve: None };
-        let picture = self.orientation.of(Picture::from_pixels(shape, dtype, pixels), self.noted, means)?;
+        let means = DecodeResources { workers, allocate: &HostBuffer::try_zeroed, reserve: None };
+        let picture =
+            self.orientation.of(Picture::from_pixels(shape, dtype, pixels), self.stored_orientation, means)?;
         copy_spaced(picture.pixels.bytes(), own.pixel, &mut to[among.at..], among.pixel, own.pixel);
         Ok(())
     }
 }
 
 /// The warning about pages that are not read, if the first is read for want of a choice.
-pub(super) fn unread(source: &Source<'_>, options: &OpenOptions) -> Option<String> {
+pub(super) fn unread(source: &PictureSource<'_>, options: &OpenOptions) -> Option<String> {
     if options.page.is_some() || options.volume {
         return None;
     }
@@ -223,7 +230,7 @@ pub(super) fn unread(source: &Source<'_>, options: &OpenOptions) -> Option<Strin
         _ if all == 1 => return None,
         _ => String::new(),
     };
-    let others = Audience::now().told(
+    let others = Audience::now().select_wording(
         "AnyImage::open_page reads the others, AnyImage::open_volume all",
         "--page N reads the others, --volume all as levels",
         "page=N reads the others, volume=True all as levels",
@@ -232,29 +239,29 @@ pub(super) fn unread(source: &Source<'_>, options: &OpenOptions) -> Option<Strin
 }
 
 /// Number of pages of a file, if it is less than `most`, else any number from `most` on.
-pub(super) fn pages_up_to(source: &Source<'_>, most: usize) -> Result<usize, String> {
+pub(super) fn pages_up_to(source: &PictureSource<'_>, most: usize) -> Result<usize, String> {
     Ok(Directories::of(source, most)?.count())
 }
 
 /// The directory of a page, or of a smaller copy of it.
-pub(super) fn directory_of_page(source: &Source<'_>, page: usize, level: usize) -> Result<IfdPointer, String> {
+pub(super) fn directory_of_page(source: &PictureSource<'_>, page: usize, level: usize) -> Result<IfdPointer, String> {
     Ok(Directories::of(source, page)?.place(page, level)?.directory)
 }
 
 /// Rows and columns of a page and of its smaller copies.
-pub(super) fn levels_of_page(source: &Source<'_>, page: usize) -> Result<Vec<(usize, usize)>, String> {
+pub(super) fn levels_of_page(source: &PictureSource<'_>, page: usize) -> Result<Vec<(usize, usize)>, String> {
     Ok(Directories::of(source, page)?.levels(page))
 }
 
 /// Positions of the directories of pages, each followed by those of its smaller copies, by size.
 pub(super) struct Directories {
-    pages: Vec<Vec<Listed>>,
+    pages: Vec<Vec<PageDirectory>>,
     /// Pages without a directory whose pixels follow those of the only one that has one, and the bytes of each.
     behind: (usize, u64),
 }
 
 /// The place of a page.
-struct Place {
+struct PagePosition {
     directory: IfdPointer,
     /// Bytes from the pixels of the directory to its own.
     behind: u64,
@@ -262,38 +269,38 @@ struct Place {
 
 /// A directory, and the rows and columns of its picture, 0 if they cannot be read.
 #[derive(Clone, Copy)]
-struct Listed {
+struct PageDirectory {
     pointer: IfdPointer,
     height: usize,
     width: usize,
 }
 
-impl Listed {
-    fn of(file: &mut Decoder<Reader<'_>>, pointer: IfdPointer, directory: &Directory) -> Listed {
+impl PageDirectory {
+    fn of(file: &mut Decoder<TiffReader<'_>>, pointer: IfdPointer, directory: &Directory) -> PageDirectory {
         let mut tags = file.read_directory_tags(directory);
         let mut side = |tag| tags.find_tag_unsigned::<u32>(tag).ok().flatten().unwrap_or(0) as usize;
-        Listed { pointer, height: side(Tag::ImageLength), width: side(Tag::ImageWidth) }
+        PageDirectory { pointer, height: side(Tag::ImageLength), width: side(Tag::ImageWidth) }
     }
 }
 
 impl Directories {
     /// The directories up to page `last`, if there are that many.
-    fn of(source: &Source<'_>, last: usize) -> Result<Directories, String> {
+    fn of(source: &PictureSource<'_>, last: usize) -> Result<Directories, String> {
         let mut file = Decoder::new(reader(source)).map_err(text)?.with_limits(limits());
         let mut next = file.ifd_pointer();
-        let mut pages: Vec<Vec<Listed>> = Vec::new();
+        let mut pages: Vec<Vec<PageDirectory>> = Vec::new();
         let mut seen = HashSet::new();
         while let Some(pointer) = next.filter(|p| seen.insert(*p) && seen.len() <= MOST_PAGES) {
             let directory = match directory_of(&mut file, pointer) {
                 Ok(directory) => directory,
                 // An unreadable one counts, but those after it cannot be found.
                 Err(_) if !pages.is_empty() => {
-                    pages.push(vec![Listed { pointer, height: 0, width: 0 }]);
+                    pages.push(vec![PageDirectory { pointer, height: 0, width: 0 }]);
                     break;
                 }
                 Err(e) => return Err(text(e)),
             };
-            let here = Listed::of(&mut file, pointer, &directory);
+            let here = PageDirectory::of(&mut file, pointer, &directory);
             let mut tags = file.read_directory_tags(&directory);
             let is_copy = tags.find_tag_unsigned::<u32>(Tag::NewSubfileType).ok().flatten().unwrap_or(0) & 1 == 1;
             let children = tags.find_tag_unsigned_vec::<u64>(Tag::SubIfd).ok().flatten().unwrap_or_default();
@@ -307,7 +314,7 @@ impl Directories {
                 if let Ok(directory) = directory_of(&mut file, child)
                     && let Some(page) = pages.last_mut()
                 {
-                    page.push(Listed::of(&mut file, child, &directory));
+                    page.push(PageDirectory::of(&mut file, child, &directory));
                 }
             }
             next = directory.next();
@@ -336,24 +343,24 @@ impl Directories {
         levels.map_or_else(Vec::new, |levels| levels.iter().map(|l| (l.height, l.width)).collect())
     }
 
-    fn place(&self, page: usize, level: usize) -> Result<Place, String> {
+    fn place(&self, page: usize, level: usize) -> Result<PagePosition, String> {
         let described = self.described(page);
         let levels = self.pages.get(described).ok_or_else(|| decode::no_page(page, self.count()))?;
         let copies = levels.len() - 1;
         let missing =
             || format!("level {level} requested, but page {page} has {copies} smaller copies (level 0 is the page)");
         let directory = levels.get(level).map(|listed| listed.pointer).ok_or_else(missing)?;
-        Ok(Place { directory, behind: (page - described) as u64 * self.behind.1 })
+        Ok(PagePosition { directory, behind: (page - described) as u64 * self.behind.1 })
     }
 }
 
 /// The page that is looked at: the first of a volume that is described, whose `page` is a time.
-pub(super) fn directory_page(source: &Source<'_>, options: &OpenOptions) -> usize {
+pub(super) fn directory_page(source: &PictureSource<'_>, options: &OpenOptions) -> usize {
     options.page.filter(|_| !(options.volume && stack::of_source(source).is_some())).unwrap_or(0)
 }
 
 /// The properties of a file, without its pixels: the page, its smaller copies, the number of pages.
-pub(super) fn describe(source: &Source<'_>, options: &OpenOptions) -> Result<FileInfo, String> {
+pub(super) fn describe(source: &PictureSource<'_>, options: &OpenOptions) -> Result<FileInfo, String> {
     let as_stored = OpenOptions { orientation: Orientation::Keep, ..*options };
     let opened = open(source, &as_stored)?;
     let found = Directories::of(source, MOST_PAGES)?;
@@ -367,7 +374,7 @@ pub(super) fn describe(source: &Source<'_>, options: &OpenOptions) -> Result<Fil
 }
 
 /// The tags of a page as texts, without those that place its pixels.
-pub(super) fn tags(source: &Source<'_>, options: &OpenOptions) -> Result<Vec<(String, String)>, String> {
+pub(super) fn tags(source: &PictureSource<'_>, options: &OpenOptions) -> Result<Vec<(String, String)>, String> {
     const PLACES: [Tag; 4] = [Tag::StripOffsets, Tag::StripByteCounts, Tag::TileOffsets, Tag::TileByteCounts];
     let page = directory_page(source, options);
     let directory = directory_of_page(source, page, options.level)?;
@@ -382,7 +389,7 @@ pub(super) fn tags(source: &Source<'_>, options: &OpenOptions) -> Result<Vec<(St
     }
     all.sort();
     if let Some(Ok(stack)) = stack::of_source(source) {
-        all.push((stack.by.name().into(), stack.told()));
+        all.push((stack.by.name().into(), stack.describe_axes()));
     }
     Ok(all)
 }
@@ -421,24 +428,24 @@ fn written(value: &Value) -> String {
 
 /// The orientation stored in a page; warns of what is not applied. Unreadable metadata
 /// counts as absent.
-fn noted(decoder: &mut Decoder<Reader<'_>>) -> Turned {
+fn stored_orientation(decoder: &mut Decoder<TiffReader<'_>>) -> StoredOrientation {
     const MULTIPLIED: u16 = 1;
     let extra = decoder.find_tag_unsigned_vec::<u16>(Tag::ExtraSamples).ok().flatten().unwrap_or_default();
     if extra.contains(&MULTIPLIED) {
         horus_base::warn!("its colours are premultiplied by alpha (TIFF ExtraSamples 1) and are used as stored");
     }
     if let Ok(Some(profile)) = decoder.find_tag(Tag::IccProfile).map(|v| v.and_then(|v| v.into_u8_vec().ok())) {
-        profile::tell(profile.len());
+        profile::log_unapplied_profile(profile.len());
     }
     let orientation = decoder.find_tag_unsigned::<u16>(Tag::Orientation).ok().flatten();
-    orientation.and_then(Turned::numbered).unwrap_or_default()
+    orientation.and_then(StoredOrientation::numbered).unwrap_or_default()
 }
 
-impl<'s> Page<'s> {
+impl<'s> TiffPage<'s> {
     /// The checked description of pixels in a directory.
-    fn of(source: &Source<'s>, directory: IfdPointer, options: &OpenOptions) -> Result<Page<'s>, String> {
+    fn of(source: &PictureSource<'s>, directory: IfdPointer, options: &OpenOptions) -> Result<TiffPage<'s>, String> {
         let mut decoder = decoder_at(source, directory)?;
-        let noted = noted(&mut decoder);
+        let noted = stored_orientation(&mut decoder);
         let (w, h) = decoder.dimensions().map_err(text)?;
         let mut numbers = |tag| decoder.find_tag_unsigned_vec::<u16>(tag).map_err(text);
         let mut first = |tag| Ok::<_, String>(numbers(tag)?.and_then(|all| all.first().copied()));
@@ -450,7 +457,7 @@ impl<'s> Page<'s> {
         let planar = count > 1 && first(Tag::PlanarConfiguration)? == Some(PlanarConfiguration::Planar.to_u16());
         let photometric = first(Tag::PhotometricInterpretation)?.and_then(PhotometricInterpretation::from_u16);
         let (columns, rows) = decoder.chunk_dimensions();
-        let places = Places::of(&mut decoder)?;
+        let places = ChunkPositions::of(&mut decoder)?;
         // A region allocates no more memory than it needs.
         if options.region.is_none() {
             check_size(u64::from(h), u64::from(w), options)?;
@@ -465,17 +472,17 @@ impl<'s> Page<'s> {
         if rows == 0 || columns == 0 {
             return Err("its strips or tiles have no pixels".into());
         }
-        let samples = Samples::of(bits, format, are_indices(&mut decoder))?;
+        let samples = StoredSamples::of(bits, format, are_indices(&mut decoder))?;
         let colours = match (photometric, count) {
-            (Some(PhotometricInterpretation::WhiteIsZero), _) => Colours::Inverted,
+            (Some(PhotometricInterpretation::WhiteIsZero), _) => ColourEncoding::Inverted,
             (Some(PhotometricInterpretation::BlackIsZero | PhotometricInterpretation::TransparencyMask), _)
             | (Some(PhotometricInterpretation::RGBPalette), 1)
             // Zeiss (LSM) calls two channels colours.
-            | (Some(PhotometricInterpretation::RGB), 2..) => Colours::Kept,
+            | (Some(PhotometricInterpretation::RGB), 2..) => ColourEncoding::Unchanged,
             (Some(PhotometricInterpretation::CMYK), 4..) if matches!(samples.dtype(), DType::U8 | DType::U16) => {
-                Colours::Inks
+                ColourEncoding::Inks
             }
-            (Some(PhotometricInterpretation::YCbCr), 3) if is_jpeg => Colours::Luma,
+            (Some(PhotometricInterpretation::YCbCr), 3) if is_jpeg => ColourEncoding::Luma,
             (Some(what), _) => {
                 let luma = what == PhotometricInterpretation::YCbCr;
                 let (dtype, unless) = (samples.dtype(), if luma { " unless they are JPEG data" } else { "" });
@@ -491,14 +498,14 @@ impl<'s> Page<'s> {
             return Err(format!("its colour table has {numbers} numbers, for pixels of {bits} bits"));
         }
         let stored = if is_jpeg {
-            if samples != Samples::Of(DType::U8) {
+            if samples != StoredSamples::Of(DType::U8) {
                 return Err(format!("JPEG data of {bits} bits are not supported"));
             }
             let tables = decoder.find_tag_unsigned_vec::<u64>(Tag::JPEGTables).map_err(text)?.unwrap_or_default();
-            Stored::Jpeg(tables.into_iter().map(|byte| byte as u8).collect())
+            ChunkStorage::Jpeg(tables.into_iter().map(|byte| byte as u8).collect())
         } else {
-            let coding = Coding::of(&mut decoder, bits)?;
-            coding.plain().filter(|_| samples.are_pixels()).map_or(Stored::Coded(coding), Stored::Plain)
+            let coding = TiffCoding::of(&mut decoder, bits)?;
+            coding.plain().filter(|_| samples.are_pixels()).map_or(ChunkStorage::Coded(coding), ChunkStorage::Plain)
         };
         let missing = match decoder.find_tag(Tag::Unknown(NODATA)) {
             Ok(Some(Value::Ascii(text))) => text.trim_end_matches('\0').trim().parse().unwrap_or(0.0),
@@ -518,7 +525,7 @@ impl<'s> Page<'s> {
             count: Count::default(),
             halted: Mutex::default(),
         };
-        Ok(Page { orientation: options.orientation, noted, chunks })
+        Ok(TiffPage { orientation: options.orientation, stored_orientation: noted, chunks })
     }
 }
 

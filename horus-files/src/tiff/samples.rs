@@ -6,7 +6,7 @@ use horus_base::dtype::DType;
 
 /// Stored samples, and their conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Samples {
+pub(super) enum StoredSamples {
     /// Samples of a pixel type.
     Of(DType),
     /// 16-bit floats, converted to 32 bits.
@@ -17,23 +17,23 @@ pub(super) enum Samples {
     Indices(u16),
 }
 
-impl Samples {
+impl StoredSamples {
     /// Samples of `bits` bits in a TIFF sample format.
     ///
     /// # Errors
     /// A message, if images have no such pixels.
-    pub(super) fn of(bits: u16, format: u16, are_indices: bool) -> Result<Samples, String> {
+    pub(super) fn of(bits: u16, format: u16, are_indices: bool) -> Result<StoredSamples, String> {
         const INTEGERS: u16 = 2;
         const FLOATS: u16 = 3;
         const COMPLEX_INTEGERS: u16 = 5;
         const COMPLEX_FLOATS: u16 = 6;
         Ok(match (format, bits) {
-            (INTEGERS, 8) => Samples::Of(DType::I8),
-            (INTEGERS, 16) => Samples::Of(DType::I16),
-            (INTEGERS, 32) => Samples::Of(DType::I32),
-            (FLOATS, 16) => Samples::Half,
-            (FLOATS, 32) => Samples::Of(DType::F32),
-            (FLOATS, 64) => Samples::Of(DType::F64),
+            (INTEGERS, 8) => StoredSamples::Of(DType::I8),
+            (INTEGERS, 16) => StoredSamples::Of(DType::I16),
+            (INTEGERS, 32) => StoredSamples::Of(DType::I32),
+            (FLOATS, 16) => StoredSamples::Half,
+            (FLOATS, 32) => StoredSamples::Of(DType::F32),
+            (FLOATS, 64) => StoredSamples::Of(DType::F64),
             (FLOATS, _) => return Err(format!("TIFF floats of {bits} bits are not supported")),
             (COMPLEX_INTEGERS | COMPLEX_FLOATS, _) => return Err("complex TIFF pixels are not supported".into()),
             (INTEGERS, _) | (_, 0 | 17..=31 | 33..) => {
@@ -41,42 +41,42 @@ impl Samples {
                     "TIFF integers of {bits} bits are not supported; use 8, 16 or 32 bits, 1 to 16 without sign, or floats"
                 ));
             }
-            (_, 32) => Samples::Of(DType::U32),
-            (_, 8) => Samples::Of(DType::U8),
-            (_, 16) => Samples::Of(DType::U16),
-            _ if are_indices => Samples::Indices(bits),
-            _ => Samples::Packed(bits),
+            (_, 32) => StoredSamples::Of(DType::U32),
+            (_, 8) => StoredSamples::Of(DType::U8),
+            (_, 16) => StoredSamples::Of(DType::U16),
+            _ if are_indices => StoredSamples::Indices(bits),
+            _ => StoredSamples::Packed(bits),
         })
     }
 
     /// The type of the image's pixels.
     pub(super) fn dtype(self) -> DType {
         match self {
-            Samples::Of(dtype) => dtype,
-            Samples::Half => DType::F32,
-            Samples::Packed(bits) | Samples::Indices(bits) if bits < 8 => DType::U8,
-            Samples::Packed(_) | Samples::Indices(_) => DType::U16,
+            StoredSamples::Of(dtype) => dtype,
+            StoredSamples::Half => DType::F32,
+            StoredSamples::Packed(bits) | StoredSamples::Indices(bits) if bits < 8 => DType::U8,
+            StoredSamples::Packed(_) | StoredSamples::Indices(_) => DType::U16,
         }
     }
 
     /// Returns `true` if the bytes of a file are pixels, up to their byte order.
     pub(super) fn are_pixels(self) -> bool {
-        matches!(self, Samples::Of(_))
+        matches!(self, StoredSamples::Of(_))
     }
 
     /// Bytes of a stored sample; 1 of samples that do not fill theirs.
     pub(super) fn size(self) -> usize {
         match self {
-            Samples::Of(dtype) => dtype.size(),
-            Samples::Half => 2,
-            Samples::Packed(_) | Samples::Indices(_) => 1,
+            StoredSamples::Of(dtype) => dtype.size(),
+            StoredSamples::Half => 2,
+            StoredSamples::Packed(_) | StoredSamples::Indices(_) => 1,
         }
     }
 
     /// Bytes of a row of so many stored samples.
     pub(super) fn row(self, samples: usize) -> usize {
         match self {
-            Samples::Packed(bits) | Samples::Indices(bits) => (usize::from(bits) * samples).div_ceil(8),
+            StoredSamples::Packed(bits) | StoredSamples::Indices(bits) => (usize::from(bits) * samples).div_ceil(8),
             _ => self.size() * samples,
         }
     }
@@ -84,15 +84,15 @@ impl Samples {
     /// Appends a row of so many stored samples, in the type of the image's pixels.
     pub(super) fn convert(self, row: &[u8], samples: usize, to: &mut Vec<u8>) {
         let (bits, top) = match self {
-            Samples::Of(_) => return to.extend_from_slice(row),
-            Samples::Half => {
+            StoredSamples::Of(_) => return to.extend_from_slice(row),
+            StoredSamples::Half => {
                 let wide = |sample: &[u8; 2]| f16::from_ne_bytes(*sample).to_f32().to_ne_bytes();
                 return to.extend(row.as_chunks().0.iter().flat_map(wide));
             }
-            Samples::Packed(bits) => {
+            StoredSamples::Packed(bits) => {
                 (usize::from(bits), if bits < 8 { u32::from(u8::MAX) } else { u32::from(u16::MAX) })
             }
-            Samples::Indices(bits) => (usize::from(bits), (1 << bits) - 1),
+            StoredSamples::Indices(bits) => (usize::from(bits), (1 << bits) - 1),
         };
         let full = (1u32 << bits) - 1;
         // 15 bits are in three bytes at most.
@@ -112,8 +112,8 @@ impl Samples {
 
 /// Colours of pixels that are stored otherwise than images have them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Colours {
-    Kept,
+pub(super) enum ColourEncoding {
+    Unchanged,
     /// Grey, of which 0 is white.
     Inverted,
     /// Cyan, magenta, yellow and black.
@@ -122,10 +122,10 @@ pub(super) enum Colours {
     Luma,
 }
 
-impl Colours {
+impl ColourEncoding {
     /// Channels of the image, from the number of samples per pixel.
     pub(super) fn channels(self, samples: usize) -> usize {
-        if self == Colours::Inks { samples - 1 } else { samples }
+        if self == ColourEncoding::Inks { samples - 1 } else { samples }
     }
 }
 

@@ -7,8 +7,8 @@ use tiff::tags::{IfdPointer, PhotometricInterpretation, Tag};
 use tiff::{Directory, TiffError};
 
 use super::read::text;
-use crate::Source;
-use crate::load::Positioned;
+use crate::PictureSource;
+use crate::load::PositionedSource;
 
 /// Plain and large files of either byte order begin so.
 pub(crate) const MAGIC: [&[u8]; 4] = [b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"];
@@ -22,19 +22,19 @@ const HEADER: usize = 16;
 /// A text that is longer than the file, or than texts are, reads as an empty one: the crate `tiff` prints a line for
 /// it, and allocates its length.
 #[derive(Debug)]
-pub(super) struct Header<'a> {
-    source: Source<'a>,
-    file: Positioned<'a>,
+pub(super) struct RedirectedFile<'a> {
+    source: PictureSource<'a>,
+    file: PositionedSource<'a>,
     header: Vec<u8>,
     /// The lengths of such texts, in the order of the file: first and last byte.
     hidden: Vec<(u64, u64)>,
 }
 
 /// Headers and directories are read a few bytes at a time.
-pub(super) type Reader<'a> = BufReader<Header<'a>>;
+pub(super) type TiffReader<'a> = BufReader<RedirectedFile<'a>>;
 
-impl<'a> Header<'a> {
-    fn naming(source: &Source<'a>, directory: Option<IfdPointer>) -> Header<'a> {
+impl<'a> RedirectedFile<'a> {
+    fn naming(source: &PictureSource<'a>, directory: Option<IfdPointer>) -> RedirectedFile<'a> {
         let head = source.head();
         let mut header = head[..head.len().min(HEADER)].to_vec();
         let (little, large) = (is_little(&header), is_large(&header));
@@ -52,7 +52,8 @@ impl<'a> Header<'a> {
         }
         let place = header.get(if large { 8..16 } else { 4..8 });
         let first = directory.or_else(|| Some(IfdPointer(number(place?, little))));
-        let mut named = Header { source: source.clone(), file: source.positioned(), header, hidden: Vec::new() };
+        let mut named =
+            RedirectedFile { source: source.clone(), file: source.positioned(), header, hidden: Vec::new() };
         if let Some(first) = first {
             named.hide(first);
         }
@@ -110,7 +111,7 @@ pub(crate) fn number(bytes: &[u8], little: bool) -> u64 {
     if little { bytes.iter().rev().fold(0, more) } else { bytes.iter().fold(0, more) }
 }
 
-impl Read for Header<'_> {
+impl Read for RedirectedFile<'_> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         let at = self.file.at;
         let n = self.file.read(to)?;
@@ -126,31 +127,34 @@ impl Read for Header<'_> {
     }
 }
 
-impl Seek for Header<'_> {
+impl Seek for RedirectedFile<'_> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         self.file.seek(to)
     }
 }
 
 /// Reads an unchanged file: from its first directory.
-pub(super) fn reader<'a>(source: &Source<'a>) -> Reader<'a> {
-    BufReader::new(Header::naming(source, None))
+pub(super) fn reader<'a>(source: &PictureSource<'a>) -> TiffReader<'a> {
+    BufReader::new(RedirectedFile::naming(source, None))
 }
 
 /// A decoder of the tags of this directory.
-pub(super) fn decoder_at<'a>(source: &Source<'a>, directory: IfdPointer) -> Result<Decoder<Reader<'a>>, String> {
-    let reader = BufReader::new(Header::naming(source, Some(directory)));
+pub(super) fn decoder_at<'a>(
+    source: &PictureSource<'a>,
+    directory: IfdPointer,
+) -> Result<Decoder<TiffReader<'a>>, String> {
+    let reader = BufReader::new(RedirectedFile::naming(source, Some(directory)));
     Ok(Decoder::new(reader).map_err(text)?.with_limits(limits()))
 }
 
 /// Reads a directory, whose tags can be read then.
-pub(super) fn directory_of(file: &mut Decoder<Reader<'_>>, at: IfdPointer) -> Result<Directory, TiffError> {
+pub(super) fn directory_of(file: &mut Decoder<TiffReader<'_>>, at: IfdPointer) -> Result<Directory, TiffError> {
     file.inner().get_mut().hide(at);
     file.read_directory(at)
 }
 
 /// True if the samples of a page are indices of a colour table, one for each pixel.
-pub(super) fn are_indices(page: &mut Decoder<Reader<'_>>) -> bool {
+pub(super) fn are_indices(page: &mut Decoder<TiffReader<'_>>) -> bool {
     let mut tag = |tag| page.find_tag_unsigned::<u16>(tag).ok().flatten();
     let table = PhotometricInterpretation::RGBPalette.to_u16();
     tag(Tag::PhotometricInterpretation) == Some(table) && tag(Tag::SamplesPerPixel).is_none_or(|samples| samples == 1)

@@ -10,11 +10,11 @@ use tiff::decoder::Decoder;
 use tiff::decoder::ifd::Value;
 use tiff::tags::Tag;
 
-use super::chunks::Places;
+use super::chunks::ChunkPositions;
 use super::ome;
 use super::read;
-use super::source::{Reader, decoder_at};
-use crate::{OpenOptions, Source, decode, exif, texts};
+use super::source::{TiffReader, decoder_at};
+use crate::{OpenOptions, PictureSource, decode, exif, texts};
 use horus_base::lengths::{PixelSize, micrometres};
 
 /// Most planes of a file: enough for any, but a limit on false metadata.
@@ -22,7 +22,7 @@ pub(super) const MOST_PLANES: usize = 1 << 20;
 
 /// The author of a description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum By {
+pub(super) enum DescriptionAuthor {
     Ome,
     ImageJ,
     Tifffile,
@@ -30,14 +30,14 @@ pub(super) enum By {
     Lsm,
 }
 
-impl By {
+impl DescriptionAuthor {
     pub(super) fn name(self) -> &'static str {
         match self {
-            By::Ome => "OME",
-            By::ImageJ => "ImageJ",
-            By::Tifffile => "tifffile",
-            By::MetaMorph => "MetaMorph",
-            By::Lsm => "LSM",
+            DescriptionAuthor::Ome => "OME",
+            DescriptionAuthor::ImageJ => "ImageJ",
+            DescriptionAuthor::Tifffile => "tifffile",
+            DescriptionAuthor::MetaMorph => "MetaMorph",
+            DescriptionAuthor::Lsm => "LSM",
         }
     }
 }
@@ -45,7 +45,7 @@ impl By {
 /// The planes of the first image of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Stack {
-    pub(super) by: By,
+    pub(super) by: DescriptionAuthor,
     /// Times, levels, and channels, of which a plane holds [`Stack::samples`].
     pub(super) times: usize,
     pub(super) levels: usize,
@@ -83,7 +83,7 @@ impl Stack {
     ///
     /// # Errors
     /// A message, if they are too many.
-    fn in_order(by: By, axes: [char; 3], many: [usize; 3], samples: usize) -> Result<Stack, String> {
+    fn in_order(by: DescriptionAuthor, axes: [char; 3], many: [usize; 3], samples: usize) -> Result<Stack, String> {
         let planes = many.iter().try_fold(1usize, |n, m| n.checked_mul(*m)).filter(|n| *n <= MOST_PLANES);
         let name = by.name();
         let planes = planes.ok_or_else(|| format!("its {name} description names more than {MOST_PLANES} planes"))?;
@@ -117,7 +117,7 @@ impl Stack {
     }
 
     /// Its axes, for people.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn describe_axes(&self) -> String {
         let mut text = String::new();
         let mut add = |part: String| {
             let _ = write!(text, "{}{part}", if text.is_empty() { "" } else { ", " });
@@ -144,7 +144,7 @@ impl Stack {
 }
 
 /// The description in the first directory of a TIFF file, whether or not the file has the planes.
-pub(super) fn described(source: &Source<'_>) -> Option<Result<Stack, String>> {
+pub(super) fn described(source: &PictureSource<'_>) -> Option<Result<Stack, String>> {
     let first = read::directory_of_page(source, 0, 0).ok()?;
     let mut page = decoder_at(source, first).ok()?;
     // The first of several: Micro-Manager writes OME-XML, and then a description for ImageJ.
@@ -158,9 +158,9 @@ pub(super) fn described(source: &Source<'_>) -> Option<Result<Stack, String>> {
 ///
 /// # Errors
 /// A message about a description that makes no sense, or names planes that the file does not have.
-pub(super) fn of_source(source: &Source<'_>) -> Option<Result<Stack, String>> {
+pub(super) fn of_source(source: &PictureSource<'_>) -> Option<Result<Stack, String>> {
     let stack = match described(source)? {
-        Ok(stack) if stack.by == By::Ome => return Some(Ok(stack)),
+        Ok(stack) if stack.by == DescriptionAuthor::Ome => return Some(Ok(stack)),
         Ok(stack) => stack,
         Err(cause) => return Some(Err(cause)),
     };
@@ -181,7 +181,7 @@ pub(super) fn of_source(source: &Source<'_>) -> Option<Result<Stack, String>> {
 ///
 /// # Errors
 /// A message, if a volume is requested and its metadata makes no sense.
-pub(super) fn together(source: &Source<'_>, options: &OpenOptions) -> Result<Option<Stack>, String> {
+pub(super) fn stack_of_pages(source: &PictureSource<'_>, options: &OpenOptions) -> Result<Option<Stack>, String> {
     if options.volume {
         return of_source(source).transpose();
     }
@@ -191,8 +191,8 @@ pub(super) fn together(source: &Source<'_>, options: &OpenOptions) -> Result<Opt
 }
 
 /// Names of the channels of an open file, read as so many, that are planes of their own; empty ones for those without.
-pub(super) fn names(source: &Source<'_>, options: &OpenOptions, read: usize) -> Vec<String> {
-    let found = decode::guarded(|| together(source, options)).ok().flatten();
+pub(super) fn names(source: &PictureSource<'_>, options: &OpenOptions, read: usize) -> Vec<String> {
+    let found = decode::guarded(|| stack_of_pages(source, options)).ok().flatten();
     let Some(Stack { samples: 1, channels, mut names, .. }) = found else { return Vec::new() };
     if channels != read {
         // The page was read without its description.
@@ -207,17 +207,18 @@ pub(super) fn names(source: &Source<'_>, options: &OpenOptions, read: usize) -> 
 ///
 /// # Errors
 /// The reason why the described ones do not.
-pub(super) fn contiguous(source: &Source<'_>) -> Result<Option<(usize, u64)>, String> {
+pub(super) fn contiguous(source: &PictureSource<'_>) -> Result<Option<(usize, u64)>, String> {
     let Some(Ok(stack)) = described(source) else { return Ok(None) };
-    if matches!(stack.by, By::Ome | By::Lsm) || stack.planes() == 1 {
+    if matches!(stack.by, DescriptionAuthor::Ome | DescriptionAuthor::Lsm) || stack.planes() == 1 {
         return Ok(None);
     }
     let mut page = decoder_at(source, read::directory_of_page(source, 0, 0)?)?;
-    let (begin, bytes) = Places::of(&mut page)?.together().ok_or("its tiles or strips do not follow each other")?;
+    let (begin, bytes) =
+        ChunkPositions::of(&mut page)?.contiguous_strips().ok_or("its tiles or strips do not follow each other")?;
     if number(&mut page, Tag::Compression).unwrap_or(1) != 1 {
         return Err("its pixels are compressed".into());
     }
-    let Sizes { height, width, samples, planar } = Sizes::of(&mut page).ok_or("its size is unknown")?;
+    let PageSize { height, width, samples, planar } = PageSize::of(&mut page).ok_or("its size is unknown")?;
     let bits = number(&mut page, Tag::BitsPerSample).unwrap_or(1);
     let (planes, samples) = if planar { (samples as u64, 1) } else { (1, samples as u64) };
     let row = [width as u64, samples].iter().try_fold(bits, |n, m| n.checked_mul(*m)).map(|bits| bits.div_ceil(8));
@@ -232,31 +233,31 @@ pub(super) fn contiguous(source: &Source<'_>) -> Result<Option<(usize, u64)>, St
 }
 
 /// The first number of a tag.
-fn number(page: &mut Decoder<Reader<'_>>, tag: Tag) -> Option<u64> {
+fn number(page: &mut Decoder<TiffReader<'_>>, tag: Tag) -> Option<u64> {
     page.find_tag_unsigned_vec::<u64>(tag).ok().flatten()?.first().copied()
 }
 
 /// The size of a page.
 #[derive(Clone, Copy)]
-struct Sizes {
+struct PageSize {
     height: usize,
     width: usize,
     samples: usize,
     planar: bool,
 }
 
-impl Sizes {
-    fn of(page: &mut Decoder<Reader<'_>>) -> Option<Sizes> {
+impl PageSize {
+    fn of(page: &mut Decoder<TiffReader<'_>>) -> Option<PageSize> {
         const PLANAR: u64 = 2;
         let (width, height) = page.dimensions().ok()?;
         let samples = number(page, Tag::SamplesPerPixel).unwrap_or(1) as usize;
         let planar = samples > 1 && number(page, Tag::PlanarConfiguration) == Some(PLANAR);
-        Some(Sizes { height: height as usize, width: width as usize, samples, planar })
+        Some(PageSize { height: height as usize, width: width as usize, samples, planar })
     }
 }
 
 /// The description of ImageJ: lines of names and values.
-fn imagej(text: &str, page: &mut Decoder<Reader<'_>>) -> Option<Result<Stack, String>> {
+fn imagej(text: &str, page: &mut Decoder<TiffReader<'_>>) -> Option<Result<Stack, String>> {
     text.starts_with("ImageJ=").then(|| {
         let value = |name: &str| {
             let mut lines = text.lines().filter_map(|line| line.split_once('='));
@@ -269,7 +270,7 @@ fn imagej(text: &str, page: &mut Decoder<Reader<'_>>) -> Option<Result<Stack, St
         };
         let (images, mut channels) = (extent("images")?, extent("channels")?);
         let (mut levels, times) = (extent("slices")?, extent("frames")?);
-        let samples = Sizes::of(page).map_or(1, |sizes| sizes.samples);
+        let samples = PageSize::of(page).map_or(1, |sizes| sizes.samples);
         // Samples of a pixel may be told as channels.
         if channels == samples && images != channels.saturating_mul(levels).saturating_mul(times) {
             channels = 1;
@@ -285,7 +286,7 @@ fn imagej(text: &str, page: &mut Decoder<Reader<'_>>) -> Option<Result<Stack, St
         let order = order.ok_or_else(|| {
             format!("its ImageJ description has the order of axes {:?}", value("order").unwrap_or_default())
         })?;
-        let mut stack = Stack::in_order(By::ImageJ, order, [channels, levels, times], samples)?;
+        let mut stack = Stack::in_order(DescriptionAuthor::ImageJ, order, [channels, levels, times], samples)?;
         // Without a unit, a resolution is that of TIFF: in inches it is for print.
         const CENTIMETRE: u64 = 3;
         let unit = match value("unit") {
@@ -311,7 +312,7 @@ fn imagej(text: &str, page: &mut Decoder<Reader<'_>>) -> Option<Result<Stack, St
 }
 
 /// The description of tifffile: the shape of an array, as JSON with its axes, if they are known, or as a Python tuple.
-fn shaped(text: &str, page: &mut Decoder<Reader<'_>>) -> Option<Result<Stack, String>> {
+fn shaped(text: &str, page: &mut Decoder<TiffReader<'_>>) -> Option<Result<Stack, String>> {
     let told = text
         .strip_prefix("shape=")
         .or_else(|| text.starts_with('{').then(|| text.split_once("\"shape\":"))?.map(|t| t.1))?;
@@ -319,7 +320,7 @@ fn shaped(text: &str, page: &mut Decoder<Reader<'_>>) -> Option<Result<Stack, St
     let numbers = numbers.split(',').map(str::trim).filter(|number| !number.is_empty());
     let extents: Vec<usize> = numbers.map(str::parse).collect::<Result<_, _>>().ok()?;
     let axes = text.split_once("\"axes\":").and_then(|(_, rest)| rest.split('"').nth(1)).unwrap_or_default();
-    let Sizes { height, width, samples, planar } = Sizes::of(page)?;
+    let PageSize { height, width, samples, planar } = PageSize::of(page)?;
     // Programs that cut pictures out may leave the description of the whole.
     let one = if planar { [samples, height, width] } else { [height, width, samples] };
     let one = if extents.ends_with(&one) { &one[..] } else { &[height, width] };
@@ -343,20 +344,20 @@ fn shaped(text: &str, page: &mut Decoder<Reader<'_>>) -> Option<Result<Stack, St
     if many.contains(&0) {
         return None;
     }
-    Some(Stack::in_order(By::Tifffile, order, many, samples))
+    Some(Stack::in_order(DescriptionAuthor::Tifffile, order, many, samples))
 }
 
 /// MetaMorph counts planes in a tag with numbers of each.
-fn metamorph(page: &mut Decoder<Reader<'_>>) -> Option<Result<Stack, String>> {
+fn metamorph(page: &mut Decoder<TiffReader<'_>>) -> Option<Result<Stack, String>> {
     const UIC2: u16 = 33629;
     let planes = page.image_ifd().find_entry(Tag::Unknown(UIC2))?.count();
-    let samples = Sizes::of(page)?.samples;
+    let samples = PageSize::of(page)?.samples;
     let planes = usize::try_from(planes).ok().filter(|n| *n > 0)?;
-    Some(Stack::in_order(By::MetaMorph, ['C', 'Z', 'T'], [1, planes, 1], samples))
+    Some(Stack::in_order(DescriptionAuthor::MetaMorph, ['C', 'Z', 'T'], [1, planes, 1], samples))
 }
 
 /// Zeiss gives extents, and the size of a voxel in metres.
-fn zeiss(page: &mut Decoder<Reader<'_>>) -> Option<Result<Stack, String>> {
+fn zeiss(page: &mut Decoder<TiffReader<'_>>) -> Option<Result<Stack, String>> {
     const LSM: u16 = 34412;
     const MAGIC: [&[u8]; 2] = [b"LI\0\x03", b"LI\0\x04"];
     let mut told = [0; 64];
@@ -370,8 +371,8 @@ fn zeiss(page: &mut Decoder<Reader<'_>>) -> Option<Result<Stack, String>> {
     if levels == 0 || times == 0 {
         return None;
     }
-    let samples = Sizes::of(page)?.samples;
-    let stack = Stack::in_order(By::Lsm, ['C', 'Z', 'T'], [1, levels, times], samples);
+    let samples = PageSize::of(page)?.samples;
+    let stack = Stack::in_order(DescriptionAuthor::Lsm, ['C', 'Z', 'T'], [1, levels, times], samples);
     let pixel = PixelSize::of([56, 48, 40].map(double));
     Some(stack.map(|stack| Stack { pixel, ..stack }))
 }

@@ -9,10 +9,10 @@ use std::sync::{Mutex, PoisonError};
 use tiff::tags::{ExtraSamples, PhotometricInterpretation, PlanarConfiguration, SampleFormat, Tag};
 
 use super::compression::Compression;
-use super::directory::Entry;
+use super::directory::DirectoryEntry;
 use crate::interleave::copy_spaced;
 use crate::load::read_exact_at;
-use crate::{Count, Output, WRITERS, pixel_bytes};
+use crate::{Count, PositionedOutput, WRITERS, pixel_bytes};
 use horus_base::dtype::DType;
 use horus_base::shape::{Region, Shape};
 use horus_host::workers::Workers;
@@ -28,7 +28,7 @@ const fn sample_format(dtype: DType) -> SampleFormat {
 
 /// The tiles or strips of all pages of a file, in one size.
 #[derive(Debug)]
-pub(super) struct Tiles {
+pub(super) struct TiffTiles {
     pub(super) shape: Shape,
     dtype: DType,
     /// Rows and columns of each.
@@ -37,18 +37,18 @@ pub(super) struct Tiles {
     /// Tiles are whole, strips end with the picture.
     tiled: bool,
     /// Each channel of a level has a page of its own.
-    apart: bool,
+    has_channel_pages: bool,
     pub(super) compression: Compression,
     /// Offset of the first in the output.
     first: u64,
-    written: Mutex<Written>,
+    written: Mutex<WrittenTiles>,
     /// Tiles of which pixels are missing, by row and column.
-    pending: Mutex<HashMap<(usize, usize), Pending>>,
+    pending: Mutex<HashMap<(usize, usize), PendingTile>>,
     pub(super) count: Count,
 }
 
 #[derive(Debug)]
-struct Written {
+struct WrittenTiles {
     /// Offset and length of each tile or strip; 0 for missing ones.
     places: Vec<(u64, u64)>,
     end: u64,
@@ -56,20 +56,20 @@ struct Written {
 
 /// The pixels of a tile or strip in all levels and channels, of which some are missing.
 #[derive(Debug)]
-struct Pending {
+struct PendingTile {
     pixels: Vec<u8>,
     missing: usize,
 }
 
 /// A tile or strip of a page.
 #[derive(Clone, Copy)]
-struct Chunk {
+struct TiffChunk {
     page: usize,
     row: usize,
     column: usize,
 }
 
-impl Tiles {
+impl TiffTiles {
     /// Approximate bytes of a strip.
     const STRIP: usize = 256 << 10;
     /// The sides of TIFF tiles are multiples of this.
@@ -85,11 +85,11 @@ impl Tiles {
         tile: Option<(usize, usize)>,
         compression: Compression,
         apart: bool,
-    ) -> Result<Tiles, String> {
+    ) -> Result<TiffTiles, String> {
         let pixel = dtype.size() * if apart { 1 } else { shape.channels };
         let (rows, columns) = match tile {
             Some((rows, columns)) => {
-                let fits = |side: usize| side > 0 && side.is_multiple_of(Tiles::STEP);
+                let fits = |side: usize| side > 0 && side.is_multiple_of(TiffTiles::STEP);
                 let bytes = rows.checked_mul(columns).and_then(|area| area.checked_mul(pixel));
                 if !fits(rows) || !fits(columns) || bytes.is_none_or(|bytes| bytes > u32::MAX as usize / 2) {
                     return Err(format!(
@@ -98,18 +98,18 @@ impl Tiles {
                 }
                 (rows, columns)
             }
-            None => ((Tiles::STRIP / (shape.width * pixel)).clamp(1, shape.height), shape.width),
+            None => ((TiffTiles::STRIP / (shape.width * pixel)).clamp(1, shape.height), shape.width),
         };
-        let tiles = Tiles {
+        let tiles = TiffTiles {
             shape,
             dtype,
             rows,
             columns,
             tiled: tile.is_some(),
-            apart,
+            has_channel_pages: apart,
             compression,
             first: 0,
-            written: Mutex::new(Written { places: Vec::new(), end: 0 }),
+            written: Mutex::new(WrittenTiles { places: Vec::new(), end: 0 }),
             pending: Mutex::default(),
             count: Count::default(),
         };
@@ -119,7 +119,7 @@ impl Tiles {
         Ok(tiles)
     }
 
-    fn written(&self) -> std::sync::MutexGuard<'_, Written> {
+    fn written(&self) -> std::sync::MutexGuard<'_, WrittenTiles> {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -134,7 +134,7 @@ impl Tiles {
     }
 
     fn pages_of_level(&self) -> usize {
-        if self.apart { self.shape.channels } else { 1 }
+        if self.has_channel_pages { self.shape.channels } else { 1 }
     }
 
     /// The number of samples of a pixel of a page.
@@ -187,7 +187,13 @@ impl Tiles {
     ///
     /// # Errors
     /// A message, if a tile or strip was written before, or writing fails.
-    pub(super) fn put(&self, to: &dyn Output, region: Region, pixels: &[u8], workers: &Workers) -> Result<(), String> {
+    pub(super) fn put(
+        &self,
+        to: &dyn PositionedOutput,
+        region: Region,
+        pixels: &[u8],
+        workers: &Workers,
+    ) -> Result<(), String> {
         if region.height * region.width == 0 {
             return Ok(());
         }
@@ -222,7 +228,7 @@ impl Tiles {
         let (left, right) = (cell.left.max(region.left), cell.right().min(region.right()));
         let mut all = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         let area = cell.height * cell.width;
-        let new = || Pending { pixels: vec![0; self.shape.depth * area * pixel], missing: area };
+        let new = || PendingTile { pixels: vec![0; self.shape.depth * area * pixel], missing: area };
         let pending = all.entry(at).or_insert_with(new);
         let levels = pixels.chunks_exact(region.height * region.width * pixel);
         for (from, to) in levels.zip(pending.pixels.chunks_exact_mut(area * pixel)) {
@@ -241,23 +247,23 @@ impl Tiles {
     /// Encodes and writes tiles or strips of a region.
     fn encode(
         &self,
-        to: &dyn Output,
+        to: &dyn PositionedOutput,
         cells: &[(usize, usize)],
         region: Region,
         pixels: &[u8],
         workers: &Workers,
     ) -> Result<(), String> {
-        let page = |page| cells.iter().map(move |(row, column)| Chunk { page, row: *row, column: *column });
-        let chunks: Vec<Chunk> = (0..self.pages()).flat_map(page).collect();
+        let page = |page| cells.iter().map(move |(row, column)| TiffChunk { page, row: *row, column: *column });
+        let chunks: Vec<TiffChunk> = (0..self.pages()).flat_map(page).collect();
         if self.compression == Compression::None {
-            let one = |scratch: &mut Vec<u8>, chunk: Chunk| {
+            let one = |scratch: &mut Vec<u8>, chunk: TiffChunk| {
                 self.raw(chunk, region, pixels, scratch);
                 self.write(to, chunk, scratch)
             };
             return workers.each_by(WRITERS, chunks, one);
         }
         let row = self.columns * self.samples() * self.dtype.size();
-        let encode = |scratch: &mut Vec<u8>, (chunk, encoded): (&Chunk, &mut Vec<u8>)| {
+        let encode = |scratch: &mut Vec<u8>, (chunk, encoded): (&TiffChunk, &mut Vec<u8>)| {
             self.raw(*chunk, region, pixels, scratch);
             self.compression.encode(scratch, row, self.samples(), self.dtype, encoded)
         };
@@ -285,7 +291,7 @@ impl Tiles {
     }
 
     /// The samples of a tile or strip.
-    fn raw(&self, chunk: Chunk, region: Region, pixels: &[u8], to: &mut Vec<u8>) {
+    fn raw(&self, chunk: TiffChunk, region: Region, pixels: &[u8], to: &mut Vec<u8>) {
         let (size, pixel) = (self.dtype.size(), pixel_bytes(self.shape, self.dtype));
         let (top, left) = (chunk.row * self.rows, chunk.column * self.columns);
         let (height, width) = (self.rows.min(region.bottom() - top), self.columns.min(region.right() - left));
@@ -305,7 +311,7 @@ impl Tiles {
         }
     }
 
-    fn write(&self, to: &dyn Output, chunk: Chunk, bytes: &[u8]) -> Result<(), String> {
+    fn write(&self, to: &dyn PositionedOutput, chunk: TiffChunk, bytes: &[u8]) -> Result<(), String> {
         let index = chunk.row * self.across() + chunk.column;
         let count = bytes.len() as u64;
         let at = {
@@ -342,7 +348,7 @@ impl Tiles {
         let mut written = self.written();
         let mut bytes = Vec::new();
         written.end = at;
-        let Written { places, end } = &mut *written;
+        let WrittenTiles { places, end } = &mut *written;
         for (place, count) in places {
             bytes.resize(usize::try_from(*count).map_err(|e| e.to_string())?, 0);
             read_exact_at(from, *place, &mut bytes)?;
@@ -365,24 +371,25 @@ impl Tiles {
     }
 
     /// The directory of a page; offsets are `big` in large files. `more` are entries beside those of its pixels.
-    pub(super) fn page(&self, page: usize, big: bool, more: Vec<Entry>) -> Vec<Entry> {
+    pub(super) fn page(&self, page: usize, big: bool, more: Vec<DirectoryEntry>) -> Vec<DirectoryEntry> {
         let chunks = self.down() * self.across();
         let written = self.written();
         let places = &written.places[page * chunks..][..chunks];
         let (Shape { height, width, .. }, channels) = (self.shape, self.samples());
         let (format, bits) = (sample_format(self.dtype), self.dtype.size() * 8);
         // Channels other than colours are declared as grey and extra samples, of which the last may be alpha.
-        let (alpha, more): (Vec<Entry>, Vec<Entry>) = more.into_iter().partition(Entry::is_alpha);
-        let alpha: Option<u16> = alpha.iter().flat_map(Entry::numbers).last();
+        let (alpha, more): (Vec<DirectoryEntry>, Vec<DirectoryEntry>) =
+            more.into_iter().partition(DirectoryEntry::is_alpha);
+        let alpha: Option<u16> = alpha.iter().flat_map(DirectoryEntry::numbers).last();
         let (colours, extra) = match channels {
             3 if alpha.is_none() => (PhotometricInterpretation::RGB, 0),
             4 => (PhotometricInterpretation::RGB, 1),
-            1 if more.iter().any(Entry::is_colours) => (PhotometricInterpretation::RGBPalette, 0),
+            1 if more.iter().any(DirectoryEntry::is_colours) => (PhotometricInterpretation::RGBPalette, 0),
             _ => (PhotometricInterpretation::BlackIsZero, channels - 1),
         };
         // Sizes fit, as the format was checked.
-        let side = |tag: Tag, n: usize| Entry::long(tag.to_u16(), n as u32);
-        let one = |tag: Tag, value: u16| Entry::short(tag.to_u16(), [value]);
+        let side = |tag: Tag, n: usize| DirectoryEntry::long(tag.to_u16(), n as u32);
+        let one = |tag: Tag, value: u16| DirectoryEntry::short(tag.to_u16(), [value]);
         let (offsets, counts) = if self.tiled {
             (Tag::TileOffsets, Tag::TileByteCounts)
         } else {
@@ -392,14 +399,14 @@ impl Tiles {
         let mut entries = vec![
             side(Tag::ImageWidth, width),
             side(Tag::ImageLength, height),
-            Entry::short(Tag::BitsPerSample.to_u16(), std::iter::repeat_n(bits as u16, channels)),
+            DirectoryEntry::short(Tag::BitsPerSample.to_u16(), std::iter::repeat_n(bits as u16, channels)),
             one(Tag::Compression, self.compression.method().to_u16()),
             one(Tag::PhotometricInterpretation, colours.to_u16()),
             one(Tag::SamplesPerPixel, channels as u16),
             one(Tag::PlanarConfiguration, PlanarConfiguration::Chunky.to_u16()),
-            Entry::short(Tag::SampleFormat.to_u16(), std::iter::repeat_n(format.to_u16(), channels)),
-            Entry::places(offsets, places.iter().map(|(at, _)| *at).collect(), big),
-            Entry::places(counts, places.iter().map(|(_, count)| *count).collect(), big),
+            DirectoryEntry::short(Tag::SampleFormat.to_u16(), std::iter::repeat_n(format.to_u16(), channels)),
+            DirectoryEntry::places(offsets, places.iter().map(|(at, _)| *at).collect(), big),
+            DirectoryEntry::places(counts, places.iter().map(|(_, count)| *count).collect(), big),
         ];
         if self.tiled {
             entries.extend([side(Tag::TileWidth, self.columns), side(Tag::TileLength, self.rows)]);
@@ -412,7 +419,7 @@ impl Tiles {
         if extra > 0 {
             let unspecified = ExtraSamples::Unspecified.to_u16();
             let all = std::iter::repeat_n(unspecified, extra - 1).chain([alpha.unwrap_or(unspecified)]);
-            entries.push(Entry::short(Tag::ExtraSamples.to_u16(), all));
+            entries.push(DirectoryEntry::short(Tag::ExtraSamples.to_u16(), all));
         }
         entries.extend(more);
         entries

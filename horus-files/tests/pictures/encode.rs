@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use horus_base::dtype::{DType, Pixel};
 use horus_base::shape::Shape;
-use horus_files::{Draft, Format, SaveOptions};
+use horus_files::{FileSpec, Format, SaveOptions};
 use horus_host::buffer::HostBuffer;
 use horus_host::workers::Workers;
 use image::{ExtendedColorType, ImageFormat};
@@ -13,7 +13,7 @@ use ndarray::{Array2, Array3};
 use ndarray_npy::{ReadNpyExt, ReadableElement};
 
 fn written<T: Pixel>(format: Format, pixels: &[T], dtype: DType, shape: Shape, threads: usize) -> Vec<u8> {
-    let draft = Draft::new(format, dtype, shape, &SaveOptions::default()).unwrap();
+    let draft = FileSpec::new(format, dtype, shape, &SaveOptions::default()).unwrap();
     let mut to = Cursor::new(Vec::new());
     let encoder = draft.encoder(vec![Arc::new(HostBuffer::from_slice(pixels))]);
     encoder.write(&mut to, &Workers::new(Some(threads)).unwrap()).unwrap();

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use horus_files::{Sink, Target, cause, same_file};
+use horus_files::{FileTarget, Sink, cause, same_file};
 
 #[test]
 fn a_failure_leaves_the_old_file_and_nothing_else() {
@@ -14,7 +14,7 @@ fn a_failure_leaves_the_old_file_and_nothing_else() {
         to.write_all(b"half").unwrap();
         Err("no space".to_owned())
     };
-    assert_eq!(Target::new(&path).unwrap().fill(half), Err("no space".into()));
+    assert_eq!(FileTarget::new(&path).unwrap().fill(half), Err("no space".into()));
     assert_eq!(fs::read(&path).unwrap(), b"old");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
@@ -22,7 +22,7 @@ fn a_failure_leaves_the_old_file_and_nothing_else() {
 #[test]
 fn a_file_is_made_when_it_is_written() {
     let folder = tempfile::tempdir().unwrap();
-    let target = Target::new(&folder.path().join("a.png")).unwrap();
+    let target = FileTarget::new(&folder.path().join("a.png")).unwrap();
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     target.fill(|to| to.write_all(b"all").map_err(cause)).unwrap();
     assert_eq!(fs::read(folder.path().join("a.png")).unwrap(), b"all");
@@ -32,10 +32,10 @@ fn a_file_is_made_when_it_is_written() {
 fn errors_do_not_name_the_temporary_file() {
     let folder = tempfile::tempdir().unwrap();
     let none = folder.path().join("none");
-    let error = Target::new(&none.join("a.png")).err().unwrap();
+    let error = FileTarget::new(&none.join("a.png")).err().unwrap();
     let reason = error.strip_prefix(&format!("cannot create a file in {}: ", none.display()));
     assert!(reason.is_some_and(|reason| !reason.contains("none")), "{error}");
-    assert_eq!(Target::new(folder.path()).err().unwrap(), "it is a folder");
+    assert_eq!(FileTarget::new(folder.path()).err().unwrap(), "it is a folder");
 }
 
 #[cfg(unix)]
@@ -50,11 +50,11 @@ fn links_are_followed() {
     symlink("ring.png", at("ring.png")).unwrap();
     for text in ["new", "replaced"] {
         let write = |to: &mut dyn Sink| to.write_all(text.as_bytes()).map_err(cause);
-        Target::new(&at("a.png")).unwrap().fill(write).unwrap();
+        FileTarget::new(&at("a.png")).unwrap().fill(write).unwrap();
         assert_eq!(fs::read_to_string(at("far/b.png")).unwrap(), text);
         assert!(at("a.png").is_symlink() && at("middle.png").is_symlink());
     }
-    assert_eq!(Target::new(&at("ring.png")).err().unwrap(), "too many links");
+    assert_eq!(FileTarget::new(&at("ring.png")).err().unwrap(), "too many links");
 }
 
 #[cfg(unix)]
@@ -64,11 +64,11 @@ fn files_are_as_readable_as_any_other() {
     let folder = tempfile::tempdir().unwrap();
     let mode = |p: &Path| fs::metadata(p).unwrap().permissions().mode();
     let (ours, other) = (folder.path().join("a"), folder.path().join("b"));
-    Target::new(&ours).unwrap().fill(|_| Ok(())).unwrap();
+    FileTarget::new(&ours).unwrap().fill(|_| Ok(())).unwrap();
     fs::write(&other, "").unwrap();
     assert_eq!(mode(&ours), mode(&other));
     fs::set_permissions(&ours, fs::Permissions::from_mode(0o640)).unwrap();
-    Target::new(&ours).unwrap().fill(|_| Ok(())).unwrap();
+    FileTarget::new(&ours).unwrap().fill(|_| Ok(())).unwrap();
     assert_eq!(mode(&ours) & 0o777, 0o640);
 }
 

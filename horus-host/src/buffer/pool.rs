@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{ALIGN, Block, HostBuffer, HostMemory, Storage, WORD, words, zeros};
-use crate::pages::keep_no_large_blocks;
+use super::{ALIGN, BufferBlock, BufferStorage, HostBuffer, HostMemory, WORD, words, zeros};
+use crate::pages::return_large_blocks;
 use horus_base::error::{DeviceError, MemoryBound};
 
 /// Keeps freed buffers for reuse, so that a fresh image causes no page faults. Kept and used memory
@@ -63,7 +63,7 @@ impl Pool {
         if most == usize::MAX {
             return;
         }
-        keep_no_large_blocks();
+        return_large_blocks();
         if self.by_default.swap(false, Ordering::Relaxed) {
             self.most.store(most, Ordering::Relaxed);
         }
@@ -103,7 +103,7 @@ impl Pool {
     }
 
     /// Bytes kept for reuse.
-    pub fn kept(&self) -> usize {
+    pub fn cached_bytes(&self) -> usize {
         self.free().bytes
     }
 
@@ -132,7 +132,7 @@ impl Pool {
     ///
     /// # Errors
     /// [`DeviceError::OutOfMemory`] if the host's memory does not allow it.
-    pub fn try_beyond(self: &Arc<Pool>, bytes: usize) -> Result<HostBuffer, DeviceError> {
+    pub fn try_allocate_unbounded(self: &Arc<Pool>, bytes: usize) -> Result<HostBuffer, DeviceError> {
         self.take(bytes, false)
     }
 
@@ -152,7 +152,7 @@ impl Pool {
             free.out = free.out.wrapping_add(recycled.as_ref().map_or(words, Vec::len).wrapping_mul(WORD));
             let out = free.out;
             free.peak = free.peak.max(out);
-            (recycled, free.trim(self.with_kept(), out))
+            (recycled, free.trim(self.cache_limit(), out))
         };
         drop(dropped); // before more memory is allocated
         let block = match recycled {
@@ -180,7 +180,7 @@ impl Pool {
         }
         drop(self.count(bytes, bytes)?);
         let pool = Some((Arc::clone(self), bytes));
-        Ok(HostBuffer { block: Arc::new(Block { storage: Storage::Adopted(memory), pool }), bytes })
+        Ok(HostBuffer { block: Arc::new(BufferBlock { storage: BufferStorage::Adopted(memory), pool }), bytes })
     }
 
     /// Counts `counted` bytes for a buffer of `bytes`, if the bound allows it.
@@ -202,7 +202,7 @@ impl Pool {
     }
 
     /// Limit of bytes in use or kept, unless more are in use.
-    fn with_kept(&self) -> usize {
+    fn cache_limit(&self) -> usize {
         let most = self.most.load(Ordering::Relaxed);
         most - most / 4
     }
@@ -219,12 +219,12 @@ impl Pool {
         self.try_allocate(bytes).unwrap_or_else(|e| panic!("{e}"))
     }
 
-    /// [`Pool::try_beyond`] for a copy on write.
+    /// [`Pool::try_allocate_unbounded`] for a copy on write.
     ///
     /// # Panics
     /// If there is no memory.
-    pub(super) fn beyond(self: &Arc<Pool>, bytes: usize) -> HostBuffer {
-        self.try_beyond(bytes).unwrap_or_else(|e| panic!("{e}"))
+    pub(super) fn allocate_unbounded(self: &Arc<Pool>, bytes: usize) -> HostBuffer {
+        self.try_allocate_unbounded(bytes).unwrap_or_else(|e| panic!("{e}"))
     }
 
     /// Subtracts the bytes counted for a buffer.
@@ -238,7 +238,7 @@ impl Pool {
         let mut free = self.free();
         free.used -= counted;
         free.out -= size;
-        let room = self.with_kept().saturating_sub(free.out).min(self.limit);
+        let room = self.cache_limit().saturating_sub(free.out).min(self.limit);
         if size > room {
             return; // the limit of kept memory is reached
         }
@@ -279,24 +279,24 @@ mod tests {
         assert_eq!(pool.allocate(3900).bytes().as_ptr(), at);
         let many: Vec<_> = (0..5).map(|_| pool.allocate(4000)).collect();
         drop(many);
-        assert!(pool.kept() <= 10_000);
+        assert!(pool.cached_bytes() <= 10_000);
     }
 
     #[test]
     fn what_is_kept_and_what_is_in_use_stay_within_the_bound_together() {
         let pool = Pool::bounded(usize::MAX, 27_000);
-        let beyond = pool.try_beyond(8000).unwrap();
+        let beyond = pool.try_allocate_unbounded(8000).unwrap();
         let counted = pool.try_allocate(8000).unwrap();
         drop(counted);
-        assert!(pool.kept() >= 8000, "there is room for both");
+        assert!(pool.cached_bytes() >= 8000, "there is room for both");
         let larger = pool.try_allocate(11_000).unwrap();
-        assert_eq!(pool.kept(), 0, "what was kept made room");
+        assert_eq!(pool.cached_bytes(), 0, "what was kept made room");
         drop(beyond);
-        assert!((8000..=20_250 - 11_000).contains(&pool.kept()));
+        assert!((8000..=20_250 - 11_000).contains(&pool.cached_bytes()));
         drop(larger);
-        assert!(pool.kept() <= 20_250);
+        assert!(pool.cached_bytes() <= 20_250);
         assert_eq!(pool.free.lock().unwrap().out, 0);
-        assert!(pool.try_beyond(usize::MAX).is_err());
+        assert!(pool.try_allocate_unbounded(usize::MAX).is_err());
         let free = pool.free.lock().unwrap();
         assert_eq!((free.out, free.used), (0, 0), "what was refused is not in use");
     }
@@ -308,7 +308,7 @@ mod tests {
         let message = pool.try_allocate(6000).unwrap_err().to_string();
         assert!(message.contains("6000 bytes needed"), "{message}");
         assert!(message.contains("of the 10000 bytes that HORUS_HOST_MEMORY allows are in use"), "{message}");
-        let other = pool.try_beyond(6000).expect("is not refused");
+        let other = pool.try_allocate_unbounded(6000).expect("is not refused");
         drop(a);
         assert!(pool.try_allocate(6000).is_err() && pool.reserve(6000).is_err(), "and counts");
         drop(other);
@@ -328,9 +328,9 @@ mod tests {
 
     /// Memory that signals its release.
     #[derive(Debug)]
-    struct Lent(Vec<u64>, Arc<AtomicUsize>);
+    struct ReleaseProbe(Vec<u64>, Arc<AtomicUsize>);
 
-    impl HostMemory for Lent {
+    impl HostMemory for ReleaseProbe {
         fn as_any(&self) -> &dyn Any {
             self
         }
@@ -345,7 +345,7 @@ mod tests {
         }
     }
 
-    impl Drop for Lent {
+    impl Drop for ReleaseProbe {
         fn drop(&mut self) {
             self.1.fetch_add(1, Ordering::Relaxed);
         }
@@ -354,7 +354,7 @@ mod tests {
     #[test]
     fn adopted_memory_is_a_buffer_like_others_and_goes_back() {
         let back = Arc::new(AtomicUsize::new(0));
-        let lent = |words| Box::new(Lent(vec![7; words], Arc::clone(&back)));
+        let lent = |words| Box::new(ReleaseProbe(vec![7; words], Arc::clone(&back)));
         let pool = Pool::bounded(1 << 20, 1000);
         let mut a = pool.try_adopt(lent(100), 600).unwrap();
         assert_eq!((a.len(), a.as_slice::<f32>().len()), (600, 150));

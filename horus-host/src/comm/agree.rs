@@ -49,14 +49,14 @@ pub fn agree(comm: &dyn Communicator, digest: u64, claims: impl FnOnce() -> Vec<
         let digests = comm.gather(digest)?;
         match digests.iter().position(|d| *d != digests[0]) {
             None => Ok(()),
-            Some(other) => Err(tell(comm, other, &claims())),
+            Some(other) => Err(report_difference(comm, other, &claims())),
         }
     };
     met().map_err(|e| e.during(comm.rank(), "synchronizing with the other ranks"))
 }
 
 /// Rank 0 compares its claims with those of the first rank that differs from it, and stops all ranks.
-fn tell(comm: &dyn Communicator, other: usize, claims: &[Claim]) -> CommError {
+fn report_difference(comm: &dyn Communicator, other: usize, claims: &[Claim]) -> CommError {
     let short = |claim: &Claim| Claim { text: claim.text.chars().take(LONGEST).collect(), digest: claim.digest };
     match share(comm, other, || claims.iter().map(short).collect::<Vec<Claim>>()) {
         Ok(theirs) if comm.rank() == 0 => {

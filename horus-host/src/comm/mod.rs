@@ -1,25 +1,25 @@
 //! Communication between ranks, used by the executor for the planner's transfers.
 
 pub mod agree;
-mod first;
+mod communication_order;
+mod first_ranks;
 mod on_node;
 pub mod threads;
-mod turns;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::buffer::HostBuffer;
-pub use first::First;
+pub use communication_order::CommunicationOrder;
+pub use first_ranks::FirstRanks;
 pub use horus_base::error::CommError;
 pub use on_node::OnNode;
-pub use turns::Turns;
 
 /// A message and its peer: the receiving or sending rank.
 pub type Parcel = (usize, HostBuffer);
 
 /// An exchange in progress; see [`Communicator::begin`].
-pub trait Begun {
+pub trait PendingExchange {
     /// Waits until all messages are sent and received; returns those received, in the order in
     /// which they were requested.
     ///
@@ -29,9 +29,9 @@ pub trait Begun {
 }
 
 /// An exchange that completed when it was started.
-struct Done(Vec<Parcel>);
+struct CompletedExchange(Vec<Parcel>);
 
-impl Begun for Done {
+impl PendingExchange for CompletedExchange {
     fn finish(self: Box<Self>) -> Result<Vec<Parcel>, CommError> {
         Ok(self.0)
     }
@@ -73,7 +73,7 @@ pub trait Communicator: Send + Sync {
     /// (`Session::start`). `None`, the default, restricts communication to one thread;
     /// `Session::start` then evaluates inside the call. All communicators on the same ranks return
     /// the same.
-    fn turns(&self) -> Option<&Turns> {
+    fn communication_order(&self) -> Option<&CommunicationOrder> {
         None
     }
 
@@ -86,17 +86,17 @@ pub trait Communicator: Send + Sync {
     fn exchange(&self, sends: &[(usize, &[u8])], receives: &mut [(usize, &mut [u8])]) -> Result<(), CommError>;
 
     /// Starts a non-blocking exchange, otherwise like [`Communicator::exchange`]; `receives` are
-    /// buffers of the lengths sent. Other calls may be made before [`Begun::finish`]. Messages
+    /// buffers of the lengths sent. Other calls may be made before [`PendingExchange::finish`]. Messages
     /// between two ranks are matched in the order in which their exchanges were started; a started
     /// exchange matches a blocking one. The default implementation is blocking.
     ///
     /// # Errors
     /// If another rank failed or left.
-    fn begin(&self, sends: Vec<Parcel>, mut receives: Vec<Parcel>) -> Result<Box<dyn Begun + '_>, CommError> {
+    fn begin(&self, sends: Vec<Parcel>, mut receives: Vec<Parcel>) -> Result<Box<dyn PendingExchange + '_>, CommError> {
         let out: Vec<(usize, &[u8])> = sends.iter().map(|(rank, b)| (*rank, b.bytes())).collect();
         let mut into: Vec<(usize, &mut [u8])> = receives.iter_mut().map(|(rank, b)| (*rank, b.bytes_mut())).collect();
         self.exchange(&out, &mut into)?;
-        Ok(Box::new(Done(receives)))
+        Ok(Box::new(CompletedExchange(receives)))
     }
 
     /// Copies the root's bytes to every rank; lengths may differ before the call and are equal
@@ -125,9 +125,9 @@ pub trait Communicator: Send + Sync {
 
 /// The communicator of a single process.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Alone;
+pub struct SingleRankComm;
 
-impl Communicator for Alone {
+impl Communicator for SingleRankComm {
     fn rank(&self) -> usize {
         0
     }

@@ -3,29 +3,29 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::{Begun, CommError, Communicator, Parcel, Turns};
+use super::{CommError, CommunicationOrder, Communicator, Parcel, PendingExchange};
 
 /// One rank of a group of threads.
 #[derive(Debug, Clone)]
 pub struct ThreadComm {
     rank: usize,
-    shared: Arc<Shared>,
-    turns: Arc<Turns>,
+    shared: Arc<ThreadGroup>,
+    turns: Arc<CommunicationOrder>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct ThreadGroup {
     size: usize,
-    state: Mutex<Meeting>,
+    state: Mutex<ThreadGroupState>,
     /// Wakes a rank, by receiver: a message has arrived, or the group is coming apart.
     arrived: Vec<Condvar>,
 }
 
-impl Shared {
-    fn of(ranks: usize) -> Arc<Shared> {
+impl ThreadGroup {
+    fn of(ranks: usize) -> Arc<ThreadGroup> {
         let size = ranks.max(1);
         let arrived = std::iter::repeat_with(Condvar::new).take(size).collect();
-        Arc::new(Shared { size, state: Mutex::default(), arrived })
+        Arc::new(ThreadGroup { size, state: Mutex::default(), arrived })
     }
 
     fn wake_all(&self) {
@@ -34,11 +34,11 @@ impl Shared {
 }
 
 #[derive(Debug, Default)]
-struct Meeting {
+struct ThreadGroupState {
     /// Messages in flight, by sender and receiver.
     mail: HashMap<(usize, usize), Mail>,
     /// Ranks that have left.
-    left: Vec<usize>,
+    departed: Vec<usize>,
     aborted: Option<String>,
 }
 
@@ -52,12 +52,12 @@ struct Mail {
 }
 
 /// Marks a rank as gone when its thread ends, in whatever way.
-struct Leave(ThreadComm);
+struct DepartureGuard(ThreadComm);
 
-impl Drop for Leave {
+impl Drop for DepartureGuard {
     fn drop(&mut self) {
         let mut state = self.0.lock();
-        state.left.push(self.0.rank);
+        state.departed.push(self.0.rank);
         if std::thread::panicking() && state.aborted.is_none() {
             state.aborted = Some(format!("rank {} panicked", self.0.rank));
         }
@@ -73,7 +73,7 @@ impl ThreadComm {
     /// If the program panics on a rank (the other ranks then fail with an error and do not hang).
     pub fn run<R: Send>(ranks: usize, program: impl Fn(ThreadComm) -> R + Sync) -> Vec<R> {
         let run = |comm: ThreadComm| {
-            let _leave = Leave(comm.clone());
+            let _leave = DepartureGuard(comm.clone());
             program(comm)
         };
         let run = &run;
@@ -90,11 +90,11 @@ impl ThreadComm {
     /// All ranks of a group, for threads started by the caller. A rank that fails aborts the
     /// others; leaving is not tracked.
     pub fn group(ranks: usize) -> Vec<ThreadComm> {
-        let shared = Shared::of(ranks);
+        let shared = ThreadGroup::of(ranks);
         (0..shared.size).map(|rank| ThreadComm { rank, shared: Arc::clone(&shared), turns: Arc::default() }).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Meeting> {
+    fn lock(&self) -> MutexGuard<'_, ThreadGroupState> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -132,7 +132,7 @@ impl ThreadComm {
             if let Some(message) = state.mail.get_mut(&(from, self.rank)).and_then(|m| m.messages.remove(&number)) {
                 return Ok(message);
             }
-            if state.left.contains(&from) {
+            if state.departed.contains(&from) {
                 return Err(CommError(format!("rank {from} ended while rank {} was waiting for it", self.rank)));
             }
             state = self.shared.arrived[self.rank].wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -155,13 +155,13 @@ impl ThreadComm {
 }
 
 /// Requested messages.
-struct Waiting<'a> {
+struct ThreadExchange<'a> {
     comm: &'a ThreadComm,
     receives: Vec<Parcel>,
     numbers: Vec<u64>,
 }
 
-impl Begun for Waiting<'_> {
+impl PendingExchange for ThreadExchange<'_> {
     fn finish(mut self: Box<Self>) -> Result<Vec<Parcel>, CommError> {
         for ((from, buffer), number) in self.receives.iter_mut().zip(&self.numbers) {
             self.comm.fill(*from, *number, buffer.bytes_mut())?;
@@ -179,7 +179,7 @@ impl Communicator for ThreadComm {
         self.shared.size
     }
 
-    fn turns(&self) -> Option<&Turns> {
+    fn communication_order(&self) -> Option<&CommunicationOrder> {
         Some(&self.turns)
     }
 
@@ -188,10 +188,10 @@ impl Communicator for ThreadComm {
         receives.iter_mut().try_for_each(|(from, buffer)| self.fill(*from, self.ask(*from), buffer))
     }
 
-    fn begin(&self, sends: Vec<Parcel>, receives: Vec<Parcel>) -> Result<Box<dyn Begun + '_>, CommError> {
+    fn begin(&self, sends: Vec<Parcel>, receives: Vec<Parcel>) -> Result<Box<dyn PendingExchange + '_>, CommError> {
         sends.iter().try_for_each(|(to, bytes)| self.send(*to, bytes.bytes()))?;
         let numbers = receives.iter().map(|(from, _)| self.ask(*from)).collect();
-        Ok(Box::new(Waiting { comm: self, receives, numbers }))
+        Ok(Box::new(ThreadExchange { comm: self, receives, numbers }))
     }
 
     fn broadcast(&self, root: usize, bytes: &mut Vec<u8>) -> Result<(), CommError> {

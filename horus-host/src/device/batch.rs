@@ -11,13 +11,13 @@ use horus_plan::ir::kernel::Kernel;
 
 /// The memory of an image in a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Slot {
+pub enum BatchMemory {
     /// An input of the batch, by its place among all.
     Input(usize),
     /// A result of the batch, by its place among all.
     Output(usize),
     /// An image that only launches of the batch use: a number of its own.
-    Inside(usize),
+    Intermediate(usize),
 }
 
 /// A launch without its memory, as in [`Launch`](super::Launch).
@@ -26,9 +26,9 @@ pub struct BatchedLaunch<'a> {
     /// The kernel.
     pub kernel: &'a Kernel,
     /// The inputs: written by earlier launches of the batch, or its inputs.
-    pub inputs: Vec<(Slot, Geometry)>,
+    pub inputs: Vec<(BatchMemory, Geometry)>,
     /// The output, and the others of a kernel with several results; none is written twice.
-    pub outputs: Vec<Slot>,
+    pub outputs: Vec<BatchMemory>,
     /// The geometry of the output.
     pub geometry: Geometry,
     /// The rows to compute.

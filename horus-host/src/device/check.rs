@@ -12,7 +12,9 @@ use crate::device::{Geometry, Launch, LaunchInput, more_geometries};
 use horus_base::dtype::DType;
 use horus_base::error::DeviceError;
 use horus_base::shape::{Shape, Window};
-use horus_plan::ir::kernel::{Access, Distribution, Extent, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
+use horus_plan::ir::kernel::{
+    Access, Distribution, FilterSource, ImageExtent, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Val,
+};
 use horus_plan::ops::Whole;
 use horus_plan::ops::geometric::Affine;
 use horus_plan::ops::neighbourhood::OrderFilter;
@@ -28,7 +30,7 @@ const REACH: usize = 1 << 30;
 /// # Errors
 /// [`DeviceError::Argument`], which names the mismatch.
 pub fn check(launch: &Launch<'_>) -> Result<(), DeviceError> {
-    let Launch { kernel, inputs, output, more, geometry, rows } = launch;
+    let Launch { kernel, inputs, output, additional_outputs: more, geometry, rows } = launch;
     let of_more: Vec<usize> = more.iter().map(|m| m.len()).collect();
     fits(kernel, inputs, output.len(), &of_more, geometry, *rows)
         .map_err(|what| DeviceError::Argument(format!("launch of {}: {what}", kernel.name())))
@@ -56,9 +58,9 @@ fn fits(
     if matches!(kernel, Kernel::Source(_)) {
         return Ok(()); // nothing is launched
     }
-    holds(room, output).map_err(|e| format!("output: {e}"))?;
+    check_capacity(room, output).map_err(|e| format!("output: {e}"))?;
     for (i, input) in inputs.iter().enumerate() {
-        holds(input.memory.len(), &input.geometry).map_err(|e| format!("input {i}: {e}"))?;
+        check_capacity(input.memory.len(), &input.geometry).map_err(|e| format!("input {i}: {e}"))?;
     }
     near(rows).map_err(|()| format!("invalid rows {rows}"))?;
     if output.shape.samples > 1 && !kernel.knows_samples() {
@@ -75,13 +77,13 @@ fn fits(
             pixels(map, inputs, &woven(map, output)?)?;
             // Every value exists and has a type at this point.
             for (room, geometry) in more.iter().zip(more_geometries(kernel, *output)) {
-                holds(*room, &geometry).map_err(|e| format!("output: {e}"))?;
+                check_capacity(*room, &geometry).map_err(|e| format!("output: {e}"))?;
             }
         }
         Kernel::Repeat(r) => {
             count(inputs, r.body.inputs).and_then(|()| pixels(&r.body, inputs, output))?;
             let other = |g: Geometry| (g.shape, g.dtype) != (output.shape, output.dtype);
-            let several = (!r.body.more.is_empty() || r.body.woven).then_some("several results");
+            let several = (!r.body.additional_results.is_empty() || r.body.woven).then_some("several results");
             let fault = several
                 .or_else(|| r.fault())
                 .or_else(|| other(inputs[r.state].geometry).then_some("a state of another kind"));
@@ -92,7 +94,7 @@ fn fits(
             let Some((images, operand)) = inputs.split_at_checked(map.inputs) else {
                 return Err(format!("it reads {} images, got {}", map.inputs, inputs.len()));
             };
-            let one = map.is_pointwise() && map.chains.is_empty() && map.more.is_empty() && !map.woven;
+            let one = map.is_pointwise() && map.chains.is_empty() && map.additional_results.is_empty() && !map.woven;
             let one = one && images.iter().all(|i| i.geometry.shape.samples == 1);
             let (Some(first), true) = (images.first(), one) else {
                 return Err("only pixel operations on images are reduced as they are computed".into());
@@ -100,7 +102,7 @@ fn fits(
             let shape = Shape { width: first.geometry.shape.width, ..output.shape };
             let dtype = checked_result(map)?;
             pixels(map, images, &Geometry { shape, dtype, ..*output })?;
-            let operand: Vec<Extent> = operand.iter().map(|i| extent(&i.geometry)).collect();
+            let operand: Vec<ImageExtent> = operand.iter().map(|i| extent(&i.geometry)).collect();
             how.fits((shape, dtype), &operand, extent(output))?;
         }
     }
@@ -146,7 +148,7 @@ fn near(window: Window) -> Result<(), ()> {
 }
 
 /// Fails unless a buffer of `bytes` bytes can hold its geometry.
-fn holds(bytes: usize, geometry: &Geometry) -> Result<(), String> {
+fn check_capacity(bytes: usize, geometry: &Geometry) -> Result<(), String> {
     let Geometry { shape, dtype, window } = *geometry;
     let extents = [shape.depth, shape.height, shape.width, shape.channels, shape.samples];
     // Checks the whole image as well as the part: both sizes are computed later.
@@ -171,13 +173,13 @@ fn count(inputs: &[LaunchInput<'_>], wanted: usize) -> Result<(), String> {
     if inputs.len() == wanted { Ok(()) } else { Err(format!("it reads {wanted} images, got {}", inputs.len())) }
 }
 
-const fn extent(geometry: &Geometry) -> Extent {
+const fn extent(geometry: &Geometry) -> ImageExtent {
     (geometry.shape, geometry.dtype)
 }
 
 /// Fails unless an operation fits its images and whole images are present where it needs them.
 fn whole(operation: &Whole, inputs: &[LaunchInput<'_>], output: &Geometry, rows: Window) -> Result<(), String> {
-    let extents: Vec<Extent> = inputs.iter().map(|i| extent(&i.geometry)).collect();
+    let extents: Vec<ImageExtent> = inputs.iter().map(|i| extent(&i.geometry)).collect();
     operation.check(&extents, extent(output))?;
     let all = |name: &str, geometry: &Geometry, rows: Window| {
         let shape = geometry.shape;
@@ -186,7 +188,7 @@ fn whole(operation: &Whole, inputs: &[LaunchInput<'_>], output: &Geometry, rows:
         }
         Err(format!("rows {rows} of {shape}, the {name}, are not all of it"))
     };
-    for (k, input) in inputs.iter().enumerate().filter(|(k, _)| operation.end_to_end(*k)) {
+    for (k, input) in inputs.iter().enumerate().filter(|(k, _)| operation.requires_contiguous_input(*k)) {
         all(&format!("input {k}"), &input.geometry, input.geometry.window)?;
     }
     match operation.distribution() {
@@ -222,7 +224,7 @@ fn pixels(k: &MapKernel, inputs: &[LaunchInput<'_>], output: &Geometry) -> Resul
 /// Fails unless every value of the kernel has the type that it is read as.
 fn types(k: &MapKernel, inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
     for chain in &k.chains {
-        if !chain.more.is_empty() || chain.woven {
+        if !chain.additional_results.is_empty() || chain.woven {
             return Err("a chain has several results".into());
         }
         let geometry = Geometry { dtype: checked_result(chain)?, ..*output };
@@ -239,10 +241,10 @@ fn types(k: &MapKernel, inputs: &[LaunchInput<'_>], output: &Geometry) -> Result
     for leaf in &k.leaves {
         filter(k, leaf)?;
         let image = match leaf.source() {
-            Source::Stage(s) => k.stages.get(s).ok_or(format!("stage {s} does not exist"))?.source,
+            FilterSource::Stage(s) => k.stages.get(s).ok_or(format!("stage {s} does not exist"))?.source,
             image => image,
         };
-        if matches!((&leaf.op, leaf.source()), (LeafOp::Shift(..), Source::Stage(_))) {
+        if matches!((&leaf.op, leaf.source()), (LeafOp::Shift(..), FilterSource::Stage(_))) {
             return Err("a shift of a row pass".into());
         }
         let dtype = image_type(k, image, inputs)?;
@@ -261,11 +263,11 @@ fn types(k: &MapKernel, inputs: &[LaunchInput<'_>], output: &Geometry) -> Result
 }
 
 /// The type of an input or a chain.
-fn image_type(k: &MapKernel, image: Source, inputs: &[LaunchInput<'_>]) -> Result<DType, String> {
+fn image_type(k: &MapKernel, image: FilterSource, inputs: &[LaunchInput<'_>]) -> Result<DType, String> {
     match image {
-        Source::Input(i) => Ok(inputs.get(i).ok_or(format!("input {i} does not exist"))?.geometry.dtype),
-        Source::Chain(c) => checked_result(k.chains.get(c).ok_or(format!("chain {c} does not exist"))?),
-        Source::Stage(_) => Err("a stage reads a stage".into()),
+        FilterSource::Input(i) => Ok(inputs.get(i).ok_or(format!("input {i} does not exist"))?.geometry.dtype),
+        FilterSource::Chain(c) => checked_result(k.chains.get(c).ok_or(format!("chain {c} does not exist"))?),
+        FilterSource::Stage(_) => Err("a stage reads a stage".into()),
     }
 }
 
@@ -273,23 +275,25 @@ fn image_type(k: &MapKernel, image: Source, inputs: &[LaunchInput<'_>]) -> Resul
 fn filter(k: &MapKernel, leaf: &Leaf) -> Result<(), String> {
     let (filter, linear) = match &leaf.op {
         LeafOp::Correlate(_, f, _) => (f, true),
-        LeafOp::Order(_, OrderFilter::Fold(g), _) => (&g.window, false),
-        LeafOp::Order(_, OrderFilter::Truncated(t), _) if !t.is_paired() => {
+        LeafOp::OrderFilter(_, OrderFilter::Fold(g), _) => (&g.window, false),
+        LeafOp::OrderFilter(_, OrderFilter::Truncated(t), _) if !t.is_paired() => {
             return Err(format!("filter {} has a pixel without its pair", t.window));
         }
-        LeafOp::Order(_, OrderFilter::Truncated(t), _) => (&t.window, false),
+        LeafOp::OrderFilter(_, OrderFilter::Truncated(t), _) => (&t.window, false),
         LeafOp::Shift(_, [y, x], _) if y.unsigned_abs().max(x.unsigned_abs()) > REACH => {
             return Err(format!("a shift by {y},{x}"));
         }
         _ => return Ok(()),
     };
     let shaped = match leaf.source() {
-        Source::Stage(s) => filter.is_column() && k.stages.get(s).is_some_and(|s| s.filter.is_row()),
+        FilterSource::Stage(s) => filter.is_column() && k.stages.get(s).is_some_and(|s| s.filter.is_row()),
         _ => true,
     };
     let reach = filter.reach();
     let levels = match &leaf.op {
-        LeafOp::Order(_, OrderFilter::Truncated(t), _) => t.levels().iter().map(|by| by.unsigned_abs() as usize).max(),
+        LeafOp::OrderFilter(_, OrderFilter::Truncated(t), _) => {
+            t.levels().iter().map(|by| by.unsigned_abs() as usize).max()
+        }
         _ => None,
     };
     let far = [reach.up, reach.down, reach.left, reach.right].into_iter().chain(levels).any(|r| r > REACH);
@@ -328,7 +332,7 @@ fn checked_result(map: &MapKernel) -> Result<DType, String> {
         }
         results.push(instr.result);
     }
-    map.more.iter().try_for_each(|r| value(*r, &results).map(drop))?;
+    map.additional_results.iter().try_for_each(|r| value(*r, &results).map(drop))?;
     map.result.map(|r| value(r, &results)).transpose()?.ok_or_else(|| "the kernel has no result".into())
 }
 
@@ -337,7 +341,7 @@ fn extents(k: &MapKernel, inputs: &[LaunchInput<'_>], output: &Geometry) -> Resu
     k.chains.iter().try_for_each(|c| extents(c, inputs, output))?;
     let read = k.stages.iter().map(|s| (s.source, None)).chain(k.leaves.iter().map(|l| (k.image(l), Some(&l.op))));
     for (source, op) in read {
-        let Source::Input(i) = source else { continue };
+        let FilterSource::Input(i) = source else { continue };
         let shape = inputs[i].geometry.shape;
         let same = (shape.height, shape.width) == (output.shape.height, output.shape.width);
         let fits = match op {
@@ -345,7 +349,9 @@ fn extents(k: &MapKernel, inputs: &[LaunchInput<'_>], output: &Geometry) -> Resu
                 map.fits(shape.planes() * shape.samples, output.shape.planes())?;
                 same && (shape.samples == 1 || k.reads_samples())
             }
-            Some(LeafOp::Order(_, OrderFilter::Truncated(t), _)) => t.fits(shape.planes()) && shape == output.shape,
+            Some(LeafOp::OrderFilter(_, OrderFilter::Truncated(t), _)) => {
+                t.fits(shape.planes()) && shape == output.shape
+            }
             Some(LeafOp::Warp(_, map, ..)) => {
                 in_range(map, output.shape)?;
                 (shape.depth, shape.channels) == (output.shape.depth, output.shape.channels) && !shape.is_empty()

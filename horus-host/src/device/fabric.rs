@@ -1,7 +1,7 @@
 //! Messages from device to device.
 
 use super::{Memory, Ticket};
-use crate::Piece;
+use crate::StridedCopy;
 use crate::comm::Communicator;
 use horus_base::error::DeviceError;
 
@@ -26,7 +26,7 @@ pub trait Fabric {
     fn disconnect(&self) {}
 
     /// Starts a non-blocking exchange with the devices of other ranks, as `MPI_Isend` and
-    /// `MPI_Irecv` do for host memory, and returns a ticket with which [`Fabric::arrive`] completes
+    /// `MPI_Irecv` do for host memory, and returns a ticket with which [`Fabric::wait_for_exchange`] completes
     /// it. Ranks whose `work` names each other must call this in the same order (pairwise
     /// collective), after [`Fabric::connect`] returned `true` on the same communicator.
     ///
@@ -48,7 +48,7 @@ pub trait Fabric {
     /// - Targets of receives and of copies lie in `writes`. Within `work.receives`, and within each
     ///   list of copies, targets overlap neither each other nor sent bytes; a copy of `after` may
     ///   read results of `before` and received bytes.
-    /// - Until [`Fabric::arrive`], targets are neither read nor written, and sent or copied bytes
+    /// - Until [`Fabric::wait_for_exchange`], targets are neither read nor written, and sent or copied bytes
     ///   are not written. Launches may read those, and read and write everything else in the
     ///   blocks. Blocks of `reads` may be dropped.
     ///
@@ -71,7 +71,7 @@ pub trait Fabric {
     ///
     /// # Errors
     /// As [`Fabric::exchange`]; [`DeviceError::Argument`] if `writes` differ from those blocks.
-    fn arrive(&self, ticket: Ticket, writes: &mut [&mut Memory]) -> Result<(), DeviceError>;
+    fn wait_for_exchange(&self, ticket: Ticket, writes: &mut [&mut Memory]) -> Result<(), DeviceError>;
 }
 
 /// A message between the devices of two ranks: a range of bytes of a block of this device's memory,
@@ -96,7 +96,7 @@ pub struct BlockCopy {
     /// Index of the target block: one of `writes`.
     pub to: usize,
     /// Pieces to copy; they do not overlap in the target.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<StridedCopy>,
 }
 
 /// The work of [`Fabric::exchange`], in this order: copies, then sends and

@@ -25,5 +25,5 @@ pub trait Foreign: Device {
     ///
     /// # Errors
     /// [`DeviceError::Argument`] if it is not this device's; driver errors.
-    fn lend(&self, memory: &Memory, stream: Option<u64>) -> Result<DeviceArray, DeviceError>;
+    fn export(&self, memory: &Memory, stream: Option<u64>) -> Result<DeviceArray, DeviceError>;
 }

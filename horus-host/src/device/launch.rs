@@ -29,8 +29,8 @@ pub struct Launch<'a> {
     /// The output: memory of this device.
     pub output: &'a mut Memory,
     /// The other outputs of a kernel with [several
-    /// results](horus_plan::ir::kernel::MapKernel::more), in their order; empty otherwise.
-    pub more: &'a mut [&'a mut Memory],
+    /// results](horus_plan::ir::kernel::MapKernel::additional_results), in their order; empty otherwise.
+    pub additional_outputs: &'a mut [&'a mut Memory],
     /// The geometry of the output. The other outputs differ only in their type.
     pub geometry: Geometry,
     /// The output rows to compute: inside the image and inside the output's window. For a kernel
@@ -47,8 +47,8 @@ impl Launch<'_> {
         rows.then(|| (0..geometry.shape.planes()).map(of_plane).collect())
     }
 
-    /// The geometries of [`Launch::more`].
-    pub fn more_geometries(&self) -> Vec<Geometry> {
+    /// The geometries of [`Launch::additional_outputs`].
+    pub fn additional_geometries(&self) -> Vec<Geometry> {
         more_geometries(self.kernel, self.geometry)
     }
 }
@@ -56,14 +56,16 @@ impl Launch<'_> {
 /// The geometries of the other outputs of a kernel that stores several results.
 pub fn more_geometries(kernel: &Kernel, output: Geometry) -> Vec<Geometry> {
     match kernel {
-        Kernel::Map(m) => m.more[..m.further()].iter().map(|v| Geometry { dtype: m.type_of(*v), ..output }).collect(),
+        Kernel::Map(m) => {
+            m.additional_results[..m.further()].iter().map(|v| Geometry { dtype: m.type_of(*v), ..output }).collect()
+        }
         _ => Vec::new(),
     }
 }
 
 /// A future launch without its memory: everything from which its kernel is built.
 #[derive(Clone, Debug)]
-pub struct Prepared<'a> {
+pub struct PreparedLaunch<'a> {
     /// The kernel.
     pub kernel: &'a Kernel,
     /// Geometries of the inputs.

@@ -4,14 +4,14 @@
 //! launches submitted together, [`Fabric`] for messages peer to peer, [`Foreign`] for memory shared
 //! with other libraries.
 
-pub mod apart;
 mod batch;
 pub mod check;
+mod download;
 mod fabric;
 mod foreign;
-mod landing;
 mod launch;
 pub mod recording;
+pub mod separate_memory;
 mod staging;
 
 use std::any::Any;
@@ -19,19 +19,19 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::Piece;
+use crate::StridedCopy;
 use crate::buffer::{HostBuffer, Pool};
 use crate::workers::Workers;
 use horus_base::dtype::DType;
 use horus_base::error::DeviceError;
 use horus_base::shape::{Shape, Window};
 
-pub use self::batch::{Batch, BatchedLaunch, Batching, Slot};
+pub use self::batch::{Batch, BatchMemory, BatchedLaunch, Batching};
+pub use self::download::{Download, DownloadStart, HostAllocator, PendingDownload};
 pub use self::fabric::{BlockCopy, Exchange, Fabric, Message, distinct};
 pub use self::foreign::Foreign;
-pub use self::landing::{Download, Landing, Room, Sending};
-pub use self::launch::{Launch, LaunchInput, Prepared, more_geometries};
-pub use self::recording::{DeviceSpan, Label, Lane};
+pub use self::launch::{Launch, LaunchInput, PreparedLaunch, more_geometries};
+pub use self::recording::{DeviceQueue, DeviceSpan, WorkLabel};
 pub use self::staging::Staging;
 
 /// Memory of a device other than the host. Only the device that allocated it knows its contents.
@@ -188,7 +188,7 @@ pub struct Compilation {
 
 /// The names of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct About {
+pub struct DeviceNames {
     /// Name shown to users, such as "CPU (2 threads, AVX-512)".
     pub name: String,
     /// Name of the hardware: equal for devices of equal speed, wherever they are.
@@ -198,17 +198,17 @@ pub struct About {
     pub driver: String,
 }
 
-impl About {
+impl DeviceNames {
     /// A device whose name is that of its hardware, without a driver.
-    pub fn named(name: impl Into<String>) -> About {
+    pub fn named(name: impl Into<String>) -> DeviceNames {
         let name = name.into();
-        About { hardware: name.clone(), name, driver: String::new() }
+        DeviceNames { hardware: name.clone(), name, driver: String::new() }
     }
 }
 
 /// Compilation and memory of a device so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct DeviceUsage {
     /// Kernel compilation so far, on a device that compiles kernels.
     pub compilation: Compilation,
     /// Bytes of its own memory currently allocated, and their peak; `None` if the device does not
@@ -222,7 +222,7 @@ pub struct Usage {
 /// return before they complete; [`Device::read`] returns when the data has arrived.
 pub trait Device: Send + Sync {
     /// The device's names.
-    fn about(&self) -> About;
+    fn names(&self) -> DeviceNames;
 
     /// The device's memory.
     fn memory(&self) -> MemoryKind<'_>;
@@ -250,8 +250,8 @@ pub trait Device: Send + Sync {
     }
 
     /// Compilation and memory so far.
-    fn usage(&self) -> Usage {
-        Usage::default()
+    fn usage(&self) -> DeviceUsage {
+        DeviceUsage::default()
     }
 
     /// Returns memory kept for reuse to the system.
@@ -288,7 +288,7 @@ pub trait Device: Send + Sync {
     ///
     /// # Errors
     /// Driver errors; [`DeviceError::Argument`] if a piece reaches beyond its block.
-    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[Piece]) -> Result<(), DeviceError>;
+    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[StridedCopy]) -> Result<(), DeviceError>;
 
     /// Builds the kernels of future launches together, on a device that compiles kernels: compiles
     /// those not in a cache and loads those not yet loaded. A launch without preparation builds its
@@ -296,7 +296,7 @@ pub trait Device: Send + Sync {
     ///
     /// # Errors
     /// Compiler errors.
-    fn prepare(&self, _launches: &[Prepared<'_>]) -> Result<(), DeviceError> {
+    fn prepare(&self, _launches: &[PreparedLaunch<'_>]) -> Result<(), DeviceError> {
         Ok(())
     }
 
@@ -318,7 +318,7 @@ pub trait Device: Send + Sync {
     ///
     /// # Errors
     /// Driver errors of earlier calls.
-    fn recorded(&self, _own: &dyn Fn(Label) -> bool) -> Result<Vec<DeviceSpan>, DeviceError> {
+    fn recorded(&self, _own: &dyn Fn(WorkLabel) -> bool) -> Result<Vec<DeviceSpan>, DeviceError> {
         Ok(Vec::new())
     }
 }

@@ -1,8 +1,8 @@
 //! Times of copies and kernels by a device's own clock, for traces and for comparison with
 //! predictions.
 //!
-//! A caller that wants them gives the calling thread a [`Label`] while it calls the device
-//! ([`Label::enter`]). A device that finds one ([`Label::current`]) records the start and the end
+//! A caller that wants them gives the calling thread a [`WorkLabel`] while it calls the device
+//! ([`WorkLabel::enter`]). A device that finds one ([`WorkLabel::current`]) records the start and the end
 //! of the call's work, and returns them later ([`Device::recorded`](super::Device::recorded)).
 //! Without a label nothing is recorded, at the cost of reading one thread-local variable.
 
@@ -15,41 +15,41 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 thread_local! {
-    static CURRENT: Cell<Option<Label>> = const { Cell::new(None) };
+    static CURRENT: Cell<Option<WorkLabel>> = const { Cell::new(None) };
 }
 
 /// Identifies the origin of a device's work; unique in the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Label(NonZeroU64);
+pub struct WorkLabel(NonZeroU64);
 
-impl Label {
+impl WorkLabel {
     /// A new label.
     #[expect(clippy::new_without_default, reason = "no two are equal")]
-    pub fn new() -> Label {
+    pub fn new() -> WorkLabel {
         static LAST: AtomicU64 = AtomicU64::new(0);
-        Label(NonZeroU64::MIN.saturating_add(LAST.fetch_add(1, Ordering::Relaxed)))
+        WorkLabel(NonZeroU64::MIN.saturating_add(LAST.fetch_add(1, Ordering::Relaxed)))
     }
 
     /// The label of this thread's device calls; `None` if they are not recorded.
-    pub fn current() -> Option<Label> {
+    pub fn current() -> Option<WorkLabel> {
         CURRENT.get()
     }
 
     /// Labels this thread's calls until the returned guard is dropped.
-    pub fn enter(self) -> Entered {
-        Entered { before: CURRENT.replace(Some(self)), of_this_thread: PhantomData }
+    pub fn enter(self) -> LabelGuard {
+        LabelGuard { before: CURRENT.replace(Some(self)), of_this_thread: PhantomData }
     }
 }
 
-/// Guard during whose lifetime calls of this thread have a [`Label`].
+/// Guard during whose lifetime calls of this thread have a [`WorkLabel`].
 #[must_use]
 #[derive(Debug)]
-pub struct Entered {
-    before: Option<Label>,
+pub struct LabelGuard {
+    before: Option<WorkLabel>,
     of_this_thread: PhantomData<*const ()>,
 }
 
-impl Drop for Entered {
+impl Drop for LabelGuard {
     fn drop(&mut self) {
         CURRENT.set(self.before);
     }
@@ -57,7 +57,7 @@ impl Drop for Entered {
 
 /// Queues of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Lane {
+pub enum DeviceQueue {
     /// Copies from the host.
     Upload,
     /// Kernels, and copies within the device.
@@ -72,9 +72,9 @@ pub enum Lane {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceSpan {
     /// The label of the call.
-    pub label: Label,
+    pub label: WorkLabel,
     /// The queue.
-    pub lane: Lane,
+    pub queue: DeviceQueue,
     /// Start.
     pub start: Instant,
     /// End.
@@ -87,17 +87,17 @@ pub struct HostSpans(Mutex<Vec<DeviceSpan>>);
 
 impl HostSpans {
     /// Does work, and records its span if this thread has a label.
-    pub fn note<R>(&self, lane: Lane, work: impl FnOnce() -> R) -> R {
-        let Some(label) = Label::current() else { return work() };
+    pub fn note<R>(&self, lane: DeviceQueue, work: impl FnOnce() -> R) -> R {
+        let Some(label) = WorkLabel::current() else { return work() };
         let start = Instant::now();
         let result = work();
-        let span = DeviceSpan { label, lane, start, end: Instant::now() };
+        let span = DeviceSpan { label, queue: lane, start, end: Instant::now() };
         self.spans().push(span);
         result
     }
 
     /// Takes the spans with a label that is `own`.
-    pub fn take(&self, own: &dyn Fn(Label) -> bool) -> Vec<DeviceSpan> {
+    pub fn take(&self, own: &dyn Fn(WorkLabel) -> bool) -> Vec<DeviceSpan> {
         self.spans().extract_if(.., |span| own(span.label)).collect()
     }
 
@@ -118,24 +118,24 @@ mod tests {
 
     #[test]
     fn only_what_has_a_label_is_noted_and_everyone_takes_their_own() {
-        let (spans, mine, others) = (HostSpans::default(), Label::new(), Label::new());
+        let (spans, mine, others) = (HostSpans::default(), WorkLabel::new(), WorkLabel::new());
         assert_ne!(mine, others);
-        assert_eq!(spans.note(Lane::Compute, || 1), 1);
+        assert_eq!(spans.note(DeviceQueue::Compute, || 1), 1);
         {
             let _outer = mine.enter();
-            spans.note(Lane::Upload, || ());
+            spans.note(DeviceQueue::Upload, || ());
             {
                 let _inner = others.enter();
-                spans.note(Lane::Compute, || ());
+                spans.note(DeviceQueue::Compute, || ());
                 std::thread::scope(|scope| {
-                    scope.spawn(|| assert_eq!(Label::current(), None, "another thread's calls have their own"));
+                    scope.spawn(|| assert_eq!(WorkLabel::current(), None, "another thread's calls have their own"));
                 });
             }
-            spans.note(Lane::Download, || ());
+            spans.note(DeviceQueue::Download, || ());
         }
-        assert_eq!(Label::current(), None);
+        assert_eq!(WorkLabel::current(), None);
         let taken = spans.take(&|label| label == mine);
-        assert_eq!(taken.iter().map(|s| s.lane).collect::<Vec<_>>(), [Lane::Upload, Lane::Download]);
+        assert_eq!(taken.iter().map(|s| s.queue).collect::<Vec<_>>(), [DeviceQueue::Upload, DeviceQueue::Download]);
         assert!(taken.iter().all(|s| s.start <= s.end) && taken[0].end <= taken[1].start);
         assert_eq!(spans.take(&|_| true).len(), 1);
         assert!(spans.take(&|_| true).is_empty());

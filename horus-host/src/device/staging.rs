@@ -3,9 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::landing::Blocking;
-use super::{Device, Download, Landing, Memory, Sending, Ticket};
-use crate::Piece;
+use super::download::Blocking;
+use super::{Device, Download, DownloadStart, Memory, PendingDownload, Ticket};
+use crate::StridedCopy;
 use crate::buffer::{HostBuffer, HostMemory, Pool};
 use horus_base::error::DeviceError;
 
@@ -19,7 +19,7 @@ pub trait Staging: Device {
     ///
     /// # Errors
     /// [`DeviceError::OutOfMemory`] if host memory is exhausted.
-    fn room(&self, bytes: usize, pool: &Arc<Pool>) -> Result<HostBuffer, DeviceError> {
+    fn allocate_read_ahead(&self, bytes: usize, pool: &Arc<Pool>) -> Result<HostBuffer, DeviceError> {
         pool.try_allocate(bytes)
     }
 
@@ -37,7 +37,7 @@ pub trait Staging: Device {
     /// contents, for pixels that are transferred once. Returned if such memory is unused, or if
     /// this size has been requested so often that locking pages pays; otherwise pageable memory is
     /// faster in spite of its slower copies. May be called on any thread.
-    fn lent(&self, _bytes: usize) -> Option<Box<dyn HostMemory>> {
+    fn page_locked_for_transfer(&self, _bytes: usize) -> Option<Box<dyn HostMemory>> {
         None
     }
 
@@ -71,7 +71,7 @@ pub trait Staging: Device {
     ///
     /// # Errors
     /// Driver errors.
-    fn take(&self, _parts: &[&[u8]]) -> Result<Option<Memory>, DeviceError> {
+    fn upload_parts(&self, _parts: &[&[u8]]) -> Result<Option<Memory>, DeviceError> {
         Ok(None)
     }
 
@@ -85,14 +85,19 @@ pub trait Staging: Device {
     }
 
     /// Starts to copy pieces of a buffer to a block, concurrently with launches: only calls after
-    /// [`Staging::arrive`] with the ticket and the block see them. Uploads execute in the order in
+    /// [`Staging::wait_for_upload`] with the ticket and the block see them. Uploads execute in the order in
     /// which they are started. The device holds a share of the buffer, and the block's memory, as
     /// long as it needs them. Until the upload has arrived, these bytes of the block must not be
     /// read or written; launches may read others. The default implementation is blocking.
     ///
     /// # Errors
     /// As [`Device::write`].
-    fn begin_upload(&self, source: &HostBuffer, target: &mut Memory, pieces: &[Piece]) -> Result<Ticket, DeviceError> {
+    fn begin_upload(
+        &self,
+        source: &HostBuffer,
+        target: &mut Memory,
+        pieces: &[StridedCopy],
+    ) -> Result<Ticket, DeviceError> {
         if let Some(p) = pieces.iter().find(|p| !p.fits(source.len(), target.len())) {
             return Err(DeviceError::Argument(format!("a copy reaches beyond its buffers: {p:?}")));
         }
@@ -107,7 +112,7 @@ pub trait Staging: Device {
     ///
     /// # Errors
     /// Driver errors; [`DeviceError::Argument`] if `target` is another block.
-    fn arrive(&self, _ticket: Ticket, _target: &mut Memory) -> Result<(), DeviceError> {
+    fn wait_for_upload(&self, _ticket: Ticket, _target: &mut Memory) -> Result<(), DeviceError> {
         Ok(())
     }
 
@@ -121,25 +126,25 @@ pub trait Staging: Device {
         &'a self,
         range: Range<usize>,
         pool: &Arc<Pool>,
-        _when: Sending,
+        _when: DownloadStart,
     ) -> Result<Box<dyn Download + 'a>, DeviceError> {
         Ok(Box::new(Blocking { device: self, at: range.start, host: pool.try_allocate(range.len())? }))
     }
 
     /// Starts to copy a range of bytes of device memory to host memory from `pool`, ordered after
-    /// all launches so far; if it is sent [when landed](Sending::WhenLanded), the copy may wait for
+    /// all launches so far; if it is sent [when landed](DownloadStart::WithTarget), the copy may wait for
     /// its target. Later calls, and dropping the memory, do not change the result. Never called on
     /// a device with unified memory. The default implementation is blocking.
     ///
     /// # Errors
     /// Driver errors; [`DeviceError::OutOfMemory`] if the pool is exhausted.
-    fn order_read(
+    fn start_download(
         &self,
         source: &Memory,
         range: Range<usize>,
         pool: &Arc<Pool>,
-        _when: Sending,
-    ) -> Result<Box<dyn Landing>, DeviceError> {
+        _when: DownloadStart,
+    ) -> Result<Box<dyn PendingDownload>, DeviceError> {
         let mut host = pool.try_allocate(range.len())?;
         self.read(source, range.start, host.bytes_mut())?;
         Ok(Box::new(host))

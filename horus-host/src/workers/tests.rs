@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::*;
 
-fn sequential(from: &[u8], to: &mut [u8], pieces: &[Piece]) {
+fn sequential(from: &[u8], to: &mut [u8], pieces: &[StridedCopy]) {
     let runs = pieces.iter().flat_map(|p| p.runs()).filter(|(.., n)| *n > 0);
     runs.for_each(|(a, b, n)| to[b..b + n].copy_from_slice(&from[a..a + n]));
 }
@@ -12,14 +12,14 @@ fn sequential(from: &[u8], to: &mut [u8], pieces: &[Piece]) {
 #[test]
 fn any_number_of_threads_copies_the_same() {
     let from: Vec<u8> = (0..3_000_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
-    let strided = |from, to, bytes, rows| Piece { from, to, bytes, rows, from_stride: 1500, to_stride: 2000 };
-    let copies: [&[Piece]; 6] = [
-        &[Piece::run(0, 0, 3_000_000)],
-        &[Piece::run(7, 1_000_001, 1_999_999), Piece::run(0, 3, 700_000)],
+    let strided = |from, to, bytes, rows| StridedCopy { from, to, bytes, rows, from_stride: 1500, to_stride: 2000 };
+    let copies: [&[StridedCopy]; 6] = [
+        &[StridedCopy::run(0, 0, 3_000_000)],
+        &[StridedCopy::run(7, 1_000_001, 1_999_999), StridedCopy::run(0, 3, 700_000)],
         &[strided(0, 5, 900, 1000), strided(300, 2_000_005, 1200, 400)],
         &[strided(0, 0, 900, 1000), strided(0, 1000, 900, 1000)], // interlaced
-        &[Piece { from: 0, to: 0, bytes: 1000, rows: 2000, from_stride: 1000, to_stride: 1000 }],
-        &[Piece::run(0, 9_000_000, 0), Piece { rows: 0, ..Piece::run(0, 0, 9) }],
+        &[StridedCopy { from: 0, to: 0, bytes: 1000, rows: 2000, from_stride: 1000, to_stride: 1000 }],
+        &[StridedCopy::run(0, 9_000_000, 0), StridedCopy { rows: 0, ..StridedCopy::run(0, 0, 9) }],
     ];
     for pieces in copies {
         let mut want = vec![0xaa; 3_100_000];
@@ -41,7 +41,7 @@ fn chunks_are_copied_and_told_of_once_they_are_there() {
         let mut to = vec![0; from.len()];
         let at = to.as_ptr() as usize;
         let told: Vec<AtomicUsize> = from.chunks(size).map(|_| AtomicUsize::new(0)).collect();
-        let targets = Spare::over(&mut to).into_parts(size);
+        let targets = SequentialOutput::over(&mut to).into_parts(size);
         let check = |k: usize| {
             let want = from.chunks(size).nth(k).unwrap();
             // SAFETY: inside `to`, and nothing writes there any more.
@@ -55,7 +55,7 @@ fn chunks_are_copied_and_told_of_once_they_are_there() {
         assert!(to == from);
     }
     let told = AtomicUsize::new(0);
-    let nothing: Vec<(&[u8], Spare<'_>)> = vec![(&[], Spare::over(&mut []))];
+    let nothing: Vec<(&[u8], SequentialOutput<'_>)> = vec![(&[], SequentialOutput::over(&mut []))];
     Workers::alone().copy_in_turn(nothing, Stores::Cached, |k| assert_eq!(told.fetch_add(1, Ordering::Relaxed), k));
     assert_eq!(told.into_inner(), 1);
 }
@@ -72,12 +72,12 @@ fn chunks_that_arrive_late_are_waited_for_and_those_that_never_do_are_left() {
         let mut to = vec![0; from.len()];
         let start = to.as_mut_ptr();
         let part = |k: usize| &from[k * size..from.len().min((k + 1) * size)];
-        let chunk = |k: usize| Chunk {
+        let chunk = |k: usize| RawCopy {
             from: places[k % 2] as *const u8,
             to: start.wrapping_add(k * size),
             bytes: part(k).len(),
         };
-        let chunks: Vec<Chunk> = (0..9).map(chunk).collect();
+        let chunks: Vec<RawCopy> = (0..9).map(chunk).collect();
         let there: Vec<AtomicBool> = (0..9).map(|_| AtomicBool::new(false)).collect();
         let gone = AtomicUsize::new(0);
         let arrive = |k: usize| {
@@ -137,12 +137,12 @@ fn all_bytes_are_cleared() {
 
 #[test]
 fn shares_are_of_the_size_asked_for() {
-    let parts: Vec<Piece> = shares(Piece::run(3, 5, 1000), 300).collect();
+    let parts: Vec<StridedCopy> = shares(StridedCopy::run(3, 5, 1000), 300).collect();
     assert_eq!(
         parts.iter().map(|p| (p.from, p.to, p.bytes)).collect::<Vec<_>>(),
         [(3, 5, 300), (303, 305, 300), (603, 605, 300), (903, 905, 100)]
     );
-    let rows = Piece { from: 0, to: 0, bytes: 100, rows: 7, from_stride: 100, to_stride: 128 };
+    let rows = StridedCopy { from: 0, to: 0, bytes: 100, rows: 7, from_stride: 100, to_stride: 128 };
     assert_eq!(shares(rows, 250).map(|p| p.rows).collect::<Vec<_>>(), [3, 3, 1]);
 }
 

@@ -5,25 +5,25 @@ pub(crate) mod started;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use horus_core::comm::{Alone, Communicator, Parcel};
+use horus_core::comm::{Communicator, Parcel, SingleRankComm};
 use horus_core::cpu::device::CpuDevice;
 use horus_core::host::buffer::HostBuffer;
 use horus_core::image::Image;
 use horus_core::io::AnyImage;
 use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::neighbourhood::Filter;
-use horus_core::plan::{Counts, Mode};
+use horus_core::plan::{Mode, PlanCounts};
 use horus_core::session::{BlockMap, Session};
 use horus_core::shape::{Axis, Border, Shape};
 use horus_mpi::MpiComm;
-use horus_testing::faulty::Faulty;
+use horus_testing::faulty::FaultyDevice;
 use horus_testing::reference;
-use horus_testing::simulated::Simulated;
+use horus_testing::simulated::SimulatedDevice;
 
-use crate::harness::{Place, on_rank};
-use crate::random::{Choice, program};
+use crate::harness::{RunConfiguration, on_rank};
+use crate::random::{RandomStep, program};
 
-type Outcome = Result<(), String>;
+type JobResult = Result<(), String>;
 
 fn text(e: impl std::fmt::Display) -> String {
     e.to_string()
@@ -34,9 +34,9 @@ fn session(comm: MpiComm) -> Session {
 }
 
 /// Reproducible numbers.
-struct Random(u64);
+struct JobRandom(u64);
 
-impl Random {
+impl JobRandom {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 ^ (self.0 >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 16
@@ -48,7 +48,7 @@ impl Random {
 }
 
 /// Every call, whole and in pieces.
-pub(crate) fn messages(comm: MpiComm) -> Outcome {
+pub(crate) fn messages(comm: MpiComm) -> JobResult {
     let (me, size) = (comm.rank(), comm.size());
     assert!(comm.local_rank() < comm.local_size() && comm.sharers() <= comm.local_size());
     assert_eq!((comm.local_size(), comm.node()), (size, 0), "one machine");
@@ -98,22 +98,22 @@ pub(crate) fn messages(comm: MpiComm) -> Outcome {
 /// Random programs over odd sizes, from one pixel to strips thinner than the halos. They match the
 /// reference's bits, and so those of one rank and of ranks as threads, which other tests compare
 /// with it.
-pub(crate) fn random_programs(comm: MpiComm) -> Outcome {
+pub(crate) fn random_programs(comm: MpiComm) -> JobResult {
     let sizes = [(1, 1), (1, 9), (2, 5), (3, 17), (5, 4), (7, 33), (13, 8), (23, 31)];
     for seed in 0..u64::from(horus_testing::cases::cases(200)) {
-        let mut random = Random(seed);
+        let mut random = JobRandom(seed);
         let (height, width) = sizes[random.below(sizes.len() as u64)];
         let steps = 1 + random.below(12);
-        let choices: Vec<Choice> = (0..steps)
+        let choices: Vec<RandomStep> = (0..steps)
             .map(|_| {
                 let mut byte = || random.next() as u8;
-                Choice { kind: byte(), param: byte(), reads: [byte(), byte(), byte()] }
+                RandomStep { kind: byte(), param: byte(), reads: [byte(), byte(), byte()] }
             })
             .collect();
         let p = program(Shape::new(height, width, 1), &choices, seed);
         let want = reference::evaluate(&p.graph, &|v| p.sources[v.0 as usize].clone());
         let mode = [Mode::Naive, Mode::Lazy, Mode::Fused][seed as usize % 3];
-        let place = Place {
+        let place = RunConfiguration {
             ranks: comm.size(),
             mode,
             separate: seed % 2 == 0,
@@ -124,7 +124,7 @@ pub(crate) fn random_programs(comm: MpiComm) -> Outcome {
         };
         let got = on_rank(&p, place, &comm);
         assert!(got == want, "seed {seed} differs from the reference on rank {} at {place:?}", comm.rank());
-        let alone = on_rank(&p, Place { ranks: 1, direct: false, ..place }, &Alone);
+        let alone = on_rank(&p, RunConfiguration { ranks: 1, direct: false, ..place }, &SingleRankComm);
         assert!(got == alone, "seed {seed} differs from one rank alone");
     }
     Ok(())
@@ -133,7 +133,7 @@ pub(crate) fn random_programs(comm: MpiComm) -> Outcome {
 /// Steps and bytes of a filter bank over a picture: one scatter of strips with halos of the widest
 /// radius, one gather, and no byte beyond strips and halos. Pixels and halos have one byte each, as the
 /// filters convert their input.
-pub(crate) fn traffic(comm: MpiComm) -> Outcome {
+pub(crate) fn traffic(comm: MpiComm) -> JobResult {
     const PICTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/small.png");
     const HEIGHT: usize = 80;
     const WIDTH: usize = 96;
@@ -156,7 +156,7 @@ pub(crate) fn traffic(comm: MpiComm) -> Outcome {
     }
     let stats = session.stats();
     let once = usize::from(size > 1);
-    let counts = Counts { scatters: once, gathers: once, ..Counts::default() };
+    let counts = PlanCounts { scatters: once, gathers: once, ..PlanCounts::default() };
     assert_eq!(between(stats.made), counts);
     let mut sent = [stats.sent.messages as f64, stats.sent.bytes as f64];
     comm.sum(&mut sent).map_err(text)?;
@@ -167,12 +167,12 @@ pub(crate) fn traffic(comm: MpiComm) -> Outcome {
     Ok(())
 }
 
-fn between(c: Counts) -> Counts {
-    Counts { launches: 0, uploads: 0, downloads: 0, ..c }
+fn between(c: PlanCounts) -> PlanCounts {
+    PlanCounts { launches: 0, uploads: 0, downloads: 0, ..c }
 }
 
 /// Ranks with few rows and with none compute the same bits.
-pub(crate) fn weights(comm: MpiComm) -> Outcome {
+pub(crate) fn weights(comm: MpiComm) -> JobResult {
     let comm = Arc::new(comm);
     let mut results = Vec::new();
     for weights in [vec![1.0; 3], vec![1.0, 2.0, 1.0], vec![0.0, 1.0, 0.0], vec![0.0, 0.0, 5.0], vec![9.0, 0.0, 0.1]] {
@@ -189,7 +189,7 @@ pub(crate) fn weights(comm: MpiComm) -> Outcome {
 
 /// Launches in parts while halos are exchanged: the bits and messages of whole launches, also if
 /// rank 0 alone has no rows. Nothing is computed in parts if one rank does not request it.
-pub(crate) fn parts(comm: MpiComm) -> Outcome {
+pub(crate) fn parts(comm: MpiComm) -> JobResult {
     let (size, comm) = (comm.size(), Arc::new(comm));
     let run = |overlap: bool, weights: Vec<f64>| -> Result<_, String> {
         let begun = Arc::new(AtomicUsize::new(0));
@@ -220,7 +220,7 @@ pub(crate) fn parts(comm: MpiComm) -> Outcome {
 }
 
 /// MPI stays usable between sessions, and is finalised properly if one of them is never dropped.
-pub(crate) fn two_sessions(comm: MpiComm) -> Outcome {
+pub(crate) fn two_sessions(comm: MpiComm) -> JobResult {
     let first = session(comm);
     evaluate(&first)?;
     drop(first);
@@ -230,13 +230,13 @@ pub(crate) fn two_sessions(comm: MpiComm) -> Outcome {
     Ok(())
 }
 
-fn evaluate(session: &Session) -> Outcome {
+fn evaluate(session: &Session) -> JobResult {
     let image = Image::<f32>::worms(session, 16, 16);
     image.gauss_xy(1.0, 1.0, 0, 0).to_vec().map(drop).map_err(text)
 }
 
 /// A loop over a masked sea in blocks that are dealt to all ranks has the bits of one rank alone.
-pub(crate) fn loop_in_blocks(comm: MpiComm) -> Outcome {
+pub(crate) fn loop_in_blocks(comm: MpiComm) -> JobResult {
     const PLANE: (usize, usize) = (46, 61);
     const BLOCK: usize = 8;
     let is_sea = |y: usize, x: usize| !((12..33).contains(&y) && (15..44).contains(&x));
@@ -264,7 +264,7 @@ pub(crate) fn loop_in_blocks(comm: MpiComm) -> Outcome {
 }
 
 /// Rank 0 sends more than rank 1 expects.
-pub(crate) fn wrong_length(comm: MpiComm) -> Outcome {
+pub(crate) fn wrong_length(comm: MpiComm) -> JobResult {
     let sent = [0u8; 100];
     let mut expected = [0u8; 10];
     let done = match comm.rank() {
@@ -279,7 +279,7 @@ pub(crate) fn wrong_length(comm: MpiComm) -> Outcome {
 }
 
 /// Rank 2 records another operation.
-pub(crate) fn branching(comm: MpiComm) -> Outcome {
+pub(crate) fn branching(comm: MpiComm) -> JobResult {
     let branch = comm.rank() == 2;
     let session = session(comm);
     let image = Image::<f32>::worms(&session, 16, 16);
@@ -288,7 +288,7 @@ pub(crate) fn branching(comm: MpiComm) -> Outcome {
 }
 
 /// Rank 2 uses other taps.
-pub(crate) fn other_taps(comm: MpiComm) -> Outcome {
+pub(crate) fn other_taps(comm: MpiComm) -> JobResult {
     let tap = if comm.rank() == 2 { 2.0 } else { 1.0 };
     let session = session(comm);
     let image = Image::<f32>::worms(&session, 16, 16);
@@ -297,28 +297,28 @@ pub(crate) fn other_taps(comm: MpiComm) -> Outcome {
 }
 
 /// Rank 0 finishes before the others.
-pub(crate) fn ends_early(comm: MpiComm) -> Outcome {
+pub(crate) fn ends_early(comm: MpiComm) -> JobResult {
     let leaves = comm.rank() == 0;
     let session = session(comm);
     if leaves { Ok(()) } else { evaluate(&session) }
 }
 
 /// Rank 1 returns an error from `main` before anything is evaluated.
-pub(crate) fn fails_early(comm: MpiComm) -> Outcome {
+pub(crate) fn fails_early(comm: MpiComm) -> JobResult {
     let fails = comm.rank() == 1;
     let session = session(comm);
     if fails { Err("no licence".into()) } else { evaluate(&session) }
 }
 
 /// Rank 1 reads a file where the others evaluate.
-pub(crate) fn opens_a_file(comm: MpiComm) -> Outcome {
+pub(crate) fn opens_a_file(comm: MpiComm) -> JobResult {
     let opens = comm.rank() == 1;
     let session = session(comm);
     if opens { AnyImage::open(&session, "a.png").map(drop).map_err(text) } else { evaluate(&session) }
 }
 
 /// Rank 1 panics before anything is evaluated.
-pub(crate) fn panics(comm: MpiComm) -> Outcome {
+pub(crate) fn panics(comm: MpiComm) -> JobResult {
     let panics = comm.rank() == 1;
     let session = session(comm);
     assert!(!panics, "on purpose");
@@ -326,7 +326,7 @@ pub(crate) fn panics(comm: MpiComm) -> Outcome {
 }
 
 /// Rank 2 panics while the others wait for its rows.
-pub(crate) fn panics_in_a_step(comm: MpiComm) -> Outcome {
+pub(crate) fn panics_in_a_step(comm: MpiComm) -> JobResult {
     let panics = comm.rank() == 2;
     let session = Session::on(Box::new(CpuDevice::new(Some(1)).unwrap()))
         .communicator(Arc::new(comm))
@@ -337,26 +337,26 @@ pub(crate) fn panics_in_a_step(comm: MpiComm) -> Outcome {
 }
 
 /// Rank 1's device has less memory than it reported.
-pub(crate) fn device_fails(comm: MpiComm) -> Outcome {
-    let (device, fault) = Faulty::new(Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 30));
+pub(crate) fn device_fails(comm: MpiComm) -> JobResult {
+    let (device, fault) = FaultyDevice::new(SimulatedDevice::new(CpuDevice::new(Some(1)).unwrap(), 1 << 30));
     if comm.rank() == 1 {
-        fault.after(0);
+        fault.fail_after(0);
     }
     let session = Session::on(Box::new(device)).communicator(Arc::new(comm)).build().map_err(text)?;
     evaluate(&session)
 }
 
 /// Rank 1 is killed while all evaluate.
-pub(crate) fn killed(comm: MpiComm) -> Outcome {
+pub(crate) fn killed(comm: MpiComm) -> JobResult {
     signalled(comm, "-KILL")
 }
 
 /// Rank 1 is stopped while all evaluate.
-pub(crate) fn stopped(comm: MpiComm) -> Outcome {
+pub(crate) fn stopped(comm: MpiComm) -> JobResult {
     signalled(comm, "-STOP")
 }
 
-fn signalled(comm: MpiComm, signal: &str) -> Outcome {
+fn signalled(comm: MpiComm, signal: &str) -> JobResult {
     let target = comm.rank() == 1;
     let session = session(comm);
     for round in 0.. {
@@ -371,7 +371,7 @@ fn signalled(comm: MpiComm, signal: &str) -> Outcome {
 
 /// Rank 1 aborts in one thread while another of its threads is inside MPI, running `call`, and all
 /// others wait for it.
-fn gives_up_beside(comm: MpiComm, call: fn(&MpiComm)) -> Outcome {
+fn gives_up_beside(comm: MpiComm, call: fn(&MpiComm)) -> JobResult {
     let mut never = [0u8; 8];
     if comm.rank() != 1 {
         return comm.exchange(&[], &mut [(1, &mut never)]).map_err(text);
@@ -384,7 +384,7 @@ fn gives_up_beside(comm: MpiComm, call: fn(&MpiComm)) -> Outcome {
 }
 
 /// The other thread waits for a message, and releases the lock.
-pub(crate) fn gives_up_beside_a_message(comm: MpiComm) -> Outcome {
+pub(crate) fn gives_up_beside_a_message(comm: MpiComm) -> JobResult {
     gives_up_beside(comm, |comm| {
         let mut never = [0u8; 8];
         comm.exchange(&[], &mut [(0, &mut never)]).expect("the job ends before");
@@ -392,7 +392,7 @@ pub(crate) fn gives_up_beside_a_message(comm: MpiComm) -> Outcome {
 }
 
 /// The other thread is inside a collective call, which returns when all ranks have joined.
-pub(crate) fn gives_up_beside_a_collective_call(comm: MpiComm) -> Outcome {
+pub(crate) fn gives_up_beside_a_collective_call(comm: MpiComm) -> JobResult {
     gives_up_beside(comm, |comm| {
         comm.gather(1).expect("the job ends before");
     })

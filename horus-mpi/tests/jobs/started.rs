@@ -10,7 +10,7 @@ use horus_core::ops::geometric::Interpolation;
 use horus_core::session::Session;
 use horus_mpi::MpiComm;
 
-type Outcome = Result<(), String>;
+type StartedJobResult = Result<(), String>;
 /// Names of threads.
 type Threads = Arc<Mutex<Vec<String>>>;
 
@@ -41,7 +41,7 @@ fn step(state: &Image<f32>, i: usize) -> Image<f32> {
 
 /// A started evaluation runs on its own thread if MPI allows it, and gives the bits of a single
 /// rank whenever it is read.
-pub(crate) fn beside(comm: MpiComm) -> Outcome {
+pub(crate) fn beside(comm: MpiComm) -> StartedJobResult {
     let comm = Arc::new(comm);
     let want = {
         let alone = alone()?;
@@ -64,7 +64,7 @@ pub(crate) fn beside(comm: MpiComm) -> Outcome {
         }
         assert_eq!(state.to_vec().map_err(text)?, want, "looked at every {looks} steps");
         let beside = threads.lock().unwrap().first().is_some_and(|name| name == "horus-start");
-        assert!(beside || comm.turns().is_none(), "nothing ran beside the program");
+        assert!(beside || comm.communication_order().is_none(), "nothing ran beside the program");
         // Meanwhile ranks communicate in calls of their own.
         assert_eq!(session.comm().gather(comm.rank() as u64).map_err(text)?.len(), comm.size());
     }
@@ -72,7 +72,7 @@ pub(crate) fn beside(comm: MpiComm) -> Outcome {
 }
 
 /// Sessions on the same ranks take turns, and dropped ones finish.
-pub(crate) fn sessions(comm: MpiComm) -> Outcome {
+pub(crate) fn sessions(comm: MpiComm) -> StartedJobResult {
     let comm = Arc::new(comm);
     let want = step(&Image::worms(&alone()?, 41, 33), 1).to_vec().map_err(text)?;
     for _ in 0..10 {
@@ -94,7 +94,7 @@ pub(crate) fn sessions(comm: MpiComm) -> Outcome {
 
 /// A program ends while unclosed sessions have evaluations pending: they finish, and then MPI is
 /// finalised.
-pub(crate) fn forgotten(comm: MpiComm) -> Outcome {
+pub(crate) fn forgotten(comm: MpiComm) -> StartedJobResult {
     let comm = Arc::new(comm);
     let (session, _) = session(&comm)?;
     let mut state = Image::<f32>::worms(&session, 200, 150);
@@ -107,7 +107,7 @@ pub(crate) fn forgotten(comm: MpiComm) -> Outcome {
 }
 
 /// A rank that starts a different program is reported by whichever call comes next.
-pub(crate) fn otherwise(comm: MpiComm) -> Outcome {
+pub(crate) fn otherwise(comm: MpiComm) -> StartedJobResult {
     let comm = Arc::new(comm);
     let (session, _) = session(&comm)?;
     let state = Image::<f32>::worms(&session, 20, 30);

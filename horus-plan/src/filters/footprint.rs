@@ -19,13 +19,13 @@ use horus_base::error::{Call, Error, Result};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Footprint {
-    pixels: Pixels,
+    pixels: FootprintPixels,
     /// The reason why it cannot be applied.
     fault: Option<Arc<Error>>,
 }
 
 #[derive(Clone, Debug)]
-enum Pixels {
+enum FootprintPixels {
     /// All of `height x width`: rows and columns can be processed one after the other.
     Rectangle(usize, usize),
     /// Offsets `(dy, dx)` in row-major order.
@@ -44,7 +44,7 @@ impl Footprint {
     #[track_caller]
     pub fn rectangle(height: usize, width: usize) -> Footprint {
         let checked = check(Call::of("Footprint::rectangle"), height, width);
-        Footprint { pixels: Pixels::Rectangle(height, width), fault: checked.err().map(Arc::new) }
+        Footprint { pixels: FootprintPixels::Rectangle(height, width), fault: checked.err().map(Arc::new) }
     }
 
     /// The pixels at most `radius` from the centre (scikit-image's `disk`).
@@ -108,8 +108,8 @@ impl Footprint {
 
     fn made(offsets: Result<Vec<(i32, i32)>>) -> Footprint {
         match offsets {
-            Ok(offsets) => Footprint { pixels: Pixels::Any(offsets.into()), fault: None },
-            Err(e) => Footprint { pixels: Pixels::Any(Arc::new([])), fault: Some(Arc::new(e)) },
+            Ok(offsets) => Footprint { pixels: FootprintPixels::Any(offsets.into()), fault: None },
+            Err(e) => Footprint { pixels: FootprintPixels::Any(Arc::new([])), fault: Some(Arc::new(e)) },
         }
     }
 
@@ -117,8 +117,8 @@ impl Footprint {
     pub fn len(&self) -> usize {
         match (&self.pixels, &self.fault) {
             (_, Some(_)) => 0,
-            (Pixels::Rectangle(height, width), _) => height * width,
-            (Pixels::Any(offsets), _) => offsets.len(),
+            (FootprintPixels::Rectangle(height, width), _) => height * width,
+            (FootprintPixels::Any(offsets), _) => offsets.len(),
         }
     }
 
@@ -133,11 +133,11 @@ impl Footprint {
             return Err((**fault).clone());
         }
         Ok(match &self.pixels {
-            &Pixels::Rectangle(height, width) => {
+            &FootprintPixels::Rectangle(height, width) => {
                 let lines = [Filter::row(vec![0.0; width]), Filter::column(vec![0.0; height])];
                 lines.into_iter().filter(|line| line.taps().len() > 1).collect()
             }
-            Pixels::Any(offsets) => {
+            FootprintPixels::Any(offsets) => {
                 let window = Filter::sparse(Arc::clone(offsets), vec![0.0; offsets.len()]);
                 vec![if turned { window.flipped() } else { window }]
             }
@@ -155,11 +155,11 @@ impl Footprint {
     /// The offsets `(dy, dx)` of the pixels in row-major order.
     fn offsets(&self) -> Vec<(i32, i32)> {
         match &self.pixels {
-            &Pixels::Rectangle(height, width) => {
+            &FootprintPixels::Rectangle(height, width) => {
                 let around = |size: usize| -((size / 2) as i32)..=(size / 2) as i32;
                 around(height).flat_map(|y| around(width).map(move |x| (y, x))).collect()
             }
-            Pixels::Any(offsets) => offsets.to_vec(),
+            FootprintPixels::Any(offsets) => offsets.to_vec(),
         }
     }
 }

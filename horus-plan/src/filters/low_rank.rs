@@ -5,7 +5,7 @@
 
 /// A matrix as a sum of outer products, the largest first: `sum of column[y] * row[x]`.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Term {
+pub(super) struct OuterProduct {
     pub(super) row: Vec<f64>,
     pub(super) column: Vec<f64>,
 }
@@ -16,7 +16,7 @@ const SWEEPS: usize = 40;
 /// The singular value decomposition of a row-major matrix. Each row sums up to less than 1 in
 /// absolute values and to at least a half, by powers of two, so that a first pass stays within the
 /// range of its pixels.
-pub(super) fn decompose(matrix: &[f64], height: usize, width: usize) -> Vec<Term> {
+pub(super) fn decompose(matrix: &[f64], height: usize, width: usize) -> Vec<OuterProduct> {
     let mut columns: Vec<Vec<f64>> = (0..width).map(|x| (0..height).map(|y| matrix[y * width + x]).collect()).collect();
     let mut turned: Vec<Vec<f64>> =
         (0..width).map(|x| (0..width).map(|i| f64::from(u8::from(i == x))).collect()).collect();
@@ -55,7 +55,7 @@ pub(super) fn decompose(matrix: &[f64], height: usize, width: usize) -> Vec<Term
         }
         row.iter_mut().for_each(|v| *v *= scale);
         column.iter_mut().for_each(|v| *v /= scale);
-        Term { row, column }
+        OuterProduct { row, column }
     };
     order.into_iter().map(term).collect()
 }
@@ -103,7 +103,7 @@ pub(super) fn seems_low(matrix: &[f64], width: usize, most: usize, allowed: f64)
 mod tests {
     use super::*;
 
-    fn product(terms: &[Term], height: usize, width: usize) -> Vec<f64> {
+    fn product(terms: &[OuterProduct], height: usize, width: usize) -> Vec<f64> {
         let at = |i: usize| terms.iter().map(|t| t.column[i / width] * t.row[i % width]).sum();
         (0..height * width).map(at).collect()
     }
@@ -117,7 +117,7 @@ mod tests {
             let off =
                 product(&terms, height, width).iter().zip(&matrix).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
             assert!(off < 1e-13, "{height}x{width}: {off}");
-            let size = |t: &Term| (dot(&t.row, &t.row) * dot(&t.column, &t.column)).sqrt();
+            let size = |t: &OuterProduct| (dot(&t.row, &t.row) * dot(&t.column, &t.column)).sqrt();
             assert!(terms.is_sorted_by(|a, b| size(a) >= size(b) * (1.0 - 1e-12)));
             for term in &terms {
                 let sum: f64 = term.row.iter().map(|v| v.abs()).sum();

@@ -13,9 +13,9 @@
 //! of the largest are set to 0: they would only cost time. Filters along one axis end where only
 //! such taps would follow, ten sigma from the centre.
 
+mod filter_cache;
 mod footprint;
 mod low_rank;
-mod memo;
 mod oriented;
 pub mod tolerance;
 
@@ -55,7 +55,7 @@ pub const MAX_DENSE_TAPS: usize = 1 << 24;
 #[track_caller]
 pub fn gauss_1d(sigma: f64, order: u32, radius: usize) -> Result<Vec<f64>> {
     let call = Call::of("gauss_1d");
-    Axis { name: "sigma", sigma, order }.check(call)?;
+    AxisDerivative { name: "sigma", sigma, order }.check(call)?;
     check_radius(call, radius as f64)?;
     finite(call, gauss_taps(sigma, order, radius))
 }
@@ -79,10 +79,10 @@ pub fn gauss_1d(sigma: f64, order: u32, radius: usize) -> Result<Vec<f64>> {
 #[track_caller]
 pub fn gauss_xy(sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> (Filter, Filter) {
     let call = Call::of("gauss_xy");
-    let key = memo::key(call.op, 0.0, sigma_u, sigma_v, [order_u, order_v]);
+    let key = filter_cache::key(call.op, 0.0, sigma_u, sigma_v, [order_u, order_v]);
     pair(|| {
-        memo::kept(key, || {
-            let pair = Pair::of_line(call, sigma_u, sigma_v, order_u, order_v)?;
+        filter_cache::cached_filters(key, || {
+            let pair = GaussianPair::of_line(call, sigma_u, sigma_v, order_u, order_v)?;
             let (row, column) = pair.near_taps()?;
             Ok((Filter::row(row), Filter::column(column)))
         })
@@ -105,8 +105,8 @@ pub fn gauss_xy(sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> (Filt
 pub fn gauss(sigma: f64, order_y: u32, order_x: u32) -> (Filter, Filter) {
     let call = Call::of("gauss");
     pair(|| {
-        let along = |order| Axis { name: "sigma", sigma, order };
-        let (row, column) = Pair::new(call, along(order_x), along(order_y))?.near_taps()?;
+        let along = |order| AxisDerivative { name: "sigma", sigma, order };
+        let (row, column) = GaussianPair::new(call, along(order_x), along(order_y))?.near_taps()?;
         Ok((Filter::row(row), Filter::column(column)))
     })
 }
@@ -198,15 +198,15 @@ fn check_radius(call: Call, radius: f64) -> Result<()> {
 
 /// Scale and order of differentiation along one axis.
 #[derive(Clone, Copy)]
-struct Axis {
+struct AxisDerivative {
     name: &'static str,
     sigma: f64,
     order: u32,
 }
 
-impl Axis {
+impl AxisDerivative {
     fn check(&self, call: Call) -> Result<()> {
-        let Axis { name, sigma, order } = *self;
+        let AxisDerivative { name, sigma, order } = *self;
         if !(sigma > 0.0 && sigma.is_finite()) {
             return Err(Error::parameter(call, format!("{name} is {sigma}; it must be positive and finite")));
         }
@@ -218,39 +218,39 @@ impl Axis {
 }
 
 /// The checked parameters of a Gaussian with two axes.
-struct Pair {
+struct GaussianPair {
     call: Call,
-    u: Axis,
-    v: Axis,
+    u: AxisDerivative,
+    v: AxisDerivative,
     radius: usize,
 }
 
-impl Pair {
+impl GaussianPair {
     /// Parameters along and across a line.
-    fn of_line(call: Call, su: f64, sv: f64, ou: u32, ov: u32) -> Result<Pair> {
-        let u = Axis { name: "sigma_u", sigma: su, order: ou };
-        let v = Axis { name: "sigma_v", sigma: sv, order: ov };
-        Pair::new(call, u, v)
+    fn of_line(call: Call, su: f64, sv: f64, ou: u32, ov: u32) -> Result<GaussianPair> {
+        let u = AxisDerivative { name: "sigma_u", sigma: su, order: ou };
+        let v = AxisDerivative { name: "sigma_v", sigma: sv, order: ov };
+        GaussianPair::new(call, u, v)
     }
 
-    fn new(call: Call, u: Axis, v: Axis) -> Result<Pair> {
+    fn new(call: Call, u: AxisDerivative, v: AxisDerivative) -> Result<GaussianPair> {
         u.check(call)?;
         v.check(call)?;
         let radius = (3.0 * u.sigma.max(v.sigma)).ceil();
         check_radius(call, radius)?;
-        Ok(Pair { call, u, v, radius: radius as usize })
+        Ok(GaussianPair { call, u, v, radius: radius as usize })
     }
 
     /// The taps along u and along v.
     fn taps(&self) -> (Vec<f64>, Vec<f64>) {
-        let taps = |a: Axis| gauss_taps(a.sigma, a.order, self.radius);
+        let taps = |a: AxisDerivative| gauss_taps(a.sigma, a.order, self.radius);
         (taps(self.u), taps(self.v))
     }
 
     /// The taps along u and along v, without outer zeros.
     fn near_taps(&self) -> Result<(Vec<f64>, Vec<f64>)> {
         let (u, v) = self.taps();
-        let near = |taps, axis: Axis| Ok(near(finite(self.call, taps)?, axis.sigma));
+        let near = |taps, axis: AxisDerivative| Ok(near(finite(self.call, taps)?, axis.sigma));
         Ok((near(u, self.u)?, near(v, self.v)?))
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Pair, bell, check_taps, factor, finite, memo, pair, positions, weight};
+use super::{GaussianPair, bell, check_taps, factor, filter_cache, finite, pair, positions, weight};
 use crate::ops::geometric::exact_sin_cos;
 use crate::ops::neighbourhood::Filter;
 use horus_base::error::{Call, Error, Result};
@@ -29,14 +29,14 @@ use horus_base::error::{Call, Error, Result};
 #[track_caller]
 pub fn gauss_2d(theta: f64, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> Filter {
     let call = Call::of("gauss_2d");
-    let key = memo::key(call.op, theta, sigma_u, sigma_v, [order_u, order_v]);
+    let key = filter_cache::key(call.op, theta, sigma_u, sigma_v, [order_u, order_v]);
     let made = || dense(call, theta, sigma_u, sigma_v, order_u, order_v).map(|filter| (filter.clone(), filter));
-    memo::kept(key, made).map_or_else(Filter::faulty, |(filter, _)| filter)
+    filter_cache::cached_filters(key, made).map_or_else(Filter::faulty, |(filter, _)| filter)
 }
 
 fn dense(call: Call, theta: f64, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> Result<Filter> {
     check_angle(call, theta)?;
-    let Pair { u, v, radius, .. } = Pair::of_line(call, sigma_u, sigma_v, order_u, order_v)?;
+    let GaussianPair { u, v, radius, .. } = GaussianPair::of_line(call, sigma_u, sigma_v, order_u, order_v)?;
     let size = 2 * radius + 1;
     check_taps(call, size, size)?;
     let (sin, cos) = exact_sin_cos(theta);
@@ -78,12 +78,12 @@ pub fn gauss_uv(theta: f64, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u
         if let Some(Aligned { row, column, turned }) = aligned(call, theta, sigma_u, sigma_v, order_u, order_v)? {
             return Ok(if turned { (column, row) } else { (row, column) });
         }
-        let (u, v) = Pair::of_line(call, sigma_u, sigma_v, order_u, order_v)?.taps();
+        let (u, v) = GaussianPair::of_line(call, sigma_u, sigma_v, order_u, order_v)?.taps();
         let (sin, cos) = exact_sin_cos(theta);
         Ok((sampled(call, &u, (-sin, cos))?, sampled(call, &v, (cos, sin))?))
     };
-    let key = memo::key(call.op, theta, sigma_u, sigma_v, [order_u, order_v]);
-    pair(|| memo::kept(key, made))
+    let key = filter_cache::key(call.op, theta, sigma_u, sigma_v, [order_u, order_v]);
+    pair(|| filter_cache::cached_filters(key, made))
 }
 
 /// The row and the column filter whose product is the kernel of [`gauss_2d`], at multiples of 90
@@ -109,7 +109,7 @@ struct Aligned {
 
 fn aligned(call: Call, theta: f64, su: f64, sv: f64, ou: u32, ov: u32) -> Result<Option<Aligned>> {
     check_angle(call, theta)?;
-    let pair = Pair::of_line(call, su, sv, ou, ov)?;
+    let pair = GaussianPair::of_line(call, su, sv, ou, ov)?;
     let (sin, cos) = exact_sin_cos(theta);
     if sin != 0.0 && cos != 0.0 {
         return Ok(None);

@@ -22,9 +22,9 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use lru::LruCache;
 
-use super::low_rank::{Term, decompose, seems_low};
+use super::low_rank::{OuterProduct, decompose, seems_low};
 use crate::ops::fourier::{self, EXTENTS, Fourier};
-use crate::ops::neighbourhood::{Filter, Layout};
+use crate::ops::neighbourhood::{Filter, FilterLayout};
 use horus_base::dtype::DType;
 use horus_base::shape::{Border, Shape};
 
@@ -65,13 +65,14 @@ const DECOMPOSED: usize = 1 << 14;
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 
 /// Everything that an algorithm depends on.
-type Asked = (Filter, Border, DType, Shape, u64);
+type AlgorithmKey = (Filter, Border, DType, Shape, u64);
 
 /// The algorithm for a filter of pixels of a type, computed in its [linear](DType::linear) type, in
 /// images of a shape, within `t`. It is remembered: to decompose a large filter takes longer than to
 /// apply it.
 pub fn algorithm(filter: &Filter, border: Border, dtype: DType, shape: Shape, t: f64) -> Algorithm {
-    static KNOWN: LazyLock<Mutex<LruCache<Asked, Algorithm>>> = LazyLock::new(|| Mutex::new(LruCache::new(REMEMBERED)));
+    static KNOWN: LazyLock<Mutex<LruCache<AlgorithmKey, Algorithm>>> =
+        LazyLock::new(|| Mutex::new(LruCache::new(REMEMBERED)));
     let asked = (filter.clone(), border, dtype, shape, t.to_bits());
     let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = known().get(&asked) {
@@ -90,7 +91,7 @@ fn chosen(filter: &Filter, border: Border, pixels: DType, shape: Shape, t: f64) 
     if !SUMS.contains(&sum) || !outside.is_finite() || outside.abs() > Fourier::largest(dtype) {
         return direct();
     }
-    let steps = if filter.is_exact_for(pixels, border) { filter.steps() / OF_BYTES } else { filter.steps() };
+    let steps = if filter.is_exact_for(pixels, border) { filter.cost() / OF_BYTES } else { filter.cost() };
     let tiles = tiles(filter, border, dtype, shape, t).filter(|(_, cost)| *cost < steps);
     let most = tiles.as_ref().map_or(steps, |(_, cost)| *cost);
     if let Some(terms) = terms(filter, border, dtype, t, most) {
@@ -134,7 +135,7 @@ fn tiles(filter: &Filter, border: Border, dtype: DType, shape: Shape, t: f64) ->
 
 /// The terms of a dense filter within `t`, if they cost less than `most`.
 fn terms(filter: &Filter, border: Border, dtype: DType, t: f64, most: f64) -> Option<Vec<[(Filter, Border); 2]>> {
-    let &Layout::Dense { height, width, anchor_y, anchor_x } = filter.layout() else { return None };
+    let &FilterLayout::Dense { height, width, anchor_y, anchor_x } = filter.layout() else { return None };
     let taps = filter.taps();
     let each = (height + width) as f64 + TERM;
     let count = (most / each).ceil() as usize - 1;
@@ -148,7 +149,7 @@ fn terms(filter: &Filter, border: Border, dtype: DType, t: f64, most: f64) -> Op
     let size = |taps: &[f64]| taps.iter().map(|tap| tap.abs()).sum::<f64>();
     let mut rest = taps.to_vec();
     let (mut kept, mut sizes) = (Vec::new(), 0.0);
-    for Term { mut row, mut column } in decompose(taps, height, width).into_iter().take(count) {
+    for OuterProduct { mut row, mut column } in decompose(taps, height, width).into_iter().take(count) {
         row.iter_mut().chain(&mut column).for_each(|tap| *tap = rounded(*tap));
         for (rest, column) in rest.chunks_mut(width).zip(&column) {
             rest.iter_mut().zip(&row).for_each(|(rest, row)| *rest -= column * row);

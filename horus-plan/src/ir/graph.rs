@@ -6,14 +6,14 @@
 use std::fmt;
 
 use crate::ops::Whole;
-use crate::ops::edge::Edge;
+use crate::ops::edge::WarpEdge;
 use crate::ops::geometric::{Affine, Flip, Interpolation};
 use crate::ops::neighbourhood::{Filter, OrderFilter};
 use crate::ops::pixel::PixelOp;
 use crate::ops::planes::PlaneMap;
 use horus_base::dtype::{Conversion, DType, Scalar};
-use horus_base::error::Recorded;
-use horus_base::placed::{Placed, Relation};
+use horus_base::error::RecordedCall;
+use horus_base::position_map::{PositionMap, Relation};
 use horus_base::shape::{Axis, Border, Shape};
 
 /// An existing value: an image given by the user, or the result of an earlier evaluation.
@@ -32,7 +32,7 @@ impl fmt::Display for NodeId {
 
 /// An operand of a pixel operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Operand {
+pub enum PixelOpOperand {
     /// The node's input of this index.
     Input(usize),
     /// A constant of the operand's type.
@@ -49,7 +49,7 @@ pub enum Op {
     /// An image whose pixels are their own row, column or channel.
     Index(Axis),
     /// A pixel operation; with fewer than three operands, a prefix of them.
-    Pixel(PixelOp, Vec<Operand>),
+    Pixel(PixelOp, Vec<PixelOpOperand>),
     /// Conversion of the input to the node's type.
     Convert(Conversion),
     /// Planes of the input, each pixel at its own position: of another level or channel, or one
@@ -67,9 +67,9 @@ pub enum Op {
         border: Border,
     },
     /// Generalized convolution or median in the image's own type.
-    Order(OrderFilter, Border),
+    OrderFilter(OrderFilter, Border),
     /// Affine map with interpolation; the node's shape is the output's.
-    Warp(Affine, Interpolation, Edge),
+    Warp(Affine, Interpolation, WarpEdge),
     /// Mirror image.
     Flip(Flip),
     /// An operation on whole images.
@@ -94,18 +94,18 @@ impl Op {
         let same = (from.height, from.width) == (to.height, to.width);
         let line = from.height == 1 || from.width == 1;
         let placed = match self {
-            Op::Pixel(..) if line && !same => return Relation::Aside,
-            Op::Warp(map, ..) if map.repeats() => return Relation::Aside,
-            Op::Whole(operation) if operation.is_table(input) => return Relation::Aside,
+            Op::Pixel(..) if line && !same => return Relation::Broadcast,
+            Op::Warp(map, ..) if map.repeats() => return Relation::Broadcast,
+            Op::Whole(operation) if operation.is_table(input) => return Relation::Broadcast,
             Op::Pixel(..)
             | Op::Convert(_)
             | Op::Planes(_)
             | Op::Correlate(..)
             | Op::Separable { .. }
-            | Op::Order(..) => same.then(Placed::default),
+            | Op::OrderFilter(..) => same.then(PositionMap::default),
             Op::Warp(map, ..) => Some(map.placed()),
             Op::Flip(flip) => Some(flip.placed(from)),
-            Op::Whole(operation) => operation.placed(input, from, to),
+            Op::Whole(operation) => operation.position_map(input, from, to),
             Op::Source(_) | Op::Fill(_) | Op::Index(_) => None,
         };
         let levels = match self {
@@ -114,7 +114,7 @@ impl Op {
             Op::Planes(_) => Some(1.0),
             _ => (from.depth == to.depth).then_some(1.0),
         };
-        placed.map_or(Relation::Elsewhere, |placed| Relation::At(placed, levels))
+        placed.map_or(Relation::Elsewhere, |placed| Relation::Mapped(placed, levels))
     }
 
     /// Returns `true` if it is computed of images whose pixels have several samples: each sample from those of other pixels
@@ -123,8 +123,8 @@ impl Op {
         match self {
             Op::Source(_) | Op::Fill(_) | Op::Pixel(..) | Op::Convert(_) => true,
             Op::Correlate(..) | Op::Separable { .. } | Op::Warp(..) | Op::Flip(_) => true,
-            Op::Order(filter, _) => filter.knows_samples(),
-            Op::Whole(operation) => operation.knows_samples(),
+            Op::OrderFilter(filter, _) => filter.knows_samples(),
+            Op::Whole(operation) => operation.supports_samples(),
             Op::Index(_) | Op::Planes(_) => false,
         }
     }
@@ -141,7 +141,7 @@ impl Op {
             Op::Planes(_) => "planes",
             Op::Correlate(..) => "correlate",
             Op::Separable { .. } => "separable",
-            Op::Order(filter, _) => filter.kind(),
+            Op::OrderFilter(filter, _) => filter.kind(),
             Op::Warp(..) => "warp",
             Op::Flip(_) => "flip",
             Op::Whole(operation) => operation.kind(),
@@ -158,8 +158,8 @@ impl Op {
                 let consts: Vec<String> = operands
                     .iter()
                     .filter_map(|o| match o {
-                        Operand::Const(c) => Some(c.to_string()),
-                        Operand::Input(_) => None,
+                        PixelOpOperand::Const(c) => Some(c.to_string()),
+                        PixelOpOperand::Input(_) => None,
                     })
                     .collect();
                 if consts.is_empty() { op.to_string() } else { format!("{op}[{}]", consts.join(", ")) }
@@ -168,7 +168,7 @@ impl Op {
             Op::Planes(map) => map.to_string(),
             Op::Correlate(f, _) => format!("correlate {f}"),
             Op::Separable { row, column, .. } => format!("separable {row} {column}"),
-            Op::Order(filter, _) => filter.to_string(),
+            Op::OrderFilter(filter, _) => filter.to_string(),
             Op::Warp(_, i, _) => format!("warp {i:?}").to_lowercase(),
             Op::Flip(x) => format!("flip {x:?}").to_lowercase(),
             Op::Whole(operation) => operation.name(),
@@ -188,7 +188,7 @@ pub struct Node<O> {
     /// Element type of the result.
     pub dtype: DType,
     /// Call site where the user recorded it.
-    pub site: Recorded,
+    pub site: RecordedCall,
 }
 
 /// A program: nodes in topological order, and its roots.

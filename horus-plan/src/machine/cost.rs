@@ -1,7 +1,7 @@
 //! Cost model: predicted seconds on a machine.
 
 use super::link::Link;
-use super::profile::{Copies, HostSide, Line, Profile};
+use super::profile::{CopyTime, CopyTimes, HostSide, MachineProfile};
 use crate::ir::kernel::{Family, KernelWork};
 use horus_base::dtype::DType;
 
@@ -26,7 +26,7 @@ const IN_TILES: f64 = 8.0;
 
 /// The bottleneck of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Bound {
+pub enum LaunchBottleneck {
     /// The launch overhead.
     Launch,
     /// The device's memory.
@@ -58,10 +58,10 @@ pub struct Cost {
     /// one.
     pub seconds: f64,
     /// The dominant term.
-    pub bound: Bound,
+    pub bound: LaunchBottleneck,
 }
 
-impl Line {
+impl CopyTime {
     /// Seconds until `bytes` have arrived; 0 for none.
     pub fn time(self, bytes: usize) -> f64 {
         self.in_turn(bytes, 1)
@@ -78,9 +78,9 @@ impl Line {
     }
 }
 
-impl Copies {
+impl CopyTimes {
     /// The line for this kind of host memory.
-    pub fn of(&self, side: HostSide) -> Line {
+    pub fn of(&self, side: HostSide) -> CopyTime {
         match side {
             HostSide::Pinned => self.pinned,
             HostSide::Staged => self.staged,
@@ -88,16 +88,16 @@ impl Copies {
     }
 }
 
-impl Profile {
+impl MachineProfile {
     /// The cost of a launch: its fixed time, then memory and arithmetic, which overlap the more the
     /// less balanced they are: the root of the sum of their squares.
     ///
-    /// Filters work in tiles that include the surrounding rows ([`Profile::tile_rows`]). Row
+    /// Filters work in tiles that include the surrounding rows ([`MachineProfile::tile_rows`]). Row
     /// passes, and pixel operations that filters read, are computed for those as well. A launch of
     /// few pixels leaves part of the device idle.
     pub fn launch(&self, work: &KernelWork) -> Cost {
         if work.bytes() == 0 {
-            return Cost { seconds: 0.0, bound: Bound::Launch };
+            return Cost { seconds: 0.0, bound: LaunchBottleneck::Launch };
         }
         let of = self.efficiency(work.family);
         let around = self.around(work.reach);
@@ -131,9 +131,9 @@ impl Profile {
         let forks = self.is_unified() && self.hardware.threads > 1 && work.pixels * work.dtype.size() >= FORK.1;
         let fixed = self.launch.device + if forks { FORK.0 } else { 0.0 };
         let bound = match fixed {
-            fixed if fixed > memory.max(arithmetic) => Bound::Launch,
-            _ if memory >= arithmetic => Bound::Memory,
-            _ => Bound::Arithmetic,
+            fixed if fixed > memory.max(arithmetic) => LaunchBottleneck::Launch,
+            _ if memory >= arithmetic => LaunchBottleneck::Memory,
+            _ => LaunchBottleneck::Arithmetic,
         };
         Cost { seconds: fixed + memory.hypot(arithmetic), bound }
     }
@@ -147,7 +147,7 @@ impl Profile {
         }
     }
 
-    /// [`Profile::launch`] with part of its traffic in the host's memory (thesis, section 5.5.1):
+    /// [`MachineProfile::launch`] with part of its traffic in the host's memory (thesis, section 5.5.1):
     /// the bus works in both directions, concurrently with memory, and with arithmetic that does not
     /// take longer than memory. Tiles of filters that reach further than a row cross the bus with all
     /// that lies around them.
@@ -162,15 +162,15 @@ impl Profile {
             return here;
         }
         let around = work.family.is_tiled() && work.reach > BESIDE;
-        let of = |copies: &Copies| if around { copies.tiled } else { copies.mapped };
+        let of = |copies: &CopyTimes| if around { copies.tiled } else { copies.mapped };
         let (up, down) = (of(&self.upload), of(&self.download));
         let (read, written) = (bus.read / up.bandwidth, bus.written / down.bandwidth);
         let latency = if read > 0.0 { up.latency } else { down.latency };
         let slowdown = if read.min(written) > 0.5 * read.max(written) { BOTH_WAYS } else { 1.0 };
         let (here_alone, over) = (here.seconds - self.launch.device, read.max(written) * slowdown + latency);
-        let bound = if over > here_alone { Bound::Bus } else { here.bound };
+        let bound = if over > here_alone { LaunchBottleneck::Bus } else { here.bound };
         // A kernel that computes for long has few reads and stores on their way: with 43 x 43 taps it takes the sum.
-        let both = if here.bound == Bound::Arithmetic { over + here_alone } else { over.hypot(here_alone) };
+        let both = if here.bound == LaunchBottleneck::Arithmetic { over + here_alone } else { over.hypot(here_alone) };
         Cost { seconds: self.launch.device + both, bound }
     }
 
@@ -180,7 +180,7 @@ impl Profile {
     fn in_tiles(&self, work: &KernelWork) -> f64 {
         /// Minimum fraction of a tile that is stored.
         const LEAST: f64 = 0.1;
-        if work.steps == 1 || self.is_unified() {
+        if work.iterations == 1 || self.is_unified() {
             return 1.0;
         }
         let stored = TILE.map(|n| (1.0 - work.reach as f64 / n).max(LEAST));

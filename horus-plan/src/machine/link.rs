@@ -13,7 +13,7 @@ pub struct Load {
 
 /// The level of a hierarchy of links that a message crosses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Level {
+pub enum LinkLevel {
     /// From device to device of one host.
     Device,
     /// Through the memory of one host.
@@ -24,17 +24,17 @@ pub enum Level {
     Cluster,
 }
 
-impl Level {
+impl LinkLevel {
     /// All levels, from the innermost.
-    pub const ALL: [Level; 4] = [Level::Device, Level::Host, Level::Rack, Level::Cluster];
+    pub const ALL: [LinkLevel; 4] = [LinkLevel::Device, LinkLevel::Host, LinkLevel::Rack, LinkLevel::Cluster];
 
     /// The ends of its links.
     pub const fn between(self) -> &'static str {
         match self {
-            Level::Device => "devices of a host",
-            Level::Host => "ranks of a host",
-            Level::Rack => "hosts",
-            Level::Cluster => "racks",
+            LinkLevel::Device => "devices of a host",
+            LinkLevel::Host => "ranks of a host",
+            LinkLevel::Rack => "hosts",
+            LinkLevel::Cluster => "racks",
         }
     }
 }

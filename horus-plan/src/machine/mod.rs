@@ -1,6 +1,6 @@
 //! A quantitative model of the machine that a program runs on, and its costs.
 //!
-//! A [`Profile`] is plain data about the machine of one rank: measured once and kept, shipped with
+//! A [`MachineProfile`] is plain data about the machine of one rank: measured once and kept, shipped with
 //! Horus, or the default. Its methods predict seconds: of a launch from its
 //! [`KernelWork`](crate::ir::kernel::KernelWork), of copies between host and device, of messages
 //! between ranks. They are pure functions, used by planner, optimiser and forecasts. A [`Machine`]
@@ -11,7 +11,7 @@
 //! overhead, a gap between consecutive copies, and a time per byte (LogGP); a kernel is bound by
 //! its launch, by memory or by arithmetic (roofline).
 //!
-//! `machine/` holds the machine's capabilities as plain data (`Profile`: copies, launches, memory,
+//! `machine/` holds the machine's capabilities as plain data (`MachineProfile`: copies, launches, memory,
 //! arithmetic by family of kernels, links) and the cost model; `ir/kernel/work.rs` holds the work
 //! of a launch. A launch takes its fixed time and the root of the sum of squares of memory and
 //! arithmetic, each at the efficiency of its family; copies are L + o + kG + g(n - 1) (thesis,
@@ -30,10 +30,10 @@ mod shipped;
 mod table;
 
 pub(crate) use cost::CACHED;
-pub use cost::{Bound, Cost, OverBus};
-pub use link::{Level, Link, Load};
+pub use cost::{Cost, LaunchBottleneck, OverBus};
+pub use link::{Link, LinkLevel, Load};
 pub use profile::{
-    ArithmeticRates, Copies, Efficiency, Files, Hardware, HostSide, Launching, Line, Links, Profile, ProfileOrigin,
-    Rates,
+    ArithmeticRates, CopyTime, CopyTimes, Efficiency, FileRates, Hardware, HostSide, Launching, Links, MachineProfile,
+    ProfileOrigin, Rates,
 };
 pub use set::Machine;

@@ -1,7 +1,7 @@
 //! Machines that are not here, by name, for predictions.
 
 use super::link::Link;
-use super::profile::Profile;
+use super::profile::MachineProfile;
 use super::set::Machine;
 
 /// Links of a network: between hosts of one rack, between racks, and whether the devices of a host
@@ -48,10 +48,9 @@ impl Machine {
         let ranks: usize = ranks.ok_or_else(|| format!("{name}: the number of ranks on each host must follow x"))?;
         let threads = device.strip_prefix("cpu").map(|n| n.parse::<usize>().ok().filter(|n| *n > 0));
         let profile = match (device, threads) {
-            (_, Some(Some(threads))) => Profile::of_cores(threads),
-            ("h200" | "h100", _) => {
-                Profile::shipped(&device.to_ascii_uppercase()).unwrap_or_else(|| Profile::of_default(false))
-            }
+            (_, Some(Some(threads))) => MachineProfile::of_cores(threads),
+            ("h200" | "h100", _) => MachineProfile::shipped(&device.to_ascii_uppercase())
+                .unwrap_or_else(|| MachineProfile::of_default(false)),
             _ => return Err(format!("{name}: the device must be h200, h100 or cpu with a number of threads")),
         };
         let machine = Machine::alike(profile);
@@ -67,7 +66,7 @@ impl Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::Level;
+    use crate::machine::LinkLevel;
 
     #[test]
     fn names_give_devices_hosts_and_racks() {
@@ -75,8 +74,8 @@ mod tests {
         assert_eq!((machine.of(0).hardware.device.as_str(), on_each_host), ("NVIDIA H200", 8));
         let machine = machine.packed(512, 8);
         let levels = [1, 8, 31, 32].map(|rank| machine.level(0, rank, true));
-        assert_eq!(levels, [Level::Device, Level::Rack, Level::Rack, Level::Cluster]);
-        assert_eq!(machine.level(0, 7, false), Level::Host);
+        assert_eq!(levels, [LinkLevel::Device, LinkLevel::Rack, LinkLevel::Rack, LinkLevel::Cluster]);
+        assert_eq!(machine.level(0, 7, false), LinkLevel::Host);
         assert!(machine.link_between(0, 8, true).bandwidth > machine.link_between(0, 32, true).bandwidth);
         let (shared, _) = Machine::named("h100x4-eth").unwrap();
         assert!((shared.link(false).bandwidth - 11.25e9 / 4.0).abs() < 1.0, "{:?}", shared.link(false));

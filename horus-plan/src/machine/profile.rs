@@ -10,8 +10,8 @@ use crate::ir::kernel::Family;
 
 /// The speed of the machine of one rank.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Profile {
-    /// Version of the format and its meaning: [`Profile::VERSION`], otherwise the profile is
+pub struct MachineProfile {
+    /// Version of the format and its meaning: [`MachineProfile::VERSION`], otherwise the profile is
     /// ignored.
     pub version: u32,
     /// The machine.
@@ -19,9 +19,9 @@ pub struct Profile {
     /// The origin of the numbers.
     pub origin: ProfileOrigin,
     /// Copies from the host to the device.
-    pub upload: Copies,
+    pub upload: CopyTimes,
     /// Copies from the device to the host.
-    pub download: Copies,
+    pub download: CopyTimes,
     /// Slowdown of copies in both directions when both run concurrently.
     pub both_ways: f64,
     /// Fixed cost of a launch.
@@ -41,7 +41,7 @@ pub struct Profile {
     /// Bytes per second copied by the host, by number of threads.
     pub host_copy: Rates,
     /// Files.
-    pub files: Files,
+    pub files: FileRates,
     /// Messages.
     pub links: Links,
 }
@@ -83,20 +83,20 @@ pub enum HostSide {
 
 /// Copies in one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Copies {
+pub struct CopyTimes {
     /// From or to page-locked memory.
-    pub pinned: Line,
+    pub pinned: CopyTime,
     /// From or to pageable memory.
-    pub staged: Line,
+    pub staged: CopyTime,
     /// By kernels that access images pixel by pixel.
-    pub mapped: Line,
+    pub mapped: CopyTime,
     /// By filters that read more than the rows beside a pixel, in tiles.
-    pub tiled: Line,
+    pub tiled: CopyTime,
 }
 
 /// The seconds of a copy, as a function of its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Line {
+pub struct CopyTime {
     /// Seconds before the first byte (L).
     pub latency: f64,
     /// Host seconds per copy (o).
@@ -141,7 +141,7 @@ pub struct Efficiency {
 
 /// Bytes per second of files.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Files {
+pub struct FileRates {
     /// Read from the system's cache.
     pub read: f64,
     /// Written.
@@ -190,7 +190,7 @@ fn time(seconds: f64) -> bool {
     seconds.is_finite() && seconds >= 0.0
 }
 
-impl Profile {
+impl MachineProfile {
     /// The version that this Horus writes and reads.
     pub const VERSION: u32 = 7;
 
@@ -200,13 +200,13 @@ impl Profile {
 
     /// Returns `true` if the device computes on the host's memory: no copies are made.
     pub fn is_unified(&self) -> bool {
-        self.upload.pinned.bandwidth >= Profile::NO_COPY
+        self.upload.pinned.bandwidth >= MachineProfile::NO_COPY
     }
 
     /// The device as one of several that copy concurrently. Each has its own link to the host;
     /// copies of pageable memory share the host's processors and memory.
     #[must_use]
-    pub fn beside(mut self, devices: usize) -> Profile {
+    pub fn sharing_host_copies(mut self, devices: usize) -> MachineProfile {
         /// A copy larger than any cache.
         const LARGE: f64 = 256e6;
         if !self.is_unified() {
@@ -222,10 +222,10 @@ impl Profile {
     /// it reads and writes is copied, at the measured rate of one thread
     /// (`docs/performance/model.md`).
     #[must_use]
-    pub fn apart(self) -> Profile {
-        let copy = Line { latency: 0.0, overhead: 0.0, gap: 0.0, bandwidth: self.host_copy.at(1.0) };
-        let copies = Copies { pinned: copy, staged: copy, mapped: copy, tiled: copy };
-        Profile { upload: copies, download: copies, ..self }
+    pub fn with_host_copies(self) -> MachineProfile {
+        let copy = CopyTime { latency: 0.0, overhead: 0.0, gap: 0.0, bandwidth: self.host_copy.at(1.0) };
+        let copies = CopyTimes { pinned: copy, staged: copy, mapped: copy, tiled: copy };
+        MachineProfile { upload: copies, download: copies, ..self }
     }
 
     /// Efficiency of kernels of `family`.
@@ -236,13 +236,13 @@ impl Profile {
 
     /// The first invalid number of the profile, if any: the profile is foreign or damaged.
     pub fn fault(&self) -> Option<&'static str> {
-        let Profile { upload, download, launch, arithmetic, files, links, .. } = self;
+        let MachineProfile { upload, download, launch, arithmetic, files, links, .. } = self;
         let lines = [upload, download].into_iter().flat_map(|c| [c.pinned, c.staged, c.mapped, c.tiled]);
-        let line = |l: Line| time(l.latency) && time(l.overhead) && time(l.gap) && useful(l.bandwidth);
+        let line = |l: CopyTime| time(l.latency) && time(l.overhead) && time(l.gap) && useful(l.bandwidth);
         let link = |l: Link| time(l.latency) && useful(l.bandwidth);
         let families = |e: &Efficiency| useful(e.memory) && useful(e.arithmetic);
         let checks = [
-            (self.version == Profile::VERSION, "its version is another"),
+            (self.version == MachineProfile::VERSION, "its version is another"),
             (lines.into_iter().all(line), "a copy between host and device"),
             (useful(self.both_ways) && self.both_ways >= 1.0, "copies both ways"),
             (time(launch.host) && time(launch.device), "launches"),

@@ -2,14 +2,14 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::link::{Level, Link};
-use super::profile::Profile;
+use super::link::{Link, LinkLevel};
+use super::profile::MachineProfile;
 
 /// The machines that the ranks of a session run on. The same on every rank.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
     /// Distinct profiles, at least one.
-    profiles: Vec<Profile>,
+    profiles: Vec<MachineProfile>,
     /// Index of each rank's profile; further ranks repeat the list.
     of: Vec<usize>,
     /// Host of each rank.
@@ -21,7 +21,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    fn new(profiles: Vec<Profile>, of: Vec<usize>, hosts: Vec<usize>, racks: Option<(usize, Link)>) -> Machine {
+    fn new(profiles: Vec<MachineProfile>, of: Vec<usize>, hosts: Vec<usize>, racks: Option<(usize, Link)>) -> Machine {
         let mut digest = DefaultHasher::new();
         // Numbers have no hash, but their text has.
         serde_json::to_string(&profiles).unwrap_or_default().hash(&mut digest);
@@ -31,7 +31,7 @@ impl Machine {
     }
 
     /// Ranks on equal machines, each on its own host.
-    pub fn alike(profile: Profile) -> Machine {
+    pub fn alike(profile: MachineProfile) -> Machine {
         Machine::new(vec![profile], vec![0], vec![0], None)
     }
 
@@ -40,14 +40,14 @@ impl Machine {
         self.digest
     }
 
-    /// The assumed machine, if nothing is known: see [`Profile::of_default`].
+    /// The assumed machine, if nothing is known: see [`MachineProfile::of_default`].
     pub fn of_default(unified: bool) -> Machine {
-        Machine::alike(Profile::of_default(unified))
+        Machine::alike(MachineProfile::of_default(unified))
     }
 
     /// A profile and a host number per rank, at least one.
-    pub fn of_ranks(ranks: Vec<(Profile, usize)>) -> Machine {
-        let mut profiles: Vec<Profile> = Vec::new();
+    pub fn of_ranks(ranks: Vec<(MachineProfile, usize)>) -> Machine {
+        let mut profiles: Vec<MachineProfile> = Vec::new();
         let (mut of, mut hosts) = (Vec::new(), Vec::new());
         for (profile, host) in ranks {
             let known = profiles.iter().position(|p| *p == profile);
@@ -64,26 +64,26 @@ impl Machine {
     }
 
     /// The distinct profiles.
-    pub fn profiles(&self) -> &[Profile] {
+    pub fn profiles(&self) -> &[MachineProfile] {
         &self.profiles
     }
 
     /// The profile of rank `rank`. Ranks beyond those of the session repeat them in turn.
-    pub fn of(&self, rank: usize) -> &Profile {
+    pub fn of(&self, rank: usize) -> &MachineProfile {
         &self.profiles[self.of[rank % self.of.len()]]
     }
 
     /// The highest cost on any of the machines.
-    pub fn slowest(&self, cost: impl Fn(&Profile) -> f64) -> f64 {
+    pub fn slowest(&self, cost: impl Fn(&MachineProfile) -> f64) -> f64 {
         self.profiles.iter().map(cost).fold(0.0, f64::max)
     }
 
     /// Returns `true` if the devices of all ranks compute on the memory of their hosts.
     pub fn is_unified(&self) -> bool {
-        self.profiles.iter().all(Profile::is_unified)
+        self.profiles.iter().all(MachineProfile::is_unified)
     }
 
-    /// The slowest link for messages: see [`Profile::link`]. Devices of several hosts are as far
+    /// The slowest link for messages: see [`MachineProfile::link`]. Devices of several hosts are as far
     /// apart as their hosts.
     pub fn link(&self, direct: bool) -> Link {
         let direct = direct && self.hosts.iter().all(|host| *host == self.hosts[0]);
@@ -94,29 +94,29 @@ impl Machine {
 
     /// The level that messages between two ranks cross: within a host, from device to device
     /// (`direct`) or through its memory.
-    pub fn level(&self, a: usize, b: usize, direct: bool) -> Level {
+    pub fn level(&self, a: usize, b: usize, direct: bool) -> LinkLevel {
         let (a, b) = (self.host(a), self.host(b));
         match self.racks {
             _ if a == b => {
                 if direct {
-                    Level::Device
+                    LinkLevel::Device
                 } else {
-                    Level::Host
+                    LinkLevel::Host
                 }
             }
-            Some((hosts, _)) if a / hosts != b / hosts => Level::Cluster,
-            _ => Level::Rack,
+            Some((hosts, _)) if a / hosts != b / hosts => LinkLevel::Cluster,
+            _ => LinkLevel::Rack,
         }
     }
 
     /// The link between two ranks: see [`Machine::level`].
     pub fn link_between(&self, a: usize, b: usize, direct: bool) -> Link {
         let level = self.level(a, b, direct);
-        let link = |p: &Profile| match (level, self.racks) {
-            (Level::Device, _) => p.links.peers,
-            (Level::Host, _) => p.links.host,
-            (Level::Cluster, Some((_, racks))) => p.links.network.worse(racks),
-            (Level::Rack | Level::Cluster, _) => p.links.network,
+        let link = |p: &MachineProfile| match (level, self.racks) {
+            (LinkLevel::Device, _) => p.links.peers,
+            (LinkLevel::Host, _) => p.links.host,
+            (LinkLevel::Cluster, Some((_, racks))) => p.links.network.worse(racks),
+            (LinkLevel::Rack | LinkLevel::Cluster, _) => p.links.network,
         };
         link(self.of(a)).worse(link(self.of(b)))
     }
@@ -166,7 +166,7 @@ impl std::fmt::Display for Machine {
         for (i, profile) in self.profiles.iter().enumerate() {
             let ranks: Vec<usize> = (0..self.of.len()).filter(|r| self.of[*r] == i).collect();
             let separator = if i == 0 { "" } else { "; " };
-            let (origin, Profile { hardware, .. }) = (profile.origin, profile);
+            let (origin, MachineProfile { hardware, .. }) = (profile.origin, profile);
             let device =
                 if hardware.device.is_empty() { "a machine of which nothing is known" } else { &hardware.device };
             write!(f, "{separator}{origin} profile of {device}")?;

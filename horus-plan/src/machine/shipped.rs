@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::link::Link;
 use super::profile::{
-    ArithmeticRates, Copies, Efficiency, Files, Hardware, Launching, Line, Links, Profile, ProfileOrigin, Rates,
+    ArithmeticRates, CopyTime, CopyTimes, Efficiency, FileRates, Hardware, Launching, Links, MachineProfile,
+    ProfileOrigin, Rates,
 };
 use crate::ir::kernel::Family;
 
@@ -52,26 +53,26 @@ const CPU: [(Family, Efficiency); 12] = [
     (Family::Transpose, family(0.5, 1.0)),
 ];
 
-const fn line(latency: f64, bandwidth: f64) -> Line {
-    Line { latency, overhead: 0.0, gap: 0.0, bandwidth }
+const fn line(latency: f64, bandwidth: f64) -> CopyTime {
+    CopyTime { latency, overhead: 0.0, gap: 0.0, bandwidth }
 }
 
-impl Profile {
+impl MachineProfile {
     /// The assumed profile of unknown hardware: of a device with its own memory, or of one that
     /// computes on the host's memory (`unified`). Links and the bus are those of a good machine of
     /// 2020 and later.
-    pub fn of_default(unified: bool) -> Profile {
-        if unified { Profile::of_cores(4) } else { gpu() }
+    pub fn of_default(unified: bool) -> MachineProfile {
+        if unified { MachineProfile::of_cores(4) } else { gpu() }
     }
 
     /// The assumed profile of a processor with `threads` threads.
-    pub fn of_cores(threads: usize) -> Profile {
+    pub fn of_cores(threads: usize) -> MachineProfile {
         let threads = threads.max(1);
         let most = threads.min(8) as f64;
         // No copies are made between a host and itself.
-        let here = line(0.0, Profile::NO_COPY);
-        let here = Copies { pinned: here, staged: here, mapped: here, tiled: here };
-        Profile {
+        let here = line(0.0, MachineProfile::NO_COPY);
+        let here = CopyTimes { pinned: here, staged: here, mapped: here, tiled: here };
+        MachineProfile {
             upload: here,
             download: here,
             both_ways: 1.0,
@@ -89,7 +90,7 @@ impl Profile {
     }
 
     /// The shipped profile of a device of this name.
-    pub fn shipped(device: &str) -> Option<Profile> {
+    pub fn shipped(device: &str) -> Option<MachineProfile> {
         match device {
             name if name.contains("H200") => Some(h200()),
             name if name.contains("H100") => Some(h100()),
@@ -99,11 +100,11 @@ impl Profile {
 }
 
 /// An unknown GPU.
-fn gpu() -> Profile {
+fn gpu() -> MachineProfile {
     let bus = line(0.0, 20.0 * GB);
-    let bus = Copies { pinned: bus, staged: bus, mapped: bus, tiled: bus };
-    Profile {
-        version: Profile::VERSION,
+    let bus = CopyTimes { pinned: bus, staged: bus, mapped: bus, tiled: bus };
+    MachineProfile {
+        version: MachineProfile::VERSION,
         hardware: Hardware { device: String::new(), driver: String::new(), host: String::new(), threads: 4 },
         origin: ProfileOrigin::Default,
         upload: bus,
@@ -117,7 +118,7 @@ fn gpu() -> Profile {
         tile_rows: 40.0,
         families: BTreeMap::from(GPU),
         host_copy: Rates(vec![(1.0, 20.0 * GB)]),
-        files: Files { read: 2.0 * GB, write: 1.0 * GB },
+        files: FileRates { read: 2.0 * GB, write: 1.0 * GB },
         links: Links {
             // 1.4 MB to one neighbour take 17 microseconds between two H200s by NVLink
             // (horus-fabric-bench).
@@ -129,17 +130,20 @@ fn gpu() -> Profile {
 }
 
 /// An H200 by PCIe 5, driver 580.
-fn h200() -> Profile {
-    let mapped = Line { latency: 2e-6, overhead: 0.0, gap: 0.0, bandwidth: 51.0 * GB };
-    let upload = Copies {
-        pinned: Line { latency: 5e-6, overhead: 7e-6, gap: 6e-6, bandwidth: 54.5 * GB },
-        staged: Line { latency: 20e-6, overhead: 4e-6, gap: 3e-6, bandwidth: 40.0 * GB },
+fn h200() -> MachineProfile {
+    let mapped = CopyTime { latency: 2e-6, overhead: 0.0, gap: 0.0, bandwidth: 51.0 * GB };
+    let upload = CopyTimes {
+        pinned: CopyTime { latency: 5e-6, overhead: 7e-6, gap: 6e-6, bandwidth: 54.5 * GB },
+        staged: CopyTime { latency: 20e-6, overhead: 4e-6, gap: 3e-6, bandwidth: 40.0 * GB },
         mapped,
-        tiled: Line { bandwidth: 17.0 * GB, ..mapped },
+        tiled: CopyTime { bandwidth: 17.0 * GB, ..mapped },
     };
-    let download =
-        Copies { pinned: Line { latency: 0.0, overhead: 12e-6, gap: 12e-6, ..upload.pinned }, tiled: mapped, ..upload };
-    Profile {
+    let download = CopyTimes {
+        pinned: CopyTime { latency: 0.0, overhead: 12e-6, gap: 12e-6, ..upload.pinned },
+        tiled: mapped,
+        ..upload
+    };
+    MachineProfile {
         hardware: Hardware { device: "NVIDIA H200".into(), driver: String::new(), host: String::new(), threads: 16 },
         origin: ProfileOrigin::Shipped,
         upload,
@@ -158,9 +162,9 @@ fn h200() -> Profile {
 }
 
 /// An H100 with memory of 3.35 TB/s: as the H200, which differs in its memory.
-fn h100() -> Profile {
+fn h100() -> MachineProfile {
     let wide = h200();
-    Profile {
+    MachineProfile {
         hardware: Hardware { device: "NVIDIA H100".into(), ..wide.hardware },
         memory: Rates(vec![(8.0 * MIB, 2.6 * TB), (128.0 * MIB, 2.5 * TB), (4096.0 * MIB, 2.9 * TB)]),
         ..wide

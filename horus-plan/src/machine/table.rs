@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::profile::{Copies, Line, Profile};
+use super::profile::{CopyTime, CopyTimes, MachineProfile};
 use crate::ir::kernel::Family;
 
 /// Seconds as microseconds.
@@ -15,12 +15,12 @@ fn giga(rate: f64) -> String {
     format!("{:.1}", rate / 1e9)
 }
 
-fn copies(f: &mut fmt::Formatter<'_>, direction: &str, copies: &Copies) -> fmt::Result {
-    let Copies { pinned, staged, mapped, tiled } = copies;
+fn copies(f: &mut fmt::Formatter<'_>, direction: &str, copies: &CopyTimes) -> fmt::Result {
+    let CopyTimes { pinned, staged, mapped, tiled } = copies;
     for (memory, line) in
         [("page-locked", pinned), ("pageable", staged), ("mapped", mapped), ("mapped, in tiles", tiled)]
     {
-        let Line { latency, overhead, gap, bandwidth } = *line;
+        let CopyTime { latency, overhead, gap, bandwidth } = *line;
         let (latency, overhead, gap) = (us(latency), us(overhead), us(gap));
         let what = format!("{direction}, {memory}");
         writeln!(f, "{what:28} {:>9} GB/s, latency {latency}, host {overhead}, gap {gap}", giga(bandwidth))?;
@@ -33,11 +33,11 @@ fn rates<'a>(of: &'a [(f64, f64)], size: impl Fn(f64) -> String + 'a) -> String 
     of.iter().map(|(s, rate)| format!("{} {}", size(*s), giga(*rate))).collect::<Vec<_>>().join(", ")
 }
 
-impl fmt::Display for Profile {
+impl fmt::Display for MachineProfile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let named = if self.hardware.device.is_empty() { "any machine".to_owned() } else { self.hardware.to_string() };
         writeln!(f, "{named} ({})", self.origin)?;
-        if self.upload.pinned.bandwidth >= Profile::NO_COPY {
+        if self.upload.pinned.bandwidth >= MachineProfile::NO_COPY {
             writeln!(f, "nothing is copied between host and device, which are the same")?;
         } else {
             copies(f, "host to device", &self.upload)?;

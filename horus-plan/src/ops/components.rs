@@ -1,16 +1,17 @@
 //! Connected components, and the neighbourhoods that define them.
 
-use super::describe::{Accepts, Group, Pattern, describe, description, optional};
-use super::footprint::{Access, Reading, Rect};
+use super::describe::{Accepts, OperationGroup, Pattern, describe, description, optional};
+use super::footprint::{Access, InputRead, Rect};
 use super::operation::{
-    Distribution, Effort, Extent, Family, ImageOperation, Instance, Sampled, Sizes, hold, images, makes,
+    Distribution, Family, ImageExtent, ImageOperation, Instance, LaunchEffort, SampleImages, SampleOperations, ensure,
+    images, makes,
 };
 use horus_base::dtype::DType;
-use horus_base::placed::Placed;
+use horus_base::position_map::PositionMap;
 use horus_base::shape::Shape;
 
 describe! {
-    LABEL = description("label", Group::Morphology, Pattern::WholeImage, "The number of each pixel's connected component, from 1 on; 0 where the picture is 0")
+    LABEL = description("label", OperationGroup::Morphology, Pattern::WholeImage, "The number of each pixel's connected component, from 1 on; 0 where the picture is 0")
         .also(&["components"])
         .takes(&[optional("neighbours", Accepts::Choice(|| vec!["4", "8"]), "4", "")])
         .elsewhere(&["ndi.label", "ski.measure.label", "cv.connectedComponents", "imageproc::region_labelling::connected_components"])
@@ -119,22 +120,22 @@ impl ImageOperation for Components {
         "label"
     }
 
-    fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
+    fn check(&self, inputs: &[ImageExtent], output: ImageExtent) -> Result<(), String> {
         let [(shape, _)] = images(inputs)?;
         makes((shape, DType::I32), output)?;
-        hold(shape.channels == 1 && shape.len() <= MOST_PIXELS, || format!("labels of {shape}"))
+        ensure(shape.channels == 1 && shape.len() <= MOST_PIXELS, || format!("labels of {shape}"))
     }
 
-    fn reads(&self, _: usize, _: Rect, of: Shape) -> Reading {
-        Reading::whole(of)
+    fn reads(&self, _: usize, _: Rect, of: Shape) -> InputRead {
+        InputRead::whole(of)
     }
 
     fn access(&self, _: usize) -> Access {
         Access::Whole
     }
 
-    fn placed(&self, _: usize, _: Shape, _: Shape) -> Option<Placed> {
-        Some(Placed::default())
+    fn position_map(&self, _: usize, _: Shape, _: Shape) -> Option<PositionMap> {
+        Some(PositionMap::default())
     }
 
     fn in_place(&self, _: usize) -> bool {
@@ -145,9 +146,9 @@ impl ImageOperation for Components {
         Distribution::Whole
     }
 
-    fn effort(&self, _: &[Extent], output: Extent, rows: usize) -> Effort {
+    fn effort(&self, _: &[ImageExtent], output: ImageExtent, rows: usize) -> LaunchEffort {
         // Runs of pixels look for their roots.
-        Effort::of_rows(Family::Histogram, output.0, rows, 1.0 + self.neighbours.before().count() as f64)
+        LaunchEffort::of_rows(Family::Histogram, output.0, rows, 1.0 + self.neighbours.before().count() as f64)
     }
 
     fn scratch(&self, shape: Shape) -> usize {
@@ -155,8 +156,8 @@ impl ImageOperation for Components {
     }
 }
 
-impl Sampled for Components {
-    fn samples(of: Sizes) -> Vec<Instance> {
+impl SampleOperations for Components {
+    fn samples(of: SampleImages) -> Vec<Instance> {
         let how = Components { neighbours: Connectivity::FACES };
         vec![Instance::of(how, &[of.plane], (of.plane.0, DType::I32))]
     }

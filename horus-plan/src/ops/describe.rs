@@ -13,7 +13,7 @@ pub struct Description {
     /// The method or function of the library; empty for an operation of the command only.
     pub method: &'static str,
     /// Its place in lists.
-    pub group: Group,
+    pub group: OperationGroup,
     /// What it is to planner and devices.
     pub pattern: Pattern,
     /// Its parameters in the command.
@@ -33,7 +33,7 @@ pub struct Description {
 
 /// A group of related operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Group {
+pub enum OperationGroup {
     /// Types, scales, channels, colour.
     Types,
     /// Arithmetic.
@@ -54,32 +54,32 @@ pub enum Group {
     Numbers,
 }
 
-impl Group {
+impl OperationGroup {
     /// All groups, in the order of lists.
-    pub const ALL: [Group; 9] = [
-        Group::Types,
-        Group::Arithmetic,
-        Group::Thresholds,
-        Group::Filters,
-        Group::Morphology,
-        Group::Geometry,
-        Group::Detectors,
-        Group::Statistics,
-        Group::Numbers,
+    pub const ALL: [OperationGroup; 9] = [
+        OperationGroup::Types,
+        OperationGroup::Arithmetic,
+        OperationGroup::Thresholds,
+        OperationGroup::Filters,
+        OperationGroup::Morphology,
+        OperationGroup::Geometry,
+        OperationGroup::Detectors,
+        OperationGroup::Statistics,
+        OperationGroup::Numbers,
     ];
 
     /// A heading.
     pub const fn title(self) -> &'static str {
         match self {
-            Group::Types => "Types, scales, channels, colour",
-            Group::Arithmetic => "Arithmetic, `a` being the picture",
-            Group::Thresholds => "Thresholds and masks",
-            Group::Filters => "Filters",
-            Group::Morphology => "Morphology, of pictures and masks",
-            Group::Geometry => "Geometry",
-            Group::Detectors => "Detectors",
-            Group::Statistics => "Statistics along axes and of tiles",
-            Group::Numbers => "Numbers, which end a chain and are printed",
+            OperationGroup::Types => "Types, scales, channels, colour",
+            OperationGroup::Arithmetic => "Arithmetic, `a` being the picture",
+            OperationGroup::Thresholds => "Thresholds and masks",
+            OperationGroup::Filters => "Filters",
+            OperationGroup::Morphology => "Morphology, of pictures and masks",
+            OperationGroup::Geometry => "Geometry",
+            OperationGroup::Detectors => "Detectors",
+            OperationGroup::Statistics => "Statistics along axes and of tiles",
+            OperationGroup::Numbers => "Numbers, which end a chain and are printed",
         }
     }
 }
@@ -177,7 +177,12 @@ pub enum Accepts {
 }
 
 /// The description of an operation, a method of the same name unless [`Description::called`] or [`Description::only_command`] follows.
-pub const fn description(name: &'static str, group: Group, pattern: Pattern, summary: &'static str) -> Description {
+pub const fn description(
+    name: &'static str,
+    group: OperationGroup,
+    pattern: Pattern,
+    summary: &'static str,
+) -> Description {
     Description {
         name,
         aliases: &[],

@@ -6,15 +6,18 @@
 //! selects the column. A volume is one plane more: of the nearest pixels of each level the second
 //! pass selects the row, and the third the column. Offsets do not depend on the place of a strip or a region.
 
-use super::describe::{Accepts, Group, Pattern, describe, description, optional};
-use super::footprint::{Access, Reading, Rect};
-use super::operation::{Effort, Extent, Family, ImageOperation, Instance, Sampled, Sizes, hold, images, makes, stays};
+use super::describe::{Accepts, OperationGroup, Pattern, describe, description, optional};
+use super::footprint::{Access, InputRead, Rect};
+use super::operation::{
+    Family, ImageExtent, ImageOperation, Instance, LaunchEffort, SampleImages, SampleOperations, ensure, images, makes,
+    stays,
+};
 use horus_base::dtype::{DType, Scalar};
-use horus_base::placed::Placed;
+use horus_base::position_map::PositionMap;
 use horus_base::shape::{Axis, Shape, Window};
 
 describe! {
-    DISTANCE = description("distance", Group::Morphology, Pattern::WholeImage, "The distance of each pixel to the nearest one that is 0")
+    DISTANCE = description("distance", OperationGroup::Morphology, Pattern::WholeImage, "The distance of each pixel to the nearest one that is 0")
         .also(&["distance_transform"])
         .called("distances")
         .takes(&[optional("metric", Accepts::Choice(|| vec!["euclidean", "taxicab", "chessboard"]), "euclidean", "")])
@@ -137,7 +140,7 @@ impl JoinedOffsets {
 
 /// What is found of the nearest background pixel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Sought {
+pub enum NearestResult {
     /// The distance: for [`Metric::Euclidean`] the root of the measure, in `f32` or `f64`, infinite
     /// without background; otherwise the measure in `i32`, -1 without background.
     Distance,
@@ -161,14 +164,14 @@ pub struct NearestPixel {
     pub offsets: JoinedOffsets,
     /// The distance that is minimal.
     pub metric: Metric,
-    /// The result: of a pass along rows [`Sought::Joined`].
-    pub found: Sought,
+    /// The result: of a pass along rows [`NearestResult::Joined`].
+    pub found: NearestResult,
 }
 
 impl NearestPixel {
     /// True if the result is a distance in floats.
     pub const fn is_float(self) -> bool {
-        matches!(self, NearestPixel { metric: Metric::Euclidean(_), found: Sought::Distance, .. })
+        matches!(self, NearestPixel { metric: Metric::Euclidean(_), found: NearestResult::Distance, .. })
     }
 
     /// The offsets that are read.
@@ -195,10 +198,10 @@ impl NearestPixel {
         let [level, row] = self.read().split(offset);
         let (row, column) = if matches!(self.along, Axis::Rows) { (steps, 0) } else { (row, steps) };
         match self.found {
-            Sought::Level => level,
-            Sought::Row => row,
-            Sought::Column => column,
-            Sought::Distance | Sought::Joined => self.offsets.join([level, row]),
+            NearestResult::Level => level,
+            NearestResult::Row => row,
+            NearestResult::Column => column,
+            NearestResult::Distance | NearestResult::Joined => self.offsets.join([level, row]),
         }
     }
 
@@ -229,14 +232,14 @@ impl ImageOperation for NearestOnLine {
         }
     }
 
-    fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
+    fn check(&self, inputs: &[ImageExtent], output: ImageExtent) -> Result<(), String> {
         let [(shape, _)] = images(inputs)?;
-        hold(matches!(self.along, Axis::Rows | Axis::Depth), || format!("no first pass is along {}", self.along))?;
+        ensure(matches!(self.along, Axis::Rows | Axis::Depth), || format!("no first pass is along {}", self.along))?;
         makes((shape, DType::I32), output)
     }
 
-    fn reads(&self, _: usize, need: Rect, of: Shape) -> Reading {
-        Reading::inside(self.lines(need, of))
+    fn reads(&self, _: usize, need: Rect, of: Shape) -> InputRead {
+        InputRead::inside(self.lines(need, of))
     }
 
     fn access(&self, _: usize) -> Access {
@@ -246,8 +249,8 @@ impl ImageOperation for NearestOnLine {
         }
     }
 
-    fn placed(&self, _: usize, _: Shape, _: Shape) -> Option<Placed> {
-        Some(Placed::default())
+    fn position_map(&self, _: usize, _: Shape, _: Shape) -> Option<PositionMap> {
+        Some(PositionMap::default())
     }
 
     fn in_place(&self, _: usize) -> bool {
@@ -262,13 +265,13 @@ impl ImageOperation for NearestOnLine {
         self.lines(need, of)
     }
 
-    fn effort(&self, _: &[Extent], output: Extent, rows: usize) -> Effort {
-        Effort::of_rows(Family::Pixel, output.0, rows, 4.0)
+    fn effort(&self, _: &[ImageExtent], output: ImageExtent, rows: usize) -> LaunchEffort {
+        LaunchEffort::of_rows(Family::Pixel, output.0, rows, 4.0)
     }
 }
 
-impl Sampled for NearestOnLine {
-    fn samples(of: Sizes) -> Vec<Instance> {
+impl SampleOperations for NearestOnLine {
+    fn samples(of: SampleImages) -> Vec<Instance> {
         let sample = |along| Instance::of(NearestOnLine { along }, &[of.image], (of.image.0, DType::I32));
         vec![sample(Axis::Rows), sample(Axis::Depth)]
     }
@@ -286,23 +289,23 @@ impl ImageOperation for NearestPixel {
             Metric::Chessboard => "chessboard",
         };
         match self.found {
-            Sought::Distance => format!("{metric} distance"),
-            Sought::Level => format!("level of the nearest by {metric} distance"),
-            Sought::Row => format!("row of the nearest by {metric} distance"),
-            Sought::Column => format!("column of the nearest by {metric} distance"),
-            Sought::Joined => format!("level and row of the nearest by {metric} distance"),
+            NearestResult::Distance => format!("{metric} distance"),
+            NearestResult::Level => format!("level of the nearest by {metric} distance"),
+            NearestResult::Row => format!("row of the nearest by {metric} distance"),
+            NearestResult::Column => format!("column of the nearest by {metric} distance"),
+            NearestResult::Joined => format!("level and row of the nearest by {metric} distance"),
         }
     }
 
-    fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
+    fn check(&self, inputs: &[ImageExtent], output: ImageExtent) -> Result<(), String> {
         let [(shape, dtype)] = images(inputs)?;
-        hold(dtype == DType::I32, || format!("{dtype} are no offsets"))?;
+        ensure(dtype == DType::I32, || format!("{dtype} are no offsets"))?;
         let joins = match self.along {
-            Axis::Rows => self.found == Sought::Joined && self.offsets.row_bits < 32,
-            Axis::Columns => self.found != Sought::Joined,
+            Axis::Rows => self.found == NearestResult::Joined && self.offsets.row_bits < 32,
+            Axis::Columns => self.found != NearestResult::Joined,
             Axis::Channels | Axis::Depth => false,
         };
-        hold(joins, || format!("no pass along {} finds {:?}", self.along, self.found))?;
+        ensure(joins, || format!("no pass along {} finds {:?}", self.along, self.found))?;
         let wanted = if self.is_float() && output.1 == DType::F64 {
             DType::F64
         } else if self.is_float() {
@@ -315,11 +318,11 @@ impl ImageOperation for NearestPixel {
             Metric::Euclidean(spacing) => spacing.get().iter().all(|v| *v > 0.0 && v.is_finite()),
             Metric::Taxicab | Metric::Chessboard => true,
         };
-        hold(known, || format!("{:?} is no spacing of pixels", self.metric))
+        ensure(known, || format!("{:?} is no spacing of pixels", self.metric))
     }
 
-    fn reads(&self, _: usize, need: Rect, of: Shape) -> Reading {
-        Reading::inside(self.lines(need, of))
+    fn reads(&self, _: usize, need: Rect, of: Shape) -> InputRead {
+        InputRead::inside(self.lines(need, of))
     }
 
     fn access(&self, _: usize) -> Access {
@@ -329,7 +332,7 @@ impl ImageOperation for NearestPixel {
         }
     }
 
-    fn placed(&self, _: usize, from: Shape, to: Shape) -> Option<Placed> {
+    fn position_map(&self, _: usize, from: Shape, to: Shape) -> Option<PositionMap> {
         stays(from, to)
     }
 
@@ -345,13 +348,13 @@ impl ImageOperation for NearestPixel {
         self.lines(need, of)
     }
 
-    fn effort(&self, _: &[Extent], output: Extent, rows: usize) -> Effort {
-        Effort::of_rows(Family::Pixel, output.0, rows, 900.0)
+    fn effort(&self, _: &[ImageExtent], output: ImageExtent, rows: usize) -> LaunchEffort {
+        LaunchEffort::of_rows(Family::Pixel, output.0, rows, 900.0)
     }
 }
 
-impl Sampled for NearestPixel {
-    fn samples(of: Sizes) -> Vec<Instance> {
+impl SampleOperations for NearestPixel {
+    fn samples(of: SampleImages) -> Vec<Instance> {
         let offsets = (of.image.0, DType::I32);
         let sample = |along, found| {
             let offsets_of = JoinedOffsets { row_bits: 5 };
@@ -359,9 +362,9 @@ impl Sampled for NearestPixel {
             Instance::of(how, &[offsets], offsets)
         };
         vec![
-            sample(Axis::Columns, Sought::Column),
-            sample(Axis::Columns, Sought::Distance),
-            sample(Axis::Rows, Sought::Joined),
+            sample(Axis::Columns, NearestResult::Column),
+            sample(Axis::Columns, NearestResult::Distance),
+            sample(Axis::Rows, NearestResult::Joined),
         ]
     }
 }

@@ -7,43 +7,43 @@ use horus_base::shape::{Border, Shape};
 
 /// The rule of a warp for positions beyond the edges of its input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Edge {
+pub enum WarpEdge {
     /// Interpolation between the pixels that the border mode gives there; a constant takes part.
     Border(Border),
     /// A constant, without interpolation (SciPy's mode `constant`). Neighbours of positions inside
     /// are mirrored, as by [`Border::Reflect101`].
-    Inside(Inside),
+    Inside(InsidePixels),
 }
 
-impl From<Border> for Edge {
-    fn from(border: Border) -> Edge {
-        Edge::Border(border)
+impl From<Border> for WarpEdge {
+    fn from(border: Border) -> WarpEdge {
+        WarpEdge::Border(border)
     }
 }
 
-impl Edge {
+impl WarpEdge {
     /// Border mode of the pixels around the positions that are sampled.
     pub const fn border(&self) -> Border {
         match self {
-            Edge::Border(border) => *border,
-            Edge::Inside(_) => Border::Reflect101,
+            WarpEdge::Border(border) => *border,
+            WarpEdge::Inside(_) => Border::Reflect101,
         }
     }
 
     /// The value of pixels that see nothing of the input, if it is a constant.
     pub fn constant(&self) -> Option<f64> {
         match self {
-            Edge::Border(border) => border.constant(),
-            Edge::Inside(inside) => Some(inside.value),
+            WarpEdge::Border(border) => border.constant(),
+            WarpEdge::Inside(inside) => Some(inside.value),
         }
     }
 
     /// The same rule for an output that begins at this row and column of the former.
     #[must_use]
-    pub fn cut(self, [y, x]: [isize; 2]) -> Edge {
+    pub fn cut(self, [y, x]: [isize; 2]) -> WarpEdge {
         match self {
-            Edge::Border(_) => self,
-            Edge::Inside(i) => Edge::Inside(Inside { origin: [i.origin[0] + y, i.origin[1] + x], ..i }),
+            WarpEdge::Border(_) => self,
+            WarpEdge::Inside(i) => WarpEdge::Inside(InsidePixels { origin: [i.origin[0] + y, i.origin[1] + x], ..i }),
         }
     }
 }
@@ -55,11 +55,11 @@ impl Edge {
 /// in `f64`, each operation rounded, in the order of SciPy. Rounding keeps the order of positions,
 /// so that the pixels of a row are one run.
 #[derive(Clone, Copy, Debug)]
-pub struct Inside {
+pub struct InsidePixels {
     /// Row and column of the output's first pixel in the output whose positions these are.
     pub origin: [isize; 2],
     /// Positions along the rows and along the columns of the input.
-    pub along: [Along; 2],
+    pub along: [WarpPositions; 2],
     /// The value elsewhere.
     pub value: f64,
 }
@@ -67,7 +67,7 @@ pub struct Inside {
 /// Positions along an axis: `((y + before[0]) * per[0] + (x + before[1]) * per[1]) + offset`, inside
 /// from 0 to `last`.
 #[derive(Clone, Copy, Debug)]
-pub struct Along {
+pub struct WarpPositions {
     /// What is added to the row and to the column.
     pub before: [f64; 2],
     /// Position per row and per column.
@@ -78,17 +78,17 @@ pub struct Along {
     pub last: f64,
 }
 
-impl Along {
+impl WarpPositions {
     /// The numbers, in the order of their declaration.
     pub const fn numbers(&self) -> [f64; 6] {
-        let Along { before, per, offset, last } = self;
+        let WarpPositions { before, per, offset, last } = self;
         [before[0], before[1], per[0], per[1], *offset, *last]
     }
 
     /// The position of a pixel.
     #[inline(always)]
     pub fn at(&self, y: f64, x: f64) -> f64 {
-        let Along { before, per, offset, .. } = self;
+        let WarpPositions { before, per, offset, .. } = self;
         ((y + before[0]) * per[0] + (x + before[1]) * per[1]) + offset
     }
 
@@ -129,18 +129,18 @@ impl Along {
     }
 }
 
-impl Inside {
+impl InsidePixels {
     /// The positions of a matrix, as those of [`Affine::new`](super::geometric::Affine::new), in an
     /// input of this extent.
-    pub fn of(matrix: [[f64; 3]; 2], input: Shape, value: f64) -> Inside {
+    pub fn of(matrix: [[f64; 3]; 2], input: Shape, value: f64) -> InsidePixels {
         let [columns, rows] = matrix;
-        let along = |[per_x, per_y, offset]: [f64; 3], n: usize| Along {
+        let along = |[per_x, per_y, offset]: [f64; 3], n: usize| WarpPositions {
             before: [0.0; 2],
             per: [per_y, per_x],
             offset,
             last: n as f64 - 1.0,
         };
-        Inside { origin: [0, 0], along: [along(rows, input.height), along(columns, input.width)], value }
+        InsidePixels { origin: [0, 0], along: [along(rows, input.height), along(columns, input.width)], value }
     }
 
     fn numbers(&self) -> impl Iterator<Item = u64> {
@@ -173,13 +173,13 @@ impl Inside {
     }
 }
 
-impl PartialEq for Inside {
-    fn eq(&self, other: &Inside) -> bool {
+impl PartialEq for InsidePixels {
+    fn eq(&self, other: &InsidePixels) -> bool {
         self.origin == other.origin && self.numbers().eq(other.numbers())
     }
 }
-impl Eq for Inside {}
-impl Hash for Inside {
+impl Eq for InsidePixels {}
+impl Hash for InsidePixels {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.origin.hash(state);
         self.numbers().for_each(|bits| bits.hash(state));
@@ -192,7 +192,8 @@ mod tests {
 
     #[test]
     fn runs_are_what_counting_finds() {
-        let along = |before: f64, per: [f64; 2], offset: f64| Along { before: [0.0, before], per, offset, last: 6.0 };
+        let along =
+            |before: f64, per: [f64; 2], offset: f64| WarpPositions { before: [0.0, before], per, offset, last: 6.0 };
         let still = along(0.0, [1.0, 0.0], 0.0);
         let all = [
             along(0.0, [0.0, 1.0], 0.0),
@@ -206,7 +207,7 @@ mod tests {
         ];
         for (columns, rows) in all.iter().flat_map(|a| all.iter().map(move |b| (*a, *b))).chain([(all[1], still)]) {
             for origin in [[0, 0], [3, -2]] {
-                let inside = Inside { origin, along: [rows, columns], value: 0.0 };
+                let inside = InsidePixels { origin, along: [rows, columns], value: 0.0 };
                 for y in 0..9 {
                     for range in [0..0, 0..1, 0..12, 5..9] {
                         let hits: Vec<usize> = range.clone().filter(|&x| inside.holds(y, x as isize)).collect();

@@ -87,28 +87,28 @@ impl fmt::Display for Rect {
 
 /// The pixels that an operation reads, and the border mode for those outside the image.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Reading {
+pub struct InputRead {
     /// Rows and columns; with a border, possibly outside the image.
     pub rect: Rect,
     /// Border mode of a filter; `None` if the operation reads only inside its image.
     pub border: Option<Border>,
 }
 
-impl Reading {
+impl InputRead {
     /// The part of a rectangle that lies inside the image.
-    pub const fn inside(rect: Rect) -> Reading {
-        Reading { rect, border: None }
+    pub const fn inside(rect: Rect) -> InputRead {
+        InputRead { rect, border: None }
     }
 
     /// The whole image.
-    pub const fn whole(of: Shape) -> Reading {
-        Reading::inside(Rect::whole(of))
+    pub const fn whole(of: Shape) -> InputRead {
+        InputRead::inside(Rect::whole(of))
     }
 
     /// The pixels of `need` and those around them within `reach`.
-    pub fn around(need: Rect, reach: Reach, border: Border) -> Reading {
+    pub fn around(need: Rect, reach: Reach, border: Border) -> InputRead {
         let rows = need.rows.grown(reach.up, reach.down);
-        Reading { rect: Rect { rows, columns: need.columns.grown(reach.left, reach.right) }, border: Some(border) }
+        InputRead { rect: Rect { rows, columns: need.columns.grown(reach.left, reach.right) }, border: Some(border) }
     }
 
     /// Smallest row range that contains the rows read of an image of `height` rows.
@@ -119,7 +119,7 @@ impl Reading {
     /// The part of an image of shape `of` that suffices: reading it with the border gives the same
     /// pixels as reading the whole.
     #[must_use]
-    pub fn kept(&self, of: Shape) -> Rect {
+    pub fn sufficient_part(&self, of: Shape) -> Rect {
         let Some(border) = self.border else { return self.rect };
         Rect { rows: kept(border, self.rect.rows, of.height), columns: kept(border, self.rect.columns, of.width) }
     }
@@ -136,7 +136,7 @@ pub enum Access {
         /// Set if a filter has [`Border::Wrap`].
         wrap: bool,
     },
-    /// Rows that depend on the position of the output row: see [`Reading`].
+    /// Rows that depend on the position of the output row: see [`InputRead`].
     Footprint,
     /// All rows, for every output row.
     Whole,

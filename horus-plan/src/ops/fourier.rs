@@ -21,11 +21,13 @@
 use std::sync::Arc;
 
 use super::Whole;
-use super::footprint::{Access, Reading, Rect};
+use super::footprint::{Access, InputRead, Rect};
 use super::neighbourhood::{Filter, Reach};
-use super::operation::{Effort, Extent, Family, ImageOperation, Instance, Sampled, Sizes, hold, images, stays};
+use super::operation::{
+    Family, ImageExtent, ImageOperation, Instance, LaunchEffort, SampleImages, SampleOperations, ensure, images, stays,
+};
 use horus_base::dtype::{Arithmetic, DType, Float};
-use horus_base::placed::Placed;
+use horus_base::position_map::PositionMap;
 use horus_base::shape::{Border, Shape, Window};
 
 /// A complex number: real and imaginary part.
@@ -309,26 +311,26 @@ impl ImageOperation for Fourier {
         format!("correlate {of} by transforms of {height}x{width}")
     }
 
-    fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
+    fn check(&self, inputs: &[ImageExtent], output: ImageExtent) -> Result<(), String> {
         let [(shape, dtype)] = images(inputs)?;
-        hold(!self.filters.is_empty(), || "no filter".into())?;
+        ensure(!self.filters.is_empty(), || "no filter".into())?;
         let reaches = self.filters.iter().map(Filter::reach);
         let near = |r: &Reach| [r.up, r.down, r.left, r.right].into_iter().all(|r| r < EXTENTS[1]);
-        hold(reaches.clone().all(|r| near(&r)), || format!("filters that reach {} pixels", EXTENTS[1]))?;
-        hold(reaches.into_iter().all(|r| r == self.reach()), || "filters of different reach".into())?;
+        ensure(reaches.clone().all(|r| near(&r)), || format!("filters that reach {} pixels", EXTENTS[1]))?;
+        ensure(reaches.into_iter().all(|r| r == self.reach()), || "filters of different reach".into())?;
         let extent = |n: usize| n.is_power_of_two() && (EXTENTS[0]..=EXTENTS[1]).contains(&n);
         let [down, across] = self.step();
         let fits = self.tile.into_iter().all(extent) && down > 0 && across > 0;
-        hold(fits, || format!("tiles of {:?} for filters of {:?}", self.tile, self.reach()))?;
+        ensure(fits, || format!("tiles of {:?} for filters of {:?}", self.tile, self.reach()))?;
         let placed = self.origin[0] < down && self.origin[1] < 2 * across;
-        hold(placed, || format!("the first pixel at {:?} of a pair of tiles", self.origin))?;
-        hold(dtype.is_float() && output.1 == dtype, || format!("a linear filter of {dtype} to {}", output.1))?;
+        ensure(placed, || format!("the first pixel at {:?} of a pair of tiles", self.origin))?;
+        ensure(dtype.is_float() && output.1 == dtype, || format!("a linear filter of {dtype} to {}", output.1))?;
         let wanted = Shape { channels: shape.channels.saturating_mul(self.filters.len()), ..shape };
-        hold(output.0 == wanted, || format!("it makes an image of {wanted}, wanted is {}", output.0))
+        ensure(output.0 == wanted, || format!("it makes an image of {wanted}, wanted is {}", output.0))
     }
 
-    fn reads(&self, _: usize, need: Rect, _: Shape) -> Reading {
-        Reading::around(self.pairs(need), self.reach(), self.border)
+    fn reads(&self, _: usize, need: Rect, _: Shape) -> InputRead {
+        InputRead::around(self.pairs(need), self.reach(), self.border)
     }
 
     fn access(&self, _: usize) -> Access {
@@ -338,7 +340,7 @@ impl ImageOperation for Fourier {
         Access::around(tiles, self.border)
     }
 
-    fn placed(&self, _: usize, from: Shape, to: Shape) -> Option<Placed> {
+    fn position_map(&self, _: usize, from: Shape, to: Shape) -> Option<PositionMap> {
         stays(from, to)
     }
 
@@ -347,7 +349,7 @@ impl ImageOperation for Fourier {
     }
 
     fn computed(&self, need: Rect, of: Shape) -> Rect {
-        self.reads(0, need, of).kept(of).hull(need)
+        self.reads(0, need, of).sufficient_part(of).hull(need)
     }
 
     fn for_region(&self, region: Rect) -> Option<Whole> {
@@ -362,7 +364,7 @@ impl ImageOperation for Fourier {
         true
     }
 
-    fn effort(&self, inputs: &[Extent], output: Extent, rows: usize) -> Effort {
+    fn effort(&self, inputs: &[ImageExtent], output: ImageExtent, rows: usize) -> LaunchEffort {
         let image = inputs.first().unwrap_or(&output).0;
         let ([down, across], [height, width]) = (self.step(), self.tile);
         // Points of tiles per pixel.
@@ -373,7 +375,7 @@ impl ImageOperation for Fourier {
         let steps = points * cost(self.tile) * (n + 1.0) / (2.0 * n);
         let reach = self.reach();
         let reach = reach.up + reach.down + down;
-        Effort { reach, ..Effort::of_rows(Family::Transforms, output.0, rows, steps) }
+        LaunchEffort { reach, ..LaunchEffort::of_rows(Family::Transforms, output.0, rows, steps) }
     }
 
     fn shared_bytes(&self) -> usize {
@@ -381,8 +383,8 @@ impl ImageOperation for Fourier {
     }
 }
 
-impl Sampled for Fourier {
-    fn samples(of: Sizes) -> Vec<Instance> {
+impl SampleOperations for Fourier {
+    fn samples(of: SampleImages) -> Vec<Instance> {
         let filters = [Filter::sparse([(-2, 0), (1, 3)], [1.0; 2])].into();
         let how = Fourier { filters, border: of.border, tile: [16; 2], origin: [5, 9] };
         vec![Instance::of(how, &[of.image], of.image)]

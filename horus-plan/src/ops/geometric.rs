@@ -3,9 +3,9 @@
 //! An affine map takes *output* positions to *input* positions. It is held in fixed point with 32
 //! fractional bits, so that all backends compute identical positions in integer arithmetic.
 
-use super::describe::{Accepts, Group, Parameter, Pattern, describe, description, optional, required};
+use super::describe::{Accepts, OperationGroup, Parameter, Pattern, describe, description, optional, required};
 use horus_base::dtype::Arithmetic;
-use horus_base::placed::Placed;
+use horus_base::position_map::PositionMap;
 use horus_base::shape::{Axis, Shape, Window};
 
 const HEIGHT: Parameter = required("height", Accepts::Count, "");
@@ -20,40 +20,40 @@ fn interpolations() -> Vec<&'static str> {
 }
 
 describe! {
-    ROTATE = description("rotate", Group::Geometry, Pattern::Geometric, "Rotation about the centre; quarter turns move whole pixels, and turn the size with them")
+    ROTATE = description("rotate", OperationGroup::Geometry, Pattern::Geometric, "Rotation about the centre; quarter turns move whole pixels, and turn the size with them")
         .takes(&[required("degrees", Accepts::Number, "anti-clockwise"), INTERPOLATION, OUTSIDE, optional( "canvas", Accepts::Choice(|| vec!["auto", "keep", "grow"]), "auto", "its size; grow holds all corners, auto those of quarter turns", )])
         .elsewhere(&["ndi.rotate", "cv.warpAffine", "imageproc::geometric_transformations::rotate_about_center"])
         .differs("degrees, anti-clockwise as ndi (`reshape=False`) and OpenCV (`getRotationMatrix2D`); imageproc: radians, clockwise; the method keeps the size, the command may grow it")
         .example("rotate 30 grow");
-    TRANSLATE = description("translate", Group::Geometry, Pattern::Geometric, "Translation, bilinear where the offsets are not whole; outside is 0")
+    TRANSLATE = description("translate", OperationGroup::Geometry, Pattern::Geometric, "Translation, bilinear where the offsets are not whole; outside is 0")
         .takes(&[required("dy", Accepts::Number, "pixels down"), required("dx", Accepts::Number, "pixels to the right")])
         .elsewhere(&["ndi.shift", "cv.warpAffine", "imageproc::geometric_transformations::translate"])
         .differs("y before x")
         .example("translate -1.5 4");
-    AFFINE = description("affine", Group::Geometry, Pattern::Geometric, "A general affine map; the size is kept")
+    AFFINE = description("affine", OperationGroup::Geometry, Pattern::Geometric, "A general affine map; the size is kept")
         .takes(&[required("matrix", Accepts::Numbers, "xx,xy,x0,yx,yy,y0: x and y of the output to x and y of the input"), INTERPOLATION, OUTSIDE])
         .elsewhere(&["ndi.affine_transform", "cv.warpAffine(WARP_INVERSE_MAP)", "imageproc::geometric_transformations::warp"])
         .differs("output to input, as ndi; imageproc and `cv.warpAffine` take the opposite map; the method takes a size")
         .example("affine 1,0.2,0,0,1,0");
-    FLIP = description("flip", Group::Geometry, Pattern::Geometric, "Mirrored")
+    FLIP = description("flip", OperationGroup::Geometry, Pattern::Geometric, "Mirrored")
         .takes(&[required("how", Accepts::Choice(|| vec!["horizontal", "vertical", "both"]), "horizontal swaps left and right")])
         .elsewhere(&["np.flip", "np.fliplr", "np.flipud", "cv.flip", "image::imageops::flip_horizontal", "image::imageops::flip_vertical"])
         .differs("along axes: `flip(Axis::Columns)` exchanges left and right")
         .example("flip horizontal");
-    CROP = description("crop", Group::Geometry, Pattern::Geometric, "The rectangle from row `top` and column `left` on")
+    CROP = description("crop", OperationGroup::Geometry, Pattern::Geometric, "The rectangle from row `top` and column `left` on")
         .takes(&[TOP, LEFT, HEIGHT, WIDTH])
         .elsewhere(&["np: `a[y:y + h, x:x + w]`", "cv: `Mat(Rect(x, y, w, h))`", "image::imageops::crop"])
         .differs("top, left, height, width")
         .example("crop 2 3 8 9");
-    STEP = description("step", Group::Geometry, Pattern::Geometric, "Every so many rows and columns, the first ones included")
+    STEP = description("step", OperationGroup::Geometry, Pattern::Geometric, "Every so many rows and columns, the first ones included")
         .takes(&[required("rows", Accepts::Count, ""), required("columns", Accepts::Count, "")])
         .elsewhere(&["np: `a[::k, ::l]`"])
         .example("step 2 3");
-    PAD = description("pad", Group::Geometry, Pattern::Geometric, "Adds rows and columns on each side")
+    PAD = description("pad", OperationGroup::Geometry, Pattern::Geometric, "Adds rows and columns on each side")
         .takes(&[TOP, required("bottom", Accepts::Count, "rows"), LEFT, required("right", Accepts::Count, "columns"), optional("border", Accepts::Border, "reflect101", "border mode")])
         .elsewhere(&["np.pad", "cv.copyMakeBorder"])
         .example("pad 1 2 3 4 wrap");
-    SHIFT = description("shift", Group::Geometry, Pattern::Geometric, "The pixels so many levels, rows and columns away")
+    SHIFT = description("shift", OperationGroup::Geometry, Pattern::Geometric, "The pixels so many levels, rows and columns away")
         .elsewhere(&["ndi.shift(order=0)", "np.roll"])
         .differs("whole pixels; levels, rows, columns");
 }
@@ -87,7 +87,7 @@ impl Interpolation {
     }
 
     /// Cost per pixel in multiply-adds; positions are 64-bit integers.
-    pub const fn steps(self) -> f64 {
+    pub const fn cost(self) -> f64 {
         match self {
             Interpolation::Nearest => 6.0,
             Interpolation::Bilinear => 14.0,
@@ -194,9 +194,9 @@ impl Affine {
     }
 
     /// The place of the output's pixels in the input.
-    pub fn placed(&self) -> Placed {
+    pub fn placed(&self) -> PositionMap {
         let row = |row: [i64; 3]| row.map(|v| v as f64 / Self::ONE as f64);
-        Placed::of([row([self.xx, self.xy, self.x0]), row([self.yx, self.yy, self.y0])])
+        PositionMap::of([row([self.xx, self.xy, self.x0]), row([self.yx, self.yy, self.y0])])
     }
 
     /// Input position of output pixel (`y`, `x`) as fixed-point `(y_in, x_in)`.
@@ -276,10 +276,10 @@ pub enum Flip {
 
 impl Flip {
     /// The place of the pixels of a mirrored image of this shape.
-    pub fn placed(&self, of: Shape) -> Placed {
+    pub fn placed(&self, of: Shape) -> PositionMap {
         let axis = |reversed: bool, n: usize| if reversed { (-1.0, n as f64 - 1.0) } else { (1.0, 0.0) };
         let ((x, x0), (y, y0)) = (axis(self.columns(), of.width), axis(self.rows(), of.height));
-        Placed::of([[x, 0.0, x0], [0.0, y, y0]])
+        PositionMap::of([[x, 0.0, x0], [0.0, y, y0]])
     }
 
     /// True if columns are reversed.

@@ -1,16 +1,17 @@
 //! Histograms.
 
-use super::describe::{Accepts, Group, Pattern, describe, description, optional, required};
-use super::footprint::{Access, Reading, Rect};
+use super::describe::{Accepts, OperationGroup, Pattern, describe, description, optional, required};
+use super::footprint::{Access, InputRead, Rect};
 use super::operation::{
-    AllReduce, Distribution, Effort, Extent, Family, ImageOperation, Instance, Sampled, Sizes, hold, images,
+    AllReduce, Distribution, Family, ImageExtent, ImageOperation, Instance, LaunchEffort, SampleImages,
+    SampleOperations, ensure, images,
 };
 use horus_base::dtype::{DType, Scalar};
-use horus_base::placed::Placed;
+use horus_base::position_map::PositionMap;
 use horus_base::shape::Shape;
 
 describe! {
-    HISTOGRAM = description("histogram", Group::Numbers, Pattern::Reduction, "The number of pixels in each of equal bins over `lo..=hi`, a column each")
+    HISTOGRAM = description("histogram", OperationGroup::Numbers, Pattern::Reduction, "The number of pixels in each of equal bins over `lo..=hi`, a column each")
         .takes(&[required("bins", Accepts::Count, ""), optional("lo", Accepts::Limit, "auto", "the smallest number of the type; of floats 0"), optional("hi", Accepts::Limit, "auto", "the largest number of the type; of floats white")])
         .elsewhere(&["np.histogram", "cv.calcHist", "imageproc::stats::histogram"])
         .differs("the last bin includes its end as in NumPy; OpenCV excludes it")
@@ -53,21 +54,21 @@ impl ImageOperation for Histogram {
         format!("histogram {}", self.bins)
     }
 
-    fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
+    fn check(&self, inputs: &[ImageExtent], output: ImageExtent) -> Result<(), String> {
         let [_] = images(inputs)?;
         let fits = self.bins > 0 && (Shape::new(1, self.bins, 1), DType::F64) == output;
-        hold(fits, || format!("{} bins in {} {}", self.bins, output.0, output.1))
+        ensure(fits, || format!("{} bins in {} {}", self.bins, output.0, output.1))
     }
 
-    fn reads(&self, _: usize, _: Rect, of: Shape) -> Reading {
-        Reading::whole(of)
+    fn reads(&self, _: usize, _: Rect, of: Shape) -> InputRead {
+        InputRead::whole(of)
     }
 
     fn access(&self, _: usize) -> Access {
         Access::IN_PLACE
     }
 
-    fn placed(&self, _: usize, _: Shape, _: Shape) -> Option<Placed> {
+    fn position_map(&self, _: usize, _: Shape, _: Shape) -> Option<PositionMap> {
         None
     }
 
@@ -79,13 +80,13 @@ impl ImageOperation for Histogram {
         Distribution::Partial(AllReduce::Sum)
     }
 
-    fn effort(&self, inputs: &[Extent], output: Extent, rows: usize) -> Effort {
-        Effort::of_rows(Family::Histogram, inputs.first().unwrap_or(&output).0, rows, 1.0)
+    fn effort(&self, inputs: &[ImageExtent], output: ImageExtent, rows: usize) -> LaunchEffort {
+        LaunchEffort::of_rows(Family::Histogram, inputs.first().unwrap_or(&output).0, rows, 1.0)
     }
 }
 
-impl Sampled for Histogram {
-    fn samples(of: Sizes) -> Vec<Instance> {
+impl SampleOperations for Histogram {
+    fn samples(of: SampleImages) -> Vec<Instance> {
         let how = Histogram::new(3, 0.0, 1.0);
         vec![Instance::of(how, &[of.image], (Shape::new(1, 3, 1), DType::F64))]
     }

@@ -1,9 +1,11 @@
 //! The two orders of samples of several channels: in planes, one channel after the other, and interleaved, pixel after
 //! pixel, as arrays and files have them.
 
-use super::footprint::{Access, Reading, Rect};
-use super::operation::{Effort, Extent, Family, ImageOperation, Instance, Sampled, Sizes, images, makes, stays};
-use horus_base::placed::Placed;
+use super::footprint::{Access, InputRead, Rect};
+use super::operation::{
+    Family, ImageExtent, ImageOperation, Instance, LaunchEffort, SampleImages, SampleOperations, images, makes, stays,
+};
+use horus_base::position_map::PositionMap;
 use horus_base::shape::Shape;
 
 /// A plane for each sample of interleaved pixels.
@@ -21,7 +23,7 @@ macro_rules! order {
                 $kind
             }
 
-            fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
+            fn check(&self, inputs: &[ImageExtent], output: ImageExtent) -> Result<(), String> {
                 let [(shape, dtype)] = images(inputs)?;
                 if shape.$made().$from() != shape {
                     return Err(format!("{shape} has both orders of samples"));
@@ -29,15 +31,15 @@ macro_rules! order {
                 makes((shape.$made(), dtype), output)
             }
 
-            fn reads(&self, _: usize, need: Rect, _: Shape) -> Reading {
-                Reading::inside(need)
+            fn reads(&self, _: usize, need: Rect, _: Shape) -> InputRead {
+                InputRead::inside(need)
             }
 
             fn access(&self, _: usize) -> Access {
                 Access::IN_PLACE
             }
 
-            fn placed(&self, _: usize, from: Shape, to: Shape) -> Option<Placed> {
+            fn position_map(&self, _: usize, from: Shape, to: Shape) -> Option<PositionMap> {
                 stays(from, to)
             }
 
@@ -49,12 +51,12 @@ macro_rules! order {
                 true
             }
 
-            fn knows_samples(&self) -> bool {
+            fn supports_samples(&self) -> bool {
                 true
             }
 
-            fn effort(&self, _: &[Extent], output: Extent, rows: usize) -> Effort {
-                Effort::of_rows(Family::Pixel, output.0, rows, 0.0)
+            fn effort(&self, _: &[ImageExtent], output: ImageExtent, rows: usize) -> LaunchEffort {
+                LaunchEffort::of_rows(Family::Pixel, output.0, rows, 0.0)
             }
         }
     };
@@ -62,14 +64,14 @@ macro_rules! order {
 order!(Deinterleave, "deinterleave", deinterleaved, interleaved);
 order!(Interleave, "interleave", interleaved, deinterleaved);
 
-impl Sampled for Deinterleave {
-    fn samples(of: Sizes) -> Vec<Instance> {
+impl SampleOperations for Deinterleave {
+    fn samples(of: SampleImages) -> Vec<Instance> {
         vec![Instance::of(Deinterleave, &[(of.image.0.interleaved(), of.image.1)], of.image)]
     }
 }
 
-impl Sampled for Interleave {
-    fn samples(of: Sizes) -> Vec<Instance> {
+impl SampleOperations for Interleave {
+    fn samples(of: SampleImages) -> Vec<Instance> {
         vec![Instance::of(Interleave, &[of.image], (of.image.0.interleaved(), of.image.1))]
     }
 }

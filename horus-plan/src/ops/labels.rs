@@ -6,17 +6,18 @@
 //! rounded once (Kulisch; Collange, Defour, Graillat and Iakymchuk 2015). A square enters as two
 //! numbers, as it has up to 106 bits. Extremes are found per block of rows.
 
-use super::describe::{Group, Pattern, describe, description};
-use super::footprint::{Access, Reading, Rect};
+use super::describe::{OperationGroup, Pattern, describe, description};
+use super::footprint::{Access, InputRead, Rect};
 use super::operation::{
-    AllReduce, Distribution, Effort, Extent, Family, ImageOperation, Instance, Sampled, Sizes, hold,
+    AllReduce, Distribution, Family, ImageExtent, ImageOperation, Instance, LaunchEffort, SampleImages,
+    SampleOperations, ensure,
 };
 use horus_base::dtype::DType;
-use horus_base::placed::Placed;
+use horus_base::position_map::PositionMap;
 use horus_base::shape::{Shape, Window};
 
 describe! {
-    BY_LABEL = description("by_label", Group::Statistics, Pattern::Reduction, "Statistics of the pixels of each label")
+    BY_LABEL = description("by_label", OperationGroup::Statistics, Pattern::Reduction, "Statistics of the pixels of each label")
         .elsewhere(&["ndi.mean", "ndi.sum_labels", "ndi.variance", "ndi.minimum", "ndi.maximum", "ndi.median", "np.bincount", "ski.measure.regionprops", "cv.connectedComponentsWithStats"])
         .differs("`sum` `mean` `variance` `min` `max` `histogram` `counts` `shapes` (number, centre, covariance), and on the host `median` `percentile`, which ignore NaN; exact sums; labels start at 0");
 }
@@ -397,31 +398,31 @@ impl ImageOperation for LabelReduce {
         format!("{} {}", self.kind(), self.count())
     }
 
-    fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
-        hold(inputs.len() == self.inputs(), || format!("it reads {} images, got {}", self.inputs(), inputs.len()))?;
+    fn check(&self, inputs: &[ImageExtent], output: ImageExtent) -> Result<(), String> {
+        ensure(inputs.len() == self.inputs(), || format!("it reads {} images, got {}", self.inputs(), inputs.len()))?;
         let (labels, image) = (inputs[0], inputs[self.inputs() - 1]);
-        hold(LabelReduce::labels(labels.1) && labels.0 == image.0, || {
+        ensure(LabelReduce::labels(labels.1) && labels.0 == image.0, || {
             format!("{} {} are no labels of {}", labels.0, labels.1, image.0)
         })?;
-        hold(self.suits(labels.0, image.1), || format!("{self:?} of {} {}", labels.0, image.1))?;
+        ensure(self.suits(labels.0, image.1), || format!("{self:?} of {} {}", labels.0, image.1))?;
         let (height, width) = self.extent(labels.0.height);
         let few = !self.adds_up() || labels.0.len() <= MOST_PIXELS;
         let fits = self.count() > 0 && (Shape::new(height, width, 1), DType::F64) == output && few;
-        hold(fits, || format!("{self:?} of {} in {} {}", image.0, output.0, output.1))
+        ensure(fits, || format!("{self:?} of {} in {} {}", image.0, output.0, output.1))
     }
 
-    fn reads(&self, _: usize, need: Rect, of: Shape) -> Reading {
+    fn reads(&self, _: usize, need: Rect, of: Shape) -> InputRead {
         if self.adds_up() {
-            return Reading::whole(of);
+            return InputRead::whole(of);
         }
-        Reading::inside(Rect { rows: self.rows(need.rows).clipped(of.height), ..Rect::whole(of) })
+        InputRead::inside(Rect { rows: self.rows(need.rows).clipped(of.height), ..Rect::whole(of) })
     }
 
     fn access(&self, _: usize) -> Access {
         if self.adds_up() { Access::IN_PLACE } else { Access::Footprint }
     }
 
-    fn placed(&self, _: usize, _: Shape, _: Shape) -> Option<Placed> {
+    fn position_map(&self, _: usize, _: Shape, _: Shape) -> Option<PositionMap> {
         None
     }
 
@@ -437,17 +438,17 @@ impl ImageOperation for LabelReduce {
         if self.adds_up() { Distribution::Partial(AllReduce::Sum) } else { Distribution::Rows }
     }
 
-    fn effort(&self, inputs: &[Extent], output: Extent, rows: usize) -> Effort {
+    fn effort(&self, inputs: &[ImageExtent], output: ImageExtent, rows: usize) -> LaunchEffort {
         let of = inputs.first().unwrap_or(&output).0;
-        Effort::of_rows(Family::Histogram, of, rows * self.block().unwrap_or(1), 1.0)
+        LaunchEffort::of_rows(Family::Histogram, of, rows * self.block().unwrap_or(1), 1.0)
     }
 }
 
-impl Sampled for LabelReduce {
-    fn samples(of: Sizes) -> Vec<Instance> {
+impl SampleOperations for LabelReduce {
+    fn samples(of: SampleImages) -> Vec<Instance> {
         let (plane, dtype) = of.plane;
         let labels = (plane, DType::I32);
-        let sample = |how: LabelReduce, inputs: &[Extent]| {
+        let sample = |how: LabelReduce, inputs: &[ImageExtent]| {
             let (rows, columns) = how.extent(plane.height);
             Instance::of(how, inputs, (Shape::new(rows, columns, 1), DType::F64)).loose()
         };

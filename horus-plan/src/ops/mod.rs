@@ -46,8 +46,8 @@ pub use histogram::Histogram;
 pub use interleave::{Deinterleave, Interleave};
 pub use labels::LabelReduce;
 pub use lookup::Lookup;
-use operation::Sampled;
-pub use operation::{ImageOperation, Instance, Sizes};
+use operation::SampleOperations;
+pub use operation::{ImageOperation, Instance, SampleImages};
 pub use planes::Merge;
 pub use product::MatrixProduct;
 pub use reconstruction::Reconstruction;
@@ -145,8 +145,8 @@ macro_rules! whole {
         }
 
         /// Samples of all operations, for tests.
-        pub fn samples(of: Sizes) -> Vec<Instance> {
-            [$(<$parameters as Sampled>::samples(of),)*].concat()
+        pub fn samples(of: SampleImages) -> Vec<Instance> {
+            [$(<$parameters as SampleOperations>::samples(of),)*].concat()
         }
 
         $(impl From<$parameters> for Whole {

@@ -4,7 +4,7 @@
 //! canonical order: the accumulator starts at +0 and takes `fma(tap, pixel, accumulator)` tap by
 //! tap, in the order of [`Filter::taps`].
 
-use super::describe::{Accepts, BORDER, Group, Parameter, Pattern, describe, description, optional, required};
+use super::describe::{Accepts, BORDER, OperationGroup, Parameter, Pattern, describe, description, optional, required};
 use std::collections::HashSet;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -31,87 +31,87 @@ fn reductions() -> Vec<&'static str> {
 }
 
 describe! {
-    CORRELATE = description("correlate", Group::Filters, Pattern::GeneralizedConvolution, "Correlation with a filter")
+    CORRELATE = description("correlate", OperationGroup::Filters, Pattern::GeneralizedConvolution, "Correlation with a filter")
         .takes(&[required("taps", Accepts::Taps, "anchored at the centre"), BORDER])
         .elsewhere(&["ndi.correlate", "cv.filter2D", "imageproc::filter::filter"])
         .differs("a `&Filter` in the plane of each level, a filter for each of several levels, or `Taps::Depth` along levels alone (`ndi.correlate1d(axis=0)`); even sizes have their anchor at half the size")
         .example("correlate 1,0,-1/2,0,-2/1,0,-1");
-    CONVOLVE = description("convolve", Group::Filters, Pattern::GeneralizedConvolution, "Convolution: correlation with the filter rotated by 180 degrees")
+    CONVOLVE = description("convolve", OperationGroup::Filters, Pattern::GeneralizedConvolution, "Convolution: correlation with the filter rotated by 180 degrees")
         .takes(&[required("taps", Accepts::Taps, "anchored at the centre"), BORDER])
         .elsewhere(&["ndi.convolve"])
         .differs("even sizes are rotated about their anchor as in ndi")
         .example("convolve 1,2,3");
-    SEPARABLE = description("separable", Group::Filters, Pattern::GeneralizedConvolution, "Correlation with a row of taps, then with a column")
+    SEPARABLE = description("separable", OperationGroup::Filters, Pattern::GeneralizedConvolution, "Correlation with a row of taps, then with a column")
         .elsewhere(&["ndi.correlate1d", "cv.sepFilter2D", "imageproc::filter::separable_filter"])
         .differs("row first");
-    GENERALIZED = description("generalized", Group::Filters, Pattern::GeneralizedConvolution, "Generalized convolution, in the type of the picture")
+    GENERALIZED = description("generalized", OperationGroup::Filters, Pattern::GeneralizedConvolution, "Generalized convolution, in the type of the picture")
         .takes(&[required("weights", Accepts::Taps, "anchored at the centre"), optional("combine", Accepts::Choice(combinations), "mul", "each pixel with its weight"), optional("reduce", Accepts::Choice(reductions), "sum", "of the combined values"), BORDER])
         .elsewhere(&["ndi.grey_erosion", "ndi.generic_filter"])
         .differs("combines with weights and reduces")
         .example("generalized 1,0,1 add min");
-    GAUSS = description("gauss", Group::Filters, Pattern::GeneralizedConvolution, "Gaussian smoothing of radius `ceil(3 sigma)`")
+    GAUSS = description("gauss", OperationGroup::Filters, Pattern::GeneralizedConvolution, "Gaussian smoothing of radius `ceil(3 sigma)`")
         .also(&["blur"])
         .takes(&[SIGMA, BORDER])
         .details("Taps `exp(-x^2 / 2 sigma^2)`, normalised to sum 1 in `f64`.")
         .elsewhere(&["ndi.gaussian_filter", "cv.GaussianBlur", "imageproc::filter::gaussian_blur_f32"])
         .differs("one sigma applies to all axes, in a volume to three as in ndi; `(y, x)` in the plane of each level, `(z, y, x)`; ndi reaches 4 sigma, OpenCV 4 of floats and 3 of bytes, imageproc 2")
         .example("gauss 2");
-    GAUSS_DERIVATIVE = description("gauss_derivative", Group::Filters, Pattern::GeneralizedConvolution, "Derivative along y and x of the picture smoothed by `gauss`")
+    GAUSS_DERIVATIVE = description("gauss_derivative", OperationGroup::Filters, Pattern::GeneralizedConvolution, "Derivative along y and x of the picture smoothed by `gauss`")
         .takes(&[SIGMA, required("order_y", Accepts::Count, "0, 1 or 2"), required("order_x", Accepts::Count, "0, 1 or 2"), BORDER])
         .elsewhere(&["ndi.gaussian_filter"])
         .differs("`order=(y, x)`; the same sign; orders `(y, x)` or `(z, y, x)`")
         .example("gauss_derivative 1 0 1");
-    GAUSS_XY = description("gauss_xy", Group::Filters, Pattern::GeneralizedConvolution, "Anisotropic Gaussian, u along x and v along y")
+    GAUSS_XY = description("gauss_xy", OperationGroup::Filters, Pattern::GeneralizedConvolution, "Anisotropic Gaussian, u along x and v along y")
         .takes(&[SIGMA_U, SIGMA_V, ORDER_U, ORDER_V, BORDER])
         .elsewhere(&["ndi.correlate1d"])
         .differs("u along x, v along y; odd orders have the sign of the derivative, as ndi's")
         .example("gauss_xy 3 1 0 2");
-    GAUSS_2D = description("gauss_2d", Group::Filters, Pattern::GeneralizedConvolution, "Anisotropic Gaussian, rotated, as one kernel; the border mode is reflect101")
+    GAUSS_2D = description("gauss_2d", OperationGroup::Filters, Pattern::GeneralizedConvolution, "Anisotropic Gaussian, rotated, as one kernel; the border mode is reflect101")
         .takes(&[THETA, SIGMA_U, SIGMA_V, ORDER_U, ORDER_V])
         .elsewhere(&["cv.getGaborKernel"])
         .differs("rotated by `theta`, anti-clockwise")
         .example("gauss_2d 30 3 1 0 2");
-    GAUSS_UV = description("gauss_uv", Group::Filters, Pattern::GeneralizedConvolution, "Anisotropic Gaussian, rotated, first along u and then along v; the border mode is reflect101")
+    GAUSS_UV = description("gauss_uv", OperationGroup::Filters, Pattern::GeneralizedConvolution, "Anisotropic Gaussian, rotated, first along u and then along v; the border mode is reflect101")
         .takes(&[THETA, SIGMA_U, SIGMA_V, ORDER_U, ORDER_V])
         .details("Two passes, along `(cos theta, -sin theta)` and then across it, that interpolate bilinearly between pixels.")
         .differs("rotated by `theta`, anti-clockwise")
         .example("gauss_uv 30 3 1 0 2");
-    BOX_FILTER = description("box_filter", Group::Filters, Pattern::GeneralizedConvolution, "Mean over `size` x `size` pixels")
+    BOX_FILTER = description("box_filter", OperationGroup::Filters, Pattern::GeneralizedConvolution, "Mean over `size` x `size` pixels")
         .also(&["box"])
         .takes(&[required("size", Accepts::Count, "side of the square"), BORDER])
         .elsewhere(&["ndi.uniform_filter", "cv.blur"])
         .differs("the taps, in `filters`")
         .example("box_filter 5");
-    SOBEL = description("sobel", Group::Filters, Pattern::Composition, "Magnitude of the gradient by Sobel: 8 times the slope")
+    SOBEL = description("sobel", OperationGroup::Filters, Pattern::Composition, "Magnitude of the gradient by Sobel: 8 times the slope")
         .takes(&[BORDER])
         .elsewhere(&["ndi.sobel", "cv.Sobel", "imageproc::gradients::horizontal_sobel",
             "imageproc::gradients::vertical_sobel"])
         .differs("`sobel(Axis::Columns)` is `axis=1` and `dx=1`: one derivative, 8 times the slope, positive where it rises; the command takes the magnitude of both")
         .example("gauss 2 sobel");
-    SOBEL_X = description("sobel_x", Group::Filters, Pattern::GeneralizedConvolution, "8 times the slope along x by Sobel")
+    SOBEL_X = description("sobel_x", OperationGroup::Filters, Pattern::GeneralizedConvolution, "8 times the slope along x by Sobel")
         .called("sobel")
         .takes(&[BORDER])
         .example("sobel_x");
-    SOBEL_Y = description("sobel_y", Group::Filters, Pattern::GeneralizedConvolution, "8 times the slope along y by Sobel")
+    SOBEL_Y = description("sobel_y", OperationGroup::Filters, Pattern::GeneralizedConvolution, "8 times the slope along y by Sobel")
         .called("sobel")
         .takes(&[BORDER])
         .example("sobel_y");
-    LAPLACE = description("laplace", Group::Filters, Pattern::GeneralizedConvolution, "The four neighbours minus four times the pixel")
+    LAPLACE = description("laplace", OperationGroup::Filters, Pattern::GeneralizedConvolution, "The four neighbours minus four times the pixel")
         .takes(&[BORDER])
         .elsewhere(&["ndi.laplace", "cv.Laplacian", "imageproc::filter::laplacian_filter"])
         .differs("the same taps; of volumes along three axes, as ndi")
         .example("laplace");
-    MEDIAN = description("median", Group::Filters, Pattern::Neighbourhood, "The median of a square of pixels")
+    MEDIAN = description("median", OperationGroup::Filters, Pattern::Neighbourhood, "The median of a square of pixels")
         .takes(&[optional("size", Accepts::Count, "3", "side of the square"), BORDER])
         .elsewhere(&["ndi.median_filter", "cv.medianBlur", "imageproc::filter::median_filter"])
         .differs("a size for all axes, `(height, width)`, or a footprint; of a volume also across levels; OpenCV and imageproc replicate the edge: `a.with_border(Border::Replicate).median(3)`")
         .example("median 5");
-    ERODE = description("erode", Group::Morphology, Pattern::GeneralizedConvolution, "The smallest pixel under the footprint")
+    ERODE = description("erode", OperationGroup::Morphology, Pattern::GeneralizedConvolution, "The smallest pixel under the footprint")
         .takes(&[FOOTPRINT, BORDER])
         .elsewhere(&["ndi.grey_erosion", "ndi.binary_erosion", "ndi.minimum_filter", "cv.erode", "imageproc::morphology::grayscale_erode"])
         .differs("a size as in `median`, a footprint, or one for each of several levels; OpenCV ignores pixels outside: `a.with_border(Border::Constant(f64::INFINITY)).erode(&fp)`; `binary_erosion` reads false there")
         .example("erode disc 2");
-    DILATE = description("dilate", Group::Morphology, Pattern::GeneralizedConvolution, "The largest pixel under the footprint")
+    DILATE = description("dilate", OperationGroup::Morphology, Pattern::GeneralizedConvolution, "The largest pixel under the footprint")
         .takes(&[FOOTPRINT, BORDER])
         .elsewhere(&["ndi.grey_dilation", "ndi.binary_dilation", "ndi.maximum_filter", "cv.dilate", "imageproc::morphology::grayscale_dilate"])
         .differs("the footprint is rotated by 180 degrees, as in ndi; `cv.dilate` and `ndi.maximum_filter` do not rotate it")
@@ -159,7 +159,7 @@ impl Reach {
 
 /// Positions of the taps of a [`Filter`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Layout {
+pub enum FilterLayout {
     /// A full `height x width` rectangle, row-major, with element (`anchor_y`, `anchor_x`) on the
     /// pixel.
     Dense {
@@ -182,12 +182,12 @@ pub enum Layout {
 /// fail: a filter without taps, with the wrong number of taps or with too large a reach carries its
 /// error into the image it is applied to.
 #[derive(Clone, Debug)]
-pub struct Filter(Arc<Shared>);
+pub struct Filter(Arc<FilterData>);
 
 /// What copies of a filter share: programs copy filters often.
 #[derive(Clone, Debug)]
-struct Shared {
-    layout: Layout,
+struct FilterData {
+    layout: FilterLayout,
     taps: Arc<[f64]>,
     /// A hash of layout and taps: launches are looked up by their kernels, and so by all taps.
     digest: u64,
@@ -198,15 +198,15 @@ struct Shared {
 }
 
 impl Filter {
-    fn of(layout: Layout, taps: Arc<[f64]>, fault: Option<Arc<Error>>) -> Filter {
+    fn of(layout: FilterLayout, taps: Arc<[f64]>, fault: Option<Arc<Error>>) -> Filter {
         let mut hasher = DefaultHasher::new();
         layout.hash(&mut hasher);
         taps.iter().for_each(|t| t.to_bits().hash(&mut hasher));
-        Filter(Arc::new(Shared { layout, taps, digest: hasher.finish(), fault, note: None }))
+        Filter(Arc::new(FilterData { layout, taps, digest: hasher.finish(), fault, note: None }))
     }
 
     /// Multiply-adds per pixel.
-    pub fn steps(&self) -> f64 {
+    pub fn cost(&self) -> f64 {
         self.taps().len() as f64
     }
 
@@ -219,12 +219,12 @@ impl Filter {
             let message = format!("{} taps for a filter of {height}x{width}", taps.len());
             return Filter::faulty(Error::parameter(Call::of("Filter::dense"), message));
         }
-        Filter::of(Layout::Dense { height, width, anchor_y: height / 2, anchor_x: width / 2 }, taps, None)
+        Filter::of(FilterLayout::Dense { height, width, anchor_y: height / 2, anchor_x: width / 2 }, taps, None)
     }
 
     /// A row or a column of a dense filter with this anchor.
     pub(crate) fn anchored((height, width): (usize, usize), (y, x): (usize, usize), taps: Vec<f64>) -> Filter {
-        let layout = Layout::Dense { height, width, anchor_y: y.min(height - 1), anchor_x: x.min(width - 1) };
+        let layout = FilterLayout::Dense { height, width, anchor_y: y.min(height - 1), anchor_x: x.min(width - 1) };
         Filter::of(layout, taps.into(), None)
     }
 
@@ -251,17 +251,17 @@ impl Filter {
             let message = format!("{} taps for {} offsets", taps.len(), offsets.len());
             return Filter::faulty(Error::parameter(Call::of("Filter::sparse"), message));
         }
-        Filter::of(Layout::Sparse(offsets), taps, None)
+        Filter::of(FilterLayout::Sparse(offsets), taps, None)
     }
 
     /// A filter that carries `error` into any image it is applied to.
     pub(crate) fn faulty(error: Error) -> Filter {
-        Filter::of(Layout::Sparse(Arc::new([])), Arc::new([]), Some(Arc::new(error)))
+        Filter::of(FilterLayout::Sparse(Arc::new([])), Arc::new([]), Some(Arc::new(error)))
     }
 
     /// The same filter with a note that follows its extent in plans.
     pub(crate) fn noted(&self, note: &Arc<str>) -> Filter {
-        Filter(Arc::new(Shared { note: Some(note.clone()), ..(*self.0).clone() }))
+        Filter(Arc::new(FilterData { note: Some(note.clone()), ..(*self.0).clone() }))
     }
 
     /// The fault found at construction, if any.
@@ -274,21 +274,26 @@ impl Filter {
     pub fn flipped(&self) -> Filter {
         let taps: Arc<[f64]> = self.0.taps.iter().rev().copied().collect();
         let layout = match &self.0.layout {
-            &Layout::Dense { height, width, anchor_y, anchor_x } => {
+            &FilterLayout::Dense { height, width, anchor_y, anchor_x } => {
                 // A filter without taps stays as it is.
                 let turned = |size: usize, anchor: usize| size.saturating_sub(anchor + 1);
-                Layout::Dense { height, width, anchor_y: turned(height, anchor_y), anchor_x: turned(width, anchor_x) }
+                FilterLayout::Dense {
+                    height,
+                    width,
+                    anchor_y: turned(height, anchor_y),
+                    anchor_x: turned(width, anchor_x),
+                }
             }
             // An offset that cannot be negated exceeds every legal reach.
-            Layout::Sparse(o) => {
-                Layout::Sparse(o.iter().rev().map(|&(y, x)| (y.saturating_neg(), x.saturating_neg())).collect())
+            FilterLayout::Sparse(o) => {
+                FilterLayout::Sparse(o.iter().rev().map(|&(y, x)| (y.saturating_neg(), x.saturating_neg())).collect())
             }
         };
         Filter::of(layout, taps, self.0.fault.clone())
     }
 
     /// Positions of the taps.
-    pub fn layout(&self) -> &Layout {
+    pub fn layout(&self) -> &FilterLayout {
         &self.0.layout
     }
 
@@ -301,24 +306,24 @@ impl Filter {
     #[inline]
     pub fn offsets(&self) -> Vec<(isize, isize)> {
         match &self.0.layout {
-            &Layout::Dense { height, width, anchor_y, anchor_x } => {
+            &FilterLayout::Dense { height, width, anchor_y, anchor_x } => {
                 let at = |i: usize, anchor: usize| i.cast_signed() - anchor.cast_signed();
                 (0..height).flat_map(|y| (0..width).map(move |x| (at(y, anchor_y), at(x, anchor_x)))).collect()
             }
-            Layout::Sparse(o) => o.iter().map(|&(y, x)| (y as isize, x as isize)).collect(),
+            FilterLayout::Sparse(o) => o.iter().map(|&(y, x)| (y as isize, x as isize)).collect(),
         }
     }
 
     /// Distances that the filter reads.
     pub fn reach(&self) -> Reach {
         match &self.0.layout {
-            &Layout::Dense { height, width, anchor_y, anchor_x } => Reach {
+            &FilterLayout::Dense { height, width, anchor_y, anchor_x } => Reach {
                 up: anchor_y,
                 down: height.saturating_sub(anchor_y + 1),
                 left: anchor_x,
                 right: width.saturating_sub(anchor_x + 1),
             },
-            Layout::Sparse(o) => o.iter().fold(Reach::NONE, |r, &(y, x)| {
+            FilterLayout::Sparse(o) => o.iter().fold(Reach::NONE, |r, &(y, x)| {
                 r.max(Reach {
                     up: y.min(0).unsigned_abs() as usize,
                     down: y.max(0) as usize,
@@ -346,7 +351,7 @@ impl Filter {
     /// ```
     pub fn is_exact_for(&self, dtype: DType, border: Border) -> bool {
         const EXACT: f64 = 16_777_216.0;
-        let Layout::Dense { width: 3.., .. } = self.0.layout else { return false };
+        let FilterLayout::Dense { width: 3.., .. } = self.0.layout else { return false };
         let range = match dtype {
             DType::U8 => 0.0..=255.0,
             DType::I8 => -128.0..=127.0,
@@ -361,12 +366,12 @@ impl Filter {
 
     /// True for a dense filter of a single row.
     pub fn is_row(&self) -> bool {
-        matches!(self.0.layout, Layout::Dense { height: 1, .. })
+        matches!(self.0.layout, FilterLayout::Dense { height: 1, .. })
     }
 
     /// True for a dense filter of a single column.
     pub fn is_column(&self) -> bool {
-        matches!(self.0.layout, Layout::Dense { width: 1, .. })
+        matches!(self.0.layout, FilterLayout::Dense { width: 1, .. })
     }
 }
 
@@ -386,8 +391,8 @@ impl Hash for Filter {
 impl fmt::Display for Filter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0.layout {
-            Layout::Dense { height, width, .. } => write!(f, "{height}x{width}"),
-            Layout::Sparse(o) => write!(f, "sparse {}", o.len()),
+            FilterLayout::Dense { height, width, .. } => write!(f, "{height}x{width}"),
+            FilterLayout::Sparse(o) => write!(f, "sparse {}", o.len()),
         }?;
         self.0.note.as_ref().map_or(Ok(()), |note| write!(f, " ({note})"))
     }
@@ -471,8 +476,8 @@ pub struct Generalized {
 
 impl Generalized {
     /// Cost per pixel: each tap is combined and reduced.
-    pub fn steps(&self) -> f64 {
-        2.0 * self.window.steps()
+    pub fn cost(&self) -> f64 {
+        2.0 * self.window.cost()
     }
 }
 
@@ -595,11 +600,11 @@ impl OrderFilter {
     }
 
     /// Cost per pixel.
-    pub fn steps(&self) -> f64 {
+    pub fn cost(&self) -> f64 {
         match self {
-            OrderFilter::Fold(g) => g.steps(),
-            OrderFilter::Truncated(t) => t.window.steps(),
-            OrderFilter::Median(size) => size.steps(),
+            OrderFilter::Fold(g) => g.cost(),
+            OrderFilter::Truncated(t) => t.window.cost(),
+            OrderFilter::Median(size) => size.cost(),
         }
     }
 
@@ -609,14 +614,14 @@ impl OrderFilter {
         let OrderFilter::Fold(Generalized { window, combine: Combine::Pixel, reduce: Reduce::Min | Reduce::Max }) =
             self
         else {
-            return self.steps();
+            return self.cost();
         };
         const LINE: f64 = 18.0;
         const RUN: f64 = 9.0;
         let line = |n: usize| if n > 1 { LINE } else { 0.0 };
         match window.layout() {
-            &Layout::Dense { height, width, .. } => line(height) + line(width),
-            Layout::Sparse(offsets) => {
+            &FilterLayout::Dense { height, width, .. } => line(height) + line(width),
+            FilterLayout::Sparse(offsets) => {
                 let all: HashSet<(i32, i32)> = offsets.iter().copied().collect();
                 let runs = all.iter().filter(|(y, x)| !all.contains(&(*y, x.wrapping_sub(1)))).count();
                 RUN * runs as f64
@@ -699,7 +704,7 @@ impl MedianSize {
     }
 
     /// Cost per pixel: each exchange takes a minimum and a maximum.
-    pub fn steps(self) -> f64 {
+    pub fn cost(self) -> f64 {
         2.0 * self.network().len() as f64
     }
 

@@ -1,14 +1,14 @@
 //! The interface through which planner, checks and devices query an operation.
 
 use super::Whole;
-use super::footprint::{Access, Reading, Rect};
+use super::footprint::{Access, InputRead, Rect};
 use horus_base::dtype::DType;
-use horus_base::placed::Placed;
+use horus_base::position_map::PositionMap;
 use horus_base::shape::{Border, Shape};
 use serde::{Deserialize, Serialize};
 
 /// Extent and type of an image.
-pub type Extent = (Shape, DType);
+pub type ImageExtent = (Shape, DType);
 
 /// A whole-image operation. The value itself holds the parameters; images are given by their
 /// extents.
@@ -28,10 +28,10 @@ pub trait ImageOperation {
     ///
     /// # Errors
     /// Describes the violated rule.
-    fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String>;
+    fn check(&self, inputs: &[ImageExtent], output: ImageExtent) -> Result<(), String>;
 
     /// The pixels of input `input`, of shape `of`, from which `need` of the result is computed.
-    fn reads(&self, input: usize, need: Rect, of: Shape) -> Reading;
+    fn reads(&self, input: usize, need: Rect, of: Shape) -> InputRead;
 
     /// The rows of an input that given rows of the result require.
     fn access(&self, input: usize) -> Access;
@@ -47,13 +47,13 @@ pub trait ImageOperation {
 
     /// Returns `true` if it is computed of images whose pixels have several samples; see
     /// [`Op::knows_samples`](crate::ir::graph::Op::knows_samples).
-    fn knows_samples(&self) -> bool {
+    fn supports_samples(&self) -> bool {
         false
     }
 
     /// The place in input `input`, of shape `from`, of the pixels of the result, of shape `to`: of a
     /// picture that was changed, not computed from.
-    fn placed(&self, input: usize, from: Shape, to: Shape) -> Option<Placed>;
+    fn position_map(&self, input: usize, from: Shape, to: Shape) -> Option<PositionMap>;
 
     /// Returns `true` if input `input` is a table, whose entries are no pixels of a picture.
     fn is_table(&self, _input: usize) -> bool {
@@ -81,12 +81,12 @@ pub trait ImageOperation {
 
     /// Returns `true` if devices take input `input` as memory from the first row of the image to
     /// its last.
-    fn end_to_end(&self, _input: usize) -> bool {
+    fn requires_contiguous_input(&self, _input: usize) -> bool {
         self.distribution() == Distribution::Whole
     }
 
     /// The work of a launch of `rows` rows.
-    fn effort(&self, inputs: &[Extent], output: Extent, rows: usize) -> Effort;
+    fn effort(&self, inputs: &[ImageExtent], output: ImageExtent, rows: usize) -> LaunchEffort;
 
     /// Bytes of parameters that copies of this value share.
     fn shared_bytes(&self) -> usize {
@@ -105,16 +105,16 @@ pub struct Instance {
     /// The operation.
     pub operation: Whole,
     /// Its inputs.
-    pub inputs: Vec<Extent>,
+    pub inputs: Vec<ImageExtent>,
     /// Its result.
-    pub output: Extent,
+    pub output: ImageExtent,
     /// `false` if it may read less than [`ImageOperation::reads`] says: what it reads depends on pixels, or has gaps.
     pub exact: bool,
 }
 
 impl Instance {
     /// An operation that reads all of its footprint.
-    pub(crate) fn of(operation: impl Into<Whole>, inputs: &[Extent], output: Extent) -> Instance {
+    pub(crate) fn of(operation: impl Into<Whole>, inputs: &[ImageExtent], output: ImageExtent) -> Instance {
         Instance { operation: operation.into(), inputs: inputs.to_vec(), output, exact: true }
     }
 
@@ -126,45 +126,45 @@ impl Instance {
 
 /// The images that samples are of, and the border mode of those that have one.
 #[derive(Clone, Copy, Debug)]
-pub struct Sizes {
+pub struct SampleImages {
     /// An image of floats, of any number of levels and channels.
-    pub image: Extent,
+    pub image: ImageExtent,
     /// One of its planes.
-    pub plane: Extent,
+    pub plane: ImageExtent,
     /// The border mode.
     pub border: Border,
 }
 
-impl Sizes {
+impl SampleImages {
     /// An image of this shape and type.
-    pub const fn of(shape: Shape, dtype: DType, border: Border) -> Sizes {
-        Sizes { image: (shape, dtype), plane: (Shape::new(shape.height, shape.width, 1), dtype), border }
+    pub const fn of(shape: Shape, dtype: DType, border: Border) -> SampleImages {
+        SampleImages { image: (shape, dtype), plane: (Shape::new(shape.height, shape.width, 1), dtype), border }
     }
 }
 
 /// An operation with sample parameters.
-pub trait Sampled {
+pub trait SampleOperations {
     /// Samples of each of its kinds.
-    fn samples(of: Sizes) -> Vec<Instance>;
+    fn samples(of: SampleImages) -> Vec<Instance>;
 }
 
 /// The work of a launch, without its memory traffic.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Effort {
+pub struct LaunchEffort {
     /// Kernel family with similar machine use.
     pub family: Family,
     /// Pixels computed, of all planes (for reductions and histograms: pixels read).
     pub pixels: usize,
     /// Multiply-adds per pixel, other arithmetic converted to them.
-    pub steps: f64,
+    pub cost: f64,
     /// Rows read above and below the computed ones, together.
     pub reach: usize,
 }
 
-impl Effort {
+impl LaunchEffort {
     /// `rows` rows of an image of shape `of`.
-    pub const fn of_rows(family: Family, of: Shape, rows: usize, steps: f64) -> Effort {
-        Effort { family, pixels: rows * of.line() * of.planes(), steps, reach: 0 }
+    pub const fn of_rows(family: Family, of: Shape, rows: usize, steps: f64) -> LaunchEffort {
+        LaunchEffort { family, pixels: rows * of.line() * of.planes(), cost: steps, reach: 0 }
     }
 }
 
@@ -269,27 +269,27 @@ impl Family {
 }
 
 /// Fails unless `condition` holds; the text is only made on failure.
-pub(crate) fn hold(condition: bool, text: impl FnOnce() -> String) -> Result<(), String> {
+pub(crate) fn ensure(condition: bool, text: impl FnOnce() -> String) -> Result<(), String> {
     if condition { Ok(()) } else { Err(text()) }
 }
 
 /// The inputs of an operation on `N` images.
-pub(crate) fn images<const N: usize>(inputs: &[Extent]) -> Result<[Extent; N], String> {
+pub(crate) fn images<const N: usize>(inputs: &[ImageExtent]) -> Result<[ImageExtent; N], String> {
     inputs.try_into().map_err(|_| format!("it reads {N} images, got {}", inputs.len()))
 }
 
 /// Fails unless the result has the wanted extent and type.
-pub(crate) fn makes(wanted: Extent, output: Extent) -> Result<(), String> {
-    hold(wanted.0 == output.0, || format!("it makes an image of {}, wanted is {}", wanted.0, output.0))?;
-    hold(wanted.1 == output.1, || format!("it makes {}, wanted is {}", wanted.1, output.1))
+pub(crate) fn makes(wanted: ImageExtent, output: ImageExtent) -> Result<(), String> {
+    ensure(wanted.0 == output.0, || format!("it makes an image of {}, wanted is {}", wanted.0, output.0))?;
+    ensure(wanted.1 == output.1, || format!("it makes {}, wanted is {}", wanted.1, output.1))
 }
 
 /// Fails unless an image is read at the positions of the result.
 pub(crate) fn same_places(input: Shape, output: Shape) -> Result<(), String> {
-    hold(input == output, || format!("it reads {input} pixel by pixel and is {output}"))
+    ensure(input == output, || format!("it reads {input} pixel by pixel and is {output}"))
 }
 
 /// The place of pixels that stay where they are.
-pub(crate) fn stays(from: Shape, to: Shape) -> Option<Placed> {
-    ((from.height, from.width) == (to.height, to.width)).then(Placed::default)
+pub(crate) fn stays(from: Shape, to: Shape) -> Option<PositionMap> {
+    ((from.height, from.width) == (to.height, to.width)).then(PositionMap::default)
 }

@@ -10,7 +10,7 @@ use std::fmt;
 
 use horus_base::dtype::DType;
 
-use super::describe::{Accepts, Description, Group, Parameter, Pattern, describe, description, required};
+use super::describe::{Accepts, Description, OperationGroup, Parameter, Pattern, describe, description, required};
 
 /// The table of pixel operations. Calls `$callback!` with the rows in five groups: `unary` and
 /// `binary` yield the type of their operands, `compare` yields a `u8` mask of 0 and 1,
@@ -110,7 +110,7 @@ pub struct PixelInfo {
     /// CUDA expression over operands `a`, `b`, `c` (`m` for the mask) of type `T`.
     pub cuda: &'static str,
     /// Cost of one evaluation.
-    pub steps: f64,
+    pub cost: f64,
     /// `true` for a function of floats, which integers have by way of `f64`.
     pub transcendental: bool,
     /// Its description, with the parameters that the command takes.
@@ -127,7 +127,7 @@ macro_rules! info {
             name: $name,
             kind: PixelKind::$kind,
             cuda: $cuda,
-            steps: $steps,
+            cost: $steps,
             transcendental: !stringify!($($transcendental)?).is_empty(),
             described: of_row($name, PixelKind::$kind, $doc)
                 .called(concat!($(stringify!($method))?))
@@ -158,8 +158,8 @@ macro_rules! example {
 const fn of_row(name: &'static str, kind: PixelKind, doc: &'static str) -> Description {
     const B: &[Parameter] = &[required("b", Accepts::Operand, "")];
     let group = match kind {
-        PixelKind::Compare | PixelKind::Select => Group::Thresholds,
-        _ => Group::Arithmetic,
+        PixelKind::Compare | PixelKind::Select => OperationGroup::Thresholds,
+        _ => OperationGroup::Arithmetic,
     };
     let row = description(name, group, Pattern::Pixel, doc);
     match kind {
@@ -194,15 +194,15 @@ pixel_ops!(define);
 
 // What the command takes of those of three operands.
 describe! {
-    ABSDIV = description("absdiv", Group::Arithmetic, Pattern::Pixel, "`|a / b|`, 0 where `|b| < eps`")
+    ABSDIV = description("absdiv", OperationGroup::Arithmetic, Pattern::Pixel, "`|a / b|`, 0 where `|b| < eps`")
         .takes(&[required("b", Accepts::Operand, ""), required("eps", Accepts::Number, "where `|b|` is less, the result is 0")])
         .example("luminance absdiv @in 0.001");
-    CLAMP = description("clamp", Group::Arithmetic, Pattern::Pixel, "`a` limited to `lo..=hi`; NaN becomes `lo`")
+    CLAMP = description("clamp", OperationGroup::Arithmetic, Pattern::Pixel, "`a` limited to `lo..=hi`; NaN becomes `lo`")
         .also(&["clip"])
         .takes(&[required("lo", Accepts::Number, ""), required("hi", Accepts::Number, "")])
         .elsewhere(&["np.clip", "imageproc::map::map_subpixels"])
         .example("luminance clamp 0.2 0.8");
-    SELECT = description("select", Group::Thresholds, Pattern::Pixel, "`b` where the mask is true, else `c`; numbers alone are `f32` in which white is 1")
+    SELECT = description("select", OperationGroup::Thresholds, Pattern::Pixel, "`b` where the mask is true, else `c`; numbers alone are `f32` in which white is 1")
         .takes(&[required("b", Accepts::Operand, "where the mask is true"), required("c", Accepts::Operand, "where it is false")])
         .elsewhere(&["np.where", "cv.copyTo"])
         .example("luminance otsu select @in 0");
@@ -221,8 +221,8 @@ impl PixelOp {
     }
 
     /// Cost of one evaluation, in multiply-adds.
-    pub const fn steps(self) -> f64 {
-        self.info().steps
+    pub const fn cost(self) -> f64 {
+        self.info().cost
     }
 
     /// Number of operands.

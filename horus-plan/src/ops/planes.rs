@@ -1,28 +1,30 @@
 //! Plane maps: the input plane that each plane of a result reads, and the planes of an image made
 //! of several.
 
-use super::describe::{Accepts, Group, Pattern, describe, description, required};
+use super::describe::{Accepts, OperationGroup, Pattern, describe, description, required};
 use std::fmt;
 
-use super::footprint::{Access, Reading, Rect};
-use super::operation::{Effort, Extent, Family, ImageOperation, Instance, Sampled, Sizes, hold, stays};
-use horus_base::placed::Placed;
+use super::footprint::{Access, InputRead, Rect};
+use super::operation::{
+    Family, ImageExtent, ImageOperation, Instance, LaunchEffort, SampleImages, SampleOperations, ensure, stays,
+};
+use horus_base::position_map::PositionMap;
 use horus_base::shape::{Border, Shape};
 
 describe! {
-    CHANNEL = description("channel", Group::Types, Pattern::Pixel, "One channel")
+    CHANNEL = description("channel", OperationGroup::Types, Pattern::Pixel, "One channel")
         .takes(&[required("n", Accepts::Count, "the first is 0")])
         .elsewhere(&["np: `a[..., i]`", "cv.extractChannel", "imageproc::map::into_red_channel"])
         .example("channel 0");
-    STACK = description("stack", Group::Types, Pattern::Pixel, "The channels of `a`, then those of the other picture")
+    STACK = description("stack", OperationGroup::Types, Pattern::Pixel, "The channels of `a`, then those of the other picture")
         .takes(&[required("other", Accepts::File, "of the same size")])
         .elsewhere(&["np.stack", "cv.merge"])
         .differs("along an axis: `stack(&session, [r, g, b], Axis::Channels)`")
         .example("channel 0 stack @in");
-    UNSTACK = description("unstack", Group::Types, Pattern::Pixel, "The images of each channel or level")
+    UNSTACK = description("unstack", OperationGroup::Types, Pattern::Pixel, "The images of each channel or level")
         .elsewhere(&["np.unstack", "cv.split"])
         .differs("`volume.unstack(Axis::Depth)`");
-    SLICE = description("slice", Group::Types, Pattern::Pixel, "Levels of a volume, as a volume or an image")
+    SLICE = description("slice", OperationGroup::Types, Pattern::Pixel, "Levels of a volume, as a volume or an image")
         .elsewhere(&["np: `a[z]` `a[i:j]`"]);
 }
 
@@ -186,23 +188,23 @@ impl ImageOperation for Merge {
         "stack"
     }
 
-    fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
+    fn check(&self, inputs: &[ImageExtent], output: ImageExtent) -> Result<(), String> {
         if let Some((shape, dtype)) = inputs.iter().find(|i| i.1 != output.1) {
             return Err(format!("planes of {shape} {dtype} for {} {}", output.0, output.1));
         }
         let fits = stacked(inputs.iter().map(|i| i.0), output.0).is_some();
-        hold(fits, || format!("{} images are not the planes of {}", inputs.len(), output.0))
+        ensure(fits, || format!("{} images are not the planes of {}", inputs.len(), output.0))
     }
 
-    fn reads(&self, _: usize, need: Rect, _: Shape) -> Reading {
-        Reading::inside(need)
+    fn reads(&self, _: usize, need: Rect, _: Shape) -> InputRead {
+        InputRead::inside(need)
     }
 
     fn access(&self, _: usize) -> Access {
         Access::IN_PLACE
     }
 
-    fn placed(&self, _: usize, from: Shape, to: Shape) -> Option<Placed> {
+    fn position_map(&self, _: usize, from: Shape, to: Shape) -> Option<PositionMap> {
         stays(from, to)
     }
 
@@ -214,13 +216,13 @@ impl ImageOperation for Merge {
         true
     }
 
-    fn effort(&self, _: &[Extent], output: Extent, rows: usize) -> Effort {
-        Effort::of_rows(Family::Pixel, output.0, rows, 0.0)
+    fn effort(&self, _: &[ImageExtent], output: ImageExtent, rows: usize) -> LaunchEffort {
+        LaunchEffort::of_rows(Family::Pixel, output.0, rows, 0.0)
     }
 }
 
-impl Sampled for Merge {
-    fn samples(of: Sizes) -> Vec<Instance> {
+impl SampleOperations for Merge {
+    fn samples(of: SampleImages) -> Vec<Instance> {
         let (shape, dtype) = of.image;
         vec![Instance::of(Merge, &[of.image; 2], (Shape { channels: 2 * shape.channels, ..shape }, dtype))]
     }

@@ -1,13 +1,15 @@
 //! Matrix products.
 
-use super::describe::{Group, Pattern, describe, description};
-use super::footprint::{Access, Reading, Rect};
-use super::operation::{Effort, Extent, Family, ImageOperation, Instance, Sampled, Sizes, hold, images};
-use horus_base::placed::Placed;
+use super::describe::{OperationGroup, Pattern, describe, description};
+use super::footprint::{Access, InputRead, Rect};
+use super::operation::{
+    Family, ImageExtent, ImageOperation, Instance, LaunchEffort, SampleImages, SampleOperations, ensure, images,
+};
+use horus_base::position_map::PositionMap;
 use horus_base::shape::{Shape, Window};
 
 describe! {
-    MATMUL = description("matmul", Group::Arithmetic, Pattern::WholeImage, "The matrix product")
+    MATMUL = description("matmul", OperationGroup::Arithmetic, Pattern::WholeImage, "The matrix product")
         .elsewhere(&["np.matmul", "cv.gemm"])
         .differs("floats; the terms of a pixel are added in order");
 }
@@ -26,16 +28,16 @@ impl ImageOperation for MatrixProduct {
         "matmul"
     }
 
-    fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
+    fn check(&self, inputs: &[ImageExtent], output: ImageExtent) -> Result<(), String> {
         let [(a, dtype), (b, other)] = images(inputs)?;
-        hold(dtype.is_float() && dtype == other, || format!("a product of {dtype} and {other}"))?;
+        ensure(dtype.is_float() && dtype == other, || format!("a product of {dtype} and {other}"))?;
         let planes = (a.depth, a.channels) == (b.depth, b.channels);
-        hold(planes && a.width == b.height && a.width > 0, || format!("{a} times {b}"))?;
-        hold((Shape { width: b.width, ..a }, dtype) == output, || format!("{a} times {b} is not {}", output.0))
+        ensure(planes && a.width == b.height && a.width > 0, || format!("{a} times {b}"))?;
+        ensure((Shape { width: b.width, ..a }, dtype) == output, || format!("{a} times {b} is not {}", output.0))
     }
 
-    fn reads(&self, input: usize, need: Rect, of: Shape) -> Reading {
-        Reading::inside(match input {
+    fn reads(&self, input: usize, need: Rect, of: Shape) -> InputRead {
+        InputRead::inside(match input {
             FIRST => Rect { columns: Window::whole(of.width), ..need },
             _ => Rect { rows: Window::whole(of.height), ..need },
         })
@@ -45,7 +47,7 @@ impl ImageOperation for MatrixProduct {
         if input == FIRST { Access::IN_PLACE } else { Access::Whole }
     }
 
-    fn placed(&self, _: usize, _: Shape, _: Shape) -> Option<Placed> {
+    fn position_map(&self, _: usize, _: Shape, _: Shape) -> Option<PositionMap> {
         None
     }
 
@@ -57,14 +59,14 @@ impl ImageOperation for MatrixProduct {
         true
     }
 
-    fn effort(&self, inputs: &[Extent], output: Extent, rows: usize) -> Effort {
+    fn effort(&self, inputs: &[ImageExtent], output: ImageExtent, rows: usize) -> LaunchEffort {
         let terms = inputs.get(FIRST).map_or(0, |(shape, _)| shape.width);
-        Effort::of_rows(Family::CorrelateLarge, output.0, rows, terms as f64)
+        LaunchEffort::of_rows(Family::CorrelateLarge, output.0, rows, terms as f64)
     }
 }
 
-impl Sampled for MatrixProduct {
-    fn samples(of: Sizes) -> Vec<Instance> {
+impl SampleOperations for MatrixProduct {
+    fn samples(of: SampleImages) -> Vec<Instance> {
         let (shape, dtype) = of.image;
         let other = Shape { height: shape.width, width: 3, ..shape };
         vec![Instance::of(MatrixProduct, &[of.image, (other, dtype)], (Shape { width: 3, ..shape }, dtype))]

@@ -1,17 +1,18 @@
 //! Morphological reconstruction of a mask from a marker.
 
 use super::components::{Connectivity, MOST_PIXELS};
-use super::describe::{Group, Pattern, describe, description};
-use super::footprint::{Access, Reading, Rect};
+use super::describe::{OperationGroup, Pattern, describe, description};
+use super::footprint::{Access, InputRead, Rect};
 use super::operation::{
-    Distribution, Effort, Extent, Family, ImageOperation, Instance, Sampled, Sizes, hold, images, makes,
+    Distribution, Family, ImageExtent, ImageOperation, Instance, LaunchEffort, SampleImages, SampleOperations, ensure,
+    images, makes,
 };
 use horus_base::dtype::Pixel;
-use horus_base::placed::Placed;
+use horus_base::position_map::PositionMap;
 use horus_base::shape::Shape;
 
 describe! {
-    RECONSTRUCT = description("reconstruct", Group::Morphology, Pattern::WholeImage, "A marker grown within a mask: by dilation below it, or `Reconstruction::by_erosion` above it")
+    RECONSTRUCT = description("reconstruct", OperationGroup::Morphology, Pattern::WholeImage, "A marker grown within a mask: by dilation below it, or `Reconstruction::by_erosion` above it")
         .elsewhere(&["ski.morphology.reconstruction", "ndi.binary_propagation"])
         .differs("a marker beyond the mask is clamped to it; types are kept");
 }
@@ -76,23 +77,23 @@ impl ImageOperation for Reconstruction {
         if self.erosion { "reconstruct by erosion".into() } else { "reconstruct".into() }
     }
 
-    fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
-        let both: [Extent; 2] = images(inputs)?;
+    fn check(&self, inputs: &[ImageExtent], output: ImageExtent) -> Result<(), String> {
+        let both: [ImageExtent; 2] = images(inputs)?;
         both.into_iter().try_for_each(|image| makes(image, output))?;
         let shape = output.0;
-        hold(shape.channels == 1 && shape.len() <= MOST_PIXELS, || format!("{shape} is not of one channel"))
+        ensure(shape.channels == 1 && shape.len() <= MOST_PIXELS, || format!("{shape} is not of one channel"))
     }
 
-    fn reads(&self, _: usize, _: Rect, of: Shape) -> Reading {
-        Reading::whole(of)
+    fn reads(&self, _: usize, _: Rect, of: Shape) -> InputRead {
+        InputRead::whole(of)
     }
 
     fn access(&self, _: usize) -> Access {
         Access::Whole
     }
 
-    fn placed(&self, _: usize, _: Shape, _: Shape) -> Option<Placed> {
-        Some(Placed::default())
+    fn position_map(&self, _: usize, _: Shape, _: Shape) -> Option<PositionMap> {
+        Some(PositionMap::default())
     }
 
     fn in_place(&self, _: usize) -> bool {
@@ -103,10 +104,10 @@ impl ImageOperation for Reconstruction {
         Distribution::Whole
     }
 
-    fn effort(&self, _: &[Extent], output: Extent, rows: usize) -> Effort {
+    fn effort(&self, _: &[ImageExtent], output: ImageExtent, rows: usize) -> LaunchEffort {
         // The number of sweeps depends on the pixels.
         let steps = 16.0 * self.neighbours.neighbours().count() as f64;
-        Effort::of_rows(Family::Histogram, output.0, rows, steps)
+        LaunchEffort::of_rows(Family::Histogram, output.0, rows, steps)
     }
 
     fn scratch(&self, shape: Shape) -> usize {
@@ -114,8 +115,8 @@ impl ImageOperation for Reconstruction {
     }
 }
 
-impl Sampled for Reconstruction {
-    fn samples(of: Sizes) -> Vec<Instance> {
+impl SampleOperations for Reconstruction {
+    fn samples(of: SampleImages) -> Vec<Instance> {
         let sample =
             |erosion, neighbours| Instance::of(Reconstruction { erosion, neighbours }, &[of.plane; 2], of.plane);
         vec![sample(false, Connectivity::FACES), sample(true, Connectivity::CORNERS)]

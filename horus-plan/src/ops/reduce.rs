@@ -13,55 +13,58 @@
 //! The owner of a segment (a tile, a block of rows) can therefore reduce it alone, and up to 1024
 //! elements form one tree.
 
-use super::describe::{Accepts, Group, Pattern, describe, description, optional, required};
-use super::footprint::{Access, Reading, Rect};
-use super::operation::{Distribution, Effort, Extent, Family, ImageOperation, Instance, Sampled, Sizes, hold, images};
+use super::describe::{Accepts, OperationGroup, Pattern, describe, description, optional, required};
+use super::footprint::{Access, InputRead, Rect};
+use super::operation::{
+    Distribution, Family, ImageExtent, ImageOperation, Instance, LaunchEffort, SampleImages, SampleOperations, ensure,
+    images,
+};
 use super::pixel::PixelOp;
 use horus_base::dtype::{DType, Pixel};
-use horus_base::placed::Placed;
+use horus_base::position_map::PositionMap;
 use horus_base::shape::Shape;
 
 describe! {
-    MIN_VALUE = description("min", Group::Numbers, Pattern::Reduction, "The smallest pixel")
+    MIN_VALUE = description("min", OperationGroup::Numbers, Pattern::Reduction, "The smallest pixel")
         .called("min_value")
         .elsewhere(&["np.nanmin", "cv.minMaxLoc", "imageproc::stats::min_max"])
         .differs("NaN is ignored, of nothing else it is infinity; several in one pass by `session.get_all((a.min_value(), a.max_value()))`")
         .example("min");
-    MAX_VALUE = description("max", Group::Numbers, Pattern::Reduction, "The largest pixel")
+    MAX_VALUE = description("max", OperationGroup::Numbers, Pattern::Reduction, "The largest pixel")
         .called("max_value")
         .elsewhere(&["np.nanmax", "cv.minMaxLoc"])
         .differs("NaN is ignored, of nothing else it is minus infinity")
         .example("max");
-    SUM = description("sum", Group::Numbers, Pattern::Reduction, "The sum of all pixels")
+    SUM = description("sum", OperationGroup::Numbers, Pattern::Reduction, "The sum of all pixels")
         .elsewhere(&["np.sum", "cv.sumElems", "imageproc::stats::sum_image_pixels"])
         .differs("over all channels together; OpenCV: each")
         .example("sum");
-    MEAN = description("mean", Group::Numbers, Pattern::Reduction, "The mean of all pixels; of a mask, the fraction that is true")
+    MEAN = description("mean", OperationGroup::Numbers, Pattern::Reduction, "The mean of all pixels; of a mask, the fraction that is true")
         .elsewhere(&["np.mean", "cv.mean"])
         .differs("over all channels together")
         .example("luminance mean");
-    VARIANCE = description("variance", Group::Numbers, Pattern::Reduction, "The population variance: the mean of the squared deviation from the mean")
+    VARIANCE = description("variance", OperationGroup::Numbers, Pattern::Reduction, "The population variance: the mean of the squared deviation from the mean")
         .elsewhere(&["np.var", "cv.meanStdDev"])
         .differs("over all channels together")
         .example("variance");
-    ARGMIN = description("argmin", Group::Numbers, Pattern::Reduction, "Row, column and channel of the smallest pixel, the first of several; its level first in a volume")
+    ARGMIN = description("argmin", OperationGroup::Numbers, Pattern::Reduction, "Row, column and channel of the smallest pixel, the first of several; its level first in a volume")
         .elsewhere(&["np.nanargmin", "cv.minMaxLoc"])
         .differs("level, row, column, channel of the first; level by level, channel by channel")
         .example("argmin");
-    ARGMAX = description("argmax", Group::Numbers, Pattern::Reduction, "Row, column and channel of the largest pixel, the first of several; its level first in a volume")
+    ARGMAX = description("argmax", OperationGroup::Numbers, Pattern::Reduction, "Row, column and channel of the largest pixel, the first of several; its level first in a volume")
         .elsewhere(&["np.nanargmax", "cv.minMaxLoc"])
         .differs("as `argmin`")
         .example("argmax");
-    COUNT = description("count", Group::Numbers, Pattern::Reduction, "The number of true pixels of a mask")
+    COUNT = description("count", OperationGroup::Numbers, Pattern::Reduction, "The number of true pixels of a mask")
         .elsewhere(&["np.count_nonzero", "cv.countNonZero"])
         .differs("of masks")
         .example("otsu count");
-    OVER = description("over", Group::Statistics, Pattern::Reduction, "The sum, mean, smallest or largest pixel over an axis, whose extent becomes 1")
+    OVER = description("over", OperationGroup::Statistics, Pattern::Reduction, "The sum, mean, smallest or largest pixel over an axis, whose extent becomes 1")
         .takes(&[required("axis", Accepts::Choice(|| vec!["rows", "columns", "channels"]), ""), optional("how", Accepts::Choice(|| vec!["sum", "mean", "min", "max"]), "mean", "what is computed along it")])
         .elsewhere(&["np.sum", "np.mean", "np.nanmin", "np.nanmax", "cv.reduce"])
         .differs("`a.over(Axis::Rows).sum()`, of several axes `a.over([Axis::Rows, Axis::Columns])`, of the pixels of a mask `a.over(&mask).mean()`; sums in `f64`, means in `f32` (of `f64` images `f64`); `Axis::Rows` is NumPy's axis 0, with `keepdims`")
         .example("over channels mean");
-    OF_ALL = description("of_all", Group::Statistics, Pattern::Reduction, "Sum, mean, median, smallest or largest of several images, pixel by pixel")
+    OF_ALL = description("of_all", OperationGroup::Statistics, Pattern::Reduction, "Sum, mean, median, smallest or largest of several images, pixel by pixel")
         .elsewhere(&["np.median", "cv.accumulate"])
         .differs("of a stack, `axis=0`: `Image::of_all(&session, &frames).median()`; sums in `f64`, means in `f32`");
 }
@@ -415,17 +418,17 @@ impl RowReduce {
     ///
     /// # Errors
     /// Describes the mismatch.
-    pub fn fits(self, image: Extent, operand: &[Extent], output: Extent) -> Result<(), String> {
+    pub fn fits(self, image: ImageExtent, operand: &[ImageExtent], output: ImageExtent) -> Result<(), String> {
         let count = usize::from(self.has_operand());
-        hold(operand.len() == count, || format!("it reads {count} operands, got {}", operand.len()))?;
+        ensure(operand.len() == count, || format!("it reads {count} operands, got {}", operand.len()))?;
         for (shape, dtype) in operand {
             let one = (*shape, *dtype) == (Shape::new(1, 1, 1), DType::F64);
-            hold(one, || format!("an operand of {shape} {dtype}"))?;
+            ensure(one, || format!("an operand of {shape} {dtype}"))?;
         }
         // Of interleaved pixels, each sample by itself.
-        hold(image.0.samples == 1 || image.0.channels == 1, || format!("{} has both orders of samples", image.0))?;
+        ensure(image.0.samples == 1 || image.0.channels == 1, || format!("{} has both orders of samples", image.0))?;
         let (shape, dtype) = (Shape { width: self.columns(), ..image.0.planar() }, self.result(image.1));
-        hold((shape, dtype) == output, || {
+        ensure((shape, dtype) == output, || {
             format!("{} {} has row results of {shape} {dtype}, not {} {}", image.0, image.1, output.0, output.1)
         })
     }
@@ -436,21 +439,21 @@ impl ImageOperation for RowReduce {
         RowReduce::name(*self)
     }
 
-    fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
+    fn check(&self, inputs: &[ImageExtent], output: ImageExtent) -> Result<(), String> {
         let (image, operand) = inputs.split_first().ok_or("it reads no image")?;
         self.fits(*image, operand, output)
     }
 
-    fn reads(&self, input: usize, need: Rect, of: Shape) -> Reading {
+    fn reads(&self, input: usize, need: Rect, of: Shape) -> InputRead {
         let whole = Rect::whole(of);
-        Reading::inside(if input == OPERAND { whole } else { Rect { rows: need.rows, ..whole } })
+        InputRead::inside(if input == OPERAND { whole } else { Rect { rows: need.rows, ..whole } })
     }
 
     fn access(&self, input: usize) -> Access {
         if input == OPERAND { Access::Whole } else { Access::IN_PLACE }
     }
 
-    fn placed(&self, _: usize, _: Shape, _: Shape) -> Option<Placed> {
+    fn position_map(&self, _: usize, _: Shape, _: Shape) -> Option<PositionMap> {
         None
     }
 
@@ -462,14 +465,14 @@ impl ImageOperation for RowReduce {
         Rect { rows: need.rows, ..Rect::whole(of) }
     }
 
-    fn effort(&self, inputs: &[Extent], output: Extent, rows: usize) -> Effort {
+    fn effort(&self, inputs: &[ImageExtent], output: ImageExtent, rows: usize) -> LaunchEffort {
         let steps = if *self == RowReduce::Moments { 3.0 } else { 1.0 };
-        Effort::of_rows(Family::Reduction, inputs.first().unwrap_or(&output).0, rows, steps)
+        LaunchEffort::of_rows(Family::Reduction, inputs.first().unwrap_or(&output).0, rows, steps)
     }
 }
 
-impl Sampled for RowReduce {
-    fn samples(of: Sizes) -> Vec<Instance> {
+impl SampleOperations for RowReduce {
+    fn samples(of: SampleImages) -> Vec<Instance> {
         let (shape, dtype) = of.image;
         let all = [
             RowReduce::Sum,
@@ -493,25 +496,27 @@ impl ImageOperation for Fold {
         Fold::name(*self)
     }
 
-    fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
+    fn check(&self, inputs: &[ImageExtent], output: ImageExtent) -> Result<(), String> {
         let [(shape, dtype)] = images(inputs)?;
         let columns = self.columns();
-        hold((Shape::new(1, columns, 1), dtype) == output, || {
+        ensure((Shape::new(1, columns, 1), dtype) == output, || {
             format!("{shape} {dtype} is folded to {columns} pixels, not to {} {}", output.0, output.1)
         })?;
         let wide = columns == 1 || shape.width == columns;
-        hold(wide && (*self != Fold::Moments || dtype == DType::F64), || format!("{} of {shape} {dtype}", self.kind()))
+        ensure(wide && (*self != Fold::Moments || dtype == DType::F64), || {
+            format!("{} of {shape} {dtype}", self.kind())
+        })
     }
 
-    fn reads(&self, _: usize, _: Rect, of: Shape) -> Reading {
-        Reading::whole(of)
+    fn reads(&self, _: usize, _: Rect, of: Shape) -> InputRead {
+        InputRead::whole(of)
     }
 
     fn access(&self, _: usize) -> Access {
         Access::Whole
     }
 
-    fn placed(&self, _: usize, _: Shape, _: Shape) -> Option<Placed> {
+    fn position_map(&self, _: usize, _: Shape, _: Shape) -> Option<PositionMap> {
         None
     }
 
@@ -523,14 +528,19 @@ impl ImageOperation for Fold {
         Distribution::Whole
     }
 
-    fn effort(&self, inputs: &[Extent], output: Extent, _: usize) -> Effort {
-        Effort { family: Family::Reduction, pixels: inputs.first().unwrap_or(&output).0.len(), steps: 1.0, reach: 0 }
+    fn effort(&self, inputs: &[ImageExtent], output: ImageExtent, _: usize) -> LaunchEffort {
+        LaunchEffort {
+            family: Family::Reduction,
+            pixels: inputs.first().unwrap_or(&output).0.len(),
+            cost: 1.0,
+            reach: 0,
+        }
     }
 }
 
-impl Sampled for Fold {
-    fn samples(of: Sizes) -> Vec<Instance> {
-        let sample = |how: Fold, (shape, dtype): Extent| {
+impl SampleOperations for Fold {
+    fn samples(of: SampleImages) -> Vec<Instance> {
+        let sample = |how: Fold, (shape, dtype): ImageExtent| {
             Instance::of(
                 how,
                 &[(Shape { width: how.columns(), ..shape }, dtype)],

@@ -4,16 +4,18 @@
 //! first down the rows of its run, for each column of its run; then along these sums. The result
 //! is rounded once.
 
-use super::describe::{Accepts, Group, Parameter, Pattern, describe, description, optional, required};
+use super::describe::{Accepts, OperationGroup, Parameter, Pattern, describe, description, optional, required};
 use std::ops::Range;
 
 use super::Whole;
-use super::footprint::{Access, Reading, Rect};
+use super::footprint::{Access, InputRead, Rect};
 use super::gaussian::gauss_taps;
 use super::geometric::Interpolation;
-use super::operation::{Effort, Extent, Family, ImageOperation, Instance, Sampled, Sizes, hold, images};
+use super::operation::{
+    Family, ImageExtent, ImageOperation, Instance, LaunchEffort, SampleImages, SampleOperations, ensure, images,
+};
 use horus_base::dtype::Arithmetic;
-use horus_base::placed::Placed;
+use horus_base::position_map::PositionMap;
 use horus_base::shape::{Border, Shape, Window};
 
 const HEIGHT: Parameter = required("height", Accepts::Extent, "");
@@ -27,12 +29,12 @@ fn ways() -> Vec<&'static str> {
 }
 
 describe! {
-    RESIZE = description("resize", Group::Geometry, Pattern::Geometric, "Resizing: the first three sample, so that shrinking may alias; the others average all pixels")
+    RESIZE = description("resize", OperationGroup::Geometry, Pattern::Geometric, "Resizing: the first three sample, so that shrinking may alias; the others average all pixels")
         .takes(&[HEIGHT, WIDTH, HOW])
         .elsewhere(&["ski.transform.resize", "cv.resize", "image::imageops::resize"])
         .differs("pixel centres aligned (`ndi.zoom` aligns the outer pixels' centres); `box` to `lanczos` are Pillow's kernels, `area` is `INTER_AREA`, `gaussian` scikit-image's `anti_aliasing`; integers are rounded once, by Pillow and OpenCV between passes too")
         .example("resize 50% lanczos");
-    SCALE = description("scale", Group::Geometry, Pattern::Geometric, "As `resize`, by a factor; sizes are rounded and at least 1")
+    SCALE = description("scale", OperationGroup::Geometry, Pattern::Geometric, "As `resize`, by a factor; sizes are rounded and at least 1")
         .called("resize")
         .takes(&[required("factor", Accepts::Number, "of height and width"), optional("how", Accepts::Choice(ways), "triangle", "")])
         .elsewhere(&["ski.transform.rescale"])
@@ -112,9 +114,9 @@ impl Resampling {
     }
 }
 
-/// The lines, rows or columns, of a resized image, from line [`first`](Lines::first) on.
+/// The lines, rows or columns, of a resized image, from line [`first`](ResizedLines::first) on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Lines {
+pub struct ResizedLines {
     /// Number of lines that the whole result covers.
     pub from: usize,
     /// Number of lines of the whole image: as many, or fewer, so that the last line of the result covers some beyond
@@ -132,30 +134,30 @@ pub struct Lines {
 pub struct WeightedRun {
     /// The first of them.
     pub start: usize,
-    /// Their weights, in [`Runs::weights`].
+    /// Their weights, in [`WeightedRuns::weights`].
     pub weights: Range<usize>,
 }
 
 /// The sums that make consecutive lines.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Runs {
+pub struct WeightedRuns {
     /// One per line.
     pub runs: Vec<WeightedRun>,
     /// The weights of all runs.
     pub weights: Vec<f64>,
 }
 
-impl Lines {
+impl ResizedLines {
     /// Resizing `from` lines to `to`.
-    pub const fn new(from: usize, to: usize) -> Lines {
-        Lines { from, of: from, to, first: 0 }
+    pub const fn new(from: usize, to: usize) -> ResizedLines {
+        ResizedLines { from, of: from, to, first: 0 }
     }
 
     /// A line for each two of `of` lines, from the first on, and for the last if it is left over; a single line stays.
-    pub const fn halved(of: usize) -> Lines {
+    pub const fn halved(of: usize) -> ResizedLines {
         let to = of.div_ceil(2);
         let from = if of > 1 { 2 * to } else { of };
-        Lines { from, of, to, first: 0 }
+        ResizedLines { from, of, to, first: 0 }
     }
 
     /// Lines of the image per line of the result.
@@ -209,11 +211,11 @@ impl Lines {
 
     /// The sums that make lines `need` of the result; their lines count from the first of the image
     /// here.
-    pub fn runs(self, how: Resampling, need: Window) -> Runs {
+    pub fn runs(self, how: Resampling, need: Window) -> WeightedRuns {
         let base = self.run(how, self.first).start;
         let smoothing = self.smoothing().filter(|_| how == Resampling::Gaussian);
         let taps = smoothing.map(|(sigma, radius)| gauss_taps(sigma, 0, radius));
-        let mut all = Runs::default();
+        let mut all = WeightedRuns::default();
         for i in need.start..need.end {
             let i = self.first.saturating_add_signed(i);
             let (run, first) = (self.run(how, i), all.weights.len());
@@ -273,9 +275,9 @@ pub struct Resize {
     /// Weighting of pixels.
     pub how: Resampling,
     /// Rows of the result.
-    pub rows: Lines,
+    pub rows: ResizedLines,
     /// Columns of the result.
-    pub columns: Lines,
+    pub columns: ResizedLines,
 }
 
 impl ImageOperation for Resize {
@@ -287,9 +289,9 @@ impl ImageOperation for Resize {
         format!("resize {}", self.how.name())
     }
 
-    fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
+    fn check(&self, inputs: &[ImageExtent], output: ImageExtent) -> Result<(), String> {
         let [(shape, dtype)] = images(inputs)?;
-        let fits = |lines: Lines, n: usize, of: usize| {
+        let fits = |lines: ResizedLines, n: usize, of: usize| {
             let inside = lines.first.checked_add(n).is_some_and(|end| end <= lines.to) && lines.of > 0;
             inside && lines.reads(self.how, Window::whole(n)).end <= of.cast_signed()
         };
@@ -297,18 +299,19 @@ impl ImageOperation for Resize {
         let made = (planes(output.0), output.1) == (planes(shape), dtype);
         let holds =
             made && fits(self.rows, output.0.height, shape.height) && fits(self.columns, output.0.width, shape.width);
-        hold(holds, || {
+        ensure(holds, || {
             format!("{:?} and {:?} of {shape} {dtype} are not {} {}", self.rows, self.columns, output.0, output.1)
         })
     }
 
-    fn reads(&self, _: usize, need: Rect, _: Shape) -> Reading {
+    fn reads(&self, _: usize, need: Rect, _: Shape) -> InputRead {
         let (rows, columns) = (self.rows.reads(self.how, need.rows), self.columns.reads(self.how, need.columns));
-        Reading::inside(Rect { rows, columns })
+        InputRead::inside(Rect { rows, columns })
     }
 
     fn for_region(&self, region: Rect) -> Option<Whole> {
-        let moved = |lines: Lines, by: isize| Lines { first: lines.first.saturating_add_signed(by), ..lines };
+        let moved =
+            |lines: ResizedLines, by: isize| ResizedLines { first: lines.first.saturating_add_signed(by), ..lines };
         let [top, left] = region.corner();
         Some(Resize { rows: moved(self.rows, top), columns: moved(self.columns, left), ..*self }.into())
     }
@@ -317,9 +320,9 @@ impl ImageOperation for Resize {
         Access::Footprint
     }
 
-    fn placed(&self, _: usize, _: Shape, _: Shape) -> Option<Placed> {
-        let first = Placed::shifted(self.rows.first as f64, self.columns.first as f64);
-        Some(Placed::resized((self.rows.from, self.columns.from), (self.rows.to, self.columns.to)).then(&first))
+    fn position_map(&self, _: usize, _: Shape, _: Shape) -> Option<PositionMap> {
+        let first = PositionMap::shifted(self.rows.first as f64, self.columns.first as f64);
+        Some(PositionMap::resized((self.rows.from, self.columns.from), (self.rows.to, self.columns.to)).then(&first))
     }
 
     fn in_place(&self, _: usize) -> bool {
@@ -330,20 +333,20 @@ impl ImageOperation for Resize {
         true
     }
 
-    fn knows_samples(&self) -> bool {
+    fn supports_samples(&self) -> bool {
         true
     }
 
-    fn effort(&self, inputs: &[Extent], output: Extent, rows: usize) -> Effort {
+    fn effort(&self, inputs: &[ImageExtent], output: ImageExtent, rows: usize) -> LaunchEffort {
         let image = inputs.first().unwrap_or(&output).0;
-        let taps = |lines: Lines| 1.0 + 2.0 * self.how.support() * lines.widened();
+        let taps = |lines: ResizedLines| 1.0 + 2.0 * self.how.support() * lines.widened();
         let across = image.width as f64 / output.0.width.max(1) as f64;
-        Effort::of_rows(Family::Warp, output.0, rows, taps(self.rows) * across + taps(self.columns))
+        LaunchEffort::of_rows(Family::Warp, output.0, rows, taps(self.rows) * across + taps(self.columns))
     }
 }
 
-impl Sampled for Resize {
-    fn samples(of: Sizes) -> Vec<Instance> {
+impl SampleOperations for Resize {
+    fn samples(of: SampleImages) -> Vec<Instance> {
         let (shape, dtype) = of.image;
         let sizes = [
             (Resampling::Lanczos, 3, 2 * shape.width),
@@ -352,8 +355,11 @@ impl Sampled for Resize {
             (Resampling::Cubic, 5, 21),
         ];
         let sample = |(how, height, width)| {
-            let resize =
-                Resize { how, rows: Lines::new(shape.height, height), columns: Lines::new(shape.width, width) };
+            let resize = Resize {
+                how,
+                rows: ResizedLines::new(shape.height, height),
+                columns: ResizedLines::new(shape.width, width),
+            };
             Instance::of(resize, &[of.image], (Shape { height, width, ..shape }, dtype))
         };
         sizes.map(sample).into()
@@ -367,9 +373,9 @@ mod tests {
     const SIZES: [(usize, usize); 12] =
         [(1, 1), (1, 7), (7, 1), (2, 3), (3, 2), (8, 2), (9, 4), (5, 23), (40, 39), (100, 7), (1000, 1), (6, 6)];
 
-    fn all() -> impl Iterator<Item = (Resampling, Lines)> {
-        let resized = |how| SIZES.map(|(from, to)| (how, Lines::new(from, to)));
-        let halved = [1, 2, 5, 6, 37].map(|of| (Resampling::Area, Lines::halved(of)));
+    fn all() -> impl Iterator<Item = (Resampling, ResizedLines)> {
+        let resized = |how| SIZES.map(|(from, to)| (how, ResizedLines::new(from, to)));
+        let halved = [1, 2, 5, 6, 37].map(|of| (Resampling::Area, ResizedLines::halved(of)));
         Resampling::ALL.into_iter().flat_map(resized).chain(halved)
     }
 
@@ -395,7 +401,7 @@ mod tests {
         for (how, lines) in all() {
             let whole = lines.runs(how, Window::whole(lines.to));
             for first in 0..lines.to {
-                let part = Lines { first, ..lines };
+                let part = ResizedLines { first, ..lines };
                 let need = Window::new(0, (lines.to - first).cast_signed());
                 let runs = part.runs(how, need);
                 let moved: Vec<_> = whole.runs[first..].iter().map(|r| r.start - whole.runs[first].start).collect();
@@ -406,7 +412,7 @@ mod tests {
     }
 
     fn weights(how: Resampling, from: usize, to: usize, i: usize) -> (usize, Vec<f64>) {
-        let runs = Lines::new(from, to).runs(how, Window::new(i.cast_signed(), i.cast_signed() + 1));
+        let runs = ResizedLines::new(from, to).runs(how, Window::new(i.cast_signed(), i.cast_signed() + 1));
         (runs.runs[0].start, runs.weights)
     }
 
@@ -418,7 +424,7 @@ mod tests {
         assert_eq!(weights(Resampling::Area, 5, 2, 1), (2, vec![0.2, 0.4, 0.4]));
         assert_eq!(weights(Resampling::Area, 2, 5, 2), (0, vec![0.5, 0.5]));
         assert_eq!(weights(Resampling::Area, 2, 5, 1), (0, vec![1.0]), "no pixel without a share");
-        let halved = Lines::halved(5).runs(Resampling::Area, Window::whole(3));
+        let halved = ResizedLines::halved(5).runs(Resampling::Area, Window::whole(3));
         assert_eq!(halved.runs.iter().map(|run| run.start).collect::<Vec<_>>(), [0, 2, 4]);
         assert_eq!(halved.weights, [0.5, 0.5, 0.5, 0.5, 1.0], "blocks from the first line on");
         assert_eq!(weights(Resampling::Gaussian, 3, 6, 1), (0, vec![0.75, 0.25]), "linear where it grows");

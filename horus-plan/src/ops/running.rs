@@ -1,14 +1,16 @@
 //! Running sums.
 
-use super::describe::{Accepts, Group, Pattern, describe, description, required};
-use super::footprint::{Access, Reading, Rect};
-use super::operation::{Effort, Extent, Family, ImageOperation, Instance, Sampled, Sizes, hold, images, stays};
+use super::describe::{Accepts, OperationGroup, Pattern, describe, description, required};
+use super::footprint::{Access, InputRead, Rect};
+use super::operation::{
+    Family, ImageExtent, ImageOperation, Instance, LaunchEffort, SampleImages, SampleOperations, ensure, images, stays,
+};
 use horus_base::dtype::DType;
-use horus_base::placed::Placed;
+use horus_base::position_map::PositionMap;
 use horus_base::shape::{Shape, Window};
 
 describe! {
-    CUMSUM = description("cumsum", Group::Statistics, Pattern::Reduction, "The running sums along an axis")
+    CUMSUM = description("cumsum", OperationGroup::Statistics, Pattern::Reduction, "The running sums along an axis")
         .takes(&[required("axis", Accepts::Choice(|| vec!["rows", "columns", "channels"]), "")])
         .elsewhere(&["np.cumsum", "cv.integral", "imageproc::integral_image::integral_image"])
         .differs("`a.over(Axis::Rows).cumsum()`, in `f64`; over rows and columns the integral image, without a row and a column of zeros")
@@ -25,9 +27,9 @@ pub struct Running;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RunningDepth;
 
-fn sums(inputs: &[Extent], output: Extent) -> Result<(), String> {
+fn sums(inputs: &[ImageExtent], output: ImageExtent) -> Result<(), String> {
     let [(shape, dtype)] = images(inputs)?;
-    hold((shape, DType::F64) == output, || format!("sums along {shape} {dtype} in {} {}", output.0, output.1))
+    ensure((shape, DType::F64) == output, || format!("sums along {shape} {dtype} in {} {}", output.0, output.1))
 }
 
 /// The needed columns and all columns before them.
@@ -40,19 +42,19 @@ impl ImageOperation for Running {
         "running_sum"
     }
 
-    fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
+    fn check(&self, inputs: &[ImageExtent], output: ImageExtent) -> Result<(), String> {
         sums(inputs, output)
     }
 
-    fn reads(&self, _: usize, need: Rect, _: Shape) -> Reading {
-        Reading::inside(up_to(need))
+    fn reads(&self, _: usize, need: Rect, _: Shape) -> InputRead {
+        InputRead::inside(up_to(need))
     }
 
     fn access(&self, _: usize) -> Access {
         Access::IN_PLACE
     }
 
-    fn placed(&self, _: usize, from: Shape, to: Shape) -> Option<Placed> {
+    fn position_map(&self, _: usize, from: Shape, to: Shape) -> Option<PositionMap> {
         stays(from, to)
     }
 
@@ -64,13 +66,13 @@ impl ImageOperation for Running {
         up_to(need)
     }
 
-    fn effort(&self, _: &[Extent], output: Extent, rows: usize) -> Effort {
-        Effort::of_rows(Family::Reduction, output.0, rows, 1.0)
+    fn effort(&self, _: &[ImageExtent], output: ImageExtent, rows: usize) -> LaunchEffort {
+        LaunchEffort::of_rows(Family::Reduction, output.0, rows, 1.0)
     }
 }
 
-impl Sampled for Running {
-    fn samples(of: Sizes) -> Vec<Instance> {
+impl SampleOperations for Running {
+    fn samples(of: SampleImages) -> Vec<Instance> {
         vec![Instance::of(Running, &[of.image], (of.image.0, DType::F64))]
     }
 }
@@ -80,19 +82,19 @@ impl ImageOperation for RunningDepth {
         "running_sum of levels"
     }
 
-    fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
+    fn check(&self, inputs: &[ImageExtent], output: ImageExtent) -> Result<(), String> {
         sums(inputs, output)
     }
 
-    fn reads(&self, _: usize, need: Rect, _: Shape) -> Reading {
-        Reading::inside(need)
+    fn reads(&self, _: usize, need: Rect, _: Shape) -> InputRead {
+        InputRead::inside(need)
     }
 
     fn access(&self, _: usize) -> Access {
         Access::IN_PLACE
     }
 
-    fn placed(&self, _: usize, from: Shape, to: Shape) -> Option<Placed> {
+    fn position_map(&self, _: usize, from: Shape, to: Shape) -> Option<PositionMap> {
         stays(from, to)
     }
 
@@ -100,13 +102,13 @@ impl ImageOperation for RunningDepth {
         true
     }
 
-    fn effort(&self, _: &[Extent], output: Extent, rows: usize) -> Effort {
-        Effort::of_rows(Family::Reduction, output.0, rows, 1.0)
+    fn effort(&self, _: &[ImageExtent], output: ImageExtent, rows: usize) -> LaunchEffort {
+        LaunchEffort::of_rows(Family::Reduction, output.0, rows, 1.0)
     }
 }
 
-impl Sampled for RunningDepth {
-    fn samples(of: Sizes) -> Vec<Instance> {
+impl SampleOperations for RunningDepth {
+    fn samples(of: SampleImages) -> Vec<Instance> {
         vec![Instance::of(RunningDepth, &[of.image], (of.image.0, DType::F64))]
     }
 }

@@ -1,18 +1,20 @@
 //! Samples at positions given by the pixels of other images.
 
-use super::describe::{Group, Pattern, describe, description};
-use super::footprint::{Access, Reading, Rect};
+use super::describe::{OperationGroup, Pattern, describe, description};
+use super::footprint::{Access, InputRead, Rect};
 use super::geometric::{Interpolation, cubic_weights};
-use super::operation::{Effort, Extent, Family, ImageOperation, Instance, Sampled, Sizes, hold, stays};
+use super::operation::{
+    Family, ImageExtent, ImageOperation, Instance, LaunchEffort, SampleImages, SampleOperations, ensure, stays,
+};
 use horus_base::dtype::{Float, Scalar};
-use horus_base::placed::Placed;
+use horus_base::position_map::PositionMap;
 use horus_base::shape::{Border, Shape};
 
 describe! {
-    REMAP = description("remap", Group::Geometry, Pattern::Geometric, "Samples at positions that images give; also by B-splines")
+    REMAP = description("remap", OperationGroup::Geometry, Pattern::Geometric, "Samples at positions that images give; also by B-splines")
         .elsewhere(&["ndi.map_coordinates", "cv.remap", "imageproc::geometric_transformations::warp_with"])
         .differs("rows and columns are two images; border modes as everywhere; `prefilter=False`");
-    SPLINE_COEFFICIENTS = description("spline_coefficients", Group::Geometry, Pattern::Neighbourhood, "What `remap` by B-splines reads")
+    SPLINE_COEFFICIENTS = description("spline_coefficients", OperationGroup::Geometry, Pattern::Neighbourhood, "What `remap` by B-splines reads")
         .elsewhere(&["ndi.spline_filter", "ndi.spline_filter1d"])
         .differs("along axes; a filter of finite length");
 }
@@ -275,7 +277,7 @@ impl ImageOperation for Remap {
         format!("remap {}", self.sampling.name())
     }
 
-    fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
+    fn check(&self, inputs: &[ImageExtent], output: ImageExtent) -> Result<(), String> {
         let ([image, first, _] | [image, first, _, _]) = inputs else {
             return Err(format!("it reads 3 or 4 images, got {}", inputs.len()));
         };
@@ -283,26 +285,26 @@ impl ImageOperation for Remap {
         let depth = if volume { output.0.depth } else { image.0.depth };
         let made = (Shape { depth, channels: image.0.channels, ..output.0 }, image.1);
         let value = self.outside.map_or(image.1, Scalar::dtype);
-        hold(value == image.1, || format!("a value of {value} for samples of {}", image.1))?;
+        ensure(value == image.1, || format!("a value of {value} for samples of {}", image.1))?;
         let there = !image.0.is_empty() || output.0.is_empty();
-        hold(made == output && there, || format!("samples of {} {} in {} {}", image.0, image.1, output.0, output.1))?;
+        ensure(made == output && there, || format!("samples of {} {} in {} {}", image.0, image.1, output.0, output.1))?;
         let at = (Shape { depth: if volume { output.0.depth } else { 1 }, channels: 1, ..output.0 }, first.1);
         inputs[1..].iter().try_for_each(|positions| {
-            hold(*positions == at && at.1.is_float(), || {
+            ensure(*positions == at && at.1.is_float(), || {
                 format!("positions of {} {} for {} {}", positions.0, positions.1, output.0, at.1)
             })
         })
     }
 
-    fn reads(&self, input: usize, need: Rect, of: Shape) -> Reading {
-        if input == IMAGE { Reading::whole(of) } else { Reading::inside(need) }
+    fn reads(&self, input: usize, need: Rect, of: Shape) -> InputRead {
+        if input == IMAGE { InputRead::whole(of) } else { InputRead::inside(need) }
     }
 
     fn access(&self, input: usize) -> Access {
         if input == IMAGE { Access::Whole } else { Access::IN_PLACE }
     }
 
-    fn placed(&self, input: usize, from: Shape, to: Shape) -> Option<Placed> {
+    fn position_map(&self, input: usize, from: Shape, to: Shape) -> Option<PositionMap> {
         stays(from, to).filter(|_| self.in_place(input))
     }
 
@@ -310,15 +312,15 @@ impl ImageOperation for Remap {
         input != IMAGE
     }
 
-    fn effort(&self, inputs: &[Extent], output: Extent, rows: usize) -> Effort {
+    fn effort(&self, inputs: &[ImageExtent], output: ImageExtent, rows: usize) -> LaunchEffort {
         let taps = self.sampling.taps();
         let levels = if inputs.len() > 3 { taps } else { 1 };
-        Effort::of_rows(Family::Warp, output.0, rows, (taps * taps * levels) as f64)
+        LaunchEffort::of_rows(Family::Warp, output.0, rows, (taps * taps * levels) as f64)
     }
 }
 
-impl Sampled for Remap {
-    fn samples(of: Sizes) -> Vec<Instance> {
+impl SampleOperations for Remap {
+    fn samples(of: SampleImages) -> Vec<Instance> {
         let bilinear = Remap { sampling: Sampling::Linear, border: of.border, outside: None };
         let spline = Remap { sampling: Sampling::Spline3, ..bilinear };
         let cubic = Remap { sampling: Sampling::Cubic, ..bilinear };

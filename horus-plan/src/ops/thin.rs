@@ -1,16 +1,17 @@
 //! Thinning of masks to lines.
 
 use super::components::MOST_PIXELS;
-use super::describe::{Group, Pattern, describe, description};
-use super::footprint::{Access, Reading, Rect};
+use super::describe::{OperationGroup, Pattern, describe, description};
+use super::footprint::{Access, InputRead, Rect};
 use super::operation::{
-    Distribution, Effort, Extent, Family, ImageOperation, Instance, Sampled, Sizes, hold, images, stays,
+    Distribution, Family, ImageExtent, ImageOperation, Instance, LaunchEffort, SampleImages, SampleOperations, ensure,
+    images, stays,
 };
-use horus_base::placed::Placed;
+use horus_base::position_map::PositionMap;
 use horus_base::shape::Shape;
 
 describe! {
-    THIN = description("thin", Group::Morphology, Pattern::WholeImage, "Thins the true parts of a mask to lines a pixel wide")
+    THIN = description("thin", OperationGroup::Morphology, Pattern::WholeImage, "Thins the true parts of a mask to lines a pixel wide")
         .details("Two passes in turn, until none removes a pixel; of the neighbours to the right and on anti-clockwise: Guo and Hall 1989.")
         .elsewhere(&["ski.morphology.thin", "cv.ximgproc.thinning(THINNING_GUOHALL)"])
         .differs("a function; pixels outside are false; scikit-image's, to the pixel; OpenCV begins with the other pass and leaves the border; each channel and level by itself")
@@ -68,21 +69,21 @@ impl ImageOperation for Thin {
         "thin"
     }
 
-    fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
+    fn check(&self, inputs: &[ImageExtent], output: ImageExtent) -> Result<(), String> {
         let [input] = images(inputs)?;
-        hold(input == output, || format!("it yields {} {}, wanted is {} {}", input.0, input.1, output.0, output.1))?;
-        hold(input.0.len() <= MOST_PIXELS, || format!("thinning of {}", input.0))
+        ensure(input == output, || format!("it yields {} {}, wanted is {} {}", input.0, input.1, output.0, output.1))?;
+        ensure(input.0.len() <= MOST_PIXELS, || format!("thinning of {}", input.0))
     }
 
-    fn reads(&self, _: usize, _: Rect, of: Shape) -> Reading {
-        Reading::whole(of)
+    fn reads(&self, _: usize, _: Rect, of: Shape) -> InputRead {
+        InputRead::whole(of)
     }
 
     fn access(&self, _: usize) -> Access {
         Access::Whole
     }
 
-    fn placed(&self, _: usize, from: Shape, to: Shape) -> Option<Placed> {
+    fn position_map(&self, _: usize, from: Shape, to: Shape) -> Option<PositionMap> {
         stays(from, to)
     }
 
@@ -98,9 +99,9 @@ impl ImageOperation for Thin {
         Distribution::Whole
     }
 
-    fn effort(&self, _: &[Extent], output: Extent, rows: usize) -> Effort {
+    fn effort(&self, _: &[ImageExtent], output: ImageExtent, rows: usize) -> LaunchEffort {
         // Two passes over parts of some 20 pixels across.
-        Effort::of_rows(Family::Rank, output.0, rows, 20.0)
+        LaunchEffort::of_rows(Family::Rank, output.0, rows, 20.0)
     }
 
     fn scratch(&self, shape: Shape) -> usize {
@@ -112,8 +113,8 @@ impl ImageOperation for Thin {
     }
 }
 
-impl Sampled for Thin {
-    fn samples(of: Sizes) -> Vec<Instance> {
+impl SampleOperations for Thin {
+    fn samples(of: SampleImages) -> Vec<Instance> {
         vec![Instance::of(Thin, &[of.image], of.image)]
     }
 }

@@ -5,12 +5,14 @@
 //! a segment ([`combine_lanes`]). The result is therefore independent of ranks, devices and
 //! threads.
 
-use super::describe::{Accepts, Group, Parameter, Pattern, describe, description, optional, required};
-use super::footprint::{Access, Reading, Rect};
-use super::operation::{Effort, Extent, Family, ImageOperation, Instance, Sampled, Sizes, hold, images};
+use super::describe::{Accepts, OperationGroup, Parameter, Pattern, describe, description, optional, required};
+use super::footprint::{Access, InputRead, Rect};
+use super::operation::{
+    Family, ImageExtent, ImageOperation, Instance, LaunchEffort, SampleImages, SampleOperations, ensure, images,
+};
 use super::reduce::{Fold, LANES, combine_lanes};
 use horus_base::dtype::{DType, Pixel};
-use horus_base::placed::Placed;
+use horus_base::position_map::PositionMap;
 use horus_base::shape::{Shape, Window};
 
 const HEIGHT: Parameter = required("height", Accepts::Count, "");
@@ -22,12 +24,12 @@ fn statistics() -> Vec<&'static str> {
 }
 
 describe! {
-    TILES = description("tiles", Group::Statistics, Pattern::Reduction, "A pixel for each tile: its sum, mean, variance, smallest or largest pixel")
+    TILES = description("tiles", OperationGroup::Statistics, Pattern::Reduction, "A pixel for each tile: its sum, mean, variance, smallest or largest pixel")
         .takes(&[HEIGHT, WIDTH, HOW])
         .elsewhere(&["ski.measure.block_reduce", "cv.resize(INTER_AREA)"])
         .differs("the last tiles may be smaller")
         .example("tiles 8 8 max");
-    WINDOWS = description("windows", Group::Statistics, Pattern::Reduction, "A pixel for each window inside the picture, every so many rows and columns")
+    WINDOWS = description("windows", OperationGroup::Statistics, Pattern::Reduction, "A pixel for each window inside the picture, every so many rows and columns")
         .takes(&[HEIGHT, WIDTH, required("down", Accepts::Count, "rows"), required("across", Accepts::Count, "columns"), HOW])
         .elsewhere(&["np.lib.stride_tricks.sliding_window_view"])
         .differs("windows inside the image")
@@ -153,19 +155,19 @@ impl ImageOperation for Tiled {
         format!("{} {}x{}", self.reduce.name(), self.grid.height, self.grid.width)
     }
 
-    fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
+    fn check(&self, inputs: &[ImageExtent], output: ImageExtent) -> Result<(), String> {
         let [(shape, dtype)] = images(inputs)?;
         let fits = self.grid.covers(shape, output.0) && output.1 == self.reduce.result(dtype);
-        hold(fits, || format!("{:?} of {shape} {dtype} is not {} {}", self.grid, output.0, output.1))
+        ensure(fits, || format!("{:?} of {shape} {dtype} is not {} {}", self.grid, output.0, output.1))
     }
 
-    fn reads(&self, _: usize, need: Rect, of: Shape) -> Reading {
+    fn reads(&self, _: usize, need: Rect, of: Shape) -> InputRead {
         let Grid { height, width, down, across } = self.grid;
         let line = |w: Window, step: usize, extent: usize, n: usize| {
             let at = |i: isize| i.saturating_mul(step.cast_signed());
             Window::new(at(w.start), at(w.end - 1).saturating_add_unsigned(extent)).clipped(n)
         };
-        Reading::inside(Rect {
+        InputRead::inside(Rect {
             rows: line(need.rows, down, height, of.height),
             columns: line(need.columns, across, width, of.width),
         })
@@ -176,26 +178,26 @@ impl ImageOperation for Tiled {
     }
 
     /// The middles of the rectangles.
-    fn placed(&self, _: usize, from: Shape, _: Shape) -> Option<Placed> {
+    fn position_map(&self, _: usize, from: Shape, _: Shape) -> Option<PositionMap> {
         let middle = |extent: usize, all: usize| (extent.min(all) as f64 - 1.0) / 2.0;
         let (y, x) = (middle(self.grid.height, from.height), middle(self.grid.width, from.width));
-        Some(Placed::of([[self.grid.across as f64, 0.0, x], [0.0, self.grid.down as f64, y]]))
+        Some(PositionMap::of([[self.grid.across as f64, 0.0, x], [0.0, self.grid.down as f64, y]]))
     }
 
     fn in_place(&self, _: usize) -> bool {
         false
     }
 
-    fn effort(&self, inputs: &[Extent], output: Extent, rows: usize) -> Effort {
+    fn effort(&self, inputs: &[ImageExtent], output: ImageExtent, rows: usize) -> LaunchEffort {
         let image = inputs.first().unwrap_or(&output).0;
         let each = (self.grid.height * self.grid.width).min(image.area());
         let pixels = rows * output.0.width * output.0.planes() * each;
-        Effort { family: Family::Reduction, pixels, steps: 1.0, reach: 0 }
+        LaunchEffort { family: Family::Reduction, pixels, cost: 1.0, reach: 0 }
     }
 }
 
-impl Sampled for Tiled {
-    fn samples(of: Sizes) -> Vec<Instance> {
+impl SampleOperations for Tiled {
+    fn samples(of: SampleImages) -> Vec<Instance> {
         let (shape, dtype) = of.image;
         let grid = Grid { height: 3, width: 2, down: 2, across: 3 };
         let to = Shape { height: shape.height.div_ceil(grid.down), width: shape.width.div_ceil(grid.across), ..shape };

@@ -1,13 +1,15 @@
 //! Transposition.
 
-use super::describe::{Group, Pattern, describe, description};
-use super::footprint::{Access, Reading, Rect};
-use super::operation::{Effort, Extent, Family, ImageOperation, Instance, Sampled, Sizes, hold, images};
-use horus_base::placed::Placed;
+use super::describe::{OperationGroup, Pattern, describe, description};
+use super::footprint::{Access, InputRead, Rect};
+use super::operation::{
+    Family, ImageExtent, ImageOperation, Instance, LaunchEffort, SampleImages, SampleOperations, ensure, images,
+};
+use horus_base::position_map::PositionMap;
 use horus_base::shape::Shape;
 
 describe! {
-    TRANSPOSE = description("transpose", Group::Geometry, Pattern::Geometric, "Transposition: rows and columns are swapped")
+    TRANSPOSE = description("transpose", OperationGroup::Geometry, Pattern::Geometric, "Transposition: rows and columns are swapped")
         .elsewhere(&["np: `a.T`", "cv.transpose"])
         .example("transpose");
 }
@@ -21,22 +23,22 @@ impl ImageOperation for Transpose {
         "transpose"
     }
 
-    fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
+    fn check(&self, inputs: &[ImageExtent], output: ImageExtent) -> Result<(), String> {
         let [(shape, dtype)] = images(inputs)?;
         let turned = Shape { height: shape.width, width: shape.height, ..shape };
-        hold((turned, dtype) == output, || format!("{shape} {dtype} transposed is not {} {}", output.0, output.1))
+        ensure((turned, dtype) == output, || format!("{shape} {dtype} transposed is not {} {}", output.0, output.1))
     }
 
-    fn reads(&self, _: usize, need: Rect, _: Shape) -> Reading {
-        Reading::inside(Rect { rows: need.columns, columns: need.rows })
+    fn reads(&self, _: usize, need: Rect, _: Shape) -> InputRead {
+        InputRead::inside(Rect { rows: need.columns, columns: need.rows })
     }
 
     fn access(&self, _: usize) -> Access {
         Access::Whole
     }
 
-    fn placed(&self, _: usize, _: Shape, _: Shape) -> Option<Placed> {
-        Some(Placed::of([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]))
+    fn position_map(&self, _: usize, _: Shape, _: Shape) -> Option<PositionMap> {
+        Some(PositionMap::of([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]))
     }
 
     fn in_place(&self, _: usize) -> bool {
@@ -47,13 +49,13 @@ impl ImageOperation for Transpose {
         true
     }
 
-    fn effort(&self, _: &[Extent], output: Extent, rows: usize) -> Effort {
-        Effort::of_rows(Family::Transpose, output.0, rows, 0.0)
+    fn effort(&self, _: &[ImageExtent], output: ImageExtent, rows: usize) -> LaunchEffort {
+        LaunchEffort::of_rows(Family::Transpose, output.0, rows, 0.0)
     }
 }
 
-impl Sampled for Transpose {
-    fn samples(of: Sizes) -> Vec<Instance> {
+impl SampleOperations for Transpose {
+    fn samples(of: SampleImages) -> Vec<Instance> {
         let (shape, dtype) = of.image;
         vec![Instance::of(Transpose, &[of.image], (Shape { height: shape.width, width: shape.height, ..shape }, dtype))]
     }

@@ -1,39 +1,40 @@
 //! Windowed operations whose cost hardly depends on the window size: means and variances of
 //! rectangles and ranks under footprints.
 
-use super::describe::{Accepts, BORDER, Group, Parameter, Pattern, describe, description, optional, required};
+use super::describe::{Accepts, BORDER, OperationGroup, Parameter, Pattern, describe, description, optional, required};
 use std::sync::Arc;
 
-use super::footprint::{Access, Reading, Rect};
+use super::footprint::{Access, InputRead, Rect};
 use super::neighbourhood::Reach;
 use super::operation::{
-    Effort, Extent, Family, ImageOperation, Instance, Sampled, Sizes, hold, images, same_places, stays,
+    Family, ImageExtent, ImageOperation, Instance, LaunchEffort, SampleImages, SampleOperations, ensure, images,
+    same_places, stays,
 };
 use horus_base::dtype::{DType, Float, Scalar};
-use horus_base::placed::Placed;
+use horus_base::position_map::PositionMap;
 use horus_base::shape::{Border, Shape};
 
 const FOOTPRINT: Parameter = optional("footprint", Accepts::Footprint, "3", "");
 
 describe! {
-    BOX_MEAN = description("box_mean", Group::Filters, Pattern::Neighbourhood, "Mean over a rectangle of any size, which hardly costs more than a small one")
+    BOX_MEAN = description("box_mean", OperationGroup::Filters, Pattern::Neighbourhood, "Mean over a rectangle of any size, which hardly costs more than a small one")
         .also(&["mean_filter"])
         .takes(&[required("height", Accepts::Count, "of the rectangle"), required("width", Accepts::Count, "of the rectangle"), BORDER])
         .elsewhere(&["ndi.uniform_filter", "cv.blur", "cv.boxFilter", "imageproc::filter::box_filter"])
         .differs("side, not radius, of all axes as ndi, or `(height, width)`; even sizes as ndi and OpenCV; `Window::at` names the anchor (ndi's `origin`); imageproc rounds each pass down")
         .example("box_mean 101 51");
-    MEDIAN_UNDER = description("median_under", Group::Morphology, Pattern::Neighbourhood, "The median of the pixels under the footprint")
+    MEDIAN_UNDER = description("median_under", OperationGroup::Morphology, Pattern::Neighbourhood, "The median of the pixels under the footprint")
         .called("median")
         .takes(&[FOOTPRINT, BORDER])
         .elsewhere(&["ndi.median_filter"])
         .differs("for an even number of pixels the upper of the middle two; NaN is sorted last")
         .example("median_under disc 7");
-    PERCENTILE_UNDER = description("percentile_under", Group::Morphology, Pattern::Neighbourhood, "A percentile of the pixels under the footprint")
+    PERCENTILE_UNDER = description("percentile_under", OperationGroup::Morphology, Pattern::Neighbourhood, "A percentile of the pixels under the footprint")
         .called("rank")
         .takes(&[required("percent", Accepts::Number, "0 to 100"), FOOTPRINT, BORDER])
         .elsewhere(&["ndi.percentile_filter"])
         .example("percentile_under 90 15");
-    RANK_UNDER = description("rank_under", Group::Morphology, Pattern::Neighbourhood, "The pixel in a place of the order of those under the footprint")
+    RANK_UNDER = description("rank_under", OperationGroup::Morphology, Pattern::Neighbourhood, "The pixel in a place of the order of those under the footprint")
         .called("rank")
         .takes(&[required("place", Accepts::Count, "in the order of the pixels; the smallest is 0"), FOOTPRINT, BORDER])
         .elsewhere(&["ndi.rank_filter"])
@@ -95,7 +96,7 @@ impl Windowed {
 
     /// Approximate additions or comparisons per pixel; those of means are fitted to two cores
     /// (`docs/performance/model.md`).
-    pub fn steps(&self) -> f64 {
+    pub fn cost(&self) -> f64 {
         match self {
             Windowed::Mean(mean) => 9.0 * mean.ladder(),
             // Two numbers, and as many multiplications.
@@ -182,7 +183,7 @@ pub struct WindowMoments {
     /// Their sum.
     pub sum: f64,
     /// The sum of squared deviations from their mean.
-    pub apart: f64,
+    pub squared_deviations: f64,
     /// Their number.
     pub count: f64,
 }
@@ -190,7 +191,7 @@ pub struct WindowMoments {
 impl WindowMoments {
     /// Those of a pixel.
     pub const fn of(pixel: f64) -> WindowMoments {
-        WindowMoments { sum: pixel, apart: 0.0, count: 1.0 }
+        WindowMoments { sum: pixel, squared_deviations: 0.0, count: 1.0 }
     }
 
     /// Those of both.
@@ -198,8 +199,9 @@ impl WindowMoments {
     pub fn and(self, other: WindowMoments) -> WindowMoments {
         let (n, k) = (self.count, other.count);
         let between = other.sum * n - self.sum * k;
-        let apart = (self.apart + other.apart) + between * between * WindowMoments::share(n, k);
-        WindowMoments { sum: self.sum + other.sum, apart, count: n + k }
+        let apart =
+            (self.squared_deviations + other.squared_deviations) + between * between * WindowMoments::share(n, k);
+        WindowMoments { sum: self.sum + other.sum, squared_deviations: apart, count: n + k }
     }
 
     /// The share of the squared difference between sums of `n` and of `k` pixels, each times the number of the others.
@@ -211,7 +213,7 @@ impl WindowMoments {
 
 /// Adjacent pixels of a footprint: columns `from..to` of row `y` of level `z`, relative to the centre.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Span {
+pub struct FootprintSpan {
     /// Level.
     pub z: i32,
     /// Row.
@@ -228,7 +230,7 @@ pub struct Span {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Ranked {
     /// The footprint, level by level, row by row and from left to right, without overlap.
-    pub spans: Arc<[Span]>,
+    pub spans: Arc<[FootprintSpan]>,
     /// The rank: 0 is the smallest pixel.
     pub place: usize,
 }
@@ -241,11 +243,11 @@ impl Ranked {
 
     /// The footprint of distinct `offsets` `(dz, dy, dx)`, level by level in row-major order.
     pub fn across(offsets: impl IntoIterator<Item = (i32, i32, i32)>, place: usize) -> Ranked {
-        let mut spans: Vec<Span> = Vec::new();
+        let mut spans: Vec<FootprintSpan> = Vec::new();
         for (z, y, x) in offsets {
             match spans.last_mut().filter(|s| (s.z, s.y, s.to) == (z, y, x)) {
                 Some(span) => span.to = x.saturating_add(1),
-                None => spans.push(Span { z, y, from: x, to: x.saturating_add(1) }),
+                None => spans.push(FootprintSpan { z, y, from: x, to: x.saturating_add(1) }),
             }
         }
         Ranked { spans: spans.into(), place }
@@ -341,29 +343,29 @@ impl ImageOperation for Sliding {
         self.how.name()
     }
 
-    fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
+    fn check(&self, inputs: &[ImageExtent], output: ImageExtent) -> Result<(), String> {
         let [(shape, dtype)] = images(inputs)?;
         same_places(shape, output.0)?;
         let reach = self.how.reach();
         let near = [reach.up, reach.down, reach.left, reach.right].into_iter().all(|r| r <= FARTHEST);
-        hold(near, || format!("a window that reaches more than {FARTHEST} pixels"))?;
+        ensure(near, || format!("a window that reaches more than {FARTHEST} pixels"))?;
         if let Windowed::Rank(rank) = &self.how
             && let Some(fault) = rank.fault()
         {
             return Err(fault.into());
         }
-        hold(self.how.yields(dtype, output.1), || format!("{} of {dtype} is not {}", self.kind(), output.1))
+        ensure(self.how.yields(dtype, output.1), || format!("{} of {dtype} is not {}", self.kind(), output.1))
     }
 
-    fn reads(&self, _: usize, need: Rect, _: Shape) -> Reading {
-        Reading::around(need, self.how.reach(), self.border)
+    fn reads(&self, _: usize, need: Rect, _: Shape) -> InputRead {
+        InputRead::around(need, self.how.reach(), self.border)
     }
 
     fn access(&self, _: usize) -> Access {
         Access::around(self.how.reach(), self.border)
     }
 
-    fn placed(&self, _: usize, from: Shape, to: Shape) -> Option<Placed> {
+    fn position_map(&self, _: usize, from: Shape, to: Shape) -> Option<PositionMap> {
         stays(from, to)
     }
 
@@ -372,7 +374,7 @@ impl ImageOperation for Sliding {
     }
 
     fn computed(&self, need: Rect, of: Shape) -> Rect {
-        self.reads(0, need, of).kept(of).hull(need)
+        self.reads(0, need, of).sufficient_part(of).hull(need)
     }
 
     fn shared_bytes(&self) -> usize {
@@ -386,22 +388,22 @@ impl ImageOperation for Sliding {
         !matches!(&self.how, Windowed::Rank(rank) if rank.crosses_levels())
     }
 
-    fn knows_samples(&self) -> bool {
+    fn supports_samples(&self) -> bool {
         matches!(self.how, Windowed::Mean(_) | Windowed::Variance(_))
     }
 
-    fn effort(&self, _: &[Extent], output: Extent, rows: usize) -> Effort {
+    fn effort(&self, _: &[ImageExtent], output: ImageExtent, rows: usize) -> LaunchEffort {
         let family = match self.how {
             Windowed::Mean(_) | Windowed::Variance(_) => Family::Separable,
             Windowed::Rank(_) => Family::Rank,
         };
         let Reach { up, down, .. } = self.how.reach();
-        Effort { reach: up + down, ..Effort::of_rows(family, output.0, rows, self.how.steps()) }
+        LaunchEffort { reach: up + down, ..LaunchEffort::of_rows(family, output.0, rows, self.how.cost()) }
     }
 }
 
-impl Sampled for Sliding {
-    fn samples(of: Sizes) -> Vec<Instance> {
+impl SampleOperations for Sliding {
+    fn samples(of: SampleImages) -> Vec<Instance> {
         let mean = BoxMean::over(Reach { up: 1, down: 3, left: 0, right: 2 });
         let plane = Ranked::new(&[(-4, 0), (0, -1), (0, 0), (0, 1), (2, 0)], 2);
         let across = Ranked::across([(-1, 0, -1), (0, -2, 0), (0, 0, 0), (1, 3, 2)], 2);

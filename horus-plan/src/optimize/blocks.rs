@@ -15,11 +15,11 @@
 //! redundantly (`codegen/steps.rs`, `kernels/steps.cuh`). The prediction weighs memory and messages
 //! saved against pixels computed twice. `HORUS_STEPS` forces it.
 
-use super::Aim;
+use super::OptimizationTarget;
 use crate::ir::graph::{Graph, NodeId};
-use crate::ir::kernel::{Extent, Instr, Kernel, MapKernel, Repeat, Source, Val};
+use crate::ir::kernel::{FilterSource, ImageExtent, Instr, Kernel, MapKernel, Repeat, Val};
 use crate::machine::Load;
-use horus_base::settings::Steps;
+use horus_base::settings::StepsPerLaunch;
 use horus_base::shape::Window;
 
 /// Minimum height of a strip, as a multiple of the surrounding rows that a launch reads: thinner
@@ -27,8 +27,8 @@ use horus_base::shape::Window;
 const TALL: usize = 4;
 
 /// Combines consecutive steps. The replaced nodes stay in the graph, dead.
-pub fn block(mut graph: Graph<Kernel>, aim: &Aim<'_>) -> Graph<Kernel> {
-    if aim.steps == Steps::Most(1) {
+pub fn block(mut graph: Graph<Kernel>, aim: &OptimizationTarget<'_>) -> Graph<Kernel> {
+    if aim.steps == StepsPerLaunch::Most(1) {
         return graph;
     }
     let chains = StepChains::of(&graph);
@@ -40,8 +40,8 @@ pub fn block(mut graph: Graph<Kernel>, aim: &Aim<'_>) -> Graph<Kernel> {
         let Some(chain) = chains.from(&graph, first) else { continue };
         chain.nodes.iter().for_each(|n| seen[n.0] = true);
         let steps = match aim.steps {
-            Steps::Most(n) => usize::from(n),
-            Steps::Auto => chain.cheapest(&graph, aim),
+            StepsPerLaunch::Most(n) => usize::from(n),
+            StepsPerLaunch::Auto => chain.cheapest(&graph, aim),
         };
         chain.join(&mut graph, steps);
     }
@@ -124,7 +124,7 @@ pub(super) fn ordered(m: &MapKernel, inputs: &[NodeId]) -> (MapKernel, Vec<NodeI
         match value {
             Val::Leaf(l) if leaves[l].is_none() => {
                 let mut leaf = m.leaves[l].clone();
-                if let Source::Input(i) = leaf.source() {
+                if let FilterSource::Input(i) = leaf.source() {
                     let at = read.iter().position(|n| *n == inputs[i]).unwrap_or_else(|| {
                         read.push(inputs[i]);
                         read.len() - 1
@@ -161,7 +161,7 @@ fn renamed(value: Val, leaves: &[Option<usize>], code: &[Option<usize>]) -> Val 
 
 /// `steps` steps in one launch, if they can be combined.
 fn repeat(body: &MapKernel, state: usize, steps: usize) -> Option<Repeat> {
-    let repeat = Repeat { body: body.clone(), state, steps };
+    let repeat = Repeat { body: body.clone(), state, iterations: steps };
     repeat.fault().is_none().then_some(repeat)
 }
 
@@ -175,9 +175,10 @@ impl StepChain<'_> {
     }
 
     /// The number of steps per launch predicted to be fastest.
-    fn cheapest(&self, graph: &Graph<Kernel>, aim: &Aim<'_>) -> usize {
+    fn cheapest(&self, graph: &Graph<Kernel>, aim: &OptimizationTarget<'_>) -> usize {
         let node = graph.node(self.nodes[0]);
-        let inputs: Vec<Extent> = self.inputs.iter().map(|i| (graph.node(*i).shape, graph.node(*i).dtype)).collect();
+        let inputs: Vec<ImageExtent> =
+            self.inputs.iter().map(|i| (graph.node(*i).shape, graph.node(*i).dtype)).collect();
         // A strip in the middle, with surrounding rows on both sides.
         let height = node.shape.height;
         let strip = height.div_ceil(aim.ranks.max(1));

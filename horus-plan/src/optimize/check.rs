@@ -1,37 +1,37 @@
 //! Invariants between passes: inputs come first, results are kept, and shapes and types match.
 
-use crate::ir::graph::{Graph, Joined, Node, NodeId, Op, Operand};
-use crate::ir::kernel::{InstrOp, Kernel, LeafOp, MapKernel, Source, Val};
-use crate::ops::operation::{Extent, hold, same_places as fits};
+use crate::ir::graph::{Graph, Joined, Node, NodeId, Op, PixelOpOperand};
+use crate::ir::kernel::{FilterSource, InstrOp, Kernel, LeafOp, MapKernel, Val};
+use crate::ops::operation::{ImageExtent, ensure, same_places as fits};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
 
 /// The results of a program, which no pass may change: their shapes and stored types.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted(Vec<(Shape, DType)>);
+pub struct ProgramResults(Vec<(Shape, DType)>);
 
-impl Wanted {
+impl ProgramResults {
     /// The results of `graph`.
-    pub fn of<O>(graph: &Graph<O>) -> Wanted {
+    pub fn of<O>(graph: &Graph<O>) -> ProgramResults {
         let known = graph.roots.iter().filter_map(|r| graph.nodes.get(r.0));
-        Wanted(known.map(|n| (n.shape, n.dtype.stored())).collect())
+        ProgramResults(known.map(|n| (n.shape, n.dtype.stored())).collect())
     }
 }
 
 /// Invariants of every graph.
-fn graph<O>(graph: &Graph<O>, wanted: &Wanted) -> Result<(), String> {
+fn graph<O>(graph: &Graph<O>, wanted: &ProgramResults) -> Result<(), String> {
     for (id, node) in graph.iter() {
-        hold(node.inputs.iter().all(|i| *i < id), || format!("{id} reads what comes after it"))?;
+        ensure(node.inputs.iter().all(|i| *i < id), || format!("{id} reads what comes after it"))?;
     }
-    hold(graph.roots.iter().all(|r| r.0 < graph.nodes.len()), || "a result is no node".into())?;
-    hold(Wanted::of(graph) == *wanted, || "the results have changed, their number, shapes or types".into())
+    ensure(graph.roots.iter().all(|r| r.0 < graph.nodes.len()), || "a result is no node".into())?;
+    ensure(ProgramResults::of(graph) == *wanted, || "the results have changed, their number, shapes or types".into())
 }
 
 /// Checks recorded operations.
 ///
 /// # Errors
 /// Describes the violated invariant.
-pub fn recorded(program: &Graph<Op>, wanted: &Wanted) -> Result<(), String> {
+pub fn recorded(program: &Graph<Op>, wanted: &ProgramResults) -> Result<(), String> {
     graph(program, wanted)?;
     for (id, node) in program.iter() {
         operation(program, node).map_err(|cause| format!("{id} = {}: {cause}", node.op.name()))?;
@@ -43,7 +43,7 @@ pub fn recorded(program: &Graph<Op>, wanted: &Wanted) -> Result<(), String> {
 ///
 /// # Errors
 /// Describes the violated invariant.
-pub fn lowered(program: &Graph<Kernel>, wanted: &Wanted) -> Result<(), String> {
+pub fn lowered(program: &Graph<Kernel>, wanted: &ProgramResults) -> Result<(), String> {
     graph(program, wanted)?;
     for (id, node) in program.iter() {
         kernel(program, node).map_err(|cause| format!("{id} = {}: {cause}", node.op.name()))?;
@@ -51,7 +51,7 @@ pub fn lowered(program: &Graph<Kernel>, wanted: &Wanted) -> Result<(), String> {
     let mut seen = vec![false; program.nodes.len()];
     for joined in &program.joined {
         let again = joined.nodes.iter().any(|n| std::mem::replace(&mut seen[n.0], true));
-        hold(!again, || "a node is computed with others twice".into())?;
+        ensure(!again, || "a node is computed with others twice".into())?;
         together(program, joined).map_err(|cause| format!("{} together: {cause}", joined.op.name()))?;
     }
     Ok(())
@@ -62,23 +62,25 @@ fn together(program: &Graph<Kernel>, joined: &Joined<Kernel>) -> Result<(), Stri
     let Kernel::Map(m) = &joined.op else { return Err("it is no expression".into()) };
     let (first, last) = joined.nodes.first().zip(joined.nodes.last()).ok_or("of nothing")?;
     let adjacent = joined.nodes.iter().enumerate().all(|(k, n)| n.0 == first.0 + k);
-    hold(adjacent && first < last, || "its nodes do not follow each other".into())?;
+    ensure(adjacent && first < last, || "its nodes do not follow each other".into())?;
     let types: Vec<DType> = m.results().map(|v| m.type_of(v)).collect();
-    hold(types.len() == joined.nodes.len(), || format!("{} results of {} nodes", types.len(), joined.nodes.len()))?;
+    ensure(types.len() == joined.nodes.len(), || format!("{} results of {} nodes", types.len(), joined.nodes.len()))?;
     for (n, dtype) in joined.nodes.iter().zip(types) {
         let node = program.node(*n);
         typed(dtype, node.dtype)?;
         fits(node.shape, program.node(*first).shape)?;
-        hold(matches!(&node.op, Kernel::Map(one) if one.more.is_empty()), || format!("{n} is no expression"))?;
-        hold(!node.inputs.iter().any(|i| joined.nodes.contains(i)), || format!("{n} reads another"))?;
-        hold(node.inputs.iter().all(|i| joined.inputs.contains(i)), || format!("what {n} reads is missing"))?;
+        ensure(matches!(&node.op, Kernel::Map(one) if one.additional_results.is_empty()), || {
+            format!("{n} is no expression")
+        })?;
+        ensure(!node.inputs.iter().any(|i| joined.nodes.contains(i)), || format!("{n} reads another"))?;
+        ensure(node.inputs.iter().all(|i| joined.inputs.contains(i)), || format!("what {n} reads is missing"))?;
     }
     let whole = Node { op: joined.op.clone(), inputs: joined.inputs.clone(), ..program.node(*first).clone() };
     kernel(program, &whole)
 }
 
 fn has_inputs<O>(node: &Node<O>, count: usize) -> Result<(), String> {
-    hold(node.inputs.len() == count, || format!("it has {} inputs instead of {count}", node.inputs.len()))
+    ensure(node.inputs.len() == count, || format!("it has {} inputs instead of {count}", node.inputs.len()))
 }
 
 fn operation(program: &Graph<Op>, node: &Node<Op>) -> Result<(), String> {
@@ -87,18 +89,18 @@ fn operation(program: &Graph<Op>, node: &Node<Op>) -> Result<(), String> {
     let (count, same_shape, same_type) = match &node.op {
         Op::Source(_) | Op::Fill(_) | Op::Index(_) => (0, false, false),
         Op::Pixel(op, operands) => {
-            hold(operands.len() == op.arity(), || format!("{} operands instead of {}", operands.len(), op.arity()))?;
-            let known = |o: &Operand| {
-                matches!(o, Operand::Const(_)) || matches!(o, Operand::Input(i) if *i < node.inputs.len())
+            ensure(operands.len() == op.arity(), || format!("{} operands instead of {}", operands.len(), op.arity()))?;
+            let known = |o: &PixelOpOperand| {
+                matches!(o, PixelOpOperand::Const(_)) || matches!(o, PixelOpOperand::Input(i) if *i < node.inputs.len())
             };
-            hold(operands.iter().all(known), || "an operand is no input".into())?;
+            ensure(operands.iter().all(known), || "an operand is no input".into())?;
             (node.inputs.len(), true, false)
         }
         Op::Convert(_) => (1, true, false),
         Op::Planes(_) | Op::Warp(..) => (1, false, true),
-        Op::Correlate(..) | Op::Separable { .. } | Op::Order(..) | Op::Flip(_) => (1, true, true),
+        Op::Correlate(..) | Op::Separable { .. } | Op::OrderFilter(..) | Op::Flip(_) => (1, true, true),
         Op::Whole(operation) => {
-            let inputs: Vec<Extent> =
+            let inputs: Vec<ImageExtent> =
                 (0..node.inputs.len()).map(|i| (input(i).shape, input(i).dtype.stored())).collect();
             return operation.check(&inputs, (node.shape, node.dtype.stored()));
         }
@@ -106,17 +108,17 @@ fn operation(program: &Graph<Op>, node: &Node<Op>) -> Result<(), String> {
     has_inputs(node, count)?;
     let inputs = || (0..count).map(input);
     let several = inputs().chain([node]).any(|of| of.shape.samples != 1);
-    hold(node.op.knows_samples() || !several, || "it does not know interleaved samples".into())?;
+    ensure(node.op.knows_samples() || !several, || "it does not know interleaved samples".into())?;
     inputs().filter(|_| same_shape).try_for_each(|i| fits(i.shape, node.shape))?;
     inputs().filter(|_| same_type).try_for_each(|i| typed(i.dtype.stored(), node.dtype.stored()))
 }
 
 fn typed(is: DType, wanted: DType) -> Result<(), String> {
-    hold(is == wanted, || format!("it makes {is}, wanted is {wanted}"))
+    ensure(is == wanted, || format!("it makes {is}, wanted is {wanted}"))
 }
 
 fn kernel(program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
-    hold(node.op.knows_samples() || node.shape.samples == 1, || "it does not know interleaved samples".into())?;
+    ensure(node.op.knows_samples() || node.shape.samples == 1, || "it does not know interleaved samples".into())?;
     let of = |i: &NodeId| (program.node(*i).shape, program.node(*i).dtype);
     match &node.op {
         Kernel::Source(_) => has_inputs(node, 0),
@@ -126,16 +128,16 @@ fn kernel(program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
             let pixels = if m.woven { Shape { samples: 1, ..node.shape } } else { node.shape };
             read_in_place(m, program, node, pixels)?;
             typed(m.result_type(), node.dtype)?;
-            hold(!m.woven || m.results().count() == node.shape.samples, || "results are missing".into())?;
-            hold(!m.woven || m.results().all(|v| m.type_of(v) == node.dtype), || "samples differ in type".into())
+            ensure(!m.woven || m.results().count() == node.shape.samples, || "results are missing".into())?;
+            ensure(!m.woven || m.results().all(|v| m.type_of(v) == node.dtype), || "samples differ in type".into())
         }
         Kernel::MapReduce(m, how) => {
-            hold(node.inputs.len() >= m.inputs, || format!("it has {} inputs", node.inputs.len()))?;
+            ensure(node.inputs.len() >= m.inputs, || format!("it has {} inputs", node.inputs.len()))?;
             expression(m, program, node)?;
-            hold(m.is_pointwise(), || "it reduces what it must store".into())?;
+            ensure(m.is_pointwise(), || "it reduces what it must store".into())?;
             let first = node.inputs.first().ok_or("it reads no image")?;
             let reduced = Shape { width: program.node(*first).shape.width, ..node.shape };
-            let operand: Vec<Extent> = node.inputs[m.inputs..].iter().map(of).collect();
+            let operand: Vec<ImageExtent> = node.inputs[m.inputs..].iter().map(of).collect();
             how.fits((reduced, m.result_type()), &operand, (node.shape, node.dtype))
         }
         Kernel::Repeat(r) => {
@@ -143,11 +145,11 @@ fn kernel(program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
             expression(&r.body, program, node)?;
             read_in_place(&r.body, program, node, node.shape)?;
             typed(r.body.result_type(), node.dtype)?;
-            hold(r.fault().is_none(), || format!("it cannot make so many steps: {}", r.fault().unwrap_or_default()))?;
+            ensure(r.fault().is_none(), || format!("it cannot make so many steps: {}", r.fault().unwrap_or_default()))?;
             fits(program.node(node.inputs[r.state]).shape, node.shape)
         }
         Kernel::Whole(operation) => {
-            let inputs: Vec<Extent> = node.inputs.iter().map(of).collect();
+            let inputs: Vec<ImageExtent> = node.inputs.iter().map(of).collect();
             operation.check(&inputs, (node.shape, node.dtype))
         }
     }
@@ -159,14 +161,14 @@ fn read_in_place(m: &MapKernel, program: &Graph<Kernel>, node: &Node<Kernel>, sh
     for leaf in &m.leaves {
         let plane = |s: Shape| (s.height, s.width);
         match (&leaf.op, m.image(leaf)) {
-            (LeafOp::Warp(..), _) | (_, Source::Chain(_) | Source::Stage(_)) => {}
-            (LeafOp::LoadPlane(_, map), Source::Input(i)) => {
+            (LeafOp::Warp(..), _) | (_, FilterSource::Chain(_) | FilterSource::Stage(_)) => {}
+            (LeafOp::LoadPlane(_, map), FilterSource::Input(i)) => {
                 let read = program.node(node.inputs[i]).shape;
-                hold(plane(read) == plane(shape), || format!("it reads planes of {read} and is {shape}"))?;
-                hold(read.samples == 1 || m.reads_samples(), || "it does not read single samples".into())?;
+                ensure(plane(read) == plane(shape), || format!("it reads planes of {read} and is {shape}"))?;
+                ensure(read.samples == 1 || m.reads_samples(), || "it does not read single samples".into())?;
                 map.fits(read.planes() * read.samples, shape.planes())?;
             }
-            (_, Source::Input(i)) => fits(program.node(node.inputs[i]).shape, shape)?,
+            (_, FilterSource::Input(i)) => fits(program.node(node.inputs[i]).shape, shape)?,
         }
     }
     m.chains.iter().try_for_each(|c| read_in_place(c, program, node, shape))
@@ -175,9 +177,9 @@ fn read_in_place(m: &MapKernel, program: &Graph<Kernel>, node: &Node<Kernel>, sh
 /// Fails unless every value of an expression precedes its uses and has the type of its use.
 fn expression(m: &MapKernel, program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
     m.chains.iter().try_for_each(|c| expression(c, program, node))?;
-    let read = |source: Source| match source {
-        Source::Input(i) if i < m.inputs => Ok(program.node(node.inputs[i]).dtype),
-        Source::Chain(c) if c < m.chains.len() => Ok(m.chains[c].result_type()),
+    let read = |source: FilterSource| match source {
+        FilterSource::Input(i) if i < m.inputs => Ok(program.node(node.inputs[i]).dtype),
+        FilterSource::Chain(c) if c < m.chains.len() => Ok(m.chains[c].result_type()),
         _ => Err(format!("{source:?} does not exist")),
     };
     for stage in &m.stages {
@@ -185,10 +187,12 @@ fn expression(m: &MapKernel, program: &Graph<Kernel>, node: &Node<Kernel>) -> Re
     }
     for leaf in &m.leaves {
         let is = match leaf.source() {
-            Source::Stage(s) => read(m.stages.get(s).ok_or_else(|| format!("row pass {s} does not exist"))?.source)?,
+            FilterSource::Stage(s) => {
+                read(m.stages.get(s).ok_or_else(|| format!("row pass {s} does not exist"))?.source)?
+            }
             other => read(other)?,
         };
-        hold(leaf.reads_type(is), || format!("it reads {is}, wanted is {}", leaf.dtype))?;
+        ensure(leaf.reads_type(is), || format!("it reads {is}, wanted is {}", leaf.dtype))?;
     }
     // All references are valid at this point.
     m.chain_fault().map_or(Ok(()), |fault| Err(format!("a chain cannot be evaluated: {fault}")))?;
@@ -198,11 +202,11 @@ fn expression(m: &MapKernel, program: &Graph<Kernel>, node: &Node<Kernel>) -> Re
         instr.args.iter().try_for_each(|v| of(v).map(drop))?;
         typed(of(last)?, instr.operand)?;
         if let InstrOp::Pixel(op) = instr.op {
-            hold(instr.args.len() == op.arity(), || format!("{op} of {} operands", instr.args.len()))?;
+            ensure(instr.args.len() == op.arity(), || format!("{op} of {} operands", instr.args.len()))?;
         }
     }
     value(m, m.result.ok_or("it has no result")?, m.code.len())?;
-    m.more.iter().try_for_each(|v| value(m, *v, m.code.len()).map(drop))
+    m.additional_results.iter().try_for_each(|v| value(m, *v, m.code.len()).map(drop))
 }
 
 /// The type of a value that is read by instruction `at`.

@@ -56,7 +56,7 @@ pub fn without_widening(mut graph: Graph<Kernel>) -> Graph<Kernel> {
 
 /// A conversion by value: for integers in floats, both rules are the same.
 fn is_conversion(kernel: &Kernel) -> bool {
-    let Kernel::Map(MapKernel { leaves, code, result, more, .. }) = kernel else { return false };
+    let Kernel::Map(MapKernel { leaves, code, result, additional_results: more, .. }) = kernel else { return false };
     matches!((leaves.as_slice(), code.as_slice(), result), ([leaf], [one], Some(Val::Instr(0)))
         if leaf.op == LeafOp::Load(0) && matches!(one.op, InstrOp::Convert(_)) && one.args == [Val::Leaf(0)])
         && more.is_empty()

@@ -19,11 +19,11 @@
 mod build;
 mod region;
 
-use super::Aim;
+use super::OptimizationTarget;
 use crate::ir::graph::{Graph, Node, NodeId};
-use crate::ir::kernel::{Kernel, Leaf, LeafOp, MapKernel, Source, Stage};
+use crate::ir::kernel::{FilterSource, Kernel, Leaf, LeafOp, MapKernel, RowFilterStage};
+use region::{FusionRegion, MAX_LEVELS};
 pub(super) use region::{MAX_FILTERS, MAX_MEMBERS, MAX_PLANES, MAX_STAGES, SMALL_FILTER};
-use region::{MAX_LEVELS, Region};
 
 /// Maximum [`weight`] of the images that one kernel reads.
 pub(super) const MAX_INPUTS: usize = 12 * IMAGE;
@@ -37,13 +37,13 @@ const MAX_COLUMN: usize = 48;
 const MAX_REPEATED: usize = 8;
 
 /// Fuses kernels where possible. Absorbed nodes stay in the graph, dead.
-pub fn fuse(graph: Graph<Kernel>, aim: &Aim<'_>) -> Graph<Kernel> {
+pub fn fuse(graph: Graph<Kernel>, aim: &OptimizationTarget<'_>) -> Graph<Kernel> {
     let unified = aim.machine.is_unified();
     let (most_taps, most_planes) = if unified { (usize::MAX, MAX_LEVELS) } else { (MAX_COLUMN, MAX_PLANES) };
-    let facts = Facts::of(&graph, most_taps, most_planes);
+    let facts = FusionFacts::of(&graph, most_taps, most_planes);
     let mut absorbed = vec![false; graph.nodes.len()];
     let mut out = graph.clone();
-    let mut region = Region::new(&graph, &facts);
+    let mut region = FusionRegion::new(&graph, &facts);
     for id in (0..graph.nodes.len()).rev().map(NodeId) {
         if facts.repeated[id.0] {
             // Unless another node still reads it.
@@ -64,7 +64,7 @@ pub fn fuse(graph: Graph<Kernel>, aim: &Aim<'_>) -> Graph<Kernel> {
 }
 
 /// Facts that do not depend on the region.
-struct Facts {
+struct FusionFacts {
     /// The distinct readers of each node.
     readers: Vec<Vec<NodeId>>,
     /// The node's value must be stored.
@@ -85,11 +85,11 @@ struct Facts {
     most_planes: usize,
 }
 
-impl Facts {
-    fn of(graph: &Graph<Kernel>, most_taps: usize, most_planes: usize) -> Facts {
+impl FusionFacts {
+    fn of(graph: &Graph<Kernel>, most_taps: usize, most_planes: usize) -> FusionFacts {
         let n = graph.nodes.len();
         let row_pass: Vec<bool> = graph.nodes.iter().map(|x| row_pass(x).is_some()).collect();
-        let mut facts = Facts {
+        let mut facts = FusionFacts {
             readers: graph.consumers(),
             wanted: vec![false; n],
             read_by_pixel: vec![true; n],
@@ -131,18 +131,18 @@ fn map(node: &Node<Kernel>) -> Option<&MapKernel> {
 }
 
 /// The row filter of a kernel that is only a row pass.
-fn row_pass(node: &Node<Kernel>) -> Option<Stage> {
+fn row_pass(node: &Node<Kernel>) -> Option<RowFilterStage> {
     let m = map(node)?;
     match (m.leaves.as_slice(), m.code.is_empty()) {
-        ([Leaf { op: LeafOp::Correlate(Source::Input(0), f, b), .. }], true) if f.is_row() && !f.is_column() => {
-            Some(Stage { source: Source::Input(0), filter: f.clone(), border: *b })
+        ([Leaf { op: LeafOp::Correlate(FilterSource::Input(0), f, b), .. }], true) if f.is_row() && !f.is_column() => {
+            Some(RowFilterStage { source: FilterSource::Input(0), filter: f.clone(), border: *b })
         }
         _ => None,
     }
 }
 
 fn is_column_pass(leaf: &Leaf, most: usize) -> bool {
-    matches!(&leaf.op, LeafOp::Correlate(Source::Input(_), f, _) if f.is_column() && f.taps().len() <= most)
+    matches!(&leaf.op, LeafOp::Correlate(FilterSource::Input(_), f, _) if f.is_column() && f.taps().len() <= most)
 }
 
 /// Marks nodes of at most [`MAX_REPEATED`] pixel operations on broadcast rows, columns and pixels.

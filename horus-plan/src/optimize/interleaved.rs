@@ -5,11 +5,11 @@ use crate::ops::Whole;
 
 /// Computes operations between a [`Deinterleave`](Whole::Deinterleave) and an [`Interleave`](Whole::Interleave) on
 /// interleaved pixels, as far as all that reads them can. Nothing in the graph is dead, before and after.
-pub fn keep(graph: Graph<Op>) -> Graph<Op> {
+pub fn keep_interleaved(graph: Graph<Op>) -> Graph<Op> {
     if !graph.nodes.iter().any(|n| is(&n.op, interleaves)) {
         return graph;
     }
-    let kept = kept(&graph);
+    let kept = interleaved_operations(&graph);
     let mut at = 0..;
     let kept = graph.rebuilt(|out, _, node| {
         let id = at.next().unwrap_or_default();
@@ -37,7 +37,7 @@ pub fn keep(graph: Graph<Op>) -> Graph<Op> {
 
 /// The operations that are computed on interleaved pixels: their inputs are interleaved or computed so, and all their
 /// readers take interleaved pixels.
-fn kept(graph: &Graph<Op>) -> Vec<bool> {
+fn interleaved_operations(graph: &Graph<Op>) -> Vec<bool> {
     let mut kept: Vec<bool> = graph
         .nodes
         .iter()
@@ -77,7 +77,7 @@ fn interleaves(operation: &Whole) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::graph::{Operand, ValueId};
+    use crate::ir::graph::{PixelOpOperand, ValueId};
     use crate::ops::pixel::PixelOp;
     use crate::ops::{Deinterleave, Interleave, Transpose};
     use horus_base::dtype::DType;
@@ -91,14 +91,14 @@ mod tests {
     }
 
     fn sum(graph: &mut Graph<Op>, a: NodeId, b: NodeId) -> NodeId {
-        let sum = Op::Pixel(PixelOp::Add, vec![Operand::Input(0), Operand::Input(1)]);
+        let sum = Op::Pixel(PixelOp::Add, vec![PixelOpOperand::Input(0), PixelOpOperand::Input(1)]);
         push(graph, sum, &[a, b], PLANES)
     }
 
     /// The kinds of operations after the pass, without sources.
     fn after(mut graph: Graph<Op>, root: NodeId) -> Vec<&'static str> {
         graph.roots = vec![root];
-        let kept = keep(graph.without_dead());
+        let kept = keep_interleaved(graph.without_dead());
         kept.nodes.iter().map(|n| n.op.kind()).filter(|kind| *kind != "image").collect()
     }
 

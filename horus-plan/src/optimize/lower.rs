@@ -1,7 +1,7 @@
 //! Lowering: each recorded operation becomes a kernel of its own.
 
-use crate::ir::graph::{Graph, Node, Op, Operand};
-use crate::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
+use crate::ir::graph::{Graph, Node, Op, PixelOpOperand};
+use crate::ir::kernel::{FilterSource, Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, RowFilterStage, Val};
 use horus_base::dtype::DType;
 
 /// Lowers every node; the graph keeps its shape. Kernels compute with the types in memory: masks
@@ -32,13 +32,13 @@ fn kernel(graph: &Graph<Op>, node: &Node<Op>) -> Kernel {
         Op::Pixel(op, operands) => {
             let leaves = (0..node.inputs.len()).map(|i| Leaf { op: LeafOp::Load(i), dtype: input(i) }).collect();
             let args = operands.iter().map(|o| match o {
-                Operand::Input(i) => Val::Leaf(*i),
-                Operand::Const(c) => Val::Const(*c),
+                PixelOpOperand::Input(i) => Val::Leaf(*i),
+                PixelOpOperand::Const(c) => Val::Const(*c),
             });
             // The last operand has the operation's operand type: only the first can be a mask.
             let operand = match operands.last() {
-                Some(Operand::Input(i)) => input(*i),
-                Some(Operand::Const(c)) => c.dtype(),
+                Some(PixelOpOperand::Input(i)) => input(*i),
+                Some(PixelOpOperand::Const(c)) => c.dtype(),
                 None => dtype,
             };
             single(node.inputs.len(), leaves, InstrOp::Pixel(*op), operand, dtype, args.collect())
@@ -51,15 +51,15 @@ fn kernel(graph: &Graph<Op>, node: &Node<Op>) -> Kernel {
             single(1, leaves, InstrOp::Convert(*rule), input(0), dtype, vec![Val::Leaf(0)])
         }
         Op::Planes(map) => leaf(LeafOp::LoadPlane(0, *map)),
-        Op::Correlate(f, b) => leaf(LeafOp::Correlate(Source::Input(0), f.clone(), *b)),
+        Op::Correlate(f, b) => leaf(LeafOp::Correlate(FilterSource::Input(0), f.clone(), *b)),
         Op::Separable { row, column, border } => Kernel::Map(MapKernel {
             inputs: 1,
-            stages: vec![Stage { source: Source::Input(0), filter: row.clone(), border: *border }],
-            leaves: vec![Leaf { op: LeafOp::Correlate(Source::Stage(0), column.clone(), *border), dtype }],
+            stages: vec![RowFilterStage { source: FilterSource::Input(0), filter: row.clone(), border: *border }],
+            leaves: vec![Leaf { op: LeafOp::Correlate(FilterSource::Stage(0), column.clone(), *border), dtype }],
             result: Some(Val::Leaf(0)),
             ..MapKernel::default()
         }),
-        Op::Order(filter, b) => leaf(LeafOp::Order(0, filter.clone(), *b)),
+        Op::OrderFilter(filter, b) => leaf(LeafOp::OrderFilter(0, filter.clone(), *b)),
         Op::Warp(a, i, b) => leaf(LeafOp::Warp(0, *a, *i, *b)),
         Op::Flip(f) => leaf(LeafOp::Flip(0, *f)),
         Op::Whole(operation) => Kernel::Whole(operation.clone()),

@@ -25,15 +25,15 @@ pub mod check;
 pub mod cse;
 pub mod fuse;
 pub mod interleaved;
+pub mod interleaved_samples;
 pub mod lower;
+pub mod multiple_results;
 pub mod prologue;
 pub mod reductions;
 pub mod separable;
-pub mod several;
-pub mod together;
+pub mod shared_reductions;
 pub mod transforms;
 pub mod windowed;
-pub mod woven;
 
 use std::fmt;
 
@@ -42,22 +42,22 @@ use crate::ir::kernel::Kernel;
 use crate::machine::Machine;
 use crate::region;
 use horus_base::error::{Error, Result};
-use horus_base::settings::{Stencil, Steps};
+use horus_base::settings::{Stencil, StepsPerLaunch};
 
 /// A pass.
 #[derive(Clone, Copy, Debug)]
-pub struct Pass {
+pub struct GraphPass {
     /// Its name in dumps and errors.
     pub name: &'static str,
     /// The pass is skipped where operations run one by one, as recorded.
     pub fusing: bool,
     /// Its function.
-    pub run: Run,
+    pub run: PassFunction,
 }
 
 /// The function of a pass, by its domain.
 #[derive(Clone, Copy, Debug)]
-pub enum Run {
+pub enum PassFunction {
     /// Changes recorded operations.
     Recorded(fn(Graph<Op>) -> Graph<Op>),
     /// Turns operations into kernels.
@@ -65,12 +65,12 @@ pub enum Run {
     /// Changes kernels.
     Kernels(fn(Graph<Kernel>) -> Graph<Kernel>),
     /// Changes kernels where that is predicted to be faster on the given ranks.
-    Divided(fn(Graph<Kernel>, &Aim<'_>) -> Graph<Kernel>),
+    CostBased(fn(Graph<Kernel>, &OptimizationTarget<'_>) -> Graph<Kernel>),
 }
 
 /// The target of optimisation. The same on every rank.
 #[derive(Clone, Copy, Debug)]
-pub struct Aim<'a> {
+pub struct OptimizationTarget<'a> {
     /// Predicts times.
     pub machine: &'a Machine,
     /// Number of ranks among which rows are divided.
@@ -78,62 +78,77 @@ pub struct Aim<'a> {
     /// The devices of the ranks exchange memory without the host.
     pub direct: bool,
     /// Number of steps of a loop per launch.
-    pub steps: Steps,
+    pub steps: StepsPerLaunch,
     /// Storage of intermediates that filters read.
     pub stencil: Stencil,
     /// A launch may have several results.
     pub joined: bool,
 }
 
-impl<'a> Aim<'a> {
+impl<'a> OptimizationTarget<'a> {
     /// One rank; each step of a loop is a launch of its own.
-    pub fn of(machine: &'a Machine) -> Aim<'a> {
-        Aim { machine, ranks: 1, direct: false, steps: Steps::Most(1), stencil: Stencil::Auto, joined: true }
-    }
-}
-
-/// The passes, in order.
-pub const PASSES: &[Pass] = &[
-    Pass { name: "only what is read", fusing: true, run: Run::Recorded(region::narrow) },
-    Pass { name: "split separable filters", fusing: true, run: Run::Recorded(separable::split) },
-    Pass { name: "large rectangles by rows and columns", fusing: false, run: Run::Recorded(windowed::split) },
-    Pass { name: "common subexpressions", fusing: true, run: Run::Recorded(cse::merge) },
-    Pass { name: "reductions together", fusing: true, run: Run::Recorded(together::reduce) },
-    Pass { name: "transforms together", fusing: true, run: Run::Recorded(transforms::share) },
-    Pass { name: "dead code", fusing: false, run: Run::Recorded(Graph::without_dead) },
-    Pass { name: "pixels stay interleaved", fusing: true, run: Run::Recorded(interleaved::keep) },
-    Pass { name: "lower", fusing: false, run: Run::Lower(lower::lower) },
-    Pass { name: "copies", fusing: true, run: Run::Kernels(cse::without_copies) },
-    Pass { name: "samples of narrow integers", fusing: true, run: Run::Kernels(cse::without_widening) },
-    Pass { name: "fuse", fusing: true, run: Run::Divided(fuse::fuse) },
-    Pass { name: "feed reductions", fusing: true, run: Run::Kernels(reductions::feed) },
-    Pass { name: "what was fused is dead", fusing: true, run: Run::Kernels(Graph::without_dead) },
-    Pass { name: "prologues", fusing: true, run: Run::Divided(prologue::absorb) },
-    Pass { name: "what was absorbed is dead", fusing: true, run: Run::Kernels(Graph::without_dead) },
-    Pass { name: "narrow images", fusing: true, run: Run::Divided(prologue::narrow) },
-    Pass { name: "steps of loops", fusing: true, run: Run::Divided(blocks::block) },
-    Pass { name: "what was put together is dead", fusing: true, run: Run::Kernels(Graph::without_dead) },
-    Pass { name: "samples of pixels", fusing: true, run: Run::Kernels(woven::weave) },
-    Pass { name: "several results", fusing: true, run: Run::Divided(several::join) },
-];
-
-/// A program between passes.
-#[derive(Clone, Debug)]
-enum Program {
-    Recorded(Graph<Op>),
-    Lowered(Graph<Kernel>),
-}
-
-impl fmt::Display for Program {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Program::Recorded(graph) => graph.fmt(f),
-            Program::Lowered(graph) => graph.fmt(f),
+    pub fn of(machine: &'a Machine) -> OptimizationTarget<'a> {
+        OptimizationTarget {
+            machine,
+            ranks: 1,
+            direct: false,
+            steps: StepsPerLaunch::Most(1),
+            stencil: Stencil::Auto,
+            joined: true,
         }
     }
 }
 
-/// [`optimize_for`] [one rank](Aim::of), with the predictions of `machine`.
+/// The passes, in order.
+pub const PASSES: &[GraphPass] = &[
+    GraphPass { name: "only what is read", fusing: true, run: PassFunction::Recorded(region::narrow) },
+    GraphPass { name: "split separable filters", fusing: true, run: PassFunction::Recorded(separable::split) },
+    GraphPass {
+        name: "large rectangles by rows and columns",
+        fusing: false,
+        run: PassFunction::Recorded(windowed::split),
+    },
+    GraphPass { name: "common subexpressions", fusing: true, run: PassFunction::Recorded(cse::merge) },
+    GraphPass { name: "reductions together", fusing: true, run: PassFunction::Recorded(shared_reductions::reduce) },
+    GraphPass { name: "transforms together", fusing: true, run: PassFunction::Recorded(transforms::share) },
+    GraphPass { name: "dead code", fusing: false, run: PassFunction::Recorded(Graph::without_dead) },
+    GraphPass {
+        name: "pixels stay interleaved",
+        fusing: true,
+        run: PassFunction::Recorded(interleaved::keep_interleaved),
+    },
+    GraphPass { name: "lower", fusing: false, run: PassFunction::Lower(lower::lower) },
+    GraphPass { name: "copies", fusing: true, run: PassFunction::Kernels(cse::without_copies) },
+    GraphPass { name: "samples of narrow integers", fusing: true, run: PassFunction::Kernels(cse::without_widening) },
+    GraphPass { name: "fuse", fusing: true, run: PassFunction::CostBased(fuse::fuse) },
+    GraphPass { name: "feed reductions", fusing: true, run: PassFunction::Kernels(reductions::feed) },
+    GraphPass { name: "what was fused is dead", fusing: true, run: PassFunction::Kernels(Graph::without_dead) },
+    GraphPass { name: "prologues", fusing: true, run: PassFunction::CostBased(prologue::absorb) },
+    GraphPass { name: "what was absorbed is dead", fusing: true, run: PassFunction::Kernels(Graph::without_dead) },
+    GraphPass { name: "narrow images", fusing: true, run: PassFunction::CostBased(prologue::narrow) },
+    GraphPass { name: "steps of loops", fusing: true, run: PassFunction::CostBased(blocks::block) },
+    GraphPass { name: "what was put together is dead", fusing: true, run: PassFunction::Kernels(Graph::without_dead) },
+    GraphPass { name: "samples of pixels", fusing: true, run: PassFunction::Kernels(interleaved_samples::weave) },
+    GraphPass { name: "several results", fusing: true, run: PassFunction::CostBased(multiple_results::join) },
+];
+
+/// A program between passes.
+#[derive(Clone, Debug)]
+enum LoweringState {
+    Recorded(Graph<Op>),
+    Lowered(Graph<Kernel>),
+}
+
+impl fmt::Display for LoweringState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LoweringState::Recorded(graph) => graph.fmt(f),
+            LoweringState::Lowered(graph) => graph.fmt(f),
+        }
+    }
+}
+
+/// [`optimize_for`] [one rank](OptimizationTarget::of), with the predictions of `machine`.
 ///
 /// # Errors
 /// See [`optimize_for`].
@@ -143,7 +158,7 @@ pub fn optimize(
     machine: &Machine,
     dump: &mut dyn FnMut(&str, &dyn fmt::Display),
 ) -> Result<Graph<Kernel>> {
-    optimize_for(graph, fuse, &Aim::of(machine), dump)
+    optimize_for(graph, fuse, &OptimizationTarget::of(machine), dump)
 }
 
 /// Runs the passes; without `fuse`, operations are lowered one by one as recorded. `dump` receives
@@ -154,42 +169,42 @@ pub fn optimize(
 pub fn optimize_for(
     graph: Graph<Op>,
     fuse: bool,
-    aim: &Aim<'_>,
+    aim: &OptimizationTarget<'_>,
     dump: &mut dyn FnMut(&str, &dyn fmt::Display),
 ) -> Result<Graph<Kernel>> {
     run(PASSES, graph, fuse, aim, dump)
 }
 
 fn run(
-    passes: &[Pass],
+    passes: &[GraphPass],
     graph: Graph<Op>,
     fuse: bool,
-    aim: &Aim<'_>,
+    aim: &OptimizationTarget<'_>,
     dump: &mut dyn FnMut(&str, &dyn fmt::Display),
 ) -> Result<Graph<Kernel>> {
     dump("recorded", &graph);
     let failed = |pass: &'static str| move |cause: String| Error::Pass { pass, cause };
-    let wanted = check::Wanted::of(&graph);
+    let wanted = check::ProgramResults::of(&graph);
     check::recorded(&graph, &wanted).map_err(failed("record"))?;
-    let mut program = Program::Recorded(graph);
+    let mut program = LoweringState::Recorded(graph);
     for pass in passes.iter().filter(|p| fuse || !p.fusing) {
         program = match (program, pass.run) {
-            (Program::Recorded(graph), Run::Recorded(run)) => Program::Recorded(run(graph)),
-            (Program::Recorded(graph), Run::Lower(run)) => Program::Lowered(run(graph)),
-            (Program::Lowered(graph), Run::Kernels(run)) => Program::Lowered(run(graph)),
-            (Program::Lowered(graph), Run::Divided(run)) => Program::Lowered(run(graph, aim)),
+            (LoweringState::Recorded(graph), PassFunction::Recorded(run)) => LoweringState::Recorded(run(graph)),
+            (LoweringState::Recorded(graph), PassFunction::Lower(run)) => LoweringState::Lowered(run(graph)),
+            (LoweringState::Lowered(graph), PassFunction::Kernels(run)) => LoweringState::Lowered(run(graph)),
+            (LoweringState::Lowered(graph), PassFunction::CostBased(run)) => LoweringState::Lowered(run(graph, aim)),
             _ => return Err(failed(pass.name)("it does not run on what the pass before it makes".into())),
         };
         dump(pass.name, &program);
         match &program {
-            Program::Recorded(graph) => check::recorded(graph, &wanted),
-            Program::Lowered(graph) => check::lowered(graph, &wanted),
+            LoweringState::Recorded(graph) => check::recorded(graph, &wanted),
+            LoweringState::Lowered(graph) => check::lowered(graph, &wanted),
         }
         .map_err(failed(pass.name))?;
     }
     match program {
-        Program::Lowered(graph) => Ok(graph),
-        Program::Recorded(_) => Err(failed("lower")("it did not run".into())),
+        LoweringState::Lowered(graph) => Ok(graph),
+        LoweringState::Recorded(_) => Err(failed("lower")("it did not run".into())),
     }
 }
 

@@ -12,11 +12,11 @@
 //! decides about them. Long separable filters of several images are the exception: their tiles
 //! overlap so much that storing is faster.
 
-use super::Aim;
+use super::OptimizationTarget;
 use super::blocks::ordered;
 use super::fuse::{MAX_INPUTS, weight};
 use crate::ir::graph::{Graph, NodeId};
-use crate::ir::kernel::{Extent, Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
+use crate::ir::kernel::{FilterSource, ImageExtent, Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Val};
 use crate::ops::neighbourhood::Reach;
 use horus_base::settings::Stencil;
 use horus_base::shape::{Shape, Window};
@@ -41,7 +41,7 @@ const GAIN: f64 = 0.9;
 /// dead.
 ///
 /// All nodes of the graph are needed by its roots.
-pub fn absorb(mut graph: Graph<Kernel>, aim: &Aim<'_>) -> Graph<Kernel> {
+pub fn absorb(mut graph: Graph<Kernel>, aim: &OptimizationTarget<'_>) -> Graph<Kernel> {
     if aim.stencil == Stencil::Stored {
         return graph;
     }
@@ -87,7 +87,7 @@ fn map(graph: &Graph<Kernel>, id: NodeId) -> Option<&MapKernel> {
 /// conversion to a wider type: it becomes a chain of the filters.
 ///
 /// All nodes of the graph are needed by its roots.
-pub fn narrow(mut graph: Graph<Kernel>, aim: &Aim<'_>) -> Graph<Kernel> {
+pub fn narrow(mut graph: Graph<Kernel>, aim: &OptimizationTarget<'_>) -> Graph<Kernel> {
     if aim.stencil == Stencil::Stored {
         return graph;
     }
@@ -105,7 +105,9 @@ pub fn narrow(mut graph: Graph<Kernel>, aim: &Aim<'_>) -> Graph<Kernel> {
 /// Stores node `p` in the type that its last operation converts to a wider one; node `id`, its only
 /// reader, converts as it reads.
 fn convert_later(graph: &mut Graph<Kernel>, id: NodeId, p: NodeId) {
-    let Some(MapKernel { result: Some(Val::Instr(last)), code, more, .. }) = map(graph, p) else { return };
+    let Some(MapKernel { result: Some(Val::Instr(last)), code, additional_results: more, .. }) = map(graph, p) else {
+        return;
+    };
     let Some((&Instr { op: InstrOp::Convert(rule), operand, result, ref args }, [])) =
         code.get(*last..).and_then(<[_]>::split_first)
     else {
@@ -174,14 +176,14 @@ fn joined(
 }
 
 /// Placeholder for the producer in a kernel that takes it as a chain.
-const GONE: Source = Source::Input(usize::MAX);
+const GONE: FilterSource = FilterSource::Input(usize::MAX);
 
 /// The kernel with `chain` in place of the producer, also in its chains that read it.
 fn substituted(mut kernel: MapKernel, chain: &MapKernel) -> MapKernel {
     kernel.chains = kernel.chains.into_iter().map(|c| substituted(c, chain)).collect();
-    let source = Source::Chain(kernel.chains.len());
+    let source = FilterSource::Chain(kernel.chains.len());
     let mut around = false;
-    let mut redirected = |s: &mut Source| {
+    let mut redirected = |s: &mut FilterSource| {
         if *s == GONE {
             (*s, around) = (source, true);
         }
@@ -205,11 +207,11 @@ fn substituted(mut kernel: MapKernel, chain: &MapKernel) -> MapKernel {
 fn shifting(graph: &Graph<Kernel>, inputs: &[NodeId], shape: Shape, m: &MapKernel) -> MapKernel {
     let mut m = m.clone();
     for leaf in &mut m.leaves {
-        if let Some((Source::Input(i), by, border)) = leaf.at_offset()
+        if let Some((FilterSource::Input(i), by, border)) = leaf.at_offset()
             && graph.node(inputs[i]).shape == shape
             && leaf.dtype.is_float()
         {
-            leaf.op = LeafOp::Shift(Source::Input(i), by, border);
+            leaf.op = LeafOp::Shift(FilterSource::Input(i), by, border);
         }
     }
     m
@@ -220,7 +222,7 @@ fn renumbered(m: &MapKernel, inputs: usize, to: &dyn Fn(usize) -> usize) -> MapK
     let mut m = MapKernel { inputs, ..m.clone() };
     m.leaves.iter_mut().for_each(|l| l.map_input(to));
     for stage in &mut m.stages {
-        if let Source::Input(i) = &mut stage.source {
+        if let FilterSource::Input(i) = &mut stage.source {
             *i = to(*i);
         }
     }
@@ -234,7 +236,7 @@ fn renumbered(m: &MapKernel, inputs: usize, to: &dyn Fn(usize) -> usize) -> MapK
 /// 43 1.07 of the time.
 fn chosen(
     graph: &Graph<Kernel>,
-    aim: &Aim<'_>,
+    aim: &OptimizationTarget<'_>,
     kernel: MapKernel,
     inputs: &[NodeId],
     apart: [NodeId; 2],
@@ -249,7 +251,7 @@ fn chosen(
     }
     let extent = |id: NodeId| (graph.node(id).shape, graph.node(id).dtype);
     let work = |kernel: &Kernel, inputs: &[NodeId], out: NodeId| {
-        let inputs: Vec<Extent> = inputs.iter().map(|i| extent(*i)).collect();
+        let inputs: Vec<ImageExtent> = inputs.iter().map(|i| extent(*i)).collect();
         kernel.work(&inputs, extent(out), Window::whole(graph.node(out).shape.height))
     };
     let plain = kernel.chains.iter().all(MapKernel::is_pointwise);
@@ -276,7 +278,7 @@ fn fits(reader: &MapKernel, chain: &MapKernel) -> bool {
 /// it is read in another way.
 fn readings(reader: &MapKernel) -> Option<(Reach, usize)> {
     let mut reach = Reach::NONE;
-    let mut sources: Vec<Source> = Vec::new();
+    let mut sources: Vec<FilterSource> = Vec::new();
     for leaf in reader.leaves.iter().filter(|l| reader.image(l) == GONE) {
         match leaf.op {
             LeafOp::Load(_) => continue,
@@ -302,10 +304,10 @@ fn inlined(kernel: MapKernel, mut chain: MapKernel) -> MapKernel {
     let mut out = MapKernel { leaves: Vec::new(), code: Vec::new(), ..kernel.clone() };
     // Chains and row passes of the chain become chains and row passes of the kernel.
     let (chains, stages) = (out.chains.len(), out.stages.len());
-    let moved = |s: &mut Source| match s {
-        Source::Chain(c) => *c += chains,
-        Source::Stage(s) => *s += stages,
-        Source::Input(_) => {}
+    let moved = |s: &mut FilterSource| match s {
+        FilterSource::Chain(c) => *c += chains,
+        FilterSource::Stage(s) => *s += stages,
+        FilterSource::Input(_) => {}
     };
     chain.stages.iter_mut().for_each(|s| moved(&mut s.source));
     for leaf in &mut chain.leaves {

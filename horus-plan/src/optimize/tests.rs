@@ -1,5 +1,5 @@
 use super::*;
-use crate::ir::graph::{Node, NodeId, Operand, ValueId};
+use crate::ir::graph::{Node, NodeId, PixelOpOperand, ValueId};
 use crate::ir::kernel::{LeafOp, Val};
 use crate::ops::geometric::{Affine, Interpolation};
 use crate::ops::neighbourhood::Filter;
@@ -24,9 +24,9 @@ fn program() -> Graph<Op> {
     for _ in 0..2 {
         let (row, column) = (Filter::row(vec![1.0; 3]), Filter::column(vec![1.0; 3]));
         let filtered = push(&mut g, Op::Separable { row, column, border: Border::Wrap }, &[image]);
-        let two = Operand::Const(Scalar::F32(2.0));
-        let twice = push(&mut g, Op::Pixel(PixelOp::Mul, vec![Operand::Input(0), two]), &[filtered]);
-        let sum = vec![Operand::Input(0), Operand::Input(1)];
+        let two = PixelOpOperand::Const(Scalar::F32(2.0));
+        let twice = push(&mut g, Op::Pixel(PixelOp::Mul, vec![PixelOpOperand::Input(0), two]), &[filtered]);
+        let sum = vec![PixelOpOperand::Input(0), PixelOpOperand::Input(1)];
         let sum = push(&mut g, Op::Pixel(PixelOp::Add, sum), &[twice, image]);
         g.roots.push(sum);
     }
@@ -34,11 +34,11 @@ fn program() -> Graph<Op> {
 }
 
 /// The error of a list of passes with `broken` after the pass `after`.
-fn caught(after: &str, broken: Run) -> String {
+fn caught(after: &str, broken: PassFunction) -> String {
     let mut passes = PASSES.to_vec();
     let at = passes.iter().position(|p| p.name == after).expect("a pass of the list") + 1;
-    passes.insert(at, Pass { name: "broken", fusing: false, run: broken });
-    match run(&passes, program(), true, &Aim::of(&Machine::of_default(false)), &mut |_, _| ()) {
+    passes.insert(at, GraphPass { name: "broken", fusing: false, run: broken });
+    match run(&passes, program(), true, &OptimizationTarget::of(&Machine::of_default(false)), &mut |_, _| ()) {
         Err(Error::Pass { pass: "broken", cause }) => cause,
         other => panic!("{other:?}"),
     }
@@ -64,7 +64,7 @@ fn each_pass_is_dumped_by_its_name() {
 fn a_pass_that_breaks_recorded_operations_is_named() {
     let lost = caught(
         "dead code",
-        Run::Recorded(|mut g| {
+        PassFunction::Recorded(|mut g| {
             g.roots.pop();
             g
         }),
@@ -72,7 +72,7 @@ fn a_pass_that_breaks_recorded_operations_is_named() {
     assert!(lost.contains("the results have changed"), "{lost}");
     let order = caught(
         "dead code",
-        Run::Recorded(|mut g| {
+        PassFunction::Recorded(|mut g| {
             g.nodes[1].inputs = vec![NodeId(2)];
             g
         }),
@@ -80,7 +80,7 @@ fn a_pass_that_breaks_recorded_operations_is_named() {
     assert!(order.contains("%1 reads what comes after it"), "{order}");
     let shape = caught(
         "dead code",
-        Run::Recorded(|mut g| {
+        PassFunction::Recorded(|mut g| {
             g.nodes[0].shape = Shape::new(4, 4, 1);
             g
         }),
@@ -88,7 +88,7 @@ fn a_pass_that_breaks_recorded_operations_is_named() {
     assert!(shape.contains("pixel by pixel"), "{shape}");
     let kind = caught(
         "dead code",
-        Run::Recorded(|mut g| {
+        PassFunction::Recorded(|mut g| {
             g.nodes[0].dtype = DType::F64;
             g
         }),
@@ -96,7 +96,7 @@ fn a_pass_that_breaks_recorded_operations_is_named() {
     assert!(kind.contains("it makes f64, wanted is f32"), "{kind}");
     let operand = caught(
         "dead code",
-        Run::Recorded(|mut g| {
+        PassFunction::Recorded(|mut g| {
             let last = g.nodes.len() - 1;
             g.nodes[last].inputs.pop();
             g
@@ -115,7 +115,7 @@ fn a_pass_that_breaks_kernels_is_named() {
     }
     let input = caught(
         "prologues",
-        Run::Kernels(|mut g| {
+        PassFunction::Kernels(|mut g| {
             last(&mut g).leaves[0].op = LeafOp::Load(7);
             g
         }),
@@ -123,7 +123,7 @@ fn a_pass_that_breaks_kernels_is_named() {
     assert!(input.contains("Input(7) does not exist"), "{input}");
     let kind = caught(
         "prologues",
-        Run::Kernels(|mut g| {
+        PassFunction::Kernels(|mut g| {
             last(&mut g).leaves[0].dtype = DType::U8;
             g
         }),
@@ -131,7 +131,7 @@ fn a_pass_that_breaks_kernels_is_named() {
     assert!(kind.contains("it reads f32, wanted is u8"), "{kind}");
     let order = caught(
         "prologues",
-        Run::Kernels(|mut g| {
+        PassFunction::Kernels(|mut g| {
             last(&mut g).code[0].args[0] = Val::Instr(1);
             g
         }),
@@ -139,7 +139,7 @@ fn a_pass_that_breaks_kernels_is_named() {
     assert!(order.contains("instruction 0 reads the result of 1"), "{order}");
     let result = caught(
         "prologues",
-        Run::Kernels(|mut g| {
+        PassFunction::Kernels(|mut g| {
             last(&mut g).result = None;
             g
         }),
@@ -147,7 +147,7 @@ fn a_pass_that_breaks_kernels_is_named() {
     assert!(result.contains("it has no result"), "{result}");
     let chain = caught(
         "prologues",
-        Run::Kernels(|mut g| {
+        PassFunction::Kernels(|mut g| {
             last(&mut g).stages.clear();
             g
         }),
@@ -157,11 +157,12 @@ fn a_pass_that_breaks_kernels_is_named() {
 
 #[test]
 fn a_list_out_of_order_is_an_error() {
-    let cause = caught("split separable filters", Run::Kernels(|g| g));
+    let cause = caught("split separable filters", PassFunction::Kernels(|g| g));
     assert!(cause.contains("does not run on what"), "{cause}");
-    let unfinished = run(&PASSES[..3], program(), true, &Aim::of(&Machine::of_default(false)), &mut |_, _| ())
-        .unwrap_err()
-        .to_string();
+    let unfinished =
+        run(&PASSES[..3], program(), true, &OptimizationTarget::of(&Machine::of_default(false)), &mut |_, _| ())
+            .unwrap_err()
+            .to_string();
     assert!(unfinished.contains("after the pass `lower`: it did not run"), "{unfinished}");
 }
 
@@ -208,12 +209,12 @@ fn planes_beyond_the_limit_of_a_kernel_take_one_more() {
         let volume = Shape { depth, ..Shape::new(9, 7, 1) };
         let mut g = Graph::default();
         let source = g.push(Node { shape: volume, ..node(Op::Source(ValueId(0)), &[]) });
-        let two = vec![Operand::Input(0), Operand::Const(Scalar::F32(2.0))];
+        let two = vec![PixelOpOperand::Input(0), PixelOpOperand::Const(Scalar::F32(2.0))];
         let computed = g.push(Node { shape: volume, ..node(Op::Pixel(PixelOp::Mul, two), &[source]) });
         g.roots.push(computed);
         let level = |z: i32| Op::Planes(PlaneMap::levels(volume, 1, 1, z, Border::Replicate));
         let levels: Vec<NodeId> = (0..depth as i32).map(|z| push(&mut g, level(z), &[computed])).collect();
-        let add = || Op::Pixel(PixelOp::Add, vec![Operand::Input(0), Operand::Input(1)]);
+        let add = || Op::Pixel(PixelOp::Add, vec![PixelOpOperand::Input(0), PixelOpOperand::Input(1)]);
         let sum = levels[1..].iter().fold(levels[0], |all, level| push(&mut g, add(), &[all, *level]));
         g.roots.push(sum);
         let kernels = optimize(g, true, &Machine::of_default(unified), &mut |_, _| ()).unwrap();

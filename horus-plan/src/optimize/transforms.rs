@@ -12,12 +12,12 @@ use horus_base::shape::{Border, Shape};
 const MOST: usize = 8;
 
 /// The image, the border mode, the tiles and their place: all that filters together have in common.
-type Common = (NodeId, Border, [usize; 2], [usize; 2], [usize; 2]);
+type TransformKey = (NodeId, Border, [usize; 2], [usize; 2], [usize; 2]);
 
 /// Filters that can share transforms of an image of one channel become one operation of several
 /// channels, of which each reads its own. Results that the program keeps stay apart.
 pub fn share(graph: Graph<Op>) -> Graph<Op> {
-    let mut groups: HashMap<Common, Vec<Vec<NodeId>>> = HashMap::new();
+    let mut groups: HashMap<TransformKey, Vec<Vec<NodeId>>> = HashMap::new();
     for (id, node) in graph.iter() {
         let Op::Whole(Whole::Fourier(how)) = &node.op else { continue };
         if how.filters.len() > 1 || node.shape.channels > 1 || graph.roots.contains(&id) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::predict::Prediction;
+use super::predict::PlanPrediction;
 use super::step::Action;
 
 /// The activity of a step.
@@ -59,7 +59,7 @@ impl Action {
 /// Busy time of each part of a machine. Parts work concurrently, so that their sum may exceed the
 /// elapsed time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Parts {
+pub struct BusyTimes {
     /// Copies from the host to the device.
     pub upload: Duration,
     /// Kernels.
@@ -70,7 +70,7 @@ pub struct Parts {
     pub communication: Duration,
 }
 
-impl Parts {
+impl BusyTimes {
     /// Adds time for an activity; that of [`Activity::Rest`] is not counted.
     pub fn spend(&mut self, activity: Activity, time: Duration) {
         match activity {
@@ -83,8 +83,8 @@ impl Parts {
     }
 
     /// Adds other times.
-    pub fn add(&mut self, other: &Parts) {
-        let Parts { upload, kernels, download, communication } = other;
+    pub fn add(&mut self, other: &BusyTimes) {
+        let BusyTimes { upload, kernels, download, communication } = other;
         self.upload += *upload;
         self.kernels += *kernels;
         self.download += *download;
@@ -92,10 +92,10 @@ impl Parts {
     }
 }
 
-impl Prediction<'_> {
+impl PlanPrediction<'_> {
     /// Predicted busy time of each part of the machine.
-    pub fn parts(&self) -> Parts {
-        let mut parts = Parts::default();
+    pub fn parts(&self) -> BusyTimes {
+        let mut parts = BusyTimes::default();
         for (step, timing) in self.plan().steps.iter().zip(&self.steps) {
             let time = Duration::try_from_secs_f64(timing.end - timing.start).unwrap_or_default();
             parts.spend(step.action.activity(), time);

@@ -36,23 +36,23 @@ use std::ops::Range;
 
 use self::choice::cheapest;
 use self::schedule::{BandSchedule, ScheduleBuilder};
-use super::draft::Draft;
-use super::mapped::Mapped;
+use super::draft::PlanDraft;
+use super::mapped::MappedImages;
 use super::setting::{Mode, Transfer};
-use super::step::{Action, Band, Part, PlanStep, Rows};
+use super::step::{Action, Band, ComputedRows, LaunchPart, PlanStep};
 use crate::ir::graph::NodeId;
 use crate::ir::kernel::Distribution;
-use crate::machine::{HostSide, Load, Machine, Profile};
+use crate::machine::{HostSide, Load, Machine, MachineProfile};
 use crate::plan::launches::LaunchedNodes;
 use crate::plan::movement::{over_bus, rows_of, with_room, work_of};
-use crate::plan::state::{Event, Halo, Placement, State};
+use crate::plan::state::{Halo, ImageState, Placement, StateEvent};
 use horus_base::shape::Window;
 
 /// Minimum time of copies, in divisions of launches, that is worth considering: a guess.
 const WORTHWHILE: f64 = 8.0;
 
 /// The pass: cuts each run of steps without communication into bands where a gain is predicted.
-pub(super) fn cut(draft: &mut Draft<'_>) {
+pub(super) fn cut(draft: &mut PlanDraft<'_>) {
     let setting = draft.setting;
     if setting.unified || setting.mode == Mode::Naive || setting.transfer == Transfer::Explicit {
         return;
@@ -62,17 +62,17 @@ pub(super) fn cut(draft: &mut Draft<'_>) {
             let unmapped: Vec<NodeId> = steps.iter().filter_map(|s| s.action.unmaps()).collect();
             draft.used.splice(run.clone(), vec![used; steps.len()]);
             draft.steps.splice(run, steps);
-            unmapped.into_iter().for_each(|n| draft.event(n, Event::Placed(Placement::Replicated)));
+            unmapped.into_iter().for_each(|n| draft.event(n, StateEvent::Placed(Placement::Replicated)));
         }
     }
 }
 
 /// The longest runs of reorderable steps.
-fn runs(draft: &Draft<'_>) -> Vec<Range<usize>> {
+fn runs(draft: &PlanDraft<'_>) -> Vec<Range<usize>> {
     let movable = |step: &PlanStep| match step.action {
         Action::Upload { .. } | Action::UploadStrip { .. } | Action::Send { .. } | Action::Free(_) => true,
         // Its fetched inputs precede the run.
-        Action::Launch { part, .. } => part == Part::Whole,
+        Action::Launch { part, .. } => part == LaunchPart::Whole,
         // Every rank uses the same number of bands: each band is a synchronisation of all ranks.
         Action::Gather { direct, .. } => direct,
         _ => false,
@@ -90,7 +90,7 @@ fn runs(draft: &Draft<'_>) -> Vec<Range<usize>> {
 
 /// An input of a launch that is uploaded or computed in the same run.
 #[derive(Clone, Copy)]
-struct JobInput {
+struct BandLaunchInput {
     /// Its index among the inputs of the launch.
     index: usize,
     /// Its image.
@@ -98,20 +98,20 @@ struct JobInput {
 }
 
 /// A launch of a run.
-struct Job {
+struct BandLaunch {
     node: NodeId,
-    rows: Rows,
+    rows: ComputedRows,
     room: Halo,
     /// The launch can be computed in bands.
     divisible: bool,
-    inputs: Vec<JobInput>,
+    inputs: Vec<BandLaunchInput>,
 }
 
 /// A run of steps, analysed.
 struct Board<'d, 'a> {
-    draft: &'d Draft<'a>,
+    draft: &'d PlanDraft<'a>,
     machine: &'d Machine,
-    jobs: Vec<Job>,
+    jobs: Vec<BandLaunch>,
     /// Uploaded images with their bytes, in the order in which they are read.
     uploads: Vec<(NodeId, usize)>,
     /// For images uploaded in strips, the rows that each rank uploads around its strip.
@@ -124,17 +124,17 @@ struct Board<'d, 'a> {
     by_lane: HashSet<NodeId>,
     frees: Vec<NodeId>,
     /// Images that launches use in the host's memory.
-    mapped: Mapped,
+    mapped: MappedImages,
     /// Predicted seconds of all copies.
     copied: f64,
     reasons: HashMap<(u8, NodeId), String>,
     /// Memo of results, as schedules repeat the queries.
-    found: RefCell<Found>,
+    found: RefCell<BandCache>,
 }
 
 /// Memoised properties of bands of launches.
 #[derive(Default)]
-struct Found {
+struct BandCache {
     seconds: HashMap<(NodeId, Band), f64>,
     /// By launch, input and cut.
     needed: HashMap<(NodeId, usize, u8), u8>,
@@ -153,7 +153,7 @@ fn key(action: Action) -> (u8, NodeId) {
 
 impl<'d, 'a> Board<'d, 'a> {
     /// `None` if nothing is computed or copied, or the steps cannot be reordered.
-    fn new(draft: &'d Draft<'a>, run: Range<usize>, mapped: Mapped) -> Option<Board<'d, 'a>> {
+    fn new(draft: &'d PlanDraft<'a>, run: Range<usize>, mapped: MappedImages) -> Option<Board<'d, 'a>> {
         let mut board = Board {
             draft,
             machine: &draft.setting.machine,
@@ -177,16 +177,16 @@ impl<'d, 'a> Board<'d, 'a> {
                 Action::Upload { node, .. } => {
                     // Strips are cut at their position, which differs from that of the rows of a
                     // whole image.
-                    let whole = |s: State| s.placement == Placement::Replicated;
+                    let whole = |s: ImageState| s.placement == Placement::Replicated;
                     if draft.ranks() > 1 && !draft.initial[node.0].is_some_and(whole) {
                         return None;
                     }
                     here.insert(node);
-                    board.uploads.push((node, draft.bytes_as(node, Rows::All)));
+                    board.uploads.push((node, draft.bytes_as(node, ComputedRows::All)));
                 }
                 Action::UploadStrip { node, halo, .. } => {
                     here.insert(node);
-                    board.uploads.push((node, draft.bytes_as(node, Rows::Strip(halo))));
+                    board.uploads.push((node, draft.bytes_as(node, ComputedRows::Strip(halo))));
                     board.strips.insert(node, halo);
                 }
                 Action::Launch { node, rows, room, .. } => {
@@ -194,19 +194,19 @@ impl<'d, 'a> Board<'d, 'a> {
                     let inputs = kernel.inputs.iter().copied().enumerate();
                     let inputs = inputs
                         .filter(|(_, source)| here.contains(source))
-                        .map(|(index, source)| JobInput { index, source });
+                        .map(|(index, source)| BandLaunchInput { index, source });
                     let inputs = inputs.collect();
                     let divisible = kernel.op.distribution() == Distribution::Rows && kernel.shape.height > 1;
                     here.insert(node);
-                    board.jobs.push(Job { node, rows, room, divisible, inputs });
+                    board.jobs.push(BandLaunch { node, rows, room, divisible, inputs });
                 }
                 Action::Send { node, .. } => {
                     let strips =
-                        draft.setting.in_lanes() && matches!(draft.state(node).placement, Placement::Strips(_));
+                        draft.setting.has_shared_host() && matches!(draft.state(node).placement, Placement::Strips(_));
                     if strips {
                         board.by_lane.insert(node);
                     }
-                    let rows = if strips { Rows::Strip(Halo::NONE) } else { Rows::All };
+                    let rows = if strips { ComputedRows::Strip(Halo::NONE) } else { ComputedRows::All };
                     board.sends.push((node, draft.bytes_as(node, rows)));
                 }
                 Action::Gather { node, .. } => {
@@ -224,7 +224,7 @@ impl<'d, 'a> Board<'d, 'a> {
 
     /// Returns `true` if copies take long enough to be considered.
     fn is_worthwhile(&self) -> bool {
-        self.copied > WORTHWHILE * self.machine.slowest(Profile::division)
+        self.copied > WORTHWHILE * self.machine.slowest(MachineProfile::division)
     }
 
     fn upload(&self, bytes: usize) -> f64 {
@@ -282,7 +282,7 @@ impl<'d, 'a> Board<'d, 'a> {
     }
 
     /// The cut up to which a result computed up to `cut` can be sent.
-    fn leaves(&self, node: NodeId, cut: u8) -> u8 {
+    fn sendable_cut(&self, node: NodeId, cut: u8) -> u8 {
         if cut == Band::PARTS || !self.leaves_in_strips(node) {
             return cut;
         }
@@ -294,7 +294,7 @@ impl<'d, 'a> Board<'d, 'a> {
     }
 
     /// The cut up to which a result must be computed to be sent up to `cut`.
-    fn comes(&self, node: NodeId, cut: u8) -> u8 {
+    fn required_cut(&self, node: NodeId, cut: u8) -> u8 {
         if cut == Band::PARTS || !self.leaves_in_strips(node) {
             return cut;
         }
@@ -302,13 +302,13 @@ impl<'d, 'a> Board<'d, 'a> {
     }
 
     /// Predicted seconds of a band of a launch, on the slowest rank.
-    fn seconds(&self, job: &Job, band: Band) -> f64 {
+    fn seconds(&self, job: &BandLaunch, band: Band) -> f64 {
         if let Some(known) = self.found.borrow().seconds.get(&(job.node, band)) {
             return *known;
         }
         let seconds = |rank| {
             let rows = band.of(self.all(job.node, rank));
-            let launched = LaunchedNodes::alone(self.draft.graph, &job.node);
+            let launched = LaunchedNodes::single(self.draft.graph, &job.node);
             let work = work_of(self.draft.graph, &launched, rows);
             let bus = over_bus(self.draft.graph, &launched, rows, |n| self.mapped.holds(n));
             self.machine.slowest(|p| p.launch_over(&work, bus).seconds)
@@ -319,7 +319,7 @@ impl<'d, 'a> Board<'d, 'a> {
     }
 
     /// The cut up to which an input must be available for the rows of `job` up to `cut`.
-    fn needed(&self, job: &Job, JobInput { index, source }: JobInput, cut: u8) -> u8 {
+    fn needed(&self, job: &BandLaunch, BandLaunchInput { index, source }: BandLaunchInput, cut: u8) -> u8 {
         if let Some(known) = self.found.borrow().needed.get(&(job.node, index, cut)) {
             return *known;
         }
@@ -338,7 +338,7 @@ impl<'d, 'a> Board<'d, 'a> {
 
     /// The cut up to which `job` can be computed if its inputs are available up to the cuts
     /// `there`.
-    fn possible(&self, job: &Job, from: u8, there: impl Fn(NodeId) -> u8) -> u8 {
+    fn possible(&self, job: &BandLaunch, from: u8, there: impl Fn(NodeId) -> u8) -> u8 {
         let is_possible = |cut: u8| job.inputs.iter().all(|input| self.needed(job, *input, cut) <= there(input.source));
         if is_possible(Band::PARTS) {
             return Band::PARTS;
@@ -362,7 +362,7 @@ impl<'d, 'a> Board<'d, 'a> {
         let sent: HashSet<NodeId> = self.sends.iter().map(|(node, _)| *node).collect();
         let (mut tail, mut members, mut seconds) = (Vec::new(), HashSet::new(), 0.0);
         for (j, job) in self.jobs.iter().enumerate().rev() {
-            let readers: Vec<(usize, &Job)> = self.readers(job.node).collect();
+            let readers: Vec<(usize, &BandLaunch)> = self.readers(job.node).collect();
             let joins = job.divisible
                 && (sent.contains(&job.node) || !readers.is_empty())
                 && readers.iter().all(|(at, reader)| members.contains(at) && self.follows(reader, job.node));
@@ -383,13 +383,13 @@ impl<'d, 'a> Board<'d, 'a> {
     }
 
     /// The launches of the run that read an image, by place.
-    fn readers(&self, source: NodeId) -> impl Iterator<Item = (usize, &Job)> {
+    fn readers(&self, source: NodeId) -> impl Iterator<Item = (usize, &BandLaunch)> {
         self.jobs.iter().enumerate().filter(move |(_, job)| job.inputs.iter().any(|input| input.source == source))
     }
 
     /// Returns `true` if the upper half of a launch needs only some rows beyond the upper half of
     /// its input.
-    fn follows(&self, job: &Job, source: NodeId) -> bool {
+    fn follows(&self, job: &BandLaunch, source: NodeId) -> bool {
         let half = Band::PARTS / 2;
         let of_it = job.inputs.iter().filter(|input| input.source == source);
         of_it.map(|input| self.needed(job, *input, half)).all(|cut| cut <= half + half / 2)
@@ -404,18 +404,18 @@ impl<'d, 'a> Board<'d, 'a> {
     /// Peak of bytes on the device, besides those present before.
     fn peak(&self, actions: impl Iterator<Item = Action>) -> usize {
         let made = |n: &NodeId| self.uploads.iter().any(|(u, _)| u == n) || self.jobs.iter().any(|job| job.node == *n);
-        let given = self.frees.iter().filter(|n| !made(n)).map(|n| (*n, self.draft.bytes_as(*n, Rows::All)));
+        let given = self.frees.iter().filter(|n| !made(n)).map(|n| (*n, self.draft.bytes_as(*n, ComputedRows::All)));
         let (mut held, mut most): (HashMap<NodeId, usize>, usize) = (given.collect(), 0);
         let mut met: HashMap<NodeId, usize> = HashMap::new();
         for action in actions.filter(|action| !self.mapped.holds(action.node())) {
             let _before = match action {
-                Action::Upload { node, .. } => held.insert(node, self.draft.bytes_as(node, Rows::All)),
+                Action::Upload { node, .. } => held.insert(node, self.draft.bytes_as(node, ComputedRows::All)),
                 Action::UploadStrip { node, halo, .. } => {
-                    held.insert(node, self.draft.bytes_as(node, Rows::Strip(halo)))
+                    held.insert(node, self.draft.bytes_as(node, ComputedRows::Strip(halo)))
                 }
                 Action::Launch { node, rows, .. } => held.insert(node, self.draft.bytes_as(node, rows)),
                 Action::Free(node) => held.remove(&node),
-                Action::Gather { node, .. } => met.insert(node, self.draft.bytes_as(node, Rows::All)),
+                Action::Gather { node, .. } => met.insert(node, self.draft.bytes_as(node, ComputedRows::All)),
                 _ => None,
             };
             most = most.max(held.values().chain(met.values()).sum());

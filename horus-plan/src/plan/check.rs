@@ -3,11 +3,11 @@
 //! Cheap checks run in every build; with debug assertions, each pass is also followed by the replay
 //! of all steps on all ranks ([`verify`]), which the session requests once, for the finished plan.
 
-use super::demand::{around, needed};
-use super::draft::Draft;
-use super::passes::Stage;
-use super::setting::Want;
-use super::step::{Action, Part};
+use super::demand::{around, halo_of_access};
+use super::draft::PlanDraft;
+use super::passes::PlanStage;
+use super::setting::ResultDelivery;
+use super::step::{Action, LaunchPart};
 use super::verify::verify;
 use super::waits;
 use crate::ir::graph::NodeId;
@@ -15,9 +15,9 @@ use crate::ir::kernel::Kernel;
 use horus_base::error::Error;
 
 /// Checks the draft after a pass.
-pub(super) fn check(draft: &Draft<'_>, stage: Stage) -> Result<(), String> {
+pub(super) fn check(draft: &PlanDraft<'_>, stage: PlanStage) -> Result<(), String> {
     facts(draft)?;
-    if stage == Stage::Facts {
+    if stage == PlanStage::Facts {
         return if draft.steps.is_empty() { Ok(()) } else { Err("there are steps already".into()) };
     }
     order(draft)?;
@@ -25,7 +25,7 @@ pub(super) fn check(draft: &Draft<'_>, stage: Stage) -> Result<(), String> {
 }
 
 /// Checks the facts about each image and each step.
-fn facts(draft: &Draft<'_>) -> Result<(), String> {
+fn facts(draft: &PlanDraft<'_>) -> Result<(), String> {
     let nodes = draft.graph.nodes.len();
     if draft.states.len() != nodes || draft.wants.len() != draft.graph.roots.len() {
         return Err("the images of the plan are not those of the program".into());
@@ -33,7 +33,7 @@ fn facts(draft: &Draft<'_>) -> Result<(), String> {
     let several = draft.ranks() > 1 && !draft.naive();
     for (id, node) in draft.graph.iter().filter(|_| several && !draft.demand.asked.is_empty()) {
         for (i, input) in node.inputs.iter().enumerate() {
-            let Some(own) = needed(node.op.access(i)) else { continue };
+            let Some(own) = halo_of_access(node.op.access(i)) else { continue };
             let (asked, read) = (draft.demand.asked[input.0], around(own, draft.demand.computed[id.0]));
             if !asked.covers(read) {
                 return Err(format!("{input} is asked for {asked} rows around strips, {id} reads {read}"));
@@ -51,7 +51,7 @@ fn facts(draft: &Draft<'_>) -> Result<(), String> {
 }
 
 /// Every node is computed once, after its inputs and before they are released.
-fn order(draft: &Draft<'_>) -> Result<(), String> {
+fn order(draft: &PlanDraft<'_>) -> Result<(), String> {
     let mut there: Vec<bool> = draft.initial.iter().map(Option::is_some).collect();
     let mut computed = vec![false; there.len()];
     for step in &draft.steps {
@@ -61,7 +61,7 @@ fn order(draft: &Draft<'_>) -> Result<(), String> {
                     return Err(format!("{node} is computed where {missing} is not there"));
                 }
                 // Readers wait for the bands that they need; `verify` counts them.
-                there[node.0] |= matches!(part, Part::Band(_));
+                there[node.0] |= matches!(part, LaunchPart::Band(_));
                 if !part.ends() {
                     continue;
                 }
@@ -84,11 +84,11 @@ fn order(draft: &Draft<'_>) -> Result<(), String> {
 }
 
 /// Replays all steps on all ranks; results are required once they are delivered.
-fn replay(draft: &Draft<'_>, stage: Stage) -> Result<(), String> {
-    let delivered = stage >= Stage::Delivered;
-    let wants = draft.wants.iter().map(|want| if delivered { *want } else { Want::Keep }).collect();
+fn replay(draft: &PlanDraft<'_>, stage: PlanStage) -> Result<(), String> {
+    let delivered = stage >= PlanStage::Delivered;
+    let wants = draft.wants.iter().map(|want| if delivered { *want } else { ResultDelivery::Keep }).collect();
     let mut plan = draft.so_far(wants);
-    if stage < Stage::Ordered {
+    if stage < PlanStage::Ordered {
         plan.steps.iter_mut().zip(waits::of(draft)).for_each(|(step, waits)| step.waits = waits);
     }
     verify(&plan).map_err(|error| match error {

@@ -2,18 +2,18 @@
 
 use std::collections::HashMap;
 
-use super::draft::Draft;
+use super::draft::PlanDraft;
 use super::launches::LaunchedNodes;
 use super::movement::{BLOCK, Link, Traffic, movement, work_of};
 use super::state::{Halo, Placement};
-use super::step::{Action, Rows, Temp};
+use super::step::{Action, ComputedRows, Temp};
 use crate::ir::graph::NodeId;
 use crate::ir::kernel::Access;
-use crate::machine::{HostSide, Profile};
+use crate::machine::{HostSide, MachineProfile};
 use horus_base::shape::Window;
 
 /// A transfer of an image to launches that read it across strips.
-pub(super) struct Choice {
+pub(super) struct TransferChoice {
     pub(super) replicate: bool,
     /// Rank 0 first gives each rank its strip, so that all send.
     pub(super) scatter: bool,
@@ -38,22 +38,23 @@ impl Costs {
     /// time: messages, and the copies that each rank then makes of received rows.
     pub(super) fn choose(
         &mut self,
-        draft: &Draft<'_>,
+        draft: &PlanDraft<'_>,
         source: NodeId,
         elsewhere: &[Temp],
         on_root: bool,
         in_strips: bool,
-    ) -> Choice {
+    ) -> TransferChoice {
         let machine = &draft.setting.machine;
         let room = Halo::NONE;
         let direct = draft.setting.direct;
-        let time = |p: &Draft<'_>, action, on_root| p.traffic(action, on_root).time;
+        let time = |p: &PlanDraft<'_>, action, on_root| p.traffic(action, on_root).time;
         // Between devices, rows arrive in their final place.
         let copy = |bytes: usize| if direct { 0.0 } else { machine.slowest(|m| m.host_copy(bytes)) };
         let whole = copy(draft.graph.node(source).shape.len() * draft.graph.node(source).dtype.size());
         let scatter =
             if on_root { time(draft, Action::Scatter { node: source, halo: room, room, direct }, true) } else { 0.0 };
-        let replicate = |p: &Draft<'_>, on_root| time(p, Action::Replicate { node: source, direct }, on_root) + whole;
+        let replicate =
+            |p: &PlanDraft<'_>, on_root| time(p, Action::Replicate { node: source, direct }, on_root) + whole;
         let mut fetch = |on_root| elsewhere.iter().map(|t| self.of_fetching(draft, source, *t, on_root)).sum::<f64>();
         // An image that is whole everywhere needs no halos.
         let asked = draft.demand.asked[source.0];
@@ -75,7 +76,7 @@ impl Costs {
         let launches = if count == 1 { "1 launch reads".to_owned() } else { format!("{count} launches read") };
         let seconds = replicating.min(fetching);
         let (fetching, replicating) = (microseconds(fetching), microseconds(replicating));
-        Choice {
+        TransferChoice {
             replicate,
             scatter: if replicate { scatter_to_replicate } else { scatter_to_fetch },
             seconds,
@@ -85,14 +86,14 @@ impl Costs {
 
     /// Predicted seconds to fetch the rows that one launch reads of one input, and to copy them
     /// into place.
-    fn of_fetching(&mut self, draft: &Draft<'_>, node: NodeId, temp: Temp, on_root: bool) -> f64 {
+    fn of_fetching(&mut self, draft: &PlanDraft<'_>, node: NodeId, temp: Temp, on_root: bool) -> f64 {
         if let Some(cost) = self.fetches.get(&(temp, on_root)) {
             return *cost;
         }
         let consumer = draft.graph.node(temp.consumer);
         let everywhere = consumer.op.is_on_every_rank(consumer.shape, || true);
         let computed = draft.demand.computed[temp.consumer.0];
-        let rows = if everywhere { Rows::All } else { Rows::Strip(computed) };
+        let rows = if everywhere { ComputedRows::All } else { ComputedRows::Strip(computed) };
         let direct = draft.setting.direct;
         let sent = draft.traffic(Action::Fetch { node, temp, rows, direct }, on_root).time;
         let copied = if direct { 0 } else { draft.bytes_fetched(node, temp, rows) };
@@ -102,7 +103,7 @@ impl Costs {
     }
 }
 
-impl Draft<'_> {
+impl PlanDraft<'_> {
     /// An upper bound of the bytes of packed messages on a rank.
     pub(super) fn scratch(&self, source: NodeId, sent: Action) -> usize {
         if self.memory.is_none() {
@@ -146,8 +147,9 @@ impl Draft<'_> {
         let direct = self.setting.direct;
         let traffic = self.traffic(Action::Exchange { node, halo, direct }, false);
         let computed = self.initial[node.0].is_none();
-        let through_host =
-            |m: &Profile| m.download(traffic.sent, HostSide::Pinned) + m.upload(traffic.received, HostSide::Pinned);
+        let through_host = |m: &MachineProfile| {
+            m.download(traffic.sent, HostSide::Pinned) + m.upload(traffic.received, HostSide::Pinned)
+        };
         let copied = if computed && !direct { self.setting.machine.slowest(through_host) } else { 0.0 };
         let travel = traffic.time + copied;
         let reader = self.lifetimes.readers[node.0].first().filter(|_| direct);
@@ -162,11 +164,11 @@ impl Draft<'_> {
         let strips = (0..self.ranks()).map(|rank| partition.strip(rank, height));
         let work = work_of(
             self.graph,
-            &LaunchedNodes::alone(self.graph, &id),
+            &LaunchedNodes::single(self.graph, &id),
             strips.max_by_key(|s| s.len()).unwrap_or(Window::new(0, 0)),
         );
         let machine = &self.setting.machine;
-        travel.min(machine.slowest(|m| m.launch(&work).seconds)) - machine.slowest(Profile::division)
+        travel.min(machine.slowest(|m| m.launch(&work).seconds)) - machine.slowest(MachineProfile::division)
     }
 
     /// Predicted seconds by which a scatter takes longer if it sends the halo, too.

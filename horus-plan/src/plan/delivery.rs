@@ -1,14 +1,14 @@
 //! Delivery: brings results to their requesters.
 
-use super::draft::Draft;
-use super::setting::Want;
-use super::state::{Event, Halo, Placement, State};
-use super::step::{Action, Band, Rows};
+use super::draft::PlanDraft;
+use super::setting::ResultDelivery;
+use super::state::{Halo, ImageState, Placement, StateEvent};
+use super::step::{Action, Band, ComputedRows};
 use crate::ir::graph::NodeId;
 use crate::machine::HostSide;
 
 /// The pass: delivers each result as wanted.
-pub(super) fn deliver(draft: &mut Draft<'_>) {
+pub(super) fn deliver(draft: &mut PlanDraft<'_>) {
     let (graph, wants) = (draft.graph, draft.wants);
     let results: Vec<_> = graph.roots.iter().copied().zip(wants.iter().copied()).collect();
     for (i, (root, want)) in results.iter().enumerate() {
@@ -19,30 +19,30 @@ pub(super) fn deliver(draft: &mut Draft<'_>) {
     }
 }
 
-fn bring(draft: &mut Draft<'_>, root: NodeId, want: Want) {
-    if want == Want::Keep {
+fn bring(draft: &mut PlanDraft<'_>, root: NodeId, want: ResultDelivery) {
+    if want == ResultDelivery::Keep {
         return;
     }
-    let State { residency, placement } = draft.state(root);
-    if want == Want::Handed && !residency.host() {
+    let ImageState { residency, placement } = draft.state(root);
+    if want == ResultDelivery::Requester && !residency.host() {
         let sent = Action::Send { node: root, band: Band::WHOLE };
         draft.step(sent, "the result is wanted by somebody who waits for it");
         return;
     }
     let in_strips = matches!(placement, Placement::Strips(_));
-    if want == Want::Root && in_strips && !residency.host() && meets_on_device(draft, root) {
+    if want == ResultDelivery::Root && in_strips && !residency.host() && meets_on_device(draft, root) {
         let gathered = Action::Gather { node: root, band: Band::WHOLE, direct: true };
         // The gathered image stays until it has been sent, along with the packed messages.
-        let bytes = draft.bytes_as(root, Rows::All) + draft.scratch(root, gathered);
+        let bytes = draft.bytes_as(root, ComputedRows::All) + draft.scratch(root, gathered);
         draft.hold_temp(bytes, root, root);
         draft.step(gathered, "rank 0 wants the result, and devices are connected");
         draft.step(Action::Send { node: root, band: Band::WHOLE }, "rank 0 wants the result");
         return;
     }
-    if want == Want::Everyone && in_strips && !residency.host() {
+    if want == ResultDelivery::Everyone && in_strips && !residency.host() {
         // Each device's own copy to its host is faster than messages between hosts.
         let sent = Action::Replicate { node: root, direct: true };
-        if draft.between_devices(root, root, draft.bytes_as(root, Rows::All), sent) {
+        if draft.between_devices(root, root, draft.bytes_as(root, ComputedRows::All), sent) {
             draft.step(sent, "every rank wants the result");
             draft.placed(root, Placement::Replicated, true);
         }
@@ -50,12 +50,12 @@ fn bring(draft: &mut Draft<'_>, root: NodeId, want: Want) {
     draft.bring_to_host(root, "the result is wanted on the host");
     let placement = draft.state(root).placement;
     match (want, placement) {
-        (Want::Everyone, Placement::Root | Placement::Strips(_)) => {
+        (ResultDelivery::Everyone, Placement::Root | Placement::Strips(_)) => {
             draft.step(Action::Replicate { node: root, direct: false }, "every rank wants the result");
-            draft.event(root, Event::Placed(Placement::Replicated));
+            draft.event(root, StateEvent::Placed(Placement::Replicated));
             draft.step(Action::Deliver(root), "");
         }
-        (Want::Root, Placement::Strips(_)) => {
+        (ResultDelivery::Root, Placement::Strips(_)) => {
             let gathered = Action::Gather { node: root, band: Band::WHOLE, direct: false };
             draft.step(gathered, "rank 0 wants the result");
         }
@@ -66,13 +66,14 @@ fn bring(draft: &mut Draft<'_>, root: NodeId, want: Want) {
 /// Returns `true` if strips that are on the devices only should be gathered on rank 0's device
 /// rather than on its host, by predicted time: one copy to the host, instead of one per rank and
 /// messages between hosts. No image may have to leave the device for it.
-fn meets_on_device(draft: &Draft<'_>, root: NodeId) -> bool {
+fn meets_on_device(draft: &PlanDraft<'_>, root: NodeId) -> bool {
     let setting = draft.setting;
     if !setting.direct || setting.unified || draft.naive() {
         return false;
     }
     let gathered = |direct| Action::Gather { node: root, band: Band::WHOLE, direct };
-    let (whole, strip) = (draft.bytes_as(root, Rows::All), draft.bytes_as(root, Rows::Strip(Halo::NONE)));
+    let (whole, strip) =
+        (draft.bytes_as(root, ComputedRows::All), draft.bytes_as(root, ComputedRows::Strip(Halo::NONE)));
     let meeting = |direct| draft.traffic_over(setting.machine.link(direct), gathered(direct), false).time;
     let by_device = meeting(true) + setting.machine.of(0).download(whole, HostSide::Pinned);
     // A result gathered on the host is copied once more, to its final place.

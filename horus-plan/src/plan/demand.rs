@@ -11,12 +11,12 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 
-use super::draft::Draft;
+use super::draft::PlanDraft;
 use super::launches::LaunchedNodes;
 use super::movement::{rows_of, work_of};
 use super::setting::Mode;
 use super::state::{Halo, Placement};
-use super::step::Rows;
+use super::step::ComputedRows;
 use crate::ir::graph::NodeId;
 use crate::ir::kernel::{Access, Kernel};
 
@@ -27,7 +27,7 @@ const WAITING: f64 = 2.0;
 
 /// For each node, rows around its strips.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Demand {
+pub(super) struct HaloDemand {
     /// Rows that its readers will ask for, including readers that compute rows around their own
     /// strips.
     pub(super) asked: Vec<Halo>,
@@ -36,7 +36,7 @@ pub(super) struct Demand {
 }
 
 /// Reach of a kernel beyond the rows that it computes, for one input; `None` if it reads elsewhere.
-pub(super) fn needed(access: Access) -> Option<Halo> {
+pub(super) fn halo_of_access(access: Access) -> Option<Halo> {
     let Access::Rows { reach, wrap } = access else { return None };
     Some(Halo { up: reach.up, down: reach.down, wrap: wrap && reach.up + reach.down > 0 })
 }
@@ -46,26 +46,26 @@ pub(super) fn around(own: Halo, computed: Halo) -> Halo {
     Halo { up: own.up + computed.up, down: own.down + computed.down, ..own }
 }
 
-impl Demand {
+impl HaloDemand {
     /// No reads around strips.
-    fn nothing(nodes: usize) -> Demand {
-        Demand { asked: vec![Halo::NONE; nodes], computed: vec![Halo::NONE; nodes] }
+    fn nothing(nodes: usize) -> HaloDemand {
+        HaloDemand { asked: vec![Halo::NONE; nodes], computed: vec![Halo::NONE; nodes] }
     }
 }
 
 /// The pass: computes the demand where there are strips, except in naive mode, which transfers for
 /// every operation.
-pub(super) fn look_ahead(draft: &mut Draft<'_>) {
+pub(super) fn compute_demand(draft: &mut PlanDraft<'_>) {
     draft.demand = if draft.ranks() > 1 && draft.setting.mode != Mode::Naive {
-        Search::new(draft).cheapest()
+        DemandSearch::new(draft).cheapest()
     } else {
-        Demand::nothing(draft.graph.nodes.len())
+        HaloDemand::nothing(draft.graph.nodes.len())
     };
 }
 
 /// Search for the launches that compute rows around strips, by least predicted time.
-struct Search<'d, 'a> {
-    draft: &'d Draft<'a>,
+struct DemandSearch<'d, 'a> {
+    draft: &'d PlanDraft<'a>,
     /// By node: its launch, as an index of `launches`; `None` for given images and for results that
     /// every rank computes.
     launch_of: Vec<Option<usize>>,
@@ -79,8 +79,8 @@ struct Search<'d, 'a> {
     computations: RefCell<HashMap<(usize, Halo), f64>>,
 }
 
-impl<'d, 'a> Search<'d, 'a> {
-    fn new(draft: &'d Draft<'a>) -> Search<'d, 'a> {
+impl<'d, 'a> DemandSearch<'d, 'a> {
+    fn new(draft: &'d PlanDraft<'a>) -> DemandSearch<'d, 'a> {
         let graph = draft.graph;
         let mut launch_of = vec![None; graph.nodes.len()];
         let mut launches: Vec<Vec<NodeId>> = Vec::new();
@@ -99,14 +99,14 @@ impl<'d, 'a> Search<'d, 'a> {
                 last = group;
             }
             let inputs = node.inputs.iter().enumerate();
-            reads.push(inputs.filter_map(|(i, input)| Some((*input, needed(node.op.access(i))?))).collect());
+            reads.push(inputs.filter_map(|(i, input)| Some((*input, halo_of_access(node.op.access(i))?))).collect());
         }
         let (exchanges, computations) = (RefCell::default(), RefCell::default());
-        Search { draft, launch_of, launches, reads, exchanges, computations }
+        DemandSearch { draft, launch_of, launches, reads, exchanges, computations }
     }
 
     /// The demand of the cheapest choices found.
-    fn cheapest(&self) -> Demand {
+    fn cheapest(&self) -> HaloDemand {
         /// Most choices times nodes for which they are improved.
         const WORK: usize = 1 << 14;
         let mut computes = self.backwards();
@@ -211,7 +211,7 @@ impl<'d, 'a> Search<'d, 'a> {
     }
 
     /// Returns `true` if there is a choice for a launch.
-    fn is_open(&self, launch: usize, demand: &Demand) -> bool {
+    fn is_open(&self, launch: usize, demand: &HaloDemand) -> bool {
         let asked = self.demanded(&self.launches[launch], &demand.asked);
         !asked.is_none() && !asked.wrap
     }
@@ -222,8 +222,8 @@ impl<'d, 'a> Search<'d, 'a> {
     }
 
     /// The demand if these launches compute the rows around their strips that are asked for.
-    fn demand(&self, computes: &[bool]) -> Demand {
-        let mut demand = Demand::nothing(self.reads.len());
+    fn demand(&self, computes: &[bool]) -> HaloDemand {
+        let mut demand = HaloDemand::nothing(self.reads.len());
         for id in (0..self.reads.len()).rev() {
             // All readers of the nodes of a launch that are not in it come after its last node.
             if let Some(l) = self.launch_of[id]
@@ -245,7 +245,7 @@ impl<'d, 'a> Search<'d, 'a> {
 
     /// Predicted seconds of all rows around strips: of exchanges, and of launches beyond what they
     /// take for the strips.
-    fn seconds(&self, demand: &Demand) -> f64 {
+    fn seconds(&self, demand: &HaloDemand) -> f64 {
         let nodes = (0..self.reads.len()).map(NodeId);
         let exchanged = nodes.filter(|n| !demand.computed[n.0].covers(demand.asked[n.0]));
         let exchanges: f64 = exchanged.map(|n| self.exchange(n, demand.asked[n.0])).sum();
@@ -290,9 +290,9 @@ impl<'d, 'a> Search<'d, 'a> {
             let joined = graph.joined.iter().find(|j| j.nodes == *nodes);
             let launched = match joined {
                 Some(j) => LaunchedNodes { nodes, kernel: &j.op, inputs: &j.inputs },
-                None => LaunchedNodes::alone(graph, &nodes[0]),
+                None => LaunchedNodes::single(graph, &nodes[0]),
             };
-            let rows = |rank, halo| rows_of(graph, &setting.partition, nodes[0], rank, Rows::Strip(halo));
+            let rows = |rank, halo| rows_of(graph, &setting.partition, nodes[0], rank, ComputedRows::Strip(halo));
             let busiest = (0..setting.partition.ranks()).max_by_key(|rank| rows(*rank, halo).len()).unwrap_or(0);
             let seconds = |halo| {
                 let work = work_of(graph, &launched, rows(busiest, halo));

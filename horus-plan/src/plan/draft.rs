@@ -2,30 +2,30 @@
 
 use std::fmt;
 
-use super::activity::Parts;
-use super::demand::{Demand, around, needed};
+use super::activity::BusyTimes;
+use super::demand::{HaloDemand, around, halo_of_access};
 use super::finished::Plan;
 use super::lifetimes::Lifetimes;
 use super::memory::Ledger;
-use super::setting::{Mode, Setting, Want};
-use super::state::{Event, Halo, Placement, Residency, State, Transitions};
-use super::step::{Action, Band, PlanStep, Rows, Temp};
+use super::setting::{Mode, ResultDelivery, Setting};
+use super::state::{Halo, ImageState, Placement, Residency, StateEvent, Transitions};
+use super::step::{Action, Band, ComputedRows, PlanStep, Temp};
 use crate::ir::graph::{Graph, NodeId};
 use crate::ir::kernel::Kernel;
 
 /// A draft of a plan. Each pass reads the results of the previous ones, and adds its own.
-pub(super) struct Draft<'a> {
+pub(super) struct PlanDraft<'a> {
     pub(super) graph: &'a Graph<Kernel>,
     pub(super) setting: &'a Setting,
-    pub(super) wants: &'a [Want],
+    pub(super) wants: &'a [ResultDelivery],
     /// Initial states of the sources.
-    pub(super) initial: Vec<Option<State>>,
+    pub(super) initial: Vec<Option<ImageState>>,
     /// Returns `true` for sources that are not needed after this plan has read them.
     pub(super) disposable: &'a dyn Fn(NodeId) -> bool,
     /// Lifetime of each image.
     pub(super) lifetimes: Lifetimes,
     /// Rows that will be read around the strips of each image.
-    pub(super) demand: Demand,
+    pub(super) demand: HaloDemand,
     /// The contents of the device's memory after the steps, if it is limited.
     pub(super) memory: Option<Ledger>,
     /// The steps so far.
@@ -33,14 +33,14 @@ pub(super) struct Draft<'a> {
     /// Bytes in use on a limited device when each step begins.
     pub(super) used: Vec<usize>,
     /// State of each image after the steps.
-    pub(super) states: Vec<Option<State>>,
+    pub(super) states: Vec<Option<ImageState>>,
     /// The exchanges among the steps.
-    pub(super) exchanges: Vec<Exchanged>,
+    pub(super) exchanges: Vec<HaloExchange>,
 }
 
 /// An exchange for a launch.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Exchanged {
+pub(super) struct HaloExchange {
     /// Index of its step.
     pub(super) step: usize,
     /// The launch that reads the rows.
@@ -49,16 +49,16 @@ pub(super) struct Exchanged {
     pub(super) on_device: bool,
 }
 
-impl<'a> Draft<'a> {
+impl<'a> PlanDraft<'a> {
     /// A draft without steps.
     pub(super) fn new(
         graph: &'a Graph<Kernel>,
-        wants: &'a [Want],
+        wants: &'a [ResultDelivery],
         setting: &'a Setting,
-        initial: Vec<Option<State>>,
+        initial: Vec<Option<ImageState>>,
         disposable: &'a dyn Fn(NodeId) -> bool,
-    ) -> Draft<'a> {
-        Draft {
+    ) -> PlanDraft<'a> {
+        PlanDraft {
             graph,
             setting,
             wants,
@@ -66,7 +66,7 @@ impl<'a> Draft<'a> {
             initial,
             disposable,
             lifetimes: Lifetimes::default(),
-            demand: Demand::default(),
+            demand: HaloDemand::default(),
             memory: None,
             steps: Vec::new(),
             used: Vec::new(),
@@ -86,8 +86,8 @@ impl<'a> Draft<'a> {
         format!("{id} {}", self.graph.node(id).op.name())
     }
 
-    pub(super) fn state(&self, id: NodeId) -> State {
-        self.states[id.0].unwrap_or(State { residency: Residency::Nothing, placement: Placement::Replicated })
+    pub(super) fn state(&self, id: NodeId) -> ImageState {
+        self.states[id.0].unwrap_or(ImageState { residency: Residency::Nothing, placement: Placement::Replicated })
     }
 
     pub(super) fn step(&mut self, action: Action, why: impl Into<String>) {
@@ -95,35 +95,35 @@ impl<'a> Draft<'a> {
         self.used.push(self.memory.as_ref().map_or(0, Ledger::used));
     }
 
-    pub(super) fn event(&mut self, id: NodeId, event: Event) {
+    pub(super) fn event(&mut self, id: NodeId, event: StateEvent) {
         let transitions = Transitions { unified: self.setting.unified };
         self.states[id.0] = Some(transitions.next(self.state(id), event));
         match event {
-            Event::Placed(_) => self.left_device(id),
-            Event::PlacedOnDevice(_) => self.resized(id),
+            StateEvent::Placed(_) => self.left_device(id),
+            StateEvent::PlacedOnDevice(_) => self.resized(id),
             _ => {}
         }
     }
 
     pub(super) fn placed(&mut self, id: NodeId, placement: Placement, direct: bool) {
-        self.event(id, if direct { Event::PlacedOnDevice(placement) } else { Event::Placed(placement) });
+        self.event(id, if direct { StateEvent::PlacedOnDevice(placement) } else { StateEvent::Placed(placement) });
     }
 
     pub(super) fn on_device(&mut self, source: NodeId, reader: NodeId) {
         if !self.state(source).residency.device() {
-            self.make_room(source, None, reader);
+            self.evict_for_image(source, None, reader);
             self.step(
                 Action::Upload { node: source, band: Band::WHOLE },
                 format!("{} reads it on the device", self.label(reader)),
             );
-            self.event(source, Event::Uploaded);
+            self.event(source, StateEvent::Uploaded);
         }
     }
 
     pub(super) fn bring_to_host(&mut self, id: NodeId, why: &str) {
         if !self.state(id).residency.host() {
             self.step(Action::Download(id), why);
-            self.event(id, Event::Downloaded);
+            self.event(id, StateEvent::Downloaded);
         }
     }
 
@@ -158,7 +158,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Bytes of the copies that `id` reads in place of its inputs, on the rank that needs most.
-    pub(super) fn bytes_fetched(&self, node: NodeId, temp: Temp, rows: Rows) -> usize {
+    pub(super) fn bytes_fetched(&self, node: NodeId, temp: Temp, rows: ComputedRows) -> usize {
         let (consumer, shape) = (self.graph.node(temp.consumer), self.graph.node(node).shape);
         let partition = &self.setting.partition;
         let held = (0..self.ranks()).map(|rank| {
@@ -171,10 +171,10 @@ impl<'a> Draft<'a> {
     /// The rows beyond its strip that a launch reads of an input, on the rank that reads most.
     pub(super) fn beyond_strips(&self, Temp { consumer, input }: Temp) -> Halo {
         let (node, computed) = (self.graph.node(consumer), self.demand.computed[consumer.0]);
-        if let Some(own) = needed(node.op.access(input)) {
+        if let Some(own) = halo_of_access(node.op.access(input)) {
             return around(own, computed);
         }
-        let rows = if self.is_global(consumer) { Rows::All } else { Rows::Strip(computed) };
+        let rows = if self.is_global(consumer) { ComputedRows::All } else { ComputedRows::Strip(computed) };
         let (partition, shape) = (&self.setting.partition, self.graph.node(node.inputs[input]).shape);
         let beyond = |rank| {
             let strip = partition.strip(rank, shape.height);
@@ -196,12 +196,12 @@ impl<'a> Draft<'a> {
         // Memory with rows beyond the image is none from the first row of the image to the last; without
         // them it may still have room for them.
         let kernel = &self.graph.node(temp.consumer).op;
-        let usual = needed(kernel.access(temp.input)).is_some() || !valid.wrap;
+        let usual = halo_of_access(kernel.access(temp.input)).is_some() || !valid.wrap;
         usual && !kernel.takes_end_to_end(temp.input) && valid.covers(self.beyond_strips(temp))
     }
 
     /// The plan so far.
-    pub(super) fn so_far(&self, wants: Vec<Want>) -> Plan {
+    pub(super) fn so_far(&self, wants: Vec<ResultDelivery>) -> Plan {
         Plan {
             graph: self.graph.clone(),
             wants,
@@ -210,14 +210,14 @@ impl<'a> Draft<'a> {
             initial: self.initial.clone(),
             states: self.states.clone(),
             predicted: 0.0,
-            parts: Parts::default(),
+            parts: BusyTimes::default(),
             fits: true,
-            lacking: None,
+            shortfall: None,
         }
     }
 }
 
-impl fmt::Display for Draft<'_> {
+impl fmt::Display for PlanDraft<'_> {
     /// The steps, if any; otherwise the facts about each image.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.steps.is_empty() {
@@ -229,7 +229,7 @@ impl fmt::Display for Draft<'_> {
                 let readers: Vec<String> = readers.iter().map(NodeId::to_string).collect();
                 write!(f, ", read by {}", readers.join(" "))?;
             }
-            if self.lifetimes.kept.get(id.0) == Some(&true) {
+            if self.lifetimes.outlives_plan.get(id.0) == Some(&true) {
                 write!(f, ", kept")?;
             }
             if let Some(asked) = self.demand.asked.get(id.0).filter(|halo| !halo.is_none()) {

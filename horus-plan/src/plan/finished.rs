@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use super::activity::Parts;
+use super::activity::BusyTimes;
 use super::follow::Follower;
 use super::launches::PlannedLaunches;
-use super::setting::{Mode, Setting, Want};
-use super::state::{Placement, State};
+use super::setting::{Mode, ResultDelivery, Setting};
+use super::state::{ImageState, Placement};
 use super::step::{Action, PlanStep};
 use crate::ir::graph::{Graph, NodeId};
 use crate::ir::kernel::Kernel;
@@ -14,7 +14,7 @@ use horus_base::shape::Window;
 
 /// Number of transfers and launches by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct PlanCounts {
     /// Copies from host to device.
     pub uploads: usize,
     /// Copies from device to host.
@@ -33,7 +33,7 @@ pub struct Counts {
     pub footprints: usize,
 }
 
-impl Counts {
+impl PlanCounts {
     /// Copies between host and device.
     pub fn copies(&self) -> usize {
         self.uploads + self.downloads
@@ -45,7 +45,7 @@ impl Counts {
     }
 
     /// Adds `other` to these counts.
-    pub fn add(&mut self, other: &Counts) {
+    pub fn add(&mut self, other: &PlanCounts) {
         self.uploads += other.uploads;
         self.downloads += other.downloads;
         self.launches += other.launches;
@@ -58,7 +58,7 @@ impl Counts {
 }
 
 /// The rows that rank `rank` hands over, of an image of `height` rows in this state.
-pub(super) fn handed_over(setting: &Setting, state: Option<State>, height: usize, rank: usize) -> Window {
+pub(super) fn handed_over(setting: &Setting, state: Option<ImageState>, height: usize, rank: usize) -> Window {
     match state.map(|s| s.placement) {
         Some(Placement::Strips(_)) => setting.partition.strip(rank, height),
         _ if rank == 0 => Window::whole(height),
@@ -77,23 +77,23 @@ pub struct Plan {
     /// Kernel graph.
     pub graph: Graph<Kernel>,
     /// Delivery of each root of the graph.
-    pub wants: Vec<Want>,
+    pub wants: Vec<ResultDelivery>,
     /// The steps.
     pub steps: Vec<PlanStep>,
     /// The setting for which the plan was made.
     pub setting: Setting,
     /// Initial states of the sources, in graph order.
-    pub initial: Vec<Option<State>>,
+    pub initial: Vec<Option<ImageState>>,
     /// Final states.
-    pub states: Vec<Option<State>>,
+    pub states: Vec<Option<ImageState>>,
     /// Predicted time in seconds.
     pub predicted: f64,
     /// Predicted busy time of each part of rank 0's machine.
-    pub parts: Parts,
+    pub parts: BusyTimes,
     /// Set if the inputs and results of every launch are estimated to fit in device memory.
     pub fits: bool,
     /// The first node that certainly does not fit, and a lower bound of its bytes, inputs included.
-    pub lacking: Option<(NodeId, usize)>,
+    pub shortfall: Option<(NodeId, usize)>,
 }
 
 impl Plan {
@@ -144,8 +144,8 @@ impl Plan {
     }
 
     /// Number of transfers and launches by kind.
-    pub fn counts(&self) -> Counts {
-        let mut c = Counts::default();
+    pub fn counts(&self) -> PlanCounts {
+        let mut c = PlanCounts::default();
         let launches = self.launches();
         for (i, s) in self.steps.iter().enumerate() {
             match s.action {

@@ -4,7 +4,7 @@
 use super::finished::Plan;
 use super::movement::{BLOCK, Link, movement, with_room};
 use super::state::Placement;
-use super::step::{Action, Band, Part, Rows};
+use super::step::{Action, Band, ComputedRows, LaunchPart};
 use crate::ir::graph::NodeId;
 use horus_base::shape::Window;
 
@@ -104,7 +104,7 @@ impl<'a> Follower<'a> {
     /// Executes a step; returns the bytes that it moves, creates or releases.
     pub(super) fn step(&mut self, action: Action) -> Option<usize> {
         let before = self.on_device_of(action.node());
-        let bytes = self.carry_out(action);
+        let bytes = self.apply_action(action);
         self.held = self.held - before + self.on_device_of(action.node());
         self.most = self.most.max(self.held + self.copies.iter().map(|(_, b)| b).sum::<usize>());
         if let Action::Launch { node, part, .. } = action
@@ -115,7 +115,7 @@ impl<'a> Follower<'a> {
         bytes
     }
 
-    fn carry_out(&mut self, action: Action) -> Option<usize> {
+    fn apply_action(&mut self, action: Action) -> Option<usize> {
         let (graph, unified) = (&self.plan.graph, self.plan.setting.unified);
         let height = |n: NodeId| graph.node(n).shape.height;
         match action {
@@ -135,7 +135,7 @@ impl<'a> Follower<'a> {
             }
             Action::Download(n) | Action::Deliver(n) => Some(self.bytes(n)),
             Action::Send { node, band } => {
-                let rows = match self.plan.setting.in_lanes() {
+                let rows = match self.plan.setting.has_shared_host() {
                     true => self.plan.hands_over(node, 0).len(),
                     // Of the gathered image, if there are several ranks.
                     false => height(node).max(self.rows[node.0]),
@@ -178,11 +178,13 @@ impl<'a> Follower<'a> {
             }
             Action::Launch { node, rows, room, part } => {
                 self.rows[node.0] = match rows {
-                    Rows::All => height(node),
-                    Rows::Strip(extend) => with_room(self.strip(height(node)), room.max(extend), height(node)).len(),
+                    ComputedRows::All => height(node),
+                    ComputedRows::Strip(extend) => {
+                        with_room(self.strip(height(node)), room.max(extend), height(node)).len()
+                    }
                 };
                 self.on_device[node.0] = !self.mapped[node.0];
-                Some(if let Part::Band(band) = part {
+                Some(if let LaunchPart::Band(band) = part {
                     self.bytes_of(node, band, self.rows[node.0])
                 } else {
                     self.bytes(node)

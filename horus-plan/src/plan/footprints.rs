@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::demand::{around, needed};
-use super::state::{Halo, Placement, State};
-use super::step::{Action, Rows, Temp};
-use super::transfers::Transfers;
+use super::demand::{around, halo_of_access};
+use super::state::{Halo, ImageState, Placement};
+use super::step::{Action, ComputedRows, Temp};
+use super::transfers::TransferPlanner;
 use crate::ir::graph::NodeId;
 use crate::ir::kernel::{Kernel, LeafOp, Repeat};
 
@@ -17,40 +17,40 @@ pub(super) fn is_filter(kernel: &Kernel) -> bool {
 
 /// Footprints sent before they are read, and the launch that waits for them.
 #[derive(Debug, Default)]
-pub(super) struct Early {
+pub(super) struct EarlyFootprints {
     /// Nodes computed since footprints were last fetched ahead.
     pub(super) computed: Vec<NodeId>,
     /// Footprints fetched for later launches; `true` if they travel between devices.
     pub(super) fetched: Vec<(Temp, bool)>,
     /// A launch that waits for its footprints while others go on.
-    pub(super) pending: Option<Pending>,
+    pub(super) pending: Option<PendingLaunch>,
 }
 
 /// A launch whose footprints travel from device to device.
 #[derive(Debug)]
-pub(super) struct Pending {
+pub(super) struct PendingLaunch {
     pub(super) node: NodeId,
-    pub(super) rows: Rows,
+    pub(super) rows: ComputedRows,
     /// The number of steps when it could have been launched.
     pub(super) since: usize,
 }
 
-impl Transfers<'_, '_> {
+impl TransferPlanner<'_, '_> {
     /// Before a filter, sends footprints of computed images whose only reader will need them:
     /// between devices they travel while the filter runs, whose arithmetic leaves the memory to the
     /// copies.
     pub(super) fn fetch_ahead(&mut self) {
         for id in std::mem::take(&mut self.early.computed) {
-            if let Some((temp, why)) = self.leaves_early(id) {
+            if let Some((temp, why)) = self.early_footprint(id) {
                 let why = format!("{} will read other rows than its own; {why}", self.draft.label(temp.consumer));
-                self.fetch(id, temp, Rows::Strip(Halo::NONE), why);
+                self.fetch(id, temp, ComputedRows::Strip(Halo::NONE), why);
             }
         }
     }
 
     /// The only read of `id`, if it needs footprints that can be sent ahead, and the reason for
     /// footprints. `None` if memory is short: footprints occupy it while other launches compute.
-    pub(super) fn leaves_early(&mut self, id: NodeId) -> Option<(Temp, String)> {
+    pub(super) fn early_footprint(&mut self, id: NodeId) -> Option<(Temp, String)> {
         let in_strips = self.draft.states[id.0].is_some_and(|s| matches!(s.placement, Placement::Strips(_)));
         if !self.draft.setting.direct
             || !in_strips
@@ -67,7 +67,7 @@ impl Transfers<'_, '_> {
         if !known || self.is_sent(temp) || !self.is_fetched(temp.consumer, temp.input) {
             return None;
         }
-        let rows = Rows::Strip(Halo::NONE);
+        let rows = ComputedRows::Strip(Halo::NONE);
         let sent = Action::Fetch { node: id, temp, rows, direct: true };
         let bytes = self.draft.bytes_fetched(id, temp, rows) + self.draft.scratch(id, sent);
         // A guess of the memory of other footprints and launches in between.
@@ -77,7 +77,7 @@ impl Transfers<'_, '_> {
     }
 
     /// Fetches the rows that one launch reads of one input.
-    pub(super) fn fetch(&mut self, source: NodeId, temp: Temp, rows: Rows, why: String) {
+    pub(super) fn fetch(&mut self, source: NodeId, temp: Temp, rows: ComputedRows, why: String) {
         let held = self.draft.bytes_fetched(source, temp, rows);
         let sent = Action::Fetch { node: source, temp, rows, direct: true };
         let direct = self.draft.between_devices(source, temp.consumer, held, sent);
@@ -95,7 +95,7 @@ impl Transfers<'_, '_> {
     }
 
     /// Fetches the rows that `id` reads of an input, unless they have been sent.
-    pub(super) fn fetch_for(&mut self, id: NodeId, input: usize, rows: Rows) {
+    pub(super) fn fetch_for(&mut self, id: NodeId, input: usize, rows: ComputedRows) {
         let temp = Temp { consumer: id, input };
         if self.is_sent(temp) {
             return;
@@ -111,7 +111,7 @@ impl Transfers<'_, '_> {
 
     /// Emits the launch that waits for footprints, before node `next` is computed.
     pub(super) fn launch_pending(&mut self, next: NodeId) {
-        let Some(Pending { node: id, rows, since }) = self.early.pending.take() else { return };
+        let Some(PendingLaunch { node: id, rows, since }) = self.early.pending.take() else { return };
         let graph = self.draft.graph;
         for (input, &source) in graph.node(id).inputs.iter().enumerate() {
             if self.is_fetched(id, input) {
@@ -132,12 +132,12 @@ impl Transfers<'_, '_> {
 
     /// Returns `true` if node `id` can be computed while footprints travel: it reads neither the
     /// result of the waiting launch nor anything from other ranks.
-    pub(super) fn needs_nobody(&self, id: NodeId) -> bool {
+    pub(super) fn is_independent_of_pending(&self, id: NodeId) -> bool {
         let node = self.draft.graph.node(id);
         let waiting = |n: &NodeId| self.early.pending.as_ref().is_some_and(|p| p.node == *n);
         let here = |(i, source): (usize, &NodeId)| {
-            let State { residency, placement } = self.draft.state(*source);
-            let enough = match (placement, needed(node.op.access(i))) {
+            let ImageState { residency, placement } = self.draft.state(*source);
+            let enough = match (placement, halo_of_access(node.op.access(i))) {
                 (Placement::Replicated, _) => true,
                 (Placement::Strips(have), Some(need)) => {
                     let now = around(need, self.draft.demand.computed[id.0]);

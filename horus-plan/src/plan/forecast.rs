@@ -4,10 +4,10 @@
 use std::fmt;
 
 use super::finished::Plan;
-use super::movement::{Level, Link, Load, Traffic};
-use super::predict::{Bounded, Clock, Ranks, StepCost, Timing};
+use super::movement::{Link, LinkLevel, Load, Traffic};
+use super::predict::{PredictedRanks, QueueClock, StepBottleneck, StepCost, Timing};
 use super::step::Action;
-use crate::machine::{Bound, Machine};
+use crate::machine::{LaunchBottleneck, Machine};
 
 /// The ranks of a forecast.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +32,7 @@ impl From<(usize, Link)> for Cluster {
 
 /// Times of launches: seconds of the slowest rank for each.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Computing {
+pub struct LaunchForecast {
     /// Number of launches.
     pub launches: usize,
     /// Total seconds.
@@ -45,7 +45,7 @@ pub struct Computing {
 
 /// Copies between host and device on rank 0, which copies most.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Copying {
+pub struct CopyForecast {
     /// Number of copies.
     pub copies: usize,
     /// Total bytes.
@@ -57,13 +57,13 @@ pub struct Copying {
 /// The step that limits a plan: the longest of those that follow each other without a pause until
 /// the end.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Limit {
+pub struct LimitingStep {
     /// The step.
     pub step: String,
     /// Its seconds.
     pub seconds: f64,
     /// Its bottleneck.
-    pub bounded: Bounded,
+    pub bounded: StepBottleneck,
 }
 
 /// The predicted run of a plan on all ranks: each step takes as long as on the slowest rank, and
@@ -85,17 +85,17 @@ pub struct Forecast {
     /// All steps that communicate; times include the round in which ranks agree on the evaluation.
     pub total: Traffic,
     /// Launches.
-    pub computing: Computing,
+    pub computing: LaunchForecast,
     /// Copies between host and device.
-    pub copying: Copying,
+    pub copying: CopyForecast,
     /// Seconds of the round in which all ranks agree on the evaluation, which the end includes.
     pub meeting: f64,
     /// Seconds from the beginning to the end.
     pub makespan: f64,
     /// The step that limits it.
-    pub limit: Option<Limit>,
+    pub limit: Option<LimitingStep>,
     /// Seconds of one rank of the same machine that computes all, if it was predicted.
-    pub alone: Option<f64>,
+    pub single_rank_seconds: Option<f64>,
 }
 
 impl Forecast {
@@ -106,7 +106,7 @@ impl Forecast {
 
     /// The share of the ranks' time that one rank would need: 1 is perfect.
     pub fn efficiency(&self) -> Option<f64> {
-        self.alone.map(|alone| alone / (self.of as f64 * self.makespan))
+        self.single_rank_seconds.map(|alone| alone / (self.of as f64 * self.makespan))
     }
 }
 
@@ -118,11 +118,11 @@ pub fn forecast(plan: &Plan, machine: &Machine, of: usize, on_each_host: usize) 
     let machine = machine.packed(of, on_each_host);
     let every = (ranks - 1).div_ceil(SAMPLES - 1).max(1);
     let sampled: Vec<usize> = (0..ranks).step_by(every).chain([ranks - 1]).collect();
-    let (mut computing, mut copying) = (Computing::default(), Copying::default());
+    let (mut computing, mut copying) = (LaunchForecast::default(), CopyForecast::default());
     let mut steps = Vec::new();
     let text = |i: usize| plan.describe(&plan.steps[i].action).split_whitespace().collect::<Vec<_>>().join(" ");
-    let on = Ranks { machine: &machine, sampled: &sampled, links: Some(&machine) };
-    let (timings, end) = Clock::run(plan, on, &mut |i, launched, cost| {
+    let on = PredictedRanks { machine: &machine, sampled: &sampled, links: Some(&machine) };
+    let (timings, end) = QueueClock::run(plan, on, &mut |i, launched, cost| {
         if launched.is_some() {
             computing.add(plan.steps[i].action, cost);
         }
@@ -138,7 +138,7 @@ pub fn forecast(plan: &Plan, machine: &Machine, of: usize, on_each_host: usize) 
     }
     let limit = limiting(&timings).map(|i| {
         let Timing { start, end, bounded } = timings[i];
-        Limit { step: text(i), seconds: end - start, bounded }
+        LimitingStep { step: text(i), seconds: end - start, bounded }
     });
     Forecast {
         of,
@@ -153,7 +153,7 @@ pub fn forecast(plan: &Plan, machine: &Machine, of: usize, on_each_host: usize) 
         meeting,
         makespan: end + meeting,
         limit,
-        alone: None,
+        single_rank_seconds: None,
     }
 }
 
@@ -171,20 +171,20 @@ fn limiting(timings: &[Timing]) -> Option<usize> {
     std::iter::successors(Some(last), before).max_by(longest)
 }
 
-impl Computing {
+impl LaunchForecast {
     fn add(&mut self, action: Action, cost: StepCost) {
         let Action::Launch { part, .. } = action else { return };
         self.launches += usize::from(part.ends());
         self.seconds += cost.seconds;
         match cost.bounded {
-            Bounded::Kernel(Bound::Memory) => self.memory += cost.seconds,
-            Bounded::Kernel(Bound::Arithmetic) => self.arithmetic += cost.seconds,
+            StepBottleneck::Kernel(LaunchBottleneck::Memory) => self.memory += cost.seconds,
+            StepBottleneck::Kernel(LaunchBottleneck::Arithmetic) => self.arithmetic += cost.seconds,
             _ => {}
         }
     }
 }
 
-impl Copying {
+impl CopyForecast {
     /// Adds the copies of a step; one that communicates may copy rows to the host and back.
     fn add(&mut self, cost: StepCost) {
         let StepCost { seconds, traffic, copied, .. } = cost;
@@ -229,15 +229,15 @@ impl fmt::Display for Forecast {
         )?;
         let (copies, megabytes, ms) = (copying.copies, copying.bytes as f64 / 1e6, copying.seconds * 1e3);
         writeln!(f, "copies between host and device: {copies}, {megabytes:.3} MB, {ms:.3} ms")?;
-        let levels = Level::ALL.iter().zip(self.total.levels).filter(|(_, load)| load.messages > 0);
+        let levels = LinkLevel::ALL.iter().zip(self.total.levels).filter(|(_, load)| load.messages > 0);
         for (level, Load { messages, bytes }) in levels {
             writeln!(f, "between {}: {messages} messages, {:.3} MB", level.between(), bytes as f64 / 1e6)?;
         }
-        if let Some(Limit { step, seconds, bounded }) = &self.limit {
+        if let Some(LimitingStep { step, seconds, bounded }) = &self.limit {
             let bound = if bounded.name().is_empty() { "" } else { ", bound by " };
             writeln!(f, "limited by {step}: {:.3} ms{bound}{}", seconds * 1e3, bounded.name())?;
         }
-        if let (Some(alone), Some(efficiency)) = (self.alone, self.efficiency()) {
+        if let (Some(alone), Some(efficiency)) = (self.single_rank_seconds, self.efficiency()) {
             let (ms, percent) = (alone * 1e3, efficiency * 100.0);
             writeln!(f, "efficiency {percent:.1} %: one rank takes {ms:.3} ms")?;
         }

@@ -1,30 +1,30 @@
 //! Halos of the inputs of a launch: those not deep enough are exchanged before it.
 
-use super::demand::{around, needed};
-use super::draft::Exchanged;
-use super::state::{Event, Halo, Placement};
+use super::demand::{around, halo_of_access};
+use super::draft::HaloExchange;
+use super::state::{Halo, Placement, StateEvent};
 use super::step::Action;
-use super::transfers::Transfers;
+use super::transfers::TransferPlanner;
 use crate::ir::graph::NodeId;
 
 /// An input whose halo is shallower than a launch reads.
-pub(super) struct Due {
+pub(super) struct DueHalo {
     source: NodeId,
     /// Depth to exchange.
     halo: Halo,
     why: String,
 }
 
-impl Transfers<'_, '_> {
+impl TransferPlanner<'_, '_> {
     /// The halos to exchange before `id` is computed for its strip and the rows around it that are
     /// computed rather than exchanged, each to the largest depth that will be requested.
-    pub(super) fn borders(&self, id: NodeId) -> Vec<Due> {
+    pub(super) fn borders(&self, id: NodeId) -> Vec<DueHalo> {
         let graph = self.draft.graph;
         let node = graph.node(id);
-        let mut due: Vec<Due> = Vec::new();
+        let mut due: Vec<DueHalo> = Vec::new();
         for (i, &source) in node.inputs.iter().enumerate() {
             let (Some(need), Placement::Strips(valid)) =
-                (needed(node.op.access(i)), self.draft.state(source).placement)
+                (halo_of_access(node.op.access(i)), self.draft.state(source).placement)
             else {
                 continue;
             };
@@ -36,7 +36,7 @@ impl Transfers<'_, '_> {
                 let halo = self.draft.demand.asked[source.0].max(now);
                 match known {
                     Some(k) => due[k].halo = due[k].halo.max(halo),
-                    None => due.push(Due { source, halo, why }),
+                    None => due.push(DueHalo { source, halo, why }),
                 }
             }
         }
@@ -44,14 +44,14 @@ impl Transfers<'_, '_> {
     }
 
     /// Exchanges the halos due for the launch of `id`.
-    pub(super) fn exchange(&mut self, due: Vec<Due>, id: NodeId) {
-        for Due { source: node, halo, why } in due {
+    pub(super) fn exchange(&mut self, due: Vec<DueHalo>, id: NodeId) {
+        for DueHalo { source: node, halo, why } in due {
             let sent = Action::Exchange { node, halo, direct: true };
             let direct = self.draft.between_devices(node, id, 0, sent);
             let on_device = direct || self.draft.state(node).residency.device();
-            self.draft.exchanges.push(Exchanged { step: self.draft.steps.len(), reader: id, on_device });
+            self.draft.exchanges.push(HaloExchange { step: self.draft.steps.len(), reader: id, on_device });
             self.draft.step(Action::Exchange { node, halo, direct }, why);
-            self.draft.event(node, Event::Exchanged(halo));
+            self.draft.event(node, StateEvent::Exchanged(halo));
         }
     }
 }

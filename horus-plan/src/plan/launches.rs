@@ -19,7 +19,7 @@ pub struct LaunchedNodes<'a> {
 
 impl<'a> LaunchedNodes<'a> {
     /// A launch of a single node.
-    pub(super) fn alone(graph: &'a Graph<Kernel>, id: &'a NodeId) -> LaunchedNodes<'a> {
+    pub(super) fn single(graph: &'a Graph<Kernel>, id: &'a NodeId) -> LaunchedNodes<'a> {
         let node = graph.node(*id);
         LaunchedNodes { nodes: std::slice::from_ref(id), kernel: &node.op, inputs: &node.inputs }
     }
@@ -58,7 +58,7 @@ impl<'a> PlannedLaunches<'a> {
             let together = joined.get(node).filter(|j| follow(&j.nodes, &steps[i..]));
             launches.at[i] = Some(match together {
                 Some(j) => LaunchedNodes { nodes: &j.nodes, kernel: &j.op, inputs: &j.inputs },
-                None => LaunchedNodes::alone(graph, node),
+                None => LaunchedNodes::single(graph, node),
             });
             launches.before[i + 1..i + together.map_or(1, |j| j.nodes.len())].fill(true);
         }

@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use super::draft::Draft;
+use super::draft::PlanDraft;
 use super::launches::LaunchedNodes;
 use super::movement::work_of;
 use super::setting::{Mode, Transfer};
@@ -20,7 +20,7 @@ use horus_base::shape::Window;
 
 /// The images that are not copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum MappingChoice {
     /// Everything is copied: Explicit and Streams.
     Copied,
     /// Results are mapped: Hybrid.
@@ -29,44 +29,44 @@ pub(super) enum Way {
     Both,
 }
 
-impl Way {
+impl MappingChoice {
     /// The ways that a setting allows.
-    pub(super) const fn considered(transfer: Transfer) -> &'static [Way] {
+    pub(super) const fn considered(transfer: Transfer) -> &'static [MappingChoice] {
         match transfer {
-            Transfer::Auto => &[Way::Copied, Way::Both, Way::Results],
-            Transfer::Explicit | Transfer::Streams(_) => &[Way::Copied],
-            Transfer::Implicit => &[Way::Both],
-            Transfer::Hybrid(_) => &[Way::Results],
+            Transfer::Auto => &[MappingChoice::Copied, MappingChoice::Both, MappingChoice::Results],
+            Transfer::Explicit | Transfer::Streams(_) => &[MappingChoice::Copied],
+            Transfer::Implicit => &[MappingChoice::Both],
+            Transfer::Hybrid(_) => &[MappingChoice::Results],
         }
     }
 }
 
 /// The images of a run that launches use in the host's memory.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Mapped {
+pub(super) struct MappedImages {
     sources: Vec<NodeId>,
     results: Vec<NodeId>,
 }
 
-impl Mapped {
+impl MappedImages {
     /// None.
-    pub(super) fn none() -> Mapped {
-        Mapped::default()
+    pub(super) fn none() -> MappedImages {
+        MappedImages::default()
     }
 
     /// The mappable images of a run.
-    pub(super) fn found(draft: &Draft<'_>, run: &Range<usize>, way: Way) -> Mapped {
+    pub(super) fn found(draft: &PlanDraft<'_>, run: &Range<usize>, way: MappingChoice) -> MappedImages {
         let launches = |steps: &[PlanStep]| steps.iter().filter(|s| matches!(s.action, Action::Launch { .. })).count();
         let whole = launches(&draft.steps) == launches(&draft.steps[run.clone()]);
-        if way == Way::Copied || draft.ranks() > 1 || draft.setting.mode == Mode::Naive || !whole {
-            return Mapped::none();
+        if way == MappingChoice::Copied || draft.ranks() > 1 || draft.setting.mode == Mode::Naive || !whole {
+            return MappedImages::none();
         }
         let steps = &draft.steps[run.clone()];
         // Tiles read most pixels several times, and predictions of that over the bus are the least accurate.
         let in_tiles = |n: NodeId| {
             steps.iter().any(|s| match &s.action {
                 Action::Launch { node, .. } if draft.graph.node(*node).inputs.contains(&n) => {
-                    let launched = LaunchedNodes::alone(draft.graph, node);
+                    let launched = LaunchedNodes::single(draft.graph, node);
                     let rows = Window::whole(draft.graph.node(*node).shape.height);
                     work_of(draft.graph, &launched, rows).family.is_tiled()
                 }
@@ -75,7 +75,7 @@ impl Mapped {
         };
         let read = |n: NodeId| is_locked(draft, n) && (draft.setting.transfer != Transfer::Auto || !in_tiles(n));
         let sources = steps.iter().filter_map(|s| match s.action {
-            Action::Upload { node, .. } if way == Way::Both && read(node) => Some(node),
+            Action::Upload { node, .. } if way == MappingChoice::Both && read(node) => Some(node),
             _ => None,
         });
         let launched = |n: NodeId| steps.iter().any(|s| matches!(s.action, Action::Launch { node, .. } if node == n));
@@ -88,7 +88,7 @@ impl Mapped {
             let node = draft.graph.node(*n);
             node.op.distribution() == Distribution::Rows && !node.op.launches_without_rows() && !node.shape.is_empty()
         };
-        Mapped { sources: sources.collect(), results: results.filter(written).collect() }
+        MappedImages { sources: sources.collect(), results: results.filter(written).collect() }
     }
 
     /// Returns `true` if there are none.
@@ -121,7 +121,7 @@ impl Mapped {
 
 /// Returns `true` if an image is in page-locked host memory when the plan begins, and is read from
 /// there once.
-fn is_locked(draft: &Draft<'_>, n: NodeId) -> bool {
+fn is_locked(draft: &PlanDraft<'_>, n: NodeId) -> bool {
     let Kernel::Source(value) = &draft.graph.node(n).op else { return false };
     let given = draft.initial[n.0].is_some_and(|s| s.residency == Residency::Host);
     let uploads = draft.steps.iter().filter(|s| matches!(s.action, Action::Upload { node, .. } if node == n)).count();

@@ -4,9 +4,9 @@
 //! leaves first; among equals, the one used least recently. An evicted image is copied to the host
 //! if the device's copy is the only one, and returns by an ordinary upload when it is read again.
 
-use super::draft::Draft;
-use super::state::{Event, Halo, Placement};
-use super::step::{Action, Rows};
+use super::draft::PlanDraft;
+use super::state::{Halo, Placement, StateEvent};
+use super::step::{Action, ComputedRows};
 use crate::ir::graph::NodeId;
 
 /// The contents of the device's memory.
@@ -21,7 +21,7 @@ pub(super) struct Ledger {
     /// Some launch is estimated to exceed the capacity.
     pub(super) overflown: bool,
     /// The first launch that certainly exceeds the capacity, and its bytes.
-    pub(super) lacking: Option<(NodeId, usize)>,
+    pub(super) shortfall: Option<(NodeId, usize)>,
 }
 
 impl Ledger {
@@ -33,7 +33,7 @@ impl Ledger {
             clock: 0,
             temps: Vec::new(),
             overflown: false,
-            lacking: None,
+            shortfall: None,
         }
     }
 
@@ -56,13 +56,13 @@ impl Ledger {
 
     /// Records that launch `reader` needs at least `bytes` bytes at once.
     fn needs(&mut self, reader: NodeId, bytes: usize) {
-        let most = match self.lacking {
+        let most = match self.shortfall {
             None => self.capacity,
             Some((first, bytes)) if first == reader => bytes,
             Some(_) => return,
         };
         if bytes > most {
-            self.lacking = Some((reader, bytes));
+            self.shortfall = Some((reader, bytes));
         }
     }
 
@@ -74,18 +74,18 @@ impl Ledger {
 }
 
 /// The pass: begins to track the device's memory, if it is limited, with the initial images.
-pub(super) fn watch(draft: &mut Draft<'_>) {
+pub(super) fn watch(draft: &mut PlanDraft<'_>) {
     draft.memory = draft.setting.capacity.filter(|_| !draft.setting.unified).map(Ledger::new);
     let there = |id: &NodeId| draft.states[id.0].is_some_and(|s| s.residency.device());
     let residents: Vec<NodeId> = (0..draft.graph.nodes.len()).map(NodeId).filter(there).collect();
     residents.into_iter().for_each(|id| draft.resized(id));
 }
 
-impl Draft<'_> {
+impl PlanDraft<'_> {
     /// Bytes of an image on the rank that holds most of it.
-    fn bytes(&self, id: NodeId, rows: Option<Rows>) -> usize {
+    fn bytes(&self, id: NodeId, rows: Option<ComputedRows>) -> usize {
         let node = self.graph.node(id);
-        let placement = rows.map_or(self.state(id).placement, Rows::placement);
+        let placement = rows.map_or(self.state(id).placement, ComputedRows::placement);
         let height = match placement {
             Placement::Root | Placement::Replicated => node.shape.height,
             Placement::Strips(halo) => {
@@ -99,7 +99,7 @@ impl Draft<'_> {
     }
 
     /// Evicts images until `id` fits. The inputs of `reader` stay.
-    pub(super) fn make_room(&mut self, id: NodeId, rows: Option<Rows>, reader: NodeId) {
+    pub(super) fn evict_for_image(&mut self, id: NodeId, rows: Option<ComputedRows>, reader: NodeId) {
         if self.memory.is_none() {
             return;
         }
@@ -113,12 +113,12 @@ impl Draft<'_> {
                 }
             }
         }
-        self.look_for_lack(id, rows, reader);
+        self.check_capacity(id, rows, reader);
     }
 
     /// Checks if the available inputs of `reader` and `id` exceed the capacity even where strips
     /// are thinnest, which may be where the device is smallest; without the margins of estimates.
-    fn look_for_lack(&mut self, id: NodeId, rows: Option<Rows>, reader: NodeId) {
+    fn check_capacity(&mut self, id: NodeId, rows: Option<ComputedRows>, reader: NodeId) {
         let Some(ledger) = self.memory.as_ref().filter(|l| l.overflown) else { return };
         let mut needed = self.graph.node(reader).inputs.clone();
         needed.push(id);
@@ -132,10 +132,10 @@ impl Draft<'_> {
     }
 
     /// Bytes of an image on the rank that holds least of it, without rows around its strip.
-    fn least_bytes(&self, id: NodeId, rows: Option<Rows>) -> usize {
+    fn least_bytes(&self, id: NodeId, rows: Option<ComputedRows>) -> usize {
         let node = self.graph.node(id);
         let partition = &self.setting.partition;
-        let height = match rows.map_or(self.state(id).placement, Rows::placement) {
+        let height = match rows.map_or(self.state(id).placement, ComputedRows::placement) {
             Placement::Replicated => node.shape.height,
             Placement::Root if self.ranks() == 1 => node.shape.height,
             Placement::Root => 0, // elsewhere
@@ -190,7 +190,7 @@ impl Draft<'_> {
     }
 
     /// Bytes of an image placed by `rows`, on the rank that holds most of it.
-    pub(super) fn bytes_as(&self, id: NodeId, rows: Rows) -> usize {
+    pub(super) fn bytes_as(&self, id: NodeId, rows: ComputedRows) -> usize {
         self.bytes(id, Some(rows))
     }
 
@@ -203,11 +203,11 @@ impl Draft<'_> {
             let why = format!("room is needed for {}", self.label(id));
             if !self.state(victim).residency.host() {
                 self.step(Action::Download(victim), why.clone());
-                self.event(victim, Event::Downloaded);
+                self.event(victim, StateEvent::Downloaded);
             }
             self.step(Action::Evict(victim), why);
             let placement = self.state(victim).placement;
-            self.event(victim, Event::Placed(placement));
+            self.event(victim, StateEvent::Placed(placement));
         }
         needed
     }

@@ -58,13 +58,13 @@ pub mod verify;
 mod waits;
 pub mod work;
 
-pub use activity::{Activity, Parts};
-pub use finished::{Counts, Plan};
+pub use activity::{Activity, BusyTimes};
+pub use finished::{Plan, PlanCounts};
 pub use launches::{LaunchedNodes, PlannedLaunches};
 pub use passes::plan;
 pub use queue::Queue;
-pub use setting::{Mappable, Mode, Setting, Transfer, Want};
-pub use step::{Action, Band, Part, PlanStep, Rows, Temp};
+pub use setting::{Mappable, Mode, ResultDelivery, Setting, Transfer};
+pub use step::{Action, Band, ComputedRows, LaunchPart, PlanStep, Temp};
 
 #[cfg(test)]
 mod tests;

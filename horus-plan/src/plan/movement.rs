@@ -16,11 +16,11 @@
 use super::launches::LaunchedNodes;
 use super::partition::Partition;
 use super::state::Halo;
-use super::step::{Action, Part, Rows};
+use super::step::{Action, ComputedRows, LaunchPart};
 use crate::ir::graph::{Graph, NodeId};
-use crate::ir::kernel::{Distribution, Extent, Kernel, KernelWork};
+use crate::ir::kernel::{Distribution, ImageExtent, Kernel, KernelWork};
 use crate::machine::{CACHED, OverBus};
-pub use crate::machine::{Level, Link, Load};
+pub use crate::machine::{Link, LinkLevel, Load};
 use horus_base::shape::Window;
 
 /// Rows per column range in a footprint: a larger value fetches unused pixels, a smaller one makes
@@ -33,7 +33,7 @@ const VECTOR: usize = 16;
 /// Pixels that a rank needs: columns `left..right` of image rows `rows`, to be stored from
 /// (possibly virtual) row `at`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Need {
+pub struct RequiredPixels {
     /// Target of the first row.
     pub at: isize,
     /// Rows of the image.
@@ -44,7 +44,7 @@ pub struct Need {
     pub right: usize,
 }
 
-impl Need {
+impl RequiredPixels {
     /// Number of columns.
     pub fn width(&self) -> usize {
         self.right - self.left
@@ -56,9 +56,9 @@ impl Need {
     }
 
     /// The part that lies in rows `have`.
-    pub fn within(&self, have: Window) -> Option<Need> {
+    pub fn within(&self, have: Window) -> Option<RequiredPixels> {
         let rows = self.rows.intersect(have);
-        (!rows.is_empty()).then_some(Need { at: self.at + (rows.start - self.rows.start), rows, ..*self })
+        (!rows.is_empty()).then_some(RequiredPixels { at: self.at + (rows.start - self.rows.start), rows, ..*self })
     }
 }
 
@@ -81,7 +81,7 @@ pub struct Movement {
     /// By rank, in the order of rows; a row on several ranks is listed by one of them.
     pub have: Vec<Window>,
     /// By rank.
-    pub needs: Vec<Vec<Need>>,
+    pub required: Vec<Vec<RequiredPixels>>,
 }
 
 /// The messages of a step, in total and on the ranks that send and receive most.
@@ -96,7 +96,7 @@ pub struct Traffic {
     /// Predicted seconds, of the rank that is busy longest.
     pub time: f64,
     /// All ranks together, by level of links.
-    pub levels: [Load; Level::ALL.len()],
+    pub levels: [Load; LinkLevel::ALL.len()],
 }
 
 impl Traffic {
@@ -117,15 +117,15 @@ impl Traffic {
 impl Movement {
     /// The traffic of the movement, over equal links.
     pub fn traffic(&self, link: Link) -> Traffic {
-        self.traffic_by(|_, _| (Level::Rack, link))
+        self.traffic_by(|_, _| (LinkLevel::Rack, link))
     }
 
     /// The traffic of the movement; `link` gives the link from one rank to another, and its level.
-    pub fn traffic_by(&self, link: impl Fn(usize, usize) -> (Level, Link)) -> Traffic {
+    pub fn traffic_by(&self, link: impl Fn(usize, usize) -> (LinkLevel, Link)) -> Traffic {
         let ranks = self.have.len();
         let (mut sending, mut receiving) = (vec![0.0; ranks], vec![0.0; ranks]);
         let (mut sent, mut received) = (vec![Load::default(); ranks], vec![Load::default(); ranks]);
-        let mut levels = [Load::default(); Level::ALL.len()];
+        let mut levels = [Load::default(); LinkLevel::ALL.len()];
         self.messages(|giver, to, bytes| {
             let (level, link) = link(giver, to);
             let seconds = link.time(Load { messages: 1, bytes });
@@ -153,7 +153,7 @@ impl Movement {
         let givers: Vec<(usize, Window)> =
             self.have.iter().copied().enumerate().filter(|(_, w)| !w.is_empty()).collect();
         let mut from = vec![0usize; self.have.len()];
-        for (to, needs) in self.needs.iter().enumerate() {
+        for (to, needs) in self.required.iter().enumerate() {
             let mut touched = Vec::new();
             for need in needs {
                 let first = givers.partition_point(|(_, w)| w.end <= need.rows.start);
@@ -177,7 +177,7 @@ impl Movement {
 
 /// The rows for which rank `rank` launches `n`: those of `n` that it computes (for a histogram,
 /// those of its input that it counts).
-pub fn rows_of(graph: &Graph<Kernel>, partition: &Partition, n: NodeId, rank: usize, rows: Rows) -> Window {
+pub fn rows_of(graph: &Graph<Kernel>, partition: &Partition, n: NodeId, rank: usize, rows: ComputedRows) -> Window {
     let node = graph.node(n);
     match node.op.distribution() {
         Distribution::Whole => Window::whole(node.shape.height),
@@ -192,11 +192,11 @@ pub fn windows_of(
     partition: &Partition,
     n: NodeId,
     rank: usize,
-    rows: Rows,
-    part: Part,
+    rows: ComputedRows,
+    part: LaunchPart,
 ) -> [Window; 2] {
     match part {
-        Part::Whole => [rows_of(graph, partition, n, rank, rows), Window::new(0, 0)],
+        LaunchPart::Whole => [rows_of(graph, partition, n, rank, rows), Window::new(0, 0)],
         part => part.windows(rows, partition, rank, graph.node(n).shape.height),
     }
 }
@@ -204,7 +204,7 @@ pub fn windows_of(
 /// The work of a launch of `n` for these rows.
 pub fn work_of(graph: &Graph<Kernel>, launched: &LaunchedNodes<'_>, rows: Window) -> KernelWork {
     let extent = |n: NodeId| (graph.node(n).shape, graph.node(n).dtype);
-    let inputs: Vec<Extent> = launched.inputs.iter().map(|i| extent(*i)).collect();
+    let inputs: Vec<ImageExtent> = launched.inputs.iter().map(|i| extent(*i)).collect();
     launched.kernel.work(&inputs, extent(launched.nodes[0]), rows)
 }
 
@@ -262,22 +262,23 @@ pub fn movement(
     let needs = |rank: usize| match action {
         // A rank without rows needs none around them.
         Action::Scatter { .. } if strip(rank).is_empty() => Vec::new(),
-        Action::Scatter { halo, .. } => needs_of(with_room(strip(rank), halo, height), height, width),
+        Action::Scatter { halo, .. } => required_pixels(with_room(strip(rank), halo, height), height, width),
         Action::Exchange { halo, .. } | Action::Begin { halo, .. } => {
             needs_around(strip(rank), with_room(strip(rank), halo, height), height, width)
         }
         Action::Fetch { temp, rows, .. } => {
             let (consumer, rows) = (graph.node(temp.consumer), rows_of(graph, partition, temp.consumer, rank, rows));
-            let whole = needs_of(consumer.op.footprint(temp.input, rows, consumer.shape, n.shape), height, width);
+            let whole =
+                required_pixels(consumer.op.footprint(temp.input, rows, consumer.shape, n.shape), height, width);
             let columns = |block| consumer.op.columns(temp.input, rows, consumer.shape, n.shape, block);
             narrowed(&whole, block, (VECTOR / n.dtype.size()).max(1), columns)
         }
         Action::Gather { .. } | Action::Collect(_) if rank > 0 => Vec::new(),
         Action::Gather { band, .. } if !band.is_whole() => {
             let bands = (0..partition.ranks()).map(|rank| band.of(strip(rank)));
-            bands.flat_map(|rows| needs_of(rows, height, width)).collect()
+            bands.flat_map(|rows| required_pixels(rows, height, width)).collect()
         }
-        _ => needs_of(Window::whole(height), height, width),
+        _ => required_pixels(Window::whole(height), height, width),
     };
     let have = |rank| match (on_root, rank) {
         (true, 0) => Window::whole(height),
@@ -288,47 +289,47 @@ pub fn movement(
     Some(Movement {
         size: RowSize { width, pixel: n.shape.pixel_bytes(n.dtype), planes: n.shape.planes() },
         have: ranks.clone().map(have).collect(),
-        needs: ranks.map(needs).collect(),
+        required: ranks.map(needs).collect(),
     })
 }
 
 /// The part of each need that lies in `have`.
-pub fn overlap(needs: &[Need], have: Window) -> impl Iterator<Item = Need> {
+pub fn overlap(needs: &[RequiredPixels], have: Window) -> impl Iterator<Item = RequiredPixels> {
     needs.iter().filter_map(move |n| n.within(have))
 }
 
 /// The rows of a window, those beyond the image taken periodically.
-pub fn needs_of(window: Window, height: usize, width: usize) -> Vec<Need> {
+pub fn required_pixels(window: Window, height: usize, width: usize) -> Vec<RequiredPixels> {
     let h = height.cast_signed();
     let mut out = Vec::new();
     let mut y = window.start;
     while y < window.end {
         let row = y.rem_euclid(h);
         let n = (h - row).min(window.end - y);
-        out.push(Need { at: y, rows: Window::new(row, row + n), left: 0, right: width });
+        out.push(RequiredPixels { at: y, rows: Window::new(row, row + n), left: 0, right: width });
         y += n;
     }
     out
 }
 
 /// The rows of `window` around `strip`: above and below it, without the strip itself.
-pub fn needs_around(strip: Window, window: Window, height: usize, width: usize) -> Vec<Need> {
+pub fn needs_around(strip: Window, window: Window, height: usize, width: usize) -> Vec<RequiredPixels> {
     if strip.is_empty() {
         return Vec::new();
     }
-    let mut out = needs_of(Window::new(window.start, strip.start), height, width);
-    out.extend(needs_of(Window::new(strip.end, window.end), height, width));
+    let mut out = required_pixels(Window::new(window.start, strip.start), height, width);
+    out.extend(required_pixels(Window::new(strip.end, window.end), height, width));
     out
 }
 
 /// The needs restricted to the columns that are read: `columns` returns them for a block of rows,
 /// `None` for all. Ranges of columns are aligned to `grain`.
 fn narrowed(
-    needs: &[Need],
+    needs: &[RequiredPixels],
     block: usize,
     grain: usize,
     columns: impl Fn(Window) -> Option<(usize, usize)>,
-) -> Vec<Need> {
+) -> Vec<RequiredPixels> {
     let mut out = Vec::new();
     for need in needs {
         let mut y = need.rows.start;
@@ -341,7 +342,7 @@ fn narrowed(
                 }
                 Some((left, right)) if left < right => {
                     let (left, right) = (left / grain * grain, right.next_multiple_of(grain));
-                    out.extend(need.within(rows).map(|n| Need { left, right: right.min(n.right), ..n }));
+                    out.extend(need.within(rows).map(|n| RequiredPixels { left, right: right.min(n.right), ..n }));
                 }
                 Some(_) => {}
             }
@@ -357,9 +358,9 @@ mod tests {
 
     #[test]
     fn windows_split_at_periods() {
-        let need = |at, start, end| Need { at, rows: Window::new(start, end), left: 0, right: 7 };
-        assert_eq!(needs_of(Window::new(-3, 5), 4, 7), [need(-3, 1, 4), need(0, 0, 4), need(4, 0, 1)]);
-        assert!(needs_of(Window::new(2, 2), 4, 7).is_empty());
+        let need = |at, start, end| RequiredPixels { at, rows: Window::new(start, end), left: 0, right: 7 };
+        assert_eq!(required_pixels(Window::new(-3, 5), 4, 7), [need(-3, 1, 4), need(0, 0, 4), need(4, 0, 1)]);
+        assert!(required_pixels(Window::new(2, 2), 4, 7).is_empty());
     }
 
     #[test]
@@ -372,8 +373,8 @@ mod tests {
     fn traffic_counts_messages_between_pairs() {
         let size = RowSize { width: 10, pixel: 4, planes: 2 };
         let have = vec![Window::new(0, 4), Window::new(4, 4), Window::new(4, 8)];
-        let whole = needs_of(Window::whole(8), 8, 10);
-        let all = Movement { size, have, needs: vec![whole.clone(), whole, Vec::new()] };
+        let whole = required_pixels(Window::whole(8), 8, 10);
+        let all = Movement { size, have, required: vec![whole.clone(), whole, Vec::new()] };
         let t = all.traffic(Link { latency: 1.0, bandwidth: 320.0 });
         // Rank 0 gets 4 rows, rank 1 two times 4; a row has 80 bytes.
         assert_eq!(t.total, Load { messages: 3, bytes: 3 * 320 });

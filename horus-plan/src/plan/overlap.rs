@@ -18,22 +18,22 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::demand::{around, needed};
-use super::draft::{Draft, Exchanged};
+use super::demand::{around, halo_of_access};
+use super::draft::{HaloExchange, PlanDraft};
 use super::queue::Queue;
 use super::state::Halo;
-use super::step::{Action, Part, PlanStep, Rows};
+use super::step::{Action, ComputedRows, LaunchPart, PlanStep};
 use crate::ir::graph::NodeId;
 
 /// The pass: begins exchanges where some rank can compute rows meanwhile, computes the interior,
 /// finishes them, and computes the edges. Nothing else moves.
-pub(super) fn divide(draft: &mut Draft<'_>) {
+pub(super) fn divide(draft: &mut PlanDraft<'_>) {
     if draft.exchanges.is_empty() {
         return;
     }
-    let divided: Vec<Divided> = launches(draft).into_iter().filter_map(|launch| launch.divided(draft)).collect();
+    let divided: Vec<DividedLaunch> = launches(draft).into_iter().filter_map(|launch| launch.divided(draft)).collect();
     let begun: HashSet<usize> = divided.iter().flat_map(|d| d.begun.iter().copied()).collect();
-    let around: HashMap<usize, &Divided> = divided.iter().map(|d| (d.launch, d)).collect();
+    let around: HashMap<usize, &DividedLaunch> = divided.iter().map(|d| (d.launch, d)).collect();
     let (steps, used) = (std::mem::take(&mut draft.steps), std::mem::take(&mut draft.used));
     for (i, (step, used)) in steps.into_iter().zip(used).enumerate() {
         let mut push = |action, why| {
@@ -45,10 +45,10 @@ pub(super) fn divide(draft: &mut Draft<'_>) {
             (Action::Exchange { node, halo, direct }, _) if begins => {
                 push(Action::Begin { node, halo, direct }, step.why);
             }
-            (Action::Launch { node, rows, room, .. }, Some(Divided { reach, sources, .. })) => {
-                push(Action::Launch { node, rows, room, part: Part::Interior(*reach) }, String::new());
+            (Action::Launch { node, rows, room, .. }, Some(DividedLaunch { reach, sources, .. })) => {
+                push(Action::Launch { node, rows, room, part: LaunchPart::Interior(*reach) }, String::new());
                 sources.iter().for_each(|source| push(Action::Finish(*source), String::new()));
-                push(Action::Launch { node, rows, room, part: Part::Edges(*reach) }, step.why);
+                push(Action::Launch { node, rows, room, part: LaunchPart::Edges(*reach) }, step.why);
             }
             (action, _) => push(action, step.why),
         }
@@ -59,7 +59,7 @@ pub(super) fn divide(draft: &mut Draft<'_>) {
 
 /// The pass: begins exchanges once the last step that writes the image, or reads rows around its strip, is
 /// done, and finishes them at their places.
-pub(super) fn begin_early(draft: &mut Draft<'_>) {
+pub(super) fn begin_early(draft: &mut PlanDraft<'_>) {
     if !draft.setting.machine.is_unified() || draft.naive() {
         return;
     }
@@ -94,7 +94,7 @@ pub(super) fn begin_early(draft: &mut Draft<'_>) {
 
 /// The place among the steps so far at which an exchange of `node` begins: not within a launch of several
 /// results, after those that begin there already, and at the end if nothing that takes time comes between.
-fn earliest(draft: &Draft<'_>, node: NodeId) -> usize {
+fn earliest(draft: &PlanDraft<'_>, node: NodeId) -> usize {
     let last = draft.steps.iter().rposition(|step| holds_up(draft, step.action, node));
     let mut first = last.map_or(0, |step| step + 1);
     while within_launch(draft, first) {
@@ -110,7 +110,7 @@ fn earliest(draft: &Draft<'_>, node: NodeId) -> usize {
 }
 
 /// Returns `true` if the steps before and at `at` may be one launch.
-fn within_launch(draft: &Draft<'_>, at: usize) -> bool {
+fn within_launch(draft: &PlanDraft<'_>, at: usize) -> bool {
     let launched = |step: usize| match draft.steps.get(step)?.action {
         Action::Launch { node, .. } => Some(node),
         _ => None,
@@ -121,26 +121,26 @@ fn within_launch(draft: &Draft<'_>, at: usize) -> bool {
 
 /// Returns `true` if an exchange of `node` cannot be begun before a step: the step writes the image or
 /// transfers it, or reads rows around its strip.
-fn holds_up(draft: &Draft<'_>, step: Action, node: NodeId) -> bool {
+fn holds_up(draft: &PlanDraft<'_>, step: Action, node: NodeId) -> bool {
     let Action::Launch { node: reader, .. } = step else { return step.node() == node };
     let kernel = draft.graph.node(reader);
     let beyond = |i: usize| {
-        needed(kernel.op.access(i)).is_none_or(|own| !around(own, draft.demand.computed[reader.0]).is_none())
+        halo_of_access(kernel.op.access(i)).is_none_or(|own| !around(own, draft.demand.computed[reader.0]).is_none())
     };
     reader == node || kernel.inputs.iter().enumerate().any(|(i, input)| *input == node && beyond(i))
 }
 
 /// A launch whose halos are exchanged.
-struct Awaiting {
+struct ExchangingLaunch {
     id: NodeId,
     /// The step that launches it.
     launch: usize,
-    rows: Rows,
-    exchanges: Vec<Exchanged>,
+    rows: ComputedRows,
+    exchanges: Vec<HaloExchange>,
 }
 
 /// A launch in two parts.
-struct Divided {
+struct DividedLaunch {
     /// The step that launches it.
     launch: usize,
     /// The steps that exchange the halos.
@@ -152,8 +152,8 @@ struct Divided {
 }
 
 /// The launches with halo exchanges, in order, except those that also read footprints.
-fn launches(draft: &Draft<'_>) -> Vec<Awaiting> {
-    let mut out: Vec<Awaiting> = Vec::new();
+fn launches(draft: &PlanDraft<'_>) -> Vec<ExchangingLaunch> {
+    let mut out: Vec<ExchangingLaunch> = Vec::new();
     for exchange in &draft.exchanges {
         match out.last_mut().filter(|last| last.id == exchange.reader) {
             Some(known) => known.exchanges.push(*exchange),
@@ -164,7 +164,7 @@ fn launches(draft: &Draft<'_>) -> Vec<Awaiting> {
                     _ => None,
                 });
                 if let Some((launch, rows)) = launches.next() {
-                    out.push(Awaiting { id: exchange.reader, launch, rows, exchanges: vec![*exchange] });
+                    out.push(ExchangingLaunch { id: exchange.reader, launch, rows, exchanges: vec![*exchange] });
                 }
             }
         }
@@ -174,10 +174,10 @@ fn launches(draft: &Draft<'_>) -> Vec<Awaiting> {
     out
 }
 
-impl Awaiting {
+impl ExchangingLaunch {
     /// The division of the launch, if it is worthwhile and messages fit in memory.
-    fn divided(&self, draft: &Draft<'_>) -> Option<Divided> {
-        let exchanged = |e: &Exchanged| match draft.steps[e.step].action {
+    fn divided(&self, draft: &PlanDraft<'_>) -> Option<DividedLaunch> {
+        let exchanged = |e: &HaloExchange| match draft.steps[e.step].action {
             Action::Exchange { node, halo, direct } => Some((node, halo, direct)),
             _ => None,
         };
@@ -188,7 +188,7 @@ impl Awaiting {
         let awaited: Vec<NodeId> = all.iter().map(|(_, (node, ..))| *node).collect();
         let kernel = draft.graph.node(self.id);
         let mut inputs = kernel.inputs.iter().enumerate().filter(|(_, source)| awaited.contains(source));
-        if !inputs.all(|(i, _)| needed(kernel.op.access(i)).is_some()) {
+        if !inputs.all(|(i, _)| halo_of_access(kernel.op.access(i)).is_some()) {
             return None; // it also reads other rows of them
         }
         if !long || !has_interior(draft, self.id, self.rows, reach(draft, self.id, &awaited)) {
@@ -211,11 +211,11 @@ impl Awaiting {
         });
         let (begun, sources): (Vec<usize>, Vec<NodeId>) = begun.map(|(e, (node, ..))| (e.step, *node)).unzip();
         let reach = reach(draft, self.id, &sources);
-        (!begun.is_empty()).then_some(Divided { launch: self.launch, begun, sources, reach })
+        (!begun.is_empty()).then_some(DividedLaunch { launch: self.launch, begun, sources, reach })
     }
 }
 
-impl Draft<'_> {
+impl PlanDraft<'_> {
     /// Returns `true` if `bytes` bytes are free on the device from step `from` to step `to`.
     fn stay_free(&self, bytes: usize, from: usize, to: usize) -> bool {
         let most = self.used[from..=to].iter().copied().max().unwrap_or_default();
@@ -225,15 +225,15 @@ impl Draft<'_> {
 
 /// Returns `true` if some rank computes rows of `id` at a distance of `reach` from the edges of its
 /// strip.
-fn has_interior(draft: &Draft<'_>, id: NodeId, rows: Rows, reach: Halo) -> bool {
-    let (part, partition) = (Part::Interior(reach), &draft.setting.partition);
+fn has_interior(draft: &PlanDraft<'_>, id: NodeId, rows: ComputedRows, reach: Halo) -> bool {
+    let (part, partition) = (LaunchPart::Interior(reach), &draft.setting.partition);
     let height = draft.graph.node(id).shape.height;
     (0..partition.ranks()).any(|rank| !part.windows(rows, partition, rank, height)[0].is_empty())
 }
 
 /// Reach of `id` beyond its rows in any of `sources`.
-fn reach(draft: &Draft<'_>, id: NodeId, sources: &[NodeId]) -> Halo {
+fn reach(draft: &PlanDraft<'_>, id: NodeId, sources: &[NodeId]) -> Halo {
     let node = draft.graph.node(id);
     let inputs = node.inputs.iter().enumerate().filter(|(_, source)| sources.contains(source));
-    inputs.filter_map(|(i, _)| needed(node.op.access(i))).fold(Halo::NONE, Halo::max)
+    inputs.filter_map(|(i, _)| halo_of_access(node.op.access(i))).fold(Halo::NONE, Halo::max)
 }

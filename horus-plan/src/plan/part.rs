@@ -3,7 +3,7 @@
 
 use super::partition::Partition;
 use super::state::Halo;
-use super::step::{Part, Rows};
+use super::step::{ComputedRows, LaunchPart};
 use horus_base::shape::Window;
 
 /// Minimum height of a strip computed in parts, as a multiple of the rows that its edges wait for.
@@ -11,24 +11,26 @@ use horus_base::shape::Window;
 /// strip has been measured.
 const TALL: usize = 8;
 
-impl Part {
+impl LaunchPart {
     /// The rows that rank `rank` computes now, of a result of `height` rows. Edges are two windows,
     /// and any may be empty.
-    pub fn windows(self, rows: Rows, partition: &Partition, rank: usize, height: usize) -> [Window; 2] {
+    pub fn windows(self, rows: ComputedRows, partition: &Partition, rank: usize, height: usize) -> [Window; 2] {
         let all = rows.window(partition, rank, height);
         let none = Window::new(all.start, all.start);
         let interior = |reach| match rows {
-            Rows::All => none,
-            Rows::Strip(extend) => interior(partition.strip(rank, height), height, reach, extend).unwrap_or(none),
+            ComputedRows::All => none,
+            ComputedRows::Strip(extend) => {
+                interior(partition.strip(rank, height), height, reach, extend).unwrap_or(none)
+            }
         };
         match self {
-            Part::Whole => [all, none],
-            Part::Interior(reach) => [interior(reach), none],
-            Part::Edges(reach) => match interior(reach) {
+            LaunchPart::Whole => [all, none],
+            LaunchPart::Interior(reach) => [interior(reach), none],
+            LaunchPart::Edges(reach) => match interior(reach) {
                 inner if inner.is_empty() => [all, none],
                 inner => [Window::new(all.start, inner.start), Window::new(inner.end, all.end)],
             },
-            Part::Band(band) => [band.of(all), none],
+            LaunchPart::Band(band) => [band.of(all), none],
         }
     }
 }
@@ -50,8 +52,8 @@ fn interior(strip: Window, height: usize, reach: Halo, extend: Halo) -> Option<W
 mod tests {
     use super::*;
 
-    fn windows(part: Part, extend: Halo, ranks: usize, rank: usize, height: usize) -> [Window; 2] {
-        part.windows(Rows::Strip(extend), &Partition::equal(ranks), rank, height)
+    fn windows(part: LaunchPart, extend: Halo, ranks: usize, rank: usize, height: usize) -> [Window; 2] {
+        part.windows(ComputedRows::Strip(extend), &Partition::equal(ranks), rank, height)
     }
 
     #[test]
@@ -61,9 +63,9 @@ mod tests {
                 let (reach, extend) = (Halo { up, down, wrap }, Halo::even(extend));
                 for (ranks, height) in [(1, 40), (2, 40), (3, 100), (5, 90), (7, 5)] {
                     for rank in 0..ranks {
-                        let [all, _] = windows(Part::Whole, extend, ranks, rank, height);
-                        let [inner, nothing] = windows(Part::Interior(reach), extend, ranks, rank, height);
-                        let [above, below] = windows(Part::Edges(reach), extend, ranks, rank, height);
+                        let [all, _] = windows(LaunchPart::Whole, extend, ranks, rank, height);
+                        let [inner, nothing] = windows(LaunchPart::Interior(reach), extend, ranks, rank, height);
+                        let [above, below] = windows(LaunchPart::Edges(reach), extend, ranks, rank, height);
                         assert!(nothing.is_empty());
                         let rows =
                             (all.start..all.end).filter(|y| [above, inner, below].iter().any(|w| w.contains(*y)));
@@ -78,14 +80,14 @@ mod tests {
     #[test]
     fn only_tall_strips_have_an_interior() {
         let reach = Halo::even(2);
-        let inner = |ranks, rank, height| windows(Part::Interior(reach), Halo::NONE, ranks, rank, height)[0];
+        let inner = |ranks, rank, height| windows(LaunchPart::Interior(reach), Halo::NONE, ranks, rank, height)[0];
         assert_eq!(inner(3, 1, 48), Window::new(18, 30));
         assert_eq!(inner(3, 0, 48), Window::new(0, 14), "nothing comes from above the image");
         assert_eq!(inner(3, 2, 48), Window::new(34, 48));
         assert!(inner(3, 1, 45).is_empty(), "15 rows are less than 8 times 2");
-        let deeper = windows(Part::Interior(reach), Halo::even(1), 3, 1, 48)[0];
+        let deeper = windows(LaunchPart::Interior(reach), Halo::even(1), 3, 1, 48)[0];
         assert!(deeper.is_empty(), "3 rows are awaited where a halo of 1 is computed too");
-        let wrapped = windows(Part::Interior(Halo { wrap: true, ..reach }), Halo::NONE, 3, 0, 48)[0];
+        let wrapped = windows(LaunchPart::Interior(Halo { wrap: true, ..reach }), Halo::NONE, 3, 0, 48)[0];
         assert_eq!(wrapped, Window::new(2, 14));
     }
 }

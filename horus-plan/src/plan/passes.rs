@@ -10,13 +10,13 @@
 
 use std::fmt;
 
-use super::activity::Parts;
+use super::activity::BusyTimes;
 use super::check::check;
-use super::draft::Draft;
+use super::draft::PlanDraft;
 use super::finished::Plan;
 use super::predict::predict;
-use super::setting::{Setting, Want};
-use super::state::State;
+use super::setting::{ResultDelivery, Setting};
+use super::state::ImageState;
 use super::{bands, delivery, demand, lifetimes, memory, overlap, transfers, waits};
 use crate::ir::graph::{Graph, NodeId};
 use crate::ir::kernel::Kernel;
@@ -24,18 +24,18 @@ use horus_base::error::{Error, Result};
 
 /// A pass over a draft of a plan.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pass {
+pub(super) struct PlanPass {
     /// Its name in dumps and errors.
     pub(super) name: &'static str,
     /// Its function.
-    pub(super) run: fn(&mut Draft<'_>),
+    pub(super) run: fn(&mut PlanDraft<'_>),
     /// The stage after it.
-    pub(super) leaves: Stage,
+    pub(super) stage_after: PlanStage,
 }
 
 /// Stages of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Stage {
+pub(super) enum PlanStage {
     /// Facts about each image; no steps.
     Facts,
     /// Steps that compute every node.
@@ -47,16 +47,16 @@ pub(super) enum Stage {
 }
 
 /// The passes, in order.
-pub(super) const PASSES: &[Pass] = &[
-    Pass { name: "lifetimes", run: lifetimes::find, leaves: Stage::Facts },
-    Pass { name: "demand for halos", run: demand::look_ahead, leaves: Stage::Facts },
-    Pass { name: "memory in use", run: memory::watch, leaves: Stage::Facts },
-    Pass { name: "transfers and launches", run: transfers::walk, leaves: Stage::Computed },
-    Pass { name: "delivery", run: delivery::deliver, leaves: Stage::Delivered },
-    Pass { name: "overlap", run: overlap::divide, leaves: Stage::Delivered },
-    Pass { name: "early exchanges", run: overlap::begin_early, leaves: Stage::Delivered },
-    Pass { name: "bands", run: bands::cut, leaves: Stage::Delivered },
-    Pass { name: "waits", run: waits::find, leaves: Stage::Ordered },
+pub(super) const PASSES: &[PlanPass] = &[
+    PlanPass { name: "lifetimes", run: lifetimes::find, stage_after: PlanStage::Facts },
+    PlanPass { name: "demand for halos", run: demand::compute_demand, stage_after: PlanStage::Facts },
+    PlanPass { name: "memory in use", run: memory::watch, stage_after: PlanStage::Facts },
+    PlanPass { name: "transfers and launches", run: transfers::walk, stage_after: PlanStage::Computed },
+    PlanPass { name: "delivery", run: delivery::deliver, stage_after: PlanStage::Delivered },
+    PlanPass { name: "overlap", run: overlap::divide, stage_after: PlanStage::Delivered },
+    PlanPass { name: "early exchanges", run: overlap::begin_early, stage_after: PlanStage::Delivered },
+    PlanPass { name: "bands", run: bands::cut, stage_after: PlanStage::Delivered },
+    PlanPass { name: "waits", run: waits::find, stage_after: PlanStage::Ordered },
 ];
 
 /// Makes a plan that computes the graph's roots. `wants` has one entry per root. `state` gives the
@@ -67,31 +67,35 @@ pub(super) const PASSES: &[Pass] = &[
 /// [`Error::Pass`] naming the pass that broke an invariant: a defect of Horus.
 pub fn plan(
     graph: Graph<Kernel>,
-    wants: &[Want],
+    wants: &[ResultDelivery],
     setting: &Setting,
-    state: impl Fn(NodeId) -> State,
+    state: impl Fn(NodeId) -> ImageState,
     disposable: impl Fn(NodeId) -> bool,
     dump: &mut dyn FnMut(&str, &dyn fmt::Display),
 ) -> Result<Plan> {
     let sources = graph.iter().map(|(id, n)| matches!(n.op, Kernel::Source(_)).then(|| state(id)));
-    let mut draft = Draft::new(&graph, wants, setting, sources.collect(), &disposable);
+    let mut draft = PlanDraft::new(&graph, wants, setting, sources.collect(), &disposable);
     run(PASSES, &mut draft, dump)?;
     let fits = draft.memory.as_ref().is_none_or(|m| !m.overflown);
-    let lacking = draft.memory.as_ref().and_then(|m| m.lacking);
-    let Draft { steps, states, initial, .. } = draft;
+    let lacking = draft.memory.as_ref().and_then(|m| m.shortfall);
+    let PlanDraft { steps, states, initial, .. } = draft;
     let (wants, setting) = (wants.to_vec(), setting.clone());
-    let (predicted, parts) = (0.0, Parts::default());
-    let mut plan = Plan { graph, wants, steps, setting, initial, states, predicted, parts, fits, lacking };
+    let (predicted, parts) = (0.0, BusyTimes::default());
+    let mut plan = Plan { graph, wants, steps, setting, initial, states, predicted, parts, fits, shortfall: lacking };
     let prediction = predict(&plan);
     (plan.predicted, plan.parts) = (prediction.seconds, prediction.parts());
     Ok(plan)
 }
 
-pub(super) fn run(passes: &[Pass], draft: &mut Draft<'_>, dump: &mut dyn FnMut(&str, &dyn fmt::Display)) -> Result<()> {
+pub(super) fn run(
+    passes: &[PlanPass],
+    draft: &mut PlanDraft<'_>,
+    dump: &mut dyn FnMut(&str, &dyn fmt::Display),
+) -> Result<()> {
     for pass in passes {
         (pass.run)(draft);
         dump(pass.name, draft);
-        check(draft, pass.leaves).map_err(|cause| Error::Pass { pass: pass.name, cause })?;
+        check(draft, pass.stage_after).map_err(|cause| Error::Pass { pass: pass.name, cause })?;
     }
     Ok(())
 }

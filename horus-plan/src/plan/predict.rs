@@ -6,15 +6,15 @@ use std::fmt;
 use super::finished::Plan;
 use super::follow::Follower;
 use super::launches::LaunchedNodes;
-use super::movement::{BLOCK, Level, Load, Traffic, movement, over_bus, rows_of, windows_of, work_of};
+use super::movement::{BLOCK, LinkLevel, Load, Traffic, movement, over_bus, rows_of, windows_of, work_of};
 use super::queue::Queue;
 use super::step::Action;
 use crate::ir::graph::NodeId;
-use crate::machine::{Bound, HostSide, Machine, Profile};
+use crate::machine::{HostSide, LaunchBottleneck, Machine, MachineProfile};
 
 /// The bottleneck of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bounded {
+pub enum StepBottleneck {
     /// A negligible step.
     Nothing,
     /// A copy between host and device.
@@ -22,20 +22,20 @@ pub enum Bounded {
     /// Messages between ranks.
     Network,
     /// The kernel, with its bottleneck.
-    Kernel(Bound),
+    Kernel(LaunchBottleneck),
 }
 
-impl Bounded {
+impl StepBottleneck {
     /// A word for the bottleneck.
     pub const fn name(self) -> &'static str {
         match self {
-            Bounded::Nothing => "",
-            Bounded::Bus => "bus",
-            Bounded::Network => "network",
-            Bounded::Kernel(Bound::Launch) => "launch",
-            Bounded::Kernel(Bound::Memory) => "memory",
-            Bounded::Kernel(Bound::Arithmetic) => "arithmetic",
-            Bounded::Kernel(Bound::Bus) => "bus",
+            StepBottleneck::Nothing => "",
+            StepBottleneck::Bus => "bus",
+            StepBottleneck::Network => "network",
+            StepBottleneck::Kernel(LaunchBottleneck::Launch) => "launch",
+            StepBottleneck::Kernel(LaunchBottleneck::Memory) => "memory",
+            StepBottleneck::Kernel(LaunchBottleneck::Arithmetic) => "arithmetic",
+            StepBottleneck::Kernel(LaunchBottleneck::Bus) => "bus",
         }
     }
 }
@@ -48,12 +48,12 @@ pub struct Timing {
     /// End.
     pub end: f64,
     /// The bottleneck.
-    pub bounded: Bounded,
+    pub bounded: StepBottleneck,
 }
 
 /// The predicted run of a plan, step by step.
 #[derive(Clone, Debug)]
-pub struct Prediction<'a> {
+pub struct PlanPrediction<'a> {
     plan: &'a Plan,
     /// Time of each step.
     pub steps: Vec<Timing>,
@@ -61,14 +61,14 @@ pub struct Prediction<'a> {
     pub seconds: f64,
 }
 
-impl Prediction<'_> {
+impl PlanPrediction<'_> {
     /// The predicted plan.
     pub const fn plan(&self) -> &Plan {
         self.plan
     }
 }
 
-impl fmt::Display for Prediction<'_> {
+impl fmt::Display for PlanPrediction<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "step  queue         from ms     to ms  bound by    waits for")?;
         for (i, (step, timing)) in self.plan.steps.iter().zip(&self.steps).enumerate() {
@@ -83,10 +83,11 @@ impl fmt::Display for Prediction<'_> {
 }
 
 /// Predicts the times of the steps of `plan` on rank 0, and its end.
-pub fn predict(plan: &Plan) -> Prediction<'_> {
+pub fn predict(plan: &Plan) -> PlanPrediction<'_> {
     let machine = &plan.setting.machine;
-    let (steps, seconds) = Clock::run(plan, Ranks { machine, sampled: &[0], links: None }, &mut |_, _, _| ());
-    Prediction { plan, steps, seconds }
+    let (steps, seconds) =
+        QueueClock::run(plan, PredictedRanks { machine, sampled: &[0], links: None }, &mut |_, _, _| ());
+    PlanPrediction { plan, steps, seconds }
 }
 
 /// Seconds that two copies share.
@@ -96,7 +97,7 @@ pub(super) fn overlap(a: [f64; 2], b: [f64; 2]) -> f64 {
 
 /// The ranks whose slowest determines the time of a step.
 #[derive(Clone, Copy)]
-pub(super) struct Ranks<'a> {
+pub(super) struct PredictedRanks<'a> {
     /// Their machines.
     pub(super) machine: &'a Machine,
     /// The ranks whose launches and copies are predicted.
@@ -105,9 +106,9 @@ pub(super) struct Ranks<'a> {
     pub(super) links: Option<&'a Machine>,
 }
 
-impl Ranks<'_> {
+impl PredictedRanks<'_> {
     /// The highest cost on any of the sampled ranks.
-    fn slowest(&self, cost: impl Fn(&Profile) -> f64) -> f64 {
+    fn slowest(&self, cost: impl Fn(&MachineProfile) -> f64) -> f64 {
         self.sampled.iter().map(|rank| cost(self.machine.of(*rank))).fold(0.0, f64::max)
     }
 }
@@ -116,7 +117,7 @@ impl Ranks<'_> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StepCost {
     pub(super) seconds: f64,
-    pub(super) bounded: Bounded,
+    pub(super) bounded: StepBottleneck,
     /// Its messages.
     pub(super) traffic: Option<Traffic>,
     /// Bytes copied to the device and to the host.
@@ -126,16 +127,16 @@ pub(super) struct StepCost {
 }
 
 impl StepCost {
-    fn new(seconds: f64, bounded: Bounded) -> StepCost {
+    fn new(seconds: f64, bounded: StepBottleneck) -> StepCost {
         StepCost { seconds, bounded, traffic: None, copied: [0; 2], stores: false }
     }
 }
 
-pub(super) struct Clock<'a> {
+pub(super) struct QueueClock<'a> {
     plan: &'a Plan,
-    ranks: Ranks<'a>,
+    ranks: PredictedRanks<'a>,
     /// Of rank 0.
-    profile: &'a Profile,
+    profile: &'a MachineProfile,
     /// Time when the host can begin the next step.
     host: f64,
     /// Time when each queue is free.
@@ -145,16 +146,16 @@ pub(super) struct Clock<'a> {
     timings: Vec<Timing>,
 }
 
-impl<'a> Clock<'a> {
+impl<'a> QueueClock<'a> {
     /// Times of all steps, and the end of the last; `each` receives every step as it is predicted.
     pub(super) fn run(
         plan: &'a Plan,
-        ranks: Ranks<'a>,
+        ranks: PredictedRanks<'a>,
         each: &mut dyn FnMut(usize, Option<LaunchedNodes<'_>>, StepCost),
     ) -> (Vec<Timing>, f64) {
         let profile = ranks.machine.of(0);
         let mut clock =
-            Clock { plan, ranks, profile, host: 0.0, free: [0.0; 5], copies: [[0.0; 2]; 2], timings: Vec::new() };
+            QueueClock { plan, ranks, profile, host: 0.0, free: [0.0; 5], copies: [[0.0; 2]; 2], timings: Vec::new() };
         let mut follower = Follower::new(plan, false);
         let launches = plan.launches();
         for (i, step) in plan.steps.iter().enumerate() {
@@ -184,7 +185,7 @@ impl<'a> Clock<'a> {
 
     /// Returns `true` for the copy of a result that begins when the host has issued everything else.
     fn is_later(&self, step: usize) -> bool {
-        self.plan.setting.mappable.later && matches!(self.plan.steps[step].action, Action::Send { .. })
+        self.plan.setting.mappable.downloads_last && matches!(self.plan.steps[step].action, Action::Send { .. })
     }
 
     /// The end of a copy in its queue, as copies in both directions slow each other.
@@ -209,7 +210,7 @@ impl<'a> Clock<'a> {
         let bus = |copied: [usize; 2], side| {
             let [up, down] = copied;
             let seconds = self.ranks.slowest(|m| m.upload(up, side) + m.download(down, side));
-            StepCost { copied, ..StepCost::new(seconds, Bounded::Bus) }
+            StepCost { copied, ..StepCost::new(seconds, StepBottleneck::Bus) }
         };
         match action {
             Action::Upload { .. } | Action::UploadStrip { .. } => bus([bytes, 0], HostSide::Pinned),
@@ -217,7 +218,7 @@ impl<'a> Clock<'a> {
             Action::Download(_) => bus([0, bytes], HostSide::Staged),
             Action::Launch { node: id, rows, part, .. } => {
                 // A result of the previous launch takes no time.
-                let Some(launched) = launched else { return StepCost::new(0.0, Bounded::Nothing) };
+                let Some(launched) = launched else { return StepCost::new(0.0, StepBottleneck::Nothing) };
                 let (graph, partition) = (&self.plan.graph, &self.plan.setting.partition);
                 let costs = self.ranks.sampled.iter().map(|rank| {
                     let windows = windows_of(graph, partition, id, *rank, rows, part);
@@ -228,17 +229,20 @@ impl<'a> Clock<'a> {
                         self.ranks.machine.of(*rank).launch_over(&work_of(graph, &launched, rows), bus)
                     });
                     let longer = if second.seconds > first.seconds { second } else { first };
-                    StepCost { stores, ..StepCost::new(first.seconds + second.seconds, Bounded::Kernel(longer.bound)) }
+                    StepCost {
+                        stores,
+                        ..StepCost::new(first.seconds + second.seconds, StepBottleneck::Kernel(longer.bound))
+                    }
                 });
                 let slowest = costs.max_by(|a, b| a.seconds.total_cmp(&b.seconds));
-                slowest.unwrap_or(StepCost::new(0.0, Bounded::Nothing))
+                slowest.unwrap_or(StepCost::new(0.0, StepBottleneck::Nothing))
             }
             Action::Map(_)
             | Action::Unmap(_)
             | Action::Evict(_)
             | Action::Deliver(_)
             | Action::Free(_)
-            | Action::Finish(_) => StepCost::new(0.0, Bounded::Nothing),
+            | Action::Finish(_) => StepCost::new(0.0, StepBottleneck::Nothing),
             Action::Sum(n) => self.sum(n),
             Action::Scatter { direct, .. }
             | Action::Replicate { direct, .. }
@@ -256,7 +260,7 @@ impl<'a> Clock<'a> {
         let (bytes, others) = (node.shape.len() * node.dtype.size(), ranks - 1);
         let link = |rank| match self.ranks.links {
             Some(links) => (links.level(0, rank, false), links.link_between(0, rank, false)),
-            None => (Level::Rack, self.profile.link(false)),
+            None => (LinkLevel::Rack, self.profile.link(false)),
         };
         let mut traffic = Traffic { sent: others * bytes, received: others * bytes, ..Traffic::default() };
         for (level, link) in (1..ranks).map(link) {
@@ -266,7 +270,7 @@ impl<'a> Clock<'a> {
                 load.bytes += 2 * bytes;
             }
         }
-        StepCost { traffic: Some(traffic), ..StepCost::new(traffic.time, Bounded::Network) }
+        StepCost { traffic: Some(traffic), ..StepCost::new(traffic.time, StepBottleneck::Network) }
     }
 
     fn messages(&self, action: Action, (on_root, on_device): (bool, bool), direct: bool) -> StepCost {
@@ -275,7 +279,7 @@ impl<'a> Clock<'a> {
             None => BLOCK.max(self.plan.graph.node(action.node()).shape.height / 64),
         };
         let Some(moved) = movement(&self.plan.graph, &self.plan.setting.partition, action, on_root, coarse) else {
-            return StepCost::new(0.0, Bounded::Network);
+            return StepCost::new(0.0, StepBottleneck::Network);
         };
         let traffic = match self.ranks.links {
             Some(links) => moved.traffic_by(|a, b| (links.level(a, b, direct), links.link_between(a, b, direct))),
@@ -296,7 +300,7 @@ impl<'a> Clock<'a> {
         let placed = if direct { 0 } else { self.copied_into_place(action) };
         let placed = self.ranks.slowest(|m| m.host_copy(placed));
         let seconds = traffic.time + bus + placed;
-        StepCost { traffic: Some(traffic), copied, ..StepCost::new(seconds, Bounded::Network) }
+        StepCost { traffic: Some(traffic), copied, ..StepCost::new(seconds, StepBottleneck::Network) }
     }
 
     /// Bytes that hosts copy from messages into place, on the rank that needs most.

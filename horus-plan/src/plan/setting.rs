@@ -10,7 +10,7 @@ pub use horus_base::settings::{Mode, Transfer};
 
 /// The delivery of a computed root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Want {
+pub enum ResultDelivery {
     /// None: it stays in place.
     Keep,
     /// The pixels on rank 0's host.
@@ -19,7 +19,7 @@ pub enum Want {
     Everyone,
     /// On a single rank, or on lanes: the pixels for the requester, which blocks until they arrive.
     /// The host keeps no copy of a device's image. Each lane hands over its strip.
-    Handed,
+    Requester,
 }
 
 /// Page-locked host memory that launches may access directly.
@@ -30,7 +30,7 @@ pub struct Mappable {
     /// Such memory is available for a result that is handed over.
     pub results: bool,
     /// The host begins to copy results when it has issued everything else: whoever waits for them gives their memory then.
-    pub later: bool,
+    pub downloads_last: bool,
 }
 
 /// The setting of a plan.
@@ -61,7 +61,7 @@ pub struct Setting {
 
 impl Setting {
     /// Returns `true` if the ranks are several lanes of one process.
-    pub fn in_lanes(&self) -> bool {
+    pub fn has_shared_host(&self) -> bool {
         self.hosts == Hosts::Shared && self.partition.ranks() > 1
     }
 
@@ -69,7 +69,7 @@ impl Setting {
     pub fn of(partition: Partition, unified: bool) -> Setting {
         Setting {
             partition,
-            hosts: Hosts::Apart,
+            hosts: Hosts::Separate,
             unified,
             direct: false,
             overlap: false,

@@ -1,14 +1,14 @@
 //! Distribution of images to launches: scattered, uploaded in strips, fetched launch by launch or
 //! replicated, by predicted time.
 
-use super::demand::needed;
-use super::state::{Event, Halo, Placement};
-use super::step::{Action, Band, Rows, Temp};
-use super::transfers::Transfers;
+use super::demand::halo_of_access;
+use super::state::{Halo, Placement, StateEvent};
+use super::step::{Action, Band, ComputedRows, Temp};
+use super::transfers::TransferPlanner;
 use crate::ir::graph::NodeId;
 use crate::machine::HostSide;
 
-impl Transfers<'_, '_> {
+impl TransferPlanner<'_, '_> {
     /// Distributes an image that only rank 0 has, or uploads strips of one that every host has; and
     /// replicates it if that is cheaper than the footprints of the remaining launches that read it
     /// outside their strips.
@@ -35,7 +35,8 @@ impl Transfers<'_, '_> {
         }
         if choice.replicate {
             let sent = Action::Replicate { node: source, direct: true };
-            let direct = self.draft.between_devices(source, reader, self.draft.bytes_as(source, Rows::All), sent);
+            let direct =
+                self.draft.between_devices(source, reader, self.draft.bytes_as(source, ComputedRows::All), sent);
             if !direct {
                 self.draft.bring_to_host(source, "it is sent to every rank from the host");
             }
@@ -62,12 +63,13 @@ impl Transfers<'_, '_> {
         // Every rank computes a single pixel, for which it needs all of its inputs.
         let for_all =
             self.draft.lifetimes.readers[source.0].iter().any(|c| self.draft.graph.node(*c).shape.area() == 1);
-        let strips = self.draft.setting.direct || self.draft.setting.in_lanes();
+        let strips = self.draft.setting.direct || self.draft.setting.has_shared_host();
         if !strips || residency.device() || !residency.host() || !divisible || for_all {
             return false;
         }
         let halo = self.read_around(source, reader);
-        let (whole, strip) = (self.draft.bytes_as(source, Rows::All), self.draft.bytes_as(source, Rows::Strip(halo)));
+        let (whole, strip) =
+            (self.draft.bytes_as(source, ComputedRows::All), self.draft.bytes_as(source, ComputedRows::Strip(halo)));
         let saved = self
             .draft
             .setting
@@ -83,10 +85,10 @@ impl Transfers<'_, '_> {
         if saved <= sent {
             return false;
         }
-        self.draft.make_room(source, Some(Rows::Strip(halo)), reader);
+        self.draft.evict_for_image(source, Some(ComputedRows::Strip(halo)), reader);
         let why = format!("{} needs its strip, and every host has the whole", self.draft.label(reader));
         self.draft.step(Action::UploadStrip { node: source, halo, band: Band::WHOLE }, why);
-        self.draft.event(source, Event::PlacedOnDevice(Placement::Strips(halo)));
+        self.draft.event(source, StateEvent::PlacedOnDevice(Placement::Strips(halo)));
         true
     }
 
@@ -103,7 +105,7 @@ impl Transfers<'_, '_> {
             let own = node.inputs.iter().enumerate().filter(move |(_, s)| **s == source);
             own.filter_map(move |(input, _)| {
                 let halo = self.draft.beyond_strips(Temp { consumer, input });
-                let few = needed(node.op.access(input)).is_some() || halo.up.max(halo.down) <= thinnest / FEW;
+                let few = halo_of_access(node.op.access(input)).is_some() || halo.up.max(halo.down) <= thinnest / FEW;
                 few.then_some(halo)
             })
         });
@@ -117,7 +119,7 @@ impl Transfers<'_, '_> {
         let sends = stays && self.draft.scattering(source, room) < self.draft.exchanging(source, room);
         let halo = if sends { room } else { Halo::NONE };
         let sent = Action::Scatter { node: source, halo, room, direct: true };
-        let strip = self.draft.bytes_as(source, Rows::Strip(halo));
+        let strip = self.draft.bytes_as(source, ComputedRows::Strip(halo));
         let direct = self.draft.between_devices(source, reader, strip, sent);
         if !direct {
             self.draft.bring_to_host(source, "it is scattered from the host");

@@ -123,7 +123,7 @@ impl fmt::Display for Placement {
 pub enum Hosts {
     /// Each rank has its own: processes. Ranks exchange host data in messages.
     #[default]
-    Apart,
+    Separate,
     /// All share one: the ranks are *lanes*, the devices of one process. An image given by the
     /// program is on every lane's host at once, and a result that is handed over is assembled there
     /// from the lanes' parts: no scatter, no gather.
@@ -132,26 +132,26 @@ pub enum Hosts {
 
 /// The state of an image: the product of the machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct State {
+pub struct ImageState {
     /// Valid copies of the local buffer.
     pub residency: Residency,
     /// Placement of the rows, and depth of valid halos.
     pub placement: Placement,
 }
 
-impl fmt::Display for State {
+impl fmt::Display for ImageState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.residency, self.placement)
     }
 }
 
-impl State {
+impl ImageState {
     /// The state in which a plan for the first `among` ranks finds an image that the first `laid` ranks divide, or each
     /// have; `None` if it must first be brought to rank 0, or to the host that the ranks share.
-    pub fn found_by(self, among: usize, hosts: Hosts, laid: usize) -> Option<State> {
+    pub fn usable_by(self, among: usize, hosts: Hosts, laid: usize) -> Option<ImageState> {
         match self.placement {
             _ if hosts == Hosts::Shared => (laid == among).then_some(self),
-            Placement::Root if among == 1 => Some(State { placement: Placement::Replicated, ..self }),
+            Placement::Root if among == 1 => Some(ImageState { placement: Placement::Replicated, ..self }),
             Placement::Root => Some(self),
             Placement::Replicated => (laid >= among).then_some(self),
             Placement::Strips(_) => (laid == among).then_some(self),
@@ -161,7 +161,7 @@ impl State {
 
 /// Events of an image. Every change of a state is one of these transitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum StateEvent {
     /// A kernel wrote the image.
     Computed(Placement),
     /// The host copy was copied to the device.
@@ -186,15 +186,15 @@ pub struct Transitions {
 
 impl Transitions {
     /// The state after `event`.
-    pub fn next(self, state: State, event: Event) -> State {
+    pub fn next(self, state: ImageState, event: StateEvent) -> ImageState {
         let mut s = state;
         match event {
-            Event::Computed(placement) | Event::PlacedOnDevice(placement) => {
-                s = State { residency: Residency::Device, placement }
+            StateEvent::Computed(placement) | StateEvent::PlacedOnDevice(placement) => {
+                s = ImageState { residency: Residency::Device, placement }
             }
-            Event::Uploaded | Event::Downloaded => s.residency = Residency::Both,
-            Event::Placed(placement) => s = State { residency: Residency::Host, placement },
-            Event::Exchanged(halo) => {
+            StateEvent::Uploaded | StateEvent::Downloaded => s.residency = Residency::Both,
+            StateEvent::Placed(placement) => s = ImageState { residency: Residency::Host, placement },
+            StateEvent::Exchanged(halo) => {
                 s.placement = Placement::Strips(halo);
                 // Rows arrive on the side that computes next, if it was valid; the other side's
                 // halos are stale.
@@ -216,20 +216,20 @@ mod tests {
 
     #[test]
     fn residency_follows_table_2_1() {
-        let q0 = State { residency: Residency::Nothing, placement: Placement::Replicated };
-        let q1 = SEPARATE.next(q0, Event::Placed(Placement::Replicated));
+        let q0 = ImageState { residency: Residency::Nothing, placement: Placement::Replicated };
+        let q1 = SEPARATE.next(q0, StateEvent::Placed(Placement::Replicated));
         assert_eq!(q1.residency, Residency::Host);
-        let q3 = SEPARATE.next(q1, Event::Uploaded);
+        let q3 = SEPARATE.next(q1, StateEvent::Uploaded);
         assert_eq!(q3.residency, Residency::Both);
-        let q2 = SEPARATE.next(q0, Event::Computed(Placement::Replicated));
+        let q2 = SEPARATE.next(q0, StateEvent::Computed(Placement::Replicated));
         assert_eq!(q2.residency, Residency::Device);
-        assert_eq!(SEPARATE.next(q2, Event::Downloaded).residency, Residency::Both);
+        assert_eq!(SEPARATE.next(q2, StateEvent::Downloaded).residency, Residency::Both);
     }
 
     #[test]
     fn fewer_ranks_find_what_each_has_and_no_strips_of_more() {
-        let of = |placement| State { residency: Residency::Host, placement };
-        let found = |placement, among, laid| of(placement).found_by(among, Hosts::Apart, laid).map(|s| s.placement);
+        let of = |placement| ImageState { residency: Residency::Host, placement };
+        let found = |placement, among, laid| of(placement).usable_by(among, Hosts::Separate, laid).map(|s| s.placement);
         let strips = Placement::Strips(Halo::NONE);
         assert_eq!(found(Placement::Root, 3, 4), Some(Placement::Root));
         assert_eq!(found(Placement::Root, 1, 4), Some(Placement::Replicated));
@@ -237,20 +237,20 @@ mod tests {
         assert_eq!(found(Placement::Replicated, 3, 2), None);
         assert_eq!((found(strips, 3, 3), found(strips, 2, 3), found(strips, 3, 2)), (Some(strips), None, None));
         // Devices that share a host hold an image as so many parts.
-        assert_eq!(of(Placement::Replicated).found_by(2, Hosts::Shared, 3), None);
+        assert_eq!(of(Placement::Replicated).usable_by(2, Hosts::Shared, 3), None);
     }
 
     #[test]
     fn unified_memory_is_always_valid_on_both_sides() {
         let m = Transitions { unified: true };
-        let s = State { residency: Residency::Nothing, placement: Placement::Replicated };
-        assert_eq!(m.next(s, Event::Computed(Placement::Replicated)).residency, Residency::Both);
+        let s = ImageState { residency: Residency::Nothing, placement: Placement::Replicated };
+        assert_eq!(m.next(s, StateEvent::Computed(Placement::Replicated)).residency, Residency::Both);
     }
 
     #[test]
     fn an_exchange_stales_the_other_side() {
-        let s = State { residency: Residency::Both, placement: Placement::Strips(Halo::NONE) };
-        let s = SEPARATE.next(s, Event::Exchanged(Halo::even(3)));
+        let s = ImageState { residency: Residency::Both, placement: Placement::Strips(Halo::NONE) };
+        let s = SEPARATE.next(s, StateEvent::Exchanged(Halo::even(3)));
         assert_eq!((s.residency, s.placement), (Residency::Device, Placement::Strips(Halo::even(3))));
     }
 

@@ -18,27 +18,27 @@ pub struct Temp {
 
 /// The rows of a result that a rank computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rows {
+pub enum ComputedRows {
     /// All rows; every rank computes the same.
     All,
     /// The rank's strip and these rows around it.
     Strip(Halo),
 }
 
-impl Rows {
+impl ComputedRows {
     /// Placement of the result.
     pub const fn placement(self) -> Placement {
         match self {
-            Rows::All => Placement::Replicated,
-            Rows::Strip(extend) => Placement::Strips(extend),
+            ComputedRows::All => Placement::Replicated,
+            ComputedRows::Strip(extend) => Placement::Strips(extend),
         }
     }
 
     /// The rows of rank `rank` of a result of `height` rows.
     pub fn window(self, partition: &Partition, rank: usize, height: usize) -> Window {
         match self {
-            Rows::All => Window::whole(height),
-            Rows::Strip(extend) => partition.strip(rank, height).grown(extend.up, extend.down).clipped(height),
+            ComputedRows::All => Window::whole(height),
+            ComputedRows::Strip(extend) => partition.strip(rank, height).grown(extend.up, extend.down).clipped(height),
         }
     }
 }
@@ -99,7 +99,7 @@ impl fmt::Display for Band {
 
 /// The part of its rows that a launch computes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Part {
+pub enum LaunchPart {
     /// All of them.
     #[default]
     Whole,
@@ -113,22 +113,22 @@ pub enum Part {
     Band(Band),
 }
 
-impl Part {
+impl LaunchPart {
     /// Returns `true` if this is the first part of a launch.
     pub const fn begins(self) -> bool {
         match self {
-            Part::Whole | Part::Interior(_) => true,
-            Part::Edges(_) => false,
-            Part::Band(band) => band.begins(),
+            LaunchPart::Whole | LaunchPart::Interior(_) => true,
+            LaunchPart::Edges(_) => false,
+            LaunchPart::Band(band) => band.begins(),
         }
     }
 
     /// Returns `true` if the result is complete after it.
     pub const fn ends(self) -> bool {
         match self {
-            Part::Whole | Part::Edges(_) => true,
-            Part::Interior(_) => false,
-            Part::Band(band) => band.ends(),
+            LaunchPart::Whole | LaunchPart::Edges(_) => true,
+            LaunchPart::Interior(_) => false,
+            LaunchPart::Band(band) => band.ends(),
         }
     }
 }
@@ -208,7 +208,7 @@ pub enum Action {
         /// The temporary copy.
         temp: Temp,
         /// The rows that the launch computes.
-        rows: Rows,
+        rows: ComputedRows,
         /// From device to device; else through the host, wherever the image is.
         direct: bool,
     },
@@ -217,11 +217,11 @@ pub enum Action {
         /// The node to compute.
         node: NodeId,
         /// The rows to compute.
-        rows: Rows,
+        rows: ComputedRows,
         /// Rows reserved around the strip.
         room: Halo,
         /// The part of these rows: the interior comes first, the edges complete the result.
-        part: Part,
+        part: LaunchPart,
     },
     /// Drop the device's copy, to make room.
     Evict(NodeId),

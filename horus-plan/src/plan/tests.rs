@@ -1,17 +1,17 @@
 use std::num::NonZeroU8;
 use std::sync::Arc;
 
-use super::draft::Draft;
+use super::draft::PlanDraft;
 use super::partition::Partition;
-use super::passes::{PASSES, Pass, Stage, run};
+use super::passes::{PASSES, PlanPass, PlanStage, run};
 use super::predict::predict;
-use super::setting::{Mappable, Mode, Setting, Transfer, Want};
-use super::state::{Halo, Hosts, Placement, Residency, State};
-use super::step::{Action, Part};
+use super::setting::{Mappable, Mode, ResultDelivery, Setting, Transfer};
+use super::state::{Halo, Hosts, ImageState, Placement, Residency};
+use super::step::{Action, LaunchPart};
 use super::{check, demand, lifetimes, overlap};
 use crate::ir::graph::{Graph, Node, NodeId, ValueId};
-use crate::ir::kernel::{Kernel, Leaf, LeafOp, MapKernel, Source, Val};
-use crate::machine::{Link, Links, Machine, Profile};
+use crate::ir::kernel::{FilterSource, Kernel, Leaf, LeafOp, MapKernel, Val};
+use crate::machine::{Link, Links, Machine, MachineProfile};
 use crate::ops::geometric::Flip;
 use crate::ops::neighbourhood::Filter;
 use horus_base::dtype::DType;
@@ -29,7 +29,7 @@ fn map(op: LeafOp) -> Kernel {
 }
 
 fn column(taps: usize, border: Border) -> Kernel {
-    map(LeafOp::Correlate(Source::Input(0), Filter::column(vec![1.0; taps]), border))
+    map(LeafOp::Correlate(FilterSource::Input(0), Filter::column(vec![1.0; taps]), border))
 }
 
 /// `%0` is given, `%1` filters it over 3 rows, `%2` copies that, `%3` filters the copy over 9 rows.
@@ -50,27 +50,32 @@ fn setting(ranks: usize) -> Setting {
 
 /// Applies `look` to the draft of a plan for `filters` after the passes up to the one named `last`,
 /// and then `extra`.
-fn after<R>(last: &str, ranks: usize, extra: Option<Pass>, look: impl FnOnce(&Draft<'_>, Result<(), Error>) -> R) -> R {
+fn after<R>(
+    last: &str,
+    ranks: usize,
+    extra: Option<PlanPass>,
+    look: impl FnOnce(&PlanDraft<'_>, Result<(), Error>) -> R,
+) -> R {
     let (graph, setting) = (filters(), setting(ranks));
-    let root = State { residency: Residency::Host, placement: Placement::Root };
+    let root = ImageState { residency: Residency::Host, placement: Placement::Root };
     let initial = graph.iter().map(|(id, _)| (id.0 == 0).then_some(root)).collect();
-    let mut draft = Draft::new(&graph, &[Want::Root], &setting, initial, &|_| true);
+    let mut draft = PlanDraft::new(&graph, &[ResultDelivery::Root], &setting, initial, &|_| true);
     let count = PASSES.iter().position(|p| p.name == last).expect("a pass of the list") + 1;
-    let passes: Vec<Pass> = PASSES[..count].iter().copied().chain(extra).collect();
+    let passes: Vec<PlanPass> = PASSES[..count].iter().copied().chain(extra).collect();
     let result = run(&passes, &mut draft, &mut |_, _| ());
     look(&draft, result)
 }
 
 /// The error of a harmful pass after the one named `last`.
-fn caught(last: &str, harm: fn(&mut Draft<'_>)) -> String {
-    let leaves = PASSES.iter().find(|p| p.name == last).expect("a pass of the list").leaves;
-    after(last, 3, Some(Pass { name: "harm", run: harm, leaves }), |_, result| match result {
+fn caught(last: &str, harm: fn(&mut PlanDraft<'_>)) -> String {
+    let leaves = PASSES.iter().find(|p| p.name == last).expect("a pass of the list").stage_after;
+    after(last, 3, Some(PlanPass { name: "harm", run: harm, stage_after: leaves }), |_, result| match result {
         Err(Error::Pass { pass: "harm", cause }) => cause,
         other => panic!("{other:?}"),
     })
 }
 
-fn remove(draft: &mut Draft<'_>, which: fn(&Action) -> bool) {
+fn remove(draft: &mut PlanDraft<'_>, which: fn(&Action) -> bool) {
     let at = draft.steps.iter().position(|s| which(&s.action)).expect("a step of that kind");
     draft.steps.remove(at);
     draft.used.remove(at);
@@ -80,13 +85,13 @@ fn remove(draft: &mut Draft<'_>, which: fn(&Action) -> bool) {
 #[test]
 fn each_pass_is_dumped_by_its_name() {
     let (graph, setting) = (filters(), setting(2));
-    let state = State { residency: Residency::Host, placement: Placement::Root };
+    let state = ImageState { residency: Residency::Host, placement: Placement::Root };
     let (mut names, mut texts) = (Vec::new(), Vec::new());
     let mut dump = |name: &str, text: &dyn std::fmt::Display| {
         names.push(name.to_owned());
         texts.push(text.to_string());
     };
-    super::plan(graph, &[Want::Root], &setting, |_| state, |_| true, &mut dump).unwrap();
+    super::plan(graph, &[ResultDelivery::Root], &setting, |_| state, |_| true, &mut dump).unwrap();
     assert_eq!(names, PASSES.iter().map(|p| p.name).collect::<Vec<_>>());
     assert!(texts[0].contains("read by %2") && texts[0].contains(", kept"), "{}", texts[0]);
     assert!(texts[1].contains("4 wrapped rows around strips"), "{}", texts[1]);
@@ -118,17 +123,17 @@ fn the_pass_that_breaks_a_plan_is_named() {
 }
 
 /// The demand of `filters` whose last filter has this border, on machines with such messages.
-fn demanded(border: Border, mode: Mode, ranks: usize, latency: f64) -> demand::Demand {
+fn demanded(border: Border, mode: Mode, ranks: usize, latency: f64) -> demand::HaloDemand {
     let mut graph = filters();
     graph.nodes[3].op = column(9, border);
     let link = Link { latency, bandwidth: 1e15 };
     let links = Links { peers: link, host: link, network: link };
-    let machine = Arc::new(Machine::alike(Profile { links, ..Profile::of_default(false) }));
+    let machine = Arc::new(Machine::alike(MachineProfile { links, ..MachineProfile::of_default(false) }));
     let setting = Setting { mode, machine, ..setting(ranks) };
-    let mut draft = Draft::new(&graph, &[Want::Root], &setting, vec![None; 4], &|_| true);
-    draft.initial[0] = Some(State { residency: Residency::Host, placement: Placement::Root });
+    let mut draft = PlanDraft::new(&graph, &[ResultDelivery::Root], &setting, vec![None; 4], &|_| true);
+    draft.initial[0] = Some(ImageState { residency: Residency::Host, placement: Placement::Root });
     lifetimes::find(&mut draft);
-    demand::look_ahead(&mut draft);
+    demand::compute_demand(&mut draft);
     draft.demand
 }
 
@@ -158,10 +163,10 @@ fn readers_of_one_image_share_its_exchange() {
     let copies = [push(&mut g, map(LeafOp::Load(0)), &[image]), push(&mut g, map(LeafOp::Load(0)), &[image])];
     g.roots = copies.map(|copy| push(&mut g, column(9, Border::Replicate), &[copy])).to_vec();
     let setting = setting(2);
-    let mut draft = Draft::new(&g, &[Want::Root; 2], &setting, vec![None; 5], &|_| true);
-    draft.initial[0] = Some(State { residency: Residency::Host, placement: Placement::Root });
+    let mut draft = PlanDraft::new(&g, &[ResultDelivery::Root; 2], &setting, vec![None; 5], &|_| true);
+    draft.initial[0] = Some(ImageState { residency: Residency::Host, placement: Placement::Root });
     lifetimes::find(&mut draft);
-    demand::look_ahead(&mut draft);
+    demand::compute_demand(&mut draft);
     let four = Halo::even(4);
     assert_eq!(draft.demand.computed, [Halo::NONE, four, four, Halo::NONE, Halo::NONE]);
     assert_eq!(draft.demand.asked[0], four, "one exchange instead of two");
@@ -170,10 +175,14 @@ fn readers_of_one_image_share_its_exchange() {
 #[test]
 fn images_live_until_they_are_read_for_the_last_time() {
     let (graph, setting) = (filters(), setting(2));
-    let mut draft = Draft::new(&graph, &[Want::Root], &setting, vec![None; 4], &|_| false);
+    let mut draft = PlanDraft::new(&graph, &[ResultDelivery::Root], &setting, vec![None; 4], &|_| false);
     lifetimes::find(&mut draft);
     let n = NodeId;
-    assert_eq!(draft.lifetimes.kept, [true, false, false, true], "a source that is referred to, and the result");
+    assert_eq!(
+        draft.lifetimes.outlives_plan,
+        [true, false, false, true],
+        "a source that is referred to, and the result"
+    );
     assert!(draft.lifetimes.needed_after(n(1), n(1)) && !draft.lifetimes.needed_after(n(1), n(2)));
     assert!(draft.lifetimes.needed_after(n(3), n(9)));
 }
@@ -189,9 +198,9 @@ fn overlap_divides_launches_and_moves_nothing_else() {
             for step in &divided.steps {
                 match step.action {
                     Action::Begin { node, halo, direct } => whole.push(Action::Exchange { node, halo, direct }),
-                    Action::Finish(_) | Action::Launch { part: Part::Edges(_), .. } => {}
+                    Action::Finish(_) | Action::Launch { part: LaunchPart::Edges(_), .. } => {}
                     Action::Launch { node, rows, room, .. } => {
-                        whole.push(Action::Launch { node, rows, room, part: Part::Whole });
+                        whole.push(Action::Launch { node, rows, room, part: LaunchPart::Whole });
                     }
                     other => whole.push(other),
                 }
@@ -206,11 +215,11 @@ fn borders_travel_beside_a_launch_only_where_their_messages_have_room() {
     after("delivery", 2, None, |draft, _| {
         let begun = |used: usize| {
             let (graph, setting) = (filters(), setting(2));
-            let mut again = Draft::new(&graph, &[Want::Root], &setting, draft.initial.clone(), &|_| true);
+            let mut again = PlanDraft::new(&graph, &[ResultDelivery::Root], &setting, draft.initial.clone(), &|_| true);
             run(&PASSES[..5], &mut again, &mut |_, _| ()).unwrap();
             again.used.iter_mut().for_each(|bytes| *bytes = used);
             overlap::divide(&mut again);
-            check::check(&again, Stage::Delivered).unwrap();
+            check::check(&again, PlanStage::Delivered).unwrap();
             again.steps.iter().filter(|s| matches!(s.action, Action::Begin { .. })).count()
         };
         assert!(begun(0) > 0);
@@ -232,8 +241,9 @@ fn a_launch_that_reads_its_strip_does_not_wait_for_what_others_read() {
     let other = push(&mut g, map(LeafOp::Flip(0, Flip::Vertical)), &[image]);
     g.roots = vec![own, other];
     let lanes = Setting { hosts: Hosts::Shared, direct: true, ..Setting::of(Partition::equal(2), false) };
-    let state = State { residency: Residency::Host, placement: Placement::Replicated };
-    let plan = super::plan(large(g), &[Want::Handed; 2], &lanes, |_| state, |_| true, &mut |_, _| ()).unwrap();
+    let state = ImageState { residency: Residency::Host, placement: Placement::Replicated };
+    let plan =
+        super::plan(large(g), &[ResultDelivery::Requester; 2], &lanes, |_| state, |_| true, &mut |_, _| ()).unwrap();
     super::verify::verify(&plan).unwrap();
     let at = |found: fn(&Action) -> bool| plan.steps.iter().position(|s| found(&s.action));
     let launched = at(|a| matches!(a, Action::Launch { node: NodeId(1), .. })).unwrap();
@@ -245,15 +255,18 @@ fn a_launch_that_reads_its_strip_does_not_wait_for_what_others_read() {
 fn results_that_somebody_waits_for_leave_when_everything_else_is_issued() {
     /// The host takes longer to issue launches than the first bands take to be computed.
     const LAUNCH: f64 = 1e-4;
-    let mut profile = Profile::of_default(false);
+    let mut profile = MachineProfile::of_default(false);
     profile.launch.host = LAUNCH;
     let machine = Arc::new(Machine::alike(profile));
     let first_leaves = |later| {
-        let (transfer, mappable) = (Transfer::Streams(NonZeroU8::new(16)), Mappable { later, ..Mappable::default() });
+        let (transfer, mappable) =
+            (Transfer::Streams(NonZeroU8::new(16)), Mappable { downloads_last: later, ..Mappable::default() });
         let machine = Arc::clone(&machine);
         let alone = Setting { transfer, mappable, machine, ..Setting::of(Partition::equal(1), false) };
-        let state = State { residency: Residency::Host, placement: Placement::Replicated };
-        let plan = super::plan(large(filters()), &[Want::Handed], &alone, |_| state, |_| true, &mut |_, _| ()).unwrap();
+        let state = ImageState { residency: Residency::Host, placement: Placement::Replicated };
+        let plan =
+            super::plan(large(filters()), &[ResultDelivery::Requester], &alone, |_| state, |_| true, &mut |_, _| ())
+                .unwrap();
         let send = plan.steps.iter().position(|s| matches!(s.action, Action::Send { .. })).unwrap();
         let launches = plan.steps.iter().filter(|s| matches!(s.action, Action::Launch { .. })).count();
         (predict(&plan).steps[send].start, LAUNCH * launches as f64)

@@ -6,8 +6,8 @@ use std::fmt;
 use super::finished::Plan;
 use super::follow::Follower;
 use super::launches::{LaunchedNodes, PlannedLaunches};
-use super::setting::Want;
-use super::step::{Action, Band, Part, Rows};
+use super::setting::ResultDelivery;
+use super::step::{Action, Band, ComputedRows, LaunchPart};
 use crate::ir::graph::NodeId;
 use horus_base::error::Audience;
 
@@ -56,7 +56,7 @@ impl Plan {
     pub fn notation(&self) -> Vec<(&'static str, String)> {
         let launches = self.launches();
         let words = self.steps.iter().enumerate().map(|(i, step)| {
-            let text = self.told(&step.action, together(&launches, i));
+            let text = self.describe_action(&step.action, together(&launches, i));
             text.split(' ').next().unwrap_or_default().to_owned()
         });
         let used: HashSet<String> = words.collect();
@@ -78,12 +78,12 @@ impl Plan {
     pub fn describe(&self, action: &Action) -> String {
         let joins = !self.graph.joined.is_empty() && matches!(action, Action::Launch { .. });
         let at = joins.then(|| self.steps.iter().position(|s| s.action == *action)).flatten();
-        self.told(action, at.and_then(|i| together(&self.launches(), i)))
+        self.describe_action(action, at.and_then(|i| together(&self.launches(), i)))
     }
 
     /// The text of an action. For a launch of several nodes, it names all of them, and the flag
     /// marks the first step.
-    fn told(&self, action: &Action, together: Option<(bool, LaunchedNodes<'_>)>) -> String {
+    fn describe_action(&self, action: &Action, together: Option<(bool, LaunchedNodes<'_>)>) -> String {
         let what = |id: NodeId| {
             let n = self.graph.node(id);
             format!("{id} {} {}", n.shape, n.dtype)
@@ -118,14 +118,14 @@ impl Plan {
             Action::Launch { node, rows, part, .. } => {
                 let n = self.graph.node(node);
                 let rows = match rows {
-                    Rows::Strip(extend) if !extend.is_none() => format!(", and {extend} rows around the strip"),
+                    ComputedRows::Strip(extend) if !extend.is_none() => format!(", and {extend} rows around the strip"),
                     _ => String::new(),
                 };
                 let part = match part {
-                    Part::Whole => String::new(),
-                    Part::Interior(_) => "interior of ".into(),
-                    Part::Edges(_) => "edges of ".into(),
-                    Part::Band(band) => of(band),
+                    LaunchPart::Whole => String::new(),
+                    LaunchPart::Interior(_) => "interior of ".into(),
+                    LaunchPart::Edges(_) => "edges of ".into(),
+                    LaunchPart::Band(band) => of(band),
                 };
                 let list = |all: &[NodeId]| all.iter().map(NodeId::to_string).collect::<Vec<_>>().join(", ");
                 match together {
@@ -159,7 +159,7 @@ impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (mut follower, launches) = (Follower::new(self, true), self.launches());
         for (i, s) in self.steps.iter().enumerate() {
-            let text = self.told(&s.action, together(&launches, i));
+            let text = self.describe_action(&s.action, together(&launches, i));
             write!(f, "{i:4}  {text}")?;
             if let Some(bytes) = follower.step(s.action) {
                 write!(f, ", {}", size(bytes))?;
@@ -181,11 +181,11 @@ impl fmt::Display for Plan {
         let several = self.setting.partition.ranks() > 1;
         for (root, want) in self.graph.roots.iter().zip(&self.wants) {
             let place = match want {
-                Want::Keep => continue,
-                Want::Root if several => "on the host of rank 0",
-                Want::Everyone if several => "on the host of every rank",
-                Want::Root | Want::Everyone => "on the host",
-                Want::Handed => "by somebody who waits for it",
+                ResultDelivery::Keep => continue,
+                ResultDelivery::Root if several => "on the host of rank 0",
+                ResultDelivery::Everyone if several => "on the host of every rank",
+                ResultDelivery::Root | ResultDelivery::Everyone => "on the host",
+                ResultDelivery::Requester => "by somebody who waits for it",
             };
             writeln!(f, "      {root} is wanted {place}")?;
         }

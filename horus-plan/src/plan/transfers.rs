@@ -8,23 +8,23 @@
 use std::collections::HashMap;
 
 use super::cost::Costs;
-use super::demand::needed;
-use super::draft::Draft;
-use super::footprints::{Early, Pending, is_filter};
-use super::state::{Event, Halo, Placement};
-use super::step::{Action, Part, Rows, Temp};
+use super::demand::halo_of_access;
+use super::draft::PlanDraft;
+use super::footprints::{EarlyFootprints, PendingLaunch, is_filter};
+use super::state::{Halo, Placement, StateEvent};
+use super::step::{Action, ComputedRows, LaunchPart, Temp};
 use crate::ir::graph::{Graph, Joined, NodeId};
 use crate::ir::kernel::{AllReduce, Kernel};
 
 /// The pass: the launches of all nodes, in order, and the transfers without which one would read
 /// missing data.
-pub(super) fn walk(draft: &mut Draft<'_>) {
+pub(super) fn walk(draft: &mut PlanDraft<'_>) {
     let graph = draft.graph;
     let fetched_because = vec![String::new(); graph.nodes.len()];
-    let (costs, early, brought) = (Costs::default(), Early::default(), HashMap::new());
-    let mut walk = Transfers { draft, costs, early, fetched_because, brought };
+    let (costs, early, brought) = (Costs::default(), EarlyFootprints::default(), HashMap::new());
+    let mut walk = TransferPlanner { draft, costs, early, fetched_because, brought };
     let last_filter = graph.iter().rev().find(|(_, n)| is_filter(&n.op)).map(|(id, _)| id);
-    let groups = Groups::of(graph);
+    let groups = JoinedByNode::of(graph);
     for (id, node) in graph.iter() {
         let (group, alone) = (groups.of_node(id), [id]);
         let nodes = match group {
@@ -36,7 +36,7 @@ pub(super) fn walk(draft: &mut Draft<'_>) {
             if last_filter.is_none_or(|last| id >= last) {
                 walk.fetch_ahead(); // no filter is left to wait for
             }
-            if walk.early.pending.is_some() && !nodes.iter().all(|n| walk.needs_nobody(*n)) {
+            if walk.early.pending.is_some() && !nodes.iter().all(|n| walk.is_independent_of_pending(*n)) {
                 walk.launch_pending(id);
             }
             if nodes.iter().any(|n| is_filter(&graph.node(*n).op)) {
@@ -60,10 +60,10 @@ pub(super) fn walk(draft: &mut Draft<'_>) {
 }
 
 /// The walk.
-pub(super) struct Transfers<'d, 'a> {
-    pub(super) draft: &'d mut Draft<'a>,
+pub(super) struct TransferPlanner<'d, 'a> {
+    pub(super) draft: &'d mut PlanDraft<'a>,
     pub(super) costs: Costs,
-    pub(super) early: Early,
+    pub(super) early: EarlyFootprints,
     /// For each node, the reason for fetching its footprints.
     pub(super) fetched_because: Vec<String>,
     /// For the first of nodes that are computed together: the inputs of all of them are in place.
@@ -71,11 +71,11 @@ pub(super) struct Transfers<'d, 'a> {
 }
 
 /// The groups of nodes computed together, by node.
-struct Groups<'a>(HashMap<NodeId, &'a Joined<Kernel>>);
+struct JoinedByNode<'a>(HashMap<NodeId, &'a Joined<Kernel>>);
 
-impl<'a> Groups<'a> {
-    fn of(graph: &'a Graph<Kernel>) -> Groups<'a> {
-        Groups(graph.joined.iter().flat_map(|j| j.nodes.iter().map(move |n| (*n, j))).collect())
+impl<'a> JoinedByNode<'a> {
+    fn of(graph: &'a Graph<Kernel>) -> JoinedByNode<'a> {
+        JoinedByNode(graph.joined.iter().flat_map(|j| j.nodes.iter().map(move |n| (*n, j))).collect())
     }
 
     fn of_node(&self, id: NodeId) -> Option<&'a Joined<Kernel>> {
@@ -83,7 +83,7 @@ impl<'a> Groups<'a> {
     }
 }
 
-impl Transfers<'_, '_> {
+impl TransferPlanner<'_, '_> {
     /// Returns `true` if the inputs of all nodes of a group are in place before the first is
     /// computed, so that their launches follow each other. The first node brings them there, if
     /// there is room for all of them and for the results, and no node reads rows fetched for it
@@ -96,10 +96,11 @@ impl Transfers<'_, '_> {
         let graph = self.draft.graph;
         let in_place = |n: &NodeId| {
             let node = graph.node(*n);
-            (0..node.inputs.len()).all(|i| needed(node.op.access(i)).is_some())
+            (0..node.inputs.len()).all(|i| halo_of_access(node.op.access(i)).is_some())
         };
         let several = self.draft.ranks() > 1;
-        let rows = |n: &NodeId| if several { Rows::Strip(self.draft.demand.asked[n.0]) } else { Rows::All };
+        let rows =
+            |n: &NodeId| if several { ComputedRows::Strip(self.draft.demand.asked[n.0]) } else { ComputedRows::All };
         let missing = group.inputs.iter().filter(|i| !self.draft.state(**i).residency.device());
         let bytes = missing.chain(&group.nodes).map(|n| self.draft.bytes_as(*n, rows(n))).sum();
         let brings =
@@ -122,7 +123,7 @@ impl Transfers<'_, '_> {
         brings
     }
 
-    /// Returns `true` if [`Transfers::brings`] brought the inputs of all nodes of a group.
+    /// Returns `true` if [`TransferPlanner::brings`] brought the inputs of all nodes of a group.
     fn is_brought(&self, group: &Joined<Kernel>) -> bool {
         self.brought.get(&group.nodes[0]) == Some(&true)
     }
@@ -132,7 +133,7 @@ impl Transfers<'_, '_> {
         let node = graph.node(id);
         if self.draft.ranks() == 1 {
             node.inputs.iter().for_each(|i| self.draft.on_device(*i, id));
-            self.launch(id, Rows::All, Halo::NONE);
+            self.launch(id, ComputedRows::All, Halo::NONE);
         } else if self.draft.naive() {
             self.compute_naively_distributed(id);
         } else {
@@ -149,26 +150,26 @@ impl Transfers<'_, '_> {
         let placement = self.draft.state(id).placement;
         if matches!(placement, Placement::Strips(_)) {
             self.draft.step(Action::Collect(id), "naive mode gathers every result");
-            self.draft.event(id, Event::Placed(Placement::Root));
+            self.draft.event(id, StateEvent::Placed(Placement::Root));
         }
         let graph = self.draft.graph;
         for &node in graph.node(id).inputs.iter().chain([&id]) {
             let state = self.draft.state(node);
             if state.residency.device() && !self.draft.setting.unified {
                 self.draft.step(Action::Evict(node), "naive mode keeps nothing on the device");
-                self.draft.event(node, Event::Placed(state.placement));
+                self.draft.event(node, StateEvent::Placed(state.placement));
             }
         }
     }
 
-    pub(super) fn launch(&mut self, id: NodeId, rows: Rows, room: Halo) {
-        self.draft.make_room(id, Some(rows), id);
-        self.draft.step(Action::Launch { node: id, rows, room, part: Part::Whole }, "");
-        self.draft.event(id, Event::Computed(rows.placement()));
+    pub(super) fn launch(&mut self, id: NodeId, rows: ComputedRows, room: Halo) {
+        self.draft.evict_for_image(id, Some(rows), id);
+        self.draft.step(Action::Launch { node: id, rows, room, part: LaunchPart::Whole }, "");
+        self.draft.event(id, StateEvent::Computed(rows.placement()));
         self.early.fetched.retain(|(t, _)| t.consumer != id);
         let node = self.draft.graph.node(id);
         for (input, source) in node.inputs.iter().enumerate() {
-            if needed(node.op.access(input)).is_none() {
+            if halo_of_access(node.op.access(input)).is_none() {
                 self.early.computed.retain(|c| c != source); // nobody waits for its footprints any more
             }
         }
@@ -178,7 +179,7 @@ impl Transfers<'_, '_> {
     fn compute_naively_distributed(&mut self, id: NodeId) {
         let graph = self.draft.graph;
         let node = graph.node(id);
-        let rows = if self.draft.is_global(id) { Rows::All } else { Rows::Strip(Halo::NONE) };
+        let rows = if self.draft.is_global(id) { ComputedRows::All } else { ComputedRows::Strip(Halo::NONE) };
         for (input, &source) in node.inputs.iter().enumerate() {
             let temp = Temp { consumer: id, input };
             let why = format!("naive mode scatters every input of {}", self.draft.label(id));
@@ -195,7 +196,7 @@ impl Transfers<'_, '_> {
             Some(AllReduce::Sum) => {
                 self.draft.bring_to_host(id, "ranks add up their counts on the host");
                 self.draft.step(Action::Sum(id), "each rank counted its own rows");
-                self.draft.event(id, Event::Placed(Placement::Replicated));
+                self.draft.event(id, StateEvent::Placed(Placement::Replicated));
             }
             None => {}
         }
@@ -211,26 +212,26 @@ impl Transfers<'_, '_> {
         }
         if node.op.goes_over_input() {
             node.inputs.iter().for_each(|i| self.draft.on_device(*i, id));
-            self.launch(id, Rows::All, Halo::NONE);
+            self.launch(id, ComputedRows::All, Halo::NONE);
             self.all_reduce(id);
             return;
         }
         let global = self.draft.is_global(id);
-        let rows = if global { Rows::All } else { Rows::Strip(self.draft.demand.computed[id.0]) };
+        let rows = if global { ComputedRows::All } else { ComputedRows::Strip(self.draft.demand.computed[id.0]) };
         let due = self.borders(id);
         self.exchange(due, id);
         let mut later = false;
         for (input, &source) in node.inputs.iter().enumerate() {
             if !self.is_fetched(id, input) {
                 self.draft.on_device(source, id);
-            } else if self.early.computed.contains(&source) && self.leaves_early(source).is_some() {
+            } else if self.early.computed.contains(&source) && self.early_footprint(source).is_some() {
                 later = true; // before the next filter, or at the latest for this launch
             } else {
                 self.fetch_for(id, input, rows);
             }
         }
         if later || self.early.fetched.iter().any(|(t, direct)| *direct && t.consumer == id) {
-            self.early.pending = Some(Pending { node: id, rows, since: self.draft.steps.len() });
+            self.early.pending = Some(PendingLaunch { node: id, rows, since: self.draft.steps.len() });
         } else {
             self.launch(id, rows, self.draft.demand.asked[id.0]);
         }
@@ -244,7 +245,7 @@ impl Transfers<'_, '_> {
             Placement::Root => false,
             Placement::Strips(valid) => !self.is_sent(temp) && self.draft.holds(valid, temp),
         };
-        needed(node.op.access(input)).is_none() && !held()
+        halo_of_access(node.op.access(input)).is_none() && !held()
     }
 
     /// Drops the inputs of `id` (and `id` itself, if it has no readers) that no node after `last`

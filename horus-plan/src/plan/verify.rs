@@ -19,10 +19,10 @@ mod order;
 
 use std::collections::{HashMap, HashSet};
 
-use self::order::Order;
+use self::order::StepOrder;
 use super::finished::Plan;
 use super::state::{Halo, Placement};
-use super::step::{Action, Band, Part, Rows, Temp};
+use super::step::{Action, Band, ComputedRows, LaunchPart, Temp};
 use crate::ir::graph::NodeId;
 use crate::ir::kernel::{Access, Distribution};
 use horus_base::error::{Error, Result};
@@ -30,7 +30,7 @@ use horus_base::shape::Window;
 
 /// Valid rows of an image on one rank.
 #[derive(Clone, Copy, Debug, Default)]
-struct Copies {
+struct ValidCopies {
     host: Option<Window>,
     device: Option<Window>,
 }
@@ -43,7 +43,7 @@ struct Copies {
 pub fn verify(plan: &Plan) -> Result<()> {
     let launches = plan.launches();
     for rank in 0..plan.setting.partition.ranks() {
-        let mut check = Check::new(plan, rank);
+        let mut check = PlanCheck::new(plan, rank);
         for (i, step) in plan.steps.iter().enumerate() {
             // A launch of several nodes begins at its first step.
             let late = launches.computes_before(i) && !step.waits.is_empty();
@@ -54,7 +54,7 @@ pub fn verify(plan: &Plan) -> Result<()> {
                 cause: format!("{cause} on rank {rank}"),
             })?;
         }
-        check.ends().map_err(|cause| Error::Plan {
+        check.check_end().map_err(|cause| Error::Plan {
             step: plan.steps.len(),
             text: "the end".into(),
             cause: format!("{cause} on rank {rank}"),
@@ -63,10 +63,10 @@ pub fn verify(plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-struct Check<'a> {
+struct PlanCheck<'a> {
     plan: &'a Plan,
     rank: usize,
-    images: Vec<Copies>,
+    images: Vec<ValidCopies>,
     /// Images only on rank 0; other ranks have nothing to send.
     on_root: Vec<bool>,
     /// Images whose memory may have room for rows beyond the image, valid or not. Given strips may
@@ -76,30 +76,30 @@ struct Check<'a> {
     /// Pending exchanges: the rows valid after each.
     arriving: HashMap<NodeId, Window>,
     /// Images with only the interior computed, and its distance from the edges.
-    begun: HashMap<NodeId, (Rows, Halo)>,
+    begun: HashMap<NodeId, (ComputedRows, Halo)>,
     /// Images with this rank's partial result only, valid nowhere until all ranks have summed.
     partial: Vec<bool>,
     /// Images uploaded, computed or sent in part: the end of the last band.
     uploaded: HashMap<NodeId, u8>,
-    computed: HashMap<NodeId, (Rows, u8)>,
+    computed: HashMap<NodeId, (ComputedRows, u8)>,
     sent: HashMap<NodeId, u8>,
     /// Images that launches use in the host's memory.
     mapped: HashSet<NodeId>,
     /// Images gathered in part on rank 0's device: the end of the last band.
-    met: HashMap<NodeId, u8>,
+    gathered_until: HashMap<NodeId, u8>,
     /// Order between steps.
-    order: Order<'a>,
+    order: StepOrder<'a>,
     /// Rows delivered of each result.
     delivered: Vec<Option<Window>>,
 }
 
-impl<'a> Check<'a> {
-    fn new(plan: &'a Plan, rank: usize) -> Check<'a> {
+impl<'a> PlanCheck<'a> {
+    fn new(plan: &'a Plan, rank: usize) -> PlanCheck<'a> {
         let n = plan.graph.nodes.len();
-        let mut check = Check {
+        let mut check = PlanCheck {
             plan,
             rank,
-            images: vec![Copies::default(); n],
+            images: vec![ValidCopies::default(); n],
             on_root: vec![false; n],
             beyond: vec![false; n],
             temps: HashMap::new(),
@@ -110,8 +110,8 @@ impl<'a> Check<'a> {
             computed: HashMap::new(),
             sent: HashMap::new(),
             mapped: HashSet::new(),
-            met: HashMap::new(),
-            order: Order::new(&plan.steps, n),
+            gathered_until: HashMap::new(),
+            order: StepOrder::new(&plan.steps, n),
             delivered: vec![None; n],
         };
         for (i, state) in plan.initial.iter().enumerate() {
@@ -124,7 +124,7 @@ impl<'a> Check<'a> {
             };
             check.on_root[i] = state.placement == Placement::Root;
             check.beyond[i] = matches!(state.placement, Placement::Strips(_));
-            check.images[i] = Copies {
+            check.images[i] = ValidCopies {
                 host: state.residency.host().then_some(rows),
                 device: state.residency.device().then_some(rows),
             };
@@ -148,7 +148,8 @@ impl<'a> Check<'a> {
     fn set(&mut self, n: NodeId, host: Option<Window>, device: Option<Window>) {
         let unified = self.plan.setting.unified;
         let both = host.or(device);
-        self.images[n.0] = if unified { Copies { host: both, device: both } } else { Copies { host, device } };
+        self.images[n.0] =
+            if unified { ValidCopies { host: both, device: both } } else { ValidCopies { host, device } };
     }
 
     fn host(&self, n: NodeId) -> Result<Window, String> {
@@ -255,7 +256,7 @@ impl<'a> Check<'a> {
                 self.on_root[node.0] = false;
                 self.arrives(node, direct, Window::whole(self.height(node)));
             }
-            Action::Gather { node, band, direct: true } => self.meet(node, band)?,
+            Action::Gather { node, band, direct: true } => self.gather_band(node, band)?,
             Action::Gather { node, band, .. } => {
                 self.gives(node, self.host(node)?)?;
                 if !band.is_whole() {
@@ -289,7 +290,7 @@ impl<'a> Check<'a> {
             }
             Action::Finish(n) => {
                 let rows = self.arriving.remove(&n).ok_or_else(|| format!("no exchange of {n} was begun"))?;
-                let Copies { host, device } = self.images[n.0];
+                let ValidCopies { host, device } = self.images[n.0];
                 self.set(n, host.map(|_| rows), device.map(|_| rows));
             }
             Action::Fetch { node, temp, rows, direct } => {
@@ -325,8 +326,8 @@ impl<'a> Check<'a> {
             Action::UploadStrip { node, halo, .. } => (node, halo.wrap),
             Action::Replicate { node, .. } | Action::Collect(node) | Action::Free(node) => (node, false),
             Action::Launch { node, rows, room, .. } => match rows {
-                Rows::All => (node, false),
-                Rows::Strip(extend) => (node, room.wrap || extend.wrap),
+                ComputedRows::All => (node, false),
+                ComputedRows::Strip(extend) => (node, room.wrap || extend.wrap),
             },
             // Memory grows, and never shrinks.
             Action::Exchange { node, halo, .. } | Action::Begin { node, halo, .. } => {
@@ -360,33 +361,33 @@ impl<'a> Check<'a> {
         Ok(copies.device.is_some())
     }
 
-    fn launch(&mut self, node: NodeId, rows: Rows, part: Part) -> Result<(), String> {
+    fn launch(&mut self, node: NodeId, rows: ComputedRows, part: LaunchPart) -> Result<(), String> {
         let windows = match part {
-            Part::Whole => [self.rows(node, rows), Window::new(0, 0)],
+            LaunchPart::Whole => [self.rows(node, rows), Window::new(0, 0)],
             _ => part.windows(rows, &self.plan.setting.partition, self.rank, self.height(node)),
         };
         for input in 0..self.plan.graph.node(node).inputs.len() {
-            windows.iter().try_for_each(|w| self.reads(node, input, *w, matches!(part, Part::Band(_))))?;
+            windows.iter().try_for_each(|w| self.reads(node, input, *w, matches!(part, LaunchPart::Band(_))))?;
         }
         match (part, self.begun.remove(&node)) {
-            (Part::Band(band), None) => {
+            (LaunchPart::Band(band), None) => {
                 Self::next_band(&mut self.computed, node, band, (rows, band.from), (rows, band.to))?;
             }
-            (Part::Interior(reach), None) => {
-                self.images[node.0] = Copies::default();
+            (LaunchPart::Interior(reach), None) => {
+                self.images[node.0] = ValidCopies::default();
                 self.begun.insert(node, (rows, reach));
                 return Ok(());
             }
-            (Part::Whole, None) => {}
-            (Part::Edges(reach), Some(interior)) if interior == (rows, reach) => {}
+            (LaunchPart::Whole, None) => {}
+            (LaunchPart::Edges(reach), Some(interior)) if interior == (rows, reach) => {}
             _ => return Err(format!("the parts of {node} do not make a whole")),
         }
         let held = match rows {
-            Rows::All => Window::whole(self.height(node)),
-            Rows::Strip(_) => self.rows(node, rows),
+            ComputedRows::All => Window::whole(self.height(node)),
+            ComputedRows::Strip(_) => self.rows(node, rows),
         };
         let held = match part {
-            Part::Band(band) => Window::new(held.start, Band::row(band.to, held)),
+            LaunchPart::Band(band) => Window::new(held.start, Band::row(band.to, held)),
             _ => held,
         };
         self.set(node, None, Some(held));
@@ -400,7 +401,7 @@ impl<'a> Check<'a> {
     }
 
     /// The rows that a launch computes (for counts and sums over all rows, the rows that it reads).
-    fn rows(&self, n: NodeId, rows: Rows) -> Window {
+    fn rows(&self, n: NodeId, rows: ComputedRows) -> Window {
         let node = self.plan.graph.node(n);
         match node.op.distribution() {
             Distribution::Partial(_) => self.strip(self.height(node.inputs[0])),

@@ -6,23 +6,23 @@
 
 use std::collections::HashMap;
 
-use super::draft::Draft;
+use super::draft::PlanDraft;
 use super::finished::handed_over;
 use super::launches::PlannedLaunches;
 use super::movement::with_room;
 use super::queue::Queue;
-use super::step::{Action, Band, Part, Rows};
+use super::step::{Action, Band, ComputedRows, LaunchPart};
 use crate::ir::graph::NodeId;
 use horus_base::shape::Window;
 
 /// The pass: sets the waits of each step.
-pub(super) fn find(draft: &mut Draft<'_>) {
+pub(super) fn find(draft: &mut PlanDraft<'_>) {
     let found = of(draft);
     draft.steps.iter_mut().zip(found).for_each(|(step, waits)| step.waits = waits);
 }
 
 /// The waits of each step. A launch of several nodes waits, at its first step, for what all of them read.
-pub(super) fn of(draft: &Draft<'_>) -> Vec<Vec<usize>> {
+pub(super) fn of(draft: &PlanDraft<'_>) -> Vec<Vec<usize>> {
     let mut waits = Waits { draft, writers: HashMap::new(), seen: HashMap::new() };
     let mut found: Vec<Vec<usize>> = (0..draft.steps.len()).map(|step| waits.of(step)).collect();
     let launches = PlannedLaunches::of(draft.graph, &draft.steps);
@@ -46,7 +46,7 @@ type Windows = Vec<Window>;
 /// A copy on a device: of a rank's part of an image, or of the parts gathered by rank 0, whose rows
 /// are given in parts of every strip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Copied {
+enum DeviceCopy {
     Own(NodeId),
     Gathered(NodeId),
 }
@@ -57,9 +57,9 @@ fn parts(band: Band) -> Window {
 }
 
 struct Waits<'d, 'a> {
-    draft: &'d Draft<'a>,
+    draft: &'d PlanDraft<'a>,
     /// The steps that wrote rows of the device's copies.
-    writers: HashMap<Copied, Vec<(usize, Windows)>>,
+    writers: HashMap<DeviceCopy, Vec<(usize, Windows)>>,
     /// The last step of one queue that another queue has waited for.
     seen: HashMap<(QueueGroup, QueueGroup), usize>,
 }
@@ -128,18 +128,18 @@ impl Waits<'_, '_> {
     }
 
     /// The rows that a part of a launch computes.
-    fn computed(&self, node: NodeId, rows: Rows, part: Part, rank: usize) -> Vec<Window> {
+    fn computed(&self, node: NodeId, rows: ComputedRows, part: LaunchPart, rank: usize) -> Vec<Window> {
         part.windows(rows, &self.draft.setting.partition, rank, self.height(node)).to_vec()
     }
 
     /// The rows of device copies that a step reads or removes.
-    fn reads(&self, action: Action) -> Vec<(Copied, Windows)> {
+    fn reads(&self, action: Action) -> Vec<(DeviceCopy, Windows)> {
         match action {
             Action::Launch { node, rows, part, .. } => {
                 let kernel = self.draft.graph.node(node);
                 let reads = kernel.inputs.iter().enumerate().map(|(input, source)| {
-                    if kernel.op.goes_over_input() || !matches!(part, Part::Band(_)) {
-                        return (Copied::Own(*source), self.all(*source));
+                    if kernel.op.goes_over_input() || !matches!(part, LaunchPart::Band(_)) {
+                        return (DeviceCopy::Own(*source), self.all(*source));
                     }
                     let shape = self.draft.graph.node(*source).shape;
                     let read = |rank| {
@@ -147,26 +147,26 @@ impl Waits<'_, '_> {
                         let read = computed.iter().map(|w| kernel.op.footprint(input, *w, kernel.shape, shape));
                         read.fold(Window::new(0, 0), Window::union)
                     };
-                    (Copied::Own(*source), self.everywhere(read))
+                    (DeviceCopy::Own(*source), self.everywhere(read))
                 });
                 reads.collect()
             }
-            Action::Send { node, band } if self.draft.setting.in_lanes() => {
+            Action::Send { node, band } if self.draft.setting.has_shared_host() => {
                 let (state, height) = (self.draft.states[node.0], self.height(node));
                 let sent = |rank| band.of(handed_over(self.draft.setting, state, height, rank));
-                vec![(Copied::Own(node), if band.is_whole() { self.all(node) } else { self.everywhere(sent) })]
+                vec![(DeviceCopy::Own(node), if band.is_whole() { self.all(node) } else { self.everywhere(sent) })]
             }
             Action::Send { node, band } if self.draft.ranks() > 1 => {
-                vec![(Copied::Gathered(node), self.everywhere(|_| parts(band)))]
+                vec![(DeviceCopy::Gathered(node), self.everywhere(|_| parts(band)))]
             }
             Action::Gather { node, band, direct: true } => {
                 let strip = |rank| self.draft.setting.partition.strip(rank, self.height(node));
                 let read = |rank| band.of(strip(rank));
-                vec![(Copied::Own(node), if band.is_whole() { self.all(node) } else { self.everywhere(read) })]
+                vec![(DeviceCopy::Own(node), if band.is_whole() { self.all(node) } else { self.everywhere(read) })]
             }
             Action::Send { node, band } => {
                 let height = self.height(node);
-                vec![(Copied::Own(node), self.everywhere(|_| band.of(Window::whole(height))))]
+                vec![(DeviceCopy::Own(node), self.everywhere(|_| band.of(Window::whole(height))))]
             }
             Action::Upload { .. }
             | Action::UploadStrip { .. }
@@ -184,38 +184,38 @@ impl Waits<'_, '_> {
             | Action::Replicate { node, .. }
             | Action::Exchange { node, .. }
             | Action::Begin { node, .. }
-            | Action::Fetch { node, .. } => vec![(Copied::Own(node), self.all(node))],
+            | Action::Fetch { node, .. } => vec![(DeviceCopy::Own(node), self.all(node))],
         }
     }
 
     fn writes(&mut self, step: usize, action: Action) {
         let (copy, written, first) = match action {
-            Action::Upload { node, band } => (Copied::Own(node), self.uploaded(node, band), band.begins()),
+            Action::Upload { node, band } => (DeviceCopy::Own(node), self.uploaded(node, band), band.begins()),
             Action::Gather { node, band, direct: true } => {
-                (Copied::Gathered(node), self.everywhere(|_| parts(band)), band.begins())
+                (DeviceCopy::Gathered(node), self.everywhere(|_| parts(band)), band.begins())
             }
             Action::Launch { node, rows, part, .. } => {
                 let all =
                     |rank| self.computed(node, rows, part, rank).into_iter().fold(Window::new(0, 0), Window::union);
                 // The edges complete a result, even if they are empty.
-                let whole = self.draft.graph.node(node).op.goes_over_input() || matches!(part, Part::Edges(_));
+                let whole = self.draft.graph.node(node).op.goes_over_input() || matches!(part, LaunchPart::Edges(_));
                 let written = if whole { self.all(node) } else { self.everywhere(all) };
-                (Copied::Own(node), written, part.begins())
+                (DeviceCopy::Own(node), written, part.begins())
             }
             Action::UploadStrip { node, halo, band } => {
                 let strip = |rank| self.draft.setting.partition.strip(rank, self.height(node));
                 let rows = |rank| band.of(with_room(strip(rank), halo, self.height(node)));
                 let all = band.is_whole() || self.height(node) == 0;
-                (Copied::Own(node), if all { self.all(node) } else { self.everywhere(rows) }, band.begins())
+                (DeviceCopy::Own(node), if all { self.all(node) } else { self.everywhere(rows) }, band.begins())
             }
             // These are in order with all reads of a device's copy, except downloads.
             Action::Scatter { node, .. }
             | Action::Replicate { node, .. }
             | Action::Exchange { node, .. }
-            | Action::Begin { node, .. } => (Copied::Own(node), self.all(node), true),
-            Action::Finish(node) => (Copied::Own(node), self.all(node), false),
+            | Action::Begin { node, .. } => (DeviceCopy::Own(node), self.all(node), true),
+            Action::Finish(node) => (DeviceCopy::Own(node), self.all(node), false),
             Action::Free(node) | Action::Evict(node) | Action::Unmap(node) => {
-                self.writers.remove(&Copied::Own(node));
+                self.writers.remove(&DeviceCopy::Own(node));
                 return;
             }
             Action::Map(_)

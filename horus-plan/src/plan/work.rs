@@ -2,11 +2,11 @@
 
 use crate::ir::graph::{Graph, Node, Op};
 use crate::ir::kernel::{Distribution, Family};
-use crate::machine::{HostSide, Profile};
+use crate::machine::{HostSide, MachineProfile};
 
 /// The work of a recorded program: an estimate that ignores fusion, borders and memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Work {
+pub struct ProgramWork {
     /// Number of operations.
     pub operations: usize,
     /// Multiply-adds of filters, interpolations and sorting, over all pixels.
@@ -17,10 +17,10 @@ pub struct Work {
     pub bytes: f64,
 }
 
-impl Work {
+impl ProgramWork {
     /// The work of a graph.
-    pub fn of(graph: &Graph<Op>) -> Work {
-        let mut work = Work::default();
+    pub fn of(graph: &Graph<Op>) -> ProgramWork {
+        let mut work = ProgramWork::default();
         for (_, node) in graph.iter() {
             match node.op {
                 Op::Source(_) => work.bytes += (node.shape.len() * node.dtype.size()) as f64,
@@ -38,9 +38,9 @@ impl Work {
 
     /// The same work `n` times.
     #[must_use]
-    pub fn times(self, n: usize) -> Work {
+    pub fn times(self, n: usize) -> ProgramWork {
         let f = n as f64;
-        Work {
+        ProgramWork {
             operations: self.operations.saturating_mul(n),
             filtering: self.filtering * f,
             pointwise: self.pointwise * f,
@@ -49,14 +49,14 @@ impl Work {
     }
 }
 
-impl Work {
+impl ProgramWork {
     /// Approximate seconds of one of `ranks` ranks with such a machine, accurate enough to choose
     /// between seconds and milliseconds.
-    pub fn seconds(&self, machine: &Profile, ranks: usize) -> f64 {
+    pub fn seconds(&self, machine: &MachineProfile, ranks: usize) -> f64 {
         /// Bytes of two pixels read and one written.
         const PIXEL: f64 = 12.0;
         let share = 1.0 / ranks.max(1) as f64;
-        let Work { operations, filtering, pointwise, bytes } = *self;
+        let ProgramWork { operations, filtering, pointwise, bytes } = *self;
         let filters = filtering / (machine.arithmetic.f32 * machine.efficiency(Family::Separable).arithmetic);
         let moved = pointwise * PIXEL;
         let others = moved / (machine.memory.at(moved.max(1.0)) * machine.efficiency(Family::Pixel).memory);
@@ -73,10 +73,10 @@ fn cost(graph: &Graph<Op>, node: &Node<Op>) -> (f64, f64) {
     let filtered = |steps: f64| (steps * values, 0.0);
     match &node.op {
         Op::Source(_) | Op::Fill(_) | Op::Index(_) => (0.0, 0.0),
-        Op::Correlate(f, _) => filtered(f.steps()),
-        Op::Separable { row, column, .. } => filtered(row.steps() + column.steps()),
-        Op::Order(filter, _) => filtered(filter.steps()),
-        Op::Warp(_, how, _) => (how.steps() * values, moved),
+        Op::Correlate(f, _) => filtered(f.cost()),
+        Op::Separable { row, column, .. } => filtered(row.cost() + column.cost()),
+        Op::OrderFilter(filter, _) => filtered(filter.cost()),
+        Op::Warp(_, how, _) => (how.cost() * values, moved),
         Op::Pixel(..) | Op::Convert(_) | Op::Planes(_) | Op::Flip(_) => (0.0, moved),
         Op::Whole(operation) => {
             let extent = |node: &Node<Op>| (node.shape, node.dtype.stored());
@@ -86,7 +86,7 @@ fn cost(graph: &Graph<Op>, node: &Node<Op>) -> (f64, f64) {
                 Distribution::Rows | Distribution::Whole => node.shape.height,
             };
             let effort = operation.effort(&inputs, extent(node), rows);
-            (effort.steps * effort.pixels as f64, if effort.family.is_tiled() { 0.0 } else { moved })
+            (effort.cost * effort.pixels as f64, if effort.family.is_tiled() { 0.0 } else { moved })
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::ops::geometric::Interpolation;
 
 /// One step of a loop. The state is a list of images; other inputs of the step are constant.
 #[derive(Debug)]
-pub struct Body {
+pub struct LoopBody {
     graph: Graph<Op>,
     /// Nodes that differ from step to step.
     depends: Vec<bool>,
@@ -33,7 +33,7 @@ fn is_cheap(op: &Op) -> bool {
     }
 }
 
-impl Body {
+impl LoopBody {
     /// The records that a step reads, that do not depend on the state, and that are computed once,
     /// before the loop: those recorded `before` it, and those of more than a few pixel operations
     /// on such.
@@ -63,14 +63,14 @@ impl Body {
 
     /// The step extracted for `targets` targets: the next image for each of the `placeholders`, and
     /// the measured values.
-    pub fn of(extract: Extract, targets: usize, placeholders: &[RecordId]) -> Body {
+    pub fn of(extract: Extract, targets: usize, placeholders: &[RecordId]) -> LoopBody {
         let Extract { mut graph, records } = extract;
         // Values kept on the way are not results of a step.
         graph.roots.truncate(targets);
         let depends = depending(&graph, &records, placeholders);
         let before = placeholders.iter().map(|p| records.iter().position(|r| r == p).map(NodeId)).collect();
         let (after, measured) = graph.roots.split_at(placeholders.len());
-        Body { before, after: after.to_vec(), measured: measured.to_vec(), depends, graph }
+        LoopBody { before, after: after.to_vec(), measured: measured.to_vec(), depends, graph }
     }
 
     /// Number of operations of a step.

@@ -26,12 +26,12 @@ use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
 
-use super::stored::Ordered;
-use super::{ByNumber, Record, RecordId, Recording, Slot};
+use super::stored::ReorderedNode;
+use super::{ByNumber, OperationRecord, RecordId, RecordSlot, RecordedProgram};
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use horus_base::digest::Digest;
 use horus_base::dtype::DType;
-use horus_base::error::Recorded;
+use horus_base::error::RecordedCall;
 use horus_base::shape::Shape;
 
 /// A value is small relative to another that has this many times its bytes.
@@ -53,29 +53,29 @@ pub struct Extract {
 }
 
 /// Records of an evaluation, including all inputs.
-struct Taken {
+struct ExtractedRecords {
     /// For each slot, one more than the number of their reads of its record; 0 if it is not one of them.
     reads: Vec<u32>,
     /// The readers of each record, taken or not, in the order of recording; found when first asked
     /// for.
-    readers: OnceCell<ByNumber<Slot, Vec<Slot>>>,
+    readers: OnceCell<ByNumber<RecordSlot, Vec<RecordSlot>>>,
 }
 
-impl Taken {
+impl ExtractedRecords {
     /// Returns `true` if a taken value will be read afterwards but has no handle.
-    fn escapes(&self, slot: Slot, r: &Record) -> bool {
-        !r.held && r.is_work() && r.readers >= self.reads[slot].max(1) as usize
+    fn escapes(&self, slot: RecordSlot, r: &OperationRecord) -> bool {
+        !r.has_handle && r.is_work() && r.readers >= self.reads[slot].max(1) as usize
     }
 
-    fn has(&self, slot: Slot) -> bool {
+    fn has(&self, slot: RecordSlot) -> bool {
         self.reads[slot] > 0
     }
 }
 
 /// A record with its slot.
-type Placed<'a> = (Slot, &'a Record);
+type SlottedRecord<'a> = (RecordSlot, &'a OperationRecord);
 
-impl Record {
+impl OperationRecord {
     /// Returns `true` if the record is not evaluated yet, and worth keeping.
     fn is_work(&self) -> bool {
         !matches!(self.op, Op::Source(_) | Op::Fill(_) | Op::Index(_))
@@ -83,19 +83,19 @@ impl Record {
 }
 
 /// A graph that is written over a former one, most often that of the same program: nodes that are equal stay.
-struct Overwritten {
+struct GraphWriter {
     graph: Graph<Op>,
     /// Number of nodes that are written.
     written: usize,
 }
 
-impl Overwritten {
+impl GraphWriter {
     /// Writes the next node.
     fn put(
         &mut self,
         op: &Op,
         inputs: impl Iterator<Item = NodeId> + Clone,
-        (shape, dtype, site): (Shape, DType, Recorded),
+        (shape, dtype, site): (Shape, DType, RecordedCall),
     ) -> NodeId {
         let id = NodeId(self.written);
         self.written += 1;
@@ -114,16 +114,16 @@ impl Overwritten {
     }
 
     /// The pixels of a node in another order.
-    fn ordered(&mut self, id: NodeId, to: impl FnOnce(&Graph<Op>, NodeId) -> Ordered) -> NodeId {
+    fn ordered(&mut self, id: NodeId, to: impl FnOnce(&Graph<Op>, NodeId) -> ReorderedNode) -> NodeId {
         let Node { dtype, site, .. } = *self.graph.node(id);
         to(&self.graph, id).unwrap_or_else(|made| self.put(&made.0, [id].into_iter(), (made.1, dtype, site)))
     }
 }
 
-impl Recording {
+impl RecordedProgram {
     /// Every pending value with a handle, except those of steps.
     pub fn observable(&self) -> Vec<RecordId> {
-        let held = self.slots.iter().flatten().filter(|r| r.held && r.is_work() && r.steps.is_empty());
+        let held = self.slots.iter().flatten().filter(|r| r.has_handle && r.is_work() && r.steps.is_empty());
         let mut held: Vec<RecordId> = held.map(|r| r.id).collect();
         held.sort_unstable();
         held
@@ -135,10 +135,10 @@ impl Recording {
         self.extract_over(Graph::default(), targets, room)
     }
 
-    /// [`Recording::extract`] that is written over a former graph, which takes less time where they are alike.
+    /// [`RecordedProgram::extract`] that is written over a former graph, which takes less time where they are alike.
     pub fn extract_over(&self, former: Graph<Op>, targets: &[RecordId], mut room: usize) -> Extract {
-        let mut taken = Taken { reads: vec![0; self.slots.len()], readers: OnceCell::new() };
-        let targets: Vec<Slot> = targets.iter().filter_map(|id| self.records.get(id).copied()).collect();
+        let mut taken = ExtractedRecords { reads: vec![0; self.slots.len()], readers: OnceCell::new() };
+        let targets: Vec<RecordSlot> = targets.iter().filter_map(|id| self.records.get(id).copied()).collect();
         let mut open = self.take(&mut taken, &targets);
         let mut order = open.clone();
         while let Some((slot, r)) = open.pop() {
@@ -151,9 +151,9 @@ impl Recording {
             }
         }
         order.sort_unstable_by_key(|(_, r)| r.id);
-        let mut kept: Vec<Slot> = Vec::new();
+        let mut kept: Vec<RecordSlot> = Vec::new();
         for &(slot, r) in order.iter().rev() {
-            let held = r.held && r.is_work();
+            let held = r.has_handle && r.is_work();
             let escapes = taken.escapes(slot, r) && Self::bytes(r) <= room && !self.is_quick(r);
             if escapes {
                 room -= Self::bytes(r);
@@ -163,21 +163,27 @@ impl Recording {
             }
         }
         kept.reverse();
-        let targeted: HashSet<Slot, BuildHasherDefault<Digest>> = targets.iter().copied().collect();
+        let targeted: HashSet<RecordSlot, BuildHasherDefault<Digest>> = targets.iter().copied().collect();
         kept.retain(|slot| !targeted.contains(slot));
         self.as_graph(former, &order, &targets, &kept)
     }
 
-    fn as_graph(&self, former: Graph<Op>, order: &[Placed<'_>], targets: &[Slot], kept: &[Slot]) -> Extract {
+    fn as_graph(
+        &self,
+        former: Graph<Op>,
+        order: &[SlottedRecord<'_>],
+        targets: &[RecordSlot],
+        kept: &[RecordSlot],
+    ) -> Extract {
         let most = order.len() + targets.len() + kept.len();
-        let mut over = Overwritten { graph: Graph { nodes: former.nodes, ..Graph::default() }, written: 0 };
+        let mut over = GraphWriter { graph: Graph { nodes: former.nodes, ..Graph::default() }, written: 0 };
         over.graph.nodes.reserve(most.saturating_sub(over.graph.nodes.len()));
         // The node of the record in each slot, in planes.
         let mut nodes = vec![NodeId(0); self.slots.len()];
         let mut sources: ByNumber<ValueId, NodeId> = ByNumber::default();
         let mut records = Vec::with_capacity(most);
         for &(slot, r) in order {
-            let Record { id, shape, dtype, site, .. } = *r;
+            let OperationRecord { id, shape, dtype, site, .. } = *r;
             nodes[slot] = match r.op {
                 // Records with one value are one node.
                 Op::Source(v) => *sources.entry(v).or_insert_with(|| {
@@ -188,7 +194,7 @@ impl Recording {
             };
             records.resize(over.written, id);
         }
-        let mut stored: ByNumber<Slot, NodeId> = ByNumber::default();
+        let mut stored: ByNumber<RecordSlot, NodeId> = ByNumber::default();
         let mut roots = Vec::with_capacity(targets.len() + kept.len());
         for slot in targets.iter().chain(kept) {
             let root = *stored.entry(*slot).or_insert_with(|| over.ordered(nodes[*slot], Graph::as_stored));
@@ -197,22 +203,23 @@ impl Recording {
                 records.resize(over.written, r.id);
             }
         }
-        let Overwritten { mut graph, written } = over;
+        let GraphWriter { mut graph, written } = over;
         graph.nodes.truncate(written);
         graph.roots = roots;
         Extract { graph, records }
     }
 
     /// Takes `wanted` and their inputs; returns those not taken before.
-    fn take(&self, taken: &mut Taken, wanted: &[Slot]) -> Vec<Placed<'_>> {
+    fn take(&self, taken: &mut ExtractedRecords, wanted: &[RecordSlot]) -> Vec<SlottedRecord<'_>> {
         let mut new = Vec::new();
-        let mut take = |new: &mut Vec<_>, slot: Slot, reads: u32| match (&mut taken.reads[slot], &self.slots[slot]) {
-            (before @ 0, Some(r)) => {
-                *before = 1 + reads;
-                new.push((slot, r));
-            }
-            (before, _) => *before += reads,
-        };
+        let mut take =
+            |new: &mut Vec<_>, slot: RecordSlot, reads: u32| match (&mut taken.reads[slot], &self.slots[slot]) {
+                (before @ 0, Some(r)) => {
+                    *before = 1 + reads;
+                    new.push((slot, r));
+                }
+                (before, _) => *before += reads,
+            };
         wanted.iter().for_each(|slot| take(&mut new, *slot, 0));
         let mut next = 0;
         while let Some(&(_, r)) = new.get(next) {
@@ -223,17 +230,17 @@ impl Recording {
     }
 
     /// The readers of a record that are not taken, in the order of recording.
-    fn others<'a>(&self, taken: &'a Taken, slot: Slot) -> impl Iterator<Item = Slot> + 'a {
+    fn others<'a>(&self, taken: &'a ExtractedRecords, slot: RecordSlot) -> impl Iterator<Item = RecordSlot> + 'a {
         let all = taken.readers.get_or_init(|| self.readers()).get(&slot);
         all.into_iter().flatten().copied().filter(|reader| !taken.has(*reader))
     }
 
     /// The readers of each record, in the order of recording.
-    fn readers(&self) -> ByNumber<Slot, Vec<Slot>> {
-        let mut order: Vec<Placed<'_>> =
+    fn readers(&self) -> ByNumber<RecordSlot, Vec<RecordSlot>> {
+        let mut order: Vec<SlottedRecord<'_>> =
             self.slots.iter().enumerate().filter_map(|(slot, r)| Some((slot, r.as_ref()?))).collect();
         order.sort_unstable_by_key(|(_, r)| r.id);
-        let mut readers: ByNumber<Slot, Vec<Slot>> = ByNumber::default();
+        let mut readers: ByNumber<RecordSlot, Vec<RecordSlot>> = ByNumber::default();
         for (slot, r) in order {
             r.inputs.iter().for_each(|i| readers.entry(*i).or_default().push(slot));
         }
@@ -243,7 +250,7 @@ impl Recording {
 
     /// The small values held by the user in which all readers of a record that are not taken end, if
     /// that takes little else.
-    fn hanging_off(&self, taken: &Taken, slot: Slot) -> Option<Vec<Slot>> {
+    fn hanging_off(&self, taken: &ExtractedRecords, slot: RecordSlot) -> Option<Vec<RecordSlot>> {
         let most = Self::bytes(self.slots[slot].as_ref()?) / SMALL;
         let mut looked_at = 0;
         let (mut small, mut seen) = (Vec::new(), HashSet::new());
@@ -258,15 +265,15 @@ impl Recording {
                     continue;
                 }
                 let r = self.slots[reader].as_ref().filter(|r| r.steps.is_empty())?;
-                match r.held {
+                match r.has_handle {
                     true if Self::bytes(r) <= most => small.push(reader),
                     true => return None,
                     false => open.push(reader),
                 }
             }
         }
-        let known = |i: &Slot| {
-            let unseen = |r: &Record| r.is_work() && !seen.contains(i) && !taken.has(*i) && !self.is_quick(r);
+        let known = |i: &RecordSlot| {
+            let unseen = |r: &OperationRecord| r.is_work() && !seen.contains(i) && !taken.has(*i) && !self.is_quick(r);
             !self.slots[*i].as_ref().is_some_and(unseen)
         };
         let inputs = seen.iter().filter_map(|slot| self.slots[*slot].as_ref()).flat_map(|r| &r.inputs);
@@ -275,7 +282,7 @@ impl Recording {
 
     /// Returns `true` if a value is as quickly computed as read: by a few pixel operations on one
     /// source that is not larger.
-    fn is_quick<'a>(&'a self, mut r: &'a Record) -> bool {
+    fn is_quick<'a>(&'a self, mut r: &'a OperationRecord) -> bool {
         let most = Self::bytes(r);
         for _ in 0..=QUICK {
             let one = match (&r.op, r.inputs.as_slice()) {
@@ -307,7 +314,7 @@ impl Recording {
         let mut out = Vec::new();
         for (id, node) in graph.iter().rev() {
             let Readers { others: (count, later), order } = readers[id.0];
-            let read_here_only = || self.at(records[id.0]).is_some_and(|r| !r.held && r.readers == count);
+            let read_here_only = || self.at(records[id.0]).is_some_and(|r| !r.has_handle && r.readers == count);
             let gone = match (&node.op, order) {
                 (Op::Source(_), Some((planes_gone, _))) => planes_gone,
                 _ => !later && read_here_only(),

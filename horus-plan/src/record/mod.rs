@@ -30,10 +30,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::ir::graph::{Op, ValueId};
 use horus_base::digest::Digest;
 use horus_base::dtype::DType;
-use horus_base::error::{Recorded, Site, SourceLine};
+use horus_base::error::{RecordedCall, Site, SourceLine};
 use horus_base::shape::Shape;
 
-pub use body::Body;
+pub use body::LoopBody;
 pub use extract::Extract;
 
 /// Identifies a recorded operation; later ones are greater.
@@ -44,18 +44,18 @@ pub struct RecordId(u64);
 type ByNumber<K, V> = HashMap<K, V, BuildHasherDefault<Digest>>;
 
 /// The place of a record in memory.
-type Slot = usize;
+type RecordSlot = usize;
 
 #[derive(Debug)]
-struct Record {
+struct OperationRecord {
     id: RecordId,
     op: Op,
-    inputs: Vec<Slot>,
+    inputs: Vec<RecordSlot>,
     shape: Shape,
     dtype: DType,
-    site: Recorded,
+    site: RecordedCall,
     /// Handles can observe the value.
-    held: bool,
+    has_handle: bool,
     /// Reads by other records.
     readers: usize,
     /// The steps that it is part of: it is a stand-in of theirs, or computed from one.
@@ -64,12 +64,12 @@ struct Record {
 
 /// Recorded operations. Records without handles and readers are dropped at once.
 #[derive(Debug, Default)]
-pub struct Recording {
+pub struct RecordedProgram {
     /// The slot of each record. What reads others knows their slots: programs are walked without a search.
-    records: ByNumber<RecordId, Slot>,
-    slots: Vec<Option<Record>>,
+    records: ByNumber<RecordId, RecordSlot>,
+    slots: Vec<Option<OperationRecord>>,
     /// Slots without a record.
-    free: Vec<Slot>,
+    free: Vec<RecordSlot>,
     /// Number of records with each value: several, where equal operations were merged.
     values: ByNumber<ValueId, usize>,
     /// Number of operations recorded and not evaluated, without those of steps.
@@ -100,12 +100,12 @@ impl Numbering {
     }
 }
 
-impl Recording {
-    fn at(&self, id: RecordId) -> Option<&Record> {
+impl RecordedProgram {
+    fn at(&self, id: RecordId) -> Option<&OperationRecord> {
         self.slots[*self.records.get(&id)?].as_ref()
     }
 
-    fn at_mut(&mut self, id: RecordId) -> Option<&mut Record> {
+    fn at_mut(&mut self, id: RecordId) -> Option<&mut OperationRecord> {
         self.slots[*self.records.get(&id)?].as_mut()
     }
 
@@ -128,7 +128,7 @@ impl Recording {
             _ => self.pending += usize::from(steps.is_empty()),
         }
         let (inputs, site) = (read, site.into());
-        let record = Some(Record { id, op, inputs, shape, dtype, site, held: true, readers: 0, steps });
+        let record = Some(OperationRecord { id, op, inputs, shape, dtype, site, has_handle: true, readers: 0, steps });
         let slot = self.free.pop().unwrap_or(self.slots.len());
         match self.slots.get_mut(slot) {
             Some(room) => *room = record,
@@ -184,7 +184,7 @@ impl Recording {
     /// Sets the source line of a record, and of all records that it is computed from and that have
     /// none.
     pub fn recorded_at(&mut self, id: RecordId, line: SourceLine) {
-        let mut open: Vec<Slot> = self.records.get(&id).copied().into_iter().collect();
+        let mut open: Vec<RecordSlot> = self.records.get(&id).copied().into_iter().collect();
         while let Some(slot) = open.pop() {
             if let Some(r) = &mut self.slots[slot]
                 && r.site.line.is_none()
@@ -219,7 +219,7 @@ impl Recording {
         if let Some(&slot) = self.records.get(&id)
             && let Some(r) = &mut self.slots[slot]
         {
-            r.held = false;
+            r.has_handle = false;
             // What others read, and has no value yet, stays as it is: most of a program.
             if r.readers == 0 || matches!(r.op, Op::Source(_)) {
                 self.drop_unreferenced(vec![slot], &mut dropped);
@@ -228,13 +228,13 @@ impl Recording {
         dropped
     }
 
-    fn bytes(r: &Record) -> usize {
+    fn bytes(r: &OperationRecord) -> usize {
         r.shape.len() * r.dtype.size()
     }
 
-    fn drop_unreferenced(&mut self, mut check: Vec<Slot>, dropped: &mut Vec<ValueId>) {
+    fn drop_unreferenced(&mut self, mut check: Vec<RecordSlot>, dropped: &mut Vec<ValueId>) {
         while let Some(slot) = check.pop() {
-            let Some(r) = self.slots[slot].as_ref().filter(|r| !r.held) else { continue };
+            let Some(r) = self.slots[slot].as_ref().filter(|r| !r.has_handle) else { continue };
             if r.readers > 0 {
                 if matches!(r.op, Op::Source(_)) && self.pinned.insert(r.id) {
                     self.pinned_bytes += Self::bytes(r);
@@ -268,7 +268,7 @@ impl Recording {
         Some(value)
     }
 
-    fn unread(&mut self, inputs: &[Slot], check: &mut Vec<Slot>) {
+    fn unread(&mut self, inputs: &[RecordSlot], check: &mut Vec<RecordSlot>) {
         for i in inputs {
             if let Some(p) = &mut self.slots[*i] {
                 p.readers -= 1;

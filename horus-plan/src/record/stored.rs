@@ -5,7 +5,7 @@ use crate::ops::{Deinterleave, Interleave, Whole};
 use horus_base::shape::Shape;
 
 /// A node in another order of its pixels: one that is there, or the operation that computes it and its shape.
-pub(super) type Ordered = Result<NodeId, Box<(Op, Shape)>>;
+pub(super) type ReorderedNode = Result<NodeId, Box<(Op, Shape)>>;
 
 impl Graph<Op> {
     /// The pixels of a node as they are [stored](Shape::stored).
@@ -18,7 +18,7 @@ impl Graph<Op> {
         self.ordered(id, self.as_planar(id))
     }
 
-    pub(super) fn as_stored(&self, id: NodeId) -> Ordered {
+    pub(super) fn as_stored(&self, id: NodeId) -> ReorderedNode {
         let Node { op, inputs, shape, .. } = self.node(id);
         match op {
             _ if shape.stored() == *shape => Ok(id),
@@ -27,7 +27,7 @@ impl Graph<Op> {
         }
     }
 
-    pub(super) fn as_planar(&self, id: NodeId) -> Ordered {
+    pub(super) fn as_planar(&self, id: NodeId) -> ReorderedNode {
         let Node { op, inputs, shape, .. } = self.node(id);
         match op {
             _ if shape.samples == 1 => Ok(id),
@@ -36,7 +36,7 @@ impl Graph<Op> {
         }
     }
 
-    fn ordered(&mut self, id: NodeId, to: Ordered) -> NodeId {
+    fn ordered(&mut self, id: NodeId, to: ReorderedNode) -> NodeId {
         let Node { dtype, site, .. } = *self.node(id);
         to.unwrap_or_else(|made| {
             let (op, shape) = *made;

@@ -12,12 +12,12 @@ const ROOM: usize = 1 << 20;
 
 /// A program that numbers its records.
 #[derive(Default)]
-struct Numbered {
-    program: Recording,
+struct NumberedProgram {
+    program: RecordedProgram,
     numbers: Numbering,
 }
 
-impl Numbered {
+impl NumberedProgram {
     fn new_value(&self) -> ValueId {
         self.numbers.value()
     }
@@ -29,26 +29,26 @@ impl Numbered {
     }
 }
 
-impl std::ops::Deref for Numbered {
-    type Target = Recording;
-    fn deref(&self) -> &Recording {
+impl std::ops::Deref for NumberedProgram {
+    type Target = RecordedProgram;
+    fn deref(&self) -> &RecordedProgram {
         &self.program
     }
 }
 
-impl std::ops::DerefMut for Numbered {
-    fn deref_mut(&mut self) -> &mut Recording {
+impl std::ops::DerefMut for NumberedProgram {
+    fn deref_mut(&mut self) -> &mut RecordedProgram {
         &mut self.program
     }
 }
 
-fn record(p: &mut Numbered, op: Op, inputs: &[RecordId]) -> RecordId {
+fn record(p: &mut NumberedProgram, op: Op, inputs: &[RecordId]) -> RecordId {
     p.record(op, inputs.to_vec(), Shape::new(4, 4, 1), DType::F32, Location::caller())
 }
 
 #[test]
 fn what_nobody_can_observe_is_dropped_at_once() {
-    let mut p = Numbered::default();
+    let mut p = NumberedProgram::default();
     let v = p.new_value();
     let a = record(&mut p, Op::Source(v), &[]);
     let b = record(&mut p, Op::from(Transpose), &[a]);
@@ -64,8 +64,8 @@ fn what_nobody_can_observe_is_dropped_at_once() {
 #[test]
 fn images_are_stored_with_their_channels_interleaved() {
     const COLOUR: Shape = Shape::new(4, 5, 3);
-    let mut p = Numbered::default();
-    let colour = |p: &mut Numbered, op, inputs: &[RecordId]| {
+    let mut p = NumberedProgram::default();
+    let colour = |p: &mut NumberedProgram, op, inputs: &[RecordId]| {
         p.record(op, inputs.to_vec(), COLOUR, DType::F32, Location::caller())
     };
     let v = p.new_value();
@@ -95,7 +95,7 @@ fn images_are_stored_with_their_channels_interleaved() {
 
 #[test]
 fn an_evaluated_record_lets_go_of_what_it_was_computed_from() {
-    let mut p = Numbered::default();
+    let mut p = NumberedProgram::default();
     let v = p.new_value();
     let a = record(&mut p, Op::Source(v), &[]);
     let b = record(&mut p, Op::from(Transpose), &[a]);
@@ -110,7 +110,7 @@ fn an_evaluated_record_lets_go_of_what_it_was_computed_from() {
 
 #[test]
 fn a_source_that_a_later_program_needs_is_not_disposable() {
-    let mut p = Numbered::default();
+    let mut p = NumberedProgram::default();
     let v = p.new_value();
     let a = record(&mut p, Op::Source(v), &[]);
     let b = record(&mut p, Op::from(Transpose), &[a]);
@@ -126,7 +126,7 @@ fn a_source_that_a_later_program_needs_is_not_disposable() {
 
 #[test]
 fn an_observable_value_on_the_way_is_a_root() {
-    let mut p = Numbered::default();
+    let mut p = NumberedProgram::default();
     let v = p.new_value();
     let a = record(&mut p, Op::Source(v), &[]);
     let b = record(&mut p, Op::from(Transpose), &[a]);
@@ -137,7 +137,7 @@ fn an_observable_value_on_the_way_is_a_root() {
 }
 #[test]
 fn a_value_of_two_records_stays_while_either_does() {
-    let mut p = Numbered::default();
+    let mut p = NumberedProgram::default();
     let v = p.new_value();
     let a = record(&mut p, Op::Source(v), &[]);
     let (b, c) = (record(&mut p, Op::from(Transpose), &[a]), record(&mut p, Op::from(Transpose), &[a]));
@@ -157,7 +157,7 @@ fn a_value_of_two_records_stays_while_either_does() {
 
 /// A program of 64x64 images: a running state, and a sum of each of its values.
 struct Rounds {
-    p: Numbered,
+    p: NumberedProgram,
     states: Vec<RecordId>,
     sums: Vec<RecordId>,
 }
@@ -165,10 +165,10 @@ struct Rounds {
 const IMAGE: usize = 64 * 64 * 4;
 
 fn rounds(n: usize) -> Rounds {
-    let mut p = Numbered::default();
+    let mut p = NumberedProgram::default();
     let image = Shape::new(64, 64, 1);
     let v = p.new_value();
-    let record = |p: &mut Numbered, op: Op, inputs: &[RecordId], shape| {
+    let record = |p: &mut NumberedProgram, op: Op, inputs: &[RecordId], shape| {
         p.record(op, inputs.to_vec(), shape, DType::F32, Location::caller())
     };
     let mut states = vec![record(&mut p, Op::Source(v), &[], image)];
@@ -228,7 +228,7 @@ fn what_is_kept_is_bounded_and_the_last_comes_first() {
 
 #[test]
 fn what_is_as_quickly_computed_as_read_is_not_kept() {
-    let mut p = Numbered::default();
+    let mut p = NumberedProgram::default();
     let v = p.new_value();
     let mut of = |op: Op, inputs: &[RecordId]| record(&mut p, op, inputs);
     let source = of(Op::Source(v), &[]);
@@ -247,7 +247,7 @@ fn what_is_as_quickly_computed_as_read_is_not_kept() {
 
 #[test]
 fn a_line_is_that_of_what_no_line_is_known_of() {
-    let mut p = Numbered::default();
+    let mut p = NumberedProgram::default();
     let v = p.new_value();
     let given = record(&mut p, Op::Source(v), &[]);
     let (first, second) = (SourceLine { file: "a.py", line: 3 }, SourceLine { file: "a.py", line: 4 });
@@ -259,14 +259,14 @@ fn a_line_is_that_of_what_no_line_is_known_of() {
     let e = p.extract(&[c], ROOM);
     let lines: Vec<String> = e.graph.nodes.iter().map(|node| node.site.to_string()).collect();
     assert_eq!(lines, ["a.py:3", "a.py:3", "a.py:4", "a.py:4"]);
-    let unknown = Recorded::from(Location::caller());
+    let unknown = RecordedCall::from(Location::caller());
     assert!(unknown.to_string().contains("tests.rs:"), "{unknown}");
-    assert!(unknown != Recorded { line: Some(first), ..unknown });
+    assert!(unknown != RecordedCall { line: Some(first), ..unknown });
 }
 
 #[test]
 fn steps_are_taken_for_those_who_look_into_them_alone() {
-    let mut p = Numbered::default();
+    let mut p = NumberedProgram::default();
     let v = p.new_value();
     let source = record(&mut p, Op::Source(v), &[]);
     let passing = record(&mut p, Op::from(Transpose), &[source]);
@@ -296,7 +296,7 @@ fn steps_are_taken_for_those_who_look_into_them_alone() {
 
 #[test]
 fn what_is_left_of_a_step_is_like_anything_else() {
-    let mut p = Numbered::default();
+    let mut p = NumberedProgram::default();
     let v = p.new_value();
     let source = record(&mut p, Op::Source(v), &[]);
     let [outer, inner] = [p.numbers.record(), p.numbers.record()];
@@ -323,7 +323,7 @@ fn what_is_left_of_a_step_is_like_anything_else() {
 
 #[test]
 fn a_stand_in_becomes_its_image() {
-    let mut p = Numbered::default();
+    let mut p = NumberedProgram::default();
     let v = p.new_value();
     let source = record(&mut p, Op::Source(v), &[]);
     let step = p.numbers.record();
@@ -341,7 +341,7 @@ fn a_stand_in_becomes_its_image() {
 
 #[test]
 fn records_in_the_place_of_others_follow_in_the_order_of_recording() {
-    let mut p = Numbered::default();
+    let mut p = NumberedProgram::default();
     let v = p.new_value();
     let source = record(&mut p, Op::Source(v), &[]);
     let [first, second, left] = [(); 3].map(|()| record(&mut p, Op::from(Transpose), &[source]));

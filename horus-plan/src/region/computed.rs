@@ -15,9 +15,12 @@ const MOST: usize = 2;
 pub(super) fn in_place(op: &Op, k: usize) -> bool {
     match op {
         Op::Whole(operation) => operation.in_place(k),
-        Op::Pixel(..) | Op::Convert(_) | Op::Planes(_) | Op::Correlate(..) | Op::Separable { .. } | Op::Order(..) => {
-            true
-        }
+        Op::Pixel(..)
+        | Op::Convert(_)
+        | Op::Planes(_)
+        | Op::Correlate(..)
+        | Op::Separable { .. }
+        | Op::OrderFilter(..) => true,
         Op::Source(_) | Op::Fill(_) | Op::Index(_) | Op::Warp(..) | Op::Flip(_) => false,
     }
 }
@@ -32,7 +35,7 @@ pub(super) fn regions(graph: &Graph<Op>, needed: &[Option<Rect>]) -> Vec<Option<
             op => reads::around(op, need, node.shape).unwrap_or(need),
         })
     });
-    let mut groups = Groups { parent: (0..graph.nodes.len()).collect(), regions: least.collect() };
+    let mut groups = RegionForest { parent: (0..graph.nodes.len()).collect(), regions: least.collect() };
     for (id, node) in graph.iter().rev().filter(|(id, _)| needed[id.0].is_some()) {
         for (k, input) in node.inputs.iter().enumerate() {
             if in_place(&node.op, k) {
@@ -44,12 +47,12 @@ pub(super) fn regions(graph: &Graph<Op>, needed: &[Option<Rect>]) -> Vec<Option<
 }
 
 /// Nodes of one region: a disjoint-set forest with the region at each root.
-struct Groups {
+struct RegionForest {
     parent: Vec<usize>,
     regions: Vec<Option<Rect>>,
 }
 
-impl Groups {
+impl RegionForest {
     fn first(&self, mut n: usize) -> usize {
         while self.parent[n] != n {
             n = self.parent[n];

@@ -1,7 +1,7 @@
 //! Regions: a program evaluated for rectangles of its results.
 //!
 //! A region of a result needs regions of its inputs: a filter some more rows and columns, a
-//! rotation a footprint, a sum everything. [`needs`] propagates them backwards through a recorded
+//! rotation a footprint, a sum everything. [`required_regions`] propagates them backwards through a recorded
 //! program. [`restrict`] rewrites the program to the same operations on smaller images: sources are
 //! cut, affine maps moved and coordinates offset. Every needed pixel is computed from the same
 //! operands by the same arithmetic, so its bits are those of the whole. Later stages (fusion,
@@ -31,7 +31,7 @@ mod slab;
 
 pub use crate::ops::footprint::Rect;
 pub use divide::Division;
-pub use narrow::{narrow, spared};
-pub use reads::needs;
-pub use restrict::{Cut, InPlace, Restricted, Supply, restrict};
+pub use narrow::{deferrable_roots, narrow};
+pub use reads::required_regions;
+pub use restrict::{CropRule, InPlace, RegionSupply, RestrictedGraph, restrict};
 pub use slab::slab;

@@ -1,6 +1,6 @@
 //! Narrowing: programs that read parts of their values compute only those parts.
 
-use super::{Cut, InPlace, Rect, needs, restrict};
+use super::{CropRule, InPlace, Rect, required_regions, restrict};
 use crate::ir::graph::{Graph, NodeId, Op};
 
 /// Narrowing applies if the program then computes at most three quarters of the bytes.
@@ -24,14 +24,14 @@ fn whole(graph: &Graph<Op>, roots: &[NodeId]) -> Vec<Rect> {
 pub fn narrow(graph: Graph<Op>) -> Graph<Op> {
     let roots = whole(&graph, &graph.roots);
     // Most programs need everything.
-    let needed = needs(&graph, &roots);
+    let needed = required_regions(&graph, &roots);
     let all = |(id, n): (NodeId, &crate::ir::graph::Node<Op>)| {
         matches!(n.op, Op::Source(_)) || needed[id.0].is_none_or(|r| r == Rect::whole(n.shape))
     };
     if graph.iter().all(all) {
         return graph;
     }
-    let narrowed = restrict(&graph, &roots, Cut::Always, &mut InPlace).graph;
+    let narrowed = restrict(&graph, &roots, CropRule::Always, &mut InPlace).graph;
     let [part, of] = WORTH;
     if computed(&narrowed).saturating_mul(of) <= computed(&graph).saturating_mul(part) { narrowed } else { graph }
 }
@@ -39,19 +39,19 @@ pub fn narrow(graph: Graph<Op>) -> Graph<Op> {
 /// For each root after the first `targets`, `true` if it is better computed later, on request: the
 /// targets need only a part of it, and computing such parts is cheap relative to one whole image of
 /// it.
-pub fn spared(graph: &Graph<Op>, targets: usize) -> Vec<bool> {
+pub fn deferrable_roots(graph: &Graph<Op>, targets: usize) -> Vec<bool> {
     let (targets, others) = graph.roots.split_at(targets.min(graph.roots.len()));
     if others.is_empty() {
         return Vec::new();
     }
     let program = Graph { roots: targets.to_vec(), joined: Vec::new(), nodes: graph.nodes.clone() };
     let asked = whole(graph, targets);
-    let needed = needs(&program, &asked);
+    let needed = required_regions(&program, &asked);
     let in_part = |n: &NodeId| needed[n.0].is_some_and(|r| r != Rect::whole(graph.node(*n).shape));
     if !others.iter().any(in_part) {
         return vec![false; others.len()];
     }
-    let parts = computed(&restrict(&program, &asked, Cut::Always, &mut InPlace).graph);
+    let parts = computed(&restrict(&program, &asked, CropRule::Always, &mut InPlace).graph);
     let bytes = |n: &NodeId| graph.node(*n).shape.len().saturating_mul(graph.node(*n).dtype.size());
     others.iter().map(|n| in_part(n) && parts.saturating_mul(LITTLE) <= bytes(n)).collect()
 }

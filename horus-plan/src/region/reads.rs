@@ -2,14 +2,14 @@
 
 use super::Rect;
 use crate::ir::graph::{Graph, Node, NodeId, Op};
-use crate::ops::footprint::Reading;
+use crate::ops::footprint::InputRead;
 use crate::ops::geometric::{Affine, Interpolation};
 use crate::ops::neighbourhood::Reach;
 use horus_base::shape::{Border, Shape, Window};
 
 /// The region needed of each node for these regions of the roots, in their order; `None` if nothing
 /// is.
-pub fn needs(graph: &Graph<Op>, roots: &[Rect]) -> Vec<Option<Rect>> {
+pub fn required_regions(graph: &Graph<Op>, roots: &[Rect]) -> Vec<Option<Rect>> {
     let mut needs: Vec<Option<Rect>> = vec![None; graph.nodes.len()];
     let add = |needs: &mut Vec<Option<Rect>>, n: NodeId, region: Rect| {
         needs[n.0] = Some(needs[n.0].map_or(region, |had| had.hull(region)));
@@ -32,7 +32,7 @@ pub fn needs(graph: &Graph<Op>, roots: &[Rect]) -> Vec<Option<Rect>> {
 pub(super) fn read(node: &Node<Op>, k: usize, need: Rect, input: Shape) -> Rect {
     match &node.op {
         Op::Source(_) | Op::Fill(_) | Op::Index(_) | Op::Pixel(..) | Op::Convert(_) | Op::Planes(_) => need,
-        Op::Correlate(..) | Op::Separable { .. } | Op::Order(..) => around(&node.op, need, input).unwrap_or(need),
+        Op::Correlate(..) | Op::Separable { .. } | Op::OrderFilter(..) => around(&node.op, need, input).unwrap_or(need),
         Op::Warp(map, how, edge) => sampled(map, *how, edge.border(), need, input),
         Op::Flip(flip) => {
             let turned = |w: Window, n: usize| Window::new(n.cast_signed() - w.end, n.cast_signed() - w.start);
@@ -41,7 +41,7 @@ pub(super) fn read(node: &Node<Op>, k: usize, need: Rect, input: Shape) -> Rect 
             Rect { rows, columns }
         }
         Op::Whole(operation) => match operation.reads(k, need, input) {
-            read @ Reading { border: Some(_), .. } => read.kept(input).hull(need),
+            read @ InputRead { border: Some(_), .. } => read.sufficient_part(input).hull(need),
             read => read.rect,
         },
     }
@@ -53,7 +53,7 @@ pub(super) fn around(op: &Op, need: Rect, input: Shape) -> Option<Rect> {
     let (reach, border): (Reach, Border) = match op {
         Op::Correlate(f, b) => (f.reach(), *b),
         Op::Separable { row, column, border } => (row.reach().then(column.reach()), *border),
-        Op::Order(filter, b) => (filter.reach(), *b),
+        Op::OrderFilter(filter, b) => (filter.reach(), *b),
         Op::Source(_)
         | Op::Fill(_)
         | Op::Index(_)
@@ -64,13 +64,14 @@ pub(super) fn around(op: &Op, need: Rect, input: Shape) -> Option<Rect> {
         | Op::Flip(_)
         | Op::Whole(_) => return None,
     };
-    Some(Reading::around(need, reach, border).kept(input).hull(need))
+    Some(InputRead::around(need, reach, border).sufficient_part(input).hull(need))
 }
 
 /// The region that an affine map samples; one pixel if all positions lie outside, in the constant.
 fn sampled(map: &Affine, how: Interpolation, border: Border, need: Rect, input: Shape) -> Rect {
     let [rows, columns] = positions(map, how, need);
-    let Rect { rows, columns } = Reading { rect: Rect { rows, columns }, border: Some(border) }.kept(input);
+    let Rect { rows, columns } =
+        InputRead { rect: Rect { rows, columns }, border: Some(border) }.sufficient_part(input);
     // Positions outside the whole are outside any of its pixels.
     let some = |w: Window, at: isize, n: usize| {
         if !w.is_empty() {

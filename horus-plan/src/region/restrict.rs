@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use super::computed::{in_place, regions};
-use super::{Rect, needs, reads};
-use crate::ir::graph::{Graph, Node, NodeId, Op, Operand, ValueId};
-use crate::ops::edge::Edge;
+use super::{Rect, reads, required_regions};
+use crate::ir::graph::{Graph, Node, NodeId, Op, PixelOpOperand, ValueId};
+use crate::ops::edge::WarpEdge;
 use crate::ops::geometric::{Affine, Interpolation};
 use crate::ops::pixel::PixelOp;
 use horus_base::dtype::{Conversion, DType, Scalar};
@@ -14,7 +14,7 @@ use horus_base::shape::{Axis, Border, Shape};
 /// Supplier of source regions and of numbers that vary between regions. Anything not supplied is
 /// part of the program itself; supplied values are not, so that regions of one extent have one
 /// program.
-pub trait Supply {
+pub trait RegionSupply {
     /// The value that holds region `region` of `value`.
     fn source(&mut self, value: ValueId, region: Rect) -> Option<ValueId>;
 
@@ -26,7 +26,7 @@ pub trait Supply {
 #[derive(Clone, Copy, Debug)]
 pub struct InPlace;
 
-impl Supply for InPlace {
+impl RegionSupply for InPlace {
     fn source(&mut self, _: ValueId, _: Rect) -> Option<ValueId> {
         None
     }
@@ -38,7 +38,7 @@ impl Supply for InPlace {
 
 /// Treatment of a root computed in a region larger than requested, as for a filter's reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cut {
+pub enum CropRule {
     /// The program cuts out the requested region.
     Always,
     /// Cut only if more than a quarter larger; otherwise the recipient cuts it.
@@ -49,7 +49,7 @@ pub enum Cut {
 
 /// A program for regions.
 #[derive(Clone, Debug)]
-pub struct Restricted {
+pub struct RestrictedGraph {
     /// The program.
     pub graph: Graph<Op>,
     /// The region of each root.
@@ -57,10 +57,11 @@ pub struct Restricted {
 }
 
 /// The program that computes regions `roots` of the roots of `graph`, in their order.
-pub fn restrict(graph: &Graph<Op>, roots: &[Rect], cut: Cut, supply: &mut dyn Supply) -> Restricted {
-    let needed = needs(graph, roots);
+pub fn restrict(graph: &Graph<Op>, roots: &[Rect], cut: CropRule, supply: &mut dyn RegionSupply) -> RestrictedGraph {
+    let needed = required_regions(graph, roots);
     let regions = regions(graph, &needed);
-    let mut made = Making { from: graph, regions, nodes: HashMap::new(), cuts: HashMap::new(), to: Graph::default() };
+    let mut made =
+        RestrictedBuilder { from: graph, regions, nodes: HashMap::new(), cuts: HashMap::new(), to: Graph::default() };
     for (id, node) in graph.iter() {
         if let Some(region) = made.regions[id.0] {
             let new = made.node(node, region, supply);
@@ -71,15 +72,15 @@ pub fn restrict(graph: &Graph<Op>, roots: &[Rect], cut: Cut, supply: &mut dyn Su
     for (root, asked) in graph.roots.iter().zip(roots) {
         let region = made.region(*root);
         let little = region.area() <= asked.area().saturating_add(asked.area() / 4);
-        let region = if cut == Cut::Never || (cut == Cut::Much && little) { region } else { *asked };
+        let region = if cut == CropRule::Never || (cut == CropRule::Much && little) { region } else { *asked };
         let node = made.cut(*root, region);
         made.to.roots.push(node);
         left.push(region);
     }
-    Restricted { graph: made.to.without_dead(), roots: left }
+    RestrictedGraph { graph: made.to.without_dead(), roots: left }
 }
 
-struct Making<'a> {
+struct RestrictedBuilder<'a> {
     from: &'a Graph<Op>,
     /// The region of each node in the new program.
     regions: Vec<Option<Rect>>,
@@ -90,7 +91,7 @@ struct Making<'a> {
     to: Graph<Op>,
 }
 
-impl Making<'_> {
+impl RestrictedBuilder<'_> {
     fn region(&self, node: NodeId) -> Rect {
         self.regions[node.0].expect("inputs of what is needed are needed")
     }
@@ -120,7 +121,7 @@ impl Making<'_> {
     }
 
     /// Adds a node restricted to region `region`.
-    fn node(&mut self, node: &Node<Op>, region: Rect, supply: &mut dyn Supply) -> NodeId {
+    fn node(&mut self, node: &Node<Op>, region: Rect, supply: &mut dyn RegionSupply) -> NodeId {
         let shape = region.shape(node.shape);
         let with = |m: &mut Self, op: Op, inputs: Vec<NodeId>| m.to.push(Node { op, inputs, shape, ..node.clone() });
         match &node.op {
@@ -140,7 +141,7 @@ impl Making<'_> {
         }
     }
 
-    fn source(&mut self, node: &Node<Op>, value: ValueId, region: Rect, supply: &mut dyn Supply) -> NodeId {
+    fn source(&mut self, node: &Node<Op>, value: ValueId, region: Rect, supply: &mut dyn RegionSupply) -> NodeId {
         if let Some(value) = supply.source(value, region) {
             return self.to.push(Node { op: Op::Source(value), shape: region.shape(node.shape), ..node.clone() });
         }
@@ -155,7 +156,7 @@ impl Making<'_> {
     }
 
     /// Coordinates with an offset: integers, converted once like those of the whole image.
-    fn index(&mut self, node: &Node<Op>, axis: Axis, region: Rect, supply: &mut dyn Supply) -> NodeId {
+    fn index(&mut self, node: &Node<Op>, axis: Axis, region: Rect, supply: &mut dyn RegionSupply) -> NodeId {
         let shape = region.shape(node.shape);
         let first = match axis {
             Axis::Rows => region.rows.start,
@@ -171,7 +172,7 @@ impl Making<'_> {
             |op: Op, inputs: Vec<NodeId>, shape: Shape| Node { op, inputs, shape, dtype: DType::I32, site: node.site };
         let index = self.to.push(number(Op::Index(axis), Vec::new(), shape));
         let (operand, inputs) = match supply.number(first) {
-            None => (Operand::Const(Scalar::I32(first)), vec![index]),
+            None => (PixelOpOperand::Const(Scalar::I32(first)), vec![index]),
             Some(value) => {
                 let one = self.to.push(number(Op::Source(value), Vec::new(), Shape::new(1, 1, 1)));
                 let planes = Op::Planes(crate::ops::planes::PlaneMap::one(0));
@@ -182,10 +183,10 @@ impl Making<'_> {
                 let still = Affine { xx: 0, xy: 0, x0: 0, yx: 0, yy: 0, y0: 0 };
                 let repeat = Op::Warp(still, Interpolation::Nearest, Border::Replicate.into());
                 let everywhere = self.to.push(number(repeat, vec![one], shape));
-                (Operand::Input(1), vec![index, everywhere])
+                (PixelOpOperand::Input(1), vec![index, everywhere])
             }
         };
-        let sum = Op::Pixel(PixelOp::Add, vec![Operand::Input(0), operand]);
+        let sum = Op::Pixel(PixelOp::Add, vec![PixelOpOperand::Input(0), operand]);
         let sum = self.to.push(number(sum, inputs, shape));
         if node.dtype == DType::I32 {
             return sum;
@@ -194,7 +195,7 @@ impl Making<'_> {
     }
 
     /// An affine map between regions, moved by whole pixels so that fractions are unchanged.
-    fn warp(&mut self, node: &Node<Op>, map: &Affine, how: Interpolation, edge: Edge, region: Rect) -> NodeId {
+    fn warp(&mut self, node: &Node<Op>, map: &Affine, how: Interpolation, edge: WarpEdge, region: Rect) -> NodeId {
         let input = node.inputs[0];
         // A map that repeats a row or column unchanged stays as it is.
         let has = match map.repeated() {
@@ -209,7 +210,7 @@ impl Making<'_> {
         let shape = region.shape(node.shape);
         let edge = edge.cut(region.corner());
         // Others read neighbours, too, whose weight is 0: what is infinite there becomes NaN.
-        let sampled = matches!(edge, Edge::Border(_)) && how == Interpolation::Nearest;
+        let sampled = matches!(edge, WarpEdge::Border(_)) && how == Interpolation::Nearest;
         if map == Affine::IDENTITY && shape == self.to.node(from).shape && sampled {
             return from;
         }

@@ -39,7 +39,7 @@ pub fn slab(
                 }
                 _ => return None,
             },
-            Op::Order(filter, _) if !whole && filter.crosses_levels() => return None,
+            Op::OrderFilter(filter, _) if !whole && filter.crosses_levels() => return None,
             Op::Whole(operation) if !whole => {
                 if !inputs.enumerate().all(|(k, cut)| cut == operation.by_levels(k)) {
                     return None;

@@ -10,33 +10,35 @@ use std::rc::Rc;
 use horus_base::shape::{Shape, Window};
 use horus_plan::ir::graph::{Graph, NodeId};
 use horus_plan::ir::kernel::Kernel;
-use horus_plan::machine::{HostSide, Profile};
+use horus_plan::machine::{HostSide, MachineProfile};
 use horus_plan::plan::movement::work_of;
 use horus_plan::plan::partition::Partition;
 use horus_plan::plan::predict::predict;
-use horus_plan::plan::state::{Halo, Placement, Residency, State};
+use horus_plan::plan::state::{Halo, ImageState, Placement, Residency};
 use horus_plan::plan::verify::verify;
-use horus_plan::plan::{Action, Band, LaunchedNodes, Part, Parts, Plan, PlanStep, Rows, Setting, Want, plan};
+use horus_plan::plan::{
+    Action, Band, BusyTimes, ComputedRows, LaunchPart, LaunchedNodes, Plan, PlanStep, ResultDelivery, Setting, plan,
+};
 
-use crate::programs::{Random, machine, program};
-use crate::{Distances, cases};
+use crate::programs::{ProgramRandom, machine, program};
+use crate::{OptimalityGaps, cases};
 
 /// Bands uploaded, computed of each launch, and sent.
-type Done = Vec<u8>;
+type BandProgress = Vec<u8>;
 
 /// The steps of an order, the last one first.
-struct Order {
+struct ActionList {
     action: Action,
-    before: Option<Rc<Order>>,
+    before: Option<Rc<ActionList>>,
 }
 
 /// An order, and the times that matter for what follows.
 #[derive(Clone)]
-struct Label {
+struct ScheduleLabel {
     /// The host, the upload, compute and download queues are free; then, for each band, the arrival
     /// of the picture and the end of the launch that computes the result.
     times: Vec<f64>,
-    order: Option<Rc<Order>>,
+    order: Option<Rc<ActionList>>,
 }
 
 const HOST: usize = 0;
@@ -45,15 +47,15 @@ const COMPUTE: usize = 2;
 const DOWN: usize = 3;
 const FREE: usize = 4;
 
-struct Search<'a> {
+struct BandSearch<'a> {
     graph: &'a Graph<Kernel>,
-    profile: &'a Profile,
+    profile: &'a MachineProfile,
     /// The launches, in order.
     launches: Vec<NodeId>,
     bands: u8,
 }
 
-impl Search<'_> {
+impl BandSearch<'_> {
     fn cut(&self, k: u8) -> u8 {
         (usize::from(Band::PARTS) * usize::from(k) / usize::from(self.bands)) as u8
     }
@@ -75,7 +77,7 @@ impl Search<'_> {
     }
 
     /// The bands that are done of an image.
-    fn there(&self, done: &Done, image: NodeId) -> u8 {
+    fn there(&self, done: &BandProgress, image: NodeId) -> u8 {
         match self.launches.iter().position(|l| *l == image) {
             Some(at) => done[1 + at],
             None => done[0],
@@ -95,7 +97,14 @@ impl Search<'_> {
     }
 
     /// A label after one more step in `queue`.
-    fn after(&self, label: &Label, action: Action, queue: usize, waited: f64, seconds: f64) -> (Label, f64) {
+    fn after(
+        &self,
+        label: &ScheduleLabel,
+        action: Action,
+        queue: usize,
+        waited: f64,
+        seconds: f64,
+    ) -> (ScheduleLabel, f64) {
         let mut times = label.times.clone();
         let end = times[HOST].max(times[queue]).max(waited) + seconds;
         times[queue] = end;
@@ -104,12 +113,12 @@ impl Search<'_> {
             DOWN => self.profile.download.pinned.overhead,
             _ => self.profile.launch.host,
         };
-        let order = Some(Rc::new(Order { action, before: label.order.clone() }));
-        (Label { times, order }, end)
+        let order = Some(Rc::new(ActionList { action, before: label.order.clone() }));
+        (ScheduleLabel { times, order }, end)
     }
 
     /// All next steps of an order.
-    fn next(&self, done: &Done, label: &Label) -> Vec<(Done, Label)> {
+    fn next(&self, done: &BandProgress, label: &ScheduleLabel) -> Vec<(BandProgress, ScheduleLabel)> {
         let mut out = Vec::new();
         let (source, root) = (NodeId(0), self.launches.len());
         let n = self.bands;
@@ -130,8 +139,8 @@ impl Search<'_> {
                 let band = self.band(from, to);
                 let arrivals = need(to).filter(|(image, k)| *image == source && *k > 0);
                 let waited = arrivals.map(|(_, k)| label.times[FREE + usize::from(k) - 1]).fold(0.0, f64::max);
-                let part = if band.is_whole() { Part::Whole } else { Part::Band(band) };
-                let action = Action::Launch { node: *id, rows: Rows::All, room: Halo::NONE, part };
+                let part = if band.is_whole() { LaunchPart::Whole } else { LaunchPart::Band(band) };
+                let action = Action::Launch { node: *id, rows: ComputedRows::All, room: Halo::NONE, part };
                 let (mut label, end) = self.after(label, action, COMPUTE, waited, self.seconds(id, band));
                 if at + 1 == root {
                     (from..to).for_each(|k| label.times[FREE + usize::from(n + k)] = end);
@@ -158,8 +167,8 @@ impl Search<'_> {
     fn best(&self) -> (Vec<Action>, usize) {
         let all = vec![self.bands; self.launches.len() + 2];
         let most: usize = all.iter().map(|n| usize::from(*n)).sum();
-        let start = Label { times: vec![0.0; FREE + 2 * usize::from(self.bands)], order: None };
-        let mut by_progress: Vec<HashMap<Done, Vec<Label>>> = vec![HashMap::new(); most + 1];
+        let start = ScheduleLabel { times: vec![0.0; FREE + 2 * usize::from(self.bands)], order: None };
+        let mut by_progress: Vec<HashMap<BandProgress, Vec<ScheduleLabel>>> = vec![HashMap::new(); most + 1];
         by_progress[0].insert(vec![0; all.len()], vec![start]);
         let mut compared = 0;
         for progress in 0..most {
@@ -168,7 +177,8 @@ impl Search<'_> {
                     compared += 1;
                     let at: usize = done.iter().map(|n| usize::from(*n)).sum();
                     let known = by_progress[at].entry(done).or_default();
-                    let no_later = |a: &Label, b: &Label| a.times.iter().zip(&b.times).all(|(a, b)| a <= b);
+                    let no_later =
+                        |a: &ScheduleLabel, b: &ScheduleLabel| a.times.iter().zip(&b.times).all(|(a, b)| a <= b);
                     if !known.iter().any(|k| no_later(k, &label)) {
                         known.retain(|k| !no_later(&label, k));
                         known.push(label);
@@ -176,7 +186,7 @@ impl Search<'_> {
                 }
             }
         }
-        let end = |label: &&Label| label.times.iter().copied().fold(0.0, f64::max);
+        let end = |label: &&ScheduleLabel| label.times.iter().copied().fold(0.0, f64::max);
         let best = by_progress[most][&all].iter().min_by(|a, b| end(a).total_cmp(&end(b)));
         let mut actions = Vec::new();
         let mut order = best.expect("an order").order.clone();
@@ -190,7 +200,7 @@ impl Search<'_> {
 }
 
 /// The plan of these steps, with waits for the last bands that each reads.
-fn built(search: &Search<'_>, setting: &Setting, initial: &[Option<State>], actions: &[Action]) -> Plan {
+fn built(search: &BandSearch<'_>, setting: &Setting, initial: &[Option<ImageState>], actions: &[Action]) -> Plan {
     let graph = search.graph;
     let last = |reads: NodeId, rows: Window, before: &[PlanStep], uploads: bool| {
         before.iter().rposition(|s| match s.action {
@@ -198,7 +208,7 @@ fn built(search: &Search<'_>, setting: &Setting, initial: &[Option<State>], acti
                 uploads && node == reads && !band.of(search.whole()).intersect(rows).is_empty()
             }
             Action::Launch { node, part, .. } if !uploads && node == reads => match part {
-                Part::Band(band) => !band.of(search.whole()).intersect(rows).is_empty(),
+                LaunchPart::Band(band) => !band.of(search.whole()).intersect(rows).is_empty(),
                 _ => true,
             },
             _ => false,
@@ -209,9 +219,9 @@ fn built(search: &Search<'_>, setting: &Setting, initial: &[Option<State>], acti
         let waits: Vec<usize> = match *action {
             Action::Launch { node: id, part, .. } => {
                 let node = graph.node(id);
-                let rows = if let Part::Band(band) = part { band.of(search.whole()) } else { search.whole() };
+                let rows = if let LaunchPart::Band(band) = part { band.of(search.whole()) } else { search.whole() };
                 let reads = node.inputs.iter().enumerate().map(|(i, source)| {
-                    let all = !matches!(part, Part::Band(_));
+                    let all = !matches!(part, LaunchPart::Band(_));
                     let shape = graph.node(*source).shape;
                     (*source, if all { search.whole() } else { node.op.footprint(i, rows, node.shape, shape) })
                 });
@@ -226,7 +236,7 @@ fn built(search: &Search<'_>, setting: &Setting, initial: &[Option<State>], acti
     let mut states = vec![None; graph.nodes.len()];
     for (id, _) in graph.iter() {
         if id == root {
-            states[id.0] = Some(State { residency: Residency::Device, placement: Placement::Replicated });
+            states[id.0] = Some(ImageState { residency: Residency::Device, placement: Placement::Replicated });
         } else {
             let waits = last(id, search.whole(), &steps, true).into_iter().collect();
             steps.push(PlanStep { action: Action::Free(id), why: String::new(), waits });
@@ -234,39 +244,40 @@ fn built(search: &Search<'_>, setting: &Setting, initial: &[Option<State>], acti
     }
     Plan {
         graph: graph.clone(),
-        wants: vec![Want::Handed],
+        wants: vec![ResultDelivery::Requester],
         steps,
         setting: setting.clone(),
         initial: initial.to_vec(),
         states,
         predicted: 0.0,
-        parts: Parts::default(),
+        parts: BusyTimes::default(),
         fits: true,
-        lacking: None,
+        shortfall: None,
     }
 }
 
 #[test]
 fn bands_of_one_device_end_near_the_least_time() {
-    let mut distances = Distances::default();
+    let mut distances = OptimalityGaps::default();
     for case in 0..cases(40) {
-        let mut random = Random::new(1_000_000 + case as u64);
+        let mut random = ProgramRandom::new(1_000_000 + case as u64);
         let operations = 2 + random.below(if cases(0) > 0 { 6 } else { 4 });
         let shape = Shape::new(random.pick(&[256, 1024, 4096, 8192]), random.pick(&[256, 1024, 4096]), 1);
         let turned = random.below(2) == 0;
         let graph = program(&mut random, operations, shape, turned);
         let setting = Setting { machine: machine(&mut random, false), ..Setting::of(Partition::equal(1), false) };
-        let state = State { residency: Residency::Host, placement: Placement::Replicated };
-        let ours = plan(graph.clone(), &[Want::Handed], &setting, |_| state, |_| true, &mut |_, _| ()).expect("a plan");
+        let state = ImageState { residency: Residency::Host, placement: Placement::Replicated };
+        let ours = plan(graph.clone(), &[ResultDelivery::Requester], &setting, |_| state, |_| true, &mut |_, _| ())
+            .expect("a plan");
         verify(&ours).unwrap_or_else(|e| panic!("{e}\n{ours}"));
-        let initial: Vec<Option<State>> =
+        let initial: Vec<Option<ImageState>> =
             graph.iter().map(|(_, n)| matches!(n.op, Kernel::Source(_)).then_some(state)).collect();
         let launches: Vec<NodeId> =
             graph.iter().filter(|(_, n)| !matches!(n.op, Kernel::Source(_))).map(|(id, _)| id).collect();
         let mut least = f64::INFINITY;
         for bands in 1..=3 {
             let profile = setting.machine.of(0);
-            let search = Search { graph: &graph, profile, launches: launches.clone(), bands };
+            let search = BandSearch { graph: &graph, profile, launches: launches.clone(), bands };
             let (actions, compared) = search.best();
             let plan = built(&search, &setting, &initial, &actions);
             verify(&plan).unwrap_or_else(|e| panic!("{e}\n{plan}"));

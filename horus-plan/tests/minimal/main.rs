@@ -15,7 +15,7 @@ mod ranks;
 
 /// Distances of many programs.
 #[derive(Debug, Default)]
-pub(crate) struct Distances {
+pub(crate) struct OptimalityGaps {
     /// Transfers beyond the least among plans that are as fast.
     pub(crate) transfers: Vec<usize>,
     /// Transfers beyond the least among all plans, however slow.
@@ -26,7 +26,7 @@ pub(crate) struct Distances {
     pub(crate) searched: usize,
 }
 
-impl Distances {
+impl OptimalityGaps {
     /// The value below which this share of the makespans lies.
     pub(crate) fn makespan_at(&self, share: f64) -> f64 {
         let mut sorted = self.makespan.clone();

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use horus_base::dtype::{Conversion, DType, Scalar};
 use horus_base::shape::{Border, Shape};
-use horus_plan::ir::graph::{Graph, Node, NodeId, Op, Operand, ValueId};
+use horus_plan::ir::graph::{Graph, Node, NodeId, Op, PixelOpOperand, ValueId};
 use horus_plan::ir::kernel::Kernel;
-use horus_plan::machine::{Link, Links, Machine, Profile};
+use horus_plan::machine::{Link, Links, Machine, MachineProfile};
 use horus_plan::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_plan::ops::neighbourhood::Filter;
 use horus_plan::ops::pixel::PixelOp;
@@ -15,11 +15,11 @@ use horus_plan::optimize::optimize;
 
 /// A sequence of numbers that follows from a seed (SplitMix64).
 #[derive(Clone, Debug)]
-pub(crate) struct Random(u64);
+pub(crate) struct ProgramRandom(u64);
 
-impl Random {
-    pub(crate) fn new(seed: u64) -> Random {
-        Random(seed)
+impl ProgramRandom {
+    pub(crate) fn new(seed: u64) -> ProgramRandom {
+        ProgramRandom(seed)
     }
 
     fn next(&mut self) -> u64 {
@@ -40,7 +40,7 @@ impl Random {
 }
 
 /// A program of `operations` operations over one picture; geometric ones, if `turned`.
-pub(crate) fn program(random: &mut Random, operations: usize, shape: Shape, turned: bool) -> Graph<Kernel> {
+pub(crate) fn program(random: &mut ProgramRandom, operations: usize, shape: Shape, turned: bool) -> Graph<Kernel> {
     let mut graph: Graph<Op> = Graph::default();
     let mut push = |op, inputs: &[NodeId], dtype| {
         graph.push(Node { op, inputs: inputs.to_vec(), shape, dtype, site: Location::caller().into() })
@@ -59,12 +59,12 @@ pub(crate) fn program(random: &mut Random, operations: usize, shape: Shape, turn
         let reach = random.pick(&[1, 2, 4, 10, 21]);
         let image = match random.below(if turned { 8 } else { 6 }) {
             0 => push(
-                Op::Pixel(PixelOp::Mul, vec![Operand::Input(0), Operand::Const(Scalar::F32(0.5))]),
+                Op::Pixel(PixelOp::Mul, vec![PixelOpOperand::Input(0), PixelOpOperand::Const(Scalar::F32(0.5))]),
                 &[a],
                 DType::F32,
             ),
             1 | 2 => {
-                let operands = vec![Operand::Input(0), Operand::Input(1)];
+                let operands = vec![PixelOpOperand::Input(0), PixelOpOperand::Input(1)];
                 push(Op::Pixel(PixelOp::Max, operands), &[a, random.pick(&images)], DType::F32)
             }
             3 | 4 => push(Op::Correlate(Filter::column(vec![0.1; 2 * reach + 1]), border), &[a], DType::F32),
@@ -103,15 +103,19 @@ fn live(graph: &Graph<Op>) -> Graph<Op> {
 }
 
 /// Machines of two devices, or of two processors (`unified`): fast and slow links.
-pub(crate) fn machine(random: &mut Random, unified: bool) -> Arc<Machine> {
+pub(crate) fn machine(random: &mut ProgramRandom, unified: bool) -> Arc<Machine> {
     let network = Link { latency: random.pick(&[1e-6, 5e-6, 50e-6]), bandwidth: random.pick(&[1e9, 5e9, 20e9]) };
     // Devices exchange memory where that is faster than through their hosts.
     let peers = Link { latency: random.pick(&[5e-6, 12e-6]), bandwidth: random.pick(&[50e9, 150e9, 290e9]) };
-    let profile = if unified { Profile::of_cores(4) } else { Profile::shipped("NVIDIA H200").expect("it is shipped") };
-    Arc::new(Machine::alike(Profile { links: Links { peers, host: network, network }, ..profile }))
+    let profile = if unified {
+        MachineProfile::of_cores(4)
+    } else {
+        MachineProfile::shipped("NVIDIA H200").expect("it is shipped")
+    };
+    Arc::new(Machine::alike(MachineProfile { links: Links { peers, host: network, network }, ..profile }))
 }
 
 /// The extents of pictures.
-pub(crate) fn shape(random: &mut Random) -> Shape {
+pub(crate) fn shape(random: &mut ProgramRandom) -> Shape {
     Shape::new(random.pick(&[64, 256, 1000, 4096]), random.pick(&[64, 512, 1024, 4096]), 1)
 }

@@ -7,16 +7,18 @@ use horus_plan::ir::kernel::{Access, Kernel};
 use horus_plan::machine::Machine;
 use horus_plan::plan::partition::Partition;
 use horus_plan::plan::predict::predict;
-use horus_plan::plan::state::{Event, Halo, Placement, Residency, State, Transitions};
+use horus_plan::plan::state::{Halo, ImageState, Placement, Residency, StateEvent, Transitions};
 use horus_plan::plan::verify::verify;
-use horus_plan::plan::{Action, Band, Part, Plan, PlanStep, Queue, Rows, Setting, Temp, Transfer, Want, plan};
+use horus_plan::plan::{
+    Action, Band, ComputedRows, LaunchPart, Plan, PlanStep, Queue, ResultDelivery, Setting, Temp, Transfer, plan,
+};
 
-use crate::programs::{Random, machine, program, shape};
-use crate::{Distances, cases};
+use crate::programs::{ProgramRandom, machine, program, shape};
+use crate::{OptimalityGaps, cases};
 
 /// How an image reaches the ranks that read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Spread {
+enum ImageSpread {
     /// In strips: halos are exchanged, and what launches read elsewhere is fetched.
     Strips,
     /// The same, and rank 0 sends the halos with the strips.
@@ -31,10 +33,10 @@ enum Spread {
 
 /// The choices of one plan.
 #[derive(Clone, Debug)]
-struct Choices {
+struct PlanChoices {
     /// By node: the launch computes the rows around its strip that are read.
     computes: Vec<bool>,
-    spread: Vec<Spread>,
+    spread: Vec<ImageSpread>,
     /// By node: its launch computes its interior while halos travel.
     divided: Vec<bool>,
     /// Messages go from device to device.
@@ -77,21 +79,21 @@ fn halos(graph: &Graph<Kernel>, computes: &[bool]) -> Option<(Vec<Halo>, Vec<Hal
     Some((read, computed))
 }
 
-struct Builder<'a> {
+struct PlanBuilder<'a> {
     graph: &'a Graph<Kernel>,
     setting: &'a Setting,
-    choices: &'a Choices,
+    choices: &'a PlanChoices,
     read: Vec<Halo>,
     computed: Vec<Halo>,
-    states: Vec<Option<State>>,
+    states: Vec<Option<ImageState>>,
     steps: Vec<PlanStep>,
     /// For each image, the last step that wrote it on the device.
     writer: Vec<Option<usize>>,
 }
 
-impl Builder<'_> {
-    fn state(&self, n: NodeId) -> State {
-        self.states[n.0].unwrap_or(State { residency: Residency::Nothing, placement: Placement::Replicated })
+impl PlanBuilder<'_> {
+    fn state(&self, n: NodeId) -> ImageState {
+        self.states[n.0].unwrap_or(ImageState { residency: Residency::Nothing, placement: Placement::Replicated })
     }
 
     /// Adds a step that waits for the last writers of `reads` in other queues.
@@ -114,7 +116,7 @@ impl Builder<'_> {
         self.steps.push(PlanStep { action, why: String::new(), waits });
     }
 
-    fn event(&mut self, n: NodeId, event: Event) {
+    fn event(&mut self, n: NodeId, event: StateEvent) {
         let transitions = Transitions { unified: self.setting.unified };
         self.states[n.0] = Some(transitions.next(self.state(n), event));
     }
@@ -122,14 +124,14 @@ impl Builder<'_> {
     fn bring_to_device(&mut self, n: NodeId) {
         if !self.state(n).residency.device() {
             self.step(Action::Upload { node: n, band: Band::WHOLE }, &[]);
-            self.event(n, Event::Uploaded);
+            self.event(n, StateEvent::Uploaded);
         }
     }
 
     fn bring_to_host(&mut self, n: NodeId) {
         if !self.state(n).residency.host() {
             self.step(Action::Download(n), &[n]);
-            self.event(n, Event::Downloaded);
+            self.event(n, StateEvent::Downloaded);
         }
     }
 
@@ -140,20 +142,21 @@ impl Builder<'_> {
 
     fn placed(&mut self, n: NodeId, placement: Placement) {
         let direct = self.choices.direct;
-        self.event(n, if direct { Event::PlacedOnDevice(placement) } else { Event::Placed(placement) });
+        self.event(n, if direct { StateEvent::PlacedOnDevice(placement) } else { StateEvent::Placed(placement) });
     }
 
     /// Distributes an image before its first reader.
     fn spread(&mut self, n: NodeId) {
         let (spread, direct) = (self.choices.spread[n.0], self.choices.direct);
-        if self.state(n).placement == Placement::Root && spread != Spread::FromRoot && spread != Spread::Whole {
+        if self.state(n).placement == Placement::Root && spread != ImageSpread::FromRoot && spread != ImageSpread::Whole
+        {
             self.bring_to_sender(n);
             let room = self.read[n.0];
-            let halo = if spread == Spread::StripsHalos { room } else { Halo::NONE };
+            let halo = if spread == ImageSpread::StripsHalos { room } else { Halo::NONE };
             self.step(Action::Scatter { node: n, halo, room, direct }, &[n]);
             self.placed(n, Placement::Strips(halo));
         }
-        let whole = matches!(spread, Spread::Whole | Spread::StripsWhole);
+        let whole = matches!(spread, ImageSpread::Whole | ImageSpread::StripsWhole);
         if whole && self.state(n).placement != Placement::Replicated {
             self.bring_to_sender(n);
             self.step(Action::Replicate { node: n, direct }, &[n]);
@@ -165,7 +168,7 @@ impl Builder<'_> {
         let (graph, direct) = (self.graph, self.choices.direct);
         let node = graph.node(id);
         node.inputs.iter().for_each(|n| self.spread(*n));
-        let rows = Rows::Strip(self.computed[id.0]);
+        let rows = ComputedRows::Strip(self.computed[id.0]);
         let mut exchanged: Vec<(NodeId, usize)> = Vec::new();
         let mut reaches = Halo::NONE;
         for (i, &n) in node.inputs.iter().enumerate() {
@@ -177,7 +180,7 @@ impl Builder<'_> {
                 }
                 exchanged.push((n, self.steps.len()));
                 self.step(Action::Exchange { node: n, halo, direct }, &[n]);
-                self.event(n, Event::Exchanged(halo));
+                self.event(n, StateEvent::Exchanged(halo));
             }
             if exchanged.iter().any(|(m, _)| *m == n) {
                 reaches = reaches.max(own);
@@ -206,13 +209,13 @@ impl Builder<'_> {
                 debug_assert_eq!(node, *n);
                 self.steps[*at].action = Action::Begin { node, halo, direct };
             }
-            self.step(launch(Part::Interior(reaches)), &on_device);
+            self.step(launch(LaunchPart::Interior(reaches)), &on_device);
             exchanged.iter().for_each(|(n, _)| self.step(Action::Finish(*n), &[]));
-            self.step(launch(Part::Edges(reaches)), &[]);
+            self.step(launch(LaunchPart::Edges(reaches)), &[]);
         } else {
-            self.step(launch(Part::Whole), &on_device);
+            self.step(launch(LaunchPart::Whole), &on_device);
         }
-        self.event(id, Event::Computed(rows.placement()));
+        self.event(id, StateEvent::Computed(rows.placement()));
         let mut done = node.inputs.clone();
         done.sort_unstable();
         done.dedup();
@@ -237,18 +240,23 @@ impl Builder<'_> {
     }
 }
 
-fn built(graph: &Graph<Kernel>, setting: &Setting, initial: &[Option<State>], choices: &Choices) -> Option<Plan> {
+fn built(
+    graph: &Graph<Kernel>,
+    setting: &Setting,
+    initial: &[Option<ImageState>],
+    choices: &PlanChoices,
+) -> Option<Plan> {
     let (read, computed) = halos(graph, &choices.computes)?;
     let (states, writer) = (initial.to_vec(), vec![None; initial.len()]);
-    let mut b = Builder { graph, setting, choices, read, computed, states, steps: Vec::new(), writer };
+    let mut b = PlanBuilder { graph, setting, choices, read, computed, states, steps: Vec::new(), writer };
     for (id, node) in graph.iter().filter(|(_, n)| !matches!(n.op, Kernel::Source(_))) {
         debug_assert_eq!(node.shape.height, graph.nodes[0].shape.height);
         b.compute(id);
     }
     b.deliver(graph.roots[0]);
     let (steps, states) = (b.steps, b.states);
-    let (wants, setting, initial) = (vec![Want::Root], setting.clone(), initial.to_vec());
-    let (predicted, parts) = (0.0, horus_plan::plan::Parts::default());
+    let (wants, setting, initial) = (vec![ResultDelivery::Root], setting.clone(), initial.to_vec());
+    let (predicted, parts) = (0.0, horus_plan::plan::BusyTimes::default());
     Some(Plan {
         graph: graph.clone(),
         wants,
@@ -259,27 +267,27 @@ fn built(graph: &Graph<Kernel>, setting: &Setting, initial: &[Option<State>], ch
         predicted,
         parts,
         fits: true,
-        lacking: None,
+        shortfall: None,
     })
 }
 
 /// All choices for a program.
-fn all(graph: &Graph<Kernel>, setting: &Setting, initial: &[Option<State>]) -> Vec<Choices> {
+fn all(graph: &Graph<Kernel>, setting: &Setting, initial: &[Option<ImageState>]) -> Vec<PlanChoices> {
     let n = graph.nodes.len();
-    let mut out = vec![Choices {
+    let mut out = vec![PlanChoices {
         computes: vec![false; n],
-        spread: vec![Spread::Strips; n],
+        spread: vec![ImageSpread::Strips; n],
         divided: vec![false; n],
         direct: setting.direct,
         gathered: false,
     }];
-    let mut each = |change: &dyn Fn(&Choices) -> Vec<Choices>| {
-        let mut more: Vec<Choices> = out.iter().flat_map(change).collect();
+    let mut each = |change: &dyn Fn(&PlanChoices) -> Vec<PlanChoices>| {
+        let mut more: Vec<PlanChoices> = out.iter().flat_map(change).collect();
         out.append(&mut more);
     };
     if setting.direct {
-        each(&|c| vec![Choices { direct: false, ..c.clone() }]);
-        each(&|c| vec![Choices { gathered: true, ..c.clone() }]);
+        each(&|c| vec![PlanChoices { direct: false, ..c.clone() }]);
+        each(&|c| vec![PlanChoices { gathered: true, ..c.clone() }]);
     }
     let reads = |n: NodeId, elsewhere: bool| {
         graph.iter().any(|(_, node)| {
@@ -291,19 +299,19 @@ fn all(graph: &Graph<Kernel>, setting: &Setting, initial: &[Option<State>]) -> V
         let root = initial[id.0].is_some();
         let mut spreads = Vec::new();
         if reads(id, true) || root {
-            spreads.push(Spread::Whole);
+            spreads.push(ImageSpread::Whole);
         }
         if root && !reads(id, false) {
-            spreads.push(Spread::FromRoot);
+            spreads.push(ImageSpread::FromRoot);
         }
         if root && reads(id, false) {
-            spreads.push(Spread::StripsHalos);
+            spreads.push(ImageSpread::StripsHalos);
         }
         if root && reads(id, true) {
-            spreads.push(Spread::StripsWhole);
+            spreads.push(ImageSpread::StripsWhole);
         }
         each(&|c| {
-            let with = |spread: &Spread| {
+            let with = |spread: &ImageSpread| {
                 let mut c = c.clone();
                 c.spread[id.0] = *spread;
                 c
@@ -339,26 +347,26 @@ fn transfers(plan: &Plan) -> usize {
 }
 
 /// The plan of the planner, and the best of the search: predicted seconds and transfers.
-fn compare(graph: &Graph<Kernel>, setting: &Setting, distances: &mut Distances) {
+fn compare(graph: &Graph<Kernel>, setting: &Setting, distances: &mut OptimalityGaps) {
     let residency = if setting.unified { Residency::Both } else { Residency::Host };
-    let state = State { residency, placement: Placement::Root };
-    let wants = [Want::Root];
+    let state = ImageState { residency, placement: Placement::Root };
+    let wants = [ResultDelivery::Root];
     let ours = plan(graph.clone(), &wants, setting, |_| state, |_| true, &mut |_, _| ()).expect("a plan");
     verify(&ours).unwrap_or_else(|e| panic!("{e}\n{ours}"));
-    let initial: Vec<Option<State>> =
+    let initial: Vec<Option<ImageState>> =
         graph.iter().map(|(_, n)| matches!(n.op, Kernel::Source(_)).then_some(state)).collect();
-    let mut found: Vec<(f64, usize, Choices)> = Vec::new();
+    let mut found: Vec<(f64, usize, PlanChoices)> = Vec::new();
     for choices in all(graph, setting, &initial) {
         let Some(plan) = built(graph, setting, &initial, &choices) else { continue };
         distances.searched += 1;
         found.push((predict(&plan).seconds, transfers(&plan), choices));
     }
     // Plans that read stale rows are none: the best that `verify` accepts counts.
-    let valid = |choices: &Choices| built(graph, setting, &initial, choices).is_some_and(|p| verify(&p).is_ok());
+    let valid = |choices: &PlanChoices| built(graph, setting, &initial, choices).is_some_and(|p| verify(&p).is_ok());
     let (seconds, count) = (predict(&ours).seconds, transfers(&ours));
     found.sort_by(|a, b| a.0.total_cmp(&b.0));
     let least = found.iter().find(|(.., choices)| valid(choices)).expect("a valid plan");
-    let mut fewest: Vec<&(f64, usize, Choices)> = found.iter().collect();
+    let mut fewest: Vec<&(f64, usize, PlanChoices)> = found.iter().collect();
     fewest.sort_by_key(|f| f.1);
     let fewest_as_fast = fewest.iter().find(|f| f.0 <= seconds * (1.0 + 1e-9) && valid(&f.2));
     let fewest = fewest.iter().find(|f| valid(&f.2)).expect("a valid plan").1;
@@ -379,9 +387,9 @@ fn transfers_between_two_devices_are_minimal_and_their_time_is_near_the_least() 
     for (name, unified, direct) in
         [("processors", true, false), ("devices through hosts", false, false), ("connected devices", false, true)]
     {
-        let mut distances = Distances::default();
+        let mut distances = OptimalityGaps::default();
         for case in 0..cases(150) {
-            let mut random = Random::new(case as u64);
+            let mut random = ProgramRandom::new(case as u64);
             let operations = 2 + random.below(6);
             let (shape, turned) = (shape(&mut random), random.below(2) == 0);
             let graph = program(&mut random, operations, shape, turned);

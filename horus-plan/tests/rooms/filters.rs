@@ -1,7 +1,7 @@
 //! Taps of named filters.
 
 use horus_plan::filters::{axis_aligned, box_filter, gauss, gauss_1d, gauss_2d, gauss_uv, gauss_xy};
-use horus_plan::ops::neighbourhood::{Filter, Layout};
+use horus_plan::ops::neighbourhood::{Filter, FilterLayout};
 
 /// Returns `true` if the taps equal those computed by hand, within rounding.
 fn close(taps: &[f64], by_hand: &[f64]) -> bool {
@@ -157,7 +157,7 @@ fn decomposed_filters_are_sparse_ordered_and_bounded() {
     for theta in [15.0, 45.0, 60.0, 120.0, 165.0] {
         let (u, v) = gauss_uv(theta, 7.0, 1.0, 0, 2);
         for f in [u, v] {
-            let Layout::Sparse(offsets) = f.layout() else { panic!("a dense filter at {theta} degrees") };
+            let FilterLayout::Sparse(offsets) = f.layout() else { panic!("a dense filter at {theta} degrees") };
             assert!(offsets.is_sorted() && offsets.len() <= 4 * 43);
             assert!(f.taps().iter().all(|t| *t != 0.0));
         }

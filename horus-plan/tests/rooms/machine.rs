@@ -4,9 +4,9 @@ use horus_base::dtype::{DType, Scalar};
 use horus_base::shape::{Border, Shape, Window};
 use horus_plan::filters;
 use horus_plan::ir::kernel::{
-    Extent, Family, Instr, InstrOp, Kernel, KernelWork, Leaf, LeafOp, MapKernel, Source, Stage, Val,
+    Family, FilterSource, ImageExtent, Instr, InstrOp, Kernel, KernelWork, Leaf, LeafOp, MapKernel, RowFilterStage, Val,
 };
-use horus_plan::machine::{Bound, HostSide, Line, OverBus, Profile, Rates};
+use horus_plan::machine::{CopyTime, HostSide, LaunchBottleneck, MachineProfile, OverBus, Rates};
 use horus_plan::ops::geometric::{Affine, Interpolation, rotation};
 use horus_plan::ops::neighbourhood::Filter;
 use horus_plan::ops::pixel::PixelOp;
@@ -29,17 +29,21 @@ fn one(op: LeafOp) -> MapKernel {
     MapKernel { inputs: 1, leaves: vec![leaf(op)], result: Some(Val::Leaf(0)), ..MapKernel::default() }
 }
 
-fn correlate(height: usize, width: usize, source: Source) -> Leaf {
+fn correlate(height: usize, width: usize, source: FilterSource) -> Leaf {
     leaf(LeafOp::Correlate(source, Filter::dense(height, width, vec![0.5; height * width]), Border::Reflect101))
 }
 
 fn dense(n: usize) -> MapKernel {
-    one(correlate(n, n, Source::Input(0)).op)
+    one(correlate(n, n, FilterSource::Input(0)).op)
 }
 
 fn separable(n: usize) -> MapKernel {
-    let row = Stage { source: Source::Input(0), filter: Filter::row(vec![0.5; n]), border: Border::Reflect101 };
-    MapKernel { stages: vec![row], ..one(correlate(n, 1, Source::Stage(0)).op) }
+    let row = RowFilterStage {
+        source: FilterSource::Input(0),
+        filter: Filter::row(vec![0.5; n]),
+        border: Border::Reflect101,
+    };
+    MapKernel { stages: vec![row], ..one(correlate(n, 1, FilterSource::Stage(0)).op) }
 }
 
 fn product() -> MapKernel {
@@ -52,10 +56,10 @@ fn product() -> MapKernel {
 fn over_product(mut filter: MapKernel) -> MapKernel {
     filter.inputs = 2;
     filter.chains = vec![product()];
-    filter.stages.iter_mut().for_each(|s| s.source = Source::Chain(0));
+    filter.stages.iter_mut().for_each(|s| s.source = FilterSource::Chain(0));
     for leaf in &mut filter.leaves {
-        if let LeafOp::Correlate(source @ Source::Input(_), ..) = &mut leaf.op {
-            *source = Source::Chain(0);
+        if let LeafOp::Correlate(source @ FilterSource::Input(_), ..) = &mut leaf.op {
+            *source = FilterSource::Chain(0);
         }
     }
     filter
@@ -79,7 +83,7 @@ fn pixel_chain() -> MapKernel {
 }
 
 /// Pairs of filters, `|a / b|` scaled, reduced by the maximum: one orientation of a detector.
-fn orientation(leaves: Vec<Leaf>, stages: Vec<Stage>) -> MapKernel {
+fn orientation(leaves: Vec<Leaf>, stages: Vec<RowFilterStage>) -> MapKernel {
     let constant = |v| Val::Const(Scalar::F32(v));
     let (mut code, mut best): (Vec<Instr>, Val) = (Vec::new(), constant(0.0));
     for pair in 0..leaves.len() / 2 {
@@ -99,9 +103,9 @@ fn convrot() -> MapKernel {
         for (sigma_v, order) in [(1.0, 2), (1.0, 0), (2.0, 2), (2.0, 0), (3.0, 2), (3.0, 0)] {
             let (row, column) = filters::gauss_xy(sigma_u, sigma_v, 0, order);
             if stages.len() == s {
-                stages.push(Stage { source: Source::Input(0), filter: row, border: Border::Reflect101 });
+                stages.push(RowFilterStage { source: FilterSource::Input(0), filter: row, border: Border::Reflect101 });
             }
-            leaves.push(leaf(LeafOp::Correlate(Source::Stage(s), column, Border::Reflect101)));
+            leaves.push(leaf(LeafOp::Correlate(FilterSource::Stage(s), column, Border::Reflect101)));
         }
     }
     orientation(leaves, stages)
@@ -109,13 +113,13 @@ fn convrot() -> MapKernel {
 
 fn conv2d() -> MapKernel {
     let sizes = [19, 31, 43].into_iter().flat_map(|n| [n; 6]);
-    orientation(sizes.map(|n| correlate(n, n, Source::Input(0))).collect(), Vec::new())
+    orientation(sizes.map(|n| correlate(n, n, FilterSource::Input(0))).collect(), Vec::new())
 }
 
 /// One oblique orientation of ConvUV, roughly as fused: along the line for each scale, then across
 /// it for each scale and order, the second of which takes the contrast and the running maximum.
 fn convuv(theta: f64) -> Vec<Kernel> {
-    let correlated = |filter| LeafOp::Correlate(Source::Input(0), filter, Border::Reflect101);
+    let correlated = |filter| LeafOp::Correlate(FilterSource::Input(0), filter, Border::Reflect101);
     let mut kernels: Vec<Kernel> = Vec::new();
     for sigma_u in SIGMAS {
         kernels.push(Kernel::Map(one(correlated(filters::gauss_uv(theta, sigma_u, 1.0, 0, 0).0))));
@@ -150,13 +154,13 @@ fn turned_back() -> MapKernel {
 }
 
 /// Predicted seconds of kernels in sequence, each reading as many images as it has inputs.
-fn predicted(profile: &Profile, kernels: &[Kernel]) -> f64 {
+fn predicted(profile: &MachineProfile, kernels: &[Kernel]) -> f64 {
     kernels.iter().map(|k| profile.launch(&work_of(k)).seconds).sum()
 }
 
 fn work_of(kernel: &Kernel) -> KernelWork {
     let column = Shape::new(SIZE.height, 1, 1);
-    let (inputs, output): (Vec<Extent>, Extent) = match kernel {
+    let (inputs, output): (Vec<ImageExtent>, ImageExtent) = match kernel {
         Kernel::Map(m) => (vec![(SIZE, F); m.inputs], (SIZE, F)),
         Kernel::Whole(Whole::RowReduce(r)) => (vec![(SIZE, F)], (column, r.result(F))),
         Kernel::Whole(Whole::Fold(_)) => (vec![(column, DType::F64)], (Shape::new(1, 1, 1), DType::F64)),
@@ -166,9 +170,9 @@ fn work_of(kernel: &Kernel) -> KernelWork {
 }
 
 /// Kernels in sequence, and their measured milliseconds on an H200 and on two cores.
-type Row = (&'static str, Vec<Kernel>, Option<f64>, Option<f64>);
+type MeasuredKernels = (&'static str, Vec<Kernel>, Option<f64>, Option<f64>);
 
-fn rows() -> Vec<Row> {
+fn rows() -> Vec<MeasuredKernels> {
     let map = |m| vec![Kernel::Map(m)];
     vec![
         ("correlate 3", map(dense(3)), Some(0.0447), None),
@@ -217,7 +221,7 @@ fn compare(name: &str, table: Vec<(&'static str, f64, f64)>, median: f64, worst:
 fn kernels_of_an_h200_take_what_was_measured() {
     // Events around an empty kernel are 5 to 6 us apart, of which a launch takes 2.5.
     const EVENTS: f64 = 3e-6;
-    let profile = Profile::shipped("NVIDIA H200 (GPU 0, sm_90)").expect("a profile");
+    let profile = MachineProfile::shipped("NVIDIA H200 (GPU 0, sm_90)").expect("a profile");
     let table = rows().into_iter().filter_map(|(name, kernels, measured, _)| {
         Some((name, (predicted(&profile, &kernels) + EVENTS) * 1e3, measured?))
     });
@@ -226,7 +230,7 @@ fn kernels_of_an_h200_take_what_was_measured() {
 
 #[test]
 fn kernels_of_two_cores_take_what_was_measured() {
-    let mut profile = Profile::of_cores(2);
+    let mut profile = MachineProfile::of_cores(2);
     profile.arithmetic.f32 = 193e9;
     let table = rows()
         .into_iter()
@@ -236,7 +240,7 @@ fn kernels_of_two_cores_take_what_was_measured() {
 
 #[test]
 fn nothing_costs_nothing_and_more_costs_more() {
-    for profile in [Profile::of_default(false), Profile::of_default(true), Profile::of_cores(0)] {
+    for profile in [MachineProfile::of_default(false), MachineProfile::of_default(true), MachineProfile::of_cores(0)] {
         assert_eq!(profile.fault(), None);
         let of = |rows| Kernel::Map(separable(19)).work(&[(SIZE, F)], (SIZE, F), Window::new(0, rows));
         let seconds = |rows| profile.launch(&of(rows)).seconds;
@@ -249,7 +253,7 @@ fn nothing_costs_nothing_and_more_costs_more() {
 
 #[test]
 fn what_goes_over_the_bus_takes_its_time_there() {
-    let profile = Profile::shipped("NVIDIA H200").expect("a profile");
+    let profile = MachineProfile::shipped("NVIDIA H200").expect("a profile");
     let work = |m: MapKernel| Kernel::Map(m.clone()).work(&vec![(SIZE, F); m.inputs], (SIZE, F), Window::whole(4096));
     let bytes = (SIZE.len() * 4) as f64;
     let over =
@@ -258,7 +262,7 @@ fn what_goes_over_the_bus_takes_its_time_there() {
     assert_eq!(profile.launch_over(&work(chain.clone()), OverBus::NONE), profile.launch(&work(chain.clone())));
     let (up, down) = (profile.upload.mapped.bandwidth, profile.download.mapped.bandwidth);
     let (reads, writes, both) = (over(&chain, bytes, 0.0), over(&chain, 0.0, bytes), over(&chain, bytes, bytes));
-    assert_eq!([reads, writes, both].map(|c| c.bound), [Bound::Bus; 3]);
+    assert_eq!([reads, writes, both].map(|c| c.bound), [LaunchBottleneck::Bus; 3]);
     assert!((reads.seconds / (bytes / up) - 1.0).abs() < 0.05 && (writes.seconds / (bytes / down) - 1.0).abs() < 0.05);
     // Both ways take as long as the slower one, and somewhat more as they interfere.
     assert!(both.seconds > 1.1 * reads.seconds && both.seconds < 1.25 * reads.seconds);
@@ -268,7 +272,7 @@ fn what_goes_over_the_bus_takes_its_time_there() {
 
 #[test]
 fn launches_that_leave_a_device_idle_take_as_long_as_those_that_fill_it() {
-    let mut profile = Profile::shipped("NVIDIA H200").expect("a profile");
+    let mut profile = MachineProfile::shipped("NVIDIA H200").expect("a profile");
     profile.arithmetic.fill = (1 << 20) as f64;
     let seconds = |n: usize, rows: usize| {
         let work = Kernel::Map(dense(n)).work(&[(SIZE, F)], (SIZE, F), Window::new(0, rows.cast_signed()));
@@ -281,14 +285,14 @@ fn launches_that_leave_a_device_idle_take_as_long_as_those_that_fill_it() {
 
 #[test]
 fn bounds_are_named() {
-    let profile = Profile::shipped("NVIDIA H200").expect("a profile");
+    let profile = MachineProfile::shipped("NVIDIA H200").expect("a profile");
     let bound = |m: MapKernel, rows| {
         let inputs = vec![(SIZE, F); m.inputs];
         profile.launch(&Kernel::Map(m).work(&inputs, (SIZE, F), Window::new(0, rows))).bound
     };
-    assert_eq!(bound(pixel_chain(), 4096), Bound::Memory);
-    assert_eq!(bound(dense(43), 4096), Bound::Arithmetic);
-    assert_eq!(bound(dense(3), 1), Bound::Launch);
+    assert_eq!(bound(pixel_chain(), 4096), LaunchBottleneck::Memory);
+    assert_eq!(bound(dense(43), 4096), LaunchBottleneck::Arithmetic);
+    assert_eq!(bound(dense(3), 1), LaunchBottleneck::Launch);
 }
 
 #[test]
@@ -325,7 +329,7 @@ fn rates_are_interpolated_by_the_logarithm_and_kept_beyond_the_ends() {
 #[test]
 fn copies_in_turn_follow_the_model_of_the_thesis() {
     // Table 5.1, host to device: 16 MiB in 64 streams.
-    let line = Line { latency: 9.42e-6, overhead: 0.0, gap: 2.503e-6, bandwidth: 1.0 / 8.318392e-11 };
+    let line = CopyTime { latency: 9.42e-6, overhead: 0.0, gap: 2.503e-6, bandwidth: 1.0 / 8.318392e-11 };
     let seconds = line.in_turn(16 << 20, 64);
     assert!((seconds - (9.42e-6 + 16_777_216.0 * 8.318392e-11 + 63.0 * 2.503e-6)).abs() < 1e-12);
     assert_eq!(line.in_turn(16 << 20, 1), line.time(16 << 20));
@@ -333,8 +337,8 @@ fn copies_in_turn_follow_the_model_of_the_thesis() {
 
 #[test]
 fn profiles_that_cannot_be_are_refused() {
-    let fault = |change: fn(&mut Profile)| {
-        let mut profile = Profile::of_default(false);
+    let fault = |change: fn(&mut MachineProfile)| {
+        let mut profile = MachineProfile::of_default(false);
         change(&mut profile);
         profile.fault()
     };
@@ -345,14 +349,14 @@ fn profiles_that_cannot_be_are_refused() {
     assert_eq!(fault(|p| p.memory.0.clear()), Some("the device's memory"));
     assert_eq!(fault(|p| p.host_copy.0.push((0.5, 1.0))), Some("copies of the host"));
     assert_eq!(fault(|p| p.links.network.latency = -1.0), Some("messages"));
-    let text = serde_json::to_string(&Profile::shipped("H100").expect("a profile")).expect("text");
-    assert_eq!(serde_json::from_str::<Profile>(&text).ok(), Profile::shipped("H100"));
+    let text = serde_json::to_string(&MachineProfile::shipped("H100").expect("a profile")).expect("text");
+    assert_eq!(serde_json::from_str::<MachineProfile>(&text).ok(), MachineProfile::shipped("H100"));
 }
 
 #[test]
 fn a_processor_beside_a_gpu_copies_what_it_reads_and_writes() {
-    let cores = Profile::of_cores(16);
-    let apart = cores.clone().apart();
+    let cores = MachineProfile::of_cores(16);
+    let apart = cores.clone().with_host_copies();
     assert!(cores.is_unified() && !apart.is_unified());
     let seconds = apart.upload(1 << 30, HostSide::Pinned) + apart.download(1 << 30, HostSide::Staged);
     assert_eq!(seconds, (2u64 << 30) as f64 / cores.host_copy.at(1.0));
@@ -368,11 +372,11 @@ fn seconds_per_step(size: usize, steps: usize) -> f64 {
         taps: (8 * pixels * steps) as f64,
         reach: 2 * steps,
         pixels,
-        steps,
+        iterations: steps,
         family: Family::Sparse,
         ..KernelWork::NONE
     };
-    Profile::shipped("NVIDIA H200").unwrap().launch(&work).seconds / steps as f64
+    MachineProfile::shipped("NVIDIA H200").unwrap().launch(&work).seconds / steps as f64
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
-use horus_plan::ir::graph::{Graph, Node, NodeId, Op, Operand, ValueId};
+use horus_plan::ir::graph::{Graph, Node, NodeId, Op, PixelOpOperand, ValueId};
 use horus_plan::machine::Machine;
 use horus_plan::ops::geometric::Flip;
 use horus_plan::ops::pixel::PixelOp;
@@ -19,7 +19,7 @@ fn push(graph: &mut Graph<Op>, op: Op, inputs: &[NodeId], shape: Shape) -> NodeI
 }
 
 fn both(graph: &mut Graph<Op>, op: PixelOp, a: NodeId, b: NodeId) -> NodeId {
-    push(graph, Op::Pixel(op, vec![Operand::Input(0), Operand::Input(1)]), &[a, b], PLANE)
+    push(graph, Op::Pixel(op, vec![PixelOpOperand::Input(0), PixelOpOperand::Input(1)]), &[a, b], PLANE)
 }
 
 /// A program of the planes of interleaved pixels, and its channels.
@@ -75,7 +75,7 @@ fn a_mask_of_all_channels_is_read_beside_them() {
     let (mut g, planes, _) = program();
     let mask = push(&mut g, Op::Source(ValueId(1)), &[], PLANE);
     let spread = push(&mut g, Op::Planes(PlaneMap::one(0)), &[mask], PLANES);
-    let op = Op::Pixel(PixelOp::Mul, vec![Operand::Input(0), Operand::Input(1)]);
+    let op = Op::Pixel(PixelOp::Mul, vec![PixelOpOperand::Input(0), PixelOpOperand::Input(1)]);
     let masked = push(&mut g, op, &[planes, spread], PLANES);
     let samples = push(&mut g, Op::from(Interleave), &[masked], PLANES.interleaved());
     assert_eq!(kernels(g, &[samples]), ["interleaved: plane 0 + plane 1 + plane 2 + 3x mul of 2"]);

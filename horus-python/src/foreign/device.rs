@@ -10,7 +10,7 @@ use pyo3::types::{PyCapsule, PyDict, PyTuple};
 
 use super::dlpack::{Tensor, VERSION};
 use super::on_device;
-use crate::any::{Any, Held};
+use crate::any::{Any, AnyElement};
 
 /// An array in the memory of a GPU: what it is, and the object that keeps it.
 #[pyclass(frozen, name = "DeviceArray", module = "horus_image._horus")]
@@ -144,7 +144,7 @@ impl GpuPixels {
     /// An image of them, copied or in place.
     pub(crate) fn image(&self, session: &Open, copy: bool) -> Result<Any> {
         horus_core::dispatch!(self.dtype, T => {
-            Typed::<T>::from_device_array(session, self.shape, &self.memory, copy).map(<T as Held>::held)
+            Typed::<T>::from_device_array(session, self.shape, &self.memory, copy).map(<T as AnyElement>::into_any)
         })
     }
 }

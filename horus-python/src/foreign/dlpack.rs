@@ -24,25 +24,25 @@ const HOST: [i32; 2] = [1, 3];
 
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Device {
+struct DlDevice {
     kind: i32,
     number: i32,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct DataType {
+struct DlDataType {
     code: u8,
     bits: u8,
     lanes: u16,
 }
 
 #[repr(C)]
-struct Described {
+struct DlTensor {
     data: *mut c_void,
-    device: Device,
+    device: DlDevice,
     ndim: i32,
-    dtype: DataType,
+    dtype: DlDataType,
     shape: *mut i64,
     strides: *mut i64,
     byte_offset: u64,
@@ -50,25 +50,25 @@ struct Described {
 
 /// `DLManagedTensor`.
 #[repr(C)]
-struct Plain {
-    tensor: Described,
+struct DlManagedTensor {
+    tensor: DlTensor,
     context: *mut c_void,
-    deleter: Option<unsafe extern "C" fn(*mut Plain)>,
+    deleter: Option<unsafe extern "C" fn(*mut DlManagedTensor)>,
 }
 
 /// `DLManagedTensorVersioned`.
 #[repr(C)]
-struct Versioned {
+struct DlManagedTensorVersioned {
     major: u32,
     minor: u32,
     context: *mut c_void,
-    deleter: Option<unsafe extern "C" fn(*mut Versioned)>,
+    deleter: Option<unsafe extern "C" fn(*mut DlManagedTensorVersioned)>,
     flags: u64,
-    tensor: Described,
+    tensor: DlTensor,
 }
 
 /// A tensor for another library.
-pub(crate) struct Exported {
+pub(crate) struct TensorExport {
     /// Address of the pixels on the host or on a GPU.
     pub(crate) address: u64,
     /// `(1, 0)`, or 2 and the number of the GPU.
@@ -85,13 +85,13 @@ pub(crate) struct Exported {
 }
 
 /// The content of a capsule: the tensor, its arrays, and the owner of the pixels.
-struct Owned<M> {
+struct CapsuleContent<M> {
     managed: M,
-    _exported: Exported,
+    _exported: TensorExport,
 }
 
 /// The type of this name: signed, unsigned, float, truth value.
-fn data_type(kind: &str) -> Option<DataType> {
+fn data_type(kind: &str) -> Option<DlDataType> {
     let (code, bits) = match kind.as_bytes() {
         [code, size @ (b'1' | b'2' | b'4' | b'8')] => (code, (size - b'0') * 8),
         _ => return None,
@@ -103,11 +103,11 @@ fn data_type(kind: &str) -> Option<DataType> {
         b'b' => 6,
         _ => return None,
     };
-    Some(DataType { code, bits, lanes: 1 })
+    Some(DlDataType { code, bits, lanes: 1 })
 }
 
 /// NumPy's name of a type.
-fn kind(dtype: DataType) -> Option<String> {
+fn kind(dtype: DlDataType) -> Option<String> {
     let code = match dtype.code {
         0 => 'i',
         1 => 'u',
@@ -119,14 +119,14 @@ fn kind(dtype: DataType) -> Option<String> {
     (dtype.lanes == 1 && dtype.bits.is_multiple_of(8)).then(|| format!("{code}{}", dtype.bits / 8))
 }
 
-unsafe extern "C" fn delete_plain(managed: *mut Plain) {
+unsafe extern "C" fn delete_plain(managed: *mut DlManagedTensor) {
     // SAFETY: made by `export` by `Box::into_raw`, and deleted once.
-    drop(unsafe { Box::from_raw((*managed).context.cast::<Owned<Plain>>()) });
+    drop(unsafe { Box::from_raw((*managed).context.cast::<CapsuleContent<DlManagedTensor>>()) });
 }
 
-unsafe extern "C" fn delete_versioned(managed: *mut Versioned) {
+unsafe extern "C" fn delete_versioned(managed: *mut DlManagedTensorVersioned) {
     // SAFETY: as above.
-    drop(unsafe { Box::from_raw((*managed).context.cast::<Owned<Versioned>>()) });
+    drop(unsafe { Box::from_raw((*managed).context.cast::<CapsuleContent<DlManagedTensorVersioned>>()) });
 }
 
 /// Deletes a tensor that nobody took over.
@@ -150,14 +150,18 @@ unsafe extern "C" fn dropped_versioned(capsule: *mut ffi::PyObject) {
 }
 
 /// A capsule of the tensor, in the newest supported version or the oldest.
-pub(crate) fn export<'py>(py: Python<'py>, mut exported: Exported, versioned: bool) -> PyResult<Bound<'py, PyCapsule>> {
+pub(crate) fn export<'py>(
+    py: Python<'py>,
+    mut exported: TensorExport,
+    versioned: bool,
+) -> PyResult<Bound<'py, PyCapsule>> {
     let dtype = data_type(exported.kind).ok_or_else(|| PyBufferError::new_err("no such type in DLPack"))?;
     let (kind, number) = exported.device;
     let ndim = i32::try_from(exported.shape.len()).map_err(|_| PyBufferError::new_err("too many axes"))?;
     // The content of vectors does not move with them.
-    let tensor = Described {
+    let tensor = DlTensor {
         data: exported.address as usize as *mut c_void,
-        device: Device { kind, number },
+        device: DlDevice { kind, number },
         ndim,
         dtype,
         shape: exported.shape.as_mut_ptr(),
@@ -168,8 +172,9 @@ pub(crate) fn export<'py>(py: Python<'py>, mut exported: Exported, versioned: bo
     let none = std::ptr::null_mut();
     if versioned {
         let (major, minor) = VERSION;
-        let managed = Versioned { major, minor, context: none, deleter: Some(delete_versioned), flags, tensor };
-        let owned = Box::into_raw(Box::new(Owned { managed, _exported: exported }));
+        let managed =
+            DlManagedTensorVersioned { major, minor, context: none, deleter: Some(delete_versioned), flags, tensor };
+        let owned = Box::into_raw(Box::new(CapsuleContent { managed, _exported: exported }));
         // SAFETY: the box is live and owned by nobody else; the capsule's destructor, or whoever
         // takes the tensor over, deletes it.
         unsafe {
@@ -179,8 +184,8 @@ pub(crate) fn export<'py>(py: Python<'py>, mut exported: Exported, versioned: bo
             made.inspect_err(|_| delete_versioned(at.as_ptr().cast()))
         }
     } else {
-        let managed = Plain { tensor, context: none, deleter: Some(delete_plain) };
-        let owned = Box::into_raw(Box::new(Owned { managed, _exported: exported }));
+        let managed = DlManagedTensor { tensor, context: none, deleter: Some(delete_plain) };
+        let owned = Box::into_raw(Box::new(CapsuleContent { managed, _exported: exported }));
         // SAFETY: as above.
         unsafe {
             (*owned).managed.context = owned.cast();
@@ -192,15 +197,15 @@ pub(crate) fn export<'py>(py: Python<'py>, mut exported: Exported, versioned: bo
 }
 
 /// A tensor of another library, as received.
-enum Taken {
-    Plain(NonNull<Plain>),
-    Versioned(NonNull<Versioned>),
+enum ReceivedTensor {
+    Plain(NonNull<DlManagedTensor>),
+    Versioned(NonNull<DlManagedTensorVersioned>),
 }
 
 /// A tensor taken over from a capsule; deleted with this object.
 #[pyclass(frozen, module = "horus_image._horus")]
 pub(crate) struct Tensor {
-    taken: Taken,
+    taken: ReceivedTensor,
     #[pyo3(get)]
     pub(super) address: u64,
     #[pyo3(get)]
@@ -227,12 +232,12 @@ impl Drop for Tensor {
         // SAFETY: it was taken over, so that nobody else deletes it.
         unsafe {
             match self.taken {
-                Taken::Plain(managed) => {
+                ReceivedTensor::Plain(managed) => {
                     if let Some(delete) = managed.as_ref().deleter {
                         delete(managed.as_ptr());
                     }
                 }
-                Taken::Versioned(managed) => {
+                ReceivedTensor::Versioned(managed) => {
                     if let Some(delete) = managed.as_ref().deleter {
                         delete(managed.as_ptr());
                     }
@@ -248,7 +253,7 @@ impl Tensor {
     #[new]
     pub(super) fn new(capsule: &Bound<'_, PyCapsule>) -> PyResult<Tensor> {
         // Also without an interpreter lock, one thread comes first.
-        with_critical_section(capsule.as_any(), || Tensor::taken_over(capsule))
+        with_critical_section(capsule.as_any(), || Tensor::from_capsule(capsule))
     }
 
     /// NumPy's array interface for host memory.
@@ -264,11 +269,11 @@ impl Tensor {
 }
 
 impl Tensor {
-    fn taken_over(capsule: &Bound<'_, PyCapsule>) -> PyResult<Tensor> {
+    fn from_capsule(capsule: &Bound<'_, PyCapsule>) -> PyResult<Tensor> {
         let at = |name: &CStr| capsule.is_valid_checked(Some(name)).then(|| capsule.pointer_checked(Some(name)));
         let (taken, used) = match (at(VERSIONED), at(PLAIN)) {
-            (Some(at), _) => (Taken::Versioned(at?.cast()), VERSIONED_USED),
-            (None, Some(at)) => (Taken::Plain(at?.cast()), PLAIN_USED),
+            (Some(at), _) => (ReceivedTensor::Versioned(at?.cast()), VERSIONED_USED),
+            (None, Some(at)) => (ReceivedTensor::Plain(at?.cast()), PLAIN_USED),
             (None, None) => {
                 return Err(PyValueError::new_err(
                     "the capsule holds no tensor of DLPack, or somebody has taken it over",
@@ -279,11 +284,11 @@ impl Tensor {
         // the major version differs, only the version and the deleter may be accessed.
         let (tensor, flags) = unsafe {
             match &taken {
-                Taken::Plain(managed) => (&managed.as_ref().tensor, 0),
-                Taken::Versioned(managed) if managed.as_ref().major == VERSION.0 => {
+                ReceivedTensor::Plain(managed) => (&managed.as_ref().tensor, 0),
+                ReceivedTensor::Versioned(managed) if managed.as_ref().major == VERSION.0 => {
                     (&managed.as_ref().tensor, managed.as_ref().flags)
                 }
-                Taken::Versioned(managed) => {
+                ReceivedTensor::Versioned(managed) => {
                     let text =
                         format!("a tensor of DLPack {}; up to {} is known here", managed.as_ref().major, VERSION.0);
                     return Err(PyBufferError::new_err(text));

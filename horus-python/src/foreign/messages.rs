@@ -1,12 +1,12 @@
 //! Messages between ranks by mpi4py, from and to memory of Horus.
 
-use horus_core::comm::{Begun, CommError, Parcel};
+use horus_core::comm::{CommError, Parcel, PendingExchange};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::ending::attached;
-use crate::ranks::{Ranks, failed};
+use crate::ranks::{Mpi4pyRanks, convert_call_result};
 
 /// Most bytes of one call: counts are 32-bit integers before MPI 4.
 pub(crate) const PIECE: usize = 1 << 30;
@@ -64,27 +64,28 @@ pub(crate) fn with_writable<R>(
 }
 
 /// Messages in flight.
-struct Requests {
+struct MessageRequests {
     requests: Py<PyList>,
     views: Vec<Py<PyAny>>,
     /// For each request, the rank it receives from and the expected bytes; `None` for a send.
     receives: Vec<Option<(usize, usize)>>,
 }
 
-impl Requests {
+impl MessageRequests {
     /// Starts to receive and to send.
     ///
     /// # Safety
-    /// The buffers must live and not move, and nobody may access them, until [`Requests::wait`] has
+    /// The buffers must live and not move, and nobody may access them, until [`MessageRequests::wait`] has
     /// succeeded or the process ends.
     unsafe fn begin(
-        ranks: &Ranks,
+        ranks: &Mpi4pyRanks,
         sends: &[(usize, *const u8, usize)],
         receives: &[(usize, *mut u8, usize)],
-    ) -> Result<Requests, CommError> {
-        let begun = attached(|py| -> PyResult<Requests> {
+    ) -> Result<MessageRequests, CommError> {
+        let begun = attached(|py| -> PyResult<MessageRequests> {
             let requests = PyList::empty(py);
-            let mut all = Requests { requests: requests.clone().unbind(), views: Vec::new(), receives: Vec::new() };
+            let mut all =
+                MessageRequests { requests: requests.clone().unbind(), views: Vec::new(), receives: Vec::new() };
             let comm = ranks.comm.bind(py);
             let pieces =
                 |length: usize| (0..length).step_by(PIECE).map(move |start| (start, PIECE.min(length - start)));
@@ -108,15 +109,15 @@ impl Requests {
             }
             Ok(all)
         });
-        failed("starting messages", begun)
+        convert_call_result("starting messages", begun)
     }
 
     /// Waits until all messages are sent and received, while other Python threads run.
     ///
     /// It polls, as MPI does internally: `Waitall` of Open MPI 4.1 may spin for ever on a message
     /// longer than its buffer.
-    fn wait(&self, ranks: &Ranks) -> Result<(), CommError> {
-        let statuses = failed(
+    fn wait(&self, ranks: &Mpi4pyRanks) -> Result<(), CommError> {
+        let statuses = convert_call_result(
             "waiting for messages",
             attached(|py| -> PyResult<Py<PyList>> {
                 let status = ranks.mpi(py)?.getattr("Status")?;
@@ -129,7 +130,7 @@ impl Requests {
                 let request = ranks.mpi(py)?.getattr("Request")?;
                 request.call_method1("Testall", (&self.requests, &statuses))?.is_truthy()
             });
-            if failed("waiting for messages", tested)? {
+            if convert_call_result("waiting for messages", tested)? {
                 break;
             }
             std::thread::yield_now();
@@ -150,13 +151,13 @@ impl Requests {
             }
             Ok(None)
         });
-        failed("receiving messages", checked)?.map_or(Ok(()), Err)
+        convert_call_result("receiving messages", checked)?.map_or(Ok(()), Err)
     }
 }
 
 /// An exchange that blocks. A failure ends the job: MPI may still access the buffers.
 pub(crate) fn exchange(
-    ranks: &Ranks,
+    ranks: &Mpi4pyRanks,
     sends: &[(usize, &[u8])],
     receives: &mut [(usize, &mut [u8])],
 ) -> Result<(), CommError> {
@@ -164,25 +165,25 @@ pub(crate) fn exchange(
     let received: Vec<_> = receives.iter_mut().map(|(from, bytes)| (*from, bytes.as_mut_ptr(), bytes.len())).collect();
     // SAFETY: the buffers are borrowed until this returns, which it does when all messages have
     // arrived; otherwise the process ends.
-    let done = unsafe { Requests::begin(ranks, &sent, &received) }.and_then(|requests| requests.wait(ranks));
+    let done = unsafe { MessageRequests::begin(ranks, &sent, &received) }.and_then(|requests| requests.wait(ranks));
     done.map_err(|error| ranks.end(&format!("exchange: {error}")))
 }
 
 /// An exchange under way, with its buffers.
-pub(crate) struct InFlight<'a> {
-    ranks: &'a Ranks,
-    requests: Requests,
+pub(crate) struct Mpi4pyExchange<'a> {
+    ranks: &'a Mpi4pyRanks,
+    requests: MessageRequests,
     sends: Vec<Parcel>,
     receives: Vec<Parcel>,
     complete: bool,
 }
 
-impl<'a> InFlight<'a> {
+impl<'a> Mpi4pyExchange<'a> {
     pub(crate) fn begin(
-        ranks: &'a Ranks,
+        ranks: &'a Mpi4pyRanks,
         sends: Vec<Parcel>,
         mut receives: Vec<Parcel>,
-    ) -> Result<InFlight<'a>, CommError> {
+    ) -> Result<Mpi4pyExchange<'a>, CommError> {
         let sent: Vec<_> = sends.iter().map(|(to, b)| (*to, b.bytes().as_ptr(), b.len())).collect();
         let into = |(from, buffer): &mut Parcel| {
             let bytes = buffer.bytes_mut();
@@ -192,13 +193,13 @@ impl<'a> InFlight<'a> {
         // SAFETY: nobody accesses the buffers, and their memory does not move, until the messages
         // have arrived: `finish` waits for them, and otherwise `drop` leaks the buffers. If not all
         // could be started, the process ends.
-        let begun = unsafe { Requests::begin(ranks, &sent, &received) };
+        let begun = unsafe { MessageRequests::begin(ranks, &sent, &received) };
         let requests = begun.map_err(|error| ranks.end(&format!("exchange: {error}")))?;
-        Ok(InFlight { ranks, requests, sends, receives, complete: false })
+        Ok(Mpi4pyExchange { ranks, requests, sends, receives, complete: false })
     }
 }
 
-impl Begun for InFlight<'_> {
+impl PendingExchange for Mpi4pyExchange<'_> {
     fn finish(mut self: Box<Self>) -> Result<Vec<Parcel>, CommError> {
         self.requests.wait(self.ranks)?;
         self.complete = true;
@@ -206,7 +207,7 @@ impl Begun for InFlight<'_> {
     }
 }
 
-impl Drop for InFlight<'_> {
+impl Drop for Mpi4pyExchange<'_> {
     /// MPI may still access the buffers of messages under way, so they are leaked. An exchange is
     /// left unfinished only after a failure, which ends the job.
     fn drop(&mut self) {

@@ -13,7 +13,7 @@ use numpy::{PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
 pub(crate) use device::{GpuArray, GpuPixels};
-pub(crate) use dlpack::{Exported, Tensor, described, export};
+pub(crate) use dlpack::{Tensor, TensorExport, described, export};
 
 /// An owner that keeps a Python object: released with the interpreter's lock, now or when somebody
 /// next holds it.
@@ -22,7 +22,7 @@ fn owner(object: &Bound<'_, PyAny>) -> Owner {
 }
 
 /// The pixels of a contiguous array in place; the array is kept alive.
-pub(crate) fn lent<T: numpy::Element>(array: &Bound<'_, PyArrayDyn<T>>) -> Option<External> {
+pub(crate) fn borrow_array<T: numpy::Element>(array: &Bound<'_, PyArrayDyn<T>>) -> Option<External> {
     if !array.is_c_contiguous() || array.is_empty() || !array.data().is_aligned() {
         return None;
     }

@@ -1,19 +1,19 @@
 //! Connected components, by a search around each pixel of a component.
 
 use super::kernel::HostImage;
-use super::{Definition, Image};
+use super::{OperationDefinition, ReferenceImage};
 use horus_base::dtype::DType;
 use horus_base::shape::{Shape, Window};
 use horus_host::device::Geometry;
 use horus_plan::ops::Components;
 use horus_plan::ops::components::Connectivity;
 
-impl Definition for Components {
-    fn of_images(&self, inputs: &[&Image], (_shape, _dtype): (Shape, DType)) -> Image {
+impl OperationDefinition for Components {
+    fn of_images(&self, inputs: &[&ReferenceImage], (_shape, _dtype): (Shape, DType)) -> ReferenceImage {
         let how = &self.neighbours;
         let Shape { depth, height, width, .. } = inputs[0].shape;
         let there: Vec<bool> = inputs[0].numbers().into_iter().map(|v| v != 0.0).collect();
-        Image::new(inputs[0].shape, components(&there, [depth, height, width], *how))
+        ReferenceImage::new(inputs[0].shape, components(&there, [depth, height, width], *how))
     }
 
     fn of_launch(&self, inputs: &[HostImage], output: &mut HostImage, out: Geometry, _rows: Window) {

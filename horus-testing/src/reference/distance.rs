@@ -1,19 +1,19 @@
 //! Nearest background pixels by trying all.
 
 use super::kernel::{HostImage, places};
-use super::{Definition, Image};
+use super::{OperationDefinition, ReferenceImage};
 use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel, Scalar};
 use horus_base::shape::{Axis, Shape, Window};
 use horus_host::device::Geometry;
 use horus_plan::ops::NearestOnLine;
-use horus_plan::ops::distance::{Metric, NONE, NearestPixel, Sought};
+use horus_plan::ops::distance::{Metric, NONE, NearestPixel, NearestResult};
 
-impl Definition for NearestOnLine {
-    fn of_images(&self, inputs: &[&Image], (_shape, _dtype): (Shape, DType)) -> Image {
+impl OperationDefinition for NearestOnLine {
+    fn of_images(&self, inputs: &[&ReferenceImage], (_shape, _dtype): (Shape, DType)) -> ReferenceImage {
         let how = self;
         let image = inputs[0];
-        Image::from_fn(image.shape, |p, y, x| {
+        ReferenceImage::from_fn(image.shape, |p, y, x| {
             let (line, at) = line(image.shape, how.along, (p, y, x), |p, y, x| image.number(p, y, x) != 0.0);
             nearest_on_line(&line, at)
         })
@@ -29,11 +29,11 @@ impl Definition for NearestOnLine {
     }
 }
 
-impl Definition for NearestPixel {
-    fn of_images(&self, inputs: &[&Image], (_shape, dtype): (Shape, DType)) -> Image {
+impl OperationDefinition for NearestPixel {
+    fn of_images(&self, inputs: &[&ReferenceImage], (_shape, dtype): (Shape, DType)) -> ReferenceImage {
         let how = self;
         let offsets = inputs[0];
-        dispatch!(dtype, T => Image::from_fn(offsets.shape, |p, y, x| {
+        dispatch!(dtype, T => ReferenceImage::from_fn(offsets.shape, |p, y, x| {
             let (line, at) = line(offsets.shape, how.along, (p, y, x), |p, y, x| offsets.at(p, y, x));
             T::from_scalar(nearest(&line, at, *how))
         }))
@@ -85,8 +85,8 @@ pub fn nearest(line: &[i32], at: usize, how: NearestPixel) -> Scalar {
         }
     }
     match (how.found, how.metric) {
-        (Sought::Distance, Metric::Euclidean(_)) => Scalar::F64(best.map_or(f64::INFINITY, |(v, _)| v.sqrt())),
-        (Sought::Distance, _) => Scalar::I32(best.map_or(-1, |(v, _)| v as i32)),
+        (NearestResult::Distance, Metric::Euclidean(_)) => Scalar::F64(best.map_or(f64::INFINITY, |(v, _)| v.sqrt())),
+        (NearestResult::Distance, _) => Scalar::I32(best.map_or(-1, |(v, _)| v as i32)),
         _ => Scalar::I32(best.map_or(NONE, |(_, k)| how.offset(line[k], k as i32 - at as i32))),
     }
 }

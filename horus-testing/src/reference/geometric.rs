@@ -1,17 +1,17 @@
 //! Geometric operations: affine maps, mirror images and transposition.
 
 use super::kernel::{HostImage, places};
-use super::{Definition, Image};
+use super::{OperationDefinition, ReferenceImage};
 use horus_base::dispatch;
 use horus_base::dtype::{Arithmetic, DType, Float, Pixel};
 use horus_base::shape::{Shape, Window};
 use horus_host::device::Geometry;
 use horus_plan::ops::Transpose;
-use horus_plan::ops::edge::Edge;
+use horus_plan::ops::edge::WarpEdge;
 use horus_plan::ops::geometric::{Affine, Flip, Interpolation, cubic_weights};
 
-impl Definition for Transpose {
-    fn of_images(&self, inputs: &[&Image], (_shape, _dtype): (Shape, DType)) -> Image {
+impl OperationDefinition for Transpose {
+    fn of_images(&self, inputs: &[&ReferenceImage], (_shape, _dtype): (Shape, DType)) -> ReferenceImage {
         transpose(inputs[0])
     }
 
@@ -26,9 +26,15 @@ impl Definition for Transpose {
 
 /// The image sampled at the positions of `map`, for an output of `shape` (its channels are the
 /// image's).
-pub fn warp(image: &Image, shape: Shape, map: &Affine, interpolation: Interpolation, edge: Edge) -> Image {
+pub fn warp(
+    image: &ReferenceImage,
+    shape: Shape,
+    map: &Affine,
+    interpolation: Interpolation,
+    edge: WarpEdge,
+) -> ReferenceImage {
     let shape = Shape { height: shape.height, width: shape.width, ..image.shape };
-    horus_base::dispatch!(image.dtype(), T => Image::from_fn(shape, |c, y, x| {
+    horus_base::dispatch!(image.dtype(), T => ReferenceImage::from_fn(shape, |c, y, x| {
         let value = beyond(&edge, y.cast_signed(), x.cast_signed());
         let (y, x) = map.at(y as i64, x as i64);
         value.unwrap_or_else(|| sample::<T>(interpolation, y, x, |y, x| image.read(c, y, x, edge.border())))
@@ -36,9 +42,9 @@ pub fn warp(image: &Image, shape: Shape, map: &Affine, interpolation: Interpolat
 }
 
 /// The constant at an output pixel beyond an edge that is not interpolated.
-pub(super) fn beyond<T: Pixel>(edge: &Edge, y: isize, x: isize) -> Option<T> {
+pub(super) fn beyond<T: Pixel>(edge: &WarpEdge, y: isize, x: isize) -> Option<T> {
     match edge {
-        Edge::Inside(inside) if !inside.holds(y, x) => Some(T::from_f64(inside.value)),
+        WarpEdge::Inside(inside) if !inside.holds(y, x) => Some(T::from_f64(inside.value)),
         _ => None,
     }
 }
@@ -93,9 +99,9 @@ fn bicubic<T: Pixel>(y: i64, x: i64, read: impl Fn(isize, isize) -> T) -> T {
 }
 
 /// The mirror image.
-pub fn flip(image: &Image, flip: Flip) -> Image {
+pub fn flip(image: &ReferenceImage, flip: Flip) -> ReferenceImage {
     let Shape { height, width, .. } = image.shape;
-    horus_base::dispatch!(image.dtype(), T => Image::from_fn(image.shape, |c, y, x| {
+    horus_base::dispatch!(image.dtype(), T => ReferenceImage::from_fn(image.shape, |c, y, x| {
         let y = if flip.rows() { height - 1 - y } else { y };
         let x = if flip.columns() { width - 1 - x } else { x };
         image.at::<T>(c, y, x)
@@ -103,7 +109,7 @@ pub fn flip(image: &Image, flip: Flip) -> Image {
 }
 
 /// Rows and columns exchanged, plane by plane.
-pub fn transpose(image: &Image) -> Image {
+pub fn transpose(image: &ReferenceImage) -> ReferenceImage {
     let shape = Shape { height: image.shape.width, width: image.shape.height, ..image.shape };
-    horus_base::dispatch!(image.dtype(), T => Image::from_fn(shape, |c, y, x| image.at::<T>(c, x, y)))
+    horus_base::dispatch!(image.dtype(), T => ReferenceImage::from_fn(shape, |c, y, x| image.at::<T>(c, x, y)))
 }

@@ -12,7 +12,7 @@ use horus_base::shape::Border;
 // Named like the type that it models; both occur in one file only where one is checked against the
 // other.
 #[derive(Clone)]
-pub struct Image {
+pub struct ReferenceImage {
     /// Its extent.
     pub shape: Shape,
     dtype: DType,
@@ -20,25 +20,25 @@ pub struct Image {
     words: Vec<u64>,
 }
 
-impl Image {
+impl ReferenceImage {
     /// An image of the given pixels.
     ///
     /// # Panics
     /// If the number of pixels is not `shape.len()`.
-    pub fn new<T: Pixel>(shape: Shape, pixels: Vec<T>) -> Image {
+    pub fn new<T: Pixel>(shape: Shape, pixels: Vec<T>) -> ReferenceImage {
         assert_eq!(pixels.len(), shape.len(), "an image of {shape} has {} pixels", shape.len());
         let bytes = bytemuck::cast_slice::<T, u8>(&pixels);
         let mut words = vec![0; bytes.len().div_ceil(size_of::<u64>())];
         bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
-        Image { shape, dtype: T::DTYPE, words }
+        ReferenceImage { shape, dtype: T::DTYPE, words }
     }
 
     /// An image whose pixel in plane `c`, row `y` and column `x` is `f(c, y, x)`; of interleaved samples, `x` counts these.
-    pub fn from_fn<T: Pixel>(shape: Shape, mut f: impl FnMut(usize, usize, usize) -> T) -> Image {
-        Image::computed(shape, &mut f)
+    pub fn from_fn<T: Pixel>(shape: Shape, mut f: impl FnMut(usize, usize, usize) -> T) -> ReferenceImage {
+        ReferenceImage::computed(shape, &mut f)
     }
 
-    fn computed<T: Pixel>(shape: Shape, f: &mut dyn FnMut(usize, usize, usize) -> T) -> Image {
+    fn computed<T: Pixel>(shape: Shape, f: &mut dyn FnMut(usize, usize, usize) -> T) -> ReferenceImage {
         let mut pixels = Vec::with_capacity(shape.len());
         for c in 0..shape.planes() {
             for y in 0..shape.height {
@@ -47,7 +47,7 @@ impl Image {
                 }
             }
         }
-        Image::new(shape, pixels)
+        ReferenceImage::new(shape, pixels)
     }
 
     /// The element type.
@@ -101,20 +101,20 @@ impl Image {
         }
     }
 
-    /// [`Image::read`] as a number.
+    /// [`ReferenceImage::read`] as a number.
     pub fn read_number(&self, c: usize, y: isize, x: isize, border: Border) -> f64 {
         horus_base::dispatch!(self.dtype, T => self.read::<T>(c, y, x, border).to_f64())
     }
 }
 
-impl fmt::Debug for Image {
+impl fmt::Debug for ReferenceImage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         horus_base::dispatch!(self.dtype, T => write!(f, "{} {} {:?}", self.shape, self.dtype, self.as_slice::<T>()))
     }
 }
 
-impl PartialEq for Image {
-    fn eq(&self, other: &Image) -> bool {
+impl PartialEq for ReferenceImage {
+    fn eq(&self, other: &ReferenceImage) -> bool {
         fn same<T: Pixel>(a: T, b: T) -> bool {
             bytemuck::bytes_of(&a) == bytemuck::bytes_of(&b) || (a.is_nan() && b.is_nan())
         }
@@ -125,4 +125,4 @@ impl PartialEq for Image {
             })
     }
 }
-impl Eq for Image {}
+impl Eq for ReferenceImage {}

@@ -14,7 +14,7 @@ use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel, Scalar, convert_pixel};
 use horus_base::shape::{Axis, Border, Shape, Window};
 use horus_host::device::Geometry;
-use horus_plan::ir::kernel::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
+use horus_plan::ir::kernel::{FilterSource, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Val};
 use horus_plan::ops::Whole;
 use horus_plan::ops::geometric::Flip;
 use horus_plan::ops::pixel::PixelKind;
@@ -106,7 +106,7 @@ impl HostImage {
 
     /// The pixel of row `y`, which is held, and column `x` of plane `c`.
     pub fn get<T: Pixel>(&self, c: usize, y: isize, x: usize) -> T {
-        reads::read(self, [y, x.cast_signed()]);
+        reads::record_read(self, [y, x.cast_signed()]);
         let at = self.at(c, y, x);
         bytemuck::pod_read_unaligned(&self.bytes[at..at + size_of::<T>()])
     }
@@ -122,7 +122,7 @@ impl HostImage {
     }
 
     pub(super) fn put<T: Pixel>(&mut self, c: usize, y: isize, x: usize, v: T) {
-        reads::wrote([y, x.cast_signed()]);
+        reads::record_write([y, x.cast_signed()]);
         let at = self.at(c, y, x);
         self.bytes[at..at + size_of::<T>()].copy_from_slice(&bytes_of(v.scalar()));
     }
@@ -194,7 +194,7 @@ fn evaluate_readable(kernel: &Kernel, inputs: &[HostImage], output: &mut HostIma
         Kernel::Map(m) if m.woven => {
             let shape = Shape { samples: 1, ..out.shape };
             for (sample, value) in m.results().enumerate() {
-                let one = MapKernel { result: Some(value), more: Vec::new(), woven: false, ..m.clone() };
+                let one = MapKernel { result: Some(value), additional_results: Vec::new(), woven: false, ..m.clone() };
                 let mut values = HostImage::zeroed(Geometry { shape, ..out });
                 evaluate_readable(&Kernel::Map(one), inputs, &mut values, rows);
                 for c in 0..shape.planes() {
@@ -208,7 +208,7 @@ fn evaluate_readable(kernel: &Kernel, inputs: &[HostImage], output: &mut HostIma
             }
         }
         Kernel::Map(m) => {
-            let (map, planes) = (Map::of(m), out.shape.planar());
+            let (map, planes) = (MapEvaluation::of(m), out.shape.planar());
             for c in 0..planes.planes() {
                 for y in rows.start..rows.end {
                     for x in 0..planes.width {
@@ -274,9 +274,9 @@ fn without_chains(m: &MapKernel, inputs: &[HostImage], out: Geometry) -> (MapKer
         evaluate_readable(&Kernel::Map(chain), &covering, &mut values, held);
         inputs.push(values);
     }
-    let input = |s: &mut Source| {
-        if let Source::Chain(c) = *s {
-            *s = Source::Input(first + c);
+    let input = |s: &mut FilterSource| {
+        if let FilterSource::Chain(c) = *s {
+            *s = FilterSource::Input(first + c);
         }
     };
     m.stages.iter_mut().for_each(|s| input(&mut s.source));
@@ -289,19 +289,19 @@ fn without_chains(m: &MapKernel, inputs: &[HostImage], out: Geometry) -> (MapKer
 }
 
 /// A kernel of pixels, and what many pixels read of it, which is computed once.
-struct Map<'a> {
+struct MapEvaluation<'a> {
     kernel: &'a MapKernel,
     /// Results of each row pass, and the pixels of a chain.
-    passes: Vec<Known<(usize, isize, isize), f64>>,
-    pixels: Known<(usize, isize, usize), Scalar>,
-    chains: Vec<Map<'a>>,
+    passes: Vec<PixelCache<(usize, isize, isize), f64>>,
+    pixels: PixelCache<(usize, isize, usize), Scalar>,
+    chains: Vec<MapEvaluation<'a>>,
 }
 
-type Known<At, V> = RefCell<HashMap<At, V>>;
+type PixelCache<At, V> = RefCell<HashMap<At, V>>;
 
 /// The value at a place, computed if it is not known. Recorded reads are those of each pixel alone.
-fn once<At: Eq + Hash, V: Copy>(known: &Known<At, V>, at: At, compute: impl FnOnce() -> V) -> V {
-    if reads::recording() {
+fn get_or_compute<At: Eq + Hash, V: Copy>(known: &PixelCache<At, V>, at: At, compute: impl FnOnce() -> V) -> V {
+    if reads::is_recording() {
         return compute();
     }
     if let Some(v) = known.borrow().get(&at) {
@@ -312,10 +312,15 @@ fn once<At: Eq + Hash, V: Copy>(known: &Known<At, V>, at: At, compute: impl FnOn
     v
 }
 
-impl<'a> Map<'a> {
-    fn of(kernel: &'a MapKernel) -> Map<'a> {
-        let passes = kernel.stages.iter().map(|_| Known::default()).collect();
-        Map { kernel, passes, pixels: Known::default(), chains: kernel.chains.iter().map(Map::of).collect() }
+impl<'a> MapEvaluation<'a> {
+    fn of(kernel: &'a MapKernel) -> MapEvaluation<'a> {
+        let passes = kernel.stages.iter().map(|_| PixelCache::default()).collect();
+        MapEvaluation {
+            kernel,
+            passes,
+            pixels: PixelCache::default(),
+            chains: kernel.chains.iter().map(MapEvaluation::of).collect(),
+        }
     }
 
     fn pixel(&self, inputs: &[HostImage], out: Geometry, (c, y, x): (usize, isize, usize)) -> Scalar {
@@ -363,21 +368,21 @@ impl<'a> Map<'a> {
     /// image of the extent of `out`.
     fn read<T: Pixel>(
         &self,
-        source: Source,
+        source: FilterSource,
         inputs: &[HostImage],
         out: Geometry,
         (c, y, x): (usize, isize, isize),
         border: Border,
     ) -> T {
         let chain = match source {
-            Source::Input(i) => return inputs[i].sample(c, y, x, border),
-            Source::Chain(chain) => &self.chains[chain],
-            Source::Stage(_) => unreachable!("a row pass is no image"),
+            FilterSource::Input(i) => return inputs[i].sample(c, y, x, border),
+            FilterSource::Chain(chain) => &self.chains[chain],
+            FilterSource::Stage(_) => unreachable!("a row pass is no image"),
         };
         match (border.map(y, out.shape.height), border.map(x, out.shape.width)) {
             (Some(y), Some(x)) => {
                 let at = (c, y.cast_signed(), x);
-                T::from_scalar(once(&chain.pixels, at, || chain.pixel(inputs, out, at)))
+                T::from_scalar(get_or_compute(&chain.pixels, at, || chain.pixel(inputs, out, at)))
             }
             _ => border.constant().map_or(T::ZERO, T::from_f64),
         }
@@ -392,13 +397,13 @@ impl<'a> Map<'a> {
                 None => map.border.constant().map_or(T::ZERO, T::from_f64),
             },
             LeafOp::Shift(source, [dy, dx], b) => self.read(*source, inputs, out, (c, y + dy, x + dx), *b),
-            LeafOp::Correlate(Source::Stage(s), f, b) => {
+            LeafOp::Correlate(FilterSource::Stage(s), f, b) => {
                 let stage = &self.kernel.stages[*s];
                 let row = |dy: isize, _| -> T::Linear {
                     // A column filter reads row-pass results; beyond the image those of the mapped row,
                     // or the constant.
                     let y = match stage.source {
-                        Source::Input(i) => inputs[i].resolve(y + dy, *b),
+                        FilterSource::Input(i) => inputs[i].resolve(y + dy, *b),
                         _ => b.map(y + dy, out.shape.height).map(usize::cast_signed),
                     };
                     let Some(y) = y else {
@@ -406,7 +411,7 @@ impl<'a> Map<'a> {
                     };
                     let at = |dy, dx| self.read::<T>(stage.source, inputs, out, (c, y + dy, x + dx), stage.border);
                     let sum = || correlate_at(&stage.filter, |dy, dx| at(dy, dx).to_linear()).to_f64();
-                    T::Linear::from_f64(once(&self.passes[*s], (c, y, x), sum))
+                    T::Linear::from_f64(get_or_compute(&self.passes[*s], (c, y, x), sum))
                 };
                 T::from_f64(correlate_at::<T::Linear>(f, row).to_f64())
             }
@@ -414,7 +419,7 @@ impl<'a> Map<'a> {
                 let at = |dy, dx| self.read::<T>(*source, inputs, out, (c, y + dy, x + dx), *b).to_linear();
                 T::from_f64(correlate_at::<T::Linear>(f, at).to_f64())
             }
-            LeafOp::Order(i, filter, b) => {
+            LeafOp::OrderFilter(i, filter, b) => {
                 order_at(filter, c, *b, |c, dy, dx| inputs[*i].sample(c, y + dy, x + dx, *b))
             }
             LeafOp::Warp(i, map, how, edge) => {

@@ -1,7 +1,7 @@
 //! Definitions of what moves pixels or reads tables: pixel by pixel.
 
 use super::kernel::{HostImage, places};
-use super::{Definition, Image};
+use super::{OperationDefinition, ReferenceImage};
 use horus_base::dtype::{DType, Float, Pixel};
 use horus_base::shape::{Axis, Shape, Window};
 use horus_base::{dispatch, dispatch_float};
@@ -9,8 +9,8 @@ use horus_host::device::Geometry;
 use horus_plan::ops::planes::stacked;
 use horus_plan::ops::{Deinterleave, Interleave, Lookup, MatrixProduct, Merge};
 
-impl Definition for Merge {
-    fn of_images(&self, inputs: &[&Image], (shape, _dtype): (Shape, DType)) -> Image {
+impl OperationDefinition for Merge {
+    fn of_images(&self, inputs: &[&ReferenceImage], (shape, _dtype): (Shape, DType)) -> ReferenceImage {
         merge(inputs, shape)
     }
 
@@ -26,8 +26,8 @@ impl Definition for Merge {
     }
 }
 
-impl Definition for Lookup {
-    fn of_images(&self, inputs: &[&Image], (_shape, _dtype): (Shape, DType)) -> Image {
+impl OperationDefinition for Lookup {
+    fn of_images(&self, inputs: &[&ReferenceImage], (_shape, _dtype): (Shape, DType)) -> ReferenceImage {
         lookup(inputs[0], inputs[1])
     }
 
@@ -40,8 +40,8 @@ impl Definition for Lookup {
     }
 }
 
-impl Definition for Deinterleave {
-    fn of_images(&self, inputs: &[&Image], (_shape, _dtype): (Shape, DType)) -> Image {
+impl OperationDefinition for Deinterleave {
+    fn of_images(&self, inputs: &[&ReferenceImage], (_shape, _dtype): (Shape, DType)) -> ReferenceImage {
         deinterleaved(inputs[0])
     }
 
@@ -54,8 +54,8 @@ impl Definition for Deinterleave {
     }
 }
 
-impl Definition for Interleave {
-    fn of_images(&self, inputs: &[&Image], (_shape, _dtype): (Shape, DType)) -> Image {
+impl OperationDefinition for Interleave {
+    fn of_images(&self, inputs: &[&ReferenceImage], (_shape, _dtype): (Shape, DType)) -> ReferenceImage {
         interleaved(inputs[0])
     }
 
@@ -68,8 +68,8 @@ impl Definition for Interleave {
     }
 }
 
-impl Definition for MatrixProduct {
-    fn of_images(&self, inputs: &[&Image], (shape, _dtype): (Shape, DType)) -> Image {
+impl OperationDefinition for MatrixProduct {
+    fn of_images(&self, inputs: &[&ReferenceImage], (shape, _dtype): (Shape, DType)) -> ReferenceImage {
         product(inputs[0], inputs[1], shape)
     }
 
@@ -85,24 +85,24 @@ impl Definition for MatrixProduct {
 }
 
 /// Sample `c` of each pixel as the pixel of channel `c`.
-pub fn deinterleaved(image: &Image) -> Image {
+pub fn deinterleaved(image: &ReferenceImage) -> ReferenceImage {
     let channels = image.shape.samples;
-    dispatch!(image.dtype(), T => Image::from_fn(image.shape.deinterleaved(), |plane, y, x| {
+    dispatch!(image.dtype(), T => ReferenceImage::from_fn(image.shape.deinterleaved(), |plane, y, x| {
         image.at::<T>(plane / channels, y, x * channels + plane % channels)
     }))
 }
 
 /// The pixel of channel `c` as sample `c` of each pixel.
-pub fn interleaved(image: &Image) -> Image {
+pub fn interleaved(image: &ReferenceImage) -> ReferenceImage {
     let channels = image.shape.channels;
-    dispatch!(image.dtype(), T => Image::from_fn(image.shape.interleaved(), |level, y, x| {
+    dispatch!(image.dtype(), T => ReferenceImage::from_fn(image.shape.interleaved(), |level, y, x| {
         image.at::<T>(level * channels + x % channels, y, x / channels)
     }))
 }
 
 /// A matrix product.
-fn product(a: &Image, b: &Image, shape: Shape) -> Image {
-    dispatch_float!(a.dtype(), T => Image::from_fn(shape, |plane, y, x| {
+fn product(a: &ReferenceImage, b: &ReferenceImage, shape: Shape) -> ReferenceImage {
+    dispatch_float!(a.dtype(), T => ReferenceImage::from_fn(shape, |plane, y, x| {
         sum_of_products((0..a.shape.width).map(|k| [a.at::<T>(plane, y, k), b.at(plane, k, x)]))
     }))
 }
@@ -113,23 +113,23 @@ pub(crate) fn sum_of_products<T: Float>(factors: impl Iterator<Item = [T; 2]>) -
 }
 
 /// For each pixel, the entry of `table` at that index.
-pub(super) fn lookup(image: &Image, table: &Image) -> Image {
+pub(super) fn lookup(image: &ReferenceImage, table: &ReferenceImage) -> ReferenceImage {
     let lowest = dispatch!(image.dtype(), S => S::LOWEST.to_f64());
     let entry = |c, y, x| (image.number(c, y, x) - lowest) as usize;
     dispatch!(table.dtype(), D => {
-        Image::from_fn(image.shape, |c, y, x| table.at::<D>(0, 0, entry(c, y, x)))
+        ReferenceImage::from_fn(image.shape, |c, y, x| table.at::<D>(0, 0, entry(c, y, x)))
     })
 }
 
 /// Images of one type, concatenated into an image of shape `shape`: along the channels if they have
 /// its depth, else along the depth.
-pub fn merge(images: &[&Image], shape: Shape) -> Image {
+pub fn merge(images: &[&ReferenceImage], shape: Shape) -> ReferenceImage {
     let first = images[0];
     assert!(images.iter().all(|i| i.dtype() == first.dtype()), "merged images differ in type");
     let along = if images.iter().all(|i| i.shape.depth == shape.depth) { Axis::Channels } else { Axis::Depth };
     let total: usize = images.iter().map(|i| i.shape.extent(along)).sum();
     assert_eq!(first.shape.with_extent(along, total), shape, "merged images make up the result");
-    dispatch!(first.dtype(), T => Image::from_fn(shape, |p, y, x| {
+    dispatch!(first.dtype(), T => ReferenceImage::from_fn(shape, |p, y, x| {
         let (mut z, mut c) = (p / shape.channels, p % shape.channels);
         let mut rest = images.iter();
         loop {

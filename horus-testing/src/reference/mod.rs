@@ -12,7 +12,7 @@
 use horus_base::dtype::{Conversion, DType, Pixel, Scalar, convert_pixel};
 use horus_base::shape::{Axis, Shape, Window};
 use horus_host::device::Geometry;
-use horus_plan::ir::graph::{Graph, Node, Op, Operand, ValueId};
+use horus_plan::ir::graph::{Graph, Node, Op, PixelOpOperand, ValueId};
 use horus_plan::ops::Whole;
 use horus_plan::ops::planes::PlaneMap;
 use horus_plan::{implementation, whole_operations};
@@ -32,7 +32,7 @@ pub mod thin;
 pub mod windowed;
 
 mod image;
-pub use image::Image;
+pub use image::ReferenceImage;
 pub use layout::{deinterleaved, interleaved, merge};
 
 /// The values of the graph's roots, in their order. `source` gives existing values.
@@ -40,10 +40,10 @@ pub use layout::{deinterleaved, interleaved, merge};
 /// # Panics
 /// If the graph is malformed: inputs of the wrong number, type or size, or an operation whose
 /// result has another shape or type than its node.
-pub fn evaluate(graph: &Graph<Op>, source: &dyn Fn(ValueId) -> Image) -> Vec<Image> {
-    let mut values: Vec<Image> = Vec::new();
+pub fn evaluate(graph: &Graph<Op>, source: &dyn Fn(ValueId) -> ReferenceImage) -> Vec<ReferenceImage> {
+    let mut values: Vec<ReferenceImage> = Vec::new();
     for (id, node) in graph.iter() {
-        let inputs: Vec<&Image> = node.inputs.iter().map(|i| &values[i.0]).collect();
+        let inputs: Vec<&ReferenceImage> = node.inputs.iter().map(|i| &values[i.0]).collect();
         let value = apply(node, &inputs, source);
         assert_eq!(
             (value.shape, value.dtype()),
@@ -58,10 +58,10 @@ pub fn evaluate(graph: &Graph<Op>, source: &dyn Fn(ValueId) -> Image) -> Vec<Ima
 }
 
 /// The value of one node from the values of its inputs. Interleaved channels are computed as planes.
-fn apply(node: &Node<Op>, inputs: &[&Image], source: &dyn Fn(ValueId) -> Image) -> Image {
+fn apply(node: &Node<Op>, inputs: &[&ReferenceImage], source: &dyn Fn(ValueId) -> ReferenceImage) -> ReferenceImage {
     let orders = matches!(&node.op, Op::Source(_) | Op::Whole(Whole::Deinterleave(_) | Whole::Interleave(_)));
     if node.shape.samples > 1 && !orders {
-        let planes: Vec<Image> = inputs.iter().map(|image| deinterleaved(image)).collect();
+        let planes: Vec<ReferenceImage> = inputs.iter().map(|image| deinterleaved(image)).collect();
         let node = Node { shape: node.shape.deinterleaved(), ..node.clone() };
         return interleaved(&apply(&node, &planes.iter().collect::<Vec<_>>(), source));
     }
@@ -73,8 +73,8 @@ fn apply(node: &Node<Op>, inputs: &[&Image], source: &dyn Fn(ValueId) -> Image) 
             let operands: Vec<pixel::ImageOrScalar<'_>> = operands
                 .iter()
                 .map(|operand| match operand {
-                    Operand::Input(i) => pixel::ImageOrScalar::Image(inputs[*i]),
-                    Operand::Const(c) => pixel::ImageOrScalar::Const(*c),
+                    PixelOpOperand::Input(i) => pixel::ImageOrScalar::Image(inputs[*i]),
+                    PixelOpOperand::Const(c) => pixel::ImageOrScalar::Const(*c),
                 })
                 .collect();
             pixel::apply(*op, &operands)
@@ -83,7 +83,7 @@ fn apply(node: &Node<Op>, inputs: &[&Image], source: &dyn Fn(ValueId) -> Image) 
         Op::Planes(map) => planes(inputs[0], map, node.shape),
         Op::Correlate(filter, border) => neighbourhood::correlate(inputs[0], filter, *border),
         Op::Separable { row, column, border } => neighbourhood::separable(inputs[0], row, column, *border),
-        Op::Order(filter, border) => neighbourhood::order(inputs[0], filter, *border),
+        Op::OrderFilter(filter, border) => neighbourhood::order(inputs[0], filter, *border),
         Op::Warp(map, interpolation, edge) => geometric::warp(inputs[0], node.shape, map, *interpolation, *edge),
         Op::Flip(flip) => geometric::flip(inputs[0], *flip),
         Op::Whole(operation) => definition(operation).of_images(inputs, (node.shape, node.dtype.stored())),
@@ -93,27 +93,27 @@ fn apply(node: &Node<Op>, inputs: &[&Image], source: &dyn Fn(ValueId) -> Image) 
 use kernel::HostImage;
 
 /// The definition of an operation on whole images.
-pub(crate) trait Definition {
+pub(crate) trait OperationDefinition {
     /// Its result, of this shape and type, from images.
-    fn of_images(&self, inputs: &[&Image], result: (Shape, DType)) -> Image;
+    fn of_images(&self, inputs: &[&ReferenceImage], result: (Shape, DType)) -> ReferenceImage;
 
     /// The wanted rows of its result, from the images of a launch. Samples are channels: `out` is the geometry without them.
     fn of_launch(&self, inputs: &[HostImage], output: &mut HostImage, out: Geometry, rows: Window);
 }
 
 /// The definition of an operation.
-fn definition(operation: &Whole) -> &dyn Definition {
-    whole_operations!(implementation operation as Definition)
+fn definition(operation: &Whole) -> &dyn OperationDefinition {
+    whole_operations!(implementation operation as OperationDefinition)
 }
 
 /// A constant image.
-pub fn fill(shape: Shape, dtype: DType, value: Scalar) -> Image {
-    horus_base::dispatch!(dtype, T => Image::from_fn(shape, |_, _, _| T::from_scalar(value)))
+pub fn fill(shape: Shape, dtype: DType, value: Scalar) -> ReferenceImage {
+    horus_base::dispatch!(dtype, T => ReferenceImage::from_fn(shape, |_, _, _| T::from_scalar(value)))
 }
 
 /// An image of the row, column, channel or level of each pixel.
-pub fn index(shape: Shape, dtype: DType, axis: Axis) -> Image {
-    horus_base::dispatch!(dtype, T => Image::from_fn(shape, |plane, y, x| {
+pub fn index(shape: Shape, dtype: DType, axis: Axis) -> ReferenceImage {
+    horus_base::dispatch!(dtype, T => ReferenceImage::from_fn(shape, |plane, y, x| {
         T::from_f64(match axis {
             Axis::Rows => y,
             Axis::Columns => x,
@@ -124,19 +124,19 @@ pub fn index(shape: Shape, dtype: DType, axis: Axis) -> Image {
 }
 
 /// Every pixel converted to another type; see [`convert_pixel`].
-pub fn convert(image: &Image, dtype: DType) -> Image {
+pub fn convert(image: &ReferenceImage, dtype: DType) -> ReferenceImage {
     converted(image, dtype, Conversion::Nearest)
 }
 
-fn converted(image: &Image, dtype: DType, rule: Conversion) -> Image {
+fn converted(image: &ReferenceImage, dtype: DType, rule: Conversion) -> ReferenceImage {
     horus_base::dispatch!(dtype, D => {
-        Image::from_fn(image.shape, |c, y, x| convert_pixel::<f64, D>(image.number(c, y, x), rule))
+        ReferenceImage::from_fn(image.shape, |c, y, x| convert_pixel::<f64, D>(image.number(c, y, x), rule))
     })
 }
 
 /// Planes read through a map, as an image of shape `shape`.
-pub fn planes(image: &Image, map: &PlaneMap, shape: Shape) -> Image {
-    horus_base::dispatch!(image.dtype(), T => Image::from_fn(shape, |p, y, x| match map.at(p) {
+pub fn planes(image: &ReferenceImage, map: &PlaneMap, shape: Shape) -> ReferenceImage {
+    horus_base::dispatch!(image.dtype(), T => ReferenceImage::from_fn(shape, |p, y, x| match map.at(p) {
         Some(plane) => image.at::<T>(plane, y, x),
         None => map.border.constant().map_or(T::ZERO, T::from_f64),
     }))

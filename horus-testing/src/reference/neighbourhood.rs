@@ -1,7 +1,7 @@
 //! Neighbourhood operations: linear filters, generalized convolutions and medians.
 
 use super::kernel::HostImage;
-use super::{Definition, Image};
+use super::{OperationDefinition, ReferenceImage};
 use horus_base::dispatch_float;
 use horus_base::dtype::{DType, Float, Pixel};
 use horus_base::shape::{Border, Shape, Window};
@@ -13,8 +13,8 @@ use horus_plan::ops::neighbourhood::{
     Combine, Filter, Generalized, MedianSize, OrderFilter, Pairing, Reduce, Truncated,
 };
 
-impl Definition for Fourier {
-    fn of_images(&self, inputs: &[&Image], (_shape, _dtype): (Shape, DType)) -> Image {
+impl OperationDefinition for Fourier {
+    fn of_images(&self, inputs: &[&ReferenceImage], (_shape, _dtype): (Shape, DType)) -> ReferenceImage {
         let how = self;
         fourier(inputs[0], how)
     }
@@ -30,7 +30,14 @@ impl Definition for Fourier {
 }
 
 /// The pixel read at offset (`dy`, `dx`) from pixel (`y`, `x`).
-fn neighbour<T: Pixel>(image: &Image, c: usize, y: usize, x: usize, (dy, dx): (isize, isize), border: Border) -> T {
+fn neighbour<T: Pixel>(
+    image: &ReferenceImage,
+    c: usize,
+    y: usize,
+    x: usize,
+    (dy, dx): (isize, isize),
+    border: Border,
+) -> T {
     image.read(c, y.cast_signed() + dy, x.cast_signed() + dx, border)
 }
 
@@ -40,9 +47,9 @@ fn neighbour<T: Pixel>(image: &Image, c: usize, y: usize, x: usize, (dy, dx): (i
 /// # Panics
 /// If the image is not of a float type: a linear filter of integers is recorded as a conversion and
 /// a filter.
-pub fn correlate(image: &Image, filter: &Filter, border: Border) -> Image {
+pub fn correlate(image: &ReferenceImage, filter: &Filter, border: Border) -> ReferenceImage {
     assert!(image.dtype().is_float(), "a linear filter of {} pixels", image.dtype());
-    horus_base::dispatch_float!(image.dtype(), T => Image::from_fn(image.shape, |c, y, x| {
+    horus_base::dispatch_float!(image.dtype(), T => ReferenceImage::from_fn(image.shape, |c, y, x| {
         correlate_at::<T>(filter, |dy, dx| neighbour(image, c, y, x, (dy, dx), border))
     }))
 }
@@ -57,7 +64,7 @@ pub(super) fn correlate_at<T: Float>(filter: &Filter, read: impl Fn(isize, isize
 }
 
 /// The responses of linear filters, by transforms of tiles, in the planes that [`Fourier`] names.
-pub fn fourier(image: &Image, how: &Fourier) -> Image {
+pub fn fourier(image: &ReferenceImage, how: &Fourier) -> ReferenceImage {
     let shape = Shape { channels: image.shape.channels * how.filters.len(), ..image.shape };
     let all = Rect::whole(shape);
     horus_base::dispatch_float!(image.dtype(), T => {
@@ -66,7 +73,7 @@ pub fn fourier(image: &Image, how: &Fourier) -> Image {
         fourier_of(how, shape, all, &read, &mut |plane, y, x, v| {
             out[(plane * shape.height + y.cast_unsigned()) * shape.width + x] = v;
         });
-        Image::from_fn(shape, |plane, y, x| out[(plane * shape.height + y) * shape.width + x])
+        ReferenceImage::from_fn(shape, |plane, y, x| out[(plane * shape.height + y) * shape.width + x])
     })
 }
 
@@ -125,7 +132,7 @@ pub(super) fn fourier_of<T: Float>(
 /// Correlation with `row`, then with `column`. The first result is rounded to the image's type, and
 /// the border mode of the second applies to *that*: [`Border::Constant`] yields the constant there,
 /// not the filtered constant.
-pub fn separable(image: &Image, row: &Filter, column: &Filter, border: Border) -> Image {
+pub fn separable(image: &ReferenceImage, row: &Filter, column: &Filter, border: Border) -> ReferenceImage {
     assert!(row.is_row() && column.is_column(), "a separable filter is a row and a column");
     correlate(&correlate(image, row, border), column, border)
 }
@@ -189,8 +196,8 @@ fn truncated_at<T: Pixel>(t: &Truncated, plane: usize, border: Border, read: imp
 }
 
 /// A generalized convolution, a truncated filter or a median.
-pub fn order(image: &Image, filter: &OrderFilter, border: Border) -> Image {
-    horus_base::dispatch!(image.dtype(), T => Image::from_fn(image.shape, |c, y, x| {
+pub fn order(image: &ReferenceImage, filter: &OrderFilter, border: Border) -> ReferenceImage {
+    horus_base::dispatch!(image.dtype(), T => ReferenceImage::from_fn(image.shape, |c, y, x| {
         order_at::<T>(filter, c, border, |c, dy, dx| neighbour(image, c, y, x, (dy, dx), border))
     }))
 }

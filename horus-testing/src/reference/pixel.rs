@@ -1,13 +1,13 @@
 //! Pixel operations: the Rust bodies of the table, pixel by pixel.
 
-use super::{Image, Pixel, Scalar};
+use super::{Pixel, ReferenceImage, Scalar};
 use horus_plan::ops::pixel::{PixelKind, PixelOp};
 
 /// An operand: an image or a constant.
 #[derive(Clone, Copy, Debug)]
 pub enum ImageOrScalar<'a> {
     /// An image.
-    Image(&'a Image),
+    Image(&'a ReferenceImage),
     /// A constant, converted to the type of the other operands.
     Const(Scalar),
 }
@@ -53,34 +53,34 @@ horus_plan::pixel_ops!(bodies);
 /// # Panics
 /// If the number of operands is wrong, none is an image, or images differ in size or type (the mask
 /// of `Select` is of type `u8`).
-pub fn apply(op: PixelOp, operands: &[ImageOrScalar<'_>]) -> Image {
+pub fn apply(op: PixelOp, operands: &[ImageOrScalar<'_>]) -> ReferenceImage {
     assert_eq!(operands.len(), op.arity(), "{op} has another number of operands");
     let shape = images(operands).next().expect("an operand is an image").shape;
     assert!(images(operands).all(|i| i.shape == shape), "operands of {op} differ in size");
     // The operand type: that of an image among them, or, for a `Select` between two constants, that
     // of the constants.
     let (mask, values) = operands.split_at(usize::from(op.info().kind == PixelKind::Select));
-    let dtype = images(values).next().map(Image::dtype).unwrap_or_else(|| match values[0] {
+    let dtype = images(values).next().map(ReferenceImage::dtype).unwrap_or_else(|| match values[0] {
         ImageOrScalar::Const(c) => c.dtype(),
         ImageOrScalar::Image(_) => unreachable!("there is no image among the values"),
     });
     horus_base::dispatch!(dtype, T => match op.info().kind {
-        PixelKind::Unary | PixelKind::Binary | PixelKind::Ternary => Image::from_fn(shape, |c, y, x| {
+        PixelKind::Unary | PixelKind::Binary | PixelKind::Ternary => ReferenceImage::from_fn(shape, |c, y, x| {
             let v: Vec<T> = values.iter().map(|o| o.at(c, y, x)).collect();
             body(op, &v)
         }),
-        PixelKind::Compare => Image::from_fn(shape, |c, y, x| {
+        PixelKind::Compare => ReferenceImage::from_fn(shape, |c, y, x| {
             let v: Vec<T> = values.iter().map(|o| o.at(c, y, x)).collect();
             u8::from(holds(op, &v))
         }),
-        PixelKind::Select => Image::from_fn(shape, |c, y, x| {
+        PixelKind::Select => ReferenceImage::from_fn(shape, |c, y, x| {
             let chosen = if mask[0].at::<u8>(c, y, x) != 0 { values[0] } else { values[1] };
             chosen.at::<T>(c, y, x)
         }),
     })
 }
 
-fn images<'a>(operands: &[ImageOrScalar<'a>]) -> impl Iterator<Item = &'a Image> {
+fn images<'a>(operands: &[ImageOrScalar<'a>]) -> impl Iterator<Item = &'a ReferenceImage> {
     operands.iter().filter_map(|o| match o {
         ImageOrScalar::Image(image) => Some(*image),
         ImageOrScalar::Const(_) => None,

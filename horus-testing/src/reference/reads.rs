@@ -10,23 +10,23 @@ use horus_plan::ir::kernel::Kernel;
 pub type PixelRead = (usize, [isize; 2]);
 
 /// A pixel written, by row and column, and the pixels read since the previous write.
-pub type Written = ([isize; 2], Vec<PixelRead>);
+pub type PixelWrite = ([isize; 2], Vec<PixelRead>);
 
 #[derive(Default)]
-struct Record {
+struct AccessRecord {
     /// Addresses of the inputs' pixels.
     inputs: Vec<*const u8>,
     /// Reads since the last write.
     read: Vec<PixelRead>,
-    written: Vec<Written>,
+    written: Vec<PixelWrite>,
 }
 
 thread_local! {
-    static RECORD: RefCell<Option<Record>> = const { RefCell::new(None) };
+    static RECORD: RefCell<Option<AccessRecord>> = const { RefCell::new(None) };
 }
 
 /// Records that a pixel of an image was read.
-pub(super) fn read(image: &HostImage, at: [isize; 2]) {
+pub(super) fn record_read(image: &HostImage, at: [isize; 2]) {
     RECORD.with_borrow_mut(|record| {
         let Some(record) = record else { return };
         if let Some(input) = record.inputs.iter().position(|bytes| *bytes == image.bytes.as_ptr()) {
@@ -36,12 +36,12 @@ pub(super) fn read(image: &HostImage, at: [isize; 2]) {
 }
 
 /// Returns true while reads are recorded.
-pub(super) fn recording() -> bool {
+pub(super) fn is_recording() -> bool {
     RECORD.with_borrow(Option::is_some)
 }
 
 /// Records that a pixel of the result was written.
-pub(super) fn wrote(at: [isize; 2]) {
+pub(super) fn record_write(at: [isize; 2]) {
     RECORD.with_borrow_mut(|record| {
         let Some(record) = record else { return };
         record.written.push((at, std::mem::take(&mut record.read)));
@@ -49,9 +49,9 @@ pub(super) fn wrote(at: [isize; 2]) {
 }
 
 /// Evaluates a launch; returns the reads of each pixel written.
-pub fn recorded(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, rows: Window) -> Vec<Written> {
+pub fn record_accesses(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, rows: Window) -> Vec<PixelWrite> {
     let inputs_at = inputs.iter().map(|i| i.bytes.as_ptr()).collect();
-    RECORD.set(Some(Record { inputs: inputs_at, ..Record::default() }));
+    RECORD.set(Some(AccessRecord { inputs: inputs_at, ..AccessRecord::default() }));
     evaluate(kernel, inputs, output, rows);
     RECORD.take().map(|record| record.written).unwrap_or_default()
 }

@@ -1,15 +1,15 @@
 //! Reconstruction by iteration until nothing changes.
 
 use super::kernel::HostImage;
-use super::{Definition, Image};
+use super::{OperationDefinition, ReferenceImage};
 use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel};
 use horus_base::shape::{Shape, Window};
 use horus_host::device::Geometry;
 use horus_plan::ops::reconstruction::Reconstruction;
 
-impl Definition for Reconstruction {
-    fn of_images(&self, inputs: &[&Image], (_shape, _dtype): (Shape, DType)) -> Image {
+impl OperationDefinition for Reconstruction {
+    fn of_images(&self, inputs: &[&ReferenceImage], (_shape, _dtype): (Shape, DType)) -> ReferenceImage {
         let how = self;
         reconstruct(inputs[0], inputs[1], *how)
     }
@@ -30,11 +30,11 @@ impl Definition for Reconstruction {
 }
 
 /// Reconstruction of a mask from a marker, of one channel.
-pub fn reconstruct(marker: &Image, mask: &Image, how: Reconstruction) -> Image {
+pub fn reconstruct(marker: &ReferenceImage, mask: &ReferenceImage, how: Reconstruction) -> ReferenceImage {
     let Shape { depth, height, width, .. } = mask.shape;
     horus_base::dispatch!(mask.dtype(), T => {
         let found = reconstruction::<T>(marker.as_slice(), mask.as_slice(), [depth, height, width], how);
-        Image::new(mask.shape, found)
+        ReferenceImage::new(mask.shape, found)
     })
 }
 

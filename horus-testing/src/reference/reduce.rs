@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::kernel::{HostImage, places};
-use super::{Definition, Image};
+use super::{OperationDefinition, ReferenceImage};
 use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel};
 use horus_base::shape::{Shape, Window};
@@ -13,8 +13,8 @@ use horus_plan::ops::reduce::{self, Fold, Moments, RowReduce, bin_of};
 use horus_plan::ops::tiles::{self, Grid, TileReduce};
 use horus_plan::ops::{Histogram, Running, RunningDepth, Tiled};
 
-impl Definition for RowReduce {
-    fn of_images(&self, inputs: &[&Image], (_shape, _dtype): (Shape, DType)) -> Image {
+impl OperationDefinition for RowReduce {
+    fn of_images(&self, inputs: &[&ReferenceImage], (_shape, _dtype): (Shape, DType)) -> ReferenceImage {
         let how = self;
         rows(inputs[0], *how, inputs.get(1).copied())
     }
@@ -33,8 +33,8 @@ impl Definition for RowReduce {
     }
 }
 
-impl Definition for Running {
-    fn of_images(&self, inputs: &[&Image], (_shape, _dtype): (Shape, DType)) -> Image {
+impl OperationDefinition for Running {
+    fn of_images(&self, inputs: &[&ReferenceImage], (_shape, _dtype): (Shape, DType)) -> ReferenceImage {
         running(inputs[0])
     }
 
@@ -48,8 +48,8 @@ impl Definition for Running {
     }
 }
 
-impl Definition for RunningDepth {
-    fn of_images(&self, inputs: &[&Image], (_shape, _dtype): (Shape, DType)) -> Image {
+impl OperationDefinition for RunningDepth {
+    fn of_images(&self, inputs: &[&ReferenceImage], (_shape, _dtype): (Shape, DType)) -> ReferenceImage {
         running_depth(inputs[0])
     }
 
@@ -70,8 +70,8 @@ impl Definition for RunningDepth {
     }
 }
 
-impl Definition for Fold {
-    fn of_images(&self, inputs: &[&Image], (_shape, _dtype): (Shape, DType)) -> Image {
+impl OperationDefinition for Fold {
+    fn of_images(&self, inputs: &[&ReferenceImage], (_shape, _dtype): (Shape, DType)) -> ReferenceImage {
         let how = self;
         fold(inputs[0], *how)
     }
@@ -86,8 +86,8 @@ impl Definition for Fold {
     }
 }
 
-impl Definition for LabelReduce {
-    fn of_images(&self, inputs: &[&Image], (_shape, _dtype): (Shape, DType)) -> Image {
+impl OperationDefinition for LabelReduce {
+    fn of_images(&self, inputs: &[&ReferenceImage], (_shape, _dtype): (Shape, DType)) -> ReferenceImage {
         let how = self;
         labels(inputs[0], inputs.get(1).copied(), *how)
     }
@@ -117,8 +117,8 @@ impl Definition for LabelReduce {
     }
 }
 
-impl Definition for Tiled {
-    fn of_images(&self, inputs: &[&Image], (shape, _dtype): (Shape, DType)) -> Image {
+impl OperationDefinition for Tiled {
+    fn of_images(&self, inputs: &[&ReferenceImage], (shape, _dtype): (Shape, DType)) -> ReferenceImage {
         let Tiled { grid, reduce: how } = self;
         tiles(inputs[0], *grid, *how, shape)
     }
@@ -133,8 +133,8 @@ impl Definition for Tiled {
     }
 }
 
-impl Definition for Histogram {
-    fn of_images(&self, inputs: &[&Image], (_shape, _dtype): (Shape, DType)) -> Image {
+impl OperationDefinition for Histogram {
+    fn of_images(&self, inputs: &[&ReferenceImage], (_shape, _dtype): (Shape, DType)) -> ReferenceImage {
         let how = self;
         histogram(inputs[0], how.bins, how.lo(), how.hi())
     }
@@ -185,31 +185,31 @@ pub(super) fn row(how: RowReduce, row: &[f64], operand: Option<f64>) -> Vec<f64>
 ///
 /// # Panics
 /// If a required operand is missing.
-pub fn rows(image: &Image, how: RowReduce, operand: Option<&Image>) -> Image {
+pub fn rows(image: &ReferenceImage, how: RowReduce, operand: Option<&ReferenceImage>) -> ReferenceImage {
     let shape = Shape { width: how.columns(), ..image.shape };
     let operand = operand.map(|o| o.at(0, 0, 0));
     let result = |c, y, k| {
         let of: Vec<f64> = (0..image.shape.width).map(|x| image.number(c, y, x)).collect();
         row(how, &of, operand)[k]
     };
-    horus_base::dispatch!(how.result(image.dtype()), R => Image::from_fn(shape, |c, y, k| R::from_f64(result(c, y, k))))
+    horus_base::dispatch!(how.result(image.dtype()), R => ReferenceImage::from_fn(shape, |c, y, k| R::from_f64(result(c, y, k))))
 }
 
 /// The running sums of each row of each plane.
-pub fn running(image: &Image) -> Image {
+pub fn running(image: &ReferenceImage) -> ReferenceImage {
     let pixels = image.numbers();
     let rows = pixels.chunks(image.shape.width.max(1));
-    Image::new(image.shape, rows.flat_map(reduce::running).collect::<Vec<f64>>())
+    ReferenceImage::new(image.shape, rows.flat_map(reduce::running).collect::<Vec<f64>>())
 }
 
 /// Running sums over the levels, in `f64`.
-pub fn running_depth(image: &Image) -> Image {
+pub fn running_depth(image: &ReferenceImage) -> ReferenceImage {
     let level = image.shape.area() * image.shape.channels;
     let mut sums = image.numbers();
     for i in level..sums.len() {
         sums[i] += sums[i - level];
     }
-    Image::new(image.shape, sums)
+    ReferenceImage::new(image.shape, sums)
 }
 
 /// [`fold`] of an image of extent `of`, whose pixels are `at` plane, row and column.
@@ -235,15 +235,15 @@ pub(super) fn folded<T: Pixel>(how: Fold, of: Shape, at: &dyn Fn(usize, usize, u
 
 /// All elements reduced to one value: those of each plane, row by row as one sequence, then planes.
 /// Columns are reduced separately.
-pub fn fold(image: &Image, how: Fold) -> Image {
+pub fn fold(image: &ReferenceImage, how: Fold) -> ReferenceImage {
     horus_base::dispatch!(image.dtype(), T => {
         let found = folded(how, image.shape, &|c, y, x| image.at::<T>(c, y, x));
-        Image::new(Shape::new(1, how.columns(), 1), found)
+        ReferenceImage::new(Shape::new(1, how.columns(), 1), found)
     })
 }
 
 /// Reductions of the pixels of each label; `image` is `None` if they are not read.
-pub fn labels(labels: &Image, image: Option<&Image>, how: LabelReduce) -> Image {
+pub fn labels(labels: &ReferenceImage, image: Option<&ReferenceImage>, how: LabelReduce) -> ReferenceImage {
     let Shape { height, width, .. } = labels.shape;
     let (rows, columns) = how.extent(height);
     let mut out = vec![labels::identity(how); rows * columns];
@@ -256,13 +256,13 @@ pub fn labels(labels: &Image, image: Option<&Image>, how: LabelReduce) -> Image 
             }
         }
     }
-    Image::new(Shape::new(rows, columns, 1), out)
+    ReferenceImage::new(Shape::new(rows, columns, 1), out)
 }
 
 /// Each rectangle of a grid reduced; `out` is the extent of the grid.
-pub fn tiles(image: &Image, grid: Grid, how: TileReduce, out: Shape) -> Image {
+pub fn tiles(image: &ReferenceImage, grid: Grid, how: TileReduce, out: Shape) -> ReferenceImage {
     let result = |c, y, x| tile(how, grid.rectangle(image.shape, y, x), &|y, x| image.number(c, y, x));
-    horus_base::dispatch!(how.result(image.dtype()), R => Image::from_fn(out, |c, y, x| R::from_f64(result(c, y, x))))
+    horus_base::dispatch!(how.result(image.dtype()), R => ReferenceImage::from_fn(out, |c, y, x| R::from_f64(result(c, y, x))))
 }
 
 /// The pixels, which `at` yields, of a rectangle of `rows` and `columns` reduced.
@@ -280,12 +280,12 @@ pub(super) fn tile(
 }
 
 /// Counts in `bins` equal bins over `lo..=hi` of the pixels of all planes; see [`bin_of`].
-pub fn histogram(image: &Image, bins: usize, lo: f64, hi: f64) -> Image {
+pub fn histogram(image: &ReferenceImage, bins: usize, lo: f64, hi: f64) -> ReferenceImage {
     let mut counts = vec![0.0f64; bins];
     for v in image.numbers() {
         if let Some(bin) = bin_of(v, lo, hi, bins) {
             counts[bin] += 1.0;
         }
     }
-    Image::new(Shape::new(1, bins, 1), counts)
+    ReferenceImage::new(Shape::new(1, bins, 1), counts)
 }

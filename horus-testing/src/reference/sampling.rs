@@ -1,17 +1,17 @@
 //! Samples at positions given by the pixels of other images, and resizing by kernels.
 
 use super::kernel::HostImage;
-use super::{Definition, Image};
+use super::{OperationDefinition, ReferenceImage};
 use horus_base::dispatch;
 use horus_base::dtype::{Arithmetic, DType, Float, Pixel, Scalar};
 use horus_base::shape::{Border, Shape, Window};
 use horus_host::device::Geometry;
-use horus_plan::ops::resize::{Runs, WeightedRun};
+use horus_plan::ops::resize::{WeightedRun, WeightedRuns};
 use horus_plan::ops::sampling::{Sampling, is_outside};
 use horus_plan::ops::{Remap, Resize};
 
-impl Definition for Remap {
-    fn of_images(&self, inputs: &[&Image], (_shape, _dtype): (Shape, DType)) -> Image {
+impl OperationDefinition for Remap {
+    fn of_images(&self, inputs: &[&ReferenceImage], (_shape, _dtype): (Shape, DType)) -> ReferenceImage {
         let Remap { sampling: how, border, outside } = self;
         remap(inputs[0], &inputs[1..], *how, *border, *outside)
     }
@@ -45,8 +45,8 @@ impl Definition for Remap {
     }
 }
 
-impl Definition for Resize {
-    fn of_images(&self, inputs: &[&Image], (shape, _dtype): (Shape, DType)) -> Image {
+impl OperationDefinition for Resize {
+    fn of_images(&self, inputs: &[&ReferenceImage], (shape, _dtype): (Shape, DType)) -> ReferenceImage {
         let how = self;
         resize(inputs[0], how, shape)
     }
@@ -71,11 +71,17 @@ impl Definition for Resize {
 /// `image` sampled at the positions in `coordinates`: rows and columns, or levels, rows and
 /// columns, each an image of one channel. The result has the extent of the positions, and with two
 /// coordinates also the levels of the image.
-pub fn remap(image: &Image, coordinates: &[&Image], how: Sampling, border: Border, outside: Option<Scalar>) -> Image {
+pub fn remap(
+    image: &ReferenceImage,
+    coordinates: &[&ReferenceImage],
+    how: Sampling,
+    border: Border,
+    outside: Option<Scalar>,
+) -> ReferenceImage {
     let at = coordinates[0].shape;
     let depth = if coordinates.len() == 3 { at.depth } else { image.shape.depth };
     let shape = Shape { depth, channels: image.shape.channels, ..at };
-    horus_base::dispatch!(image.dtype(), T => Image::from_fn(shape, |plane, y, x| {
+    horus_base::dispatch!(image.dtype(), T => ReferenceImage::from_fn(shape, |plane, y, x| {
         let (level, channel) = (plane / shape.channels, plane % shape.channels);
         let of = if coordinates.len() == 3 { level } else { 0 };
         let position: Vec<f64> = coordinates.iter().map(|c| c.number(of, y, x)).collect();
@@ -125,10 +131,10 @@ fn along<T: Pixel>(
 }
 
 /// `image` resized to `shape`.
-pub fn resize(image: &Image, how: &Resize, shape: Shape) -> Image {
+pub fn resize(image: &ReferenceImage, how: &Resize, shape: Shape) -> ReferenceImage {
     let rows = how.rows.runs(how.how, Window::whole(shape.height));
     let columns = how.columns.runs(how.how, Window::whole(shape.width));
-    horus_base::dispatch!(image.dtype(), T => Image::from_fn(shape, |c, y, x| {
+    horus_base::dispatch!(image.dtype(), T => ReferenceImage::from_fn(shape, |c, y, x| {
         resized::<T>((&rows, &rows.runs[y]), (&columns, &columns.runs[x]), &|y, x| image.at(c, y, x))
     }))
 }
@@ -136,11 +142,11 @@ pub fn resize(image: &Image, how: &Resize, shape: Shape) -> Image {
 /// The weighted sum of the pixels given by `read` in a run of rows and columns: down the columns
 /// first.
 pub(super) fn resized<T: Pixel>(
-    rows: (&Runs, &WeightedRun),
-    columns: (&Runs, &WeightedRun),
+    rows: (&WeightedRuns, &WeightedRun),
+    columns: (&WeightedRuns, &WeightedRun),
     read: &dyn Fn(usize, usize) -> T,
 ) -> T {
-    let sum = |(all, run): (&Runs, &WeightedRun), value: &dyn Fn(usize) -> T::Interp| {
+    let sum = |(all, run): (&WeightedRuns, &WeightedRun), value: &dyn Fn(usize) -> T::Interp| {
         let weights = &all.weights[run.weights.clone()];
         (run.start..).zip(weights).fold(T::Interp::ZERO, |sum, (k, w)| T::Interp::from_f64(*w).fma(value(k), sum))
     };

@@ -1,19 +1,19 @@
 //! Thinning straight from Guo and Hall's conditions: each pass looks at all pixels of the mask as the pass before left it.
 
 use super::kernel::HostImage;
-use super::{Definition, Image};
+use super::{OperationDefinition, ReferenceImage};
 use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel};
 use horus_base::shape::{Shape, Window};
 use horus_host::device::Geometry;
 use horus_plan::ops::Thin;
 
-impl Definition for Thin {
-    fn of_images(&self, inputs: &[&Image], (shape, dtype): (Shape, DType)) -> Image {
+impl OperationDefinition for Thin {
+    fn of_images(&self, inputs: &[&ReferenceImage], (shape, dtype): (Shape, DType)) -> ReferenceImage {
         let planes: Vec<_> = (0..shape.planes())
             .map(|c| thin(shape.height, shape.width, |y, x| inputs[0].number(c, y, x) != 0.0))
             .collect();
-        dispatch!(dtype, T => Image::from_fn(shape, |c, y, x| {
+        dispatch!(dtype, T => ReferenceImage::from_fn(shape, |c, y, x| {
             if planes[c][y * shape.width + x] { inputs[0].at::<T>(c, y, x) } else { T::ZERO }
         }))
     }

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use super::kernel::{HostImage, places};
-use super::{Definition, Image};
+use super::{OperationDefinition, ReferenceImage};
 use horus_base::dispatch;
 use horus_base::dtype::{DType, Float, Pixel};
 use horus_base::shape::{Border, Shape, Window};
@@ -11,8 +11,8 @@ use horus_host::device::Geometry;
 use horus_plan::ops::neighbourhood::Reach;
 use horus_plan::ops::windowed::{BoxMean, Ranked, Sliding, WindowMoments, Windowed, joined, line_sum, summed};
 
-impl Definition for Sliding {
-    fn of_images(&self, inputs: &[&Image], (_shape, dtype): (Shape, DType)) -> Image {
+impl OperationDefinition for Sliding {
+    fn of_images(&self, inputs: &[&ReferenceImage], (_shape, dtype): (Shape, DType)) -> ReferenceImage {
         let how = self;
         windowed(inputs[0], how, dtype)
     }
@@ -34,8 +34,8 @@ impl Definition for Sliding {
 }
 
 /// A windowed operation, as an image of type `dtype`.
-pub fn windowed(image: &Image, how: &Sliding, dtype: DType) -> Image {
-    horus_base::dispatch!(dtype, T => Image::from_fn(image.shape, |c, y, x| {
+pub fn windowed(image: &ReferenceImage, how: &Sliding, dtype: DType) -> ReferenceImage {
+    horus_base::dispatch!(dtype, T => ReferenceImage::from_fn(image.shape, |c, y, x| {
         let read = |dz, dy, dx| match plane_at(image.shape, c, dz, how.border) {
             Some(c) => image.read_number(c, y.cast_signed() + dy, x.cast_signed() + dx, how.border),
             None => constant(image.dtype(), how.border),
@@ -85,7 +85,7 @@ fn variance_of(mean: &BoxMean, read: &dyn Fn(isize, isize) -> f64) -> f64 {
         joined(pixels, &of, &WindowMoments::and).expect("some pixels")
     };
     let row = |y: usize| join(mean.width(), &|x| WindowMoments::of(read(at(y, up), at(x, left))));
-    let apart = join(mean.height(), &row).apart;
+    let apart = join(mean.height(), &row).squared_deviations;
     if mean.count == 0 { apart } else { apart / mean.count as f64 }
 }
 

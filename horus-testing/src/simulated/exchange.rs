@@ -4,12 +4,12 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use super::memory::{bytes, fit, foreign, identity, separate, separate_mut};
-use super::{POISON, Simulated};
+use super::{POISON, SimulatedDevice};
 use horus_base::error::DeviceError;
-use horus_host::Piece;
+use horus_host::StridedCopy;
 use horus_host::comm::Communicator;
 use horus_host::device::check::part;
-use horus_host::device::{BlockCopy, Device, Exchange, Fabric, Lane, Memory, Ticket, distinct};
+use horus_host::device::{BlockCopy, Device, DeviceQueue, Exchange, Fabric, Memory, Ticket, distinct};
 
 /// Bytes for a position in a written block.
 type Arrival = (usize, usize, Vec<u8>);
@@ -17,7 +17,7 @@ type Arrival = (usize, usize, Vec<u8>);
 /// The deliveries of an exchange in progress. It has copied what it reads and sends, so the blocks
 /// may be dropped.
 #[derive(Debug, Default)]
-pub(super) struct UnderWay {
+pub(super) struct PendingArrivals {
     /// The written blocks that it was started with.
     writes: Vec<Arc<()>>,
     arrivals: Vec<Arrival>,
@@ -25,13 +25,17 @@ pub(super) struct UnderWay {
     copies: Vec<BlockCopy>,
 }
 
-impl UnderWay {
+impl PendingArrivals {
     /// An upload of pieces of a buffer to a block; nothing reaches the block before it arrives.
-    pub(super) fn upload(source: &[u8], target: &Memory, pieces: &[Piece]) -> Result<UnderWay, DeviceError> {
+    pub(super) fn upload(
+        source: &[u8],
+        target: &Memory,
+        pieces: &[StridedCopy],
+    ) -> Result<PendingArrivals, DeviceError> {
         fit(pieces, source.len(), bytes(separate(target)?)?.len())?;
         let runs = pieces.iter().flat_map(|p| p.runs());
         let arrivals = runs.map(|(from, to, n)| (0, to, source[from..from + n].to_vec())).collect();
-        Ok(UnderWay { writes: vec![identity(target)?], arrivals, copies: Vec::new() })
+        Ok(PendingArrivals { writes: vec![identity(target)?], arrivals, copies: Vec::new() })
     }
 
     /// Copies the data that the exchange reads, sends and receives.
@@ -40,7 +44,7 @@ impl UnderWay {
         reads: &[&Memory],
         writes: &mut [&mut Memory],
         work: &Exchange,
-    ) -> Result<UnderWay, DeviceError> {
+    ) -> Result<PendingArrivals, DeviceError> {
         let to = |number: usize| number.checked_sub(reads.len()).ok_or_else(foreign);
         for copy in &work.before {
             for (at, bytes) in runs(copy, block(reads, writes, copy.from)?) {
@@ -59,7 +63,7 @@ impl UnderWay {
         let mut into: Vec<(usize, &mut [u8])> = incoming.iter_mut().map(|(r, b)| (*r, &mut b[..])).collect();
         comm.exchange(&out, &mut into)?;
         let begun_with = writes.iter().map(|w| identity(w)).collect::<Result<_, DeviceError>>()?;
-        let mut under_way = UnderWay { writes: begun_with, ..UnderWay::default() };
+        let mut under_way = PendingArrivals { writes: begun_with, ..PendingArrivals::default() };
         for (m, (_, bytes)) in work.receives.iter().zip(incoming) {
             under_way.arrivals.push((to(m.block)?, m.at, bytes));
         }
@@ -135,7 +139,7 @@ fn check(reads: &[&Memory], writes: &[&mut Memory], work: &Exchange) -> Result<(
     work.before.iter().chain(&work.after).try_for_each(|c| fit(&c.pieces, size(c.from)?, target(c.to)?))
 }
 
-impl<D: Device> Fabric for Simulated<D> {
+impl<D: Device> Fabric for SimulatedDevice<D> {
     fn address(&self) -> u64 {
         self.address
     }
@@ -153,13 +157,13 @@ impl<D: Device> Fabric for Simulated<D> {
     ) -> Result<Ticket, DeviceError> {
         check(reads, writes, work)?;
         let ticket = Ticket(self.counters.exchanges.fetch_add(1, Ordering::Relaxed) as u64);
-        let under_way = self.spans.note(Lane::Network, || UnderWay::begin(comm, reads, writes, work))?;
-        self.arriving.lock().unwrap_or_else(PoisonError::into_inner).insert(ticket.0, under_way);
+        let under_way = self.spans.note(DeviceQueue::Network, || PendingArrivals::begin(comm, reads, writes, work))?;
+        self.pending_exchanges.lock().unwrap_or_else(PoisonError::into_inner).insert(ticket.0, under_way);
         Ok(ticket)
     }
 
-    fn arrive(&self, ticket: Ticket, writes: &mut [&mut Memory]) -> Result<(), DeviceError> {
-        let mut arriving = self.arriving.lock().unwrap_or_else(PoisonError::into_inner);
+    fn wait_for_exchange(&self, ticket: Ticket, writes: &mut [&mut Memory]) -> Result<(), DeviceError> {
+        let mut arriving = self.pending_exchanges.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(under_way) = arriving.get(&ticket.0) else { return Ok(()) };
         under_way.expects(writes)?;
         let under_way = arriving.remove(&ticket.0).unwrap_or_default();

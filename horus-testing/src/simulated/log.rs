@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Counts of calls of a [`Simulated`](super::Simulated) device.
+/// Counts of calls of a [`SimulatedDevice`](super::SimulatedDevice) device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Log {
+pub struct CallCounts {
     /// Whole or partial copies from the host.
     pub writes: usize,
     /// Whole or partial copies to the host.
@@ -25,7 +25,7 @@ pub struct Log {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Counters {
+pub(super) struct CallCounters {
     pub(super) writes: AtomicUsize,
     pub(super) reads: AtomicUsize,
     pub(super) launches: AtomicUsize,
@@ -36,16 +36,16 @@ pub(super) struct Counters {
     pub(super) peak: AtomicUsize,
 }
 
-/// Access to the counts of a [`Simulated`](super::Simulated) device owned by a session.
+/// Access to the counts of a [`SimulatedDevice`](super::SimulatedDevice) device owned by a session.
 #[derive(Clone, Debug)]
-pub struct LogHandle(pub(super) Arc<Counters>);
+pub struct CallCountsHandle(pub(super) Arc<CallCounters>);
 
-impl LogHandle {
+impl CallCountsHandle {
     /// The counts so far.
-    pub fn get(&self) -> Log {
+    pub fn get(&self) -> CallCounts {
         let c = &self.0;
         let get = |a: &AtomicUsize| a.load(Ordering::Relaxed);
-        Log {
+        CallCounts {
             writes: get(&c.writes),
             reads: get(&c.reads),
             launches: get(&c.launches),

@@ -4,9 +4,9 @@ use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::log::Counters;
+use super::log::CallCounters;
 use horus_base::error::DeviceError;
-use horus_host::Piece;
+use horus_host::StridedCopy;
 use horus_host::device::{DeviceMemory, Memory};
 
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(super) struct SeparateMemory {
     pub(super) identity: Arc<()>,
     /// Set for mapped host memory.
     pub(super) mapped: bool,
-    pub(super) counters: Arc<Counters>,
+    pub(super) counters: Arc<CallCounters>,
 }
 
 impl DeviceMemory for SeparateMemory {
@@ -68,7 +68,7 @@ pub(super) fn bytes(memory: &Memory) -> Result<&[u8], DeviceError> {
 }
 
 /// Returns `true` if copies stay inside a source and a target of these lengths.
-pub(super) fn fit(pieces: &[Piece], source: usize, target: usize) -> Result<(), DeviceError> {
+pub(super) fn fit(pieces: &[StridedCopy], source: usize, target: usize) -> Result<(), DeviceError> {
     match pieces.iter().find(|p| !p.fits(source, target)) {
         None => Ok(()),
         Some(p) => Err(DeviceError::Argument(format!("a copy reaches beyond its buffers: {p:?}"))),

@@ -5,26 +5,26 @@ use std::any::Any;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
-use super::exchange::UnderWay;
+use super::exchange::PendingArrivals;
 use super::memory::{SeparateMemory, foreign, separate};
-use super::{POISON, Simulated};
+use super::{POISON, SimulatedDevice};
 use horus_base::error::DeviceError;
-use horus_host::Piece;
+use horus_host::StridedCopy;
 use horus_host::buffer::{HostBuffer, HostMemory};
-use horus_host::device::{Device, Fabric, Foreign, Lane, Memory, Staging, Ticket};
+use horus_host::device::{Device, DeviceQueue, Fabric, Foreign, Memory, Staging, Ticket};
 use horus_host::external::DeviceArray;
 
 /// Memory treated as page-locked.
 #[derive(Debug)]
-struct Locked(HostBuffer);
+struct PageLockedMemory(HostBuffer);
 
-impl Locked {
+impl PageLockedMemory {
     fn room(bytes: usize) -> Result<Option<Box<dyn HostMemory>>, DeviceError> {
-        Ok(Some(Box::new(Locked(HostBuffer::try_zeroed(bytes)?))))
+        Ok(Some(Box::new(PageLockedMemory(HostBuffer::try_zeroed(bytes)?))))
     }
 }
 
-impl HostMemory for Locked {
+impl HostMemory for PageLockedMemory {
     fn bytes(&self) -> &[u8] {
         self.0.bytes()
     }
@@ -34,18 +34,18 @@ impl HostMemory for Locked {
     fn as_any(&self) -> &dyn Any {
         self
     }
-    fn alike(&self) -> Option<Box<dyn HostMemory>> {
-        Locked::room(self.0.len()).ok().flatten()
+    fn allocate_alike(&self) -> Option<Box<dyn HostMemory>> {
+        PageLockedMemory::room(self.0.len()).ok().flatten()
     }
 }
 
-impl<D: Device> Staging for Simulated<D> {
+impl<D: Device> Staging for SimulatedDevice<D> {
     fn page_locked(&self, bytes: usize) -> Result<Option<Box<dyn HostMemory>>, DeviceError> {
-        if self.mapping { Locked::room(bytes) } else { Ok(None) }
+        if self.mapping { PageLockedMemory::room(bytes) } else { Ok(None) }
     }
 
     fn maps(&self, buffer: &HostBuffer) -> bool {
-        self.mapping && buffer.adopted().is_some_and(|memory| memory.as_any().is::<Locked>())
+        self.mapping && buffer.adopted().is_some_and(|memory| memory.as_any().is::<PageLockedMemory>())
     }
 
     /// The device's copy is poisoned, and the host sees none of it before [`Staging::unmap`].
@@ -69,21 +69,27 @@ impl<D: Device> Staging for Simulated<D> {
     }
 
     /// The bytes reach the block when the upload arrives, not before.
-    fn begin_upload(&self, source: &HostBuffer, target: &mut Memory, pieces: &[Piece]) -> Result<Ticket, DeviceError> {
+    fn begin_upload(
+        &self,
+        source: &HostBuffer,
+        target: &mut Memory,
+        pieces: &[StridedCopy],
+    ) -> Result<Ticket, DeviceError> {
         let begun = self.counters.writes.fetch_add(1, Ordering::Relaxed) as u64;
-        let upload = self.spans.note(Lane::Upload, || UnderWay::upload(source.bytes(), target, pieces))?;
+        let upload =
+            self.spans.note(DeviceQueue::Upload, || PendingArrivals::upload(source.bytes(), target, pieces))?;
         // Exchanges are counted from the other end.
         let ticket = u64::MAX / 2 + begun;
-        self.arriving.lock().unwrap_or_else(PoisonError::into_inner).insert(ticket, upload);
+        self.pending_exchanges.lock().unwrap_or_else(PoisonError::into_inner).insert(ticket, upload);
         Ok(Ticket(ticket))
     }
 
-    fn arrive(&self, ticket: Ticket, target: &mut Memory) -> Result<(), DeviceError> {
-        Fabric::arrive(self, ticket, &mut [target])
+    fn wait_for_upload(&self, ticket: Ticket, target: &mut Memory) -> Result<(), DeviceError> {
+        Fabric::wait_for_exchange(self, ticket, &mut [target])
     }
 }
 
-impl<D: Device> Foreign for Simulated<D> {
+impl<D: Device> Foreign for SimulatedDevice<D> {
     fn ordinal(&self) -> usize {
         0
     }
@@ -94,7 +100,7 @@ impl<D: Device> Foreign for Simulated<D> {
         Ok(Memory::Device(Box::new(SeparateMemory { memory, identity: Arc::default(), mapped: true, counters })))
     }
 
-    fn lend(&self, memory: &Memory, stream: Option<u64>) -> Result<DeviceArray, DeviceError> {
+    fn export(&self, memory: &Memory, stream: Option<u64>) -> Result<DeviceArray, DeviceError> {
         let buffer = separate(memory)?.host().ok_or_else(foreign)?;
         let address = buffer.bytes().as_ptr() as usize as u64;
         Ok(DeviceArray::ours(address, buffer.len(), stream, Arc::new(buffer.clone())))

@@ -2,7 +2,7 @@
 
 use horus_base::dtype::Scalar;
 use horus_base::shape::{Axis, Shape};
-use horus_plan::ops::distance::{JoinedOffsets, Metric, NONE, NearestPixel, Sought, Spacing};
+use horus_plan::ops::distance::{JoinedOffsets, Metric, NONE, NearestPixel, NearestResult, Spacing};
 use horus_testing::reference::distance::{nearest, nearest_on_line};
 
 #[test]
@@ -12,11 +12,11 @@ fn the_first_of_equals_is_the_nearest() {
     assert_eq!(nearest_on_line(&[true; 3], 1), NONE);
     let along_rows = |metric, found| NearestPixel { along: Axis::Columns, offsets: JoinedOffsets::ROWS, metric, found };
     let of = |metric, found| (0..5).map(move |x| nearest(&[NONE, 0, NONE, NONE, 2], x, along_rows(metric, found)));
-    let columns: Vec<_> = of(Metric::Euclidean(Spacing::UNIT), Sought::Column).collect();
+    let columns: Vec<_> = of(Metric::Euclidean(Spacing::UNIT), NearestResult::Column).collect();
     assert_eq!(columns, [1, 0, -1, -2, 0].map(Scalar::I32));
-    let steps: Vec<_> = of(Metric::Taxicab, Sought::Distance).collect();
+    let steps: Vec<_> = of(Metric::Taxicab, NearestResult::Distance).collect();
     assert_eq!(steps, [1, 0, 1, 2, 2].map(Scalar::I32));
-    let none = nearest(&[NONE; 2], 0, along_rows(Metric::Euclidean(Spacing::UNIT), Sought::Distance));
+    let none = nearest(&[NONE; 2], 0, along_rows(Metric::Euclidean(Spacing::UNIT), NearestResult::Distance));
     assert_eq!(none, Scalar::F64(f64::INFINITY));
 }
 
@@ -38,12 +38,13 @@ fn offsets_of_levels_and_rows_are_one_number() {
         |along, found| NearestPixel { along, offsets: JoinedOffsets { row_bits: 4 }, metric: Metric::Taxicab, found };
     // Pixels two levels before at the second row, and at the place itself of the fourth.
     let levels = [NONE, -2, NONE, 0];
-    let joined = [0, 1, 2, 3].map(|y| nearest(&levels, y, how(Axis::Rows, Sought::Joined)));
+    let joined = [0, 1, 2, 3].map(|y| nearest(&levels, y, how(Axis::Rows, NearestResult::Joined)));
     assert_eq!(joined, [-2 * 16 + 1, -2 * 16, 1, 0].map(Scalar::I32));
     let along = |x, found| nearest(&[-2 * 16 + 1, NONE, 1], x, how(Axis::Columns, found));
     assert_eq!(
-        [Sought::Distance, Sought::Level, Sought::Row, Sought::Column].map(|found| along(0, found)),
+        [NearestResult::Distance, NearestResult::Level, NearestResult::Row, NearestResult::Column]
+            .map(|found| along(0, found)),
         [3, -2, 1, 0].map(Scalar::I32)
     );
-    assert_eq!(along(1, Sought::Column), Scalar::I32(1));
+    assert_eq!(along(1, NearestResult::Column), Scalar::I32(1));
 }

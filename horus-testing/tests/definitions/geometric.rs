@@ -4,14 +4,21 @@ use horus_base::dtype::{DType, Pixel};
 use horus_base::shape::{Border, Shape};
 use horus_plan::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_testing::reference::geometric::{flip, transpose, warp};
-use horus_testing::reference::{Image, convert};
+use horus_testing::reference::{ReferenceImage, convert};
 
-fn image<T: Pixel>(height: usize, width: usize, v: &[T]) -> Image {
-    Image::new(Shape::new(height, width, 1), v.to_vec())
+fn image<T: Pixel>(height: usize, width: usize, v: &[T]) -> ReferenceImage {
+    ReferenceImage::new(Shape::new(height, width, 1), v.to_vec())
 }
 
 /// A row of `n` pixels read at `from`, `from + step`, ...
-fn resample(row: &Image, n: usize, from: f64, step: f64, how: Interpolation, border: Border) -> Image {
+fn resample(
+    row: &ReferenceImage,
+    n: usize,
+    from: f64,
+    step: f64,
+    how: Interpolation,
+    border: Border,
+) -> ReferenceImage {
     let shape = Shape::new(1, n, 1);
     let map = Affine::new([[step, 0.0, from], [0.0, 1.0, 0.0]], shape).unwrap();
     warp(row, shape, &map, how, border.into())
@@ -90,8 +97,8 @@ fn an_infinite_neighbour_of_weight_zero_makes_a_nan() {
 
 #[test]
 fn mirror_images_and_transposition_work_plane_by_plane() {
-    let two = Image::new(Shape::new(2, 2, 2), vec![1u16, 2, 3, 4, 5, 6, 7, 8]);
-    let new = |v: [u16; 8]| Image::new(Shape::new(2, 2, 2), v.to_vec());
+    let two = ReferenceImage::new(Shape::new(2, 2, 2), vec![1u16, 2, 3, 4, 5, 6, 7, 8]);
+    let new = |v: [u16; 8]| ReferenceImage::new(Shape::new(2, 2, 2), v.to_vec());
     assert_eq!(flip(&two, Flip::Horizontal), new([2, 1, 4, 3, 6, 5, 8, 7]));
     assert_eq!(flip(&two, Flip::Vertical), new([3, 4, 1, 2, 7, 8, 5, 6]));
     assert_eq!(flip(&two, Flip::Both), new([4, 3, 2, 1, 8, 7, 6, 5]));

@@ -9,13 +9,13 @@ use horus_plan::ops::neighbourhood::{
 use horus_plan::ops::windowed::{Ranked, Sliding, Windowed};
 use horus_testing::cases::covering;
 use horus_testing::pixels::{assert_same, borders, with_nan};
-use horus_testing::reference::Image;
+use horus_testing::reference::ReferenceImage;
 use horus_testing::reference::geometric::flip;
 use horus_testing::reference::neighbourhood::{correlate, order, separable};
 use horus_testing::reference::windowed::windowed;
 
-fn image<T: Pixel>(height: usize, width: usize, v: &[T]) -> Image {
-    Image::new(Shape::new(height, width, 1), v.to_vec())
+fn image<T: Pixel>(height: usize, width: usize, v: &[T]) -> ReferenceImage {
+    ReferenceImage::new(Shape::new(height, width, 1), v.to_vec())
 }
 const ZERO: Border = Border::Constant(0.0);
 
@@ -172,7 +172,7 @@ fn in_place<T: Float>(values: Vec<T>, place: usize) -> T {
     numbers.get(place).copied().unwrap_or(T::from_f64(f64::NAN))
 }
 
-fn mirrored(image: &Image) -> Image {
+fn mirrored(image: &ReferenceImage) -> ReferenceImage {
     flip(image, Flip::Both)
 }
 
@@ -192,9 +192,9 @@ fn orders_put_nan_last<T: Float>() {
                 offsets.iter().map(at).collect::<Vec<T>>()
             };
             let what = |name: &str| format!("{name} of radius {radius}, {h}x{w}, one in {every}, {border}");
-            let check = |name: &str, f: &dyn Fn(&Image) -> Image, want: &dyn Fn(Vec<T>) -> T| {
+            let check = |name: &str, f: &dyn Fn(&ReferenceImage) -> ReferenceImage, want: &dyn Fn(Vec<T>) -> T| {
                 let got = f(&image);
-                let want = Image::from_fn(image.shape, |_, y, x| want(read(y, x)));
+                let want = ReferenceImage::from_fn(image.shape, |_, y, x| want(read(y, x)));
                 assert_same(got.as_slice::<T>(), want.as_slice::<T>(), &what(name));
                 assert_same(mirrored(&f(&turned)).as_slice::<T>(), got.as_slice::<T>(), &what(name));
             };

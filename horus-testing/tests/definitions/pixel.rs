@@ -4,13 +4,13 @@ use horus_base::dtype::{DType, Pixel, Scalar};
 use horus_base::shape::Shape;
 use horus_plan::ops::pixel::{PixelOp, TABLE};
 use horus_testing::reference::pixel::{ImageOrScalar, apply};
-use horus_testing::reference::{Image, fill};
+use horus_testing::reference::{ReferenceImage, fill};
 
-fn row<T: Pixel>(v: &[T]) -> Image {
-    Image::new(Shape::new(1, v.len(), 1), v.to_vec())
+fn row<T: Pixel>(v: &[T]) -> ReferenceImage {
+    ReferenceImage::new(Shape::new(1, v.len(), 1), v.to_vec())
 }
 
-fn binary<T: Pixel>(op: PixelOp, a: &[T], b: &[T]) -> Image {
+fn binary<T: Pixel>(op: PixelOp, a: &[T], b: &[T]) -> ReferenceImage {
     apply(op, &[ImageOrScalar::Image(&row(a)), ImageOrScalar::Image(&row(b))])
 }
 

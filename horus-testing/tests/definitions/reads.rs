@@ -9,53 +9,60 @@ use horus_plan::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use horus_plan::ir::kernel::Distribution;
 use horus_plan::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_plan::ops::neighbourhood::{Filter, MedianSize, Pairing, Truncated};
-use horus_plan::ops::operation::Extent;
+use horus_plan::ops::operation::ImageExtent;
 use horus_plan::ops::planes::PlaneMap;
-use horus_plan::ops::{Instance, Sizes, Whole, samples};
+use horus_plan::ops::{Instance, SampleImages, Whole, samples};
 use horus_plan::optimize::lower::lower;
-use horus_plan::region::{Rect, needs};
+use horus_plan::region::{Rect, required_regions};
 use horus_testing::reference::kernel::HostImage;
-use horus_testing::reference::reads::{PixelRead, recorded};
+use horus_testing::reference::reads::{PixelRead, record_accesses};
 
 const BORDERS: [Border; 5] = Border::all(1.0);
 const SHAPES: [(usize, usize); 5] = [(1, 1), (1, 7), (6, 1), (5, 4), (9, 7)];
 
 /// An operation on images of these extents.
-struct Case {
+struct FootprintCase {
     op: Op,
-    inputs: Vec<Extent>,
-    output: Extent,
+    inputs: Vec<ImageExtent>,
+    output: ImageExtent,
     /// Set if the footprint is minimal; otherwise it may be larger.
     exact: bool,
 }
 
-impl Case {
-    fn of(op: impl Into<Op>, inputs: &[Extent], output: Extent) -> Case {
-        Case { op: op.into(), inputs: inputs.to_vec(), output, exact: true }
+impl FootprintCase {
+    fn of(op: impl Into<Op>, inputs: &[ImageExtent], output: ImageExtent) -> FootprintCase {
+        FootprintCase { op: op.into(), inputs: inputs.to_vec(), output, exact: true }
     }
 
-    fn at_most(self) -> Case {
-        Case { exact: false, ..self }
+    fn at_most(self) -> FootprintCase {
+        FootprintCase { exact: false, ..self }
     }
 }
 
 /// Operations with reads around their pixels or elsewhere: the samples of whole-image operations, and others.
-fn cases(height: usize, width: usize, border: Border) -> Vec<Case> {
+fn cases(height: usize, width: usize, border: Border) -> Vec<FootprintCase> {
     let shape = Shape::volume(2, height, width, 2);
     let image = (shape, DType::F32);
-    let samples = samples(Sizes::of(shape, DType::F32, border)).into_iter();
-    let mut all: Vec<Case> = samples
-        .map(|Instance { operation, inputs, output, exact }| Case { op: operation.into(), inputs, output, exact })
+    let samples = samples(SampleImages::of(shape, DType::F32, border)).into_iter();
+    let mut all: Vec<FootprintCase> = samples
+        .map(|Instance { operation, inputs, output, exact }| FootprintCase {
+            op: operation.into(),
+            inputs,
+            output,
+            exact,
+        })
         .collect();
     let filter = Filter::sparse([(-3, 0), (0, -2), (0, 0), (1, 1)], [1.0; 4]);
-    let around = |op: Op| Case::of(op, &[image], image);
+    let around = |op: Op| FootprintCase::of(op, &[image], image);
     // If a filter reads only distant rows, those in between are read as well.
     all.push(around(Op::Correlate(filter, border)).at_most());
     let (row, column) = (Filter::row([1.0; 5]), Filter::column([1.0; 3]));
     all.push(around(Op::Separable { row, column, border }));
-    all.push(around(Op::Order(MedianSize::Five.into(), border)));
+    all.push(around(Op::OrderFilter(MedianSize::Five.into(), border)));
     let window = Filter::sparse([(0, 0), (-2, 0), (2, 1), (-1, 0), (1, 0)], [0.5, 0.1, 0.1, 0.2, 0.2]);
-    all.push(around(Op::Order(Truncated { window, pairing: Pairing::Sum, levels: None }.into(), border)).at_most());
+    all.push(
+        around(Op::OrderFilter(Truncated { window, pairing: Pairing::Sum, levels: None }.into(), border)).at_most(),
+    );
     all.push(around(Op::Flip(Flip::Vertical)));
     all.push(around(Op::Planes(PlaneMap::one(1))));
     for how in Interpolation::ALL {
@@ -71,9 +78,9 @@ fn hull(pixels: impl Iterator<Item = [isize; 2]>) -> Rect {
     pixels.fold(none, |all, pixel| all.hull(one(pixel)))
 }
 
-fn check(case: &Case, name: &str) {
+fn check(case: &FootprintCase, name: &str) {
     let mut graph = Graph::<Op>::default();
-    let node = |op: Op, inputs: Vec<NodeId>, (shape, dtype): Extent| Node {
+    let node = |op: Op, inputs: Vec<NodeId>, (shape, dtype): ImageExtent| Node {
         op,
         inputs,
         shape,
@@ -86,13 +93,13 @@ fn check(case: &Case, name: &str) {
     let root = graph.push(node(case.op.clone(), sources.clone(), case.output));
     graph.roots = vec![root];
     let kernel = lower(graph.clone()).nodes.pop().unwrap().op;
-    let geometry = |(shape, dtype): Extent| Geometry { shape, dtype, window: Window::whole(shape.height) };
+    let geometry = |(shape, dtype): ImageExtent| Geometry { shape, dtype, window: Window::whole(shape.height) };
     let images: Vec<HostImage> =
         case.inputs.iter().enumerate().map(|(k, e)| HostImage::random(geometry(*e), k as u64 + 7)).collect();
     let (out, over_input) = (case.output.0, kernel.goes_over_input());
     let launched = if over_input { case.inputs[0].0.height } else { out.height };
     let mut whole = HostImage::zeroed(geometry(case.output));
-    let written = recorded(&kernel, &images, &mut whole, Window::whole(launched));
+    let written = record_accesses(&kernel, &images, &mut whole, Window::whole(launched));
     assert!(!written.is_empty(), "{name}");
     let parts = |n: usize| {
         let n = n.cast_signed();
@@ -102,7 +109,7 @@ fn check(case: &Case, name: &str) {
         let mut part = HostImage::zeroed(geometry(case.output));
         for (k, (shape, _)) in case.inputs.iter().enumerate() {
             let footprint = kernel.footprint(k, rows, out, *shape);
-            let launch = recorded(&kernel, &images, &mut part, rows);
+            let launch = record_accesses(&kernel, &images, &mut part, rows);
             let read = hull(launch.iter().flat_map(|(_, r)| r.iter()).filter(|p| p.0 == k).map(|p| p.1)).rows;
             let fits = if case.exact { footprint == read } else { footprint.covers(read) };
             assert!(fits, "{name}: rows {rows} read rows {read} of input {k}, told are {footprint}");
@@ -129,7 +136,7 @@ fn check(case: &Case, name: &str) {
     for rows in parts(out.height) {
         for columns in parts(out.width) {
             let need = Rect { rows, columns };
-            let needed = needs(&graph, &[need]);
+            let needed = required_regions(&graph, &[need]);
             for (k, source) in sources.iter().enumerate() {
                 let inside = hulls[k].iter().filter(|(at, _)| rows.contains(at[0]) && columns.contains(at[1]));
                 let read = inside.fold(hull(std::iter::empty()), |all, (_, one)| all.hull(*one));

@@ -5,17 +5,17 @@ use horus_base::shape::{Border, Shape};
 use horus_plan::ops::Sliding;
 use horus_plan::ops::neighbourhood::Reach;
 use horus_plan::ops::windowed::{BoxMean, Ranked, Windowed};
-use horus_testing::reference::Image;
+use horus_testing::reference::ReferenceImage;
 use horus_testing::reference::windowed::windowed;
 
-fn image<T: Pixel>(height: usize, width: usize, v: &[T]) -> Image {
-    Image::new(Shape::new(height, width, 1), v.to_vec())
+fn image<T: Pixel>(height: usize, width: usize, v: &[T]) -> ReferenceImage {
+    ReferenceImage::new(Shape::new(height, width, 1), v.to_vec())
 }
 
 /// By `scipy.ndimage.rank_filter` with a footprint of 3x3x3 pixels.
 #[test]
 fn ranks_across_levels_are_those_of_scipy() {
-    let volume = Image::new(Shape::volume(3, 2, 2, 1), vec![5u8, 1, 7, 3, 9, 2, 8, 4, 6, 0, 11, 10]);
+    let volume = ReferenceImage::new(Shape::volume(3, 2, 2, 1), vec![5u8, 1, 7, 3, 9, 2, 8, 4, 6, 0, 11, 10]);
     let offsets = [(-1, 0, 0), (0, -1, 0), (0, 0, 0), (0, 0, 1), (1, 1, -1)];
     let at = |place, border| applied(&volume, Windowed::Rank(Ranked::across(offsets, place)), border, DType::U8);
     let found = |border| at(3, border).numbers();
@@ -27,7 +27,7 @@ fn mean(up: usize, down: usize, left: usize, right: usize) -> Windowed {
     Windowed::Mean(BoxMean::over(Reach { up, down, left, right }))
 }
 
-fn applied(image: &Image, how: Windowed, border: Border, dtype: DType) -> Image {
+fn applied(image: &ReferenceImage, how: Windowed, border: Border, dtype: DType) -> ReferenceImage {
     windowed(image, &Sliding { how, border }, dtype)
 }
 

@@ -8,7 +8,7 @@ use horus_core::io::AnyImage;
 use horus_core::session::Session;
 use horus_zarr::{ZarrCodec, ZarrOptions, ZarrSaveOptions, open, save};
 
-use super::{Folder, session};
+use super::{StoreFolder, session};
 
 fn read(session: &Session, path: &Path) -> String {
     let pixels = open(session, path, &ZarrOptions::default()).and_then(|image| image.convert::<f64>().to_vec());
@@ -21,7 +21,7 @@ fn written(session: &Session, path: &Path, options: &ZarrSaveOptions) {
 
 #[test]
 fn a_chunk_that_cannot_be_decoded_is_named() {
-    let (session, folder) = (session(), Folder::new());
+    let (session, folder) = (session(), StoreFolder::new());
     let path = folder.at("a.zarr");
     for codec in [ZarrCodec::None, ZarrCodec::Gzip, ZarrCodec::Zstd] {
         for shard in [None, Some([1, 20, 20])] {
@@ -50,7 +50,7 @@ fn a_chunk_that_cannot_be_decoded_is_named() {
 #[test]
 fn all_ranks_are_told_of_a_broken_chunk() {
     use horus_core::comm::threads::ThreadComm;
-    let folder = Folder::new();
+    let folder = StoreFolder::new();
     let path = folder.at("a.zarr");
     written(&session(), &path, &ZarrSaveOptions { chunk: [1, 10, 10], ..ZarrSaveOptions::default() });
     fs::write(path.join("0/c/1/2"), "nonsense").unwrap();
@@ -64,7 +64,7 @@ fn all_ranks_are_told_of_a_broken_chunk() {
 /// Codecs with checksums detect every changed bit.
 #[test]
 fn a_flipped_bit_is_noticed() {
-    let (session, folder) = (session(), Folder::new());
+    let (session, folder) = (session(), StoreFolder::new());
     let path = folder.at("a.zarr");
     for codec in [ZarrCodec::Gzip, ZarrCodec::Zstd] {
         let options = ZarrSaveOptions { chunk: [1, 20, 20], codec, ..ZarrSaveOptions::default() };
@@ -85,7 +85,7 @@ fn a_flipped_bit_is_noticed() {
 
 #[test]
 fn what_is_no_store_is_told() {
-    let (session, folder) = (session(), Folder::new());
+    let (session, folder) = (session(), StoreFolder::new());
     let fails = |name: &str, cause: &str| {
         let error = read(&session, &folder.at(name));
         assert!(error.contains(cause) && error.contains(name), "{error}");
@@ -116,7 +116,7 @@ fn what_is_no_store_is_told() {
 
 #[test]
 fn metadata_that_makes_no_sense_is_an_error() {
-    let (session, folder) = (session(), Folder::new());
+    let (session, folder) = (session(), StoreFolder::new());
     let path = folder.at("a.zarr");
     written(&session, &path, &ZarrSaveOptions::default());
     let at = path.join("0/zarr.json");
@@ -148,7 +148,7 @@ fn metadata_that_makes_no_sense_is_an_error() {
 /// Absent chunks are no error, so a store that replaced another would be read in part.
 #[test]
 fn a_store_that_was_replaced_since_it_was_opened_is_told() {
-    let (session, folder) = (session(), Folder::new());
+    let (session, folder) = (session(), StoreFolder::new());
     let path = folder.at("a.zarr");
     written(&session, &path, &ZarrSaveOptions::default());
     let before: AnyImage = open(&session, &path, &ZarrOptions::default()).unwrap();
@@ -162,7 +162,7 @@ fn a_store_that_was_replaced_since_it_was_opened_is_told() {
 
 #[test]
 fn a_save_that_fails_leaves_what_was_there() {
-    let (session, folder) = (session(), Folder::new());
+    let (session, folder) = (session(), StoreFolder::new());
     let path = folder.at("a.zarr");
     written(&session, &path, &ZarrSaveOptions::default());
     let before = super::files(&path);

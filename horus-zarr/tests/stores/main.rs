@@ -21,11 +21,11 @@ fn session() -> Session {
 }
 
 /// A temporary folder.
-struct Folder(tempfile::TempDir);
+struct StoreFolder(tempfile::TempDir);
 
-impl Folder {
-    fn new() -> Folder {
-        Folder(tempfile::tempdir().expect("a folder"))
+impl StoreFolder {
+    fn new() -> StoreFolder {
+        StoreFolder(tempfile::tempdir().expect("a folder"))
     }
 
     fn at(&self, name: &str) -> PathBuf {

@@ -10,7 +10,7 @@ use horus_core::session::Session;
 use horus_core::shape::Axis;
 use horus_zarr::{ZarrOptions, ZarrSaveOptions, open, save};
 
-use super::{Folder, builder, files};
+use super::{StoreFolder, builder, files};
 
 const SIDE: usize = 1200;
 
@@ -39,7 +39,7 @@ fn filter(from: &Path, to: &Path, memory: Option<usize>, shard: bool) -> String 
 
 #[test]
 fn a_store_larger_than_memory_is_the_same_bytes() {
-    let folder = Folder::new();
+    let folder = StoreFolder::new();
     let [large, whole, bounded] = ["large.zarr", "whole.zarr", "bounded.zarr"].map(|name| folder.at(name));
     let session = builder(2).build().unwrap();
     let image = Image::from_fn(&session, SIDE, SIDE - 77, |y, x| ((x * 7 + y * 13 + x * y / 64) % 253) as u8);
@@ -58,7 +58,7 @@ fn a_store_larger_than_memory_is_the_same_bytes() {
 }
 
 /// A program over a volume.
-type Program = fn(&Session, &Image<f32>) -> Image<f32>;
+type VolumeProgram = fn(&Session, &Image<f32>) -> Image<f32>;
 
 /// The store of a program's result, the reports about regions, and the chunks read.
 fn saved(
@@ -66,7 +66,7 @@ fn saved(
     to: &Path,
     memory: Option<usize>,
     options: &ZarrSaveOptions,
-    program: Program,
+    program: VolumeProgram,
 ) -> (Vec<(PathBuf, Vec<u8>)>, String, u64) {
     let told = Arc::new(Mutex::new(String::new()));
     let sink = Arc::clone(&told);
@@ -83,14 +83,14 @@ fn saved(
 #[test]
 fn levels_that_do_not_depend_on_each_other_come_in_slabs_and_all_sizes_at_once() {
     const DEPTH: usize = 7;
-    let folder = Folder::new();
+    let folder = StoreFolder::new();
     let [large, whole, parts] = ["large.zarr", "whole.zarr", "parts.zarr"].map(|name| folder.at(name));
     let session = builder(2).build().unwrap();
     let image = Image::from_volume_fn(&session, DEPTH, 700, 751, |z, y, x| ((z * 31 + x * 7 + y * 13) % 253) as u8);
     let options = ZarrSaveOptions { chunk: [1, 64, 64], sizes: 4, ..ZarrSaveOptions::default() };
     save(&image, &large, &ZarrSaveOptions { sizes: 1, ..options }).unwrap();
     let chunks = (DEPTH * 700usize.div_ceil(64) * 751usize.div_ceil(64)) as u64;
-    let apart: [Program; 3] = [
+    let apart: [VolumeProgram; 3] = [
         |_, image| image.clone(),
         |session, image| {
             let of_levels = Image::from_volume_fn(session, DEPTH, 1, 1, |z, _, _| z as f32);
@@ -113,7 +113,7 @@ fn levels_that_do_not_depend_on_each_other_come_in_slabs_and_all_sizes_at_once()
         // In strips of the source each chunk is read once; tiles share those at their edges.
         assert!(read == chunks || (!strips && read < 3 * chunks), "{read} chunks were read of {chunks}");
     }
-    let mixed: [Program; 3] = [
+    let mixed: [VolumeProgram; 3] = [
         |_, image| image.shift(1, 0, 0),
         |_, image| image.flip(Axis::Depth),
         |session, image| image + Image::index(session, image.shape(), Axis::Depth),
@@ -128,13 +128,13 @@ fn levels_that_do_not_depend_on_each_other_come_in_slabs_and_all_sizes_at_once()
 
 #[test]
 fn chunks_at_the_edges_of_strips_are_read_once() {
-    let folder = Folder::new();
+    let folder = StoreFolder::new();
     let [large, whole, parts] = ["large.zarr", "whole.zarr", "parts.zarr"].map(|name| folder.at(name));
     let session = builder(2).build().unwrap();
     let image = Image::from_fn(&session, 3000, 701, |y, x| ((x * 7 + y * 13 + x * y / 64) % 253) as u8);
     let options = ZarrSaveOptions { sizes: 3, ..options(false) };
     save(&image, &large, &options).unwrap();
-    let program: Program = |_, image| image.gauss(3.0);
+    let program: VolumeProgram = |_, image| image.gauss(3.0);
     let (expected, ..) = saved(&large, &whole, None, &options, program);
     let (found, told, read) = saved(&large, &parts, Some(6 << 20), &options, program);
     assert!(told.contains(" strips of "), "{told}");
@@ -168,7 +168,7 @@ mod peak {
 
     #[test]
     fn memory_is_bounded() {
-        let folder = Folder::new();
+        let folder = StoreFolder::new();
         let session = builder(2).build().unwrap();
         let image = Image::from_fn(&session, HEIGHT, WIDTH, |y, x| ((x * 7 + y * 13 + x * y / 1024) % 253) as u8);
         save(&image, folder.at("large.zarr"), &options(false)).unwrap();

@@ -4,7 +4,7 @@ use horus_core::image::Image;
 use horus_core::session::Session;
 use horus_zarr::{ZarrOptions, ZarrSaveOptions, open, save};
 
-use super::{Folder, session};
+use super::{StoreFolder, session};
 
 /// Number of chunks and bytes read for a part.
 fn read(session: &Session, image: &Image<u16>) -> (u64, u64) {
@@ -16,7 +16,7 @@ fn read(session: &Session, image: &Image<u16>) -> (u64, u64) {
 
 #[test]
 fn only_the_chunks_that_hold_a_part_are_read() {
-    let (session, folder) = (session(), Folder::new());
+    let (session, folder) = (session(), StoreFolder::new());
     let slope = Image::from_volume_fn(&session, 4, 96, 96, |z, y, x| (z * 10_007 + y * 96 + x * 7) as u16);
     for (name, shard) in [("chunks.zarr", None), ("shards.zarr", Some([2, 32, 32]))] {
         let path = folder.at(name);
@@ -47,7 +47,7 @@ fn only_the_chunks_that_hold_a_part_are_read() {
 
 #[test]
 fn a_filter_of_a_part_reads_what_it_reaches() {
-    let (session, folder) = (session(), Folder::new());
+    let (session, folder) = (session(), StoreFolder::new());
     let path = folder.at("a.zarr");
     let slope = Image::from_fn(&session, 200, 200, |y, x| (y * 200 + x * 7) as u16);
     save(&slope, &path, &ZarrSaveOptions { chunk: [1, 20, 20], ..ZarrSaveOptions::default() }).unwrap();

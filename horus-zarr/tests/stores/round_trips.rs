@@ -8,7 +8,7 @@ use horus_core::session::Session;
 use horus_core::shape::{Axis, Shape};
 use horus_zarr::{ZarrCodec, ZarrOptions, ZarrSaveOptions, is_store, open, save};
 
-use super::{Folder, files, session};
+use super::{StoreFolder, files, session};
 
 /// Distinct samples, including every power of two of a type, zeros of both signs, and NaN for
 /// floats.
@@ -36,7 +36,7 @@ const CODECS: [ZarrCodec; 3] = [ZarrCodec::None, ZarrCodec::Gzip, ZarrCodec::Zst
 
 #[test]
 fn every_type_codec_and_extent() {
-    let (session, folder) = (session(), Folder::new());
+    let (session, folder) = (session(), StoreFolder::new());
     let shapes =
         [(1, 23, 31, 1), (1, 16, 16, 3), (5, 9, 11, 1), (3, 17, 8, 2), (1, 1, 1, 1), (1, 1, 40, 1), (2, 33, 1, 4)];
     let chunks = [[1, 8, 8], [2, 5, 7], [64, 512, 512]];
@@ -65,7 +65,7 @@ fn every_type_codec_and_extent() {
 
 #[test]
 fn masks_are_truth_values() {
-    let (session, folder) = (session(), Folder::new());
+    let (session, folder) = (session(), StoreFolder::new());
     let mask = Image::from_fn(&session, 30, 20, |y, x| (y * x % 7) as f32).gt(3.0);
     save(&mask, folder.at("mask.zarr"), &ZarrSaveOptions { sizes: 2, ..ZarrSaveOptions::default() }).unwrap();
     let read = open(&session, folder.at("mask.zarr"), &ZarrOptions::default()).unwrap();
@@ -98,7 +98,7 @@ fn placed(multiscale: &serde_json::Value, size: usize) -> [Vec<f64>; 2] {
 #[test]
 fn pixels_of_sizes_lie_where_the_metadata_says() {
     const SIDES: [f64; 3] = [2.0, 0.5, 0.25];
-    let (session, folder) = (session(), Folder::new());
+    let (session, folder) = (session(), StoreFolder::new());
     let path = folder.at("sizes.zarr");
     for (depth, height, width) in [(1, 37, 50), (3, 5, 37), (2, 1, 5), (1, 1, 1), (1, 64, 1)] {
         for (resampling, name) in
@@ -178,7 +178,7 @@ fn mode<T: Copy + PartialEq>(values: &[T]) -> T {
 #[test]
 fn sizes_of_pictures_are_means_and_those_of_labels_and_masks_are_modes() {
     fn second<T: horus_core::dtype::Element>(image: &Image<T>, resampling: Option<Downsampling>) -> Vec<f64> {
-        let folder = Folder::new();
+        let folder = StoreFolder::new();
         let path = folder.at("sizes.zarr");
         let options = ZarrSaveOptions { sizes: 2, chunk: [1, 16, 16], resampling, ..ZarrSaveOptions::default() };
         save(image, &path, &options).unwrap();
@@ -209,7 +209,7 @@ fn sizes_of_pictures_are_means_and_those_of_labels_and_masks_are_modes() {
 
 #[test]
 fn what_is_zero_is_not_stored() {
-    let (session, folder) = (session(), Folder::new());
+    let (session, folder) = (session(), StoreFolder::new());
     let path = folder.at("a.zarr");
     let corner = Image::from_fn(&session, 40, 40, |y, x| u8::from(y > 30 && x > 30));
     save(&corner, &path, &ZarrSaveOptions { chunk: [1, 10, 10], ..ZarrSaveOptions::default() }).unwrap();
@@ -221,7 +221,7 @@ fn what_is_zero_is_not_stored() {
 
 #[test]
 fn bytes_do_not_depend_on_the_threads() {
-    let folder = Folder::new();
+    let folder = StoreFolder::new();
     let shards = ZarrSaveOptions { chunk: [1, 8, 8], shard: Some([1, 16, 16]), ..ZarrSaveOptions::default() };
     for options in [ZarrSaveOptions { chunk: [1, 16, 16], ..ZarrSaveOptions::default() }, shards] {
         let write = |threads: usize| {
@@ -237,7 +237,7 @@ fn bytes_do_not_depend_on_the_threads() {
 
 #[test]
 fn a_store_can_replace_the_one_that_it_is_computed_from() {
-    let (session, folder) = (session(), Folder::new());
+    let (session, folder) = (session(), StoreFolder::new());
     let path = folder.at("a.zarr");
     save(&Image::from_fn(&session, 20, 30, |y, x| (y + x) as u8), &path, &ZarrSaveOptions::default()).unwrap();
     let image = open(&session, &path, &ZarrOptions::default()).unwrap();
@@ -250,7 +250,7 @@ fn a_store_can_replace_the_one_that_it_is_computed_from() {
 #[test]
 fn ranks_save_and_read_the_same() {
     use horus_core::comm::threads::ThreadComm;
-    let folder = Folder::new();
+    let folder = StoreFolder::new();
     let path = folder.at("a.zarr");
     let all = ThreadComm::run(3, |comm| {
         let session = super::builder(1).communicator(std::sync::Arc::new(comm)).build().unwrap();

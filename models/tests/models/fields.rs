@@ -11,16 +11,16 @@ use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
 use horus_core::session::Session;
 use horus_models::kpp::{Coefficients, Kpp, Ocean, Parameters, Surface};
-use horus_models::ocean::{Basin, Equation, Field, SeaWater, pressure};
+use horus_models::ocean::{Basin, Equation, OceanField, SeaWater, pressure};
 use horus_models::tracers::{Cells, Column, Transport};
 use horus_partition::{Blocks, Mask, Scheme, Seams};
-use horus_testing::simulated::Simulated;
+use horus_testing::simulated::SimulatedDevice;
 
 // It has a `main`, which is not called here.
 #[allow(dead_code)]
 #[path = "../../examples/ocean.rs"]
 mod ocean_between_continents;
-use ocean_between_continents::Planet;
+use ocean_between_continents::ExampleOcean;
 
 const D: usize = 5;
 const H: usize = 7;
@@ -137,7 +137,7 @@ fn all_modes_and_numbers_of_ranks_give_the_same_bits() {
         let each = ThreadComm::run(ranks, |comm| {
             let cpu = CpuDevice::new(Some(1)).unwrap();
             let device: Box<dyn Device> =
-                if ranks == 3 { Box::new(Simulated::new(cpu, usize::MAX / 2)) } else { Box::new(cpu) };
+                if ranks == 3 { Box::new(SimulatedDevice::new(cpu, usize::MAX / 2)) } else { Box::new(cpu) };
             all(&Session::on(device).communicator(Arc::new(comm)).build().unwrap())
         });
         assert!(each.into_iter().all(|one| bits(one) == want), "{ranks} ranks");
@@ -185,7 +185,7 @@ fn golden(name: &str) -> Vec<f64> {
 
 /// The ocean of `tests/goldens/kpp.py`: temperature, salinity, velocities, stresses, heat, salt, sunlight,
 /// the Coriolis parameter and the floor; of all columns, or of one alone.
-fn given(session: &Session, column: Option<usize>) -> [Field; 11] {
+fn given(session: &Session, column: Option<usize>) -> [OceanField; 11] {
     let (file, mut first) = (golden("kpp_given"), 0);
     [9, 9, 9, 9, 1, 1, 1, 1, 1, 1, 1].map(|levels| {
         let pixels = &file[first..first + levels * PLANE];
@@ -201,7 +201,7 @@ fn given(session: &Session, column: Option<usize>) -> [Field; 11] {
 }
 
 /// Viscosity, diffusivities, the nonlocal term and the depth of the boundary layer, one after the other.
-fn mixed(session: &Session, given: [Field; 11], limited: bool) -> Vec<f64> {
+fn mixed(session: &Session, given: [OceanField; 11], limited: bool) -> Vec<f64> {
     let [temperature, salinity, u, v, x, y, heat, salt, sunlight, coriolis, floor] = given;
     let water = SeaWater::new(&Basin::new(session, &DEPTHS, &floor).unwrap(), Equation::Mwjf).unwrap();
     let ocean = Ocean { temperature, salinity, velocity: [u, v] };
@@ -253,7 +253,7 @@ fn each_equation_of_state_is_that_of_numpy() {
 }
 
 /// Temperature and salinity a step later than given.
-fn later(session: &Session) -> [Field; 2] {
+fn later(session: &Session) -> [OceanField; 2] {
     let [t, s, ..] = given(session, None);
     let change = |of: fn(f64, f64, f64) -> f64| {
         Image::from_volume_fn(session, 9, 5, 7, move |z, y, x| of(z as f64, y as f64, x as f64))
@@ -278,7 +278,7 @@ fn stepped(session: &Session) -> Vec<f64> {
     let flow = transport.flow([&u, &v]);
     let later = later(session);
     let before = [t, s];
-    let step = |i: usize, now: &Field, interval| transport.step([&before[i], now], interval, &flow, &columns[i]);
+    let step = |i: usize, now: &OceanField, interval| transport.step([&before[i], now], interval, &flow, &columns[i]);
     let leapfrog = [0, 1].map(|i| step(i, &later[i], 7200.0));
     let euler = [0, 1].map(|i| step(i, &before[i], 3600.0));
     leapfrog.iter().chain(&euler).flat_map(|field| field.to_vec().unwrap()).collect()
@@ -299,13 +299,13 @@ fn a_step_keeps_what_is_constant_and_all_heat() {
     let session = alone(Mode::Fused);
     let [_, _, u, v, _, _, heat, .., floor] = given(&session, None);
     let number = |v: f64| Image::constant(&session, (1, 1), v);
-    let column = |flux: &Field| Column {
+    let column = |flux: &OceanField| Column {
         diffusivity: Image::constant(&session, (9, 1, 1), 0.05),
         nonlocal: number(0.0),
         flux: flux.clone(),
         passing: None,
     };
-    let transport = |depths: &[f64], floor: &Field| {
+    let transport = |depths: &[f64], floor: &OceanField| {
         let basin = Basin::new(&session, depths, floor).unwrap();
         Transport::new(&basin, &Cells::on_sphere(&session, 28.0, 0.25, floor.height()).unwrap(), 1e3).unwrap()
     };
@@ -345,7 +345,7 @@ fn kpp_and_steps_give_the_same_bits_in_all_modes_and_on_all_numbers_of_ranks() {
         let each = ThreadComm::run(ranks, |comm| {
             let cpu = CpuDevice::new(Some(1)).unwrap();
             let device: Box<dyn Device> =
-                if ranks == 3 { Box::new(Simulated::new(cpu, usize::MAX / 2)) } else { Box::new(cpu) };
+                if ranks == 3 { Box::new(SimulatedDevice::new(cpu, usize::MAX / 2)) } else { Box::new(cpu) };
             made(&Session::on(device).communicator(Arc::new(comm)).build().unwrap())
         });
         assert!(each.into_iter().all(|one| one == want), "{ranks} ranks");
@@ -355,7 +355,7 @@ fn kpp_and_steps_give_the_same_bits_in_all_modes_and_on_all_numbers_of_ranks() {
 #[test]
 fn an_ocean_between_continents_moves_alike_on_all_numbers_of_ranks() {
     let moved = |session: &Session| {
-        let planet = Planet::new(session, 11, 19).unwrap();
+        let planet = ExampleOcean::new(session, 11, 19).unwrap();
         let [t, s] = planet.after(3).unwrap();
         let picture = planet.picture(&t.slice(0)).to_vec().unwrap();
         ([t, s].map(|field| field.to_vec().unwrap()), picture)

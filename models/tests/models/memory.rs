@@ -4,14 +4,14 @@
 use std::fs;
 use std::io::Write;
 
-use crate::promise::{Ends, Promise};
+use crate::promise::{ExpectedEnd, MemoryPromise};
 
 #[test]
 fn programs_take_no_more_memory_than_they_are_allowed() {
     const POP: &str = env!("CARGO_BIN_EXE_pop");
     const PERONA_MALIK: &str = env!("CARGO_BIN_EXE_perona_malik");
     const JACOBI: &str = env!("CARGO_BIN_EXE_jacobi");
-    let promise = Promise::new(PERONA_MALIK, &[]);
+    let promise = MemoryPromise::new(PERONA_MALIK, &[]);
     let at = |name: &str| promise.folder.path().join(name);
     // 24 MB of bytes, 96 MB of floats.
     crate::files::picture(&at("a.pgm"), (4000, 6000), 3);
@@ -25,11 +25,11 @@ fn programs_take_no_more_memory_than_they_are_allowed() {
     }
     let pop = ["state", "t.npy", "s.npy", "--depths", "5,15,25,35", "--out-dir", "."];
     for row in [
-        (POP, "24M", &pop[..], None, Ends::Done),
-        (PERONA_MALIK, "48M", &["a.pgm", "o.tif", "--steps", "3"][..], None, Ends::Done),
-        (PERONA_MALIK, "400M", &["a.pgm", "o.tif", "--steps", "3"][..], None, Ends::Done),
-        (JACOBI, "24M", &["--size", "4000", "--steps", "3", "--out", "o.npy"][..], None, Ends::Done),
-        (JACOBI, "400M", &["--size", "4000", "--steps", "3", "--out", "o.npy"][..], None, Ends::Done),
+        (POP, "24M", &pop[..], None, ExpectedEnd::Done),
+        (PERONA_MALIK, "48M", &["a.pgm", "o.tif", "--steps", "3"][..], None, ExpectedEnd::Done),
+        (PERONA_MALIK, "400M", &["a.pgm", "o.tif", "--steps", "3"][..], None, ExpectedEnd::Done),
+        (JACOBI, "24M", &["--size", "4000", "--steps", "3", "--out", "o.npy"][..], None, ExpectedEnd::Done),
+        (JACOBI, "400M", &["--size", "4000", "--steps", "3", "--out", "o.npy"][..], None, ExpectedEnd::Done),
     ] {
         promise.check(row);
     }

@@ -13,7 +13,7 @@ use horus_core::device::Device;
 use horus_core::session::Session;
 use horus_models::forecast::Leapfrog;
 use horus_models::weather::{Dynamics, Tendencies, Weather, half_levels, latitudes};
-use horus_testing::simulated::Simulated;
+use horus_testing::simulated::SimulatedDevice;
 
 const D: usize = 7;
 const H: usize = 11;
@@ -194,7 +194,7 @@ fn all_modes_and_numbers_of_ranks_give_the_same_bits() {
         let each = ThreadComm::run(ranks, |comm| {
             let cpu = CpuDevice::new(Some(1)).unwrap();
             let device: Box<dyn Device> =
-                if ranks == 3 { Box::new(Simulated::new(cpu, usize::MAX / 2)) } else { Box::new(cpu) };
+                if ranks == 3 { Box::new(SimulatedDevice::new(cpu, usize::MAX / 2)) } else { Box::new(cpu) };
             all(&Session::on(device).communicator(Arc::new(comm)).build().unwrap())
         });
         assert!(each.into_iter().all(|one| bits(one) == want), "{ranks} ranks");

@@ -12,14 +12,14 @@ use horus::prelude::*;
 use horus_apps::detectors::{Detector, Params, conv2d, convrot, convuv};
 use horus_core::dtype::DType;
 use horus_core::filters::MAX_RADIUS;
+use horus_tools::bench_lines::{Arrays, BenchLine, clock, markdown};
 use horus_tools::everyday::noise;
-use horus_tools::measured::{Arrays, BenchLine, clock, markdown};
 use horus_tools::sweep::Sweep;
 use serde_json::json;
 
 /// Times operations of Horus.
 #[derive(Parser)]
-struct Options {
+struct BenchOptions {
     /// Operations, comma separated, or `all`; or `everyday`: common operations on images of each
     /// type, beside their predicted times; or `sweep`: linear filters of all sizes by each algorithm,
     /// beside their predicted times.
@@ -73,10 +73,10 @@ struct Options {
     trace: Option<PathBuf>,
 }
 
-type Work = Box<dyn FnMut() -> Result<()>>;
+type TimedWork = Box<dyn FnMut() -> Result<()>>;
 
 /// Prepares the work that a row of the table times.
-type Prepare = fn(&Bench) -> Result<Work>;
+type Prepare = fn(&OperationBench) -> Result<TimedWork>;
 
 /// Operations that can be timed: name and preparation.
 const OPERATIONS: &[(&str, Prepare)] = &[
@@ -97,7 +97,7 @@ const OPERATIONS: &[(&str, Prepare)] = &[
     ("conv2d", |b| b.detector(conv2d)),
 ];
 
-struct Bench {
+struct OperationBench {
     session: Session,
     image: Image<f32>,
     size: usize,
@@ -105,9 +105,9 @@ struct Bench {
     once: bool,
 }
 
-impl Bench {
+impl OperationBench {
     /// Evaluates the image that `f` records, and drops it.
-    fn evaluated<T: Pixel>(&self, f: impl Fn() -> Image<T> + 'static) -> Result<Work> {
+    fn evaluated<T: Pixel>(&self, f: impl Fn() -> Image<T> + 'static) -> Result<TimedWork> {
         let session = self.session.clone();
         Ok(Box::new(move || {
             let _kept = f();
@@ -115,7 +115,7 @@ impl Bench {
         }))
     }
 
-    fn copy(&self) -> Result<Work> {
+    fn copy(&self) -> Result<TimedWork> {
         let source = vec![1.0f32; self.size * self.size];
         let mut target = vec![0.0f32; self.size * self.size];
         Ok(Box::new(move || {
@@ -125,36 +125,36 @@ impl Bench {
         }))
     }
 
-    fn separable(&self, sigma: f64) -> Result<Work> {
+    fn separable(&self, sigma: f64) -> Result<TimedWork> {
         let image = self.image.clone();
         self.evaluated(move || image.gauss(sigma))
     }
 
     /// A sequence of filters: on several ranks, halos are exchanged before each but the first.
-    fn in_turn(&self, sigma: f64, rounds: usize) -> Result<Work> {
+    fn in_turn(&self, sigma: f64, rounds: usize) -> Result<TimedWork> {
         let image = self.image.clone();
         self.evaluated(move || (0..rounds).fold(image.clone(), |i, _| i.gauss(sigma)))
     }
 
-    fn dense(&self, n: usize) -> Result<Work> {
+    fn dense(&self, n: usize) -> Result<TimedWork> {
         let taps: Vec<f64> = (0..n * n).map(|i| ((i * 7919 % 101) as f64 - 50.0) / (25.0 * (n * n) as f64)).collect();
         let (image, filter) = (self.image.clone(), Filter::dense(n, n, taps));
         self.evaluated(move || image.correlate(&filter))
     }
 
-    fn rotate(&self) -> Result<Work> {
+    fn rotate(&self) -> Result<TimedWork> {
         let image = self.image.clone();
         self.evaluated(move || image.rotate(30.0, Interpolation::Bilinear))
     }
 
-    fn pixel(&self) -> Result<Work> {
+    fn pixel(&self) -> Result<TimedWork> {
         let a = self.image.clone();
         let (b, acc) = (noise(&self.session, self.size, 1) + 0.5, noise(&self.session, self.size, 2));
         self.session.evaluate()?;
         self.evaluated(move || acc.max((&a / &b).abs() * 2.5))
     }
 
-    fn sum(&self) -> Result<Work> {
+    fn sum(&self) -> Result<TimedWork> {
         let image = self.image.clone();
         Ok(Box::new(move || {
             image.sum().get().map(|s| {
@@ -163,7 +163,7 @@ impl Bench {
         }))
     }
 
-    fn min_max(&self) -> Result<Work> {
+    fn min_max(&self) -> Result<TimedWork> {
         let image = self.image.clone();
         Ok(Box::new(move || {
             let range = image.session().get_all((image.min_value(), image.max_value()))?;
@@ -173,7 +173,7 @@ impl Bench {
     }
 
     /// Records a thousand operations without evaluating them.
-    fn record(&self) -> Result<Work> {
+    fn record(&self) -> Result<TimedWork> {
         let image = self.image.clone();
         Ok(Box::new(move || {
             let mut sum = image.clone();
@@ -184,7 +184,7 @@ impl Bench {
         }))
     }
 
-    fn detector(&self, f: Detector) -> Result<Work> {
+    fn detector(&self, f: Detector) -> Result<TimedWork> {
         let image = self.image.clone();
         let Some(arrays) = self.arrays else { return self.evaluated(move || f(&image, &Params::default())) };
         let (session, size, once) = (self.session.clone(), self.size, self.once);
@@ -246,7 +246,7 @@ fn threads_of(session: &Session) -> usize {
 }
 
 /// Measures the requested operations on images of one size in one mode.
-fn measure_all(options: &Options, size: usize, mode: Mode) -> Result<(String, Vec<BenchLine>)> {
+fn measure_all(options: &BenchOptions, size: usize, mode: Mode) -> Result<(String, Vec<BenchLine>)> {
     let mut builder = Session::builder().device(&options.device).eager(true).mode(mode).trace(options.trace.is_some());
     if let Some(threads) = options.threads.or((options.device == "cpu").then_some(1)) {
         builder = builder.threads(threads);
@@ -259,7 +259,7 @@ fn measure_all(options: &Options, size: usize, mode: Mode) -> Result<(String, Ve
         session.evaluate()?;
     }
     let first = session.rank() == 0;
-    let mut bench = Bench { session: session.clone(), image, size, arrays: None, once: options.once };
+    let mut bench = OperationBench { session: session.clone(), image, size, arrays: None, once: options.once };
     let wanted: Vec<&str> = options.op.split(',').collect();
     if first {
         let (device, ranks, threads) = (session.device_name(), session.ranks(), threads_of(&session));
@@ -309,18 +309,18 @@ fn measure_all(options: &Options, size: usize, mode: Mode) -> Result<(String, Ve
 }
 
 /// Times of kernels.
-struct Spent {
+struct KernelTimes {
     measured: f64,
     predicted: f64,
     launches: usize,
 }
 
 /// The seconds that kernels of `work` take by the device's clock.
-fn kernels(session: &Session, work: impl FnOnce() -> Result<()>) -> Result<Spent> {
+fn kernels(session: &Session, work: impl FnOnce() -> Result<()>) -> Result<KernelTimes> {
     let (measured, before) = (session.measured()?.kernels, session.stats());
     work()?;
     let (now, after) = (session.measured()?.kernels, session.stats());
-    Ok(Spent {
+    Ok(KernelTimes {
         measured: (now - measured).as_secs_f64(),
         predicted: (after.parts.kernels - before.parts.kernels).as_secs_f64(),
         launches: after.made.launches - before.made.launches,
@@ -329,7 +329,7 @@ fn kernels(session: &Session, work: impl FnOnce() -> Result<()>) -> Result<Spent
 
 /// Times everyday operations on images of each size: all of an evaluation on a CPU, the kernels by
 /// its own clock on a GPU.
-fn measure_everyday(options: &Options) -> Result<()> {
+fn measure_everyday(options: &BenchOptions) -> Result<()> {
     let mut results = Vec::new();
     for &size in &options.size {
         let mut builder = Session::builder().device(&options.device).eager(true).measure(options.device != "cpu");
@@ -375,7 +375,7 @@ fn measure_everyday(options: &Options) -> Result<()> {
 }
 
 /// Times filters of all sizes by each algorithm on images of each size.
-fn measure_sweep(options: &Options) -> Result<()> {
+fn measure_sweep(options: &BenchOptions) -> Result<()> {
     let dtype = DType::ALL.into_iter().find(|t| t.to_string() == options.dtype && *t != DType::Bool);
     let dtype = dtype.ok_or_else(|| Error::Config(format!("no pixels of type {:?} are filtered", options.dtype)))?;
     if let Some(side) = options.sides.iter().find(|n| !(1..=2 * MAX_RADIUS).contains(*n)) {
@@ -398,7 +398,7 @@ fn measure_sweep(options: &Options) -> Result<()> {
     }
 }
 
-fn run(options: &Options) -> Result<()> {
+fn run(options: &BenchOptions) -> Result<()> {
     if options.op == "sweep" {
         return measure_sweep(options);
     }
@@ -432,5 +432,5 @@ fn run(options: &Options) -> Result<()> {
 }
 
 fn main() -> ExitCode {
-    horus_apps::exit_code(run(&Options::parse()))
+    horus_apps::exit_code(run(&BenchOptions::parse()))
 }

@@ -7,17 +7,17 @@ use std::time::Instant;
 
 use clap::Parser;
 use horus::prelude::*;
-use horus_core::device::{Device, Memory, Sending};
+use horus_core::device::{Device, DownloadStart, Memory};
 use horus_core::error::DeviceError;
-use horus_core::host::Piece;
+use horus_core::host::StridedCopy;
 use horus_core::host::buffer::Pool;
-use horus_core::host::spare::{Spare, Unwritten};
+use horus_core::host::sequential_output::{SequentialOutput, Unwritten};
 use horus_core::host::stores::Stores;
 use horus_core::host::workers::Workers;
 
 /// Times copies in host memory and, with a device, to it and back.
 #[derive(Parser)]
-struct Options {
+struct CopyBenchOptions {
     /// MiB to copy.
     #[arg(long, default_value_t = 64)]
     size: usize,
@@ -55,34 +55,39 @@ fn rate(runs: usize, bytes: usize, mut work: impl FnMut() -> Result<(), DeviceEr
 
 /// Synchronisation of the threads.
 #[derive(Clone, Copy)]
-enum Way {
+enum CopySynchronisation {
     /// Once per chunk.
     Each,
     /// Once for all chunks but one.
     InTurn(Stores),
 }
 
-const WAYS: [(&str, Way); 3] =
-    [("each", Way::Each), ("in turn", Way::InTurn(Stores::Cached)), ("streamed", Way::InTurn(Stores::Streamed))];
+const WAYS: [(&str, CopySynchronisation); 3] = [
+    ("each", CopySynchronisation::Each),
+    ("in turn", CopySynchronisation::InTurn(Stores::Cached)),
+    ("streamed", CopySynchronisation::InTurn(Stores::Streamed)),
+];
 
 /// Copies to the few chunks, or from them.
-fn through(workers: &Workers, way: Way, up: bool, user: &mut [u8], chunks: &mut [Vec<u8>]) {
+fn through(workers: &Workers, way: CopySynchronisation, up: bool, user: &mut [u8], chunks: &mut [Vec<u8>]) {
     let size = chunks[0].len();
-    let at_once = if let Way::Each = way { 1 } else { chunks.len().saturating_sub(1).max(1) };
+    let at_once = if let CopySynchronisation::Each = way { 1 } else { chunks.len().saturating_sub(1).max(1) };
     let mut first = 0;
     for parts in user.chunks_mut(size * at_once) {
         chunks.rotate_left(first);
         first = at_once % chunks.len();
         let pairs = parts.chunks_mut(size).zip(chunks.iter_mut());
         match way {
-            Way::Each if up => pairs.for_each(|(user, chunk)| workers.copy(user, &mut chunk[..user.len()])),
-            Way::Each => pairs.for_each(|(user, chunk)| workers.copy(&chunk[..user.len()], user)),
-            Way::InTurn(stores) if up => {
-                let pairs = pairs.map(|(user, chunk)| (&*user, Spare::over(&mut chunk[..user.len()])));
+            CopySynchronisation::Each if up => {
+                pairs.for_each(|(user, chunk)| workers.copy(user, &mut chunk[..user.len()]))
+            }
+            CopySynchronisation::Each => pairs.for_each(|(user, chunk)| workers.copy(&chunk[..user.len()], user)),
+            CopySynchronisation::InTurn(stores) if up => {
+                let pairs = pairs.map(|(user, chunk)| (&*user, SequentialOutput::over(&mut chunk[..user.len()])));
                 workers.copy_in_turn(pairs.collect(), stores, |_| ());
             }
-            Way::InTurn(stores) => {
-                let pairs = pairs.map(|(user, chunk)| (&chunk[..user.len()], Spare::over(user)));
+            CopySynchronisation::InTurn(stores) => {
+                let pairs = pairs.map(|(user, chunk)| (&chunk[..user.len()], SequentialOutput::over(user)));
                 workers.copy_in_turn(pairs.collect(), stores, |_| ());
             }
         }
@@ -90,7 +95,7 @@ fn through(workers: &Workers, way: Way, up: bool, user: &mut [u8], chunks: &mut 
 }
 
 /// Copies in host memory.
-fn host(options: &Options) -> Result<()> {
+fn host(options: &CopyBenchOptions) -> Result<()> {
     let bytes = options.size.max(1) * MIB;
     let (mut user, mut other) = (vec![1u8; bytes], vec![2u8; bytes]);
     println!(
@@ -138,8 +143,8 @@ fn host(options: &Options) -> Result<()> {
 }
 
 /// Copies to a device and back, through chunks and directly.
-fn device(device: &dyn Device, options: &Options) -> Result<(), DeviceError> {
-    println!("\n{} with {} threads, GB/s", device.about().name, device.workers().threads());
+fn device(device: &dyn Device, options: &CopyBenchOptions) -> Result<(), DeviceError> {
+    println!("\n{} with {} threads, GB/s", device.names().name, device.workers().threads());
     println!("{:>9} {:>9} {:>9} {:>9} {:>9} {:>9}", "MiB", "up", "down", "both", "locked up", "down");
     let (staging, pool, runs) = (device.staging(), Pool::new(usize::MAX), options.runs);
     for size in [1, 4, 16, 64, 256, 1024] {
@@ -163,27 +168,27 @@ fn device(device: &dyn Device, options: &Options) -> Result<(), DeviceError> {
         };
         let (from, mut to) = (locked(())?, locked(())?);
         let fast_up = rate(runs, bytes, || {
-            let ticket = staging.begin_upload(&from, &mut there, &[Piece::run(0, 0, bytes)])?;
-            staging.arrive(ticket, &mut there).and_then(|()| device.synchronize())
+            let ticket = staging.begin_upload(&from, &mut there, &[StridedCopy::run(0, 0, bytes)])?;
+            staging.wait_for_upload(ticket, &mut there).and_then(|()| device.synchronize())
         })?;
         let fast_down = rate(runs, bytes, || {
-            let landing = staging.order_read(&back, 0..bytes, &pool, Sending::WhenLanded)?;
-            landing.land_in(&mut to, device.workers())
+            let landing = staging.start_download(&back, 0..bytes, &pool, DownloadStart::WithTarget)?;
+            landing.copy_into(&mut to, device.workers())
         })?;
         println!("{size:>9} {up:>9.1} {down:>9.1} {both:>9.1} {fast_up:>9.1} {fast_down:>9.1}");
     }
     Ok(())
 }
 
-fn run(options: &Options) -> Result<()> {
+fn run(options: &CopyBenchOptions) -> Result<()> {
     host(options)?;
     let Some(name) = &options.device else { return Ok(()) };
     let session = Session::builder().device(name).eager(true).build()?;
     let Some(opened) = session.device() else { return Err(Error::Config("the session has no device".into())) };
-    let failed = |source| Error::Device { op: "a copy".into(), device: opened.about().name, source };
+    let failed = |source| Error::Device { op: "a copy".into(), device: opened.names().name, source };
     device(opened, options).map_err(failed)
 }
 
 fn main() -> ExitCode {
-    horus_apps::exit_code(run(&Options::parse()))
+    horus_apps::exit_code(run(&CopyBenchOptions::parse()))
 }

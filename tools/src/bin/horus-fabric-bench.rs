@@ -16,7 +16,7 @@ use horus_core::comm::Communicator;
 use horus_core::device::{Device, Exchange, Fabric as _, Geometry, Memory, Message};
 use horus_core::dtype::DType;
 use horus_core::execute::peers;
-use horus_core::execute::transfer::{self, Destination, Held};
+use horus_core::execute::transfer::{self, Destination, RankPixels};
 use horus_core::host::buffer::Pool;
 use horus_core::ir::graph::{Graph, Node, NodeId, ValueId};
 use horus_core::ir::kernel::Kernel;
@@ -27,12 +27,12 @@ use horus_core::plan::state::Halo;
 use horus_core::shape::{Shape, Window};
 use horus_cuda::CudaDevice;
 
-type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+type BenchResult<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// Untimed exchanges at the start.
 const WARM_UP: usize = 20;
 
-struct Bench<'a> {
+struct FabricBench<'a> {
     comm: &'a dyn Communicator,
     device: CudaDevice,
     /// For messages through the host.
@@ -44,7 +44,7 @@ struct Bench<'a> {
     strip: Window,
 }
 
-impl Bench<'_> {
+impl FabricBench<'_> {
     fn movement(&self, direct: bool) -> Movement {
         let action = Action::Exchange { node: NodeId(0), halo: self.halo, direct };
         movement(&self.graph, &self.partition, action, false, BLOCK).expect("an exchange moves something")
@@ -56,7 +56,7 @@ impl Bench<'_> {
     }
 
     /// A strip with its own rows and an empty halo.
-    fn fresh(&self) -> Result<Memory> {
+    fn fresh(&self) -> BenchResult<Memory> {
         let mut memory = self.device.allocate(self.geometry.bytes())?;
         let mut bytes = vec![0; self.geometry.bytes()];
         for y in self.strip.start..self.strip.end {
@@ -67,7 +67,7 @@ impl Bench<'_> {
         Ok(memory)
     }
 
-    fn check(&self, memory: &Memory) -> Result<()> {
+    fn check(&self, memory: &Memory) -> BenchResult<()> {
         let mut bytes = vec![0; self.geometry.bytes()];
         self.device.read(memory, 0, &mut bytes)?;
         for y in self.geometry.window.start..self.geometry.window.end {
@@ -80,15 +80,15 @@ impl Bench<'_> {
     }
 
     /// The executor's exchange from device to device.
-    fn horus(&self, memory: &mut Memory) -> Result<()> {
+    fn horus(&self, memory: &mut Memory) -> BenchResult<()> {
         peers::redistribute(&self.device, self.comm, &self.movement(true), None, (memory, self.geometry))?;
         Ok(())
     }
 
     /// The executor's exchange through the host.
-    fn staged(&self, memory: &mut Memory) -> Result<()> {
+    fn staged(&self, memory: &mut Memory) -> BenchResult<()> {
         let workers = self.device.workers();
-        let source = Held::Device(&self.device, memory);
+        let source = RankPixels::Device(&self.device, memory);
         let movement = self.movement(false);
         let arriving = transfer::order(
             self.comm,
@@ -103,7 +103,7 @@ impl Bench<'_> {
 
     /// Median microseconds of a single exchange, and microseconds per exchange of many, on the
     /// slowest rank.
-    fn time(&self, rounds: usize, mut exchange: impl FnMut() -> Result<()>) -> Result<(f64, f64)> {
+    fn time(&self, rounds: usize, mut exchange: impl FnMut() -> BenchResult<()>) -> BenchResult<(f64, f64)> {
         let mut times = Vec::new();
         for round in 0..WARM_UP + rounds {
             self.comm.gather(0)?;
@@ -122,7 +122,7 @@ impl Bench<'_> {
         }
         self.device.synchronize()?;
         let many = start.elapsed().as_secs_f64() * 1e6 / rounds as f64;
-        let slowest = |t: f64| -> Result<f64> {
+        let slowest = |t: f64| -> BenchResult<f64> {
             let all = self.comm.gather(t.to_bits())?;
             Ok(all.into_iter().map(f64::from_bits).fold(0.0, f64::max))
         };
@@ -130,7 +130,7 @@ impl Bench<'_> {
     }
 }
 
-fn run(comm: &dyn Communicator) -> Result<()> {
+fn run(comm: &dyn Communicator) -> BenchResult<()> {
     let mut numbers = std::env::args().skip(1).map(|a| a.parse::<usize>());
     let mut number = |default| numbers.next().unwrap_or(Ok(default));
     let (rows, columns, rounds) = (number(21)?, number(16_384)?, number(200)?.max(1));
@@ -152,7 +152,7 @@ fn run(comm: &dyn Communicator) -> Result<()> {
     let window = strip.grown(rows, rows).clipped(height);
     let geometry = Geometry { shape, dtype: DType::F32, window };
     let pool = Pool::new(1 << 28);
-    let bench = Bench { comm, device, pool, graph, partition, halo: Halo::even(rows), geometry, strip };
+    let bench = FabricBench { comm, device, pool, graph, partition, halo: Halo::even(rows), geometry, strip };
     let bytes = rows * columns * 4;
     let show = |name: &str, (one, many): (f64, f64)| {
         if me == 0 {
@@ -185,7 +185,7 @@ fn run(comm: &dyn Communicator) -> Result<()> {
     let mut block = bench.device.allocate(4 * bytes)?;
     let nccl = bench.time(rounds, || {
         let ticket = bench.device.exchange(comm, &[], &mut [&mut block], &work)?;
-        Ok(bench.device.arrive(ticket, &mut [&mut block])?)
+        Ok(bench.device.wait_for_exchange(ticket, &mut [&mut block])?)
     })?;
     show("NCCL alone", nccl);
     if me == 0 {

@@ -6,15 +6,15 @@ use std::time::Instant;
 
 use clap::Parser;
 use horus::prelude::*;
-use horus_models::ocean::{Basin, Equation, Field, SeaWater};
-use horus_tools::measured::Arrays;
+use horus_models::ocean::{Basin, Equation, OceanField, SeaWater};
+use horus_tools::bench_lines::Arrays;
 use serde_json::json;
 
 /// Times programs over volumes.
 ///
 /// Bytes are those of all fields that a program reads and writes.
 #[derive(Parser)]
-struct Options {
+struct FieldBenchOptions {
     /// Programs, comma separated: state, density, mixing, copy; or `all`
     #[arg(long, default_value = "all", value_delimiter = ',')]
     op: Vec<String>,
@@ -49,19 +49,19 @@ fn extent(text: &str) -> std::result::Result<[usize; 3], String> {
 }
 
 /// A program: from tracers to fields.
-struct Row {
+struct FieldProgram {
     name: &'static str,
     /// Number of fields read.
     read: usize,
     made: usize,
-    record: fn(&SeaWater, &[Field; 2]) -> Vec<Field>,
+    record: fn(&SeaWater, &[OceanField; 2]) -> Vec<OceanField>,
 }
 
-const ROWS: [Row; 4] = [
+const ROWS: [FieldProgram; 4] = [
     // The cost of streaming: one field read, one written.
-    Row { name: "copy", read: 1, made: 1, record: |_, [t, _]| vec![t + 0.5] },
-    Row { name: "density", read: 2, made: 1, record: |water, [t, s]| vec![water.density(t, s)] },
-    Row {
+    FieldProgram { name: "copy", read: 1, made: 1, record: |_, [t, _]| vec![t + 0.5] },
+    FieldProgram { name: "density", read: 2, made: 1, record: |water, [t, s]| vec![water.density(t, s)] },
+    FieldProgram {
         name: "state",
         read: 2,
         made: 3,
@@ -70,7 +70,7 @@ const ROWS: [Row; 4] = [
             vec![d.density, d.by_temperature, d.by_salinity]
         },
     },
-    Row {
+    FieldProgram {
         name: "mixing",
         read: 2,
         made: 4,
@@ -82,8 +82,8 @@ const ROWS: [Row; 4] = [
     },
 ];
 
-struct Bench<'a> {
-    options: &'a Options,
+struct FieldBench<'a> {
+    options: &'a FieldBenchOptions,
     session: Session,
     water: SeaWater,
     shape: Shape,
@@ -91,8 +91,8 @@ struct Bench<'a> {
     tracers: [Vec<f64>; 2],
 }
 
-impl<'a> Bench<'a> {
-    fn new(options: &'a Options, session: Session) -> Result<Bench<'a>> {
+impl<'a> FieldBench<'a> {
+    fn new(options: &'a FieldBenchOptions, session: Session) -> Result<FieldBench<'a>> {
         let [depth, height, width] = options.size;
         let depths: Vec<f64> = (0..depth).map(|z| 5.0 + 100.0 * z as f64).collect();
         let basin = Basin::new(&session, &depths, &Image::constant(&session, (1, 1), depth as f64))?;
@@ -105,10 +105,10 @@ impl<'a> Bench<'a> {
         };
         let tracers = [field(|z| 2.0 + 20.0 * (-4.0 * z).exp(), 1.0), field(|z| 34.5 + 0.5 * z, 0.4)];
         let shape = Shape { depth, ..Shape::new(height, width, 1) };
-        Ok(Bench { options, session, water, shape, tracers })
+        Ok(FieldBench { options, session, water, shape, tracers })
     }
 
-    fn given(&self) -> [Field; 2] {
+    fn given(&self) -> [OceanField; 2] {
         let Shape { depth, height, width, .. } = self.shape;
         self.tracers.each_ref().map(|f| Image::from_slice(&self.session, (depth, height, width), f))
     }
@@ -127,7 +127,7 @@ impl<'a> Bench<'a> {
         Ok((times[times.len() / 2], (self.session.stats().made.launches - before) / times.len()))
     }
 
-    fn on_device(&self, row: &Row) -> Result<(f64, usize)> {
+    fn on_device(&self, row: &FieldProgram) -> Result<(f64, usize)> {
         // Computed, so that they are on the device and not host data.
         let tracers = self.given().map(|f| f + 0.0);
         self.session.evaluate()?;
@@ -137,7 +137,7 @@ impl<'a> Bench<'a> {
         })
     }
 
-    fn between_arrays(&self, row: &Row, arrays: Arrays) -> Result<(f64, usize)> {
+    fn between_arrays(&self, row: &FieldProgram, arrays: Arrays) -> Result<(f64, usize)> {
         let (session, shape) = (&self.session, self.shape);
         let pixels = |_| session.pixels_of::<f64>(shape);
         if arrays == Arrays::Pixels {
@@ -163,7 +163,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-fn run(options: &Options) -> Result<()> {
+fn run(options: &FieldBenchOptions) -> Result<()> {
     if let Some(op) = options.op.iter().find(|op| *op != "all" && ROWS.iter().all(|row| row.name != **op)) {
         return Err(Error::Config(format!("program {op:?} is not known")));
     }
@@ -179,7 +179,7 @@ fn run(options: &Options) -> Result<()> {
         if first {
             println!("{}, {} ranks, {depth}x{height}x{width} f64, {mode:?}", session.device_name(), session.ranks());
         }
-        let bench = Bench::new(options, session)?;
+        let bench = FieldBench::new(options, session)?;
         for row in ROWS.iter().filter(|row| options.op.iter().any(|op| op == "all" || op == row.name)) {
             for arrays in std::iter::once(None).chain(options.from_host.iter().copied().map(Some)) {
                 let (seconds, launches) = match arrays {
@@ -209,5 +209,5 @@ fn run(options: &Options) -> Result<()> {
 }
 
 fn main() -> ExitCode {
-    horus_apps::exit_code(run(&Options::parse()))
+    horus_apps::exit_code(run(&FieldBenchOptions::parse()))
 }

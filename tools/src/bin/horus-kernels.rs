@@ -14,12 +14,12 @@ use std::time::Instant;
 use clap::Parser;
 use horus_cuda::nvrtc::{Nvrtc, OPTIONS};
 use horus_cuda::shipped::{Packing, limits};
-use horus_tools::kernels::{Failure, recorded, shipped, sources};
+use horus_tools::kernels::{BoxedError, recorded, shipped, sources};
 
 /// Compiles the kernels of the detectors and of the operations of `horus` into one file.
 #[derive(Parser)]
 #[command(version)]
-struct Options {
+struct KernelsOptions {
     /// File to write
     output: PathBuf,
 
@@ -30,10 +30,10 @@ struct Options {
 
 fn main() -> ExitCode {
     env_logger::init();
-    horus_apps::exit_code(run(&Options::parse()))
+    horus_apps::exit_code(run(&KernelsOptions::parse()))
 }
 
-fn run(options: &Options) -> Result<(), Failure> {
+fn run(options: &KernelsOptions) -> Result<(), BoxedError> {
     let start = Instant::now();
     let nvrtc = Nvrtc::load()?;
     let mut gpus = Vec::new();

@@ -13,7 +13,7 @@ use horus_core::machine::measure::measure;
 /// hardware. Under mpirun it also measures messages between ranks.
 #[derive(Parser)]
 #[command(version)]
-struct Options {
+struct MachineOptions {
     /// Device to measure: auto, cpu, cuda or cuda:N (default: HORUS_DEVICE, else auto)
     #[arg(long)]
     device: Option<String>,
@@ -35,7 +35,7 @@ struct Options {
     quick: bool,
 }
 
-fn run(options: &Options) -> Result<()> {
+fn run(options: &MachineOptions) -> Result<()> {
     let mut builder = Session::builder().eager(true);
     if let Some(device) = &options.device {
         builder = builder.device(device);
@@ -62,7 +62,7 @@ fn run(options: &Options) -> Result<()> {
 
 fn main() -> ExitCode {
     horus_apps::batch::log_from(log::LevelFilter::Warn);
-    match run(&Options::parse()) {
+    match run(&MachineOptions::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             eprintln!("error: {e}");

@@ -17,7 +17,7 @@ use horus_core::io::{Format, Picture};
 
 /// Measures ConvRot over a series of pictures, PGM to PNG, against its parts.
 #[derive(Parser)]
-struct Args {
+struct SeriesBenchArgs {
     /// Rows and columns of the pictures
     #[arg(long, default_value_t = 1024)]
     size: usize,
@@ -46,10 +46,10 @@ const SAMPLE: usize = 4;
 
 fn main() -> ExitCode {
     env_logger::init();
-    horus_apps::exit_code(run(&Args::parse()))
+    horus_apps::exit_code(run(&SeriesBenchArgs::parse()))
 }
 
-fn run(args: &Args) -> Result<()> {
+fn run(args: &SeriesBenchArgs) -> Result<()> {
     let failed = |e: std::io::Error| Error::Config(format!("{}: {e}", args.work.display()));
     let (input, output) = (args.work.join("in"), args.work.join("out"));
     std::fs::create_dir_all(&input).map_err(failed)?;
@@ -162,7 +162,7 @@ fn all_cores(cores: usize, paths: &[PathBuf], results: &[Vec<u8>]) -> Result<Dur
     Ok(start.elapsed() / (cores * EACH) as u32)
 }
 
-fn session(args: &Args) -> Result<Session> {
+fn session(args: &SeriesBenchArgs) -> Result<Session> {
     let builder = Session::builder().device(&args.device);
     match args.threads {
         Some(threads) => builder.threads(threads),
@@ -177,7 +177,7 @@ fn session_of_one() -> Result<Session> {
 }
 
 /// Pictures of vessels, each rotated further: they compress like photographs, and all differ.
-fn pictures(args: &Args, folder: &Path) -> Result<Vec<PathBuf>> {
+fn pictures(args: &SeriesBenchArgs, folder: &Path) -> Result<Vec<PathBuf>> {
     let session = Session::builder().device("cpu").build()?;
     let worms = Image::worms(&session, args.size, args.size);
     let make = |i: usize| {

@@ -18,14 +18,14 @@ use clap::Parser;
 use horus::prelude::*;
 use horus_apps::detectors::{Params, conv2d, convrot, convuv};
 use horus_core::session::Session as CoreSession;
-use horus_models::ocean::{Basin, Equation, Field, SeaWater};
-use horus_tools::drawn::{Drawn, correlate};
-use horus_tools::measured::clock;
-use horus_tools::queues::Queues;
+use horus_models::ocean::{Basin, Equation, OceanField, SeaWater};
+use horus_tools::bench_lines::clock;
+use horus_tools::queues::RunQueues;
+use horus_tools::random_programs::{RandomProgram, correlate};
 
 /// Times strategies of copying pixels to a GPU and back.
 #[derive(Parser)]
-struct Options {
+struct StrategiesOptions {
     /// Programs, comma separated, or `all`.
     #[arg(long, default_value = "all")]
     op: String,
@@ -60,60 +60,72 @@ struct Options {
 }
 
 /// The results of a program.
-type Results = Vec<Image<f32>>;
+type StrategyResults = Vec<Image<f32>>;
 /// Records a program over images.
-type Recorder<T> = dyn Fn(&[Image<T>]) -> Result<Results>;
+type ProgramRecorder<T> = dyn Fn(&[Image<T>]) -> Result<StrategyResults>;
 
 /// A program over images of real numbers of one size, or over volumes of as many pixels.
-struct Program {
+struct StrategyProgram {
     name: &'static str,
     /// Number of images that it reads.
     inputs: usize,
-    record: Record,
+    record: StrategyFunction,
 }
 
 #[derive(Clone, Copy)]
-enum Record {
+enum StrategyFunction {
     Image(fn(&[Image<f32>]) -> Image<f32>),
     /// Of temperatures and salinities.
-    Ocean(fn(&SeaWater, [&Field; 2]) -> Vec<Field>),
+    Ocean(fn(&SeaWater, [&OceanField; 2]) -> Vec<OceanField>),
 }
 
-const PROGRAMS: &[Program] = &[
-    Program { name: "correlate 3", inputs: 1, record: Record::Image(|i| correlate(&i[0], 3)) },
-    Program { name: "correlate 7", inputs: 1, record: Record::Image(|i| correlate(&i[0], 7)) },
-    Program { name: "correlate 17", inputs: 1, record: Record::Image(|i| correlate(&i[0], 17)) },
-    Program { name: "correlate 43", inputs: 1, record: Record::Image(|i| correlate(&i[0], 43)) },
-    Program {
+const PROGRAMS: &[StrategyProgram] = &[
+    StrategyProgram { name: "correlate 3", inputs: 1, record: StrategyFunction::Image(|i| correlate(&i[0], 3)) },
+    StrategyProgram { name: "correlate 7", inputs: 1, record: StrategyFunction::Image(|i| correlate(&i[0], 7)) },
+    StrategyProgram { name: "correlate 17", inputs: 1, record: StrategyFunction::Image(|i| correlate(&i[0], 17)) },
+    StrategyProgram { name: "correlate 43", inputs: 1, record: StrategyFunction::Image(|i| correlate(&i[0], 43)) },
+    StrategyProgram {
         name: "pixel chain",
         inputs: 1,
-        record: Record::Image(|i| ((&i[0] * 2.5 + 0.25).abs() / (&i[0] + 1.5)).max(&i[0] * 0.5)),
+        record: StrategyFunction::Image(|i| ((&i[0] * 2.5 + 0.25).abs() / (&i[0] + 1.5)).max(&i[0] * 0.5)),
     },
-    Program { name: "separable 19", inputs: 1, record: Record::Image(|i| i[0].gauss(3.0)) },
-    Program { name: "ConvRot", inputs: 1, record: Record::Image(|i| convrot(&i[0], &Params::default())) },
-    Program { name: "ConvUV", inputs: 1, record: Record::Image(|i| convuv(&i[0], &Params::default())) },
-    Program { name: "Conv2D", inputs: 1, record: Record::Image(|i| conv2d(&i[0], &Params::default())) },
-    Program { name: "matmul", inputs: 2, record: Record::Image(|i| i[0].matmul(&i[1])) },
-    Program {
+    StrategyProgram { name: "separable 19", inputs: 1, record: StrategyFunction::Image(|i| i[0].gauss(3.0)) },
+    StrategyProgram {
+        name: "ConvRot",
+        inputs: 1,
+        record: StrategyFunction::Image(|i| convrot(&i[0], &Params::default())),
+    },
+    StrategyProgram {
+        name: "ConvUV",
+        inputs: 1,
+        record: StrategyFunction::Image(|i| convuv(&i[0], &Params::default())),
+    },
+    StrategyProgram {
+        name: "Conv2D",
+        inputs: 1,
+        record: StrategyFunction::Image(|i| conv2d(&i[0], &Params::default())),
+    },
+    StrategyProgram { name: "matmul", inputs: 2, record: StrategyFunction::Image(|i| i[0].matmul(&i[1])) },
+    StrategyProgram {
         name: "state",
         inputs: 2,
-        record: Record::Ocean(|water, [t, s]| {
+        record: StrategyFunction::Ocean(|water, [t, s]| {
             let state = water.state(t, s);
             vec![state.density, state.by_temperature, state.by_salinity]
         }),
     },
-    Program {
+    StrategyProgram {
         name: "buoydiff",
         inputs: 2,
-        record: Record::Ocean(|water, [t, s]| {
+        record: StrategyFunction::Ocean(|water, [t, s]| {
             let buoyancy = water.buoyancy(t, s);
             vec![buoyancy.from_surface, buoyancy.from_below]
         }),
     },
-    Program {
+    StrategyProgram {
         name: "ddmix",
         inputs: 2,
-        record: Record::Ocean(|water, [t, s]| {
+        record: StrategyFunction::Ocean(|water, [t, s]| {
             let none = Image::constant(t.session(), t.shape(), 0.0);
             water.double_diffusion(t, s, [&none, &none]).into()
         }),
@@ -127,21 +139,21 @@ fn image(size: usize) -> Shape {
     Shape::new(size, size, 1)
 }
 
-impl Program {
+impl StrategyProgram {
     /// The extent of what it reads, for images of `size` rows and columns.
     fn shape(&self) -> fn(size: usize) -> Shape {
         match self.record {
-            Record::Image(_) => image,
-            Record::Ocean(_) => |size| Shape::volume(LEVELS, size / 4, size / 4, 1),
+            StrategyFunction::Image(_) => image,
+            StrategyFunction::Ocean(_) => |size| Shape::volume(LEVELS, size / 4, size / 4, 1),
         }
     }
 
     /// The function that records it. What an ocean has besides temperatures and salinities is made once in a session.
-    fn recorder(&self) -> Box<Recorder<f32>> {
+    fn recorder(&self) -> Box<ProgramRecorder<f32>> {
         match self.record {
-            Record::Image(record) => Box::new(move |given| Ok(vec![record(given)])),
-            Record::Ocean(record) => {
-                let known: RefCell<Vec<(Field, SeaWater)>> = RefCell::default();
+            StrategyFunction::Image(record) => Box::new(move |given| Ok(vec![record(given)])),
+            StrategyFunction::Ocean(record) => {
+                let known: RefCell<Vec<(OceanField, SeaWater)>> = RefCell::default();
                 Box::new(move |given| {
                     let (session, shape) = (given[0].session(), given[0].shape());
                     let mut known = known.borrow_mut();
@@ -164,7 +176,7 @@ impl Program {
 }
 
 /// The programs of `--op`.
-fn programs(options: &Options) -> Result<Vec<&'static Program>> {
+fn programs(options: &StrategiesOptions) -> Result<Vec<&'static StrategyProgram>> {
     let wanted: Vec<&str> = options.op.split(',').collect();
     if let Some(unknown) = wanted.iter().find(|w| **w != "all" && !PROGRAMS.iter().any(|p| p.name == **w)) {
         return Err(Error::Config(format!("program {unknown:?} is not known")));
@@ -207,13 +219,13 @@ fn strategies(shares: &[f64]) -> Vec<(String, Strategy)> {
 
 /// Milliseconds of one strategy.
 #[derive(Clone)]
-struct Timed {
+struct StrategyTimes {
     /// Sorted times of all runs.
     runs: Vec<f64>,
     predicted: f64,
 }
 
-impl Timed {
+impl StrategyTimes {
     /// The time that this share of runs does not exceed.
     fn quantile(&self, share: f64) -> f64 {
         self.runs[((self.runs.len() - 1) as f64 * share).round() as usize]
@@ -226,38 +238,44 @@ impl Timed {
 
 /// The type of the given pixels.
 #[derive(Clone, Copy)]
-enum Given {
+enum InputPixelType {
     Bytes,
     Reals,
 }
 
-impl Given {
+impl InputPixelType {
     const fn name(self) -> &'static str {
         match self {
-            Given::Bytes => "u8",
-            Given::Reals => "f32",
+            InputPixelType::Bytes => "u8",
+            InputPixelType::Reals => "f32",
         }
     }
 
     /// Times a program from pixels of this type to real numbers, by each strategy.
-    fn timed(self, options: &Options, size: usize, program: &Program, how: &[Strategy]) -> Result<Vec<Timed>> {
+    fn timed(
+        self,
+        options: &StrategiesOptions,
+        size: usize,
+        program: &StrategyProgram,
+        how: &[Strategy],
+    ) -> Result<Vec<StrategyTimes>> {
         let (record, extent) = (program.recorder(), (program.inputs, program.shape()(size)));
         let of_bytes = |bytes: &[Image<u8>]| record(&bytes.iter().map(Image::to_unit).collect::<Vec<_>>());
         match self {
-            Given::Bytes => by_strategy::<u8>(options, how, extent, &of_bytes),
-            Given::Reals => by_strategy::<f32>(options, how, extent, &record),
+            InputPixelType::Bytes => by_strategy::<u8>(options, how, extent, &of_bytes),
+            InputPixelType::Reals => by_strategy::<f32>(options, how, extent, &record),
         }
     }
 }
 
 /// Page-locked memory of images of one extent, and of the results of programs that read them.
-struct Places<T: Pixel> {
+struct LockedImages<T: Pixel> {
     from: Vec<Pixels<T>>,
     to: Vec<Pixels<f32>>,
 }
 
-impl<T: Pixel> Places<T> {
-    fn new(session: &CoreSession, inputs: usize, shape: Shape) -> Result<Places<T>> {
+impl<T: Pixel> LockedImages<T> {
+    fn new(session: &CoreSession, inputs: usize, shape: Shape) -> Result<LockedImages<T>> {
         let Shape { depth, height, width, .. } = shape;
         let mut from = Vec::new();
         for i in 0..inputs {
@@ -266,7 +284,7 @@ impl<T: Pixel> Places<T> {
             Image::<f32>::from_volume_fn(session, depth, height, width, at).convert::<T>().read_into(&mut pixels)?;
             from.push(pixels);
         }
-        Ok(Places { from, to: Vec::new() })
+        Ok(LockedImages { from, to: Vec::new() })
     }
 
     /// Runs a program over the first `inputs` images.
@@ -274,7 +292,7 @@ impl<T: Pixel> Places<T> {
         &mut self,
         session: &CoreSession,
         inputs: usize,
-        record: &dyn Fn(&[Image<T>]) -> Result<Results>,
+        record: &dyn Fn(&[Image<T>]) -> Result<StrategyResults>,
     ) -> Result<()> {
         let from = &self.from[..inputs];
         let given: Vec<_> = from.iter().map(|pixels| Image::from_pixels(session, pixels.clone())).collect();
@@ -296,24 +314,24 @@ impl<T: Pixel> Places<T> {
 }
 
 fn by_strategy<T: Pixel>(
-    options: &Options,
+    options: &StrategiesOptions,
     how: &[Strategy],
     (inputs, shape): (usize, Shape),
-    record: &dyn Fn(&[Image<T>]) -> Result<Results>,
-) -> Result<Vec<Timed>> {
+    record: &dyn Fn(&[Image<T>]) -> Result<StrategyResults>,
+) -> Result<Vec<StrategyTimes>> {
     let opened = how.iter().map(|strategy| strategy.open(&options.device)).collect::<Result<Vec<Session>>>()?;
     let sessions: Vec<&CoreSession> = opened.iter().map(|session| &**session).collect();
     let Some(&first) = sessions.first() else { return Ok(Vec::new()) };
-    let mut places = Places::new(first, inputs, shape)?;
+    let mut places = LockedImages::new(first, inputs, shape)?;
     timed(options, &sessions, |session| places.run(session, inputs, record))
 }
 
 /// Sessions take turns, so that a change in the machine's speed affects all of them.
 fn timed(
-    options: &Options,
+    options: &StrategiesOptions,
     sessions: &[&CoreSession],
     mut run: impl FnMut(&CoreSession) -> Result<()>,
-) -> Result<Vec<Timed>> {
+) -> Result<Vec<StrategyTimes>> {
     for &session in sessions {
         run(session)?;
         run(session)?;
@@ -332,20 +350,20 @@ fn timed(
     let told = |((mut runs, &session), before): ((Vec<f64>, &&CoreSession), Duration)| {
         runs.sort_by(f64::total_cmp);
         let predicted = (predicted(session) - before).as_secs_f64() * 1e3 / runs.len() as f64;
-        Timed { runs, predicted }
+        StrategyTimes { runs, predicted }
     };
     Ok(runs.into_iter().zip(sessions).zip(before).map(told).collect())
 }
 
 /// The forced strategy with the same prediction as the automatic choice, which makes the same plan,
 /// and the median of the runs of both.
-fn chosen(times: &[Timed]) -> (Option<usize>, f64) {
+fn chosen(times: &[StrategyTimes]) -> (Option<usize>, f64) {
     let Some((auto, forced)) = times.split_last() else { return (None, 0.0) };
     let same = forced.iter().position(|t| (t.predicted / auto.predicted - 1.0).abs() < 1e-6);
     let mut runs = auto.runs.clone();
     runs.extend(same.iter().flat_map(|i| &forced[*i].runs));
     runs.sort_by(f64::total_cmp);
-    (same, Timed { runs, ..auto.clone() }.median())
+    (same, StrategyTimes { runs, ..auto.clone() }.median())
 }
 
 /// Median relative error of predictions.
@@ -355,7 +373,7 @@ fn median(mut errors: Vec<f64>) -> f64 {
 }
 
 /// Compares strategies with predictions.
-fn strategies_of(options: &Options) -> Result<()> {
+fn strategies_of(options: &StrategiesOptions) -> Result<()> {
     let names = strategies(&options.shares);
     let mut table = String::from(
         "Measured / predicted ms, from page-locked memory to page-locked memory.\n\n| program | pixels | size |",
@@ -371,7 +389,7 @@ fn strategies_of(options: &Options) -> Result<()> {
     for program in programs(options)? {
         let name = program.name;
         for &size in &options.size {
-            for given in [Given::Reals, Given::Bytes] {
+            for given in [InputPixelType::Reals, InputPixelType::Bytes] {
                 let times = given.timed(options, size, program, &how)?;
                 let mut row = format!("| {name} | {} | {size} |", given.name());
                 for (time, (strategy, _)) in times.iter().zip(&names) {
@@ -386,7 +404,7 @@ fn strategies_of(options: &Options) -> Result<()> {
                     );
                 }
                 let (same, measured) = chosen(&times);
-                let best = times.iter().map(Timed::median).fold(measured, f64::min);
+                let best = times.iter().map(StrategyTimes::median).fold(measured, f64::min);
                 beside.push(measured / best);
                 let what = same.map_or("other", |i| &names[i].0);
                 let _ = write!(row, " {what} | {:.3} |", measured / best);
@@ -408,7 +426,7 @@ fn strategies_of(options: &Options) -> Result<()> {
 }
 
 /// Writes the files.
-fn write(options: &Options, table: String, values: String) -> Result<()> {
+fn write(options: &StrategiesOptions, table: String, values: String) -> Result<()> {
     for (path, text) in [(&options.markdown, table), (&options.tsv, values)] {
         if let Some(path) = path {
             std::fs::write(path, text).map_err(|e| Error::write(path, e))?;
@@ -418,24 +436,30 @@ fn write(options: &Options, table: String, values: String) -> Result<()> {
 }
 
 /// A program that is timed beside its queues.
-struct Row {
+struct QueueRow {
     name: String,
     /// Its steps, if it was drawn at random.
     steps: String,
     inputs: usize,
     shape: fn(usize) -> Shape,
-    record: Box<Recorder<f32>>,
+    record: Box<ProgramRecorder<f32>>,
 }
 
-impl Row {
-    fn named(program: &Program) -> Row {
-        let &Program { name, inputs, .. } = program;
-        Row { name: name.to_owned(), steps: String::new(), inputs, shape: program.shape(), record: program.recorder() }
+impl QueueRow {
+    fn named(program: &StrategyProgram) -> QueueRow {
+        let &StrategyProgram { name, inputs, .. } = program;
+        QueueRow {
+            name: name.to_owned(),
+            steps: String::new(),
+            inputs,
+            shape: program.shape(),
+            record: program.recorder(),
+        }
     }
 
-    fn drawn(number: u64) -> Row {
-        let drawn = Drawn::new(number);
-        Row {
+    fn drawn(number: u64) -> QueueRow {
+        let drawn = RandomProgram::new(number);
+        QueueRow {
             name: format!("random {number}"),
             steps: drawn.to_string(),
             inputs: drawn.inputs(),
@@ -461,13 +485,13 @@ fn distribution(ratios: &[f64]) -> String {
 /// Compares programs with the work of their queues. Times are of sessions that do not trace, queues
 /// of others: to time a launch takes some microseconds, and launches that are timed are not
 /// submitted together. Each program has sessions of its own, whose plans go with them.
-fn beside_queues(options: &Options, random: u64) -> Result<()> {
+fn compare_with_queues(options: &StrategiesOptions, random: u64) -> Result<()> {
     let open = |trace| Session::builder().device(&options.device).eager(true).trace(trace).build();
     let (plain, tracing) = (open(false)?, open(true)?);
     let on_gpu = tracing.device().is_some_and(|device| !device.memory().is_unified());
     let clock = if on_gpu { 1e3 * clock(&tracing)? } else { 0.0 };
-    let named = programs(options)?.into_iter().map(Row::named);
-    let rows: Vec<Row> = named.chain((0..random).map(|i| Row::drawn(options.seed.wrapping_add(i)))).collect();
+    let named = programs(options)?.into_iter().map(QueueRow::named);
+    let rows: Vec<QueueRow> = named.chain((0..random).map(|i| QueueRow::drawn(options.seed.wrapping_add(i)))).collect();
     let most = rows.iter().map(|row| row.inputs).max().unwrap_or_default();
     let mut table = format!(
         "Medians from page-locked memory to page-locked memory, and ms of each queue in a run; of kernels without the \
@@ -484,13 +508,13 @@ fn beside_queues(options: &Options, random: u64) -> Result<()> {
     );
     let mut summary = String::new();
     for &size in &options.size {
-        let mut places: HashMap<Shape, Places<f32>> = HashMap::new();
+        let mut places: HashMap<Shape, LockedImages<f32>> = HashMap::new();
         let (mut ratios, mut ends) = (Vec::new(), Vec::new());
-        for Row { name, steps, inputs, shape, record } in &rows {
+        for QueueRow { name, steps, inputs, shape, record } in &rows {
             let places = match places.entry(shape(size)) {
                 Entry::Occupied(places) => places.into_mut(),
                 Entry::Vacant(place) => {
-                    let new = Places::new(&plain, most, *place.key())?;
+                    let new = LockedImages::new(&plain, most, *place.key())?;
                     place.insert(new)
                 }
             };
@@ -499,7 +523,7 @@ fn beside_queues(options: &Options, random: u64) -> Result<()> {
             let times = timed(options, &[&session], &mut run)?;
             drop(session);
             let session = tracing.alone()?;
-            let queues = Queues::of(&session, clock, || run(&session))?;
+            let queues = RunQueues::of(&session, clock, || run(&session))?;
             let ([upload, kernels, download], busiest) = (queues.0, queues.busiest());
             let (measured, predicted, n) = (times[0].median(), times[0].predicted, times[0].runs.len());
             let (low, high) = (times[0].quantile(0.25), times[0].quantile(0.75));
@@ -533,13 +557,13 @@ fn beside_queues(options: &Options, random: u64) -> Result<()> {
     write(options, table, values)
 }
 
-fn run(options: &Options) -> Result<()> {
+fn run(options: &StrategiesOptions) -> Result<()> {
     match options.random {
-        Some(random) => beside_queues(options, random),
+        Some(random) => compare_with_queues(options, random),
         None => strategies_of(options),
     }
 }
 
 fn main() -> ExitCode {
-    horus_apps::exit_code(run(&Options::parse()))
+    horus_apps::exit_code(run(&StrategiesOptions::parse()))
 }

@@ -11,14 +11,14 @@ use std::time::Duration;
 use clap::Parser;
 use horus::prelude::*;
 use horus_core::ir::kernel::Kernel;
-use horus_cuda::measure::{Bench, SHAPE, TimedKernel, whole};
-use horus_cuda::tuning::{Entry, TunedFamily, rows_of, user_table};
+use horus_cuda::measure::{KernelBench, SHAPE, TimedKernel, whole};
+use horus_cuda::tuning::{TunedFamily, TuningEntry, rows_of, user_table};
 use horus_cuda::workloads::{conv2d, convrot, correlate, pixel_chain, rotate, separable};
 
 /// Searches for the fastest launch shapes on a GPU.
 #[derive(Parser)]
 #[command(version)]
-struct Options {
+struct TuneOptions {
     /// Only kernels whose name contains this
     #[arg(default_value = "")]
     filter: String,
@@ -63,8 +63,8 @@ fn kernels(dtype: DType) -> Vec<(String, Kernel, usize)> {
 }
 
 /// The tunings found; prints each as it is found.
-fn search(options: &Options, dtype: DType) -> Result<Vec<Entry>> {
-    let mut bench = Bench::new(options.gpu, dtype)?;
+fn search(options: &TuneOptions, dtype: DType) -> Result<Vec<TuningEntry>> {
+    let mut bench = KernelBench::new(options.gpu, dtype)?;
     let device = bench.device().arch();
     let mut found = Vec::new();
     for (name, kernel, inputs) in kernels(dtype).into_iter().filter(|k| k.0.contains(&options.filter)) {
@@ -85,15 +85,15 @@ fn search(options: &Options, dtype: DType) -> Result<Vec<Entry>> {
             best.ms,
             measured.len()
         );
-        found.push(Entry { arch: device, family, tuning: best.tuning });
+        found.push(TuningEntry { arch: device, family, tuning: best.tuning });
     }
     Ok(found)
 }
 
 /// Replaces the older rows for the same kernels; writes one row per line, so that tables can be
 /// compared.
-fn write(path: &Path, old: Vec<Entry>, new: Vec<Entry>) -> Result<()> {
-    let replaced = |e: &Entry| new.iter().any(|n| (n.arch, n.family) == (e.arch, e.family));
+fn write(path: &Path, old: Vec<TuningEntry>, new: Vec<TuningEntry>) -> Result<()> {
+    let replaced = |e: &TuningEntry| new.iter().any(|n| (n.arch, n.family) == (e.arch, e.family));
     let rows = old.into_iter().filter(|e| !replaced(e)).chain(new.iter().copied());
     let lines: Vec<String> = rows.filter_map(|e| serde_json::to_string(&e).ok()).collect();
     if let Some(folder) = path.parent() {
@@ -102,7 +102,7 @@ fn write(path: &Path, old: Vec<Entry>, new: Vec<Entry>) -> Result<()> {
     std::fs::write(path, format!("[\n{}\n]\n", lines.join(",\n"))).map_err(|e| Error::write(path, e))
 }
 
-fn run(options: &Options) -> Result<()> {
+fn run(options: &TuneOptions) -> Result<()> {
     let missing = || Error::Config("no path for the table: pass --output, or set HORUS_TUNING or HOME".into());
     let path = options.output.clone().or_else(user_table).ok_or_else(missing)?;
     // It would be replaced.
@@ -118,5 +118,5 @@ fn run(options: &Options) -> Result<()> {
 
 fn main() -> ExitCode {
     env_logger::init();
-    horus_apps::exit_code(run(&Options::parse()))
+    horus_apps::exit_code(run(&TuneOptions::parse()))
 }

@@ -3,8 +3,8 @@
 use std::process::Command;
 
 use horus::prelude::*;
-use horus_tools::drawn::Drawn;
 use horus_tools::everyday::noise;
+use horus_tools::random_programs::RandomProgram;
 
 fn runs(words: &[&str]) -> String {
     let out = Command::new(env!("CARGO_BIN_EXE_horus-loop-bench")).args(words).output().unwrap();
@@ -65,7 +65,7 @@ fn drawn_programs_are_of_use() {
     let session = Session::builder().device("cpu").build().unwrap();
     let mut names = std::collections::BTreeSet::new();
     for number in 0..300 {
-        let (drawn, again) = (Drawn::new(number), Drawn::new(number).to_string());
+        let (drawn, again) = (RandomProgram::new(number), RandomProgram::new(number).to_string());
         let text = drawn.to_string();
         assert_eq!(text, again, "a number has one program");
         let steps: Vec<(&str, &str)> = text.split(", ").filter_map(|step| step.split_once(" = ")).collect();

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use horus_cuda::nvrtc::{Nvrtc, OPTIONS};
-use horus_cuda::recorder::Launched;
+use horus_cuda::recorder::RecordedLaunch;
 use horus_cuda::shipped::{Package, Packing, limits};
 use horus_testing::cases::part;
-use horus_tools::kernels::{DETECTORS, FileRun, Samples, distinct, recorded, shipped, sources};
+use horus_tools::kernels::{DETECTORS, FileRun, PixelFormat, distinct, recorded, shipped, sources};
 
 /// The detectors' runs of the package.
-fn of_detectors() -> Vec<Vec<Launched>> {
+fn of_detectors() -> Vec<Vec<RecordedLaunch>> {
     recorded(&shipped().into_iter().filter(|run| run.program != "horus").collect::<Vec<_>>()).unwrap()
 }
 
@@ -29,13 +29,13 @@ fn every_size_and_type_finds_its_kernels_among_the_shipped_ones() {
 /// Pictures of several sizes and types need no kernel but those that are `known` for each architecture.
 fn finds_its_kernels(number: usize, known: &[(u32, BTreeMap<String, String>)]) {
     let pictures = vec![
-        ((512, 384), Samples::Grey8, "png"),
-        ((333, 257), Samples::Colour8, "pgm"),
-        ((1024, 1024), Samples::Grey8, "npy"),
-        ((1366, 768), Samples::Colour16, "png"),
-        ((1000, 1500), Samples::Grey16, "tif"),
-        ((2051, 1025), Samples::Float, "npy"),
-        ((4096, 4096), Samples::Grey8, "pgm"),
+        ((512, 384), PixelFormat::Grey8, "png"),
+        ((333, 257), PixelFormat::Colour8, "pgm"),
+        ((1024, 1024), PixelFormat::Grey8, "npy"),
+        ((1366, 768), PixelFormat::Colour16, "png"),
+        ((1000, 1500), PixelFormat::Grey16, "tif"),
+        ((2051, 1025), PixelFormat::Float, "npy"),
+        ((4096, 4096), PixelFormat::Grey8, "pgm"),
     ];
     let (program, _) = DETECTORS[number];
     // Each picture by one of the detectors, or by all.

@@ -8,8 +8,8 @@
 mod counters;
 #[cfg(feature = "cuda")]
 mod ncu;
+mod observed;
 mod verdict;
-mod watched;
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -20,17 +20,17 @@ use clap::{Arg, ArgAction};
 use horus::prelude::*;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
-use horus_core::io::{Format, Target};
+use horus_core::io::{FileTarget, Format};
 use horus_core::machine::here;
 use horus_core::session::{Session as CoreSession, SessionBuilder};
 use horus_core::settings::{DEVICE, DeviceChoice};
 use serde_json::json;
 
-use self::counters::Counters;
-use self::verdict::Row;
-use self::watched::{Seen, Watched};
+use self::counters::ThreadCounters;
+use self::observed::{ObservedDevice, ObservedLaunch};
+use self::verdict::KernelRow;
 use super::line;
-use crate::batch::{self, Job, RunFiles, distinct, open};
+use crate::batch::{self, BatchJob, RunFiles, distinct, open};
 use crate::report::count;
 
 /// Measured runs of the program, after one that compiles its kernels.
@@ -75,8 +75,8 @@ pub(super) fn asked(words: &[OsString]) -> Option<Result<String, String>> {
 }
 
 /// A device that is profiled.
-struct Profiled {
-    watched: Arc<Watched>,
+struct ProfiledDevice {
+    watched: Arc<ObservedDevice>,
     /// The number of a GPU, and the device.
     #[cfg(feature = "cuda")]
     gpu: Option<(usize, Arc<horus_cuda::CudaDevice>)>,
@@ -84,38 +84,38 @@ struct Profiled {
     uncounted: Option<String>,
 }
 
-impl Profiled {
-    fn open(job: &Job) -> Result<Profiled> {
+impl ProfiledDevice {
+    fn open(job: &BatchJob) -> Result<ProfiledDevice> {
         let execution = &job.options.execution;
         let (named, threads) = (execution.device.as_deref(), execution.threads.map(usize::from));
         let choice = match named {
-            Some(text) => text.parse().map_err(|why: String| DEVICE.refused(text, &why))?,
+            Some(text) => text.parse().map_err(|why: String| DEVICE.invalid_value_error(text, &why))?,
             None => DEVICE.get()?.unwrap_or_default(),
         };
         #[cfg(feature = "cuda")]
         let ordinal = match choice {
             DeviceChoice::Cuda(Some(ordinal)) => Some(ordinal),
-            DeviceChoice::Cuda(None) => Some(horus_cuda::CudaDevice::roomiest()?),
-            DeviceChoice::Auto => horus_cuda::CudaDevice::roomiest().ok(),
+            DeviceChoice::Cuda(None) => Some(horus_cuda::CudaDevice::gpu_with_most_free_memory()?),
+            DeviceChoice::Auto => horus_cuda::CudaDevice::gpu_with_most_free_memory().ok(),
             _ => None,
         };
-        if matches!(choice, DeviceChoice::Lanes(_)) {
+        if matches!(choice, DeviceChoice::Several(_)) {
             return Err(Error::Config("profile: one device at a time".into()));
         }
         #[cfg(feature = "cuda")]
         if let Some(ordinal) = ordinal {
             let device = Arc::new(horus_cuda::CudaDevice::open(ordinal, threads)?);
             let of = Arc::clone(&device);
-            let watched = Arc::new(Watched::gpu(device.clone(), move || of.statistics().launches));
-            return Ok(Profiled { watched, gpu: Some((ordinal, device)), uncounted: None });
+            let watched = Arc::new(ObservedDevice::gpu(device.clone(), move || of.statistics().launches));
+            return Ok(ProfiledDevice { watched, gpu: Some((ordinal, device)), uncounted: None });
         }
         // Counters include threads that start after them.
-        let (counters, uncounted) = match Counters::open() {
+        let (counters, uncounted) = match ThreadCounters::open() {
             Ok(counters) => (Some(counters), None),
             Err(e) => (None, Some(e)),
         };
-        let watched = Arc::new(Watched::host(Arc::new(CpuDevice::new(threads)?), counters));
-        Ok(Profiled {
+        let watched = Arc::new(ObservedDevice::host(Arc::new(CpuDevice::new(threads)?), counters));
+        Ok(ProfiledDevice {
             watched,
             #[cfg(feature = "cuda")]
             gpu: None,
@@ -123,7 +123,7 @@ impl Profiled {
         })
     }
 
-    fn session(&self, job: &Job) -> SessionBuilder {
+    fn session(&self, job: &BatchJob) -> SessionBuilder {
         let builder = CoreSession::sharing(self.watched.clone());
         match job.options.execution.mode {
             Some(mode) => builder.mode(mode),
@@ -132,7 +132,7 @@ impl Profiled {
     }
 
     /// Writes a page about one more run, with the `table` of the profile.
-    fn page(&self, job: &Job, path: &Path, table: &str) -> Result<()> {
+    fn page(&self, job: &BatchJob, path: &Path, table: &str) -> Result<()> {
         let texts = Arc::new(Mutex::new(vec![format!("profile:\n{table}")]));
         let told = Arc::clone(&texts);
         let keep = move |text: &str| told.lock().unwrap_or_else(PoisonError::into_inner).push(text.to_owned());
@@ -141,22 +141,22 @@ impl Profiled {
         let title = format!("horus profile {}", path.display());
         let page = session.report(&title, &texts.lock().unwrap_or_else(PoisonError::into_inner))?;
         let page = page.unwrap_or_default();
-        let file = Target::new(path).map_err(|e| Error::write(path, e))?;
+        let file = FileTarget::new(path).map_err(|e| Error::write(path, e))?;
         file.fill(|to| to.write_all(page.as_bytes()).map_err(|e| e.to_string())).map_err(|e| Error::write(path, e))
     }
 
     /// The launches of a run.
-    fn launches(&self, run: impl FnOnce() -> Result<()>) -> Result<Vec<Seen>> {
-        self.watched.take(&[]);
+    fn launches(&self, run: impl FnOnce() -> Result<()>) -> Result<Vec<ObservedLaunch>> {
+        self.watched.take_launches(&[]);
         #[cfg(feature = "cuda")]
         if let Some((_, gpu)) = &self.gpu {
             gpu.start_timing();
             run()?;
-            let (times, _) = gpu.stop_timing().map_err(|e| failed(&self.watched.about().name, e))?;
-            return Ok(self.watched.take(&times));
+            let (times, _) = gpu.stop_timing().map_err(|e| failed(&self.watched.names().name, e))?;
+            return Ok(self.watched.take_launches(&times));
         }
         run()?;
-        Ok(self.watched.take(&[]))
+        Ok(self.watched.take_launches(&[]))
     }
 }
 
@@ -166,7 +166,7 @@ fn failed(device: &str, source: horus_core::error::DeviceError) -> Error {
 }
 
 /// One run of the program, from file to file.
-fn run(job: &Job, session: &CoreSession) -> Result<()> {
+fn run(job: &BatchJob, session: &CoreSession) -> Result<()> {
     let options = job.options.open_options();
     match &job.work {
         RunFiles::Single { input, output } => {
@@ -184,7 +184,7 @@ fn run(job: &Job, session: &CoreSession) -> Result<()> {
 }
 
 /// A run after the first, which told all warnings.
-fn again(job: &Job, session: &CoreSession) -> Result<()> {
+fn again(job: &BatchJob, session: &CoreSession) -> Result<()> {
     let level = log::max_level();
     log::set_max_level(level.min(log::LevelFilter::Error));
     let done = run(job, session);
@@ -193,7 +193,7 @@ fn again(job: &Job, session: &CoreSession) -> Result<()> {
 }
 
 /// Refuses options of runs that are not profiled.
-fn check(job: &Job) -> Result<()> {
+fn check(job: &BatchJob) -> Result<()> {
     let options = &job.options;
     let refused = [
         ("--trace", options.trace.is_some()),
@@ -216,18 +216,18 @@ fn check(job: &Job) -> Result<()> {
 }
 
 /// The device, and the kernels of the program.
-fn measured(job: &Job) -> Result<(Profiled, Vec<Row>)> {
+fn measured(job: &BatchJob) -> Result<(ProfiledDevice, Vec<KernelRow>)> {
     check(job)?;
     batch::log_from(job.options.log_level());
-    let profiled = Profiled::open(job)?;
+    let profiled = ProfiledDevice::open(job)?;
     let session = profiled.session(job).build()?;
     profiled.launches(|| run(job, &session))?;
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<KernelRow> = Vec::new();
     for _ in 0..RUNS {
         for seen in profiled.launches(|| again(job, &session))? {
             match rows.iter_mut().find(|row| row.is_of(&seen)) {
                 Some(row) => row.add(seen),
-                None => rows.push(Row::of(seen)),
+                None => rows.push(KernelRow::of(seen)),
             }
         }
     }
@@ -235,7 +235,7 @@ fn measured(job: &Job) -> Result<(Profiled, Vec<Row>)> {
 }
 
 /// The report; `counted` are the words of the program whose events on a GPU are counted.
-fn profiled(job: &Job, json: bool, tune: bool, counted: Option<&[OsString]>) -> Result<String> {
+fn profiled(job: &BatchJob, json: bool, tune: bool, counted: Option<&[OsString]>) -> Result<String> {
     let (profiled, mut rows) = measured(job)?;
     let machine = here::profile(&*profiled.watched)?;
     rows.sort_by(|a, b| b.seconds().total_cmp(&a.seconds()));
@@ -244,12 +244,12 @@ fn profiled(job: &Job, json: bool, tune: bool, counted: Option<&[OsString]>) -> 
         Some((ordinal, _)) => {
             parts(ordinal, &mut rows, tune)?;
             let uncounted = counted.and_then(|words| ncu::count(words, &mut rows).err());
-            Profiled { uncounted, ..profiled }
+            ProfiledDevice { uncounted, ..profiled }
         }
         None => profiled,
     };
     let _ = (tune, counted);
-    let (name, all) = (profiled.watched.about().name, rows.iter().map(Row::seconds).sum::<f64>() / RUNS as f64);
+    let (name, all) = (profiled.watched.names().name, rows.iter().map(KernelRow::seconds).sum::<f64>() / RUNS as f64);
     let rows: Vec<_> = rows.iter().map(|row| row.verdict(&machine, RUNS, all)).collect();
     let launches = rows.iter().map(|row| row.launches).sum::<f64>().round() as usize;
     let mut text = format!(
@@ -277,42 +277,42 @@ fn profiled(job: &Job, json: bool, tune: bool, counted: Option<&[OsString]>) -> 
 }
 
 #[cfg(feature = "cuda")]
-fn launched(row: &Row) -> horus_cuda::recorder::Launched {
-    let Seen { kernel, inputs, output, rows, .. } = row.first.clone();
-    horus_cuda::recorder::Launched { kernel, inputs, output, rows }
+fn launched(row: &KernelRow) -> horus_cuda::recorder::RecordedLaunch {
+    let ObservedLaunch { kernel, inputs, output, rows, .. } = row.first.clone();
+    horus_cuda::recorder::RecordedLaunch { kernel, inputs, output, rows }
 }
 
 /// Measures each kernel and its parts on a GPU, and other launch shapes.
 #[cfg(feature = "cuda")]
-fn parts(ordinal: usize, rows: &mut [Row], tune: bool) -> Result<()> {
-    use horus_cuda::profile::{KernelProfile, Timed};
+fn parts(ordinal: usize, rows: &mut [KernelRow], tune: bool) -> Result<()> {
+    use horus_cuda::profile::{KernelMeasurement, KernelProfile};
     use horus_cuda::tuning::Tuning;
     use horus_cuda::{Limiter, Resources};
 
-    use self::verdict::Alone;
+    use self::verdict::IsolatedKernel;
 
     /// Launches of each.
     const REPEATS: usize = 21;
     /// Fraction of the time from which on other launch shapes are tried.
     const MUCH: f64 = 0.1;
     let mut gpu = horus_cuda::CudaDevice::open(ordinal, None)?;
-    let device = gpu.about().name;
-    let all = rows.iter().map(Row::seconds).sum::<f64>();
+    let device = gpu.names().name;
+    let all = rows.iter().map(KernelRow::seconds).sum::<f64>();
     for row in rows {
         let launched = launched(row);
         let measured = gpu.profile(&launched, REPEATS).map_err(|e| failed(&device, e))?;
         let Some(KernelProfile { whole, math, memory }) = measured else { continue };
-        let seconds = |timed: Timed| f64::from(timed.ms) / 1e3;
+        let seconds = |timed: KernelMeasurement| f64::from(timed.ms) / 1e3;
         let Resources { registers, spills, shared, threads, resident, limiter } = whole.resources;
         let faster = match tune && row.seconds() >= MUCH * all {
             true => gpu.faster(&launched, whole, REPEATS).map_err(|e| failed(&device, e))?,
             false => None,
         };
-        let named = |(t, timed): (Tuning, Timed)| {
+        let named = |(t, timed): (Tuning, KernelMeasurement)| {
             let shape = format!("{}x{} threads of {}x{} pixels", t.by, t.bx, t.rows, t.cols);
             (shape, seconds(timed))
         };
-        row.alone = Some(Alone {
+        row.isolated = Some(IsolatedKernel {
             whole: seconds(whole),
             parts: math.zip(memory).map(|(math, memory)| [seconds(math), seconds(memory)]),
             registers,

@@ -11,10 +11,10 @@ use std::process::{Command, Stdio};
 use horus::prelude::*;
 use horus_core::device::Device as _;
 
-use super::verdict::{Counted, Row};
-use super::watched::Seen;
+use super::observed::ObservedLaunch;
+use super::verdict::{HardwareCounts, KernelRow};
 use super::{failed, launched, measured};
-use crate::batch::Job;
+use crate::batch::BatchJob;
 
 /// Begins the first word of the program that `ncu` runs; the file of the list follows.
 const LIST: &str = "--list=";
@@ -32,10 +32,10 @@ const METRICS: [&str; 10] = [
     "sm__inst_issued.sum",
     "sm__cycles_active.sum",
 ];
-type Sums = [f64; METRICS.len()];
+type MetricSums = [f64; METRICS.len()];
 
-fn counted([ns, conflicts, wavefronts, read, written, l2, hits, misses, issued, cycles]: Sums) -> Counted {
-    Counted {
+fn counted([ns, conflicts, wavefronts, read, written, l2, hits, misses, issued, cycles]: MetricSums) -> HardwareCounts {
+    HardwareCounts {
         conflicts: conflicts / wavefronts,
         dram: 1e9 * (read + written) / ns,
         l2: 1e9 * l2 / ns,
@@ -52,19 +52,19 @@ pub(super) fn listed(words: &[OsString]) -> (Option<PathBuf>, &[OsString]) {
 }
 
 /// The launch of a row, in a line.
-fn line(row: &Row) -> String {
-    let Seen { kernel, inputs, output, rows, .. } = &row.first;
+fn line(row: &KernelRow) -> String {
+    let ObservedLaunch { kernel, inputs, output, rows, .. } = &row.first;
     format!("{:?}", (kernel.name(), inputs, output, rows.len()))
 }
 
 /// Launches each kernel of the program for `ncu`, and lists them: a line for each kernel of the GPU.
-pub(super) fn launch(job: &Job, list: &Path) -> Result<()> {
+pub(super) fn launch(job: &BatchJob, list: &Path) -> Result<()> {
     let (profiled, rows) = measured(job)?;
     let Some((ordinal, _)) = profiled.gpu else { return Ok(()) };
     let gpu = horus_cuda::CudaDevice::open(ordinal, None)?;
     let mut text = String::new();
     for row in &rows {
-        let kernels = gpu.launch_for_profiler(&launched(row)).map_err(|e| failed(&gpu.about().name, e))?;
+        let kernels = gpu.launch_for_profiler(&launched(row)).map_err(|e| failed(&gpu.names().name, e))?;
         text += &format!("{}\n", line(row)).repeat(kernels);
     }
     std::fs::write(list, text).map_err(|e| Error::write(list, e))
@@ -74,7 +74,7 @@ pub(super) fn launch(job: &Job, list: &Path) -> Result<()> {
 ///
 /// # Errors
 /// The reason for the absence of counters.
-pub(super) fn count(words: &[OsString], rows: &mut [Row]) -> Result<(), String> {
+pub(super) fn count(words: &[OsString], rows: &mut [KernelRow]) -> Result<(), String> {
     let text = |e: std::io::Error| e.to_string();
     let folder = tempfile::tempdir().map_err(text)?;
     let (list, log, program) = (folder.path().join("list"), folder.path().join("log"), std::env::current_exe());
@@ -105,7 +105,7 @@ pub(super) fn count(words: &[OsString], rows: &mut [Row]) -> Result<(), String> 
         let launch = line(row);
         let own = list.lines().zip(&kernels).filter(|(of, _)| *of == launch).map(|(_, sums)| *sums);
         let sums = own.reduce(|all, one| std::array::from_fn(|i| all[i] + one[i]));
-        if let Some(alone) = &mut row.alone {
+        if let Some(alone) = &mut row.isolated {
             alone.counted = Some(counted(sums.ok_or("the program ran other kernels under ncu")?));
         }
     }
@@ -128,7 +128,7 @@ fn fields(line: &str) -> Vec<String> {
 
 /// The metrics of each kernel, in the order of launches, from what `ncu` and its program told; not a number where the
 /// GPU has no such metric.
-fn parse(told: &str) -> Result<Vec<Sums>, String> {
+fn parse(told: &str) -> Result<Vec<MetricSums>, String> {
     if told.contains("ERR_NVGPUCTRPERM") {
         let page = "https://developer.nvidia.com/ERR_NVGPUCTRPERM";
         return Err(format!("the driver does not permit this user to read them ({page})"));
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(kernels[0][..7], first);
         assert!(kernels[0][7].is_nan(), "no column");
         assert_eq!(kernels[1][..5], [500.0, 0.0, 0.0, 1000.0, 0.0]);
-        let Counted { conflicts, dram, l2, hits, per_cycle } = counted(kernels[1]);
+        let HardwareCounts { conflicts, dram, l2, hits, per_cycle } = counted(kernels[1]);
         assert_eq!((dram, per_cycle), (2e9, 0.5));
         assert!([conflicts, l2, hits].iter().all(|number| number.is_nan()));
     }

@@ -3,15 +3,15 @@
 use std::fmt::Write as _;
 
 use horus_core::device::Geometry;
-use horus_core::machine::{Bound as ModelBound, Profile};
+use horus_core::machine::{LaunchBottleneck as ModelBound, MachineProfile};
 use serde_json::{Value as Json, json};
 
-use super::counters::Counts;
-use super::watched::Seen;
+use super::counters::ThreadEvents;
+use super::observed::ObservedLaunch;
 
 /// Measurements of a kernel on a GPU, in seconds of a launch, on its own.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Alone {
+pub(super) struct IsolatedKernel {
     pub(super) whole: f64,
     /// Its arithmetic without its traffic, and its traffic without its arithmetic, if it has these parts.
     pub(super) parts: Option<[f64; 2]>,
@@ -27,12 +27,12 @@ pub(super) struct Alone {
     pub(super) limiter: &'static str,
     /// A faster launch shape, and its time.
     pub(super) faster: Option<(String, f64)>,
-    pub(super) counted: Option<Counted>,
+    pub(super) counted: Option<HardwareCounts>,
 }
 
 /// Events of a launch that the hardware of a GPU counted; not a number where it has no such counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Counted {
+pub(super) struct HardwareCounts {
     /// Fraction of the wavefronts of shared memory.
     pub(super) conflicts: f64,
     /// Bytes per second of the GPU's memory and of its second-level cache, and the fraction that the cache had.
@@ -43,15 +43,15 @@ pub(super) struct Counted {
     pub(super) per_cycle: f64,
 }
 
-/// Columns of [`Counted`].
+/// Columns of [`HardwareCounts`].
 const COUNTED: [&str; 5] = ["conflicts", "DRAM GB/s", "L2 GB/s", "L2 hits", "per cycle"];
 
-impl Counted {
+impl HardwareCounts {
     fn cells(self) -> [String; 5] {
         let cell = |number: f64, text: String| if number.is_finite() { text } else { "-".to_owned() };
         let share = |fraction| cell(fraction, percent(fraction));
         let rate = |bytes| cell(bytes, format!("{:.0}", 1e-9 * bytes));
-        let Counted { conflicts, dram, l2, hits, per_cycle } = self;
+        let HardwareCounts { conflicts, dram, l2, hits, per_cycle } = self;
         [share(conflicts), rate(dram), rate(l2), share(hits), cell(per_cycle, format!("{per_cycle:.2}"))]
     }
 
@@ -65,7 +65,7 @@ impl Counted {
 
 /// The bottleneck of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Bound {
+enum Bottleneck {
     Launch,
     Memory,
     Arithmetic,
@@ -75,66 +75,66 @@ enum Bound {
     Latency,
 }
 
-impl Bound {
+impl Bottleneck {
     /// By the times of the whole and of its parts (Brodtkorb et al., Figure 7), and the least time of a launch.
-    fn measured(whole: f64, [math, memory]: [f64; 2], launch: f64) -> Bound {
+    fn measured(whole: f64, [math, memory]: [f64; 2], launch: f64) -> Bottleneck {
         /// A part that takes this fraction of the whole bounds it.
         const NEARLY: f64 = 0.8;
         match (math >= NEARLY * whole, memory >= NEARLY * whole) {
-            _ if whole <= 2.0 * launch => Bound::Launch,
-            (true, true) => Bound::Both,
-            (true, false) => Bound::Arithmetic,
-            (false, true) => Bound::Memory,
-            (false, false) => Bound::Latency,
+            _ if whole <= 2.0 * launch => Bottleneck::Launch,
+            (true, true) => Bottleneck::Both,
+            (true, false) => Bottleneck::Arithmetic,
+            (false, true) => Bottleneck::Memory,
+            (false, false) => Bottleneck::Latency,
         }
     }
 
-    fn predicted(bound: ModelBound) -> Bound {
+    fn predicted(bound: ModelBound) -> Bottleneck {
         match bound {
-            ModelBound::Launch => Bound::Launch,
-            ModelBound::Memory | ModelBound::Bus => Bound::Memory,
-            ModelBound::Arithmetic => Bound::Arithmetic,
+            ModelBound::Launch => Bottleneck::Launch,
+            ModelBound::Memory | ModelBound::Bus => Bottleneck::Memory,
+            ModelBound::Arithmetic => Bottleneck::Arithmetic,
         }
     }
 
     fn name(self) -> &'static str {
         match self {
-            Bound::Launch => "launch",
-            Bound::Memory => "memory",
-            Bound::Arithmetic => "arithmetic",
-            Bound::Both => "both",
-            Bound::Latency => "latency",
+            Bottleneck::Launch => "launch",
+            Bottleneck::Memory => "memory",
+            Bottleneck::Arithmetic => "arithmetic",
+            Bottleneck::Both => "both",
+            Bottleneck::Latency => "latency",
         }
     }
 }
 
 /// The launches of one kernel for images of one size.
-pub(super) struct Row {
+pub(super) struct KernelRow {
     /// One of them.
-    pub(super) first: Seen,
+    pub(super) first: ObservedLaunch,
     /// Seconds of each.
     times: Vec<f64>,
-    counts: Option<Counts>,
-    pub(super) alone: Option<Alone>,
+    counts: Option<ThreadEvents>,
+    pub(super) isolated: Option<IsolatedKernel>,
 }
 
-impl Row {
+impl KernelRow {
     /// The row of a first launch.
-    pub(super) fn of(seen: Seen) -> Row {
-        let counts = seen.counts.map(|_| Counts::default());
-        let mut row = Row { first: seen.clone(), times: Vec::new(), counts, alone: None };
+    pub(super) fn of(seen: ObservedLaunch) -> KernelRow {
+        let counts = seen.counts.map(|_| ThreadEvents::default());
+        let mut row = KernelRow { first: seen.clone(), times: Vec::new(), counts, isolated: None };
         row.add(seen);
         row
     }
 
     /// Returns `true` if the launch belongs to the row.
-    pub(super) fn is_of(&self, seen: &Seen) -> bool {
+    pub(super) fn is_of(&self, seen: &ObservedLaunch) -> bool {
         let of = &self.first;
         (&of.inputs, of.output, of.rows.len()) == (&seen.inputs, seen.output, seen.rows.len())
             && of.kernel.name() == seen.kernel.name()
     }
 
-    pub(super) fn add(&mut self, seen: Seen) {
+    pub(super) fn add(&mut self, seen: ObservedLaunch) {
         self.times.push(seen.seconds.unwrap_or(0.0));
         self.counts = self.counts.zip(seen.counts).map(|(all, one)| all.and(one));
     }
@@ -152,17 +152,17 @@ impl Row {
     }
 
     /// The result of `runs` runs whose launches took `all` seconds each.
-    pub(super) fn verdict(&self, machine: &Profile, runs: usize, all: f64) -> Verdict {
+    pub(super) fn verdict(&self, machine: &MachineProfile, runs: usize, all: f64) -> Verdict {
         let of = |g: &Geometry| (g.shape, g.dtype);
-        let Seen { kernel, inputs, output, rows, .. } = &self.first;
+        let ObservedLaunch { kernel, inputs, output, rows, .. } = &self.first;
         let work = kernel.work(&inputs.iter().map(of).collect::<Vec<_>>(), of(output), *rows);
         let cost = machine.launch(&work);
         let (seconds, launches) = (self.median(), self.times.len());
         let of_time = |ideal: f64| if seconds > 0.0 { ideal / seconds } else { 0.0 };
-        let parts = self.alone.as_ref().and_then(|alone| Some((alone.whole, alone.parts?)));
+        let parts = self.isolated.as_ref().and_then(|alone| Some((alone.whole, alone.parts?)));
         let bound = match parts {
-            Some((whole, parts)) => Bound::measured(whole, parts, machine.launch.device),
-            None => Bound::predicted(cost.bound),
+            Some((whole, parts)) => Bottleneck::measured(whole, parts, machine.launch.device),
+            None => Bottleneck::predicted(cost.bound),
         };
         let verdict = Verdict {
             name: kernel.name(),
@@ -172,7 +172,7 @@ impl Row {
             predicted: cost.seconds,
             bandwidth: of_time(work.bytes() as f64 / machine.memory.at(work.bytes().max(1) as f64)),
             arithmetic: of_time(work.multiply_adds / machine.rate(work.dtype)),
-            alone: self.alone.clone(),
+            alone: self.isolated.clone(),
             counts: self.counts.map(|counts| counts.over(launches as u64)),
             bound,
             advice: Vec::new(),
@@ -194,10 +194,10 @@ pub(super) struct Verdict {
     /// Fractions of the time that a copy of its bytes, and its multiply-adds at the peak, would take.
     bandwidth: f64,
     arithmetic: f64,
-    alone: Option<Alone>,
+    alone: Option<IsolatedKernel>,
     /// Events of a launch.
-    counts: Option<Counts>,
-    bound: Bound,
+    counts: Option<ThreadEvents>,
+    bound: Bottleneck,
     advice: Vec<String>,
 }
 
@@ -217,32 +217,35 @@ impl Verdict {
         const CONFLICTS: f64 = 0.1;
         let mut all = Vec::new();
         match self.bound {
-            Bound::Launch => all.push("as short as a launch: larger images, or several evaluated together".to_owned()),
-            Bound::Memory if self.bandwidth >= GOOD => {
+            Bottleneck::Launch => {
+                all.push("as short as a launch: larger images, or several evaluated together".to_owned())
+            }
+            Bottleneck::Memory if self.bandwidth >= GOOD => {
                 all.push("near the speed of a copy: only fewer bytes help, by fusion or narrower types".to_owned());
             }
             // Nothing else is known of kernels without parts.
-            Bound::Memory if self.alone.as_ref().is_none_or(|alone| alone.parts.is_none()) => {}
-            Bound::Memory => {
+            Bottleneck::Memory if self.alone.as_ref().is_none_or(|alone| alone.parts.is_none()) => {}
+            Bottleneck::Memory => {
                 let of = percent(self.bandwidth);
                 all.push(format!(
                     "its pixels take {of} of its time at the speed of a copy; the rest are pixels read again"
                 ));
             }
-            Bound::Arithmetic if self.arithmetic >= GOOD => {
+            Bottleneck::Arithmetic if self.arithmetic >= GOOD => {
                 all.push(
                     "near the peak of multiply-adds: only fewer help, as of separable filters or within a tolerance"
                         .to_owned(),
                 );
             }
-            Bound::Arithmetic | Bound::Both => {}
-            Bound::Latency => {
+            Bottleneck::Arithmetic | Bottleneck::Both => {}
+            Bottleneck::Latency => {
                 all.push("memory and arithmetic wait for one another: neither takes this time alone".to_owned());
             }
         }
         if let Some(alone) = &self.alone {
-            let Alone { registers, threads, resident, occupancy, limiter, shared, spills, counted, .. } = alone;
-            let waits = matches!(self.bound, Bound::Latency | Bound::Arithmetic | Bound::Both);
+            let IsolatedKernel { registers, threads, resident, occupancy, limiter, shared, spills, counted, .. } =
+                alone;
+            let waits = matches!(self.bound, Bottleneck::Latency | Bottleneck::Arithmetic | Bottleneck::Both);
             if waits && *occupancy < ENOUGH && self.arithmetic < GOOD {
                 let takes = match *limiter {
                     "registers" => format!("registers: {registers} for each of {threads} threads"),
@@ -258,7 +261,7 @@ impl Verdict {
                     "{spills} bytes of registers per thread are spilled to memory: smaller launch shapes, horus-tune"
                 ));
             }
-            if let Some(Counted { conflicts, .. }) = counted
+            if let Some(HardwareCounts { conflicts, .. }) = counted
                 && *conflicts > CONFLICTS
             {
                 let of = percent(*conflicts);
@@ -271,7 +274,7 @@ impl Verdict {
                 all.push(format!("{shape} is {gain} faster: horus-tune"));
             }
         }
-        if self.seconds > 0.0 && self.bound != Bound::Launch {
+        if self.seconds > 0.0 && self.bound != Bottleneck::Launch {
             let ratio = self.predicted / self.seconds;
             if !(1.0 / WRONG..=WRONG).contains(&ratio) {
                 let ms = 1e3 * self.predicted;
@@ -339,7 +342,7 @@ pub(super) fn table(rows: &[Verdict]) -> String {
         }
         if counted_on_gpu {
             let of_gpu = row.alone.as_ref().and_then(|alone| alone.counted);
-            cells.extend(of_gpu.map_or_else(|| COUNTED.map(|_| "-".to_owned()), Counted::cells));
+            cells.extend(of_gpu.map_or_else(|| COUNTED.map(|_| "-".to_owned()), HardwareCounts::cells));
         }
         match row.counts {
             Some(c) => cells.extend([c.cycles.to_string(), format!("{:.2}", c.per_cycle()), c.misses.to_string()]),
@@ -362,19 +365,19 @@ mod tests {
     fn the_part_that_takes_the_time_of_the_whole_bounds_it() {
         // The four kernels of Figure 7, and one that is as short as a launch.
         let cases = [
-            ([0.95, 0.9], Bound::Both),
-            ([0.5, 0.6], Bound::Latency),
-            ([0.3, 0.97], Bound::Memory),
-            ([0.99, 0.2], Bound::Arithmetic),
+            ([0.95, 0.9], Bottleneck::Both),
+            ([0.5, 0.6], Bottleneck::Latency),
+            ([0.3, 0.97], Bottleneck::Memory),
+            ([0.99, 0.2], Bottleneck::Arithmetic),
         ];
         for (parts, bound) in cases {
-            assert_eq!(Bound::measured(1.0, parts, 0.01), bound, "{parts:?}");
-            assert_eq!(Bound::measured(1.0, parts, 0.5), Bound::Launch, "{parts:?}");
+            assert_eq!(Bottleneck::measured(1.0, parts, 0.01), bound, "{parts:?}");
+            assert_eq!(Bottleneck::measured(1.0, parts, 0.5), Bottleneck::Launch, "{parts:?}");
         }
     }
 
     /// The advice on a kernel that takes a millisecond of which the model predicts all.
-    fn advice(bound: Bound, [bandwidth, arithmetic]: [f64; 2], alone: Option<Alone>) -> String {
+    fn advice(bound: Bottleneck, [bandwidth, arithmetic]: [f64; 2], alone: Option<IsolatedKernel>) -> String {
         let verdict = Verdict {
             name: "a kernel".into(),
             launches: 1.0,
@@ -393,7 +396,7 @@ mod tests {
 
     #[test]
     fn advice_follows_from_what_was_measured() {
-        let registers = Alone {
+        let registers = IsolatedKernel {
             whole: 1e-3,
             registers: 124,
             threads: 256,
@@ -401,26 +404,27 @@ mod tests {
             occupancy: 0.25,
             limiter: "registers",
             faster: Some(("8x32 threads of 4x2 pixels".into(), 0.94e-3)),
-            ..Alone::default()
+            ..IsolatedKernel::default()
         };
-        let told = advice(Bound::Arithmetic, [0.1, 0.4], Some(registers.clone()));
+        let told = advice(Bottleneck::Arithmetic, [0.1, 0.4], Some(registers.clone()));
         assert_eq!(
             told,
             "limited by registers: 124 for each of 256 threads, so that 2 blocks (25 % of the threads) run at once: horus-tune\n\
              8x32 threads of 4x2 pixels is 6 % faster: horus-tune"
         );
-        let near = advice(Bound::Arithmetic, [0.1, 0.9], Some(Alone { faster: None, ..registers.clone() }));
+        let near =
+            advice(Bottleneck::Arithmetic, [0.1, 0.9], Some(IsolatedKernel { faster: None, ..registers.clone() }));
         assert!(near.starts_with("near the peak of multiply-adds") && !near.contains("registers"), "{near}");
-        let spilled = Alone { spills: 64, faster: None, occupancy: 1.0, ..registers };
-        assert!(advice(Bound::Memory, [0.9, 0.1], Some(spilled)).contains("64 bytes of registers"));
-        assert!(advice(Bound::Memory, [0.9, 0.1], None).starts_with("near the speed of a copy"));
-        assert_eq!(advice(Bound::Memory, [0.5, 0.1], None), "");
-        let conflicts = |conflicts| Some(Counted { conflicts, ..Counted::default() });
-        let shared = Alone { counted: conflicts(0.25), ..Alone::default() };
-        assert!(advice(Bound::Memory, [0.9, 0.1], Some(shared.clone())).contains("25 % of the wavefronts"));
-        let few = Alone { counted: conflicts(0.05), ..shared };
-        assert!(!advice(Bound::Memory, [0.9, 0.1], Some(few)).contains("wavefronts"));
-        let traffic = Alone { parts: Some([0.2e-3, 0.9e-3]), ..Alone::default() };
-        assert!(advice(Bound::Memory, [0.5, 0.1], Some(traffic)).contains("50 %"));
+        let spilled = IsolatedKernel { spills: 64, faster: None, occupancy: 1.0, ..registers };
+        assert!(advice(Bottleneck::Memory, [0.9, 0.1], Some(spilled)).contains("64 bytes of registers"));
+        assert!(advice(Bottleneck::Memory, [0.9, 0.1], None).starts_with("near the speed of a copy"));
+        assert_eq!(advice(Bottleneck::Memory, [0.5, 0.1], None), "");
+        let conflicts = |conflicts| Some(HardwareCounts { conflicts, ..HardwareCounts::default() });
+        let shared = IsolatedKernel { counted: conflicts(0.25), ..IsolatedKernel::default() };
+        assert!(advice(Bottleneck::Memory, [0.9, 0.1], Some(shared.clone())).contains("25 % of the wavefronts"));
+        let few = IsolatedKernel { counted: conflicts(0.05), ..shared };
+        assert!(!advice(Bottleneck::Memory, [0.9, 0.1], Some(few)).contains("wavefronts"));
+        let traffic = IsolatedKernel { parts: Some([0.2e-3, 0.9e-3]), ..IsolatedKernel::default() };
+        assert!(advice(Bottleneck::Memory, [0.5, 0.1], Some(traffic)).contains("50 %"));
     }
 }

@@ -3,19 +3,19 @@
 use horus::prelude::*;
 use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
 
-use horus_core::ops::describe::{Accepts, Description, Group, Pattern, description, required};
+use horus_core::ops::describe::{Accepts, Description, OperationGroup, Pattern, description, required};
 
-use super::{Operation, Record};
+use super::{CommandOperation, RecordFunction};
 use crate::batch::Response;
 use crate::command::arguments::{Arguments, exact, with_term};
-use crate::command::chain::Fault;
+use crate::command::chain::ChainError;
 use crate::command::value::{Current, numbers};
 use horus_core::ops::pixel;
 
 /// Operations beyond the library's table: scalars beside operands, masks, and compositions.
 const INVERT: Description = description(
     "invert",
-    Group::Arithmetic,
+    OperationGroup::Arithmetic,
     Pattern::Composition,
     "The negative, white minus `a`; of a mask, its complement",
 )
@@ -24,7 +24,7 @@ const INVERT: Description = description(
 .example("invert");
 const GAMMA: Description = description(
     "gamma",
-    Group::Arithmetic,
+    OperationGroup::Arithmetic,
     Pattern::Composition,
     "`a` to the power `exponent` on a scale where white is 1; yields `f32`",
 )
@@ -32,35 +32,36 @@ const GAMMA: Description = description(
 .takes(&[required("exponent", Accepts::Number, "less than 1 brightens")])
 .example("gamma 0.45");
 
-const OWN: &[Operation] = &[
-    Operation::picture(&pixel::ABSDIV, |v, a| {
+const OWN: &[CommandOperation] = &[
+    CommandOperation::picture(&pixel::ABSDIV, |v, a| {
         numbers!(v, image => {
             let eps = exact(image, a.number("eps"))?;
             with_term!(a.term(image, "b", v.white())?, b => v.becomes(image.absdiv(b, eps)))
         })
     }),
-    Operation::picture(
+    CommandOperation::picture(
         &pixel::CLAMP,
         |v, a| numbers!(v, image => v.becomes(image.clamp(exact(image, a.number("lo"))?, exact(image, a.number("hi"))?))),
     ),
-    Operation::picture(&INVERT, |v, _| match &v.pixels {
+    CommandOperation::picture(&INVERT, |v, _| match &v.pixels {
         Response::Mask(mask) => Ok(v.becomes(!mask)),
         // If white is the maximum, inversion is the difference from white, in every type.
         _ if !v.dtype().is_float() => numbers!(v, image => v.becomes(image.absdiff(exact(image, v.white())?))),
         _ => numbers!(v, image => v.becomes(-image + exact(image, v.white())?)),
     }),
-    Operation::picture(&GAMMA, |v, a| Ok(Current::unit(v.to_unit().max(0.0).pow(a.number("exponent") as f32)))),
+    CommandOperation::picture(&GAMMA, |v, a| Ok(Current::unit(v.to_unit().max(0.0).pow(a.number("exponent") as f32)))),
 ];
 
 /// All rows.
-pub(super) fn rows() -> Vec<Operation> {
+pub(super) fn rows() -> Vec<CommandOperation> {
     let simple = TABLE.iter().filter(|row| !matches!(row.kind, PixelKind::Ternary | PixelKind::Select));
-    let simple = simple.map(|row| Operation { described: &row.described, record: Record::Pixel(row.op) });
+    let simple =
+        simple.map(|row| CommandOperation { described: &row.described, record: RecordFunction::Pixel(row.op) });
     simple.chain(OWN.iter().copied()).collect()
 }
 
 /// Records an operation of one or two operands of the library's table.
-pub(crate) fn pixel(op: PixelOp, v: &Current, a: &Arguments<'_>) -> Result<Current, Fault> {
+pub(crate) fn pixel(op: PixelOp, v: &Current, a: &Arguments<'_>) -> Result<Current, ChainError> {
     numbers!(v, image => match op.info().kind {
         PixelKind::Unary => v.becomes(image.unary(op)),
         PixelKind::Compare => with_term!(a.term(image, "b", v.white())?, b => v.becomes(image.compare(op, b))),

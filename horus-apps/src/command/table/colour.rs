@@ -2,18 +2,18 @@
 
 use horus::prelude::*;
 use horus_core::dispatch;
-use horus_core::ops::describe::{Accepts, Description, Group, Pattern, description, optional};
+use horus_core::ops::describe::{Accepts, Description, OperationGroup, Pattern, description, optional};
 use horus_core::ops::{composed, planes};
 
-use super::Operation;
+use super::CommandOperation;
 use crate::batch::Response;
-use crate::command::chain::Fault;
+use crate::command::chain::ChainError;
 use crate::command::histogram::{counts, levels, running};
 use crate::command::value::{Current, numbers, pixels};
 
 const NORMALIZE: Description = description(
     "normalize",
-    Group::Types,
+    OperationGroup::Types,
     Pattern::Composition,
     "Stretches the smallest pixel to `lo` and the largest to `hi`, in `f32` in which white is 1",
 )
@@ -23,18 +23,21 @@ const NORMALIZE: Description = description(
 .example("normalize 0.1 0.9");
 const EQUALIZE: Description = description(
     "equalize",
-    Group::Types,
+    OperationGroup::Types,
     Pattern::Composition,
     "Histogram equalization by 256 levels: each pixel becomes the fraction of pixels not brighter",
 )
 .only_command()
 .example("luminance equalize");
 
-pub(super) const ROWS: &[Operation] = &[
-    Operation::picture(&composed::LUMINANCE, |v, _| Ok(Current::unit(v.luminance()))),
-    Operation::picture(&composed::TO_UNIT, |v, _| Ok(Current::unit(v.to_unit()))),
-    Operation::picture(&composed::CONVERT, |v, a| dispatch!(DType::ALL[a.choice("type")], T => converted::<T>(v))),
-    Operation::picture(&NORMALIZE, |v, a| {
+pub(super) const ROWS: &[CommandOperation] = &[
+    CommandOperation::picture(&composed::LUMINANCE, |v, _| Ok(Current::unit(v.luminance()))),
+    CommandOperation::picture(&composed::TO_UNIT, |v, _| Ok(Current::unit(v.to_unit()))),
+    CommandOperation::picture(
+        &composed::CONVERT,
+        |v, a| dispatch!(DType::ALL[a.choice("type")], T => converted::<T>(v)),
+    ),
+    CommandOperation::picture(&NORMALIZE, |v, a| {
         let image = v.to_unit();
         let (lo, hi) = (a.number("lo") as f32, a.number("hi") as f32);
         let (low, high) = (image.min_value(), image.max_value());
@@ -43,39 +46,39 @@ pub(super) const ROWS: &[Operation] = &[
         let range = range.gt(0.0).select(&range, 1.0);
         Ok(Current::unit((image - low) / range * (hi - lo) + lo))
     }),
-    Operation::picture(&EQUALIZE, |v, _| {
+    CommandOperation::picture(&EQUALIZE, |v, _| {
         let image = v.to_unit();
         let levels = levels(&image, &image.min_value(), &image.max_value());
         let share = running(&counts(&levels)) / image.shape().len() as f64;
         Ok(Current::unit(levels.lookup(&share.convert::<f32>())))
     }),
-    Operation::picture(&planes::CHANNEL, |v, a| pixels!(v, image => v.becomes(image.channel(a.count("n"))))),
-    Operation::picture(&planes::STACK, |v, a| {
+    CommandOperation::picture(&planes::CHANNEL, |v, a| pixels!(v, image => v.becomes(image.channel(a.count("n"))))),
+    CommandOperation::picture(&planes::STACK, |v, a| {
         numbers!(v, image => {
             let other = a.image("other", v.white())?;
             v.becomes(Image::stack(image.session(), [image, &other], Axis::Channels))
         })
     }),
-    Operation::picture(&composed::PASTE, |v, a| {
+    CommandOperation::picture(&composed::PASTE, |v, a| {
         numbers!(v, image => {
             let other = a.image("other", v.white())?;
             v.becomes(image.paste(&other, a.offset("top"), a.offset("left")))
         })
     }),
-    Operation::picture(&composed::RGB_TO_HSV, |v, _| converted_colour(v, Colour::Rgb, Colour::Hsv)),
-    Operation::picture(&composed::HSV_TO_RGB, |v, _| converted_colour(v, Colour::Hsv, Colour::Rgb)),
-    Operation::picture(&composed::RGB_TO_LAB, |v, _| converted_colour(v, Colour::Rgb, Colour::Lab)),
-    Operation::picture(&composed::LAB_TO_RGB, |v, _| converted_colour(v, Colour::Lab, Colour::Rgb)),
-    Operation::picture(&composed::RGB_TO_YCBCR, |v, _| converted_colour(v, Colour::Rgb, Colour::YCbCr)),
-    Operation::picture(&composed::YCBCR_TO_RGB, |v, _| converted_colour(v, Colour::YCbCr, Colour::Rgb)),
+    CommandOperation::picture(&composed::RGB_TO_HSV, |v, _| converted_colour(v, Colour::Rgb, Colour::Hsv)),
+    CommandOperation::picture(&composed::HSV_TO_RGB, |v, _| converted_colour(v, Colour::Hsv, Colour::Rgb)),
+    CommandOperation::picture(&composed::RGB_TO_LAB, |v, _| converted_colour(v, Colour::Rgb, Colour::Lab)),
+    CommandOperation::picture(&composed::LAB_TO_RGB, |v, _| converted_colour(v, Colour::Lab, Colour::Rgb)),
+    CommandOperation::picture(&composed::RGB_TO_YCBCR, |v, _| converted_colour(v, Colour::Rgb, Colour::YCbCr)),
+    CommandOperation::picture(&composed::YCBCR_TO_RGB, |v, _| converted_colour(v, Colour::YCbCr, Colour::Rgb)),
 ];
 
 /// A picture that does not have three channels is an error of the library.
-fn converted_colour(v: &Current, from: Colour, to: Colour) -> Result<Current, Fault> {
+fn converted_colour(v: &Current, from: Colour, to: Colour) -> Result<Current, ChainError> {
     Ok(Current::unit(v.to_unit().convert_colour(from, to)))
 }
 
-fn converted<T: Pixel>(v: &Current) -> Result<Current, Fault>
+fn converted<T: Pixel>(v: &Current) -> Result<Current, ChainError>
 where
     Image<T>: Into<Response>,
 {

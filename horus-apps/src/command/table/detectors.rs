@@ -1,12 +1,12 @@
 //! The line detectors as operations.
 
-use super::Operation;
+use super::CommandOperation;
 use crate::cli::{parse_sigma, parse_step};
 use crate::command::arguments::Arguments;
-use crate::command::chain::Fault;
+use crate::command::chain::ChainError;
 use crate::command::value::Current;
 use crate::detectors::{self, Detector, Params};
-use horus_core::ops::describe::{Accepts, Description, Group, Parameter, Pattern, description, optional};
+use horus_core::ops::describe::{Accepts, Description, OperationGroup, Parameter, Pattern, description, optional};
 
 const PARAMETERS: &[Parameter] = &[
     optional("theta_step", Accepts::Number, "15", "degrees between orientations"),
@@ -16,26 +16,27 @@ const PARAMETERS: &[Parameter] = &[
 
 macro_rules! detector {
     ($name:ident, $summary:literal) => {{
-        const DESCRIBED: Description = description(stringify!($name), Group::Detectors, Pattern::Composition, $summary)
-            .only_command()
-            .takes(PARAMETERS)
-            .example(concat!(stringify!($name), " theta_step=90 sigma_u=2 sigma_v=1 normalize"));
-        Operation::picture(&DESCRIBED, |v, a| detected(v, a, detectors::$name))
+        const DESCRIBED: Description =
+            description(stringify!($name), OperationGroup::Detectors, Pattern::Composition, $summary)
+                .only_command()
+                .takes(PARAMETERS)
+                .example(concat!(stringify!($name), " theta_step=90 sigma_u=2 sigma_v=1 normalize"));
+        CommandOperation::picture(&DESCRIBED, |v, a| detected(v, a, detectors::$name))
     }};
 }
 
-pub(super) const ROWS: &[Operation] = &[
+pub(super) const ROWS: &[CommandOperation] = &[
     detector!(convrot, "Lines, by rotating the luminance and filtering along its axes"),
     detector!(conv2d, "Lines, by filtering the luminance with rotated two-dimensional kernels"),
     detector!(convuv, "Lines, by filtering the luminance along and across each orientation"),
 ];
 
-fn detected(v: &Current, a: &Arguments<'_>, detector: Detector) -> Result<Current, Fault> {
+fn detected(v: &Current, a: &Arguments<'_>, detector: Detector) -> Result<Current, ChainError> {
     let scales = |name: &str| {
         let values = a.numbers(name).into_iter().map(|v| parse_sigma(&v.to_string()));
-        values.collect::<Result<Vec<f64>, _>>().map_err(|e| Fault::Said(format!("{name}: {e}")))
+        values.collect::<Result<Vec<f64>, _>>().map_err(|e| ChainError::Message(format!("{name}: {e}")))
     };
-    let step = parse_step(&a.number("theta_step").to_string()).map_err(Fault::Said)?;
+    let step = parse_step(&a.number("theta_step").to_string()).map_err(ChainError::Message)?;
     let params = Params { theta_step: step, sigma_u: scales("sigma_u")?, sigma_v: scales("sigma_v")? };
     Ok(Current::unit(detector(&v.luminance(), &params)))
 }

@@ -1,18 +1,18 @@
 //! Neighbourhood filters. Linear ones yield floats, on the scale of the picture.
 
 use horus::prelude::*;
-use horus_core::ops::describe::{Accepts, Description, Group, Pattern, description, optional};
+use horus_core::ops::describe::{Accepts, Description, OperationGroup, Pattern, description, optional};
 use horus_core::ops::{neighbourhood, windowed};
 
-use super::Operation;
+use super::CommandOperation;
 use crate::command::arguments::Arguments;
-use crate::command::chain::Fault;
+use crate::command::chain::ChainError;
 use crate::command::parameter::Length;
 use crate::command::value::{Current, numbers};
 
 const UNSHARP: Description = description(
     "unsharp",
-    Group::Filters,
+    OperationGroup::Filters,
     Pattern::Composition,
     "Unsharp masking, limited to black and white; yields `f32` in which white is 1",
 )
@@ -24,29 +24,29 @@ const UNSHARP: Description = description(
 ])
 .example("unsharp 2 1.5");
 
-pub(super) const ROWS: &[Operation] = &[
-    Operation::picture(&neighbourhood::GAUSS, |v, a| separable(v, a, gauss(v, a, 0, 0)?)),
-    Operation::picture(&neighbourhood::GAUSS_DERIVATIVE, |v, a| {
+pub(super) const ROWS: &[CommandOperation] = &[
+    CommandOperation::picture(&neighbourhood::GAUSS, |v, a| separable(v, a, gauss(v, a, 0, 0)?)),
+    CommandOperation::picture(&neighbourhood::GAUSS_DERIVATIVE, |v, a| {
         separable(v, a, gauss(v, a, a.order("order_y"), a.order("order_x"))?)
     }),
-    Operation::picture(&neighbourhood::GAUSS_XY, |v, a| {
+    CommandOperation::picture(&neighbourhood::GAUSS_XY, |v, a| {
         let (u, v_) = (a.number("sigma_u"), a.number("sigma_v"));
         separable(v, a, filters::gauss_xy(u, v_, a.order("order_u"), a.order("order_v")))
     }),
-    Operation::picture(&neighbourhood::GAUSS_2D, |v, a| {
+    CommandOperation::picture(&neighbourhood::GAUSS_2D, |v, a| {
         let (t, su, sv) = (a.number("theta"), a.number("sigma_u"), a.number("sigma_v"));
         numbers!(v, image => v.becomes(image.gauss_2d(t, su, sv, a.order("order_u"), a.order("order_v"))))
     }),
-    Operation::picture(&neighbourhood::GAUSS_UV, |v, a| {
+    CommandOperation::picture(&neighbourhood::GAUSS_UV, |v, a| {
         let (t, su, sv) = (a.number("theta"), a.number("sigma_u"), a.number("sigma_v"));
         numbers!(v, image => v.becomes(image.gauss_uv(t, su, sv, a.order("order_u"), a.order("order_v"))))
     }),
-    Operation::picture(&neighbourhood::BOX_FILTER, |v, a| separable(v, a, filters::box_filter(a.count("size")))),
-    Operation::picture(&windowed::BOX_MEAN, |v, a| {
+    CommandOperation::picture(&neighbourhood::BOX_FILTER, |v, a| separable(v, a, filters::box_filter(a.count("size")))),
+    CommandOperation::picture(&windowed::BOX_MEAN, |v, a| {
         let (height, width) = (a.count("height"), a.count("width"));
         numbers!(v, image => v.becomes(image.with_border(a.border("border")).box_mean((height, width))))
     }),
-    Operation::picture(&neighbourhood::SOBEL, |v, a| {
+    CommandOperation::picture(&neighbourhood::SOBEL, |v, a| {
         let border = a.border("border");
         let ((row_x, column_x), (row_y, column_y)) = (filters::sobel_x(), filters::sobel_y());
         numbers!(v, image => {
@@ -54,31 +54,31 @@ pub(super) const ROWS: &[Operation] = &[
             v.becomes(x.hypot(image.with_border(border).separable(&row_y, &column_y)))
         })
     }),
-    Operation::picture(&neighbourhood::SOBEL_X, |v, a| separable(v, a, filters::sobel_x())),
-    Operation::picture(&neighbourhood::SOBEL_Y, |v, a| separable(v, a, filters::sobel_y())),
-    Operation::picture(
+    CommandOperation::picture(&neighbourhood::SOBEL_X, |v, a| separable(v, a, filters::sobel_x())),
+    CommandOperation::picture(&neighbourhood::SOBEL_Y, |v, a| separable(v, a, filters::sobel_y())),
+    CommandOperation::picture(
         &neighbourhood::LAPLACE,
         |v, a| numbers!(v, image => v.becomes(image.with_border(a.border("border")).correlate(&filters::laplace()))),
     ),
-    Operation::picture(&UNSHARP, |v, a| {
+    CommandOperation::picture(&UNSHARP, |v, a| {
         let image = v.to_unit();
         let sigma = a.number("sigma");
         let detail = &image - image.gauss((sigma, sigma)); // in each level of a volume
         Ok(Current::unit((image + detail * a.number("amount") as f32).clamp(0.0, 1.0)))
     }),
-    Operation::picture(&neighbourhood::MEDIAN, |v, a| {
+    CommandOperation::picture(&neighbourhood::MEDIAN, |v, a| {
         let side = a.count("size");
         numbers!(v, image => v.becomes(image.with_border(a.border("border")).median((side, side))))
     }),
-    Operation::picture(
+    CommandOperation::picture(
         &neighbourhood::CORRELATE,
         |v, a| numbers!(v, image => v.becomes(image.with_border(a.border("border")).correlate(&a.taps("taps")))),
     ),
-    Operation::picture(
+    CommandOperation::picture(
         &neighbourhood::CONVOLVE,
         |v, a| numbers!(v, image => v.becomes(image.with_border(a.border("border")).convolve(&a.taps("taps")))),
     ),
-    Operation::picture(&neighbourhood::GENERALIZED, |v, a| {
+    CommandOperation::picture(&neighbourhood::GENERALIZED, |v, a| {
         let operation = Generalized {
             window: a.taps("weights"),
             combine: Combine::ALL[a.choice("combine")],
@@ -90,12 +90,14 @@ pub(super) const ROWS: &[Operation] = &[
 
 /// The taps of a Gaussian along rows and columns, of a sigma in pixels or of a length in the picture, whose pixels may differ in
 /// height and width.
-fn gauss(v: &Current, a: &Arguments<'_>, order_y: u32, order_x: u32) -> Result<(Filter, Filter), Fault> {
+fn gauss(v: &Current, a: &Arguments<'_>, order_y: u32, order_x: u32) -> Result<(Filter, Filter), ChainError> {
     let (y, x) = match a.length("sigma") {
         Length::Pixels(sigma) => (sigma, sigma),
         Length::Micrometres(sigma) => {
             let size = v.pixels.pixel_size()?.ok_or_else(|| {
-                Fault::Said(format!("sigma is {sigma} micrometres, and the size of the picture's pixels is not known"))
+                ChainError::Message(format!(
+                    "sigma is {sigma} micrometres, and the size of the picture's pixels is not known"
+                ))
             })?;
             (sigma / size.rows, sigma / size.columns)
         }
@@ -103,6 +105,6 @@ fn gauss(v: &Current, a: &Arguments<'_>, order_y: u32, order_x: u32) -> Result<(
     Ok((filters::gauss(x, order_y, order_x).0, filters::gauss(y, order_y, order_x).1))
 }
 
-fn separable(v: &Current, a: &Arguments<'_>, (row, column): (Filter, Filter)) -> Result<Current, Fault> {
+fn separable(v: &Current, a: &Arguments<'_>, (row, column): (Filter, Filter)) -> Result<Current, ChainError> {
     numbers!(v, image => v.becomes(image.with_border(a.border("border")).separable(&row, &column)))
 }

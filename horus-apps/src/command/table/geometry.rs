@@ -5,14 +5,14 @@ use horus::types::{Axes, Resizing};
 use horus_core::ops::geometric::{exact_sin_cos, rotation};
 use horus_core::ops::{composed, geometric, resize, transpose};
 
-use super::Operation;
+use super::CommandOperation;
 use crate::command::arguments::Arguments;
-use crate::command::chain::Fault;
-use crate::command::parameter::Extent;
+use crate::command::chain::ChainError;
+use crate::command::parameter::ResultExtent;
 use crate::command::value::{Current, numbers, pixels};
 
-pub(super) const ROWS: &[Operation] = &[
-    Operation::picture(&geometric::ROTATE, |v, a| {
+pub(super) const ROWS: &[CommandOperation] = &[
+    CommandOperation::picture(&geometric::ROTATE, |v, a| {
         let (degrees, how, canvas) = (a.number("degrees"), interpolation(a), CANVASES[a.choice("canvas")]);
         if let Some(turns) = quarters(degrees).filter(|_| canvas != "keep") {
             return pixels!(v, image => v.becomes(match turns {
@@ -28,55 +28,58 @@ pub(super) const ROWS: &[Operation] = &[
         }
         numbers!(v, image => v.becomes(image.with_border(a.border("border")).rotate(degrees, how)))
     }),
-    Operation::picture(
+    CommandOperation::picture(
         &geometric::TRANSLATE,
         |v, a| numbers!(v, image => v.becomes(image.translate(a.number("dy"), a.number("dx")))),
     ),
-    Operation::picture(&geometric::AFFINE, |v, a| {
+    CommandOperation::picture(&geometric::AFFINE, |v, a| {
         let [xx, xy, x0, yx, yy, y0] = a.numbers("matrix")[..] else {
-            return Err(Fault::Said("MATRIX has 6 numbers".into()));
+            return Err(ChainError::Message("MATRIX has 6 numbers".into()));
         };
         let (matrix, size) = ([[xx, xy, x0], [yx, yy, y0]], (v.shape().height, v.shape().width));
         numbers!(v, image => v.becomes(image.with_border(a.border("border")).affine(matrix, size, interpolation(a))))
     }),
-    Operation::picture(&geometric::FLIP, |v, a| pixels!(v, image => v.becomes(image.flip(FLIPS[a.choice("how")].1())))),
-    Operation::picture(&transpose::TRANSPOSE, |v, _| pixels!(v, image => v.becomes(image.transpose()))),
-    Operation::picture(&geometric::CROP, |v, a| {
+    CommandOperation::picture(
+        &geometric::FLIP,
+        |v, a| pixels!(v, image => v.becomes(image.flip(FLIPS[a.choice("how")].1()))),
+    ),
+    CommandOperation::picture(&transpose::TRANSPOSE, |v, _| pixels!(v, image => v.becomes(image.transpose()))),
+    CommandOperation::picture(&geometric::CROP, |v, a| {
         let (top, left, height, width) = (a.count("top"), a.count("left"), a.count("height"), a.count("width"));
         pixels!(v, image => v.becomes(image.crop(top, left, height, width)))
     }),
-    Operation::picture(&geometric::STEP, |v, a| {
+    CommandOperation::picture(&geometric::STEP, |v, a| {
         let (rows, columns) = (a.count("rows"), a.count("columns"));
         pixels!(v, image => v.becomes(image.step((rows, columns))))
     }),
-    Operation::picture(&geometric::PAD, |v, a| {
+    CommandOperation::picture(&geometric::PAD, |v, a| {
         let [top, bottom, left, right] = ["top", "bottom", "left", "right"].map(|name| a.count(name));
         pixels!(v, image => v.becomes(image.with_border(a.border("border")).pad(top, bottom, left, right)))
     }),
-    Operation::picture(&resize::RESIZE, |v, a| {
+    CommandOperation::picture(&resize::RESIZE, |v, a| {
         let (height, width) = resized(v, a)?;
         numbers!(v, image => v.becomes(image.resize(height, width, resizing(a))))
     }),
-    Operation::picture(&resize::SCALE, |v, a| {
+    CommandOperation::picture(&resize::SCALE, |v, a| {
         let factor = a.number("factor");
         if !(factor > 0.0 && factor.is_finite()) {
-            return Err(Fault::Said(format!("the factor is {factor}; it must be positive and finite")));
+            return Err(ChainError::Message(format!("the factor is {factor}; it must be positive and finite")));
         }
         let scaled = |n: usize| ((n as f64 * factor).round() as usize).max(1);
         let (height, width) = (scaled(v.shape().height), scaled(v.shape().width));
         numbers!(v, image => v.becomes(image.resize(height, width, resizing(a))))
     }),
-    Operation::picture(&composed::PYRAMID_DOWN, |v, _| numbers!(v, image => v.becomes(image.pyramid_down()))),
-    Operation::picture(&composed::PYRAMID_UP, |v, _| {
+    CommandOperation::picture(&composed::PYRAMID_DOWN, |v, _| numbers!(v, image => v.becomes(image.pyramid_down()))),
+    CommandOperation::picture(&composed::PYRAMID_UP, |v, _| {
         let (height, width) = (v.shape().height.saturating_mul(2), v.shape().width.saturating_mul(2));
         numbers!(v, image => v.becomes(image.pyramid_up(height, width)))
     }),
 ];
 
 /// The name of a mirror image and the axes that it turns round.
-type Flip = (&'static str, fn() -> Axes);
+type NamedFlip = (&'static str, fn() -> Axes);
 
-const FLIPS: [Flip; 3] = [
+const FLIPS: [NamedFlip; 3] = [
     ("horizontal", || Axis::Columns.into()),
     ("vertical", || Axis::Rows.into()),
     ("both", || [Axis::Rows, Axis::Columns].into()),
@@ -104,19 +107,19 @@ fn grown(degrees: f64, shape: Shape) -> ([[f64; 3]; 2], (usize, usize)) {
 }
 
 /// The requested height and width.
-fn resized(v: &Current, a: &Arguments<'_>) -> Result<(usize, usize), Fault> {
+fn resized(v: &Current, a: &Arguments<'_>) -> Result<(usize, usize), ChainError> {
     let (height, width) = (v.shape().height, v.shape().width);
     let scaled = |n: usize, factor: f64| ((n as f64 * factor).round() as usize).max(1);
     // By the same factor as the other extent.
-    let along = |other: Extent, n: usize, m: usize| match other {
-        Extent::Pixels(pixels) => Ok(scaled(n, pixels as f64 / m as f64)),
-        Extent::Percent(percent) => Ok(scaled(n, percent / 100.0)),
-        Extent::Auto => Err(Fault::Said("HEIGHT and WIDTH are both auto; one must be given".into())),
+    let along = |other: ResultExtent, n: usize, m: usize| match other {
+        ResultExtent::Pixels(pixels) => Ok(scaled(n, pixels as f64 / m as f64)),
+        ResultExtent::Percent(percent) => Ok(scaled(n, percent / 100.0)),
+        ResultExtent::Auto => Err(ChainError::Message("HEIGHT and WIDTH are both auto; one must be given".into())),
     };
-    let of = |extent: Extent, other: Extent, n: usize, m: usize| match extent {
-        Extent::Pixels(pixels) => Ok(pixels),
-        Extent::Percent(percent) => Ok(scaled(n, percent / 100.0)),
-        Extent::Auto => along(other, n, m),
+    let of = |extent: ResultExtent, other: ResultExtent, n: usize, m: usize| match extent {
+        ResultExtent::Pixels(pixels) => Ok(pixels),
+        ResultExtent::Percent(percent) => Ok(scaled(n, percent / 100.0)),
+        ResultExtent::Auto => along(other, n, m),
     };
     let (h, w) = (a.extent("height"), a.extent("width"));
     Ok((of(h, w, height, width)?, of(w, h, width, height)?))

@@ -16,32 +16,32 @@ mod thresholds;
 use std::ops::Deref;
 use std::sync::LazyLock;
 
-use horus_core::ops::describe::{Description, Group};
+use horus_core::ops::describe::{Description, OperationGroup};
 use horus_core::ops::pixel::PixelOp;
 
 use super::arguments::Arguments;
-use super::chain::{Answer, Fault};
+use super::chain::{Answer, ChainError};
 use super::value::Current;
 
 /// An operation of the command.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Operation {
+pub(crate) struct CommandOperation {
     pub(crate) described: &'static Description,
-    pub(crate) record: Record,
+    pub(crate) record: RecordFunction,
 }
 
 /// Recording function of an operation.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Record {
+pub(crate) enum RecordFunction {
     /// Yields a picture or a mask.
-    Picture(fn(&Current, &Arguments<'_>) -> Result<Current, Fault>),
+    Picture(fn(&Current, &Arguments<'_>) -> Result<Current, ChainError>),
     /// Yields numbers, which end a chain.
-    Numbers(fn(&Current, &Arguments<'_>) -> Result<Answer, Fault>),
+    Numbers(fn(&Current, &Arguments<'_>) -> Result<Answer, ChainError>),
     /// An operation of one or two operands of the library's table.
     Pixel(PixelOp),
 }
 
-impl Deref for Operation {
+impl Deref for CommandOperation {
     type Target = Description;
 
     fn deref(&self) -> &Description {
@@ -50,8 +50,8 @@ impl Deref for Operation {
 }
 
 /// All operations, by group.
-pub(crate) fn all() -> &'static [Operation] {
-    static TABLE: LazyLock<Vec<Operation>> = LazyLock::new(|| {
+pub(crate) fn all() -> &'static [CommandOperation] {
+    static TABLE: LazyLock<Vec<CommandOperation>> = LazyLock::new(|| {
         let mut rows = [
             colour::ROWS,
             &arithmetic::rows(),
@@ -65,34 +65,35 @@ pub(crate) fn all() -> &'static [Operation] {
         ]
         .concat();
         // Rows of this command replace those of the library's table with the same name.
-        let own: Vec<&str> = rows.iter().filter(|r| matches!(r.record, Record::Picture(_))).map(|r| r.name).collect();
-        rows.retain(|row| !matches!(row.record, Record::Pixel(_)) || !own.contains(&row.name));
-        rows.sort_by_key(|row| Group::ALL.iter().position(|group| *group == row.group));
+        let own: Vec<&str> =
+            rows.iter().filter(|r| matches!(r.record, RecordFunction::Picture(_))).map(|r| r.name).collect();
+        rows.retain(|row| !matches!(row.record, RecordFunction::Pixel(_)) || !own.contains(&row.name));
+        rows.sort_by_key(|row| OperationGroup::ALL.iter().position(|group| *group == row.group));
         rows
     });
     &TABLE
 }
 
-impl Operation {
+impl CommandOperation {
     /// An operation that yields a picture or a mask.
     const fn picture(
         described: &'static Description,
-        record: fn(&Current, &Arguments<'_>) -> Result<Current, Fault>,
-    ) -> Operation {
-        Operation { described, record: Record::Picture(record) }
+        record: fn(&Current, &Arguments<'_>) -> Result<Current, ChainError>,
+    ) -> CommandOperation {
+        CommandOperation { described, record: RecordFunction::Picture(record) }
     }
 
     /// An operation that yields numbers.
     const fn numbers(
         described: &'static Description,
-        record: fn(&Current, &Arguments<'_>) -> Result<Answer, Fault>,
-    ) -> Operation {
-        Operation { described, record: Record::Numbers(record) }
+        record: fn(&Current, &Arguments<'_>) -> Result<Answer, ChainError>,
+    ) -> CommandOperation {
+        CommandOperation { described, record: RecordFunction::Numbers(record) }
     }
 
     /// Returns `true` if it moves pixels, and their alpha with them.
     pub(crate) fn moves(&self) -> bool {
-        self.group == Group::Geometry
+        self.group == OperationGroup::Geometry
     }
 
     fn is_named(&self, name: &str) -> bool {
@@ -111,19 +112,19 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// The rows of this name: `min` and `max` are binary operations and also reductions.
-pub(crate) fn named(name: &str) -> impl Iterator<Item = &'static Operation> {
+pub(crate) fn named(name: &str) -> impl Iterator<Item = &'static CommandOperation> {
     all().iter().filter(move |row| row.is_named(name))
 }
 
 /// The operation of this name; if several share it, the one that takes so many words.
-pub(crate) fn find(name: &str, words: usize) -> Option<&'static Operation> {
-    let ends = |row: &&Operation| matches!(row.record, Record::Numbers(_));
+pub(crate) fn find(name: &str, words: usize) -> Option<&'static CommandOperation> {
+    let ends = |row: &&CommandOperation| matches!(row.record, RecordFunction::Numbers(_));
     named(name).find(|row| ends(row) == (words == 0)).or_else(|| named(name).next())
 }
 
 /// The message for an unknown operation, with a suggestion.
 pub(crate) fn no_such(name: &str) -> String {
-    format!("there is no operation `{name}`{}; `horus help` lists them", instead(name))
+    format!("there is no operation `{name}`{}; `horus help` lists them", suggest(name))
 }
 
 /// Names in other libraries, operations here with a similar effect, and functions of the Python
@@ -158,7 +159,7 @@ const ELSEWHERE: &[(&[&str], &[&str], &[&str])] = &[
 ];
 
 /// A suggestion for an unknown operation: one with a similar name, or others with a similar effect.
-pub(crate) fn instead(name: &str) -> String {
+pub(crate) fn suggest(name: &str) -> String {
     if let Some((_, here, python)) = ELSEWHERE.iter().find(|(words, ..)| words.contains(&name)) {
         let quoted = |names: &[&str]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
         let verb = if python.len() == 1 { "is" } else { "are" };
@@ -167,7 +168,7 @@ pub(crate) fn instead(name: &str) -> String {
     }
     // The name of a function of another library, as `GaussianBlur`.
     let like = all().iter().find(|row| row.elsewhere.iter().any(|other| function(other).eq_ignore_ascii_case(name)));
-    like.map_or_else(|| meant(nearest(name, names())), |row| format!("; close: `{}`", row.name))
+    like.map_or_else(|| did_you_mean(nearest(name, names())), |row| format!("; close: `{}`", row.name))
 }
 
 /// The function in a name of another library: `gaussian_filter` of `ndi.gaussian_filter`.
@@ -178,7 +179,7 @@ fn function(name: &str) -> &str {
 
 /// A hint where numbers end a chain too early: the binary operation of the same name.
 pub(super) fn hint_of_operand(text: &str) -> String {
-    let other = named(text).find(|row| !matches!(row.record, Record::Numbers(_)));
+    let other = named(text).find(|row| !matches!(row.record, RecordFunction::Numbers(_)));
     other.map_or(String::new(), |row| format!(" (`{}` yields a picture)", row.signature()))
 }
 
@@ -191,7 +192,7 @@ pub(crate) fn nearest<'a>(word: &str, among: impl Iterator<Item = &'a str>) -> O
 }
 
 /// A question that ends a message.
-pub(crate) fn meant(name: Option<&str>) -> String {
+pub(crate) fn did_you_mean(name: Option<&str>) -> String {
     name.map_or(String::new(), |name| format!("; did you mean `{name}`?"))
 }
 
@@ -209,7 +210,7 @@ mod tests {
         let mut seen = BTreeSet::new();
         for row in all() {
             for name in std::iter::once(&row.name).chain(row.aliases) {
-                let ends = matches!(row.record, Record::Numbers(_));
+                let ends = matches!(row.record, RecordFunction::Numbers(_));
                 assert!(seen.insert((*name, ends)), "{name} is there twice");
                 assert!(name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'), "{name}");
                 assert!(!["help", "operations"].contains(name));
@@ -265,7 +266,7 @@ mod tests {
 
     #[test]
     fn what_two_operations_are_called_is_settled_by_arguments() {
-        let numbers = |words| matches!(find("min", words).map(|row| row.record), Some(Record::Numbers(_)));
+        let numbers = |words| matches!(find("min", words).map(|row| row.record), Some(RecordFunction::Numbers(_)));
         assert!(numbers(0) && !numbers(1));
     }
 }

@@ -5,21 +5,25 @@ use std::f64::consts::{FRAC_PI_2, PI};
 use horus::prelude::*;
 use horus::types::Arithmetic;
 
-use horus_core::ops::describe::{Description, Group, Pattern, description};
+use horus_core::ops::describe::{Description, OperationGroup, Pattern, description};
 use horus_core::ops::{composed, histogram, reduce};
 
-use super::Operation;
+use super::CommandOperation;
 use crate::batch::Response;
-use crate::command::chain::{Answer, Fault, answer};
+use crate::command::chain::{Answer, ChainError, answer};
 use crate::command::value::{Current, numbers, smallest};
 
-const MIN_MAX: Description =
-    description("min_max", Group::Numbers, Pattern::Composition, "The smallest pixel and the largest, in one pass")
-        .only_command()
-        .example("min_max");
+const MIN_MAX: Description = description(
+    "min_max",
+    OperationGroup::Numbers,
+    Pattern::Composition,
+    "The smallest pixel and the largest, in one pass",
+)
+.only_command()
+.example("min_max");
 const MEAN_AND_VARIANCE: Description = description(
     "mean_and_variance",
-    Group::Numbers,
+    OperationGroup::Numbers,
     Pattern::Composition,
     "The mean and the population variance, in one pass",
 )
@@ -27,33 +31,36 @@ const MEAN_AND_VARIANCE: Description = description(
 .example("mean_and_variance");
 const STATS: Description = description(
     "stats",
-    Group::Numbers,
+    OperationGroup::Numbers,
     Pattern::Composition,
     "Of each channel: number, min, max, mean, deviation, sum; a line each",
 )
 .only_command()
 .example("stats");
 
-pub(super) const ROWS: &[Operation] = &[
-    Operation::numbers(&reduce::MIN_VALUE, |v, _| numbers!(v, image => one(image.min_value()))),
-    Operation::numbers(&reduce::MAX_VALUE, |v, _| numbers!(v, image => one(image.max_value()))),
-    Operation::numbers(&reduce::SUM, |v, _| numbers!(counted(v), image => one(image.sum()))),
-    Operation::numbers(&reduce::MEAN, |v, _| numbers!(counted(v), image => one(image.mean()))),
-    Operation::numbers(&reduce::VARIANCE, |v, _| numbers!(counted(v), image => one(image.variance()))),
-    Operation::numbers(&MIN_MAX, |v, _| numbers!(v, image => two((image.min_value(), image.max_value())))),
-    Operation::numbers(&MEAN_AND_VARIANCE, |v, _| numbers!(counted(v), image => two((image.mean(), image.variance())))),
-    Operation::numbers(&composed::PERCENTILE, |v, a| {
+pub(super) const ROWS: &[CommandOperation] = &[
+    CommandOperation::numbers(&reduce::MIN_VALUE, |v, _| numbers!(v, image => one(image.min_value()))),
+    CommandOperation::numbers(&reduce::MAX_VALUE, |v, _| numbers!(v, image => one(image.max_value()))),
+    CommandOperation::numbers(&reduce::SUM, |v, _| numbers!(counted(v), image => one(image.sum()))),
+    CommandOperation::numbers(&reduce::MEAN, |v, _| numbers!(counted(v), image => one(image.mean()))),
+    CommandOperation::numbers(&reduce::VARIANCE, |v, _| numbers!(counted(v), image => one(image.variance()))),
+    CommandOperation::numbers(&MIN_MAX, |v, _| numbers!(v, image => two((image.min_value(), image.max_value())))),
+    CommandOperation::numbers(
+        &MEAN_AND_VARIANCE,
+        |v, _| numbers!(counted(v), image => two((image.mean(), image.variance()))),
+    ),
+    CommandOperation::numbers(&composed::PERCENTILE, |v, a| {
         let value = numbers!(v, image => image.percentile(a.number("percent")))?;
         value.check()?;
         Ok(one(value))
     }),
-    Operation::numbers(&reduce::ARGMIN, |v, _| numbers!(v, image => place(image.argmin(), image.depth() > 1))),
-    Operation::numbers(&reduce::ARGMAX, |v, _| numbers!(v, image => place(image.argmax(), image.depth() > 1))),
-    Operation::numbers(&reduce::COUNT, |v, _| match &v.pixels {
+    CommandOperation::numbers(&reduce::ARGMIN, |v, _| numbers!(v, image => place(image.argmin(), image.depth() > 1))),
+    CommandOperation::numbers(&reduce::ARGMAX, |v, _| numbers!(v, image => place(image.argmax(), image.depth() > 1))),
+    CommandOperation::numbers(&reduce::COUNT, |v, _| match &v.pixels {
         Response::Mask(mask) => Ok(one(mask.count())),
-        Response::Picture(_) => Err(Fault::of_numbers()),
+        Response::Picture(_) => Err(ChainError::of_numbers()),
     }),
-    Operation::numbers(&histogram::HISTOGRAM, |v, a| {
+    CommandOperation::numbers(&histogram::HISTOGRAM, |v, a| {
         let low = if v.dtype().is_float() { 0.0 } else { smallest(v.dtype()) };
         let (bins, lo) = (a.count("bins"), a.limit("lo").unwrap_or(low));
         let hi = a.limit("hi").unwrap_or(v.white());
@@ -61,8 +68,8 @@ pub(super) const ROWS: &[Operation] = &[
         counts.check()?;
         Ok(answer(counts, |counts| vec![counts.iter().map(u64::to_string).collect::<Vec<_>>().join("\t")]))
     }),
-    Operation::numbers(&composed::HOUGH_LINE, |v, a| {
-        let Response::Mask(mask) = &v.pixels else { return Err(Fault::of_numbers()) };
+    CommandOperation::numbers(&composed::HOUGH_LINE, |v, a| {
+        let Response::Mask(mask) = &v.pixels else { return Err(ChainError::of_numbers()) };
         let counts = hough_line(mask, &normals(a.count("angles"))?);
         counts.check()?;
         Ok(answer(counts, |counts| {
@@ -71,7 +78,7 @@ pub(super) const ROWS: &[Operation] = &[
             distances.map(tabs).collect()
         }))
     }),
-    Operation::numbers(&STATS, |v, _| numbers!(counted(v), image => stats(image))),
+    CommandOperation::numbers(&STATS, |v, _| numbers!(counted(v), image => stats(image))),
 ];
 
 /// A mask as numbers, 0 and 1.
@@ -83,10 +90,10 @@ fn counted(v: &Current) -> Current {
 }
 
 /// Cosines and sines of angles evenly spaced over half a turn.
-fn normals(angles: usize) -> Result<Vec<[f64; 2]>, Fault> {
+fn normals(angles: usize) -> Result<Vec<[f64; 2]>, ChainError> {
     const MOST: usize = 1 << 16;
     if !(1..=MOST).contains(&angles) {
-        return Err(Fault::Said(format!("{angles} angles; the range is 1 to {MOST}")));
+        return Err(ChainError::Message(format!("{angles} angles; the range is 1 to {MOST}")));
     }
     let angle = |k: usize| k as f64 * (PI / angles as f64) - FRAC_PI_2;
     // The same bits on every machine.

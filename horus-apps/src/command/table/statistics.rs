@@ -4,7 +4,7 @@ use horus::prelude::*;
 use horus::types::{Over, Tiles};
 use horus_core::ops::{reduce, running, tiles};
 
-use super::Operation;
+use super::CommandOperation;
 use crate::batch::Response;
 use crate::command::arguments::Arguments;
 use crate::command::value::{Current, numbers};
@@ -19,14 +19,14 @@ const STATISTICS: [&str; 5] = ["sum", "mean", "variance", "min", "max"];
 
 const REDUCTIONS: [&str; 4] = ["sum", "mean", "min", "max"];
 
-pub(super) const ROWS: &[Operation] = &[
-    Operation::picture(&reduce::OVER, |v, a| numbers!(v, image => over(v, a, &image.over(axis(a))))),
-    Operation::picture(&running::CUMSUM, |v, a| numbers!(v, image => v.becomes(image.over(axis(a)).cumsum()))),
-    Operation::picture(
+pub(super) const ROWS: &[CommandOperation] = &[
+    CommandOperation::picture(&reduce::OVER, |v, a| numbers!(v, image => over(v, a, &image.over(axis(a))))),
+    CommandOperation::picture(&running::CUMSUM, |v, a| numbers!(v, image => v.becomes(image.over(axis(a)).cumsum()))),
+    CommandOperation::picture(
         &tiles::TILES,
         |v, a| numbers!(v, image => of_each(v, a, &image.tiles(a.count("height"), a.count("width")))),
     ),
-    Operation::picture(&tiles::WINDOWS, |v, a| {
+    CommandOperation::picture(&tiles::WINDOWS, |v, a| {
         let (size, step) = ((a.count("height"), a.count("width")), (a.count("down"), a.count("across")));
         numbers!(v, image => of_each(v, a, &image.windows(size, step)))
     }),

@@ -1,25 +1,27 @@
 //! Thresholds, masks and selections by masks.
 
 use horus::prelude::*;
-use horus_core::ops::describe::{Accepts, Description, Group, Parameter, Pattern, description, optional, required};
+use horus_core::ops::describe::{
+    Accepts, Description, OperationGroup, Parameter, Pattern, description, optional, required,
+};
 use horus_core::ops::{composed, pixel};
 
-use super::Operation;
+use super::CommandOperation;
 use crate::batch::Response;
 use crate::command::arguments::{Arguments, with_term};
-use crate::command::chain::Fault;
+use crate::command::chain::ChainError;
 use crate::command::histogram::otsu;
 use crate::command::value::{Current, numbers};
 
 const THRESHOLD: Description =
-    description("threshold", Group::Thresholds, Pattern::Composition, "A mask, true where `a > t`")
+    description("threshold", OperationGroup::Thresholds, Pattern::Composition, "A mask, true where `a > t`")
         .takes(&[required("t", Accepts::Operand, "")])
         .elsewhere(&["cv.threshold", "imageproc::contrast::threshold"])
         .differs("the method keeps the type: 0 and 1; `gt` yields a mask")
         .example("luminance threshold 0.5");
 const SAUVOLA: Description = description(
     "sauvola",
-    Group::Thresholds,
+    OperationGroup::Thresholds,
     Pattern::Composition,
     "A mask, true above `m (1 + k (s / r - 1))`, mean and deviation of the square around each pixel",
 )
@@ -32,7 +34,7 @@ const SAUVOLA: Description = description(
 .example("luminance sauvola 15");
 const AND: Description = description(
     "and",
-    Group::Thresholds,
+    OperationGroup::Thresholds,
     Pattern::Pixel,
     "Conjunction with the mask of the other picture (where it is not 0)",
 )
@@ -41,7 +43,7 @@ const AND: Description = description(
 .example("luminance otsu and @in");
 const OR: Description = description(
     "or",
-    Group::Thresholds,
+    OperationGroup::Thresholds,
     Pattern::Pixel,
     "Disjunction with the mask of the other picture (where it is not 0)",
 )
@@ -50,30 +52,30 @@ const OR: Description = description(
 .example("luminance otsu or @in");
 const XOR: Description = description(
     "xor",
-    Group::Thresholds,
+    OperationGroup::Thresholds,
     Pattern::Pixel,
     "Exclusive or with the mask of the other picture (where it is not 0)",
 )
 .only_command()
 .takes(&[OTHER])
 .example("luminance otsu xor @in");
-const NOT: Description = description("not", Group::Thresholds, Pattern::Pixel, "The complement of the mask")
+const NOT: Description = description("not", OperationGroup::Thresholds, Pattern::Pixel, "The complement of the mask")
     .only_command()
     .example("otsu not");
 
-pub(super) const ROWS: &[Operation] = &[
-    Operation::picture(
+pub(super) const ROWS: &[CommandOperation] = &[
+    CommandOperation::picture(
         &THRESHOLD,
         |v, a| numbers!(v, image => with_term!(a.term(image, "t", v.white())?, t => v.becomes(image.gt(t)))),
     ),
-    Operation::picture(&composed::OTSU, |v, _| {
+    CommandOperation::picture(&composed::OTSU, |v, _| {
         numbers!(v, image => {
             let channels = image.convert::<f32>().unstack(Axis::Channels);
             let masks: Vec<Image<bool>> = channels.iter().map(|channel| channel.gt(otsu(channel))).collect();
             v.becomes(Image::stack(image.session(), &masks, Axis::Channels))
         })
     }),
-    Operation::picture(&SAUVOLA, |v, a| {
+    CommandOperation::picture(&SAUVOLA, |v, a| {
         // The mean of squares less the square of the mean needs the digits of f64.
         let image = v.to_unit();
         let wide = image.convert::<f64>();
@@ -84,11 +86,11 @@ pub(super) const ROWS: &[Operation] = &[
         let threshold = mean * ((deviation / a.number("r") - 1.0) * a.number("k") + 1.0);
         Ok(v.becomes(image.gt(threshold.convert::<f32>())))
     }),
-    Operation::picture(&AND, |v, a| masks(v, a, |a, b| a & b)),
-    Operation::picture(&OR, |v, a| masks(v, a, |a, b| a | b)),
-    Operation::picture(&XOR, |v, a| masks(v, a, |a, b| a ^ b)),
-    Operation::picture(&NOT, |v, _| mask(v).map(|mask| v.becomes(!mask))),
-    Operation::picture(&pixel::SELECT, |v, a| {
+    CommandOperation::picture(&AND, |v, a| masks(v, a, |a, b| a & b)),
+    CommandOperation::picture(&OR, |v, a| masks(v, a, |a, b| a | b)),
+    CommandOperation::picture(&XOR, |v, a| masks(v, a, |a, b| a ^ b)),
+    CommandOperation::picture(&NOT, |v, _| mask(v).map(|mask| v.becomes(!mask))),
+    CommandOperation::picture(&pixel::SELECT, |v, a| {
         let mask = mask(v)?;
         // The type is that of a picture, if there is one.
         let like = a.picture("b").or_else(|| a.picture("c"));
@@ -107,10 +109,10 @@ fn same<T: Pixel>(_like: &Image<T>, made: Image<T>) -> Image<T> {
     made
 }
 
-fn mask(v: &Current) -> Result<&Image<bool>, Fault> {
+fn mask(v: &Current) -> Result<&Image<bool>, ChainError> {
     match &v.pixels {
         Response::Mask(mask) => Ok(mask),
-        Response::Picture(_) => Err(Fault::of_numbers()),
+        Response::Picture(_) => Err(ChainError::of_numbers()),
     }
 }
 
@@ -118,6 +120,6 @@ fn masks(
     v: &Current,
     a: &Arguments<'_>,
     combine: fn(&Image<bool>, &Image<bool>) -> Image<bool>,
-) -> Result<Current, Fault> {
+) -> Result<Current, ChainError> {
     Ok(v.becomes(combine(mask(v)?, &a.mask("other")?)))
 }

@@ -89,11 +89,11 @@ fn chains_compute_what_the_library_computes() {
 }
 
 /// Opens another picture in the session of this one.
-trait Beside {
+trait OpenSibling {
     fn luminance_of(&self, name: &str, dir: &Path) -> AnyImage;
 }
 
-impl Beside for AnyImage {
+impl OpenSibling for AnyImage {
     fn luminance_of(&self, name: &str, dir: &Path) -> AnyImage {
         AnyImage::open(self.luminance().session(), dir.join(name)).unwrap()
     }

@@ -9,10 +9,10 @@ use std::time::Duration;
 use crate::files::text;
 
 /// A program, its limit, its words, the file on its stdin, and its expected end.
-pub(crate) type Row<'a> = (&'a str, &'a str, &'a [&'a str], Option<&'a str>, Ends);
+pub(crate) type Row<'a> = (&'a str, &'a str, &'a [&'a str], Option<&'a str>, ExpectedEnd);
 
 /// Promised and measured memory with a small picture.
-pub(crate) struct Promise {
+pub(crate) struct MemoryPromise {
     pub(crate) folder: tempfile::TempDir,
     /// Memory of a program that waits for its input.
     empty: usize,
@@ -20,7 +20,7 @@ pub(crate) struct Promise {
 
 /// Expected end of a program with such a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ends {
+pub(crate) enum ExpectedEnd {
     Done,
     /// Before anything is read or computed: memory stays far below the picture's size.
     Refused,
@@ -35,10 +35,10 @@ fn largest_resident(process: &Child) -> Option<usize> {
     Some(kib.trim().parse::<usize>().ok()? << 10)
 }
 
-impl Promise {
+impl MemoryPromise {
     /// A folder, and the memory of a program that waits for a picture on its stdin.
-    pub(crate) fn new(program: &str, words: &[&str]) -> Promise {
-        Promise { folder: tempfile::tempdir().unwrap(), empty: Promise::waiting(program, words) }
+    pub(crate) fn new(program: &str, words: &[&str]) -> MemoryPromise {
+        MemoryPromise { folder: tempfile::tempdir().unwrap(), empty: MemoryPromise::waiting(program, words) }
     }
 
     /// The memory of a program that has read its arguments and waits for a picture on its stdin.
@@ -96,15 +96,17 @@ impl Promise {
     pub(crate) fn check(&self, (program, limit, words, input, ends): Row<'_>) {
         let (largest, run) = self.run(program, Some(limit), words, input);
         let case = format!("{program} {words:?} at {limit}: {} MiB\n{}", largest / MIB, text(&run.stderr));
-        assert_eq!(run.status.success(), ends == Ends::Done, "{case}");
+        assert_eq!(run.status.success(), ends == ExpectedEnd::Done, "{case}");
         let allowed: usize = limit.strip_suffix('M').unwrap().parse().unwrap();
-        let most = self.empty + if ends == Ends::Done { (allowed + 64) * MIB } else { 16 * MIB };
+        let most = self.empty + if ends == ExpectedEnd::Done { (allowed + 64) * MIB } else { 16 * MIB };
         // The table of benches/memory.sh.
-        let (name, end) =
-            (Path::new(program).file_name().unwrap().display(), if ends == Ends::Done { "done" } else { "an error" });
+        let (name, end) = (
+            Path::new(program).file_name().unwrap().display(),
+            if ends == ExpectedEnd::Done { "done" } else { "an error" },
+        );
         println!("| {name} {} | {allowed} MiB | {} MiB | {end} |", words.join(" "), largest / MIB);
         assert!(largest <= most, "{case}\n{} MiB are allowed", most / MIB);
-        if ends == Ends::Done {
+        if ends == ExpectedEnd::Done {
             return;
         }
         // One error names a limit that suffices for all.

@@ -211,13 +211,13 @@ pub(crate) fn cos_near(x: f64) -> f64 {
 
 /// The sine of any `x`.
 pub(crate) fn sin_far(x: f64) -> f64 {
-    let (quadrant, r, low) = super::far::reduce(x);
+    let (quadrant, r, low) = super::argument_reduction::reduce(x);
     sine(quadrant, r, low)
 }
 
 /// The cosine of any `x`.
 pub(crate) fn cos_far(x: f64) -> f64 {
-    let (quadrant, r, low) = super::far::reduce(x);
+    let (quadrant, r, low) = super::argument_reduction::reduce(x);
     sine(quadrant.wrapping_add(1), r, low)
 }
 

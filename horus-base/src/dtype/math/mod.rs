@@ -33,9 +33,9 @@ macro_rules! functions {
 }
 pub(crate) use functions;
 
-pub(crate) mod called;
+mod argument_reduction;
 pub(crate) mod double;
-mod far;
+pub(crate) mod outlined;
 pub(crate) mod single;
 #[cfg(test)]
 mod tests;

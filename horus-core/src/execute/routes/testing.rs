@@ -2,7 +2,7 @@
 
 use crate::device::Geometry;
 use crate::dtype::DType;
-use crate::plan::movement::{Movement, Need, RowSize};
+use crate::plan::movement::{Movement, RequiredPixels, RowSize};
 use crate::plan::partition::Partition;
 use crate::shape::{Shape, Window};
 
@@ -26,9 +26,9 @@ pub(crate) fn pixels(geometry: Geometry, known: impl Fn(isize, usize) -> bool) -
     bytes
 }
 
-pub(crate) fn movement(strips: &[Window], channels: usize, needs: impl Fn(usize) -> Vec<Need>) -> Movement {
+pub(crate) fn movement(strips: &[Window], channels: usize, needs: impl Fn(usize) -> Vec<RequiredPixels>) -> Movement {
     let needs = (0..strips.len()).map(needs).collect();
-    Movement { size: RowSize { width: WIDTH, pixel: 1, planes: channels }, have: strips.to_vec(), needs }
+    Movement { size: RowSize { width: WIDTH, pixel: 1, planes: channels }, have: strips.to_vec(), required: needs }
 }
 
 /// The rows of each of `ranks` ranks.

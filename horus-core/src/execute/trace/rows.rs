@@ -13,7 +13,7 @@ const PREDICTED: usize = 1_000_000;
 
 /// A span.
 #[derive(Clone, Debug)]
-pub(super) struct Event {
+pub(super) struct TraceEvent {
     pub(super) name: String,
     pub(super) cat: &'static str,
     /// Microseconds from the beginning of the trace.
@@ -30,7 +30,7 @@ pub(super) struct Event {
 
 /// An event in the viewers' format.
 #[derive(Serialize)]
-struct Span<'a> {
+struct ViewerEvent<'a> {
     name: &'a str,
     cat: &'static str,
     ph: &'static str,
@@ -43,16 +43,16 @@ struct Span<'a> {
 }
 
 /// The events of a rank as JSON, separated by commas.
-pub(super) fn json_events(rank: usize, events: &[Event]) -> String {
+pub(super) fn json_events(rank: usize, events: &[TraceEvent]) -> String {
     let pid = |predicted: bool| if predicted { PREDICTED + rank } else { rank };
     let mut all = names(pid(false), 2 * rank, &format!("rank {rank}"));
     if events.iter().any(|e| e.predicted) {
         all.extend(names(pid(true), 2 * rank + 1, &format!("rank {rank}, predicted")));
     }
     all.extend(events.iter().map(|event| {
-        let &Event { ref name, cat, ts, dur, tid, predicted, args } = event;
+        let &TraceEvent { ref name, cat, ts, dur, tid, predicted, args } = event;
         let args = args.map(|sent| value!({ "bytes": sent.bytes, "messages": sent.messages }));
-        value!(Span { name, cat, ph: "X", ts, dur, pid: pid(predicted), tid, args })
+        value!(ViewerEvent { name, cat, ph: "X", ts, dur, pid: pid(predicted), tid, args })
     }));
     all.iter().map(Value::to_string).collect::<Vec<_>>().join(",")
 }

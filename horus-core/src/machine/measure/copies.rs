@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::fit::{line, median};
-use super::{Effort, kernels, timed};
-use crate::device::{Device, Geometry, Launch, LaunchInput, Memory, Prepared, Sending};
+use super::{MeasurementEffort, kernels, timed};
+use crate::device::{Device, DownloadStart, Geometry, Launch, LaunchInput, Memory, PreparedLaunch};
 use crate::dtype::DType;
 use crate::error::DeviceError;
-use crate::host::Piece;
+use crate::host::StridedCopy;
 use crate::host::buffer::{HostBuffer, Pool};
 use crate::ir::kernel::Kernel;
-use crate::machine::{Line, Profile};
+use crate::machine::{CopyTime, MachineProfile};
 use crate::shape::{Shape, Window};
 
 /// Width of the images for measuring copies by kernels.
@@ -22,7 +22,11 @@ type Copy<'a> = dyn FnMut(usize) -> Result<(), DeviceError> + 'a;
 
 /// Fits lines for both directions with page-locked and pageable memory and with kernels on the
 /// host's, and measures concurrent copies.
-pub(super) fn measure(device: &dyn Device, effort: Effort, profile: &mut Profile) -> Result<(), DeviceError> {
+pub(super) fn measure(
+    device: &dyn Device,
+    effort: MeasurementEffort,
+    profile: &mut MachineProfile,
+) -> Result<(), DeviceError> {
     let pool = Pool::new(effort.bytes);
     let most = effort.bytes;
     let (pinned, mut pageable) = (locked(device, &pool, most)?, vec![1u8; most]);
@@ -32,8 +36,8 @@ pub(super) fn measure(device: &dyn Device, effort: Effort, profile: &mut Profile
     let mut buffers: Vec<HostBuffer> = each.collect::<Result<_, DeviceError>>()?;
     let of = |bytes: usize| move |buffer: &HostBuffer| buffer.len() == bytes;
     let upload = |source: &HostBuffer, there: &mut Memory, bytes: usize| {
-        let ticket = staging.begin_upload(source, there, &[Piece::run(0, 0, bytes)])?;
-        staging.arrive(ticket, there)
+        let ticket = staging.begin_upload(source, there, &[StridedCopy::run(0, 0, bytes)])?;
+        staging.wait_for_upload(ticket, there)
     };
     let up = |there: &mut Memory, bytes: usize| {
         let source = buffers.iter().find(|buffer| buffer.len() == bytes).unwrap_or(&pinned);
@@ -43,9 +47,9 @@ pub(super) fn measure(device: &dyn Device, effort: Effort, profile: &mut Profile
     let staged = lines(effort, device, &mut |bytes| device.write(&pageable[..bytes], &mut there, 0))?;
     profile.upload.staged = staged.unwrap_or(profile.upload.staged);
     let workers = device.workers();
-    let held = |bytes: usize| staging.order_read(&back, 0..bytes, &pool, Sending::WhenLanded);
+    let held = |bytes: usize| staging.start_download(&back, 0..bytes, &pool, DownloadStart::WithTarget);
     let mut down = |bytes: usize| match buffers.iter().position(of(bytes)) {
-        Some(i) => held(bytes)?.land_in(&mut buffers[i], workers),
+        Some(i) => held(bytes)?.copy_into(&mut buffers[i], workers),
         None => Ok(()),
     };
     profile.download.pinned = lines(effort, device, &mut down)?.unwrap_or(profile.download.pinned);
@@ -57,12 +61,12 @@ pub(super) fn measure(device: &dyn Device, effort: Effort, profile: &mut Profile
         let mut target = locked(device, &pool, bytes)?;
         let source = buffers.iter().find(|buffer| buffer.len() == bytes).unwrap_or(&pinned);
         let alone = timed(effort.runs, || upload(source, &mut there, bytes).and_then(|()| device.synchronize()))?;
-        let alone = alone.max(timed(effort.runs, || held(bytes)?.land_in(&mut target, workers))?);
+        let alone = alone.max(timed(effort.runs, || held(bytes)?.copy_into(&mut target, workers))?);
         let both = timed(effort.runs, || {
             // A held download does not wait for later uploads.
             let landing = held(bytes)?;
             upload(source, &mut there, bytes)?;
-            landing.land_in(&mut target, workers)?;
+            landing.copy_into(&mut target, workers)?;
             device.synchronize()
         })?;
         Ok([both, alone])
@@ -76,11 +80,16 @@ pub(super) fn measure(device: &dyn Device, effort: Effort, profile: &mut Profile
 }
 
 /// Lines of kernels that access the host's memory directly, if they can.
-fn mapped(device: &dyn Device, effort: Effort, pinned: HostBuffer, profile: &mut Profile) -> Result<(), DeviceError> {
+fn mapped(
+    device: &dyn Device,
+    effort: MeasurementEffort,
+    pinned: HostBuffer,
+    profile: &mut MachineProfile,
+) -> Result<(), DeviceError> {
     let most = pinned.len();
     let Ok(host) = device.staging().map(pinned) else { return Ok(()) };
     let (mut host, there) = (host, device.allocate(most)?);
-    let Profile { upload, download, .. } = profile;
+    let MachineProfile { upload, download, .. } = profile;
     let pixels = (kernels::smallest(DType::F32), [&mut upload.mapped, &mut download.mapped]);
     let tiles = (kernels::wide_filter(DType::F32), [&mut upload.tiled, &mut download.tiled]);
     for (kernel, lines) in [pixels, tiles] {
@@ -92,10 +101,10 @@ fn mapped(device: &dyn Device, effort: Effort, pinned: HostBuffer, profile: &mut
 /// The lines of a kernel that reads the host's memory, and of one that writes it.
 fn over_bus(
     device: &dyn Device,
-    effort: Effort,
+    effort: MeasurementEffort,
     kernel: &Kernel,
     (host, there): (&mut Memory, &Memory),
-    lines: [&mut Line; 2],
+    lines: [&mut CopyTime; 2],
 ) -> Result<(), DeviceError> {
     let most = there.len();
     let few = 64 << 10;
@@ -104,7 +113,7 @@ fn over_bus(
         let shape = Shape::new((bytes / WIDTH / size_of::<f32>()).max(1), WIDTH, 1);
         let geometry = Geometry { shape, dtype: DType::F32, window: Window::whole(shape.height) };
         let inputs = vec![geometry];
-        device.prepare(&[Prepared { kernel, inputs, output: geometry, rows: geometry.window }])?;
+        device.prepare(&[PreparedLaunch { kernel, inputs, output: geometry, rows: geometry.window }])?;
         let run = |from: &Memory, to: &mut Memory| {
             timed(effort.runs, || {
                 let inputs = [LaunchInput { memory: from, geometry }];
@@ -112,7 +121,7 @@ fn over_bus(
                     kernel,
                     inputs: &inputs,
                     output: to,
-                    more: &mut [],
+                    additional_outputs: &mut [],
                     geometry,
                     rows: geometry.window,
                 })?;
@@ -128,7 +137,7 @@ fn over_bus(
     let around = points[2][0].1;
     for (points, line_of) in points.iter().zip(lines) {
         if let Some(found) = line(points, 0.0) {
-            *line_of = Line { latency: (found.latency - around).max(0.0), ..found };
+            *line_of = CopyTime { latency: (found.latency - around).max(0.0), ..found };
         }
     }
     Ok(())
@@ -140,7 +149,7 @@ fn locked(device: &dyn Device, pool: &Arc<Pool>, bytes: usize) -> Result<HostBuf
     let staging = device.staging();
     let mut buffer = match staging.page_locked(bytes)? {
         Some(memory) => pool.try_adopt(memory, bytes)?,
-        None => staging.room(bytes, pool)?,
+        None => staging.allocate_read_ahead(bytes, pool)?,
     };
     buffer.bytes_mut().fill(1);
     Ok(buffer)
@@ -154,7 +163,7 @@ fn sizes(most: usize) -> Vec<usize> {
 
 /// The line of a copy and the gap between consecutive copies; `None` if longer copies do not take
 /// longer.
-fn lines(effort: Effort, device: &dyn Device, copy: &mut Copy<'_>) -> Result<Option<Line>, DeviceError> {
+fn lines(effort: MeasurementEffort, device: &dyn Device, copy: &mut Copy<'_>) -> Result<Option<CopyTime>, DeviceError> {
     const IN_TURN: usize = 16;
     let mut points = Vec::new();
     for bytes in sizes(effort.bytes) {
@@ -175,5 +184,5 @@ fn lines(effort: Effort, device: &dyn Device, copy: &mut Copy<'_>) -> Result<Opt
         device.synchronize()
     })?;
     let gap = (seconds - line.time(IN_TURN * piece)) / (IN_TURN - 1) as f64;
-    Ok(Some(Line { gap: gap.max(0.0), ..line }))
+    Ok(Some(CopyTime { gap: gap.max(0.0), ..line }))
 }

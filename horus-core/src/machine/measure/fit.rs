@@ -1,6 +1,6 @@
 //! Models fitted to measured times.
 
-use super::super::{Efficiency, Line, Profile};
+use super::super::{CopyTime, Efficiency, MachineProfile};
 use crate::ir::kernel::{Family, KernelWork};
 
 /// The median; `None` of an empty list.
@@ -13,18 +13,22 @@ pub(super) fn median(mut times: Vec<f64>) -> Option<f64> {
 /// A line through `(bytes, seconds)` of single copies, as the thesis fits it (section 5.4.1): the
 /// shortest copy gives latency and overhead, of which `overhead` is the host's; all of them give
 /// the time per byte.
-pub(super) fn line(copies: &[(usize, f64)], overhead: f64) -> Option<Line> {
+pub(super) fn line(copies: &[(usize, f64)], overhead: f64) -> Option<CopyTime> {
     let (&(few, fixed), longer) = copies.split_first()?;
     let bytes: f64 = longer.iter().map(|(bytes, _)| (bytes - few) as f64).sum();
     let seconds: f64 = longer.iter().map(|(_, seconds)| seconds - fixed).sum();
     let sound = seconds > 0.0 && bytes > 0.0 && fixed >= 0.0;
     let overhead = overhead.clamp(0.0, fixed.max(0.0));
-    sound.then(|| Line { latency: fixed - overhead, overhead, gap: 0.0, bandwidth: bytes / seconds })
+    sound.then(|| CopyTime { latency: fixed - overhead, overhead, gap: 0.0, bandwidth: bytes / seconds })
 }
 
 /// The efficiency of `family` with which `profile` best predicts the measured times: the least
 /// squares of the logarithms of the errors.
-pub(super) fn efficiency(profile: &Profile, family: Family, measured: &[(KernelWork, f64)]) -> Option<Efficiency> {
+pub(super) fn efficiency(
+    profile: &MachineProfile,
+    family: Family,
+    measured: &[(KernelWork, f64)],
+) -> Option<Efficiency> {
     /// Ratios of neighbouring grid points, coarse to fine, and their number on each side.
     const GRIDS: [(f64, i32); 3] = [(1.6, 8), (1.15, 4), (1.03, 5)];
     if measured.is_empty() || measured.iter().any(|(work, seconds)| *seconds <= 0.0 || work.bytes() == 0) {
@@ -67,7 +71,7 @@ mod tests {
 
     #[test]
     fn a_line_is_found_again() {
-        let known = Line { latency: 6e-6, overhead: 3e-6, gap: 0.0, bandwidth: 55e9 };
+        let known = CopyTime { latency: 6e-6, overhead: 3e-6, gap: 0.0, bandwidth: 55e9 };
         let copies = [64, 1 << 20, 16 << 20, 256 << 20].map(|bytes| (bytes, known.time(bytes)));
         let found = line(&copies, 3e-6).expect("a line");
         assert!((found.bandwidth / known.bandwidth - 1.0).abs() < 1e-9);
@@ -79,7 +83,7 @@ mod tests {
 
     #[test]
     fn efficiencies_are_found_again() {
-        let mut machine = Profile::of_default(false);
+        let mut machine = MachineProfile::of_default(false);
         let hidden = Efficiency { memory: 0.31, arithmetic: 0.77 };
         let work = |megabytes: usize, madds: f64| KernelWork {
             read: megabytes << 20,
@@ -92,7 +96,7 @@ mod tests {
         machine.families.insert(Family::Rank, hidden);
         let of = |w: &KernelWork| KernelWork { family: Family::Rank, dtype: DType::F32, ..*w };
         let measured: Vec<_> = kernels.iter().map(|w| (of(w), machine.launch(&of(w)).seconds)).collect();
-        let found = efficiency(&Profile::of_default(false), Family::Rank, &measured).expect("efficiencies");
+        let found = efficiency(&MachineProfile::of_default(false), Family::Rank, &measured).expect("efficiencies");
         assert!((found.memory / hidden.memory - 1.0).abs() < 0.03, "{found:?}");
         assert!((found.arithmetic / hidden.arithmetic - 1.0).abs() < 0.03, "{found:?}");
         assert!(efficiency(&machine, Family::Rank, &[]).is_none());

@@ -2,7 +2,7 @@
 
 use crate::dtype::{Conversion, DType, Scalar};
 use crate::filters;
-use crate::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
+use crate::ir::kernel::{FilterSource, Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, RowFilterStage, Val};
 use crate::ops::fourier::Fourier;
 use crate::ops::geometric::{Affine, Interpolation, rotation};
 use crate::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
@@ -34,7 +34,7 @@ fn pixels(inputs: usize, ops: &[PixelOp], dtype: DType) -> Kernel {
 }
 
 fn correlate(n: usize, dtype: DType) -> Kernel {
-    one(LeafOp::Correlate(Source::Input(0), Filter::dense(n, n, taps(n * n)), Border::default()), dtype)
+    one(LeafOp::Correlate(FilterSource::Input(0), Filter::dense(n, n, taps(n * n)), Border::default()), dtype)
 }
 
 /// A filter of bytes by whole taps.
@@ -49,7 +49,7 @@ fn bytes(n: usize) -> Kernel {
     let read = vec![Leaf { op: LeafOp::Load(0), dtype: DType::U8 }];
     let chain =
         MapKernel { inputs: 1, leaves: read, code: vec![convert], result: Some(Val::Instr(0)), ..MapKernel::default() };
-    let op = LeafOp::Correlate(Source::Chain(0), Filter::dense(n, n, whole), Border::default());
+    let op = LeafOp::Correlate(FilterSource::Chain(0), Filter::dense(n, n, whole), Border::default());
     let leaves = vec![Leaf { op, dtype: DType::F32 }];
     Kernel::Map(MapKernel {
         inputs: 1,
@@ -67,19 +67,27 @@ fn transforms(n: usize, tile: [usize; 2]) -> Kernel {
 }
 
 fn separable(n: usize, dtype: DType) -> Kernel {
-    let stages = vec![Stage { source: Source::Input(0), filter: Filter::row(taps(n)), border: Border::default() }];
+    let stages = vec![RowFilterStage {
+        source: FilterSource::Input(0),
+        filter: Filter::row(taps(n)),
+        border: Border::default(),
+    }];
     let leaves =
-        vec![Leaf { op: LeafOp::Correlate(Source::Stage(0), Filter::column(taps(n)), Border::default()), dtype }];
+        vec![Leaf { op: LeafOp::Correlate(FilterSource::Stage(0), Filter::column(taps(n)), Border::default()), dtype }];
     Kernel::Map(MapKernel { inputs: 1, stages, leaves, result: Some(Val::Leaf(0)), ..MapKernel::default() })
 }
 
 /// Row passes, each read by several column passes, as in a detector.
 fn bank(dtype: DType) -> Kernel {
     let sizes = [19, 31, 43];
-    let row = |n: &usize| Stage { source: Source::Input(0), filter: Filter::row(taps(*n)), border: Border::default() };
+    let row = |n: &usize| RowFilterStage {
+        source: FilterSource::Input(0),
+        filter: Filter::row(taps(*n)),
+        border: Border::default(),
+    };
     let stages = sizes.iter().map(row).collect();
     let column = |(s, n): (usize, usize)| Leaf {
-        op: LeafOp::Correlate(Source::Stage(s), Filter::column(taps(n)), Border::default()),
+        op: LeafOp::Correlate(FilterSource::Stage(s), Filter::column(taps(n)), Border::default()),
         dtype,
     };
     let leaves: Vec<Leaf> = (0..3).flat_map(|s| sizes.map(|n| (s, n))).map(column).collect();
@@ -96,7 +104,7 @@ fn bank(dtype: DType) -> Kernel {
 /// Filters along and across a line at 30 degrees, from one image.
 fn oblique(sigma: f64, dtype: DType) -> [Kernel; 2] {
     let (along, across) = filters::gauss_uv(30.0, sigma, 1.0, 0, 2);
-    [along, across].map(|filter| one(LeafOp::Correlate(Source::Input(0), filter, Border::default()), dtype))
+    [along, across].map(|filter| one(LeafOp::Correlate(FilterSource::Input(0), filter, Border::default()), dtype))
 }
 
 /// Filters across a line, reduced to the largest response, as in a detector.
@@ -105,7 +113,7 @@ fn oblique_bank(dtype: DType) -> Kernel {
         .into_iter()
         .flat_map(|sigma| [0, 2].map(|order| filters::gauss_uv(30.0, 5.0, sigma, 0, order).1));
     let leaves: Vec<Leaf> = across
-        .map(|filter| Leaf { op: LeafOp::Correlate(Source::Input(0), filter, Border::default()), dtype })
+        .map(|filter| Leaf { op: LeafOp::Correlate(FilterSource::Input(0), filter, Border::default()), dtype })
         .collect();
     let mut code: Vec<Instr> = Vec::new();
     for i in 1..leaves.len() {
@@ -129,7 +137,7 @@ fn rotate(degrees: f64, how: Interpolation, shape: Shape, dtype: DType) -> Optio
 fn erode(n: usize, dtype: DType) -> Kernel {
     let window = Filter::dense(n, n, vec![0.0; n * n]);
     let op = Generalized { window, combine: Combine::Pixel, reduce: Reduce::Min };
-    one(LeafOp::Order(0, op.into(), Border::default()), dtype)
+    one(LeafOp::OrderFilter(0, op.into(), Border::default()), dtype)
 }
 
 /// The smallest launch: it adds a constant.
@@ -178,8 +186,8 @@ pub(super) fn all(shape: Shape, dtype: DType) -> Vec<Kernel> {
         separable(43, dtype),
         bank(dtype),
         oblique_bank(dtype),
-        one(LeafOp::Order(0, MedianSize::Three.into(), Border::default()), dtype),
-        one(LeafOp::Order(0, MedianSize::Five.into(), Border::default()), dtype),
+        one(LeafOp::OrderFilter(0, MedianSize::Three.into(), Border::default()), dtype),
+        one(LeafOp::OrderFilter(0, MedianSize::Five.into(), Border::default()), dtype),
         erode(5, dtype),
         Kernel::from(Histogram::new(256, 0.0, 1.0)),
         Kernel::from(Transpose),

@@ -4,20 +4,20 @@ use crate::ops::Whole;
 use std::time::Instant;
 
 use super::fit::{efficiency, median};
-use super::{Effort, kernels, timed};
-use crate::device::{Device, Geometry, Launch, LaunchInput, Memory, Prepared};
+use super::{MeasurementEffort, kernels, timed};
+use crate::device::{Device, Geometry, Launch, LaunchInput, Memory, PreparedLaunch};
 use crate::dtype::DType;
 use crate::error::DeviceError;
-use crate::host::Piece;
-use crate::ir::kernel::{Extent, Family, Kernel, KernelWork};
-use crate::machine::{Profile, Rates};
+use crate::host::StridedCopy;
+use crate::ir::kernel::{Family, ImageExtent, Kernel, KernelWork};
+use crate::machine::{MachineProfile, Rates};
 use crate::shape::{Shape, Window};
 
 /// Maximum number of launches timed together.
 const MANY: usize = 512;
 
 /// A kernel with images to launch it on.
-struct Bench<'a> {
+struct LaunchBench<'a> {
     kernel: &'a Kernel,
     inputs: Vec<Geometry>,
     output: Geometry,
@@ -30,7 +30,7 @@ fn whole(shape: Shape, dtype: DType) -> Geometry {
 }
 
 /// The announcement of a launch of `kernel`.
-fn announced(kernel: &Kernel, shape: Shape, dtype: DType) -> Prepared<'_> {
+fn announced(kernel: &Kernel, shape: Shape, dtype: DType) -> PreparedLaunch<'_> {
     let read = match kernel {
         Kernel::Map(m) => m.chains.first().and_then(|c| c.leaves.first()).map_or(dtype, |l| l.dtype),
         _ => dtype,
@@ -45,31 +45,48 @@ fn announced(kernel: &Kernel, shape: Shape, dtype: DType) -> Prepared<'_> {
         _ => (1, whole(shape, dtype)),
     };
     let rows = if kernel.goes_over_input() { Window::whole(shape.height) } else { out.window };
-    Prepared { kernel, inputs: vec![whole(shape, read); count], output: out, rows }
+    PreparedLaunch { kernel, inputs: vec![whole(shape, read); count], output: out, rows }
 }
 
-impl<'a> Bench<'a> {
-    fn new(device: &dyn Device, kernel: &'a Kernel, shape: Shape, dtype: DType) -> Result<Bench<'a>, DeviceError> {
+impl<'a> LaunchBench<'a> {
+    fn new(
+        device: &dyn Device,
+        kernel: &'a Kernel,
+        shape: Shape,
+        dtype: DType,
+    ) -> Result<LaunchBench<'a>, DeviceError> {
         let ahead = announced(kernel, shape, dtype);
         device.prepare(std::slice::from_ref(&ahead))?;
-        let Prepared { inputs, output, rows, .. } = ahead;
-        Ok(Bench { kernel, inputs, output, memory: device.allocate(output.bytes())?, rows })
+        let PreparedLaunch { inputs, output, rows, .. } = ahead;
+        Ok(LaunchBench { kernel, inputs, output, memory: device.allocate(output.bytes())?, rows })
     }
 
     fn launch(&mut self, device: &dyn Device, images: &[Memory]) -> Result<(), DeviceError> {
         let inputs: Vec<LaunchInput<'_>> =
             self.inputs.iter().zip(images).map(|(g, memory)| LaunchInput { memory, geometry: *g }).collect();
-        let Bench { kernel, output, memory, rows, .. } = self;
-        device.launch(Launch { kernel, inputs: &inputs, output: memory, more: &mut [], geometry: *output, rows: *rows })
+        let LaunchBench { kernel, output, memory, rows, .. } = self;
+        device.launch(Launch {
+            kernel,
+            inputs: &inputs,
+            output: memory,
+            additional_outputs: &mut [],
+            geometry: *output,
+            rows: *rows,
+        })
     }
 
     fn work(&self) -> KernelWork {
-        let inputs: Vec<Extent> = self.inputs.iter().map(|g| (g.shape, g.dtype)).collect();
+        let inputs: Vec<ImageExtent> = self.inputs.iter().map(|g| (g.shape, g.dtype)).collect();
         self.kernel.work(&inputs, (self.output.shape, self.output.dtype), self.rows)
     }
 
     /// Seconds per launch, among many.
-    fn seconds(&mut self, device: &dyn Device, images: &[Memory], effort: Effort) -> Result<f64, DeviceError> {
+    fn seconds(
+        &mut self,
+        device: &dyn Device,
+        images: &[Memory],
+        effort: MeasurementEffort,
+    ) -> Result<f64, DeviceError> {
         let mut several = |n: usize| -> Result<f64, DeviceError> {
             let start = Instant::now();
             (0..n).try_for_each(|_| self.launch(device, images))?;
@@ -115,7 +132,11 @@ fn noise(device: &dyn Device, shape: Shape, dtype: DType, count: usize) -> Resul
 }
 
 /// Copies within the device's memory, by total bytes.
-pub(super) fn memory(device: &dyn Device, effort: Effort, profile: &mut Profile) -> Result<(), DeviceError> {
+pub(super) fn memory(
+    device: &dyn Device,
+    effort: MeasurementEffort,
+    profile: &mut MachineProfile,
+) -> Result<(), DeviceError> {
     let mut rates = Vec::new();
     let most = device.memory().capacity().map_or(effort.bytes * 4, |c| (c / 4).min(effort.bytes * 8));
     for bytes in [1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20, 2 << 30usize] {
@@ -123,7 +144,7 @@ pub(super) fn memory(device: &dyn Device, effort: Effort, profile: &mut Profile)
             break;
         }
         let (from, mut to) = (device.allocate(bytes)?, device.allocate(bytes)?);
-        let piece = [Piece::run(0, 0, bytes)];
+        let piece = [StridedCopy::run(0, 0, bytes)];
         let mut several = |n: usize| {
             timed(effort.runs, || {
                 (0..n).try_for_each(|_| device.copy(&from, &mut to, &piece))?;
@@ -152,12 +173,16 @@ pub(super) fn memory(device: &dyn Device, effort: Effort, profile: &mut Profile)
 }
 
 /// Times of the smallest launches: of the host, and of the device between dependent ones.
-pub(super) fn empty(device: &dyn Device, effort: Effort, profile: &mut Profile) -> Result<(), DeviceError> {
+pub(super) fn empty(
+    device: &dyn Device,
+    effort: MeasurementEffort,
+    profile: &mut MachineProfile,
+) -> Result<(), DeviceError> {
     const LAUNCHES: usize = 64;
     let (dtype, tiny, large) = (DType::F32, Shape::new(16, 16, 1), Shape::new(effort.side, effort.side, 1));
     let (small, filter) = (kernels::smallest(dtype), kernels::arithmetic(dtype));
     let (mut small, mut filter) =
-        (Bench::new(device, &small, tiny, dtype)?, Bench::new(device, &filter, large, dtype)?);
+        (LaunchBench::new(device, &small, tiny, dtype)?, LaunchBench::new(device, &filter, large, dtype)?);
     let (pixels, images) = (noise(device, tiny, dtype, 1)?, noise(device, large, dtype, 1)?);
     let (mut calls, mut gaps) = (Vec::new(), Vec::new());
     let long = filter.seconds(device, &images, effort)?;
@@ -191,12 +216,16 @@ pub(super) fn empty(device: &dyn Device, effort: Effort, profile: &mut Profile) 
 const FEW: usize = 16;
 
 /// Multiply-adds in `f32` and `f64`, then the efficiency of each family.
-pub(super) fn families(device: &dyn Device, effort: Effort, profile: &mut Profile) -> Result<(), DeviceError> {
+pub(super) fn families(
+    device: &dyn Device,
+    effort: MeasurementEffort,
+    profile: &mut MachineProfile,
+) -> Result<(), DeviceError> {
     for dtype in [DType::F64, DType::F32] {
         let side = if dtype == DType::F64 { effort.side / 2 } else { effort.side };
         let shape = Shape::new(side, side, 1);
         let kernel = kernels::arithmetic(dtype);
-        let mut bench = Bench::new(device, &kernel, shape, dtype)?;
+        let mut bench = LaunchBench::new(device, &kernel, shape, dtype)?;
         let images = noise(device, shape, dtype, 1)?;
         let seconds = bench.seconds(device, &images, effort)?;
         let rate = bench.work().multiply_adds / seconds / profile.efficiency(Family::CorrelateLarge).arithmetic;
@@ -209,7 +238,7 @@ pub(super) fn families(device: &dyn Device, effort: Effort, profile: &mut Profil
             // Few rows take as long as more, up to the number that fills the device.
             let strip = Shape::new(FEW, side, 1);
             let images = noise(device, strip, dtype, 1)?;
-            let few = Bench::new(device, &kernel, strip, dtype)?.seconds(device, &images, effort)?;
+            let few = LaunchBench::new(device, &kernel, strip, dtype)?.seconds(device, &images, effort)?;
             let fixed = profile.launch.device;
             let fill = shape.len() as f64 * (few - fixed) / (seconds - fixed);
             profile.arithmetic.fill = if fill > strip.len() as f64 { fill } else { 0.0 };
@@ -220,12 +249,12 @@ pub(super) fn families(device: &dyn Device, effort: Effort, profile: &mut Profil
     let mut measured: Vec<(KernelWork, f64)> = Vec::new();
     let kernels = kernels::all(shape, dtype);
     // Compiled together; failures are reported below.
-    let ahead: Vec<Prepared<'_>> = kernels.iter().map(|k| announced(k, shape, dtype)).collect();
+    let ahead: Vec<PreparedLaunch<'_>> = kernels.iter().map(|k| announced(k, shape, dtype)).collect();
     if let Err(why) = device.prepare(&ahead) {
         log::debug!("kernels are made one by one: {why}");
     }
     for kernel in &kernels {
-        match Bench::new(device, kernel, shape, dtype)
+        match LaunchBench::new(device, kernel, shape, dtype)
             .and_then(|mut b| Ok((b.work(), b.seconds(device, &images, effort)?)))
         {
             Ok(found) => measured.push(found),

@@ -89,7 +89,7 @@ fn between_devices(
                 let message = |block: usize| Message { rank: 1 - rank, block, at: 0, bytes };
                 let work = Exchange { sends: vec![message(0)], receives: vec![message(1)], ..Exchange::default() };
                 let ticket = fabric.exchange(comm, &[&from], &mut [&mut to], &work)?;
-                fabric.arrive(ticket, &mut [&mut to])?;
+                fabric.wait_for_exchange(ticket, &mut [&mut to])?;
                 device.synchronize()?;
             }
             times.push(start.elapsed().as_secs_f64());

@@ -1,4 +1,4 @@
-//! Measures the machine: fills a [`Profile`] by timing the methods of a [`Device`].
+//! Measures the machine: fills a [`MachineProfile`] by timing the methods of a [`Device`].
 //!
 //! Every number is a median of repeated runs. Quantities that cannot be measured keep their values,
 //! with a line in the log. Ranks measure one after the other, one for each kind of hardware; then
@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use self::fit::median;
 use super::here;
-use super::{Files, Hardware, Profile, ProfileOrigin, Rates};
+use super::{FileRates, Hardware, MachineProfile, ProfileOrigin, Rates};
 use crate::comm::{CommError, Communicator, share};
 use crate::device::Device;
 use crate::error::{DeviceError, Result};
@@ -23,7 +23,7 @@ use crate::host::workers::Workers;
 
 /// The extent of measurements.
 #[derive(Clone, Copy, Debug)]
-struct Effort {
+struct MeasurementEffort {
     /// Number of runs, of which the median counts.
     runs: usize,
     /// Seconds per run of short launches.
@@ -49,7 +49,7 @@ struct Effort {
 /// # Errors
 /// [`Error::Communication`](crate::error::Error::Communication) when another rank failed or went
 /// away. A refusal of the device is not an error: quantities that depend on it are assumed.
-pub fn measure(device: &dyn Device, comm: &dyn Communicator, quick: bool) -> Result<Profile> {
+pub fn measure(device: &dyn Device, comm: &dyn Communicator, quick: bool) -> Result<MachineProfile> {
     let failed = |e: CommError| e.during(comm.rank(), "measuring the machine");
     let hardware = here::hardware(device);
     let kinds = comm.gather(here::number(&hardware)).map_err(failed)?;
@@ -60,27 +60,27 @@ pub fn measure(device: &dyn Device, comm: &dyn Communicator, quick: bool) -> Res
         }
         let measured = share(comm, rank, || alone(device, hardware.clone(), quick)).map_err(failed)?;
         if *kind == kinds[comm.rank()] {
-            mine = Some(measured).filter(|profile: &Profile| profile.fault().is_none());
+            mine = Some(measured).filter(|profile: &MachineProfile| profile.fault().is_none());
         }
     }
     let unified = device.memory().is_unified();
-    let mut profile: Profile = mine.unwrap_or_else(|| here::assumed(hardware, unified));
+    let mut profile: MachineProfile = mine.unwrap_or_else(|| here::assumed(hardware, unified));
     links::measure(device, comm, quick, &mut profile.links).map_err(failed)?;
     Ok(profile)
 }
 
 /// Measures everything that needs no other ranks.
-fn alone(device: &dyn Device, hardware: Hardware, quick: bool) -> Profile {
+fn alone(device: &dyn Device, hardware: Hardware, quick: bool) -> MachineProfile {
     let unified = device.memory().is_unified();
     let effort = match (quick, unified) {
-        (true, _) => Effort { runs: 3, run: 2e-3, bytes: 4 << 20, side: 512 },
-        (false, true) => Effort { runs: 5, run: 10e-3, bytes: 256 << 20, side: 2048 },
-        (false, false) => Effort { runs: 9, run: 10e-3, bytes: 256 << 20, side: 4096 },
+        (true, _) => MeasurementEffort { runs: 3, run: 2e-3, bytes: 4 << 20, side: 512 },
+        (false, true) => MeasurementEffort { runs: 5, run: 10e-3, bytes: 256 << 20, side: 2048 },
+        (false, false) => MeasurementEffort { runs: 9, run: 10e-3, bytes: 256 << 20, side: 4096 },
     };
     let start = Instant::now();
-    let known = Profile::shipped(&hardware.device).filter(|_| !unified);
+    let known = MachineProfile::shipped(&hardware.device).filter(|_| !unified);
     let mut profile = match known {
-        Some(known) => Profile { hardware, ..known },
+        Some(known) => MachineProfile { hardware, ..known },
         None => here::assumed(hardware, unified),
     };
     profile.origin = ProfileOrigin::Measured;
@@ -122,7 +122,7 @@ fn timed(runs: usize, mut work: impl FnMut() -> Result<(), DeviceError>) -> Resu
 }
 
 /// Copies by 1, 2, 4, 8, 16 and all threads.
-fn host_copies(effort: Effort, profile: &mut Profile) -> Result<(), DeviceError> {
+fn host_copies(effort: MeasurementEffort, profile: &mut MachineProfile) -> Result<(), DeviceError> {
     let all = std::thread::available_parallelism().map_or(1, usize::from);
     let mut counts: Vec<usize> = [1, 2, 4, 8, 16, all].into_iter().filter(|n| *n <= all).collect();
     counts.sort_unstable();
@@ -143,7 +143,7 @@ fn host_copies(effort: Effort, profile: &mut Profile) -> Result<(), DeviceError>
 }
 
 /// A temporary file, written and read.
-fn files(effort: Effort, profile: &mut Profile) -> Result<(), DeviceError> {
+fn files(effort: MeasurementEffort, profile: &mut MachineProfile) -> Result<(), DeviceError> {
     use std::io::{Read as _, Seek as _, Write as _};
     let failed = |e: std::io::Error| DeviceError::Driver(e.to_string());
     let bytes = effort.bytes / 4;
@@ -157,7 +157,7 @@ fn files(effort: Effort, profile: &mut Profile) -> Result<(), DeviceError> {
         file.rewind().map_err(failed)?;
         file.read_exact(&mut pixels).map_err(failed)
     })?;
-    profile.files = Files { read: bytes as f64 / read, write: bytes as f64 / write };
+    profile.files = FileRates { read: bytes as f64 / read, write: bytes as f64 / write };
     Ok(())
 }
 

@@ -1,12 +1,12 @@
 //! A quick measurement on any machine: plausible numbers, the same on all ranks.
 
 use super::*;
-use crate::comm::Alone;
+use crate::comm::SingleRankComm;
 use crate::comm::threads::ThreadComm;
 use crate::cpu::device::CpuDevice;
 use crate::ir::kernel::Family;
-use horus_testing::faulty::Faulty;
-use horus_testing::simulated::Simulated;
+use horus_testing::faulty::FaultyDevice;
+use horus_testing::simulated::SimulatedDevice;
 
 fn cpu() -> CpuDevice {
     CpuDevice::new(Some(2)).expect("two threads")
@@ -14,7 +14,7 @@ fn cpu() -> CpuDevice {
 
 #[test]
 fn a_processor_is_measured() {
-    let profile = measure(&cpu(), &Alone, true).expect("a profile");
+    let profile = measure(&cpu(), &SingleRankComm, true).expect("a profile");
     assert_eq!((profile.fault(), profile.origin), (None, ProfileOrigin::Measured));
     assert!(profile.hardware.device.starts_with("CPU (2 threads"), "{}", profile.hardware);
     assert!(Family::ALL.iter().all(|f| profile.families.contains_key(f)));
@@ -32,11 +32,11 @@ fn a_processor_is_measured() {
 
 #[test]
 fn copies_of_a_device_with_memory_of_its_own_are_measured() {
-    let device = Simulated::new(cpu(), 1 << 30).with_mapping();
+    let device = SimulatedDevice::new(cpu(), 1 << 30).with_mapping();
     let assumed = here::assumed(here::hardware(&device), false);
-    let profile = measure(&device, &Alone, true).expect("a profile");
+    let profile = measure(&device, &SingleRankComm, true).expect("a profile");
     assert_eq!((profile.fault(), profile.origin), (None, ProfileOrigin::Measured));
-    let lines = |p: &Profile| {
+    let lines = |p: &MachineProfile| {
         [p.upload.pinned, p.upload.staged, p.upload.mapped, p.download.pinned, p.download.staged, p.download.mapped]
     };
     assert!(lines(&profile).iter().zip(lines(&assumed)).all(|(found, assumed)| *found != assumed), "{profile:?}");
@@ -63,9 +63,9 @@ fn ranks_get_the_profile_of_their_hardware_and_the_same_links() {
 #[test]
 fn what_fails_is_assumed() {
     for call in 0..6 {
-        let (device, fault) = Faulty::new(cpu());
-        fault.after(call);
-        let profile = measure(&device, &Alone, true).expect("a profile");
+        let (device, fault) = FaultyDevice::new(cpu());
+        fault.fail_after(call);
+        let profile = measure(&device, &SingleRankComm, true).expect("a profile");
         assert_eq!(profile.fault(), None, "call {call} fails");
     }
 }

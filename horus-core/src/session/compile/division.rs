@@ -6,12 +6,12 @@ use crate::error::Result;
 use crate::host::buffer::block_bytes;
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::ops::reduce::{Divisible, SEGMENT};
-use crate::region::{Cut, Division, InPlace, Rect, restrict};
-use crate::session::compile::memory::{Counted, Limits, Need, counted, shares};
-use crate::session::compile::region::{Job, reductions_of};
+use crate::region::{CropRule, Division, InPlace, Rect, restrict};
+use crate::session::compile::memory::{MemoryLimits, ProgramMemory, RegionMemory, counted, shares};
+use crate::session::compile::region::{RestrictedProgram, reductions_of};
 use crate::session::devices::Engine;
-use crate::session::images::on_demand::{Part, STRIPS, unread};
-use crate::session::{Mutable, Session};
+use crate::session::images::on_demand::{RegionInput, STRIPS, unread};
+use crate::session::{Session, SessionState};
 
 /// Fractions of the available memory for images, the second if the first does not suffice: the rest
 /// is for decoders, encoders and reuse, and for chunks that the next region reads again.
@@ -28,16 +28,16 @@ impl Session {
     /// repeated work.
     pub(crate) fn division(
         &self,
-        state: &Mutable,
+        state: &SessionState,
         engine: &Engine,
         graph: &Graph<Op>,
         grain: (usize, usize),
         reduced: Option<(Divisible, &[NodeId])>,
-        limits: Limits,
+        limits: MemoryLimits,
     ) -> Result<Option<Division>> {
         let of = graph.node(graph.roots[0]).shape;
         let all = counted(state, graph, Rect::whole(of));
-        let whole = restrict(graph, &shares(graph, Rect::whole(of)), Cut::Always, &mut InPlace).graph;
+        let whole = restrict(graph, &shares(graph, Rect::whole(of)), CropRule::Always, &mut InPlace).graph;
         let need = self.need(engine, whole, &[])?;
         let threads = self.workers().threads();
         let decoders = unread(state, graph).map(|(_, later)| later.decoders(threads)).max().unwrap_or(0);
@@ -47,7 +47,7 @@ impl Session {
             let mut stored = need.peak as f64 / (all.read + all.computed).max(1) as f64;
             for _ in 0..TRIES {
                 let mut cost = |region: Rect| {
-                    let Counted { read, decoded, computed, results } = counted(state, graph, region);
+                    let RegionMemory { read, decoded, computed, results } = counted(state, graph, region);
                     let peak = (stored * (read + computed) as f64) as usize;
                     let results = if reduced.is_some() { 0 } else { results };
                     let peak = peak.max(read + results).saturating_add(decoders);
@@ -55,7 +55,7 @@ impl Session {
                     let strips = region.columns.len() == width && decoded <= limits.host / STRIPS;
                     let once = (all.decoded as f64 * (region.area() as f64 / of.area() as f64)) as usize;
                     let decoded = if strips { decoded.min(once) } else { decoded };
-                    let fits = limits.hold_regions(Need { read, later: read, peak, results, at: None }, part);
+                    let fits = limits.hold_regions(ProgramMemory { read, later: read, peak, results, at: None }, part);
                     fits.then_some(computed as f64 + 2.0 * decoded as f64)
                 };
                 let found = match reduced {
@@ -70,7 +70,7 @@ impl Session {
                     return Ok(Some(division)); // a plan may evict images from the device
                 }
                 let all = |region: Rect| {
-                    let Counted { read, computed, .. } = counted(state, graph, region);
+                    let RegionMemory { read, computed, .. } = counted(state, graph, region);
                     (read + computed, region)
                 };
                 let mut regions: Vec<(usize, Rect)> = division.kinds().into_iter().map(all).collect();
@@ -78,7 +78,7 @@ impl Session {
                 let mut more = None;
                 for (all, region) in regions.into_iter().take(LARGEST) {
                     let need = self.need_of_region(state, engine, graph, reduced.map(|(_, nodes)| nodes), region)?;
-                    let need = Need { peak: need.peak.saturating_add(decoders), ..need };
+                    let need = ProgramMemory { peak: need.peak.saturating_add(decoders), ..need };
                     if !limits.hold_regions(need, 1.0) {
                         let ratio = need.peak as f64 / (stored * all.max(1) as f64);
                         more = Some(ratio.max(more.unwrap_or(STEP)));
@@ -97,15 +97,15 @@ impl Session {
     /// Memory use of the program of a region, which nodes may reduce, after optimisation.
     pub(crate) fn need_of_region(
         &self,
-        state: &Mutable,
+        state: &SessionState,
         engine: &Engine,
         graph: &Graph<Op>,
         reduced: Option<&[NodeId]>,
         region: Rect,
-    ) -> Result<Need> {
-        let Job { graph, parts, .. } = match reduced {
+    ) -> Result<ProgramMemory> {
+        let RestrictedProgram { graph, parts, .. } = match reduced {
             Some(nodes) => reductions_of(state, graph, nodes, region),
-            None => Job::of_shares(state, graph, region),
+            None => RestrictedProgram::of_shares(state, graph, region),
         };
         let own: Vec<ValueId> = parts.iter().map(|part| part.value).collect();
         // Values of earlier stages, which are not there yet, are not part of the available memory.
@@ -115,12 +115,12 @@ impl Session {
         };
         let made: usize = graph.nodes.iter().filter(to_come).map(|n| block_bytes(n.shape.len() * n.dtype.size())).sum();
         let need = self.need(engine, graph, &own)?;
-        let later = parts.iter().map(Part::bytes).sum();
-        Ok(Need { peak: need.peak.saturating_sub(made), later, ..need })
+        let later = parts.iter().map(RegionInput::bytes).sum();
+        Ok(ProgramMemory { peak: need.peak.saturating_sub(made), later, ..need })
     }
 
     /// Rows and columns read at once of a program's sources: of the largest image.
-    pub(crate) fn grain(state: &Mutable, graph: &Graph<Op>) -> (usize, usize) {
+    pub(crate) fn grain(state: &SessionState, graph: &Graph<Op>) -> (usize, usize) {
         let largest = unread(state, graph).max_by_key(|(v, later)| (later.shape.len(), v.0));
         let of = graph.node(graph.roots[0]).shape;
         largest.map_or((1, 1), |(_, later)| {

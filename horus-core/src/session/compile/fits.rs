@@ -6,68 +6,70 @@ use crate::error::Result;
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::session::cache;
-use crate::session::compile::memory::{AGAIN, AGAIN_OR_EVICT, Limits, Need, bytes, generous, lacking, make_room};
-use crate::session::compile::schedule::Sink;
+use crate::session::compile::memory::{
+    AGAIN, AGAIN_OR_EVICT, MemoryLimits, ProgramMemory, bytes, generous, release_rereadable, undecodable_bytes,
+};
+use crate::session::compile::schedule::ResultDestination;
 use crate::session::devices::Engine;
-use crate::session::images::on_demand::{Later, unread};
-use crate::session::{Mutable, Session};
+use crate::session::images::on_demand::{OnDemandImage, unread};
+use crate::session::{Session, SessionState};
 
 impl Session {
     /// The available memory, if a program needs more that may be computed by regions: one over
     /// unread sources, or large ones in the memory of a single rank. For any other that is an error on the
     /// host's memory, and left to the plan on a device, which may evict images.
-    pub(crate) fn exceeds(
+    pub(crate) fn limits_if_exceeded(
         &self,
-        state: &mut Mutable,
+        state: &mut SessionState,
         engine: &Engine,
         graph: &Graph<Op>,
         gone: &[ValueId],
-        sink: Sink<'_>,
-    ) -> Result<Option<Limits>> {
+        sink: ResultDestination<'_>,
+    ) -> Result<Option<MemoryLimits>> {
         let (all, room) = (generous(graph), self.0.pool.most().saturating_sub(self.0.pool.bounds().1));
         if unread(state, graph).next().is_none() {
             // Only a plan determines the needs of several ranks.
-            if self.ranks() > 1 || engine.unified() && engine.lanes() > 1 {
+            if self.ranks() > 1 || engine.unified() && engine.device_count() > 1 {
                 return Ok(None);
             }
             if !engine.unified() {
                 return self.exceeds_device(state, engine, graph, sink);
             }
-            let excess = self.excess(state, engine, graph, gone)?;
+            let excess = self.memory_if_exceeded(state, engine, graph, gone)?;
             let Some((need, limits)) = excess else {
                 if all > room {
-                    make_room(state, graph);
+                    release_rereadable(state, graph);
                 }
                 return Ok(None);
             };
-            let divides = state.images.lendable(graph, limits.small()).next().is_some();
-            let lack = || self.lack(graph, need.peak, limits, need.at);
+            let divides = state.images.replaceable_sources(graph, limits.small()).next().is_some();
+            let lack = || self.out_of_memory_error(graph, need.peak, limits, need.at);
             return divides.then_some(Some(limits)).ok_or_else(lack);
         }
         let limits = self.limits(state, engine, graph)?;
         if all > room {
-            make_room(state, graph);
+            release_rereadable(state, graph);
         }
         // It is refused, with a limit for all.
-        if lacking(state, graph) > 0 {
+        if undecodable_bytes(state, graph) > 0 {
             return Ok(Some(limits));
         }
-        if limits.hold(Need { read: all, peak: all, ..Need::default() }) {
+        if limits.fit(ProgramMemory { read: all, peak: all, ..ProgramMemory::default() }) {
             return Ok(None);
         }
         let need = self.need_of(state, engine, graph, gone)?;
-        Ok((!limits.hold(need)).then_some(limits))
+        Ok((!limits.fit(need)).then_some(limits))
     }
 
     /// The need of a program over images in memory and the available memory, if it does not fit as a whole:
     /// into the host's memory, beside all its sources, or into that of a device of its own.
-    pub(crate) fn excess(
+    pub(crate) fn memory_if_exceeded(
         &self,
-        state: &Mutable,
+        state: &SessionState,
         engine: &Engine,
         graph: &Graph<Op>,
         gone: &[ValueId],
-    ) -> Result<Option<(Need, Limits)>> {
+    ) -> Result<Option<(ProgramMemory, MemoryLimits)>> {
         let unified = engine.unified();
         let room = if unified { self.0.pool.most().saturating_sub(self.0.pool.bounds().1) } else { engine.room() };
         if generous(graph) <= room {
@@ -75,28 +77,28 @@ impl Session {
         }
         let limits = self.limits(state, engine, graph)?;
         let need = self.need(engine, graph.clone(), gone)?;
-        let fits = if unified { self.allowed(limits).hold(need) } else { need.peak <= room };
+        let fits = if unified { self.allowed(limits).fit(need) } else { need.peak <= room };
         Ok((!fits).then_some((need, limits)))
     }
 
-    /// [`Session::exceeds`] of a program over images in memory, on a device with its own; remembered, as it is
+    /// [`Session::limits_if_exceeded`] of a program over images in memory, on a device with its own; remembered, as it is
     /// asked at each evaluation.
     pub(crate) fn exceeds_device(
         &self,
-        state: &mut Mutable,
+        state: &mut SessionState,
         engine: &Engine,
         graph: &Graph<Op>,
-        sink: Sink<'_>,
-    ) -> Result<Option<Limits>> {
+        sink: ResultDestination<'_>,
+    ) -> Result<Option<MemoryLimits>> {
         if generous(graph) <= engine.room() {
             return Ok(None);
         }
         let limits = self.limits(state, engine, graph)?;
-        let program = (cache::digest(graph), matches!(sink, Sink::Regions(_)));
+        let program = (cache::digest(graph), matches!(sink, ResultDestination::Regions(_)));
         let by_regions = match state.plans.by_regions(program, limits.host) {
             Some(known) => known,
             None => {
-                let excess = self.excess(state, engine, graph, &[])?;
+                let excess = self.memory_if_exceeded(state, engine, graph, &[])?;
                 let by_regions = excess.is_some() && self.pays_by_regions(state, engine, graph, sink)?;
                 state.plans.note_by_regions(program, limits.host, by_regions);
                 by_regions
@@ -109,10 +111,10 @@ impl Session {
     /// a plan for the whole could evict images instead.
     pub(crate) fn pays_by_regions(
         &self,
-        state: &mut Mutable,
+        state: &mut SessionState,
         engine: &Engine,
         graph: &Graph<Op>,
-        sink: Sink<'_>,
+        sink: ResultDestination<'_>,
     ) -> Result<bool> {
         let mut limits = self.limits(state, engine, graph)?;
         let with_inputs = |(id, node): (NodeId, &Node<Op>)| {
@@ -122,43 +124,43 @@ impl Session {
         // One lane's memory: an image that a launch reads as a whole is on each.
         let fits = graph.iter().map(with_inputs).all(|bytes| limits.device.is_none_or(|room| bytes <= room));
         limits.again = if fits { AGAIN_OR_EVICT } else { AGAIN };
-        let lent: HashSet<ValueId> = state.images.lendable(graph, limits.small()).collect();
+        let lent: HashSet<ValueId> = state.images.replaceable_sources(graph, limits.small()).collect();
         let expected = graph.nodes.iter().filter_map(|node| match node.op {
             Op::Source(value) if lent.contains(&value) => {
-                Some((value, Later { chunk: (1, 1), ..Later::expected(node.shape, node.dtype) }))
+                Some((value, OnDemandImage { chunk: (1, 1), ..OnDemandImage::expected(node.shape, node.dtype) }))
             }
             _ => None,
         });
-        let expected: HashMap<ValueId, Later> = expected.collect();
+        let expected: HashMap<ValueId, OnDemandImage> = expected.collect();
         // Lent images stay on the host; those of other libraries do not count.
-        let on_host = |(value, later): (&ValueId, &Later)| {
+        let on_host = |(value, later): (&ValueId, &OnDemandImage)| {
             let bytes = later.shape.len().saturating_mul(later.dtype.size());
-            state.images.here.get(value).and_then(|image| image.host()).map_or(bytes, HostBuffer::counted)
+            state.images.in_memory.get(value).and_then(|image| image.host()).map_or(bytes, HostBuffer::counted)
         };
-        let limits = limits.beside(expected.iter().map(on_host).sum());
-        state.images.later.extend(expected);
+        let limits = limits.reduced_by(expected.iter().map(on_host).sum());
+        state.images.on_demand.extend(expected);
         let divides = unread(state, graph).next().is_some();
         let divides = if divides { self.divides(state, engine, graph, sink, limits) } else { Ok(false) };
-        state.images.later.retain(|value, _| !lent.contains(value));
+        state.images.on_demand.retain(|value, _| !lent.contains(value));
         divides
     }
 
     /// Returns `true` if a program over images in memory fits as a whole.
-    pub(crate) fn holds(&self, state: &Mutable, engine: &Engine, graph: &Graph<Op>) -> Result<bool> {
-        self.excess(state, engine, graph, &[]).map(|excess| excess.is_none())
+    pub(crate) fn holds(&self, state: &SessionState, engine: &Engine, graph: &Graph<Op>) -> Result<bool> {
+        self.memory_if_exceeded(state, engine, graph, &[]).map(|excess| excess.is_none())
     }
 
-    /// [`Session::exceeds`], with large sources in memory lent as sources of regions if so.
-    pub(crate) fn lend(
+    /// [`Session::limits_if_exceeded`], with large sources in memory lent as sources of regions if so.
+    pub(crate) fn replace_sources_if_exceeded(
         &self,
-        state: &mut Mutable,
+        state: &mut SessionState,
         engine: &Engine,
         graph: &Graph<Op>,
         gone: &[ValueId],
-        sink: Sink<'_>,
-    ) -> Result<Option<Limits>> {
-        let Some(limits) = self.exceeds(state, engine, graph, gone, sink)? else { return Ok(None) };
-        match self.lend_sources(state, engine, graph, limits) {
+        sink: ResultDestination<'_>,
+    ) -> Result<Option<MemoryLimits>> {
+        let Some(limits) = self.limits_if_exceeded(state, engine, graph, gone, sink)? else { return Ok(None) };
+        match self.replace_sources(state, engine, graph, limits) {
             // A plan may need fewer images on the host.
             Err(e) if e.is_out_of_memory() && !engine.unified() => Ok(None),
             lent => lent.map(Some),
@@ -166,33 +168,33 @@ impl Session {
     }
 
     /// Lends the large images in memory that a program reads as sources of regions: until
-    /// [`Images::take_back`](crate::session::images::Images::take_back) they are read again like files, from the
+    /// [`Images::restore_sources`](crate::session::images::Images::take_back) they are read again like files, from the
     /// host, to which those on a device are brought. Returns the memory available now.
-    pub(crate) fn lend_sources(
+    pub(crate) fn replace_sources(
         &self,
-        state: &mut Mutable,
+        state: &mut SessionState,
         engine: &Engine,
         graph: &Graph<Op>,
-        limits: Limits,
-    ) -> Result<Limits> {
-        if self.ranks() == 1 && (engine.lanes() == 1 || !engine.unified()) {
-            let all: Vec<ValueId> = state.images.lendable(graph, limits.small()).collect();
+        limits: MemoryLimits,
+    ) -> Result<MemoryLimits> {
+        if self.ranks() == 1 && (engine.device_count() == 1 || !engine.unified()) {
+            let all: Vec<ValueId> = state.images.replaceable_sources(graph, limits.small()).collect();
             for value in all {
-                let Some(image) = state.images.here.get(&value) else { continue };
+                let Some(image) = state.images.in_memory.get(&value) else { continue };
                 match self.whole_at_host(engine, image) {
-                    Ok((image, later)) => state.images.lend(value, image, later),
+                    Ok((image, later)) => state.images.replace_source(value, image, later),
                     Err(error) => {
-                        state.images.take_back();
+                        state.images.restore_sources();
                         return Err(error);
                     }
                 }
             }
         }
-        self.limits(state, engine, graph).inspect_err(|_| state.images.take_back())
+        self.limits(state, engine, graph).inspect_err(|_| state.images.restore_sources())
     }
 
     /// Removes results that are kept only for their handles from the roots, unless they are small.
-    pub(crate) fn without_kept(graph: &mut Graph<Op>, targets: usize, limits: Limits) {
+    pub(crate) fn without_kept(graph: &mut Graph<Op>, targets: usize, limits: MemoryLimits) {
         let small = |n: &NodeId| bytes(graph, *n) <= limits.small();
         graph.roots =
             graph.roots.iter().enumerate().filter(|(i, n)| *i < targets || small(n)).map(|(_, n)| *n).collect();

@@ -1,11 +1,11 @@
 //! The host memory that launches of a plan may use, and the experience with it.
 
-use crate::device::Sending;
+use crate::device::DownloadStart;
 use crate::ir::graph::ValueId;
-use crate::plan::state::{Residency, State};
+use crate::plan::state::{ImageState, Residency};
 use crate::plan::{Mappable, Mode, Transfer};
 use crate::session::devices::Engine;
-use crate::session::{Mutable, Session};
+use crate::session::{Session, SessionState};
 
 impl Session {
     /// Returns `true` if launches may use the host's memory at all. On several ranks each needs a
@@ -20,17 +20,17 @@ impl Session {
     pub(crate) fn mappable(
         &self,
         engine: &Engine,
-        state: &mut Mutable,
-        sources: &[(ValueId, Option<State>, bool)],
-        sending: Sending,
+        state: &mut SessionState,
+        sources: &[(ValueId, Option<ImageState>, bool)],
+        sending: DownloadStart,
     ) -> Mappable {
-        let none = Mappable { later: sending == Sending::WhenLanded, ..Mappable::default() };
+        let none = Mappable { downloads_last: sending == DownloadStart::WithTarget, ..Mappable::default() };
         if engine.unified() || !self.may_map() {
             return none;
         }
         let foreseen = self.0.settings.transfer == Transfer::Auto;
         if foreseen {
-            state.images.mapped.retain(|v| state.images.here.contains_key(v));
+            state.images.mapped.retain(|v| state.images.in_memory.contains_key(v));
             state.images.read_again |= sources.iter().any(|(v, ..)| state.images.mapped.contains(v));
             if state.images.read_again {
                 return none;
@@ -38,13 +38,13 @@ impl Session {
         }
         let staging = engine.device.staging();
         let locked =
-            |v: &ValueId| state.images.here.get(v).and_then(|i| i.host.as_ref()).is_some_and(|b| staging.maps(b));
+            |v: &ValueId| state.images.in_memory.get(v).and_then(|i| i.host.as_ref()).is_some_and(|b| staging.maps(b));
         let on_host = sources.iter().filter(|(_, s, _)| s.is_some_and(|s| s.residency == Residency::Host));
         let results = match &state.room {
             Some(room) => staging.maps(room),
             // A caller that waits now does not care where it is computed; pages are locked for it
             // only on request.
-            None => !foreseen && sending == Sending::WhenLanded,
+            None => !foreseen && sending == DownloadStart::WithTarget,
         };
         Mappable { sources: on_host.map(|(v, ..)| *v).filter(locked).collect(), results, ..none }
     }

@@ -2,14 +2,14 @@
 
 use std::collections::HashSet;
 
-use crate::error::{DeviceError, Error, MemoryBound, Recorded, Result};
+use crate::error::{DeviceError, Error, MemoryBound, RecordedCall, Result};
 use crate::host::buffer::{HostBuffer, block_bytes};
 use crate::ir::graph::{Graph, NodeId, Op, ValueId};
 use crate::machine::here;
-use crate::region::{Cut, Rect, Supply, restrict};
+use crate::region::{CropRule, Rect, RegionSupply, restrict};
 use crate::session::devices::{Engine, agreed_capacity};
-use crate::session::images::on_demand::{Later, unread};
-use crate::session::{Mutable, Session};
+use crate::session::images::on_demand::{OnDemandImage, unread};
+use crate::session::{Session, SessionState};
 use crate::shape::{Shape, Window};
 
 /// Maximum number of regions read ahead.
@@ -28,7 +28,7 @@ const SMALL: usize = 256;
 
 /// Memory use of a program in bytes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Need {
+pub(crate) struct ProgramMemory {
     /// Sources.
     pub(crate) read: usize,
     /// Sources that have not been read yet.
@@ -38,12 +38,12 @@ pub(crate) struct Need {
     /// Results.
     pub(crate) results: usize,
     /// The call of the operation that needs most.
-    pub(crate) at: Option<Recorded>,
+    pub(crate) at: Option<RecordedCall>,
 }
 
 /// Available memory, on the smallest of all ranks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub(crate) struct MemoryLimits {
     pub(crate) host: usize,
     pub(crate) device: Option<usize>,
     pub(crate) unified: bool,
@@ -57,16 +57,16 @@ pub(crate) struct Limits {
     pub(crate) is_forced: bool,
 }
 
-impl Limits {
+impl MemoryLimits {
     /// Returns `true` if a program fits when evaluated at once.
-    pub(crate) fn hold(&self, need: Need) -> bool {
+    pub(crate) fn fit(&self, need: ProgramMemory) -> bool {
         let host = if self.unified { need.peak } else { need.read + need.results };
         host <= self.host && self.device.is_none_or(|most| need.peak <= most)
     }
 
     /// The memory available beside so many bytes of the host.
-    pub(crate) fn beside(self, bytes: usize) -> Limits {
-        Limits { host: self.host.saturating_sub(bytes), ..self }
+    pub(crate) fn reduced_by(self, bytes: usize) -> MemoryLimits {
+        MemoryLimits { host: self.host.saturating_sub(bytes), ..self }
     }
 
     /// Bytes of an image that may be in memory as a whole, whatever the program needs.
@@ -76,7 +76,7 @@ impl Limits {
 
     /// Returns `true` if one region after the other fits into a fraction of the memory, while
     /// others are read and taken.
-    pub(crate) fn hold_regions(&self, need: Need, part: f64) -> bool {
+    pub(crate) fn hold_regions(&self, need: ProgramMemory, part: f64) -> bool {
         let waiting = need.later.saturating_mul(AHEAD).saturating_add(need.results.saturating_mul(BEHIND));
         let host = if self.unified { need.peak } else { need.read + need.results };
         // The device may begin with a region while it computes the one before.
@@ -91,16 +91,16 @@ pub(crate) fn bytes<O>(graph: &Graph<O>, n: NodeId) -> usize {
 }
 
 /// Names nothing, and counts the regions read of images that have not been read.
-struct Counting<'a> {
-    state: &'a Mutable,
+struct RegionReadCounter<'a> {
+    state: &'a SessionState,
     /// Bytes of the regions, and of the chunks that contain them.
     read: usize,
     decoded: usize,
 }
 
-impl Supply for Counting<'_> {
+impl RegionSupply for RegionReadCounter<'_> {
     fn source(&mut self, value: ValueId, region: Rect) -> Option<ValueId> {
-        let Later { shape, dtype, chunk, .. } = self.state.images.later.get(&value)?;
+        let OnDemandImage { shape, dtype, chunk, .. } = self.state.images.on_demand.get(&value)?;
         let planes = shape.planes() * shape.pixel_bytes(*dtype);
         let whole = |w: Window, chunk: usize, n: usize| {
             let (start, end) = (w.start.unsigned_abs(), w.end.unsigned_abs());
@@ -143,19 +143,19 @@ pub(crate) fn present(graph: &Graph<Op>, region: Rect) -> Vec<(usize, Rect)> {
 }
 
 /// Memory use of regions of a program, by recorded operations: unfused.
-pub(crate) struct Counted {
+pub(crate) struct RegionMemory {
     pub(crate) read: usize,
     pub(crate) decoded: usize,
     pub(crate) computed: usize,
     pub(crate) results: usize,
 }
 
-pub(crate) fn counted(state: &Mutable, graph: &Graph<Op>, region: Rect) -> Counted {
-    let mut counting = Counting { state, read: 0, decoded: 0 };
-    let part = restrict(graph, &shares(graph, region), Cut::Always, &mut counting).graph;
+pub(crate) fn counted(state: &SessionState, graph: &Graph<Op>, region: Rect) -> RegionMemory {
+    let mut counting = RegionReadCounter { state, read: 0, decoded: 0 };
+    let part = restrict(graph, &shares(graph, region), CropRule::Always, &mut counting).graph;
     let computed = part.iter().filter(|(_, n)| !matches!(n.op, Op::Source(_))).map(|(id, _)| bytes(&part, id));
     let results = part.roots.iter().map(|r| bytes(&part, *r)).sum();
-    Counted { read: counting.read, decoded: counting.decoded, computed: computed.sum(), results }
+    RegionMemory { read: counting.read, decoded: counting.decoded, computed: computed.sum(), results }
 }
 
 /// Bytes that a program does not exceed: two images of the widest type for each operation. One that
@@ -167,12 +167,12 @@ pub(crate) fn generous(graph: &Graph<Op>) -> usize {
 }
 
 /// Bytes that decoding the sources of a program takes that could not be decoded when they were opened.
-pub(crate) fn lacking(state: &Mutable, graph: &Graph<Op>) -> usize {
-    unread(state, graph).map(|(_, later)| later.lacks).max().unwrap_or(0)
+pub(crate) fn undecodable_bytes(state: &SessionState, graph: &Graph<Op>) -> usize {
+    unread(state, graph).map(|(_, later)| later.missing_bytes).max().unwrap_or(0)
 }
 
 /// Releases images that can be read again and that a program does not read.
-pub(crate) fn make_room(state: &mut Mutable, graph: &Graph<Op>) {
+pub(crate) fn release_rereadable(state: &mut SessionState, graph: &Graph<Op>) {
     state.images.release(|v| graph.nodes.iter().any(|n| n.op == Op::Source(*v)));
 }
 
@@ -180,23 +180,24 @@ impl Session {
     /// The memory available to a program: the limit; by default, at most most of the memory that is
     /// free on this host now, divided by the ranks on it. Sources of the program that are in memory
     /// already, and images that can be read again, count as free.
-    pub(crate) fn limits(&self, state: &Mutable, engine: &Engine, graph: &Graph<Op>) -> Result<Limits> {
+    pub(crate) fn limits(&self, state: &SessionState, engine: &Engine, graph: &Graph<Op>) -> Result<MemoryLimits> {
         let pool = &self.0.pool;
         let (bound, used) = pool.bounds();
         let sources = graph.nodes.iter().filter_map(|n| if let Op::Source(v) = n.op { Some(v) } else { None });
         let sources: HashSet<ValueId> = sources.collect();
-        let room = |v: &ValueId| sources.contains(v) || state.images.later.contains_key(v);
-        let there = state.images.here.iter().filter(|(v, _)| room(v)).filter_map(|(_, image)| image.host());
+        let room = |v: &ValueId| sources.contains(v) || state.images.on_demand.contains_key(v);
+        let there = state.images.in_memory.iter().filter(|(v, _)| room(v)).filter_map(|(_, image)| image.host());
         let there = there.map(HostBuffer::counted).sum::<usize>();
         let beside = used.saturating_sub(there);
         let allowed = pool.most().saturating_sub(beside);
-        let free =
-            || Some((here::available_memory()? + pool.kept()) / self.0.comm.local_size().max(1) / 10 * 8 + there);
+        let free = || {
+            Some((here::available_memory()? + pool.cached_bytes()) / self.0.comm.local_size().max(1) / 10 * 8 + there)
+        };
         let by_default = matches!(bound, MemoryBound::Host { by_default: true, .. });
         let mine = if by_default { free().map_or(allowed, |free| free.min(allowed)) } else { allowed };
         let mine = Some(mine).filter(|_| pool.most() != usize::MAX);
         let host = agreed_capacity(&*self.0.comm, mine)?.unwrap_or(usize::MAX);
-        Ok(Limits {
+        Ok(MemoryLimits {
             host,
             device: engine.capacity,
             unified: engine.unified(),
@@ -209,7 +210,7 @@ impl Session {
 
     /// Memory use of a program after optimisation; these sources are released when they have been
     /// read.
-    pub(crate) fn need(&self, engine: &Engine, graph: Graph<Op>, gone: &[ValueId]) -> Result<Need> {
+    pub(crate) fn need(&self, engine: &Engine, graph: Graph<Op>, gone: &[ValueId]) -> Result<ProgramMemory> {
         let setting = self.setting(engine, self.0.partition.clone());
         let kernels = self.kernels(graph, &setting, (true, true), &mut |_, _| ())?;
         let is_source = |n: NodeId| kernels.node(n).op.source_value().is_some();
@@ -250,11 +251,17 @@ impl Session {
         };
         let most = (0..kernels.nodes.len()).map(|now| (at(now), now)).max();
         let site = most.map(|(_, now)| kernels.nodes[now].site);
-        Ok(Need { read, later: 0, peak: most.map_or(0, |(peak, _)| peak), results, at: site })
+        Ok(ProgramMemory { read, later: 0, peak: most.map_or(0, |(peak, _)| peak), results, at: site })
     }
 
     /// The error of a program that needs `bytes` bytes.
-    pub(crate) fn lack(&self, graph: &Graph<Op>, bytes: usize, limits: Limits, at: Option<Recorded>) -> Error {
+    pub(crate) fn out_of_memory_error(
+        &self,
+        graph: &Graph<Op>,
+        bytes: usize,
+        limits: MemoryLimits,
+        at: Option<RecordedCall>,
+    ) -> Error {
         let root = graph.node(graph.roots[0]);
         let at = at.map(|at| at.to_string());
         let node = graph.nodes.iter().find(|n| Some(n.site.to_string()) == at && !matches!(n.op, Op::Source(_)));
@@ -270,20 +277,20 @@ impl Session {
     /// Memory use of a program that reads only the needed parts of unread images.
     pub(crate) fn need_of(
         &self,
-        state: &Mutable,
+        state: &SessionState,
         engine: &Engine,
         graph: &Graph<Op>,
         gone: &[ValueId],
-    ) -> Result<Need> {
+    ) -> Result<ProgramMemory> {
         let whole: Vec<Rect> = graph.roots.iter().map(|r| Rect::whole(graph.node(*r).shape)).collect();
-        let mut counting = Counting { state, read: 0, decoded: 0 };
-        let part = restrict(graph, &whole, Cut::Always, &mut counting).graph;
+        let mut counting = RegionReadCounter { state, read: 0, decoded: 0 };
+        let part = restrict(graph, &whole, CropRule::Always, &mut counting).graph;
         let later = counting.read;
-        Ok(Need { later, ..self.need(engine, part, gone)? })
+        Ok(ProgramMemory { later, ..self.need(engine, part, gone)? })
     }
 
     /// The memory up to the limit, whatever is free.
-    pub(crate) fn allowed(&self, limits: Limits) -> Limits {
-        Limits { host: self.0.pool.most().saturating_sub(limits.beside), ..limits }
+    pub(crate) fn allowed(&self, limits: MemoryLimits) -> MemoryLimits {
+        MemoryLimits { host: self.0.pool.most().saturating_sub(limits.beside), ..limits }
     }
 }

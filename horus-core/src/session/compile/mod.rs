@@ -15,22 +15,22 @@ use std::sync::Arc;
 use crate::error::{DeviceError, Error, MemoryBound, Result};
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::ir::kernel::Kernel;
-use crate::optimize::{Aim, lower::lower, optimize_for};
+use crate::optimize::{OptimizationTarget, lower::lower, optimize_for};
 use crate::plan::partition::Partition;
 use crate::plan::predict::predict;
-use crate::plan::state::{Hosts, Placement, Residency, State};
+use crate::plan::state::{Hosts, ImageState, Placement, Residency};
 use crate::plan::verify::verify;
-use crate::plan::work::Work;
-use crate::plan::{Mappable, Mode, Plan, Setting, Want, plan};
-use crate::session::cache::{Other, Request};
+use crate::plan::work::ProgramWork;
+use crate::plan::{Mappable, Mode, Plan, ResultDelivery, Setting, plan};
+use crate::session::cache::{PlanRequest, ResidentImage};
 use crate::session::devices::Engine;
-use crate::session::{Mutable, Session, Settings};
+use crate::session::{Session, SessionState, Settings};
 
 /// Receives the names of passes, and what they leave.
 pub(crate) type Dump<'a> = &'a mut dyn FnMut(&str, &dyn fmt::Display);
 
 /// The state of an image for a plan, if it is there, and `true` if the plan may release it.
-pub(crate) type Found<'a> = &'a dyn Fn(ValueId) -> Option<(State, bool)>;
+pub(crate) type StateLookup<'a> = &'a dyn Fn(ValueId) -> Option<(ImageState, bool)>;
 
 impl Session {
     /// The setting of plans for these strips.
@@ -39,7 +39,7 @@ impl Session {
         let Settings { overlap, transfer, mode, .. } = self.0.settings;
         let machine = Arc::clone(&engine.machine);
         let mappable = Mappable::default();
-        let hosts = Hosts::Apart;
+        let hosts = Hosts::Separate;
         Setting { partition, hosts, unified, direct, overlap, transfer, mappable, mode, capacity, machine }
     }
 
@@ -53,14 +53,14 @@ impl Session {
     ) -> Result<Graph<Kernel>> {
         let Setting { machine, partition, direct, .. } = setting;
         let (steps, stencil) = (self.0.settings.steps, self.0.settings.stencil);
-        let aim = Aim { machine, ranks: partition.ranks(), direct: *direct, steps, stencil, joined };
+        let aim = OptimizationTarget { machine, ranks: partition.ranks(), direct: *direct, steps, stencil, joined };
         optimize_for(graph, fuse && self.mode() == Mode::Fused, &aim, dump)
     }
 
     /// The plan for a request, on as many ranks or devices as are predicted to take the least time.
-    pub(crate) fn plan(&self, engine: &Engine, state: &mut Mutable, request: &Request) -> Result<Plan> {
+    pub(crate) fn plan(&self, engine: &Engine, state: &mut SessionState, request: &PlanRequest) -> Result<Plan> {
         if self.0.settings.compare_naive {
-            let of_all = self.setting_among(engine, self.all(engine), || Work::of(&request.graph));
+            let of_all = self.setting_among(engine, self.all(engine), || ProgramWork::of(&request.graph));
             let naive = self.plan_for(engine, request, Setting { mode: Mode::Naive, ..of_all })?;
             state.stats.naive.add(&naive.counts());
         }
@@ -83,26 +83,27 @@ impl Session {
             }
         }
         verify(&plan)?;
-        match (plan.lacking, plan.setting.capacity) {
+        match (plan.shortfall, plan.setting.capacity) {
             (Some((node, bytes)), Some(capacity)) => Err(too_large(engine, plan.graph.node(node), bytes, capacity)),
             _ => Ok(plan),
         }
     }
 
     /// The plan for a request in a setting.
-    pub(crate) fn plan_for(&self, engine: &Engine, request: &Request, setting: Setting) -> Result<Plan> {
-        let Request { graph, wants, sources, mappable, others, laid } = request;
+    pub(crate) fn plan_for(&self, engine: &Engine, request: &PlanRequest, setting: Setting) -> Result<Plan> {
+        let PlanRequest { graph, wants, sources, mappable, others, laid } = request;
         let setting = Setting { mappable: mappable.clone(), ..setting };
         // As found by this plan; other images on devices take memory.
         let among = setting.partition.ranks();
-        let found = |(source, laid): (&(ValueId, Option<State>, bool), &usize)| {
+        let found = |(source, laid): (&(ValueId, Option<ImageState>, bool), &usize)| {
             let at = source.1.map(|at| self.arranged(engine, at, *laid, among));
             (source.0, at, source.2)
         };
         let sources: Vec<_> = sources.iter().zip(laid).map(found).collect();
-        let is_same = |other: &Other| self.arranged(engine, other.state, other.laid, among) == other.state;
-        let (others, elsewhere): (Vec<Other>, Vec<Other>) = others.iter().partition(|other| is_same(other));
-        let part = |other: &Other| {
+        let is_same = |other: &ResidentImage| self.arranged(engine, other.state, other.laid, among) == other.state;
+        let (others, elsewhere): (Vec<ResidentImage>, Vec<ResidentImage>) =
+            others.iter().partition(|other| is_same(other));
+        let part = |other: &ResidentImage| {
             if matches!(other.state.placement, Placement::Strips(_)) {
                 other.bytes() / other.laid
             } else {
@@ -111,10 +112,10 @@ impl Session {
         };
         let taken = elsewhere.iter().map(part).sum();
         let setting = Setting { capacity: setting.capacity.map(|bytes| bytes.saturating_sub(taken)), ..setting };
-        let nowhere = State { residency: Residency::Host, placement: Placement::Root };
+        let nowhere = ImageState { residency: Residency::Host, placement: Placement::Root };
         let read = sources.iter().map(|(value, at, gone)| (*value, (at.unwrap_or(nowhere), *gone)));
         let others_there = others.iter().map(|other| (other.value, (other.state, false)));
-        let there: HashMap<ValueId, (State, bool)> = others_there.chain(read).collect();
+        let there: HashMap<ValueId, (ImageState, bool)> = others_there.chain(read).collect();
         let explains = self.0.settings.explain_passes;
         let mut dump = |pass: &str, text: &dyn fmt::Display| {
             if let Some(sink) = self.0.settings.explain.as_ref().filter(|_| explains) {
@@ -128,9 +129,9 @@ impl Session {
     /// call of the planner.
     pub(crate) fn plan_of(
         &self,
-        (graph, wants): (&Graph<Op>, &[Want]),
+        (graph, wants): (&Graph<Op>, &[ResultDelivery]),
         setting: &Setting,
-        (found, others): (Found<'_>, &[Other]),
+        (found, others): (StateLookup<'_>, &[ResidentImage]),
         dump: Dump<'_>,
     ) -> Result<Plan> {
         let is_compared = setting.mode != self.0.settings.mode;
@@ -143,7 +144,7 @@ impl Session {
             add_bystanders(&mut kernels, others);
             let values: Vec<Option<ValueId>> = kernels.nodes.iter().map(|n| n.op.source_value()).collect();
             let at = |n: NodeId| values[n.0].and_then(found);
-            let nowhere = State { residency: Residency::Host, placement: Placement::Root };
+            let nowhere = ImageState { residency: Residency::Host, placement: Placement::Root };
             let (state, gone) =
                 (|n| at(n).map_or(nowhere, |(state, _)| state), |n| at(n).is_some_and(|(_, gone)| gone));
             plan(kernels, wants, setting, state, gone, dump)
@@ -168,8 +169,8 @@ fn too_large(engine: &Engine, node: &Node<Kernel>, bytes: usize, capacity: usize
 
 /// Adds the images on the device that this program does not read: the planner may have to evict
 /// them.
-fn add_bystanders(graph: &mut Graph<Kernel>, others: &[Other]) {
-    for &Other { value, shape, dtype, .. } in others {
+fn add_bystanders(graph: &mut Graph<Kernel>, others: &[ResidentImage]) {
+    for &ResidentImage { value, shape, dtype, .. } in others {
         let site = std::panic::Location::caller().into();
         graph.push(Node { op: Kernel::Source(value), inputs: Vec::new(), shape, dtype, site });
     }

@@ -2,41 +2,46 @@
 
 use crate::ir::graph::{Graph, Node, NodeId, Op};
 use crate::ops::Whole;
-use crate::region::{Cut, Rect, restrict};
-use crate::session::Mutable;
+use crate::region::{CropRule, Rect, restrict};
+use crate::session::SessionState;
 use crate::session::compile::memory::present;
-use crate::session::images::on_demand::{Part, Parts};
+use crate::session::images::on_demand::{RegionInput, RegionInputs};
 use crate::shape::Shape;
 
 /// The program of a region.
-pub(crate) struct Job {
+pub(crate) struct RestrictedProgram {
     pub(crate) graph: Graph<Op>,
     /// Its inputs that are not in memory.
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<RegionInput>,
     /// The requested region of each root, and the computed one; none if they are the same.
     pub(crate) cuts: Vec<(Rect, Rect)>,
 }
 
-impl Job {
+impl RestrictedProgram {
     /// The program that computes these regions of the roots of `graph`.
-    pub(crate) fn of(state: &Mutable, graph: &Graph<Op>, regions: &[Rect]) -> Job {
-        let mut parts = Parts::new(state, true);
-        let part = restrict(graph, regions, Cut::Much, &mut parts);
+    pub(crate) fn of(state: &SessionState, graph: &Graph<Op>, regions: &[Rect]) -> RestrictedProgram {
+        let mut parts = RegionInputs::new(state, true);
+        let part = restrict(graph, regions, CropRule::Much, &mut parts);
         let cuts = regions.iter().copied().zip(part.roots).collect();
-        Job { graph: part.graph, parts: parts.parts, cuts }
+        RestrictedProgram { graph: part.graph, parts: parts.parts, cuts }
     }
 
     /// The program that computes a region of the first root of `graph`, and the others' shares of it: not of results that
     /// have no pixels there.
-    pub(crate) fn of_shares(state: &Mutable, graph: &Graph<Op>, region: Rect) -> Job {
+    pub(crate) fn of_shares(state: &SessionState, graph: &Graph<Op>, region: Rect) -> RestrictedProgram {
         let (roots, regions): (Vec<usize>, Vec<Rect>) = present(graph, region).into_iter().unzip();
         let roots = roots.into_iter().map(|root| graph.roots[root]).collect();
-        Job::of(state, &Graph { roots, ..graph.clone() }, &regions)
+        RestrictedProgram::of(state, &Graph { roots, ..graph.clone() }, &regions)
     }
 }
 
 /// The program that reduces a region of the roots of `graph`, by these nodes.
-pub(crate) fn reductions_of(state: &Mutable, graph: &Graph<Op>, nodes: &[NodeId], region: Rect) -> Job {
+pub(crate) fn reductions_of(
+    state: &SessionState,
+    graph: &Graph<Op>,
+    nodes: &[NodeId],
+    region: Rect,
+) -> RestrictedProgram {
     // The second input of a reduction is read as a whole, unless it is divided, too.
     let other = |n: &NodeId| {
         let node = graph.node(*n);
@@ -47,8 +52,8 @@ pub(crate) fn reductions_of(state: &Mutable, graph: &Graph<Op>, nodes: &[NodeId]
     let whole = others.iter().map(|n| Rect::whole(graph.node(*n).shape));
     let regions: Vec<Rect> = graph.roots.iter().map(|_| region).chain(whole).collect();
     let program = Graph { roots: roots.clone(), nodes: graph.nodes.clone(), joined: Vec::new() };
-    let mut parts = Parts::new(state, true);
-    let mut part = restrict(&program, &regions, Cut::Always, &mut parts).graph;
+    let mut parts = RegionInputs::new(state, true);
+    let mut part = restrict(&program, &regions, CropRule::Always, &mut parts).graph;
     let made = std::mem::take(&mut part.roots);
     let at = |n: &NodeId| made[roots.iter().position(|r| r == n).expect("inputs are computed")];
     for node in nodes.iter().map(|n| graph.node(*n)) {
@@ -64,7 +69,7 @@ pub(crate) fn reductions_of(state: &Mutable, graph: &Graph<Op>, nodes: &[NodeId]
         let root = part.push(Node { op, inputs, shape, ..node.clone() });
         part.roots.push(root);
     }
-    Job { graph: part, parts: parts.parts, cuts: Vec::new() }
+    RestrictedProgram { graph: part, parts: parts.parts, cuts: Vec::new() }
 }
 
 /// The place of a band's result in the whole result: its first row, if it has rows of its own; and

@@ -21,10 +21,10 @@ use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::ops::Whole;
 use crate::ops::reduce::Divisible;
 use crate::region::{Division, Rect, slab};
-use crate::session::compile::memory::{AGAIN, AGAIN_OR_EVICT, Limits, bytes, counted, lacking};
+use crate::session::compile::memory::{AGAIN, AGAIN_OR_EVICT, MemoryLimits, bytes, counted, undecodable_bytes};
 use crate::session::devices::Engine;
-use crate::session::images::on_demand::{Later, STRIPS, unread};
-use crate::session::{Mutable, Session};
+use crate::session::images::on_demand::{OnDemandImage, STRIPS, unread};
+use crate::session::{Session, SessionState};
 use crate::shape::Shape;
 
 /// Minimum bytes of a slab of the first result; smaller ones cost more to plan and launch than to
@@ -57,36 +57,36 @@ impl Grain {
 
 /// Where a program's results go.
 #[derive(Clone, Copy)]
-pub(crate) enum Sink<'a> {
+pub(crate) enum ResultDestination<'a> {
     /// To memory.
     Memory,
     /// Region by region to takers of such parts: the same one for all results, or one for each.
     Regions(&'a [Grain]),
 }
 
-impl Sink<'_> {
+impl ResultDestination<'_> {
     fn grain(&self, root: usize) -> Grain {
         match self {
-            Sink::Regions(grains) => grains.get(root).or(grains.first()).copied().unwrap_or(Grain::ANY),
-            Sink::Memory => Grain::ANY,
+            ResultDestination::Regions(grains) => grains.get(root).or(grains.first()).copied().unwrap_or(Grain::ANY),
+            ResultDestination::Memory => Grain::ANY,
         }
     }
 }
 
 /// The stages of a program.
-pub(crate) struct Schedule {
+pub(crate) struct ProgramSchedule {
     /// What must be complete before the rest, in this order.
-    pub(crate) stages: Vec<Stage>,
+    pub(crate) stages: Vec<ScheduleStage>,
     /// The program that is left: it reads the values of the stages.
     pub(crate) rest: Graph<Op>,
     /// How its results are taken.
-    pub(crate) taken: Option<Taken>,
+    pub(crate) taken: Option<SlabSchedule>,
     /// Images that exist only for the schedule.
     pub(crate) own: Vec<ValueId>,
 }
 
 /// Values that are computed region by region into memory.
-pub(crate) struct Stage {
+pub(crate) struct ScheduleStage {
     /// The program. Its roots are divided: the results, or what is reduced.
     pub(crate) graph: Graph<Op>,
     /// The nodes that are computed.
@@ -99,7 +99,7 @@ pub(crate) struct Stage {
 }
 
 /// Results that are taken region by region, slab by slab.
-pub(crate) struct Taken {
+pub(crate) struct SlabSchedule {
     pub(crate) slabs: Vec<Slab>,
     /// The division of each slab.
     pub(crate) division: Division,
@@ -115,7 +115,13 @@ pub(crate) struct Slab {
 
 impl Session {
     /// The ratio of decoded pixels to those of the sources, of a division.
-    pub(crate) fn decodes(&self, state: &Mutable, graph: &Graph<Op>, division: &Division, limits: Limits) -> f64 {
+    pub(crate) fn decodes(
+        &self,
+        state: &SessionState,
+        graph: &Graph<Op>,
+        division: &Division,
+        limits: MemoryLimits,
+    ) -> f64 {
         let of = graph.node(graph.roots[0]).shape;
         let (down, across) = (of.height.div_ceil(division.height), of.width.div_ceil(division.width));
         let region = division.region((down - 1) / 2 * across + (across - 1) / 2);
@@ -128,7 +134,7 @@ impl Session {
     }
 
     /// [`Session::decodes`] of the pass, or of what is taken, that decodes most often.
-    pub(crate) fn decodes_most(&self, state: &Mutable, schedule: &Schedule, limits: Limits) -> f64 {
+    pub(crate) fn decodes_most(&self, state: &SessionState, schedule: &ProgramSchedule, limits: MemoryLimits) -> f64 {
         let stages = schedule.stages.iter().map(|stage| (&stage.graph, &stage.division));
         let taken = schedule.taken.iter().map(|taken| (&taken.slabs[0].graph, &taken.division));
         stages.chain(taken).map(|(graph, division)| self.decodes(state, graph, division, limits)).fold(0.0, f64::max)
@@ -137,13 +143,13 @@ impl Session {
     /// [`Session::schedule_of`], with sources that regions would decode again and again decoded once, to temporary files.
     pub(crate) fn schedule(
         &self,
-        state: &mut Mutable,
+        state: &mut SessionState,
         engine: &Engine,
         (graph, gone): (&Graph<Op>, &[ValueId]),
-        sink: Sink<'_>,
-        limits: Limits,
-    ) -> Result<Option<Schedule>> {
-        if lacking(state, graph) > 0 {
+        sink: ResultDestination<'_>,
+        limits: MemoryLimits,
+    ) -> Result<Option<ProgramSchedule>> {
+        if undecodable_bytes(state, graph) > 0 {
             return Ok(None);
         }
         let found = self.schedule_of(state, engine, (graph, gone), sink, limits)?;
@@ -151,7 +157,7 @@ impl Session {
             return Ok(found);
         }
         let threads = self.workers().threads();
-        let once: HashMap<ValueId, Later> =
+        let once: HashMap<ValueId, OnDemandImage> =
             unread(state, graph).filter_map(|(v, later)| Some((v, later.once(threads)?))).collect();
         if once.is_empty() {
             return Ok(found);
@@ -167,22 +173,26 @@ impl Session {
     }
 
     /// Replaces sources of regions; returns those before.
-    pub(crate) fn replace(&self, state: &mut Mutable, by: HashMap<ValueId, Later>) -> HashMap<ValueId, Later> {
-        by.into_iter().filter_map(|(v, later)| Some((v, state.images.later.insert(v, later)?))).collect()
+    pub(crate) fn replace(
+        &self,
+        state: &mut SessionState,
+        by: HashMap<ValueId, OnDemandImage>,
+    ) -> HashMap<ValueId, OnDemandImage> {
+        by.into_iter().filter_map(|(v, later)| Some((v, state.images.on_demand.insert(v, later)?))).collect()
     }
 
     /// The schedule of a program over images on demand; `None` if this memory does not suffice. Sources in `gone` are
     /// released when they have been read.
     pub(crate) fn schedule_of(
         &self,
-        state: &mut Mutable,
+        state: &mut SessionState,
         engine: &Engine,
         (graph, gone): (&Graph<Op>, &[ValueId]),
-        sink: Sink<'_>,
-        limits: Limits,
-    ) -> Result<Option<Schedule>> {
+        sink: ResultDestination<'_>,
+        limits: MemoryLimits,
+    ) -> Result<Option<ProgramSchedule>> {
         let mut rest = graph.clone();
-        let mut stages: Vec<Stage> = Vec::new();
+        let mut stages: Vec<ScheduleStage> = Vec::new();
         // The values of earlier stages stay in memory.
         let mut made: HashMap<ValueId, usize> = HashMap::new();
         loop {
@@ -191,26 +201,26 @@ impl Session {
                 break;
             }
             let (bands, grain, divisible) = pass_of(state, &rest, &nodes);
-            let room = limits.beside(made.values().sum()).beside(nodes.iter().map(|n| bytes(&rest, *n)).sum());
+            let room = limits.reduced_by(made.values().sum()).reduced_by(nodes.iter().map(|n| bytes(&rest, *n)).sum());
             let Some(division) = self.division(state, engine, &bands, grain, Some((divisible, &nodes)), room)? else {
                 return Ok(None);
             };
             let values = named(state, &nodes);
             rest = without(rest, &nodes, &values, &mut made);
-            stages.push(Stage { graph: bands, is_pass: true, division, values, nodes });
+            stages.push(ScheduleStage { graph: bands, is_pass: true, division, values, nodes });
         }
-        let Sink::Regions(_) = sink else {
+        let ResultDestination::Regions(_) = sink else {
             while unread(state, &rest).next().is_some() {
                 let read = |v: &ValueId| rest.nodes.iter().any(|node| node.op == Op::Source(*v));
                 let others = made.iter().filter(|(v, _)| !read(v)).map(|(_, bytes)| bytes).sum();
                 let need = self.need_of(state, engine, &rest, gone)?;
-                if limits.beside(others).hold(need) {
+                if limits.reduced_by(others).fit(need) {
                     break;
                 }
                 let Some(roots) = by_extent(state, &rest).into_iter().next() else { break };
                 let program = Graph { roots: roots.clone(), ..rest.clone() }.without_dead();
                 let kept: usize = roots.iter().map(|n| bytes(&rest, *n)).sum();
-                let room = limits.beside(made.values().sum()).beside(kept);
+                let room = limits.reduced_by(made.values().sum()).reduced_by(kept);
                 let grain = Session::grain(state, &program);
                 let Some(division) = self.division(state, engine, &program, grain, None, room)? else {
                     return Ok(None);
@@ -218,14 +228,14 @@ impl Session {
                 let values = named(state, &roots);
                 rest = without(rest, &roots, &values, &mut made);
                 let nodes = program.roots.clone();
-                stages.push(Stage { graph: program, is_pass: false, division, values, nodes });
+                stages.push(ScheduleStage { graph: program, is_pass: false, division, values, nodes });
             }
-            return Ok(Some(Schedule { stages, rest, taken: None, own: Vec::new() }));
+            return Ok(Some(ProgramSchedule { stages, rest, taken: None, own: Vec::new() }));
         };
         let mut own = Vec::new();
-        let taken = self.taken_by(state, engine, &rest, sink, limits.beside(made.values().sum()), &mut own);
+        let taken = self.taken_by(state, engine, &rest, sink, limits.reduced_by(made.values().sum()), &mut own);
         match taken {
-            Ok(Some(taken)) => Ok(Some(Schedule { stages, rest, taken: Some(taken), own })),
+            Ok(Some(taken)) => Ok(Some(ProgramSchedule { stages, rest, taken: Some(taken), own })),
             Ok(None) => {
                 state.images.forget(own);
                 Ok(None)
@@ -240,13 +250,13 @@ impl Session {
     /// How the results of a program without reductions are taken; `own` receives the images that exist only for that.
     fn taken_by(
         &self,
-        state: &mut Mutable,
+        state: &mut SessionState,
         engine: &Engine,
         graph: &Graph<Op>,
-        sink: Sink<'_>,
-        limits: Limits,
+        sink: ResultDestination<'_>,
+        limits: MemoryLimits,
         own: &mut Vec<ValueId>,
-    ) -> Result<Option<Taken>> {
+    ) -> Result<Option<SlabSchedule>> {
         let grains: Vec<Grain> = (0..graph.roots.len()).map(|root| sink.grain(root)).collect();
         let slabs = slabs(state, graph, Grain::levels(&grains), own);
         let first = &slabs[0].graph;
@@ -254,7 +264,7 @@ impl Session {
         // Regions of whole rows are divided in rows only.
         let of = first.node(first.roots[0]).shape;
         let columns = if grain.1 >= of.width { of.width } else { together(grain.1, read.1) };
-        let divided = |limits: Limits| {
+        let divided = |limits: MemoryLimits| {
             // Slabs are as many parts as reading and taking beside the computation needs.
             if slabs.len() > 1 {
                 let whole = self.division(state, engine, first, (of.height, of.width), None, limits)?;
@@ -272,73 +282,74 @@ impl Session {
         let waiting: usize = first.roots.iter().zip(&grains).skip(1).map(waits).sum();
         let Some(division) = divided(limits)? else { return Ok(None) };
         if division.count() == 1 || waiting == 0 {
-            return Ok(Some(Taken { slabs, division, waiting: 0 }));
+            return Ok(Some(SlabSchedule { slabs, division, waiting: 0 }));
         }
-        let division = divided(limits.beside(waiting))?;
-        Ok(division.map(|division| Taken { slabs, division, waiting }))
+        let division = divided(limits.reduced_by(waiting))?;
+        Ok(division.map(|division| SlabSchedule { slabs, division, waiting }))
     }
 
     /// The schedule of a program that does not fit, within this memory; else an error, before anything is read, that names
     /// a limit with which there is one.
     pub(crate) fn scheduled(
         &self,
-        state: &mut Mutable,
+        state: &mut SessionState,
         engine: &Engine,
         (graph, gone): (&Graph<Op>, &[ValueId]),
-        sink: Sink<'_>,
-        limits: Limits,
-    ) -> Result<Schedule> {
+        sink: ResultDestination<'_>,
+        limits: MemoryLimits,
+    ) -> Result<ProgramSchedule> {
         let tried: &[f64] = if engine.unified() { &[AGAIN] } else { &[AGAIN_OR_EVICT, AGAIN] };
         for again in tried {
-            let found = self.schedule(state, engine, (graph, gone), sink, Limits { again: *again, ..limits })?;
+            let found = self.schedule(state, engine, (graph, gone), sink, MemoryLimits { again: *again, ..limits })?;
             if let Some(found) = found {
                 return Ok(found);
             }
         }
-        let all = |limits| Limits { is_forced: true, ..limits };
+        let all = |limits| MemoryLimits { is_forced: true, ..limits };
         if !engine.unified()
             && let Some(found) = self.schedule(state, engine, (graph, gone), sink, all(limits))?
         {
             return Ok(found);
         }
         let whole = self.need_of(state, engine, graph, gone)?.peak;
-        let least = lacking(state, graph);
+        let least = undecodable_bytes(state, graph);
         let whole = whole.max(least);
         let most = if whole > limits.host || least > 0 { whole } else { usize::MAX / 2 };
         let mut host = limits.host.max(1 << 20);
         while host < most {
             host = (host + host / 4).min(most);
             // The limit that is named is the one that is tried.
-            let named = Limits { host: MemoryBound::enough(host, limits.beside), ..limits }.beside(limits.beside);
+            let named = MemoryLimits { host: MemoryBound::sufficient_limit(host, limits.beside), ..limits }
+                .reduced_by(limits.beside);
             if self.divides(state, engine, graph, sink, named)? {
                 break;
             }
         }
-        Err(self.lack(graph, host, limits, None))
+        Err(self.out_of_memory_error(graph, host, limits, None))
     }
 
     /// Returns `true` if there is a schedule of a program within this memory.
     pub(crate) fn divides(
         &self,
-        state: &mut Mutable,
+        state: &mut SessionState,
         engine: &Engine,
         graph: &Graph<Op>,
-        sink: Sink<'_>,
-        limits: Limits,
+        sink: ResultDestination<'_>,
+        limits: MemoryLimits,
     ) -> Result<bool> {
-        let least = lacking(state, graph);
+        let least = undecodable_bytes(state, graph);
         if least > limits.host {
             return Ok(false);
         }
         // Sources that were not decoded for want of memory will be in memory.
-        let read: HashMap<ValueId, Later> = unread(state, graph)
-            .map(|(v, later)| (v, if later.lacks > 0 { later.read_before() } else { later.clone() }))
+        let read: HashMap<ValueId, OnDemandImage> = unread(state, graph)
+            .map(|(v, later)| (v, if later.missing_bytes > 0 { later.read_before() } else { later.clone() }))
             .collect();
-        let lent = |(v, later): (ValueId, &Later)| {
+        let lent = |(v, later): (ValueId, &OnDemandImage)| {
             let bytes = later.shape.len().saturating_mul(later.dtype.size());
-            if later.lacks > 0 && !state.images.here.contains_key(&v) { block_bytes(bytes) } else { 0 }
+            if later.missing_bytes > 0 && !state.images.in_memory.contains_key(&v) { block_bytes(bytes) } else { 0 }
         };
-        let limits = limits.beside(unread(state, graph).map(lent).sum());
+        let limits = limits.reduced_by(unread(state, graph).map(lent).sum());
         let before = self.replace(state, read);
         let found = self.schedule(state, engine, (graph, &[]), sink, limits);
         self.replace(state, before);
@@ -349,22 +360,22 @@ impl Session {
     }
 
     /// Refuses a program that neither fits nor has a schedule within this memory.
-    pub(crate) fn foresee(
+    pub(crate) fn check_schedule(
         &self,
-        state: &mut Mutable,
+        state: &mut SessionState,
         engine: &Engine,
         graph: &Graph<Op>,
-        sink: Sink<'_>,
-        limits: Limits,
+        sink: ResultDestination<'_>,
+        limits: MemoryLimits,
     ) -> Result<()> {
-        let Schedule { own, .. } = self.scheduled(state, engine, (graph, &[]), sink, limits)?;
+        let ProgramSchedule { own, .. } = self.scheduled(state, engine, (graph, &[]), sink, limits)?;
         state.images.forget(own);
         Ok(())
     }
 }
 
 /// Names for the values of nodes.
-fn named(state: &Mutable, nodes: &[NodeId]) -> Vec<ValueId> {
+fn named(state: &SessionState, nodes: &[NodeId]) -> Vec<ValueId> {
     nodes.iter().map(|_| state.names.value()).collect()
 }
 
@@ -403,7 +414,7 @@ fn common_multiple(a: usize, b: usize) -> usize {
 
 /// The levels of slabs of a program's results, of which `levels` are taken at once; `None` if they
 /// are computed together.
-pub(crate) fn thickness(state: &Mutable, graph: &Graph<Op>, levels: usize) -> Option<usize> {
+pub(crate) fn thickness(state: &SessionState, graph: &Graph<Op>, levels: usize) -> Option<usize> {
     let Shape { depth, .. } = graph.node(graph.roots[0]).shape;
     if unread(state, graph).any(|(_, later)| later.shape.depth != depth) {
         return None;
@@ -415,7 +426,7 @@ pub(crate) fn thickness(state: &Mutable, graph: &Graph<Op>, levels: usize) -> Op
 }
 
 /// The program in slabs, or as a whole; `own` receives the images that exist only for them.
-fn slabs(state: &mut Mutable, graph: &Graph<Op>, levels: usize, own: &mut Vec<ValueId>) -> Vec<Slab> {
+fn slabs(state: &mut SessionState, graph: &Graph<Op>, levels: usize, own: &mut Vec<ValueId>) -> Vec<Slab> {
     let depth = graph.node(graph.roots[0]).shape.depth;
     let whole = || vec![Slab { levels: 0..depth, graph: graph.clone() }];
     let Some(thick) = thickness(state, graph, levels) else { return whole() };
@@ -423,13 +434,13 @@ fn slabs(state: &mut Mutable, graph: &Graph<Op>, levels: usize, own: &mut Vec<Va
         let levels = start..(start + thick).min(depth);
         let mut named = HashMap::new();
         let mut name = |value: ValueId| {
-            let later = state.images.later.get(&value).filter(|_| !state.images.here.contains_key(&value))?;
+            let later = state.images.on_demand.get(&value).filter(|_| !state.images.in_memory.contains_key(&value))?;
             let from = later.part.start;
             let part = from + levels.start..from + levels.end;
-            let later = Later { shape: Shape { depth: part.len(), ..later.shape }, part, ..later.clone() };
+            let later = OnDemandImage { shape: Shape { depth: part.len(), ..later.shape }, part, ..later.clone() };
             Some(*named.entry(value).or_insert_with(|| {
                 let name = state.names.value();
-                state.images.later.insert(name, later);
+                state.images.on_demand.insert(name, later);
                 own.push(name);
                 name
             }))
@@ -445,7 +456,7 @@ fn same_rows(a: Shape, b: Shape) -> bool {
 }
 
 /// The reductions of the next pass, over images of one extent; empty if none is left.
-fn next_pass(state: &Mutable, graph: &Graph<Op>) -> Vec<NodeId> {
+fn next_pass(state: &SessionState, graph: &Graph<Op>) -> Vec<NodeId> {
     let mut group = first_reductions(state, graph);
     let of = |n: &NodeId| graph.node(graph.node(*n).inputs[0]).shape;
     let extent = group.first().map(of);
@@ -455,7 +466,7 @@ fn next_pass(state: &Mutable, graph: &Graph<Op>) -> Vec<NodeId> {
 
 /// The program of a pass; the rows and columns by which it is divided, and the places where columns
 /// may be divided.
-fn pass_of(state: &Mutable, graph: &Graph<Op>, group: &[NodeId]) -> (Graph<Op>, (usize, usize), Divisible) {
+fn pass_of(state: &SessionState, graph: &Graph<Op>, group: &[NodeId]) -> (Graph<Op>, (usize, usize), Divisible) {
     let bands = Graph { roots: banded(graph, group), nodes: graph.nodes.clone(), joined: Vec::new() };
     let (rows, columns) = Session::grain(state, &bands);
     let divisible = group.iter().map(|n| divisible(&graph.node(*n).op)).max().unwrap_or(Divisible::Nowhere);
@@ -467,7 +478,7 @@ fn pass_of(state: &Mutable, graph: &Graph<Op>, group: &[NodeId]) -> (Graph<Op>, 
 
 /// The roots of a program that are computed from images that have not been read, those of one extent
 /// together.
-fn by_extent(state: &Mutable, graph: &Graph<Op>) -> Vec<Vec<NodeId>> {
+fn by_extent(state: &SessionState, graph: &Graph<Op>) -> Vec<Vec<NodeId>> {
     let mut groups: Vec<Vec<NodeId>> = Vec::new();
     for root in &graph.roots {
         let program = Graph { roots: vec![*root], ..graph.clone() }.without_dead();
@@ -499,13 +510,13 @@ fn banded(graph: &Graph<Op>, group: &[NodeId]) -> Vec<NodeId> {
 }
 
 /// Reductions of unread images that read no other such.
-fn first_reductions(state: &Mutable, graph: &Graph<Op>) -> Vec<NodeId> {
+fn first_reductions(state: &SessionState, graph: &Graph<Op>) -> Vec<NodeId> {
     let mut reads = vec![false; graph.nodes.len()];
     let mut after = vec![false; graph.nodes.len()];
     let mut found = Vec::new();
     for (id, node) in graph.iter() {
         reads[id.0] = match node.op {
-            Op::Source(v) => state.images.later.contains_key(&v),
+            Op::Source(v) => state.images.on_demand.contains_key(&v),
             _ => node.inputs.iter().any(|i| reads[i.0]),
         };
         after[id.0] = node.inputs.iter().any(|i| after[i.0]);
@@ -532,7 +543,7 @@ fn divisible(op: &Op) -> Divisible {
     }
 }
 
-impl Taken {
+impl SlabSchedule {
     /// The number of parts.
     pub(crate) fn count(&self) -> usize {
         self.slabs.len() * self.division.count()

@@ -8,16 +8,16 @@
 
 use crate::error::Result;
 use crate::ir::graph::{Node, ValueId};
-use crate::machine::{HostSide, Profile};
+use crate::machine::{HostSide, MachineProfile};
 use crate::plan::movement::Load;
 use crate::plan::partition::Partition;
-use crate::plan::state::{Hosts, Placement, State};
-use crate::plan::work::Work;
-use crate::plan::{Mode, Plan, Setting, Want};
-use crate::session::cache::Request;
+use crate::plan::state::{Hosts, ImageState, Placement};
+use crate::plan::work::ProgramWork;
+use crate::plan::{Mode, Plan, ResultDelivery, Setting};
+use crate::session::cache::PlanRequest;
 use crate::session::devices::Engine;
 use crate::session::images::image::on_host;
-use crate::session::{Mutable, Session};
+use crate::session::{Session, SessionState};
 use crate::settings::Ranks;
 
 /// Seconds to start a device of a process and to wait for its end, besides its predicted plan: creating and
@@ -40,7 +40,7 @@ fn numbers(all: usize) -> Vec<usize> {
 impl Session {
     /// Number of ranks, or of devices of this process.
     pub(crate) fn all(&self, engine: &Engine) -> usize {
-        self.ranks().max(engine.lanes())
+        self.ranks().max(engine.device_count())
     }
 
     /// The numbers of ranks, of `all`, that are compared for a program.
@@ -54,28 +54,33 @@ impl Session {
     }
 
     /// The setting of plans for the first `among` ranks, or devices of this process.
-    pub(crate) fn setting_among(&self, engine: &Engine, among: usize, work: impl Fn() -> Work) -> Setting {
-        let partition = match engine.lanes() {
+    pub(crate) fn setting_among(&self, engine: &Engine, among: usize, work: impl Fn() -> ProgramWork) -> Setting {
+        let partition = match engine.device_count() {
             1 if among == self.ranks() => self.0.partition.clone(),
             1 => Partition::equal(among),
             _ => engine.divided(among).cloned().unwrap_or_else(|| engine.shares(among, &work())),
         };
         let setting = self.setting(engine, partition);
-        let hosts = if among > 1 { engine.hosts() } else { Hosts::Apart };
+        let hosts = if among > 1 { engine.hosts() } else { Hosts::Separate };
         let (direct, capacity) = (setting.direct && among > 1, engine.capacity_among(among));
         Setting { hosts, direct, capacity, machine: engine.machine_among(among), ..setting }
     }
 
     /// The plan for a request that is predicted to take the least time, and an explanation of the choice.
-    pub(crate) fn cheapest(&self, engine: &Engine, state: &Mutable, request: &Request) -> Result<(Plan, String)> {
+    pub(crate) fn cheapest(
+        &self,
+        engine: &Engine,
+        state: &SessionState,
+        request: &PlanRequest,
+    ) -> Result<(Plan, String)> {
         let all = self.all(engine);
         let compared = self.compared(all);
         let mut found: Vec<(bool, f64, Plan)> = Vec::new();
         for &among in &compared {
-            let setting = self.setting_among(engine, among, || Work::of(&request.graph));
+            let setting = self.setting_among(engine, among, || ProgramWork::of(&request.graph));
             let plan = self.plan_for(engine, request, setting)?;
             let seconds = plan.predicted + self.beside(engine, state, request, among);
-            found.push((plan.lacking.is_some() || !plan.fits, seconds, plan));
+            found.push((plan.shortfall.is_some() || !plan.fits, seconds, plan));
         }
         let by_time = |a: &usize, b: &usize| {
             let ((fails, seconds, _), (fail, second, _)) = (&found[*a], &found[*b]);
@@ -84,16 +89,16 @@ impl Session {
         let best = self.agreed_choice(engine, (0..found.len()).min_by(by_time).unwrap_or(0))?.min(found.len() - 1);
         let mut said = String::new();
         if compared.len() > 1 {
-            let what = if engine.lanes() > 1 { "devices" } else { "ranks" };
+            let what = if engine.device_count() > 1 { "devices" } else { "ranks" };
             for (i, (among, (_, seconds, _))) in compared.iter().zip(&found).enumerate() {
                 let least = if i == best { ", the least" } else { "" };
                 said += &format!("      {:.3} ms on {among} of {all} {what}{least}\n", seconds * 1e3);
             }
         }
         let (_, _, plan) = found.swap_remove(best);
-        if engine.lanes() > 1 && plan.setting.in_lanes() {
+        if engine.device_count() > 1 && plan.setting.has_shared_host() {
             for (lane, device) in engine.devices().take(plan.setting.partition.ranks()).enumerate() {
-                said += &format!("      device {}  {}\n", lane + 1, device.about().name);
+                said += &format!("      device {}  {}\n", lane + 1, device.names().name);
             }
             said += &format!("      rows divided as {}\n", plan.setting.partition);
         }
@@ -103,7 +108,7 @@ impl Session {
     /// The choice of rank 0, if ranks may predict differently: where some have devices with memory of their own, and
     /// others not.
     fn agreed_choice(&self, engine: &Engine, mine: usize) -> Result<usize> {
-        let is_unified = engine.machine.profiles().iter().map(Profile::is_unified);
+        let is_unified = engine.machine.profiles().iter().map(MachineProfile::is_unified);
         let is_mixed = is_unified.clone().any(|is| is) && is_unified.clone().any(|is| !is);
         if self.ranks() == 1 || !is_mixed {
             return Ok(mine);
@@ -115,23 +120,28 @@ impl Session {
 
     /// Seconds of a plan for `among` ranks or devices beside its steps: to bring images to where it finds them, to start
     /// devices, and to give results to the other ranks.
-    fn beside(&self, engine: &Engine, state: &Mutable, request: &Request, among: usize) -> f64 {
+    fn beside(&self, engine: &Engine, state: &SessionState, request: &PlanRequest, among: usize) -> f64 {
         let bytes = |value: &ValueId| {
-            state.images.here.get(value).map_or(0, |image| image.geometry.shape.len() * image.geometry.dtype.size())
+            state
+                .images
+                .in_memory
+                .get(value)
+                .map_or(0, |image| image.geometry.shape.len() * image.geometry.dtype.size())
         };
         let first = engine.machine.of(0);
         let moved = request.sources.iter().zip(&request.laid).filter_map(|((value, at, _), laid)| {
             let at = (*at)?;
-            let found = at.found_by(among, engine.hosts(), *laid);
+            let found = at.usable_by(among, engine.hosts(), *laid);
             let part = if matches!(at.placement, Placement::Strips(_)) { bytes(value) / laid } else { bytes(value) };
             let download = if at.residency.host() { 0.0 } else { first.download(part, HostSide::Staged) };
-            let is_gathered = engine.lanes() == 1 && matches!(at.placement, Placement::Strips(_));
+            let is_gathered = engine.device_count() == 1 && matches!(at.placement, Placement::Strips(_));
             let load = Load { messages: laid - 1, bytes: part * (laid - 1) };
             let gathered = if is_gathered { engine.machine.link(false).time(load) } else { 0.0 };
             found.is_none().then_some(download + gathered)
         });
-        let started = if engine.lanes() > 1 && among > 1 { STARTED * among as f64 } else { 0.0 };
-        let everywhere = request.graph.roots.iter().zip(&request.wants).filter(|(_, want)| **want == Want::Everyone);
+        let started = if engine.device_count() > 1 && among > 1 { STARTED * among as f64 } else { 0.0 };
+        let everywhere =
+            request.graph.roots.iter().zip(&request.wants).filter(|(_, want)| **want == ResultDelivery::Everyone);
         let others = self.ranks() - among.min(self.ranks());
         let given = everywhere.map(|(root, _)| {
             let Node { shape, dtype, .. } = request.graph.node(*root);
@@ -141,12 +151,12 @@ impl Session {
     }
 
     /// The state in which a plan for `among` ranks or devices finds an image.
-    pub(crate) fn arranged(&self, engine: &Engine, at: State, laid: usize, among: usize) -> State {
-        let brought = State {
-            placement: if among == 1 || engine.lanes() > 1 { Placement::Replicated } else { Placement::Root },
+    pub(crate) fn arranged(&self, engine: &Engine, at: ImageState, laid: usize, among: usize) -> ImageState {
+        let brought = ImageState {
+            placement: if among == 1 || engine.device_count() > 1 { Placement::Replicated } else { Placement::Root },
             ..on_host(engine.unified())
         };
-        at.found_by(among, engine.hosts(), laid).unwrap_or(brought)
+        at.usable_by(among, engine.hosts(), laid).unwrap_or(brought)
     }
 }
 

@@ -6,37 +6,37 @@ use std::sync::Arc;
 
 use crate::dtype::DType;
 use crate::error::{Call, DeviceError, Error, Result};
-use crate::host::Piece;
+use crate::host::StridedCopy;
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{Graph, Op, ValueId};
 use crate::plan::state::Placement;
 use crate::record::{Extract, RecordId};
 use crate::region::Rect;
-use crate::session::cache::Plans;
+use crate::session::cache::PlanCache;
 use crate::session::compile::memory::bytes;
-use crate::session::compile::schedule::{Grain, Sink, thickness};
+use crate::session::compile::schedule::{Grain, ResultDestination, thickness};
 use crate::session::engine::evaluate::all_there;
-use crate::session::engine::failure::Unevaluated;
-use crate::session::engine::regions::Failing;
-use crate::session::engine::stages::{Delivery, Put};
+use crate::session::engine::failure::EvaluationError;
+use crate::session::engine::regions::ErrorFromCause;
+use crate::session::engine::stages::{Delivery, DeliveryWriter};
 use crate::session::images::on_demand::pieces;
-use crate::session::images::on_demand::{Later, unread};
-use crate::session::{Handle, Mutable, Session};
+use crate::session::images::on_demand::{OnDemandImage, unread};
+use crate::session::{Handle, Session, SessionState};
 use crate::shape::Shape;
-use horus_files::Aside;
+use horus_files::TemporaryImage;
 
 /// Minimum bytes of a result that is delivered in slabs although it fits in memory: files of this
 /// size are read on demand.
 const LARGE: usize = 64 << 20;
 
 /// The place of a result of regions.
-enum Held {
+enum ResultStorage {
     Memory(HostBuffer),
-    File(Aside),
+    File(TemporaryImage),
 }
 
 /// The program of some values only.
-pub(crate) fn program_of(state: &mut Mutable, ids: &[RecordId]) -> (Graph<Op>, Vec<ValueId>) {
+pub(crate) fn program_of(state: &mut SessionState, ids: &[RecordId]) -> (Graph<Op>, Vec<ValueId>) {
     let Extract { mut graph, records } = state.program.extract(ids, 0);
     let gone = state.program.disposable(&graph, &records);
     graph.roots.truncate(ids.len());
@@ -54,14 +54,14 @@ impl Session {
         let (graph, gone) = program_of(state, &ids);
         let engine = match self.engine() {
             Some(engine) => engine,
-            None => self.settled(state, &graph)?,
+            None => self.choose_engine(state, &graph)?,
         };
         let grain = [Grain { levels, ..Grain::ANY }];
-        let sink = Sink::Regions(&grain);
-        let exceeds = self.lend(state, engine, &graph, &gone, sink)?;
+        let sink = ResultDestination::Regions(&grain);
+        let exceeds = self.replace_sources_if_exceeded(state, engine, &graph, &gone, sink)?;
         if let Some(limits) = exceeds {
-            let foreseen = self.foresee(state, engine, &graph, sink, limits);
-            state.images.take_back();
+            let foreseen = self.check_schedule(state, engine, &graph, sink, limits);
+            state.images.restore_sources();
             foreseen?;
         }
         Ok(exceeds.is_some())
@@ -74,7 +74,7 @@ impl Session {
         let mut state = self.lock("evaluating")?;
         let state = &mut *state;
         let (graph, _) = program_of(state, &ids);
-        let reads = unread(state, &graph).any(|(v, _)| !state.images.here.contains_key(&v));
+        let reads = unread(state, &graph).any(|(v, _)| !state.images.in_memory.contains_key(&v));
         Ok(reads && bytes(&graph, graph.roots[0]) >= LARGE && thickness(state, &graph, levels).is_some())
     }
 
@@ -90,7 +90,7 @@ impl Session {
         values: &[&Handle],
         grains: &[Grain],
         call: Call,
-        put: (&mut Put<'_>, Failing<'_>),
+        put: (&mut DeliveryWriter<'_>, ErrorFromCause<'_>),
     ) -> Result<()> {
         let ids = values.iter().map(|value| value.look()).collect::<Result<Vec<_>>>()?;
         let mut state = self.lock("evaluating")?;
@@ -99,14 +99,14 @@ impl Session {
             all_there(state, &graph)?;
             let engine = match self.engine() {
                 Some(engine) => engine,
-                None => self.settled(state, &graph)?,
+                None => self.choose_engine(state, &graph)?,
             };
             if engine.mended()? {
-                state.plans = Plans::default();
+                state.plans = PlanCache::default();
             }
             state.images.release(|_| false);
-            let sink = Sink::Regions(grains);
-            let limits = match self.lend(state, engine, &graph, &gone, sink)? {
+            let sink = ResultDestination::Regions(grains);
+            let limits = match self.replace_sources_if_exceeded(state, engine, &graph, &gone, sink)? {
                 Some(limits) => limits,
                 None => self.limits(state, engine, &graph)?,
             };
@@ -129,27 +129,27 @@ impl Session {
 
     /// Computes the first `images` roots of a program region by region into files without a name, or into
     /// memory that they take a small part of, and returns their images; and the others, of one `f64` each.
-    pub(crate) fn set_aside(
+    pub(crate) fn evaluate_to_storage(
         &self,
-        state: &mut Mutable,
+        state: &mut SessionState,
         graph: Graph<Op>,
         images: usize,
         call: Call,
-    ) -> Result<(Vec<ValueId>, Vec<f64>), Unevaluated> {
+    ) -> Result<(Vec<ValueId>, Vec<f64>), EvaluationError> {
         /// Fraction of the memory that results may take: a guess, about what regions and the state before need.
         const IN_MEMORY: usize = 4;
         all_there(state, &graph)?;
-        let engine = self.settled(state, &graph)?;
+        let engine = self.choose_engine(state, &graph)?;
         state.images.release(|_| false);
         let limits = self.limits(state, engine, &graph)?;
-        let limits = self.lend_sources(state, engine, &graph, limits)?;
+        let limits = self.replace_sources(state, engine, &graph, limits)?;
         let kinds: Vec<(Shape, DType)> =
             graph.roots[..images].iter().map(|n| graph.node(*n)).map(|n| (n.shape, n.dtype.stored())).collect();
         let size = |(shape, dtype): &(Shape, DType)| shape.len() * dtype.size();
         let all: usize = kinds.iter().map(size).sum();
-        let sink = Sink::Regions(&[Grain::ANY]);
+        let sink = ResultDestination::Regions(&[Grain::ANY]);
         let in_memory = if all <= limits.host / IN_MEMORY {
-            self.schedule(state, engine, (&graph, &[]), sink, limits.beside(all))?
+            self.schedule(state, engine, (&graph, &[]), sink, limits.reduced_by(all))?
         } else {
             None
         };
@@ -159,14 +159,19 @@ impl Session {
         };
         let failing = |cause| Error::write(&temp_dir(), cause);
         let place = |kind: &(Shape, DType)| match in_memory {
-            true => self.0.pool.try_allocate(size(kind)).map(Held::Memory).map_err(|source| self.at_host(call, source)),
-            false => Aside::new(kind.0, kind.1).map(Held::File).map_err(failing),
+            true => self
+                .0
+                .pool
+                .try_allocate(size(kind))
+                .map(ResultStorage::Memory)
+                .map_err(|source| self.at_host(call, source)),
+            false => TemporaryImage::new(kind.0, kind.1).map(ResultStorage::File).map_err(failing),
         };
         let mut places = kinds.iter().map(place).collect::<Result<Vec<_>>>()?;
         let mut numbers = vec![0.0; graph.roots.len() - images];
         let mut put = |Delivery { of, levels, region }: Delivery, pixels: &[u8]| match places.get_mut(of) {
-            Some(Held::File(file)) => file.put(levels, region.inside(), pixels),
-            Some(Held::Memory(to)) => {
+            Some(ResultStorage::File(file)) => file.put(levels, region.inside(), pixels),
+            Some(ResultStorage::Memory(to)) => {
                 let (shape, dtype) = kinds[of];
                 self.put_levels(to.bytes_mut(), (shape, shape.pixel_bytes(dtype)), levels, region, pixels);
                 Ok(())
@@ -177,13 +182,15 @@ impl Session {
             }
         };
         self.run_schedule(state, engine, schedule, call, (&mut put, &failing))?;
-        let mut named = |(place, (shape, dtype)): (Held, &(Shape, DType))| {
+        let mut named = |(place, (shape, dtype)): (ResultStorage, &(Shape, DType))| {
             let name = state.names.value();
             match place {
-                Held::File(file) => {
-                    drop(state.images.later.insert(name, Later::of(Arc::new(file), "a temporary file")))
+                ResultStorage::File(file) => {
+                    drop(state.images.on_demand.insert(name, OnDemandImage::of(Arc::new(file), "a temporary file")))
                 }
-                Held::Memory(pixels) => state.images.give(name, *shape, *dtype, Some(pixels), Placement::Replicated),
+                ResultStorage::Memory(pixels) => {
+                    state.images.give(name, *shape, *dtype, Some(pixels), Placement::Replicated)
+                }
             }
             name
         };
@@ -201,7 +208,7 @@ impl Session {
     ) {
         let level = shape.area() * shape.channels * element;
         let of = Shape { depth: levels.len(), ..shape };
-        let pieces: Vec<Piece> = pieces(of, region, element).into_iter().map(Piece::back).collect();
+        let pieces: Vec<StridedCopy> = pieces(of, region, element).into_iter().map(StridedCopy::back).collect();
         self.workers().copy_pieces(pixels, &mut to[level * levels.start..level * levels.end], &pieces);
     }
 }

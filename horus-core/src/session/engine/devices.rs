@@ -22,15 +22,15 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::comm::threads::ThreadComm;
 use crate::comm::{Communicator, guarded};
-use crate::device::{Memory, Sending};
+use crate::device::{DownloadStart, Memory};
 use crate::error::{Error, Result};
 use crate::execute::portions::{Portion, assembled};
-use crate::execute::{Batches, Context, Failed, Outcome, Stored, execute, prepare};
+use crate::execute::{Batches, ExecutionContext, ExecutionOutcome, FailedExecution, RankImage, execute, prepare};
 use crate::ir::graph::NodeId;
 use crate::plan::Plan;
 use crate::session::devices::{Engine, named};
-use crate::session::images::image::Kept;
-use crate::session::{Mutable, Progress, Session};
+use crate::session::images::image::StoredImage;
+use crate::session::{Progress, Session, SessionState};
 use crate::shape::Window;
 
 /// An error of lane `lane` of `lanes`, with its name.
@@ -42,9 +42,9 @@ fn of_lane(error: Error, lane: usize, lanes: usize) -> Error {
 }
 
 /// Guard of a running lane: if it panics, others do not wait for its messages.
-struct Leaving<'a>(&'a Engine);
+struct DisconnectGuard<'a>(&'a Engine);
 
-impl Drop for Leaving<'_> {
+impl Drop for DisconnectGuard<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.disconnect();
@@ -55,7 +55,7 @@ impl Drop for Leaving<'_> {
 impl Session {
     /// Number of lanes: devices of this process that run the program together.
     pub fn lanes(&self) -> usize {
-        self.engine().map_or(1, Engine::lanes)
+        self.engine().map_or(1, Engine::device_count)
     }
 
     /// The memory of all lanes, or of the only one, with each one's rows of an image of `height`
@@ -67,23 +67,23 @@ impl Session {
     }
 
     /// Runs a plan on all of its lanes concurrently, the first on this thread.
-    pub(crate) fn carry_out_on_lanes(
+    pub(crate) fn run_plan_on_devices(
         &self,
-        state: &mut Mutable,
+        state: &mut SessionState,
         engine: &Engine,
         plan: &Plan,
-        images: Vec<Option<Kept>>,
-        (new, sending): (bool, Sending),
-    ) -> Result<Outcome<Kept>, Failed<Kept>> {
+        images: Vec<Option<StoredImage>>,
+        (new, sending): (bool, DownloadStart),
+    ) -> Result<ExecutionOutcome<StoredImage>, FailedExecution<StoredImage>> {
         let lanes = plan.setting.partition.ranks();
         engine.divide(&plan.setting.partition);
         let images = self.laid_out(engine, images, lanes)?;
-        let mut per_lane: Vec<Vec<Option<Stored>>> = (0..lanes).map(|_| Vec::with_capacity(images.len())).collect();
+        let mut per_lane: Vec<Vec<Option<RankImage>>> = (0..lanes).map(|_| Vec::with_capacity(images.len())).collect();
         for image in images {
-            let mut parts = image.map_or_else(Vec::new, Kept::into_each).into_iter();
+            let mut parts = image.map_or_else(Vec::new, StoredImage::into_each).into_iter();
             per_lane.iter_mut().for_each(|lane| lane.push(parts.next()));
         }
-        let Mutable { trace, lane_traces, room, .. } = state;
+        let SessionState { trace, lane_traces, room, .. } = state;
         let keep = self.0.settings.max_pinned;
         let failed: Mutex<Option<Error>> = Mutex::default();
         let observe = |step, steps, text: &dyn Fn() -> String| {
@@ -91,15 +91,15 @@ impl Session {
                 observer(Progress { step, steps, text });
             }
         };
-        let run = |comm: &ThreadComm, images: Vec<Option<Stored>>, new: bool, context: Context<'_>| {
+        let run = |comm: &ThreadComm, images: Vec<Option<RankImage>>, new: bool, context: ExecutionContext<'_>| {
             let lane = comm.rank();
-            let _leaving = Leaving(engine);
+            let _leaving = DisconnectGuard(engine);
             let made = if new { prepare(plan, &images, context.device, lane) } else { Ok(()) };
             let ran = guarded(comm, "an evaluation", || match made {
                 Ok(()) => execute(plan, images, context),
-                Err(error) => Err(Failed { error, images }),
+                Err(error) => Err(FailedExecution { error, images }),
             });
-            ran.map_err(|Failed { error, images }| {
+            ran.map_err(|FailedExecution { error, images }| {
                 // The first error is the cause of all.
                 let error = of_lane(error, lane, lanes);
                 let text = error.to_string();
@@ -119,19 +119,19 @@ impl Session {
             trace.prepared(start);
             if let Err(error) = prepared {
                 let lanes_left = std::iter::once(first).chain(others).collect();
-                return Err(Failed {
+                return Err(FailedExecution {
                     error: of_lane(error, 0, lanes),
                     images: self.reconciled(engine, plan, lanes_left),
                 });
             }
         }
         let run = &run;
-        let ran: Vec<Result<Outcome, Vec<Option<Stored>>>> = std::thread::scope(|scope| {
+        let ran: Vec<Result<ExecutionOutcome, Vec<Option<RankImage>>>> = std::thread::scope(|scope| {
             let mut threads = Vec::new();
             for ((comm, device), trace) in comms.iter().zip(engine.devices()).skip(1).zip(lane_traces.iter_mut()) {
                 let images = others.next().unwrap_or_default();
                 threads.push(scope.spawn(move || {
-                    let context = Context {
+                    let context = ExecutionContext {
                         device: &**device,
                         comm,
                         pool: &self.0.pool,
@@ -146,7 +146,7 @@ impl Session {
                     run(comm, images, new, context)
                 }));
             }
-            let context = Context {
+            let context = ExecutionContext {
                 device: &*engine.device,
                 comm: &comms[0],
                 pool: &self.0.pool,
@@ -166,15 +166,19 @@ impl Session {
             None => self.together(plan, ran.into_iter().flatten().collect()),
             Some(error) => {
                 let left = ran.into_iter().map(|ran| ran.map_or_else(|images| images, |outcome| outcome.images));
-                Err(Failed { error, images: self.reconciled(engine, plan, left.collect()) })
+                Err(FailedExecution { error, images: self.reconciled(engine, plan, left.collect()) })
             }
         }
     }
 
     /// Combines the outcomes of all lanes.
-    fn together(&self, plan: &Plan, outcomes: Vec<Outcome>) -> Result<Outcome<Kept>, Failed<Kept>> {
+    fn together(
+        &self,
+        plan: &Plan,
+        outcomes: Vec<ExecutionOutcome>,
+    ) -> Result<ExecutionOutcome<StoredImage>, FailedExecution<StoredImage>> {
         let lanes = outcomes.len();
-        let mut images: Vec<Vec<Stored>> = (0..plan.graph.nodes.len()).map(|_| Vec::with_capacity(lanes)).collect();
+        let mut images: Vec<Vec<RankImage>> = (0..plan.graph.nodes.len()).map(|_| Vec::with_capacity(lanes)).collect();
         let mut portions: HashMap<NodeId, Vec<Vec<Portion>>> = HashMap::new();
         let mut moved = crate::plan::movement::Load::default();
         for outcome in outcomes {
@@ -183,7 +187,7 @@ impl Session {
             images.iter_mut().zip(outcome.images).for_each(|(lanes, image)| lanes.extend(image));
             outcome.portions.into_iter().for_each(|(n, p)| portions.entry(n).or_default().push(p));
         }
-        let images: Vec<Option<Kept>> = images.into_iter().map(Kept::of).collect();
+        let images: Vec<Option<StoredImage>> = images.into_iter().map(StoredImage::of).collect();
         let mut delivered = HashMap::new();
         for (n, portions) in portions {
             let node = plan.graph.node(n);
@@ -191,10 +195,13 @@ impl Session {
                 Ok(whole) => drop(delivered.insert(n, whole)),
                 Err(source) => {
                     let op = format!("{} (recorded at {})", node.op.name(), node.site);
-                    return Err(Failed { error: Error::Device { op, device: self.device_name(), source }, images });
+                    return Err(FailedExecution {
+                        error: Error::Device { op, device: self.device_name(), source },
+                        images,
+                    });
                 }
             }
         }
-        Ok(Outcome { images, delivered, portions: HashMap::new(), moved })
+        Ok(ExecutionOutcome { images, delivered, portions: HashMap::new(), moved })
     }
 }

@@ -4,40 +4,40 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use crate::comm::guarded;
-use crate::device::Sending;
+use crate::device::DownloadStart;
 use crate::error::{DeviceError, Error, Result};
 use crate::execute::Delivered;
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
-use crate::plan::state::State;
-use crate::plan::{Mappable, Want};
+use crate::plan::state::ImageState;
+use crate::plan::{Mappable, ResultDelivery};
 use crate::record::{Extract, RecordId};
-use crate::region::spared;
-use crate::session::cache::{Other, Planned, Plans, Request};
-use crate::session::compile::schedule::Sink;
+use crate::region::deferrable_roots;
+use crate::session::cache::{CachedPlan, PlanCache, PlanRequest, ResidentImage};
+use crate::session::compile::schedule::ResultDestination;
 use crate::session::devices::Engine;
-use crate::session::engine::failure::Unevaluated;
+use crate::session::engine::failure::EvaluationError;
 use crate::session::engine::run::unreferred;
-use crate::session::images::image::Kept;
+use crate::session::images::image::StoredImage;
 use crate::session::images::on_demand::unread;
-use crate::session::{Mutable, Session, debug};
+use crate::session::{Session, SessionState, debug};
 
 impl Session {
     /// Evaluates `targets`; returns the pixels of those wanted on this rank's host.
     pub(crate) fn run(
         &self,
-        state: &mut Mutable,
+        state: &mut SessionState,
         targets: &[RecordId],
-        wants: &[Want],
-        sending: Sending,
-    ) -> Result<Results> {
+        wants: &[ResultDelivery],
+        sending: DownloadStart,
+    ) -> Result<EvaluationResults> {
         self.guard(state, |state| self.try_run(state, targets, wants, sending))
     }
 
     /// Evaluates, unless the session is lost; a failure loses it if other ranks may have gone on.
     pub(crate) fn guard<R>(
         &self,
-        state: &mut Mutable,
-        evaluate: impl FnOnce(&mut Mutable) -> Result<R, Unevaluated>,
+        state: &mut SessionState,
+        evaluate: impl FnOnce(&mut SessionState) -> Result<R, EvaluationError>,
     ) -> Result<R> {
         if let Some(cause) = &state.lost {
             return Err(Error::Lost(cause.clone()));
@@ -48,96 +48,99 @@ impl Session {
         state.lost = Some("an evaluation panicked".into());
         let result = guarded(comm, "an evaluation", || evaluate(state));
         state.lost = None;
-        state.images.take_back();
+        state.images.restore_sources();
         self.publish(state);
         result.map_err(|failure| match failure {
             // Everything is unchanged, on all ranks alike: they made the same plan.
-            Unevaluated::Foreseen(error) => error,
-            Unevaluated::Met(error) if comm.size() == 1 => error,
-            Unevaluated::Met(error) => self.lose(state, error),
+            EvaluationError::BeforeExecution(error) => error,
+            EvaluationError::DuringExecution(error) if comm.size() == 1 => error,
+            EvaluationError::DuringExecution(error) => self.abandon(state, error),
         })
     }
 
     /// Ends the session, and all other ranks, which may have gone on; returns the error.
-    pub(crate) fn lose(&self, state: &mut Mutable, error: Error) -> Error {
+    pub(crate) fn abandon(&self, state: &mut SessionState, error: Error) -> Error {
         state.lost = Some(error.to_string());
-        state.images.here.clear();
+        state.images.in_memory.clear();
         self.0.comm.abort(&error.to_string());
         error
     }
 
     fn try_run(
         &self,
-        state: &mut Mutable,
+        state: &mut SessionState,
         targets: &[RecordId],
-        wants: &[Want],
-        sending: Sending,
-    ) -> Result<Results, Unevaluated> {
+        wants: &[ResultDelivery],
+        sending: DownloadStart,
+    ) -> Result<EvaluationResults, EvaluationError> {
         debug::warn_of_slow_build();
         let former = std::mem::take(&mut state.plans.former);
         let Extract { mut graph, records } = state.program.extract_over(former, targets, self.room_to_keep(state));
-        let mut spared = spared(&graph, targets.len()).into_iter();
+        let mut deferrable = deferrable_roots(&graph, targets.len()).into_iter();
         let partial = unread(state, &graph).any(|(_, later)| later.is_partial());
         let mut place = 0..;
-        graph.roots.retain(|_| place.next() < Some(targets.len()) || (spared.next() != Some(true) && !partial));
+        graph.roots.retain(|_| place.next() < Some(targets.len()) || (deferrable.next() != Some(true) && !partial));
         all_there(state, &graph)?;
         let engine = match self.engine() {
             Some(engine) => engine,
-            None => self.settled(state, &graph)?,
+            None => self.choose_engine(state, &graph)?,
         };
         if engine.mended()? {
-            state.plans = Plans::default();
+            state.plans = PlanCache::default();
         }
         let mut disposable = state.program.disposable(&graph, &records);
-        let exceeds = self.exceeds(state, engine, &graph, &disposable, Sink::Memory)?;
+        let exceeds = self.limits_if_exceeded(state, engine, &graph, &disposable, ResultDestination::Memory)?;
         if let Some(limits) = exceeds {
             Session::without_kept(&mut graph, targets.len(), limits);
             disposable = state.program.disposable(&graph, &records);
-            self.lend(state, engine, &graph, &disposable, Sink::Memory)?;
+            self.replace_sources_if_exceeded(state, engine, &graph, &disposable, ResultDestination::Memory)?;
         }
         let mut wants = wants.to_vec();
-        wants.resize(graph.roots.len(), Want::Keep);
+        wants.resize(graph.roots.len(), ResultDelivery::Keep);
         let kept: Vec<RecordId> = graph.roots.iter().map(|r| records[r.0]).collect();
-        let (graph, own) = self.supplied(state, engine, graph, exceeds.is_some(), &disposable)?;
+        let (graph, own) = self.materialize_inputs(state, engine, graph, exceeds.is_some(), &disposable)?;
         let gone = [disposable, own.clone()].concat();
-        if engine.lanes() > 1 {
+        if engine.device_count() > 1 {
             // The host of one lane is that of all.
-            wants.iter_mut().filter(|want| **want != Want::Keep).for_each(|want| *want = Want::Handed);
+            wants
+                .iter_mut()
+                .filter(|want| **want != ResultDelivery::Keep)
+                .for_each(|want| *want = ResultDelivery::Requester);
         }
         let request = self.request(engine, state, graph, wants, &gone);
         let mappable = self.mappable(engine, state, &request.sources, sending);
-        let request = Request { mappable, ..request };
+        let request = PlanRequest { mappable, ..request };
         let recording = request.graph.nodes.len() as f64 * engine.machine.of(self.rank()).recording;
         state.stats.recording += Duration::from_secs_f64(recording);
         let made = self.perform(state, engine, request, (!self.shows_plans(), sending));
         let mut made = made.inspect_err(|_| state.images.forget(own))?;
         self.adopt(state, &mut made, &kept);
         state.images.forget(unreferred(state, gone));
-        let delivered = made.delivered.map_err(Unevaluated::Met)?;
+        let delivered = made.delivered.map_err(EvaluationError::DuringExecution)?;
         let program = &state.program;
         state.images.gone.retain(|v, _| program.refers_to(*v));
         state.images.tidy();
         made.roots.truncate(targets.len());
         // On several ranks, late failures must surface within the evaluation.
-        let lands = self.ranks() > 1 && sending == Sending::AtOnce;
+        let lands = self.ranks() > 1 && sending == DownloadStart::AtOnce;
         let delivered = if lands { self.landed(state, delivered)? } else { delivered };
-        Ok(Results { of_targets: made.roots, delivered })
+        Ok(EvaluationResults { of_targets: made.roots, delivered })
     }
 
     /// The plan for a request, the request that it was made for, and a flag for a new plan; plans
     /// are reused if allowed.
-    pub(crate) fn known_or_new(
+    pub(crate) fn find_or_make_plan(
         &self,
         engine: &Engine,
-        state: &mut Mutable,
-        mut request: Request,
+        state: &mut SessionState,
+        mut request: PlanRequest,
         known: bool,
-    ) -> Result<(Request, Planned, bool), Unevaluated> {
-        let made = |state: &mut Mutable, request: &Request| {
+    ) -> Result<(PlanRequest, CachedPlan, bool), EvaluationError> {
+        let made = |state: &mut SessionState, request: &PlanRequest| {
             state.stats.planned += 1;
-            self.plan(engine, state, request).map(Planned::from).map_err(Unevaluated::Foreseen)
+            self.plan(engine, state, request).map(CachedPlan::from).map_err(EvaluationError::BeforeExecution)
         };
-        let look = |state: &mut Mutable, request: &Request| match state.plans.take(request).filter(|_| known) {
+        let look = |state: &mut SessionState, request: &PlanRequest| match state.plans.take(request).filter(|_| known) {
             Some(plan) => Ok((plan, false)),
             None => made(state, request).map(|plan| (plan, true)),
         };
@@ -145,11 +148,11 @@ impl Session {
         // any of them.
         let others = std::mem::take(&mut request.others);
         if !others.is_empty()
-            && engine.has_room_beside(Other::bytes_of(&others), request.bytes())
+            && engine.has_room_beside(ResidentImage::bytes_of(&others), request.bytes())
             && !self.shows_plans()
         {
             let (plan, new) = look(state, &request)?;
-            if engine.has_room_beside(Other::bytes_of(&others), plan.plan.most_on_device()) {
+            if engine.has_room_beside(ResidentImage::bytes_of(&others), plan.plan.most_on_device()) {
                 return Ok((request, plan, new));
             }
         }
@@ -166,23 +169,23 @@ impl Session {
     /// Waits for results in flight.
     fn landed(
         &self,
-        state: &mut Mutable,
+        state: &mut SessionState,
         delivered: HashMap<NodeId, Delivered>,
-    ) -> Result<HashMap<NodeId, Delivered>, Unevaluated> {
+    ) -> Result<HashMap<NodeId, Delivered>, EvaluationError> {
         let start = Instant::now();
         let land = |(n, delivered)| match delivered {
-            Delivered::Coming(landing) => Ok((n, Delivered::Here(landing.land()?))),
-            here @ Delivered::Here(_) => Ok((n, here)),
+            Delivered::InFlight(landing) => Ok((n, Delivered::OnHost(landing.wait()?))),
+            here @ Delivered::OnHost(_) => Ok((n, here)),
         };
         let landed: Result<_, DeviceError> = delivered.into_iter().map(land).collect();
         state.trace.brought(start);
         let failed = |source| Error::Device { op: "download of a result".into(), device: self.device_name(), source };
-        landed.map_err(|source| Unevaluated::Met(failed(source)))
+        landed.map_err(|source| EvaluationError::DuringExecution(failed(source)))
     }
 
     /// Bytes that an evaluation may keep of values without handles that recorded operations read:
     /// no more than may be pinned without triggering an evaluation.
-    pub(crate) fn room_to_keep(&self, state: &Mutable) -> usize {
+    pub(crate) fn room_to_keep(&self, state: &SessionState) -> usize {
         self.0.settings.max_pinned.saturating_sub(state.program.pinned_bytes())
     }
 
@@ -190,19 +193,19 @@ impl Session {
     pub(crate) fn request(
         &self,
         engine: &Engine,
-        state: &Mutable,
+        state: &SessionState,
         graph: Graph<Op>,
-        wants: Vec<Want>,
+        wants: Vec<ResultDelivery>,
         disposable: &[ValueId],
-    ) -> Request {
+    ) -> PlanRequest {
         let read = graph.nodes.iter().filter_map(|n| if let Op::Source(v) = n.op { Some(v) } else { None });
         let mut disposable = disposable.to_vec();
         disposable.sort_unstable();
         let gone = |v: &ValueId| disposable.binary_search(v).is_ok();
-        let sources: Vec<_> = read.map(|v| (v, state.images.here.get(&v).map(|s| s.state), gone(&v))).collect();
+        let sources: Vec<_> = read.map(|v| (v, state.images.in_memory.get(&v).map(|s| s.state), gone(&v))).collect();
         let others = self.others(engine, state, &sources);
-        let laid = sources.iter().map(|(v, ..)| state.images.here.get(v).map_or(1, Kept::among)).collect();
-        Request { graph, wants, sources, mappable: Mappable::default(), others, laid }
+        let laid = sources.iter().map(|(v, ..)| state.images.in_memory.get(v).map_or(1, StoredImage::among)).collect();
+        PlanRequest { graph, wants, sources, mappable: Mappable::default(), others, laid }
     }
 
     /// The images on the device that a program with these sources does not read, if the device's
@@ -210,17 +213,17 @@ impl Session {
     pub(crate) fn others(
         &self,
         engine: &Engine,
-        state: &Mutable,
-        sources: &[(ValueId, Option<State>, bool)],
-    ) -> Vec<Other> {
+        state: &SessionState,
+        sources: &[(ValueId, Option<ImageState>, bool)],
+    ) -> Vec<ResidentImage> {
         if engine.capacity.is_none() {
             return Vec::new();
         }
         let read: HashSet<ValueId> = sources.iter().map(|(v, ..)| *v).collect();
-        let there = state.images.here.iter().filter(|(v, s)| s.state.residency.device() && !read.contains(v));
-        let other = |(value, s): (&ValueId, &Kept)| {
+        let there = state.images.in_memory.iter().filter(|(v, s)| s.state.residency.device() && !read.contains(v));
+        let other = |(value, s): (&ValueId, &StoredImage)| {
             let (shape, dtype) = (s.geometry.shape, s.geometry.dtype);
-            Other { value: *value, shape, dtype, state: s.state, laid: s.among() }
+            ResidentImage { value: *value, shape, dtype, state: s.state, laid: s.among() }
         };
         let mut others: Vec<_> = there.map(other).collect();
         others.sort_by_key(|other| other.value);
@@ -229,14 +232,14 @@ impl Session {
 }
 
 /// The results of an evaluation on this rank's host.
-pub(crate) struct Results {
+pub(crate) struct EvaluationResults {
     /// The node of each target; two may be one.
     pub(crate) of_targets: Vec<NodeId>,
     pub(crate) delivered: HashMap<NodeId, Delivered>,
 }
 
 /// Fails unless all source images of a program exist, or can be read.
-pub(crate) fn all_there(state: &Mutable, graph: &Graph<Op>) -> Result<()> {
+pub(crate) fn all_there(state: &SessionState, graph: &Graph<Op>) -> Result<()> {
     let lost = |node: &Node<Op>| match node.op {
         Op::Source(v) => Some(Error::ImageLost { site: node.site, cause: state.images.gone.get(&v)?.clone() }),
         _ => None,

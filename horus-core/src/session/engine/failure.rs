@@ -3,23 +3,23 @@
 use crate::error::Error;
 
 /// An evaluation that failed.
-pub(crate) enum Unevaluated {
+pub(crate) enum EvaluationError {
     /// Before execution, on all ranks alike.
-    Foreseen(Error),
+    BeforeExecution(Error),
     /// During execution.
-    Met(Error),
+    DuringExecution(Error),
 }
 
 /// An error of a call that executes nothing.
-impl From<Error> for Unevaluated {
-    fn from(error: Error) -> Unevaluated {
-        Unevaluated::Foreseen(error)
+impl From<Error> for EvaluationError {
+    fn from(error: Error) -> EvaluationError {
+        EvaluationError::BeforeExecution(error)
     }
 }
 
-impl Unevaluated {
+impl EvaluationError {
     pub(crate) fn error(self) -> Error {
-        let (Unevaluated::Foreseen(error) | Unevaluated::Met(error)) = self;
+        let (EvaluationError::BeforeExecution(error) | EvaluationError::DuringExecution(error)) = self;
         error
     }
 }

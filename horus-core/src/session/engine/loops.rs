@@ -14,29 +14,29 @@
 //!
 //! A loop of one process whose state and step do not fit in memory, or on a device, is computed by
 //! regions: each plan's results go to the host's memory, if they take a small part of it, else to
-//! files without a name (`Session::set_aside`), from which the next one reads.
+//! files without a name (`Session::evaluate_to_storage`), from which the next one reads.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use crate::device::Sending;
+use crate::device::DownloadStart;
 use crate::dtype::DType;
 use crate::error::{Call, DeviceError, Error, Result, Site};
 use crate::execute::Delivered;
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{Graph, NodeId, Op, ValueId};
-use crate::plan::Want;
-use crate::record::{Body, RecordId};
+use crate::plan::ResultDelivery;
+use crate::record::{LoopBody, RecordId};
 use crate::session::blocks::BlockMap;
-use crate::session::cache::Plans;
-use crate::session::compile::schedule::{Grain, Sink, reduces};
+use crate::session::cache::PlanCache;
+use crate::session::compile::schedule::{Grain, ResultDestination, reduces};
 use crate::session::devices::Engine;
 use crate::session::engine::blocks::contraction::contracts;
 use crate::session::engine::deliver::program_of;
-use crate::session::engine::failure::Unevaluated;
-use crate::session::images::on_demand::Later;
-use crate::session::{Handle, Mutable, Pending, Session, StandIns};
+use crate::session::engine::failure::EvaluationError;
+use crate::session::images::on_demand::OnDemandImage;
+use crate::session::{Handle, Pending, Session, SessionState, StandIns};
 use crate::shape::Shape;
 
 /// Maximum number of operations planned together.
@@ -44,16 +44,16 @@ const PLANNED: usize = 256;
 /// Maximum number of steps planned together.
 const UNROLLED: usize = 16;
 /// Where the results of a step go in a loop by regions.
-const TAKEN: Sink<'_> = Sink::Regions(&[Grain::ANY]);
+const TAKEN: ResultDestination<'_> = ResultDestination::Regions(&[Grain::ANY]);
 
 /// Number of steps planned together.
-fn together(body: &Body) -> usize {
+fn together(body: &LoopBody) -> usize {
     (PLANNED / body.operations().max(1)).clamp(1, UNROLLED)
 }
 
 /// The end of a loop, and the steps that are measured or watched.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ends {
+pub(crate) struct LoopLimits {
     /// Maximum number of steps.
     pub(crate) steps: usize,
     /// Steps between measurements; `None` if nothing is measured.
@@ -62,7 +62,7 @@ pub(crate) struct Ends {
     pub(crate) watched: Option<usize>,
 }
 
-impl Ends {
+impl LoopLimits {
     /// The next step after `done` that is measured, watched or the last.
     fn next(&self, done: usize) -> usize {
         let after = |every: Option<usize>| every.map_or(usize::MAX, |n| (done / n + 1).saturating_mul(n));
@@ -80,7 +80,7 @@ impl Ends {
 }
 
 /// A recorded loop.
-pub(crate) struct Looped<'a> {
+pub(crate) struct RecordedLoop<'a> {
     /// The initial state, which is released after the first steps.
     pub(crate) initial: Vec<Handle>,
     /// The stand-ins for the state in the recorded step.
@@ -94,7 +94,7 @@ pub(crate) struct Looped<'a> {
 }
 
 /// The outcome of a loop.
-pub(crate) enum Ended {
+pub(crate) enum LoopResult {
     /// The state after this many steps.
     After(usize, Vec<Handle>),
     /// The initial state: a value of the step was observed, so the recording is no longer the step.
@@ -102,16 +102,16 @@ pub(crate) enum Ended {
 }
 
 /// A measured step of a loop, whose numbers are still to be read.
-struct Measuring {
+struct MeasuredStep {
     step: usize,
     state: Vec<ValueId>,
     pending: Pending,
 }
 
 /// A running loop.
-struct Running<'a> {
+struct RunningLoop<'a> {
     session: &'a Session,
-    body: Body,
+    body: LoopBody,
     /// The state, and a flag for images made by the loop.
     now: Vec<ValueId>,
     /// The shapes and types of the state, as it is stored.
@@ -131,9 +131,9 @@ struct Running<'a> {
     site: Site,
 }
 
-/// A loop that is ready to run; or its initial state, as for [`Ended::LookedInto`].
-enum Begun<'a> {
-    Running(Box<Running<'a>>),
+/// A loop that is ready to run; or its initial state, as for [`LoopResult::LookedInto`].
+enum PreparedLoop<'a> {
+    Running(Box<RunningLoop<'a>>),
     LookedInto(Vec<Handle>),
 }
 
@@ -149,22 +149,22 @@ impl Session {
         self.evaluate_records(state, ids)
     }
 
-    pub(crate) fn evaluate_records(&self, state: &mut Mutable, mut ids: Vec<RecordId>) -> Result<()> {
+    pub(crate) fn evaluate_records(&self, state: &mut SessionState, mut ids: Vec<RecordId>) -> Result<()> {
         ids.retain(|id| state.program.value(*id).is_none());
         ids.sort_unstable();
         ids.dedup();
         if ids.is_empty() {
             return Ok(());
         }
-        self.run(state, &ids, &vec![Want::Keep; ids.len()], Sending::AtOnce).map(drop)
+        self.run(state, &ids, &vec![ResultDelivery::Keep; ids.len()], DownloadStart::AtOnce).map(drop)
     }
 
     /// Refuses a loop whose step is called each time if its state does not fit twice, before anything
     /// is read.
-    pub(crate) fn foresee_loop(&self, given: &[&Handle], site: Site) -> Result<()> {
+    pub(crate) fn check_loop_fits(&self, given: &[&Handle], site: Site) -> Result<()> {
         let (bound, used) = self.0.pool.bounds();
         let state = self.lock("evaluating")?;
-        let there = state.images.here.values().filter_map(|image| image.host()).map(HostBuffer::counted).sum();
+        let there = state.images.in_memory.values().filter_map(|image| image.host()).map(HostBuffer::counted).sum();
         drop(state);
         let used = used.saturating_sub(there);
         let bytes = given.iter().map(|h| h.shape.len().saturating_mul(2 * h.dtype.size()));
@@ -186,16 +186,16 @@ impl Session {
     /// and the state. The initial state is evaluated.
     pub(crate) fn run_loop(
         &self,
-        looped: Looped<'_>,
-        ends: Ends,
+        looped: RecordedLoop<'_>,
+        ends: LoopLimits,
         decide: &mut dyn FnMut(usize, &[f64]) -> ControlFlow<()>,
         watch: &mut dyn FnMut(usize, Vec<Handle>) -> Result<ControlFlow<()>>,
-    ) -> Result<Ended> {
+    ) -> Result<LoopResult> {
         let mut running = match self.loop_of(looped, ends.steps)? {
-            Begun::Running(running) => running,
-            Begun::LookedInto(initial) => return Ok(Ended::LookedInto(initial)),
+            PreparedLoop::Running(running) => running,
+            PreparedLoop::LookedInto(initial) => return Ok(LoopResult::LookedInto(initial)),
         };
-        let ended = running.all(ends, decide, watch).and_then(|steps| Ok(Ended::After(steps, running.handles()?)));
+        let ended = running.all(ends, decide, watch).and_then(|steps| Ok(LoopResult::After(steps, running.handles()?)));
         if ended.is_err() {
             running.now.clear();
         }
@@ -205,8 +205,8 @@ impl Session {
     }
 
     /// The loop, ready to run; or its initial state, if the step was observed.
-    fn loop_of(&self, looped: Looped<'_>, steps: usize) -> Result<Begun<'_>> {
-        let Looped { initial: shared, stand_ins, next, measured, site } = looped;
+    fn loop_of(&self, looped: RecordedLoop<'_>, steps: usize) -> Result<PreparedLoop<'_>> {
+        let RecordedLoop { initial: shared, stand_ins, next, measured, site } = looped;
         let initial = self.records_of(&shared.iter().collect::<Vec<_>>())?;
         let placeholders = self.records_of(&stand_ins.handles().iter().collect::<Vec<_>>())?;
         let targets = self.records_of(&[next, measured].concat())?;
@@ -216,16 +216,16 @@ impl Session {
             return Err(e);
         }
         if state.program.looked_into(stand_ins.step) {
-            return Ok(Begun::LookedInto(shared));
+            return Ok(PreparedLoop::LookedInto(shared));
         }
-        let body = Body::of(state.program.extract(&targets, 0), targets.len(), &placeholders);
+        let body = LoopBody::of(state.program.extract(&targets, 0), targets.len(), &placeholders);
         let kinds: Vec<(Shape, DType)> = shared.iter().map(|h| (h.shape.stored(), h.dtype)).collect();
-        let (many, by_regions) = self.foresee_steps(state, &body, (&initial, &kinds), steps, !measured.is_empty())?;
+        let (many, by_regions) = self.check_steps_fit(state, &body, (&initial, &kinds), steps, !measured.is_empty())?;
         let map = state.blocks.as_ref().map(|(map, _)| Arc::clone(map));
         let map = map.filter(|map| kinds.iter().any(|(shape, _)| map.divides(*shape)));
-        let running = |body: Body, now, blocks| {
+        let running = |body: LoopBody, now, blocks| {
             let (own, pinned, most) = (HashSet::new(), Vec::new(), if many { together(&body) } else { 1 });
-            Running { session: self, body, now, kinds, own, pinned, shared, most, by_regions, blocks, site }
+            RunningLoop { session: self, body, now, kinds, own, pinned, shared, most, by_regions, blocks, site }
         };
         if by_regions {
             let mut running = running(body, Vec::new(), None);
@@ -237,23 +237,23 @@ impl Session {
                 running.now.push(value);
                 running.own.insert(value);
             }
-            return Ok(Begun::Running(Box::new(running)));
+            return Ok(PreparedLoop::Running(Box::new(running)));
         }
         self.evaluate_records(state, initial.clone())?;
         let before = placeholders.iter().min().copied();
         let extract = state.program.extract(&targets, 0);
-        let fixed = before.map_or_else(Vec::new, |before| Body::invariants(&extract, &placeholders, before));
+        let fixed = before.map_or_else(Vec::new, |before| LoopBody::invariants(&extract, &placeholders, before));
         self.evaluate_records(state, fixed)?;
         let extract = state.program.extract(&targets, 0);
         let given: Vec<ValueId> = initial.iter().filter_map(|id| state.program.value(*id)).collect();
         self.read_now(state, &extract.graph, &given)?;
-        let body = Body::of(extract, targets.len(), &placeholders);
+        let body = LoopBody::of(extract, targets.len(), &placeholders);
         let now: Vec<ValueId> = initial.iter().filter_map(|id| state.program.value(*id)).collect();
-        let Some(map) = map else { return Ok(Begun::Running(Box::new(running(body, now, None)))) };
+        let Some(map) = map else { return Ok(PreparedLoop::Running(Box::new(running(body, now, None)))) };
         let step = body.unrolled(&now, 1, false);
         let engine = match self.engine() {
             Some(engine) => engine,
-            None => self.settled(state, &step)?,
+            None => self.choose_engine(state, &step)?,
         };
         let in_strips = Session::not_in_blocks(engine, &step, &now);
         if map.age().is_some() && in_strips.is_none() {
@@ -278,34 +278,34 @@ impl Session {
             }
             (None, None) => None,
         };
-        Ok(Begun::Running(Box::new(running(body, now, blocks))))
+        Ok(PreparedLoop::Running(Box::new(running(body, now, blocks))))
     }
 
     /// Returns `true` if several steps of a loop of `steps` fit into memory together, and `true` if they
     /// are computed by regions. A loop for which there is not enough memory is refused before
     /// anything is read.
-    fn foresee_steps(
+    fn check_steps_fit(
         &self,
-        state: &mut Mutable,
-        body: &Body,
+        state: &mut SessionState,
+        body: &LoopBody,
         (initial, kinds): (&[RecordId], &[(Shape, DType)]),
         steps: usize,
         measured: bool,
     ) -> Result<(bool, bool)> {
-        if self.ranks() > 1 || self.engine().is_some_and(|engine| engine.lanes() > 1 && engine.unified()) {
+        if self.ranks() > 1 || self.engine().is_some_and(|engine| engine.device_count() > 1 && engine.unified()) {
             return Ok((true, false));
         }
         let mut expected = Vec::new();
         let mut name = |(id, (shape, dtype)): (&RecordId, &(Shape, DType))| {
             state.program.value(*id).unwrap_or_else(|| {
-                expected.push((state.names.value(), Later::expected(*shape, *dtype)));
+                expected.push((state.names.value(), OnDemandImage::expected(*shape, *dtype)));
                 expected[expected.len() - 1].0
             })
         };
         let now: Vec<ValueId> = initial.iter().zip(kinds).map(&mut name).collect();
         let engine = match self.engine() {
             Some(engine) => engine,
-            None => self.settled(state, &body.unrolled(&now, 1, measured))?,
+            None => self.choose_engine(state, &body.unrolled(&now, 1, measured))?,
         };
         let many = body.unrolled(&now, together(body).min(steps), measured);
         if self.holds(state, engine, &many)? {
@@ -316,7 +316,7 @@ impl Session {
             return Ok((false, false)); // the state stays on the device
         }
         let own = expected.iter().map(|(name, _)| *name).collect();
-        state.images.later.extend(expected);
+        state.images.on_demand.extend(expected);
         let divides = if engine.unified() {
             self.loop_divides(state, engine, (&many, &one)).map(|many| (many, true))
         } else {
@@ -326,7 +326,7 @@ impl Session {
         // Each step would be a pass over all steps before it.
         let reductions = |n| body.unrolled(&now, n, false).nodes.iter().filter(|node| reduces(&node.op)).count();
         let passes = reductions(2) > reductions(1);
-        state.images.take_back();
+        state.images.restore_sources();
         state.images.forget(own);
         divides.map(|(many, regions)| (many && !(regions && passes), regions))
     }
@@ -335,39 +335,39 @@ impl Session {
     /// `false` if one can.
     fn loop_divides(
         &self,
-        state: &mut Mutable,
+        state: &mut SessionState,
         engine: &Engine,
         (many, one): (&Graph<Op>, &Graph<Op>),
     ) -> Result<bool> {
         let limits = self.limits(state, engine, one)?;
-        let limits = self.lend_sources(state, engine, one, limits)?;
-        self.foresee(state, engine, one, TAKEN, limits)?;
+        let limits = self.replace_sources(state, engine, one, limits)?;
+        self.check_schedule(state, engine, one, TAKEN, limits)?;
         self.divides(state, engine, many, TAKEN, limits)
     }
 
     /// The initial state of a loop by regions, in a file unless it is there already.
-    fn initial(&self, state: &mut Mutable, id: RecordId, site: Site) -> Result<ValueId> {
+    fn initial(&self, state: &mut SessionState, id: RecordId, site: Site) -> Result<ValueId> {
         if let Some(value) = state.program.value(id) {
             return Ok(value);
         }
         let (graph, _) = program_of(state, &[id]);
-        let aside = |state: &mut Mutable| self.set_aside(state, graph, 1, Call { op: "iterate", site });
+        let aside = |state: &mut SessionState| self.evaluate_to_storage(state, graph, 1, Call { op: "iterate", site });
         let (made, _) = self.guard(state, aside)?;
         Ok(made[0])
     }
 }
 
-impl Running<'_> {
+impl RunningLoop<'_> {
     /// Runs until the loop ends; returns the number of steps.
     fn all(
         &mut self,
-        ends: Ends,
+        ends: LoopLimits,
         decide: &mut dyn FnMut(usize, &[f64]) -> ControlFlow<()>,
         watch: &mut dyn FnMut(usize, Vec<Handle>) -> Result<ControlFlow<()>>,
     ) -> Result<usize> {
         let most = self.most;
         let mut done = 0;
-        let mut measuring: Option<Measuring> = None;
+        let mut measuring: Option<MeasuredStep> = None;
         while done < ends.steps {
             let stop = ends.next(done);
             let rest = stop - done;
@@ -390,7 +390,7 @@ impl Running<'_> {
                 return Ok(steps);
             }
             if let Some(pending) = due {
-                let this = Measuring { step: done, state: self.now.clone(), pending };
+                let this = MeasuredStep { step: done, state: self.now.clone(), pending };
                 let waits =
                     !self.by_regions && done < ends.steps && self.session.engine().is_some_and(|e| !e.unified());
                 if waits {
@@ -418,7 +418,7 @@ impl Running<'_> {
     /// Reads the numbers of a step; if they end the loop, its result is the state after this step.
     fn decided(
         &mut self,
-        Measuring { step, state, pending }: Measuring,
+        MeasuredStep { step, state, pending }: MeasuredStep,
         decide: &mut dyn FnMut(usize, &[f64]) -> ControlFlow<()>,
     ) -> Result<Option<usize>> {
         let numbers: Vec<f64> =
@@ -453,7 +453,10 @@ impl Running<'_> {
                 if let Some(pixel) = differ {
                     state.images.forget(next);
                     let message = self.changed(pixel);
-                    return Err(Unevaluated::Foreseen(Error::parameter(Call { op, site: self.site }, message)));
+                    return Err(EvaluationError::BeforeExecution(Error::parameter(
+                        Call { op, site: self.site },
+                        message,
+                    )));
                 }
             }
             Ok(next)
@@ -498,17 +501,17 @@ impl Running<'_> {
         session.read_now(state, &graph, &[])?;
         let images = self.now.len();
         // Several ranks synchronise for their results.
-        let number = if session.ranks() == 1 { Want::Handed } else { Want::Everyone };
-        let mut wants = vec![Want::Keep; images];
+        let number = if session.ranks() == 1 { ResultDelivery::Requester } else { ResultDelivery::Everyone };
+        let mut wants = vec![ResultDelivery::Keep; images];
         wants.resize(graph.roots.len(), number);
         let engine = match session.engine() {
             Some(engine) => engine,
-            None => session.settled(state, &graph)?,
+            None => session.choose_engine(state, &graph)?,
         };
         if engine.mended()? {
-            state.plans = Plans::default();
+            state.plans = PlanCache::default();
         }
-        let goes = |v: &ValueId, state: &Mutable| {
+        let goes = |v: &ValueId, state: &SessionState| {
             self.own.contains(v) && !self.pinned.contains(v) && !state.program.refers_to(*v)
         };
         let read: Vec<ValueId> =
@@ -517,13 +520,13 @@ impl Running<'_> {
         let request = session.request(engine, state, graph, wants, &disposable);
         let mut next = Vec::new();
         let ran = session.guard(state, |state| {
-            let mut made = session.perform(state, engine, request, (true, Sending::AtOnce))?;
+            let mut made = session.perform(state, engine, request, (true, DownloadStart::AtOnce))?;
             let (next_state, numbers) = made.roots.split_at(images);
             let (next_state, nodes) = (next_state.to_vec(), numbers.to_vec());
             let is_kept = made.delivered.is_ok();
             // Not the device's copies of delivered numbers.
             made.keep(state, |node| is_kept && next_state.contains(&node));
-            let delivered = made.delivered.map_err(Unevaluated::Met)?;
+            let delivered = made.delivered.map_err(EvaluationError::DuringExecution)?;
             next = next_state.iter().filter_map(|root| made.names[root.0]).collect();
             Ok(Pending { nodes, delivered, device: session.device_name() })
         });
@@ -550,7 +553,7 @@ impl Running<'_> {
                 let measured = if next.is_empty() { numbers } else { &[] };
                 let program = Graph { roots: [images, measured].concat(), ..graph.clone() }.without_dead();
                 let call = Call { op: "iterate", site: self.site };
-                let (made, values) = session.set_aside(state, program, images.len(), call)?;
+                let (made, values) = session.evaluate_to_storage(state, program, images.len(), call)?;
                 next.extend(made);
                 told.extend(values);
             }
@@ -562,12 +565,12 @@ impl Running<'_> {
         }
         self.follow(state, next);
         let nodes: Vec<NodeId> = (0..told.len()).map(NodeId).collect();
-        let told = told.into_iter().map(|n| Delivered::Here(HostBuffer::from_slice(&[n])));
+        let told = told.into_iter().map(|n| Delivered::OnHost(HostBuffer::from_slice(&[n])));
         Ok(Pending { delivered: nodes.iter().copied().zip(told).collect(), nodes, device: session.device_name() })
     }
 
     /// Takes the next state, and releases the last.
-    fn follow(&mut self, state: &mut Mutable, next: Vec<ValueId>) {
+    fn follow(&mut self, state: &mut SessionState, next: Vec<ValueId>) {
         let before = std::mem::replace(&mut self.now, next);
         self.own.extend(self.now.iter().filter(|v| !before.contains(v)));
         self.let_go(state);
@@ -575,7 +578,7 @@ impl Running<'_> {
     }
 
     /// Releases images made by the loop that are no longer needed.
-    fn let_go(&mut self, state: &mut Mutable) {
+    fn let_go(&mut self, state: &mut SessionState) {
         let (now, pinned) = (&self.now, &self.pinned);
         let gone: Vec<ValueId> = self.own.extract_if(|v| !now.contains(v) && !pinned.contains(v)).collect();
         let unread = gone.into_iter().filter(|v| !state.program.refers_to(*v)).collect();

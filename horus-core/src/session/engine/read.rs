@@ -4,15 +4,15 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::device::Sending;
+use crate::device::DownloadStart;
 use crate::error::{Error, Result};
 use crate::execute::Delivered;
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::NodeId;
-use crate::plan::Want;
+use crate::plan::ResultDelivery;
 use crate::record::RecordId;
-use crate::session::engine::evaluate::Results;
-use crate::session::{Handle, Mutable, Session};
+use crate::session::engine::evaluate::EvaluationResults;
+use crate::session::{Handle, Session, SessionState};
 
 /// The results of an evaluation that may still be in transfer to the host; see
 /// [`Session::begin_all`]. Can be awaited on any thread, and dropped.
@@ -33,8 +33,8 @@ impl Pending {
     pub fn wait(self) -> Result<Vec<Option<Arc<HostBuffer>>>> {
         let Pending { nodes, delivered, device } = self;
         let land = |(n, result)| match result {
-            Delivered::Here(host) => Ok((n, Arc::new(host))),
-            Delivered::Coming(landing) => match landing.land() {
+            Delivered::OnHost(host) => Ok((n, Arc::new(host))),
+            Delivered::InFlight(landing) => match landing.wait() {
                 Ok(host) => Ok((n, Arc::new(host))),
                 Err(source) => Err(Error::Device { op: "download of a result".into(), device: device.clone(), source }),
             },
@@ -53,31 +53,31 @@ impl fmt::Debug for Pending {
 impl Session {
     /// Evaluates a value and copies its pixels to the host: on rank 0, or everywhere (then always
     /// `Some`). Row-major, the channels of each beside each other.
-    pub(crate) fn fetch(&self, value: &Handle, want: Want) -> Result<Option<Arc<HostBuffer>>> {
+    pub(crate) fn fetch(&self, value: &Handle, want: ResultDelivery) -> Result<Option<Arc<HostBuffer>>> {
         Ok(self.fetch_all(&[value], want)?.pop().flatten())
     }
 
     /// [`Session::fetch`] for several values, in one evaluation. They must belong to this session; one may come twice.
-    pub(crate) fn fetch_all(&self, values: &[&Handle], want: Want) -> Result<Vec<Option<Arc<HostBuffer>>>> {
-        self.look_at(&mut *self.lock("evaluating")?, values, want, Sending::AtOnce)?.wait()
+    pub(crate) fn fetch_all(&self, values: &[&Handle], want: ResultDelivery) -> Result<Vec<Option<Arc<HostBuffer>>>> {
+        self.look_at(&mut *self.lock("evaluating")?, values, want, DownloadStart::AtOnce)?.wait()
     }
 
     /// [`Session::fetch_all`] without waiting for the last copies to the host: while they and the
     /// kernels before them run, the program continues. On the host's memory, and on several ranks,
     /// all pixels are there on return.
     #[doc(hidden)]
-    pub fn begin_all(&self, values: &[&Handle], want: Want) -> Result<Pending> {
+    pub fn begin_all(&self, values: &[&Handle], want: ResultDelivery) -> Result<Pending> {
         // Several ranks synchronise for their results.
-        let want = if self.ranks() == 1 { Want::Handed } else { want };
-        self.look_at(&mut *self.lock("evaluating")?, values, want, Sending::AtOnce)
+        let want = if self.ranks() == 1 { ResultDelivery::Requester } else { want };
+        self.look_at(&mut *self.lock("evaluating")?, values, want, DownloadStart::AtOnce)
     }
 
     pub(crate) fn look_at(
         &self,
-        state: &mut Mutable,
+        state: &mut SessionState,
         values: &[&Handle],
-        want: Want,
-        sending: Sending,
+        want: ResultDelivery,
+        sending: DownloadStart,
     ) -> Result<Pending> {
         if let Some(e) = state.error.take() {
             return Err(e);
@@ -90,7 +90,8 @@ impl Session {
         let mut targets = ids.clone();
         targets.sort_unstable();
         targets.dedup();
-        let Results { of_targets, delivered } = self.run(state, &targets, &vec![want; targets.len()], sending)?;
+        let EvaluationResults { of_targets, delivered } =
+            self.run(state, &targets, &vec![want; targets.len()], sending)?;
         let node: HashMap<RecordId, NodeId> = targets.into_iter().zip(of_targets).collect();
         Ok(Pending { nodes: ids.iter().map(|id| node[id]).collect(), delivered, device: self.device_name() })
     }

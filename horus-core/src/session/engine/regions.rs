@@ -15,7 +15,7 @@
 //! exact sums add up as integers, so the bits are those of the whole. Intermediate values with
 //! handles are not kept, but recomputed when read. On several ranks, rank 0 reads and writes, each
 //! region is divided in strips as any image is, and all ranks learn of a failure before the next
-//! region. Large images in the memory of a single process are lent to such a program (`Session::lend_sources`):
+//! region. Large images in the memory of a single process are lent to such a program (`Session::replace_sources`):
 //! their regions are copied like those of files are read. Sources that regions would decode again and again, for the size of
 //! their chunks, are decoded once, to temporary files (`Later::once`). `--explain` prints divisions and passes, `Session::forecast_memory` predicts them.
 
@@ -26,25 +26,25 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::comm::share;
-use crate::device::Sending;
+use crate::device::DownloadStart;
 use crate::error::{DeviceError, Error, Result};
 use crate::execute::Delivered;
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::NodeId;
-use crate::plan::Want;
+use crate::plan::ResultDelivery;
 use crate::region::Rect;
 use crate::session::compile::memory::{AHEAD, BEHIND};
-use crate::session::compile::region::Job;
+use crate::session::compile::region::RestrictedProgram;
 use crate::session::devices::Engine;
-use crate::session::engine::failure::Unevaluated;
-use crate::session::engine::run::Made;
+use crate::session::engine::failure::EvaluationError;
+use crate::session::engine::run::ProgramRun;
 use crate::session::images::on_demand::pieces;
-use crate::session::images::on_demand::{Fetched, Part, Strips, Unread};
-use crate::session::{Mutable, Session};
+use crate::session::images::on_demand::{DecodedStrips, FetchedPixels, PixelReadError, RegionInput};
+use crate::session::{Session, SessionState};
 use crate::shape::Shape;
 
 /// The results of a region, on the way to the host.
-struct Taken {
+struct RegionResults {
     number: usize,
     nodes: Vec<NodeId>,
     delivered: HashMap<NodeId, Delivered>,
@@ -54,7 +54,7 @@ struct Taken {
 }
 
 /// The reason why no further results are taken.
-enum Stopped {
+enum TakerFailure {
     /// They do not arrive.
     Device(DeviceError),
     /// The taker failed.
@@ -62,30 +62,30 @@ enum Stopped {
 }
 
 /// Takes the results of a region, given its number.
-pub(crate) type Take<'a> = &'a mut (dyn FnMut(usize, &[&HostBuffer]) -> Result<(), String> + Send);
+pub(crate) type ResultTaker<'a> = &'a mut (dyn FnMut(usize, &[&HostBuffer]) -> Result<(), String> + Send);
 /// The error of a taker's cause.
-pub(crate) type Failing<'a> = &'a dyn Fn(String) -> Error;
+pub(crate) type ErrorFromCause<'a> = &'a dyn Fn(String) -> Error;
 /// Creates the program of a region.
-pub(crate) type Make<'a> = &'a mut dyn FnMut(&Mutable, usize) -> Job;
+pub(crate) type RestrictedProgramMaker<'a> = &'a mut dyn FnMut(&SessionState, usize) -> RestrictedProgram;
 
 impl Session {
     /// Runs the programs of `count` regions. `take` gets the results of each, in order, on another
     /// thread, on the ranks that want them; its error on rank 0 ends all, and all ranks return it.
     pub(crate) fn run_jobs(
         &self,
-        state: &mut Mutable,
+        state: &mut SessionState,
         engine: &Engine,
         count: usize,
-        want: Want,
-        make: Make<'_>,
-        (take, failing): (Take<'_>, Failing<'_>),
-    ) -> Result<(), Unevaluated> {
+        want: ResultDelivery,
+        make: RestrictedProgramMaker<'_>,
+        (take, failing): (ResultTaker<'_>, ErrorFromCause<'_>),
+    ) -> Result<(), EvaluationError> {
         std::thread::scope(|scope| {
-            let (ask, asked) = mpsc::channel::<Vec<Part>>();
-            let (answer, answers) = mpsc::channel::<Result<Vec<Fetched>, Unread>>();
-            let (hand, handed) = mpsc::sync_channel::<Taken>(BEHIND - 1);
+            let (ask, asked) = mpsc::channel::<Vec<RegionInput>>();
+            let (answer, answers) = mpsc::channel::<Result<Vec<FetchedPixels>, PixelReadError>>();
+            let (hand, handed) = mpsc::sync_channel::<RegionResults>(BEHIND - 1);
             scope.spawn(move || {
-                let mut strips = Strips::default();
+                let mut strips = DecodedStrips::default();
                 for parts in asked {
                     strips.only(&parts);
                     let read = parts.iter().map(|part| part.read(self, Some(&mut strips))).collect();
@@ -96,13 +96,13 @@ impl Session {
             });
             let taking = scope.spawn(move || {
                 handed.into_iter().try_for_each(|taken| {
-                    let (number, landed) = taken.land(self).map_err(Stopped::Device)?;
-                    take(number, &landed.iter().map(|b| &**b).collect::<Vec<_>>()).map_err(Stopped::Taking)
+                    let (number, landed) = taken.land(self).map_err(TakerFailure::Device)?;
+                    take(number, &landed.iter().map(|b| &**b).collect::<Vec<_>>()).map_err(TakerFailure::Taking)
                 })
             });
             let mut waiting = VecDeque::new();
             let mut next = 0;
-            let mut run = || -> Result<(), Unevaluated> {
+            let mut run = || -> Result<(), EvaluationError> {
                 for number in 0..count {
                     while next < count && next <= number + AHEAD {
                         let job = make(state, next);
@@ -130,20 +130,20 @@ impl Session {
             };
             let ran = run();
             drop((ask, hand));
-            let panicked = |_| Err(Stopped::Taking("a thread that takes results has panicked".into()));
+            let panicked = |_| Err(TakerFailure::Taking("a thread that takes results has panicked".into()));
             let taken = taking.join().unwrap_or_else(panicked);
             ran?;
             let taken = match taken {
                 Ok(()) => Ok(()),
-                Err(Stopped::Taking(cause)) => Err(cause),
-                Err(Stopped::Device(source)) => {
+                Err(TakerFailure::Taking(cause)) => Err(cause),
+                Err(TakerFailure::Device(source)) => {
                     let (op, device) = ("download of a region".into(), self.device_name());
-                    return Err(Unevaluated::Met(Error::Device { op, device, source }));
+                    return Err(EvaluationError::DuringExecution(Error::Device { op, device, source }));
                 }
             };
             // The same on all ranks, and the images are as before.
             self.agreed("computing regions", || taken.err())?
-                .map_or(Ok(()), |cause| Err(Unevaluated::Foreseen(failing(cause))))
+                .map_or(Ok(()), |cause| Err(EvaluationError::BeforeExecution(failing(cause))))
         })
     }
 
@@ -158,42 +158,48 @@ impl Session {
     /// Runs the program of a region, whose parts are in memory.
     fn run_job(
         &self,
-        state: &mut Mutable,
+        state: &mut SessionState,
         engine: &Engine,
         number: usize,
-        job: Job,
-        want: Want,
-    ) -> Result<Taken, Unevaluated> {
-        let Job { graph, parts, cuts } = job;
+        job: RestrictedProgram,
+        want: ResultDelivery,
+    ) -> Result<RegionResults, EvaluationError> {
+        let RestrictedProgram { graph, parts, cuts } = job;
         let own: Vec<_> = parts.iter().map(|p| p.value).collect();
         let extents =
             graph.roots.iter().map(|n| graph.node(*n)).map(|n| (n.shape, n.shape.pixel_bytes(n.dtype))).collect();
         // The host of one lane is that of all.
-        let want = if engine.lanes() > 1 { Want::Handed } else { want };
+        let want = if engine.device_count() > 1 { ResultDelivery::Requester } else { want };
         let wants = vec![want; graph.roots.len()];
         let mut request = self.request(engine, state, graph, wants, &own);
-        request.mappable = self.mappable(engine, state, &request.sources, Sending::AtOnce);
-        let made = self.perform(state, engine, request, (true, Sending::AtOnce));
+        request.mappable = self.mappable(engine, state, &request.sources, DownloadStart::AtOnce);
+        let made = self.perform(state, engine, request, (true, DownloadStart::AtOnce));
         // The parts read for this region, and its intermediates, are dropped now.
-        own.iter().for_each(|v| drop(state.images.here.remove(v)));
-        let Made { roots: nodes, delivered, .. } = made?;
-        Ok(Taken { number, nodes, delivered: delivered.map_err(Unevaluated::Met)?, extents, cuts })
+        own.iter().for_each(|v| drop(state.images.in_memory.remove(v)));
+        let ProgramRun { roots: nodes, delivered, .. } = made?;
+        Ok(RegionResults {
+            number,
+            nodes,
+            delivered: delivered.map_err(EvaluationError::DuringExecution)?,
+            extents,
+            cuts,
+        })
     }
 }
 
-impl Taken {
+impl RegionResults {
     /// Waits for the results: all requested ones, cropped to the requested regions.
     fn land(self, session: &Session) -> Result<(usize, Vec<Arc<HostBuffer>>), DeviceError> {
-        let Taken { number, nodes, delivered, extents, cuts } = self;
+        let RegionResults { number, nodes, delivered, extents, cuts } = self;
         let land = |(n, delivered)| match delivered {
-            Delivered::Here(host) => Ok((n, Arc::new(host))),
-            Delivered::Coming(landing) => Ok((n, Arc::new(landing.land()?))),
+            Delivered::OnHost(host) => Ok((n, Arc::new(host))),
+            Delivered::InFlight(landing) => Ok((n, Arc::new(landing.wait()?))),
         };
         let landed: HashMap<_, _> = delivered.into_iter().map(land).collect::<Result<_, DeviceError>>()?;
         let mut results: Vec<_> = nodes.iter().filter_map(|n| landed.get(n).cloned()).collect();
         for ((result, (asked, has)), (shape, element)) in results.iter_mut().zip(cuts).zip(extents) {
             if asked != has {
-                let mut part = session.0.pool.try_beyond(asked.area() * shape.planes() * element)?;
+                let mut part = session.0.pool.try_allocate_unbounded(asked.area() * shape.planes() * element)?;
                 let pieces = pieces(shape, asked.seen_from(has), element);
                 session.workers().copy_pieces(result.bytes(), part.bytes_mut(), &pieces);
                 *result = Arc::new(part);

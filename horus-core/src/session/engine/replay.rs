@@ -3,46 +3,46 @@
 
 use std::collections::HashMap;
 
-use crate::device::Sending;
+use crate::device::DownloadStart;
 use crate::dtype::DType;
-use crate::error::{Error, Recorded, Result};
-use crate::execute::{Batches, Delivered, Failed, Outcome};
+use crate::error::{Error, RecordedCall, Result};
+use crate::execute::{Batches, Delivered, ExecutionOutcome, FailedExecution};
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{NodeId, Op, ValueId};
 use crate::ir::kernel::Kernel;
-use crate::plan::state::{Placement, State};
-use crate::plan::{Plan, Want};
-use crate::session::cache::{Other, Planned, Request};
+use crate::plan::state::{ImageState, Placement};
+use crate::plan::{Plan, ResultDelivery};
+use crate::session::cache::{CachedPlan, PlanRequest, ResidentImage};
 use crate::session::devices::Engine;
-use crate::session::engine::failure::Unevaluated;
+use crate::session::engine::failure::EvaluationError;
 use crate::session::engine::read::Pending;
-use crate::session::images::image::Kept;
-use crate::session::{Handle, Mutable, Session, StandIns};
+use crate::session::images::image::StoredImage;
+use crate::session::{Handle, Session, SessionState, StandIns};
 use crate::shape::Shape;
 
 /// An evaluated program and its plan, ready to run on other pixels in place of some images.
 #[doc(hidden)]
 pub struct Replay {
-    request: Request,
+    request: PlanRequest,
     plan: Plan,
     batches: Batches,
-    inputs: Vec<Input>,
+    inputs: Vec<ReplayInput>,
     /// The node of each result, with its shape and type.
     results: Vec<(NodeId, Shape, DType)>,
 }
 
 /// An image that is replaced in each run.
-struct Input {
+struct ReplayInput {
     /// Its current name.
     value: ValueId,
     /// Its use in the program; `None` if it is not read.
-    read: Option<Read>,
+    read: Option<ReplayInputNodes>,
     shape: Shape,
     dtype: DType,
 }
 
 /// The use of an image in a program.
-struct Read {
+struct ReplayInputNodes {
     /// Its node in the program.
     recorded: NodeId,
     /// Its node in the plan.
@@ -53,7 +53,7 @@ struct Read {
 
 /// The reason for refusing a replay, and the pixels, if they are still available.
 #[doc(hidden)]
-pub struct Refused {
+pub struct FailedReplay {
     /// The error of the run; `None` if it was not started because other images have moved.
     pub error: Option<Error>,
     /// For recording the program again.
@@ -65,15 +65,15 @@ impl Replay {
     /// replaced: anywhere, or `at` the state of newly given images.
     pub(crate) fn of_last(
         session: &Session,
-        state: &mut Mutable,
+        state: &mut SessionState,
         inputs: &[(ValueId, Shape, DType)],
         results: Vec<(NodeId, Shape, DType)>,
-        at: Option<State>,
+        at: Option<ImageState>,
     ) -> Option<Replay> {
         if session.shows_plans() {
             return None; // explained plans are made for each picture
         }
-        let (request, Planned { plan, batches, digest }) = state.plans.take_last()?;
+        let (request, CachedPlan { plan, batches, digest }) = state.plans.take_last()?;
         let input = |&(value, shape, dtype): &(ValueId, Shape, DType)| {
             let recorded = request.graph.nodes.iter().position(|n| n.op == Op::Source(value)).map(NodeId);
             let planned = plan.graph.nodes.iter().position(|n| n.op.source_value() == Some(value)).map(NodeId);
@@ -81,14 +81,17 @@ impl Replay {
             match (recorded, planned, source) {
                 // An image read before may be on the device; its replacements will not be.
                 (_, _, Some(source)) if at.is_some() && request.sources[source].1 != at => None,
-                (Some(recorded), Some(planned), Some(source)) => {
-                    Some(Input { value, read: Some(Read { recorded, planned, source }), shape, dtype })
-                }
-                (None, None, None) => Some(Input { value, read: None, shape, dtype }),
+                (Some(recorded), Some(planned), Some(source)) => Some(ReplayInput {
+                    value,
+                    read: Some(ReplayInputNodes { recorded, planned, source }),
+                    shape,
+                    dtype,
+                }),
+                (None, None, None) => Some(ReplayInput { value, read: None, shape, dtype }),
                 _ => None,
             }
         };
-        let known: Option<Vec<Input>> = inputs.iter().map(input).collect();
+        let known: Option<Vec<ReplayInput>> = inputs.iter().map(input).collect();
         let all_handed = plan.graph.roots.iter().all(|root| results.iter().any(|(n, ..)| n == root));
         // A result that reads none of them depends on something else, which only a call determines.
         let known = known.filter(|inputs| inputs.iter().any(|input| input.read.is_some()));
@@ -97,7 +100,7 @@ impl Replay {
                 Some(Replay { request, plan, batches, inputs, results })
             }
             _ => {
-                state.plans.put(request, Planned { plan, batches, digest });
+                state.plans.put(request, CachedPlan { plan, batches, digest });
                 None
             }
         }
@@ -105,13 +108,14 @@ impl Replay {
 
     /// Returns `true` if its source images, with `whose` inputs, are where its plan expects them,
     /// and no others are in the way.
-    fn fits(&self, session: &Session, engine: &Engine, state: &Mutable, whose: Whose) -> bool {
-        let there = |v: &ValueId| state.images.here.get(v).map(|image| (image.state, image.among()));
+    fn fits(&self, session: &Session, engine: &Engine, state: &SessionState, whose: ReplayInputKind) -> bool {
+        let there = |v: &ValueId| state.images.in_memory.get(v).map(|image| (image.state, image.among()));
         let sources = self.request.sources.iter().zip(&self.request.laid);
-        let looked_at = |v: &ValueId| matches!(whose, Whose::Images) || !self.is_input(*v);
+        let looked_at = |v: &ValueId| matches!(whose, ReplayInputKind::Images) || !self.is_input(*v);
         let same = sources.into_iter().all(|((v, at, _), laid)| !looked_at(v) || there(v) == at.map(|at| (at, *laid)));
         let others = session.others(engine, state, &self.request.sources);
-        same && (others.is_empty() || engine.has_room_beside(Other::bytes_of(&others), self.plan.most_on_device()))
+        same && (others.is_empty()
+            || engine.has_room_beside(ResidentImage::bytes_of(&others), self.plan.most_on_device()))
     }
 
     fn is_input(&self, value: ValueId) -> bool {
@@ -119,20 +123,20 @@ impl Replay {
     }
 
     /// Runs the plan.
-    fn carry_out(
+    fn run_plan(
         &mut self,
         session: &Session,
-        state: &mut Mutable,
+        state: &mut SessionState,
         engine: &Engine,
-    ) -> Result<Outcome<Kept>, Failed<Kept>> {
-        session.carry_out(state, engine, &self.request, (&self.plan, &mut self.batches), (false, Sending::AtOnce))
+    ) -> Result<ExecutionOutcome<StoredImage>, FailedExecution<StoredImage>> {
+        session.run_plan(state, engine, &self.request, (&self.plan, &mut self.batches), (false, DownloadStart::AtOnce))
     }
 
     /// Renames the inputs to other images.
     fn rename(&mut self, values: &[ValueId]) {
         for (input, &now) in self.inputs.iter_mut().zip(values) {
             input.value = now;
-            let Some(Read { recorded, planned, source }) = input.read else { continue };
+            let Some(ReplayInputNodes { recorded, planned, source }) = input.read else { continue };
             self.request.graph.nodes[recorded.0].op = Op::Source(now);
             self.plan.graph.nodes[planned.0].op = Kernel::Source(now);
             self.request.sources[source].0 = now;
@@ -140,10 +144,10 @@ impl Replay {
     }
 
     /// Takes the inputs of a run out of the session; their pixels are returned if all exist.
-    fn give_back(&self, state: &mut Mutable, made: Vec<Option<Kept>>) -> Option<Vec<HostBuffer>> {
+    fn give_back(&self, state: &mut SessionState, made: Vec<Option<StoredImage>>) -> Option<Vec<HostBuffer>> {
         state.images.freed.extend(made.into_iter().flatten());
-        let pixels = |input: &Input| {
-            let mut image = state.images.here.remove(&input.value)?;
+        let pixels = |input: &ReplayInput| {
+            let mut image = state.images.in_memory.remove(&input.value)?;
             let pixels = image.host.take().or_else(|| image.device.take()?.into_host());
             state.images.freed.push(image);
             pixels
@@ -153,7 +157,7 @@ impl Replay {
     }
 
     /// The results of a run, as far as they exist; other images are freed.
-    fn keep(&self, state: &mut Mutable, made: Vec<Option<Kept>>) -> HashMap<NodeId, Kept> {
+    fn keep(&self, state: &mut SessionState, made: Vec<Option<StoredImage>>) -> HashMap<NodeId, StoredImage> {
         let is_result = |n: &NodeId| self.results.iter().any(|(result, ..)| result == n);
         let made = made.into_iter().enumerate().filter_map(|(i, image)| Some((NodeId(i), image?)));
         let (results, others): (HashMap<_, _>, HashMap<_, _>) = made.partition(|(n, _)| is_result(n));
@@ -165,7 +169,7 @@ impl Replay {
 /// The inputs of a run.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
-pub enum Whose {
+pub enum ReplayInputKind {
     /// Pixels given to the session for one run.
     Pixels,
     /// Images of the session.
@@ -179,8 +183,8 @@ impl Session {
     /// # Errors
     /// The pixels, if the program must be recorded again.
     #[doc(hidden)]
-    pub fn repeat(&self, replay: &mut Replay, pixels: Vec<HostBuffer>) -> Result<Pending, Box<Refused>> {
-        let refused = |error, pixels| Box::new(Refused { error, pixels });
+    pub fn repeat(&self, replay: &mut Replay, pixels: Vec<HostBuffer>) -> Result<Pending, Box<FailedReplay>> {
+        let refused = |error, pixels| Box::new(FailedReplay { error, pixels });
         let mut state = match self.lock("evaluating") {
             Ok(state) => state,
             Err(e) => return Err(refused(Some(e), Some(pixels))),
@@ -193,7 +197,7 @@ impl Session {
             && replay.inputs.iter().zip(&pixels).all(|(i, p)| p.len() == i.shape.len() * i.dtype.size());
         let engine = self
             .engine()
-            .filter(|e| fit && matches!(e.mended(), Ok(false)) && replay.fits(self, e, state, Whose::Pixels));
+            .filter(|e| fit && matches!(e.mended(), Ok(false)) && replay.fits(self, e, state, ReplayInputKind::Pixels));
         let Some(engine) = engine else { return Err(refused(None, Some(pixels))) };
         let values: Vec<ValueId> = pixels.iter().map(|_| state.names.value()).collect();
         for ((value, input), pixels) in values.iter().zip(&replay.inputs).zip(pixels) {
@@ -202,21 +206,21 @@ impl Session {
         }
         replay.rename(&values);
         let mut left = None;
-        let ran = self.guard(state, |state| match replay.carry_out(self, state, engine) {
-            Ok(Outcome { images, delivered, .. }) => {
+        let ran = self.guard(state, |state| match replay.run_plan(self, state, engine) {
+            Ok(ExecutionOutcome { images, delivered, .. }) => {
                 replay.give_back(state, images);
                 Ok(delivered)
             }
-            Err(Failed { error, images }) => {
+            Err(FailedExecution { error, images }) => {
                 left = replay.give_back(state, images);
-                Err(Unevaluated::Met(error))
+                Err(EvaluationError::DuringExecution(error))
             }
         });
         match ran {
             Ok(delivered) => Ok(Pending {
                 nodes: replay.results.iter().map(|(n, ..)| *n).collect(),
                 delivered,
-                device: engine.device.about().name,
+                device: engine.device.names().name,
             }),
             Err(error) => Err(refused(Some(error), left)),
         }
@@ -231,15 +235,15 @@ impl Session {
         &self,
         values: &[&Handle],
         stand_ins: &StandIns,
-        want: Want,
-        whose: Whose,
+        want: ResultDelivery,
+        whose: ReplayInputKind,
     ) -> Result<(Pending, Option<Replay>)> {
         let alone = self.ranks() == 1;
         let mut state = self.lock("evaluating")?;
         let inputs = stood_for(&mut state, stand_ins).filter(|_| alone);
-        let want = if alone { Want::Handed } else { want };
-        let pending = self.look_at(&mut state, values, want, Sending::AtOnce)?;
-        let given = matches!(whose, Whose::Pixels).then(|| state.images.state_of(Placement::Replicated));
+        let want = if alone { ResultDelivery::Requester } else { want };
+        let pending = self.look_at(&mut state, values, want, DownloadStart::AtOnce)?;
+        let given = matches!(whose, ReplayInputKind::Pixels).then(|| state.images.state_of(Placement::Replicated));
         let replay =
             inputs.and_then(|inputs| Replay::of_last(self, &mut state, &inputs, kinds(&pending.nodes, values), given));
         Ok((pending, replay))
@@ -256,7 +260,7 @@ impl Session {
         let mut state = self.lock("evaluating")?;
         let state = &mut *state;
         let inputs = stood_for(state, stand_ins);
-        let nodes = self.look_at(state, values, Want::Keep, Sending::AtOnce)?.nodes;
+        let nodes = self.look_at(state, values, ResultDelivery::Keep, DownloadStart::AtOnce)?.nodes;
         // Each result must be an image of its own.
         let distinct = (1..nodes.len()).all(|i| !nodes[..i].contains(&nodes[i]));
         let inputs = inputs.filter(|_| distinct && self.ranks() == 1);
@@ -280,8 +284,8 @@ impl Session {
         let handle = |&(node, shape, dtype): &(NodeId, Shape, DType)| {
             let image = results.remove(&node)?;
             let (id, value) = (self.0.numbers.record(), state.names.value());
-            state.images.here.insert(value, image);
-            let Recorded { site, line } = replay.plan.graph.node(node).site;
+            state.images.in_memory.insert(value, image);
+            let RecordedCall { site, line } = replay.plan.graph.node(node).site;
             state.program.record(id, Op::Source(value), &[], shape, dtype, site);
             line.into_iter().for_each(|line| state.program.recorded_at(id, line));
             Some(Handle::new(self, Ok(id), (shape, dtype)))
@@ -306,7 +310,12 @@ impl Session {
 
     /// Runs a program on other images; returns the results that stay, and those on their way to the
     /// host.
-    fn run_on(&self, state: &mut Mutable, replay: &mut Replay, inputs: &[&Handle]) -> Result<Option<Made>> {
+    fn run_on(
+        &self,
+        state: &mut SessionState,
+        replay: &mut Replay,
+        inputs: &[&Handle],
+    ) -> Result<Option<ReplayResults>> {
         if let Some(e) = state.error.take() {
             return Err(e);
         }
@@ -319,32 +328,33 @@ impl Session {
             return Ok(None);
         }
         replay.rename(&values);
-        let engine =
-            self.engine().filter(|e| matches!(e.mended(), Ok(false)) && replay.fits(self, e, state, Whose::Images));
+        let engine = self
+            .engine()
+            .filter(|e| matches!(e.mended(), Ok(false)) && replay.fits(self, e, state, ReplayInputKind::Images));
         let Some(engine) = engine else { return Ok(None) };
-        self.guard(state, |state| match replay.carry_out(self, state, engine) {
-            Ok(Outcome { images, delivered, .. }) => Ok(Some((replay.keep(state, images), delivered))),
-            Err(Failed { error, images }) => {
+        self.guard(state, |state| match replay.run_plan(self, state, engine) {
+            Ok(ExecutionOutcome { images, delivered, .. }) => Ok(Some((replay.keep(state, images), delivered))),
+            Err(FailedExecution { error, images }) => {
                 replay.keep(state, images);
-                Err(Unevaluated::Met(error))
+                Err(EvaluationError::DuringExecution(error))
             }
         })
     }
 }
 
 /// Results that stay where they are, and those on their way to the host.
-type Made = (HashMap<NodeId, Kept>, HashMap<NodeId, Delivered>);
+type ReplayResults = (HashMap<NodeId, StoredImage>, HashMap<NodeId, Delivered>);
 
 /// The names and kinds of the images that the stand-ins have represented so far; `None` if one is
 /// not evaluated, or a value recorded on stand-ins was evaluated.
-fn stood_for(state: &mut Mutable, stand_ins: &StandIns) -> Option<Vec<(ValueId, Shape, DType)>> {
+fn stood_for(state: &mut SessionState, stand_ins: &StandIns) -> Option<Vec<(ValueId, Shape, DType)>> {
     let whole = !state.program.looked_into(stand_ins.step);
     stand_ins.end(state);
     named(state, &stand_ins.handles().iter().collect::<Vec<_>>()).filter(|_| whole)
 }
 
 /// The names and kinds of images of the session; `None` if one is not evaluated.
-fn named(state: &Mutable, images: &[&Handle]) -> Option<Vec<(ValueId, Shape, DType)>> {
+fn named(state: &SessionState, images: &[&Handle]) -> Option<Vec<(ValueId, Shape, DType)>> {
     images.iter().map(|image| Some((state.program.value(image.look().ok()?)?, image.shape, image.dtype))).collect()
 }
 

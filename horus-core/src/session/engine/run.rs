@@ -3,45 +3,47 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use crate::comm::First;
-use crate::device::Sending;
+use crate::comm::FirstRanks;
+use crate::device::DownloadStart;
 use crate::error::{DeviceError, Error};
 use crate::execute::agree::agree_on_plan;
-use crate::execute::{Batches, Context, Delivered, Failed, Outcome, Stored, execute, prepare};
+use crate::execute::{
+    Batches, Delivered, ExecutionContext, ExecutionOutcome, FailedExecution, RankImage, execute, prepare,
+};
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::plan::movement::Load;
-use crate::plan::state::{Placement, State};
-use crate::plan::work::Work;
-use crate::plan::{Action, Plan, Want};
+use crate::plan::state::{ImageState, Placement};
+use crate::plan::work::ProgramWork;
+use crate::plan::{Action, Plan, ResultDelivery};
 use crate::record::RecordId;
-use crate::session::cache::{Planned, Request};
+use crate::session::cache::{CachedPlan, PlanRequest};
 use crate::session::devices::Engine;
-use crate::session::engine::failure::Unevaluated;
-use crate::session::images::image::Kept;
-use crate::session::{Mutable, Progress, Session};
+use crate::session::engine::failure::EvaluationError;
+use crate::session::images::image::StoredImage;
+use crate::session::{Progress, Session, SessionState};
 
 /// What a program has made. Its sources are images of the session as before.
-pub(crate) struct Made {
+pub(crate) struct ProgramRun {
     /// The nodes of its roots in the plan.
     pub(crate) roots: Vec<NodeId>,
     /// The names of images by node: of sources, and of those that were [kept](Made::keep).
     pub(crate) names: Vec<Option<ValueId>>,
     /// The other images by node.
-    pub(crate) images: Vec<Option<Kept>>,
+    pub(crate) images: Vec<Option<StoredImage>>,
     /// What launches have used in the host's memory.
     pub(crate) mapped: Vec<NodeId>,
     /// What arrives on this rank's host; or the error of a run that ended early.
     pub(crate) delivered: Result<HashMap<NodeId, Delivered>, Error>,
 }
 
-impl Made {
+impl ProgramRun {
     /// Gives names to the images of some nodes, which are the session's from now on, and frees the others.
-    pub(crate) fn keep(&mut self, state: &mut Mutable, is_kept: impl Fn(NodeId) -> bool) {
+    pub(crate) fn keep(&mut self, state: &mut SessionState, is_kept: impl Fn(NodeId) -> bool) {
         for (node, (name, image)) in self.names.iter_mut().zip(self.images.drain(..)).enumerate() {
             let Some(image) = image else { continue };
             if is_kept(NodeId(node)) {
                 let value = *name.insert(state.names.value());
-                state.images.here.insert(value, image);
+                state.images.in_memory.insert(value, image);
             } else {
                 state.images.freed.push(image);
             }
@@ -51,9 +53,9 @@ impl Made {
 
 impl Session {
     /// Takes over the images of an evaluation, under new names, as the values of these records.
-    pub(crate) fn adopt(&self, state: &mut Mutable, made: &mut Made, roots: &[RecordId]) {
+    pub(crate) fn adopt(&self, state: &mut SessionState, made: &mut ProgramRun, roots: &[RecordId]) {
         made.keep(state, |_| true);
-        let name = |node: &NodeId| made.names[node.0].filter(|value| state.images.here.contains_key(value));
+        let name = |node: &NodeId| made.names[node.0].filter(|value| state.images.in_memory.contains_key(value));
         let left: Vec<ValueId> = made.mapped.iter().filter_map(name).collect();
         let named: Vec<Option<ValueId>> = made.roots.iter().map(name).collect();
         state.images.mapped.extend(left);
@@ -73,20 +75,21 @@ impl Session {
     /// results.
     pub(crate) fn perform(
         &self,
-        state: &mut Mutable,
+        state: &mut SessionState,
         engine: &Engine,
-        request: Request,
-        (known, sending): (bool, Sending),
-    ) -> Result<Made, Unevaluated> {
+        request: PlanRequest,
+        (known, sending): (bool, DownloadStart),
+    ) -> Result<ProgramRun, EvaluationError> {
         let start = Instant::now(); // the time of extraction is negligible
-        let (request, Planned { plan, mut batches, digest }, new) = self.known_or_new(engine, state, request, known)?;
+        let (request, CachedPlan { plan, mut batches, digest }, new) =
+            self.find_or_make_plan(engine, state, request, known)?;
         state.trace.planned(start);
-        let ran = self.carry_out(state, engine, &request, (&plan, &mut batches), (new, sending));
+        let ran = self.run_plan(state, engine, &request, (&plan, &mut batches), (new, sending));
         let (images, delivered) = match ran {
-            Ok(Outcome { images, delivered, .. }) => (images, Ok(delivered)),
-            Err(Failed { error, images }) => (images, Err(error)),
+            Ok(ExecutionOutcome { images, delivered, .. }) => (images, Ok(delivered)),
+            Err(FailedExecution { error, images }) => (images, Err(error)),
         };
-        let made = Made {
+        let made = ProgramRun {
             roots: plan.graph.roots.clone(),
             names: plan.graph.nodes.iter().map(|node| node.op.source_value()).collect(),
             mapped: plan.steps.iter().filter_map(|step| step.action.unmaps()).collect(),
@@ -94,29 +97,29 @@ impl Session {
             delivered,
         };
         if made.delivered.is_ok() {
-            state.plans.put(request, Planned { plan, batches, digest });
+            state.plans.put(request, CachedPlan { plan, batches, digest });
         }
         Ok(made)
     }
 
     /// Runs a plan, whose kernels are built already unless it is new. Its sources are images of the session again, as far
     /// as a failed run has left them; the other images are returned in any case.
-    pub(crate) fn carry_out(
+    pub(crate) fn run_plan(
         &self,
-        state: &mut Mutable,
+        state: &mut SessionState,
         engine: &Engine,
-        request: &Request,
+        request: &PlanRequest,
         (plan, batches): (&Plan, &mut Batches),
-        how: (bool, Sending),
-    ) -> Result<Outcome<Kept>, Failed<Kept>> {
+        how: (bool, DownloadStart),
+    ) -> Result<ExecutionOutcome<StoredImage>, FailedExecution<StoredImage>> {
         if let Err(error) = self.arrange(state, engine, request, plan) {
-            return Err(Failed { error: error.error(), images: Vec::new() });
+            return Err(FailedExecution { error: error.error(), images: Vec::new() });
         }
-        let ran = self.carry_out_apart(state, engine, request, (plan, batches), how);
-        let mut back = |images: &mut [Option<Kept>]| {
+        let ran = self.run_plan_taking_sources(state, engine, request, (plan, batches), how);
+        let mut back = |images: &mut [Option<StoredImage>]| {
             for (node, image) in plan.graph.nodes.iter().zip(images) {
                 if let Some(value) = node.op.source_value() {
-                    state.images.here.extend(image.take().map(|image| (value, image)));
+                    state.images.in_memory.extend(image.take().map(|image| (value, image)));
                 }
             }
         };
@@ -133,26 +136,27 @@ impl Session {
         }
     }
 
-    /// [`Session::carry_out`] with the sources taken out of the session, and returned with the other images.
-    fn carry_out_apart(
+    /// [`Session::run_plan`] with the sources taken out of the session, and returned with the other images.
+    fn run_plan_taking_sources(
         &self,
-        state: &mut Mutable,
+        state: &mut SessionState,
         engine: &Engine,
-        request: &Request,
+        request: &PlanRequest,
         (plan, batches): (&Plan, &mut Batches),
-        (new, sending): (bool, Sending),
-    ) -> Result<Outcome<Kept>, Failed<Kept>> {
+        (new, sending): (bool, DownloadStart),
+    ) -> Result<ExecutionOutcome<StoredImage>, FailedExecution<StoredImage>> {
         let pixels = |value| state.images.digests.as_ref()?.get(&value).copied();
         agree_on_plan(&*self.0.comm, &request.graph, &request.wants, plan, &pixels)
-            .map_err(|error| Failed { error, images: Vec::new() })?;
-        let images = plan.graph.iter().map(|(_, n)| n.op.source_value().and_then(|v| state.images.here.remove(&v)));
+            .map_err(|error| FailedExecution { error, images: Vec::new() })?;
+        let images =
+            plan.graph.iter().map(|(_, n)| n.op.source_value().and_then(|v| state.images.in_memory.remove(&v)));
         let images: Vec<_> = images.collect();
-        let outcome = if plan.setting.in_lanes() {
-            self.carry_out_on_lanes(state, engine, plan, images, (new, sending))?
+        let outcome = if plan.setting.has_shared_host() {
+            self.run_plan_on_devices(state, engine, plan, images, (new, sending))?
         } else if self.rank() < self.ranks() && self.rank() >= plan.setting.partition.ranks() {
             self.left_to_others(engine, plan, images)
         } else {
-            self.carry_out_alone(state, engine, (plan, batches), images, (new, sending))?
+            self.run_plan_on_one_device(state, engine, (plan, batches), images, (new, sending))?
         };
         let outcome = self.shared(plan, outcome)?;
         state.stats.evaluations += 1;
@@ -167,24 +171,25 @@ impl Session {
     }
 
     /// Runs a plan on the device of this rank, or on the first lane.
-    fn carry_out_alone(
+    fn run_plan_on_one_device(
         &self,
-        state: &mut Mutable,
+        state: &mut SessionState,
         engine: &Engine,
         (plan, batches): (&Plan, &mut Batches),
-        images: Vec<Option<Kept>>,
-        (new, sending): (bool, Sending),
-    ) -> Result<Outcome<Kept>, Failed<Kept>> {
+        images: Vec<Option<StoredImage>>,
+        (new, sending): (bool, DownloadStart),
+    ) -> Result<ExecutionOutcome<StoredImage>, FailedExecution<StoredImage>> {
         let images = if self.ranks() > 1 { images } else { self.laid_out(engine, images, 1)? };
         let before: Vec<_> = images.iter().map(|image| image.as_ref().map(|i| (i.state, i.among()))).collect();
-        let images: Vec<_> = images.into_iter().map(|image| image.map(Kept::into_first)).collect();
+        let images: Vec<_> = images.into_iter().map(|image| image.map(StoredImage::into_first)).collect();
         let among = plan.setting.partition.ranks();
-        let kept = |images: Vec<Option<Stored>>| {
-            let kept = |(image, before): (Option<Stored>, &Option<(State, usize)>)| {
-                let same = |image: &Stored| before.filter(|(state, _)| *state == image.state).map(|(_, ranks)| ranks);
+        let kept = |images: Vec<Option<RankImage>>| {
+            let kept = |(image, before): (Option<RankImage>, &Option<(ImageState, usize)>)| {
+                let same =
+                    |image: &RankImage| before.filter(|(state, _)| *state == image.state).map(|(_, ranks)| ranks);
                 image.map(|image| {
                     let ranks = same(&image).unwrap_or(among);
-                    Kept::of_ranks(image, ranks)
+                    StoredImage::of_ranks(image, ranks)
                 })
             };
             images.into_iter().zip(&before).map(kept).collect()
@@ -194,7 +199,7 @@ impl Session {
             let prepared = prepare(plan, &images, &*engine.device, self.rank());
             state.trace.prepared(start);
             if let Err(error) = prepared {
-                return Err(Failed { error, images: kept(images) });
+                return Err(FailedExecution { error, images: kept(images) });
             }
         }
         let observe = |step, steps, text: &dyn Fn() -> String| {
@@ -202,9 +207,9 @@ impl Session {
                 observer(Progress { step, steps, text });
             }
         };
-        let context = Context {
+        let context = ExecutionContext {
             device: &*engine.device,
-            comm: &First::new(&*self.0.comm, among),
+            comm: &FirstRanks::new(&*self.0.comm, among),
             pool: &self.0.pool,
             observer: &observe,
             check: &|| self.0.settings.canceller.check(),
@@ -215,28 +220,28 @@ impl Session {
             batches,
         };
         match execute(plan, images, context) {
-            Ok(Outcome { images, delivered, portions, moved }) => {
-                Ok(Outcome { images: kept(images), delivered, portions, moved })
+            Ok(ExecutionOutcome { images, delivered, portions, moved }) => {
+                Ok(ExecutionOutcome { images: kept(images), delivered, portions, moved })
             }
-            Err(Failed { error, images }) => Err(Failed { error, images: kept(images) }),
+            Err(FailedExecution { error, images }) => Err(FailedExecution { error, images: kept(images) }),
         }
     }
 
     /// Brings the sources of a plan to rank 0, as far as it does not find them where they are. Collective.
     pub(crate) fn arrange(
         &self,
-        state: &mut Mutable,
+        state: &mut SessionState,
         engine: &Engine,
-        request: &Request,
+        request: &PlanRequest,
         plan: &Plan,
-    ) -> Result<(), Unevaluated> {
+    ) -> Result<(), EvaluationError> {
         let among = plan.setting.partition.ranks();
         if self.ranks() == 1 {
             return Ok(()); // devices share the host: see `Session::laid_out`
         }
         let apart = request.sources.iter().zip(&request.laid).filter_map(|((value, at, _), laid)| {
             let at = (*at)?;
-            at.found_by(among, engine.hosts(), *laid).is_none().then_some(*value)
+            at.usable_by(among, engine.hosts(), *laid).is_none().then_some(*value)
         });
         apart.collect::<Vec<_>>().into_iter().try_for_each(|value| self.bring_to_root(state, engine, value))
     }
@@ -244,11 +249,11 @@ impl Session {
     /// Brings an image to rank 0. Collective.
     pub(crate) fn bring_to_root(
         &self,
-        state: &mut Mutable,
+        state: &mut SessionState,
         engine: &Engine,
         value: ValueId,
-    ) -> Result<(), Unevaluated> {
-        let Some(image) = state.images.here.get(&value) else { return Ok(()) };
+    ) -> Result<(), EvaluationError> {
+        let Some(image) = state.images.in_memory.get(&value) else { return Ok(()) };
         let (shape, dtype, laid, at) = (image.geometry.shape, image.geometry.dtype, image.among(), image.state);
         if at.placement == Placement::Root {
             return Ok(());
@@ -256,55 +261,68 @@ impl Session {
         let site = std::panic::Location::caller().into();
         let nodes = vec![Node { op: Op::Source(value), inputs: Vec::new(), shape, dtype, site }];
         let graph = Graph { nodes, roots: vec![NodeId(0)], joined: Vec::new() };
-        let request = Request {
+        let request = PlanRequest {
             graph,
-            wants: vec![Want::Root],
+            wants: vec![ResultDelivery::Root],
             sources: vec![(value, Some(at), false)],
             laid: vec![laid],
-            ..Request::default()
+            ..PlanRequest::default()
         };
-        let setting = self.setting_among(engine, laid, Work::default);
+        let setting = self.setting_among(engine, laid, ProgramWork::default);
         let plan = self.plan_for(engine, &request, setting)?;
-        let ran = self.carry_out(state, engine, &request, (&plan, &mut Batches::default()), (true, Sending::AtOnce));
-        let Outcome { mut delivered, .. } = ran.map_err(|failed| Unevaluated::Met(failed.error))?;
+        let ran =
+            self.run_plan(state, engine, &request, (&plan, &mut Batches::default()), (true, DownloadStart::AtOnce));
+        let ExecutionOutcome { mut delivered, .. } =
+            ran.map_err(|failed| EvaluationError::DuringExecution(failed.error))?;
         let brought = plan.graph.roots.first().and_then(|root| delivered.remove(root));
         let pixels = match brought {
-            Some(Delivered::Coming(landing)) => {
-                Some(landing.land().map_err(|e| Unevaluated::Met(self.not_on_host(e)))?)
+            Some(Delivered::InFlight(landing)) => {
+                Some(landing.wait().map_err(|e| EvaluationError::DuringExecution(self.not_on_host(e)))?)
             }
-            Some(Delivered::Here(pixels)) => Some(pixels),
+            Some(Delivered::OnHost(pixels)) => Some(pixels),
             None => None,
         };
-        state.images.freed.extend(state.images.here.remove(&value));
+        state.images.freed.extend(state.images.in_memory.remove(&value));
         state.images.give(value, shape, dtype, pixels, Placement::Root);
         Ok(())
     }
 
     /// The outcome on a rank that takes no part in a plan.
-    fn left_to_others(&self, engine: &Engine, plan: &Plan, images: Vec<Option<Kept>>) -> Outcome<Kept> {
+    fn left_to_others(
+        &self,
+        engine: &Engine,
+        plan: &Plan,
+        images: Vec<Option<StoredImage>>,
+    ) -> ExecutionOutcome<StoredImage> {
         let freed: HashSet<NodeId> = plan
             .steps
             .iter()
             .filter_map(|step| if let Action::Free(n) = step.action { Some(n) } else { None })
             .collect();
-        let left = |((i, image), state): ((usize, Option<Kept>), &Option<State>)| {
+        let left = |((i, image), state): ((usize, Option<StoredImage>), &Option<ImageState>)| {
             let state = (*state).filter(|_| !freed.contains(&NodeId(i)))?;
             let Node { shape, dtype, .. } = plan.graph.nodes[i];
-            let elsewhere = || Kept::elsewhere((shape, dtype), state, engine.unified(), plan.setting.partition.ranks());
+            let elsewhere =
+                || StoredImage::elsewhere((shape, dtype), state, engine.unified(), plan.setting.partition.ranks());
             Some(image.filter(|image| image.state == state).unwrap_or_else(elsewhere))
         };
         let images = images.into_iter().enumerate().zip(&plan.states).map(left).collect();
-        Outcome { images, delivered: HashMap::new(), portions: HashMap::new(), moved: Load::default() }
+        ExecutionOutcome { images, delivered: HashMap::new(), portions: HashMap::new(), moved: Load::default() }
     }
 
     /// Gives the results that every rank wants to those that took no part in a plan. Collective.
-    fn shared(&self, plan: &Plan, mut outcome: Outcome<Kept>) -> Result<Outcome<Kept>, Failed<Kept>> {
+    fn shared(
+        &self,
+        plan: &Plan,
+        mut outcome: ExecutionOutcome<StoredImage>,
+    ) -> Result<ExecutionOutcome<StoredImage>, FailedExecution<StoredImage>> {
         let among = plan.setting.partition.ranks();
         if among >= self.ranks() {
             return Ok(outcome);
         }
         let mut wanted: Vec<NodeId> = Vec::new();
-        for (root, _) in plan.graph.roots.iter().zip(&plan.wants).filter(|(_, want)| **want == Want::Everyone) {
+        for (root, _) in plan.graph.roots.iter().zip(&plan.wants).filter(|(_, want)| **want == ResultDelivery::Everyone)
+        {
             if !wanted.contains(root) {
                 wanted.push(*root);
             }
@@ -315,7 +333,7 @@ impl Session {
                 self.given_to_others(among, node.shape.len() * node.dtype.size(), outcome.delivered.remove(&root));
             match given {
                 Ok(pixels) => outcome.delivered.extend(pixels.map(|pixels| (root, pixels))),
-                Err(error) => return Err(Failed { error, images: outcome.images }),
+                Err(error) => return Err(FailedExecution { error, images: outcome.images }),
             }
         }
         Ok(outcome)
@@ -331,27 +349,27 @@ impl Session {
             if bytes > 0 {
                 comm.exchange(&[], &mut [(0, pixels.bytes_mut())]).map_err(|e| e.during(self.rank(), WHAT))?;
             }
-            return Ok(Some(Delivered::Here(pixels)));
+            return Ok(Some(Delivered::OnHost(pixels)));
         }
         if self.rank() > 0 {
             return Ok(mine);
         }
         let pixels = match mine {
-            Some(Delivered::Coming(landing)) => landing.land().map_err(failed)?,
-            Some(Delivered::Here(pixels)) => pixels,
+            Some(Delivered::InFlight(landing)) => landing.wait().map_err(failed)?,
+            Some(Delivered::OnHost(pixels)) => pixels,
             None => return Err(failed(DeviceError::Internal("a result is not on rank 0".into()))),
         };
         let sends: Vec<(usize, &[u8])> = (among..self.ranks()).map(|rank| (rank, pixels.bytes())).collect();
         if bytes > 0 {
             comm.exchange(&sends, &mut []).map_err(|e| e.during(self.rank(), WHAT))?;
         }
-        Ok(Some(Delivered::Here(pixels)))
+        Ok(Some(Delivered::OnHost(pixels)))
     }
 }
 
 /// Records the images read by a failed plan that were lost with it and that the program still
 /// refers to, unless they can be read again.
-fn note_lost(state: &mut Mutable, plan: &Plan, error: &Error) {
+fn note_lost(state: &mut SessionState, plan: &Plan, error: &Error) {
     let read = plan.graph.nodes.iter().filter_map(|n| n.op.source_value());
     let there = |v: &ValueId| state.images.has(v);
     let lost: Vec<ValueId> = read.filter(|v| !there(v) && state.program.refers_to(*v)).collect();
@@ -361,7 +379,7 @@ fn note_lost(state: &mut Mutable, plan: &Plan, error: &Error) {
 }
 
 /// The values without a record.
-pub(crate) fn unreferred(state: &Mutable, mut values: Vec<ValueId>) -> Vec<ValueId> {
+pub(crate) fn unreferred(state: &SessionState, mut values: Vec<ValueId>) -> Vec<ValueId> {
     values.retain(|v| !state.program.refers_to(*v));
     values
 }

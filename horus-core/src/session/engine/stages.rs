@@ -6,16 +6,16 @@ use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::ops::Whole;
 use crate::ops::reduce::RowReduce;
-use crate::plan::Want;
+use crate::plan::ResultDelivery;
 use crate::plan::state::Placement;
 use crate::region::Rect;
 use crate::session::compile::memory::{bytes, present};
-use crate::session::compile::region::{Job, reductions_of, rows_of};
-use crate::session::compile::schedule::{Schedule, Stage, Taken};
+use crate::session::compile::region::{RestrictedProgram, reductions_of, rows_of};
+use crate::session::compile::schedule::{ProgramSchedule, ScheduleStage, SlabSchedule};
 use crate::session::devices::Engine;
-use crate::session::engine::failure::Unevaluated;
-use crate::session::engine::regions::Failing;
-use crate::session::{Mutable, Session};
+use crate::session::engine::failure::EvaluationError;
+use crate::session::engine::regions::ErrorFromCause;
+use crate::session::{Session, SessionState};
 use crate::shape::{Shape, Window};
 
 /// A part of results: which result, levels, and region.
@@ -27,7 +27,7 @@ pub(crate) struct Delivery {
 }
 
 /// Takes the pixels of a part; errors are text.
-pub(crate) type Put<'a> = dyn FnMut(Delivery, &[u8]) -> Result<(), String> + Send + 'a;
+pub(crate) type DeliveryWriter<'a> = dyn FnMut(Delivery, &[u8]) -> Result<(), String> + Send + 'a;
 
 impl Session {
     /// Passes the explanation of an evaluation by regions to the explain sink.
@@ -41,13 +41,13 @@ impl Session {
     /// Computes the values of all stages, in their order: images of the session under their names, which `own` receives.
     pub(crate) fn run_stages(
         &self,
-        state: &mut Mutable,
+        state: &mut SessionState,
         engine: &Engine,
-        stages: &[Stage],
+        stages: &[ScheduleStage],
         own: &mut Vec<ValueId>,
-    ) -> Result<(), Unevaluated> {
+    ) -> Result<(), EvaluationError> {
         for stage in stages {
-            let Stage { graph, nodes, is_pass, division, values } = stage;
+            let ScheduleStage { graph, nodes, is_pass, division, values } = stage;
             let names = nodes.iter().map(|n| graph.node(*n).op.name()).collect::<Vec<_>>().join(", ");
             let pass = if *is_pass { "a pass for " } else { "" };
             self.explain_regions(&format!("{pass}{names} in {division}"));
@@ -55,15 +55,15 @@ impl Session {
                 let call = Call { op: "evaluating by regions", site: graph.node(*n).site.site };
                 let room = self.0.pool.try_allocate(bytes(graph, *n));
                 // Other ranks may have enough memory, and go on.
-                let mut room = room.map_err(|e| Unevaluated::Met(self.at_host(call, e)))?;
+                let mut room = room.map_err(|e| EvaluationError::DuringExecution(self.at_host(call, e)))?;
                 if *is_pass {
                     room.bytes_mut().fill(0); // counts are added up
                 }
                 Ok(room)
             };
-            let mut results = nodes.iter().map(room).collect::<Result<Vec<_>, Unevaluated>>()?;
-            let want = if self.ranks() == 1 { Want::Handed } else { Want::Everyone };
-            let mut job = |state: &Mutable, i: usize| stage.job(state, division.region(i));
+            let mut results = nodes.iter().map(room).collect::<Result<Vec<_>, EvaluationError>>()?;
+            let want = if self.ranks() == 1 { ResultDelivery::Requester } else { ResultDelivery::Everyone };
+            let mut job = |state: &SessionState, i: usize| stage.job(state, division.region(i));
             let mut take = |i: usize, taken: &[&HostBuffer]| {
                 stage.take(self, division.region(i), &mut results, taken);
                 Ok(())
@@ -87,12 +87,12 @@ impl Session {
     /// Runs a schedule whose results are taken by `put`, on rank 0. Its errors are the same on every rank.
     pub(crate) fn run_schedule(
         &self,
-        state: &mut Mutable,
+        state: &mut SessionState,
         engine: &Engine,
-        Schedule { stages, rest, taken, own }: Schedule,
+        ProgramSchedule { stages, rest, taken, own }: ProgramSchedule,
         call: Call,
-        put: (&mut Put<'_>, Failing<'_>),
-    ) -> Result<(), Unevaluated> {
+        put: (&mut DeliveryWriter<'_>, ErrorFromCause<'_>),
+    ) -> Result<(), EvaluationError> {
         let mut own = own;
         let done = self.run_stages(state, engine, &stages, &mut own).and_then(|()| match &taken {
             Some(taken) => self.deliver(state, engine, (&rest, taken), call, put),
@@ -105,26 +105,26 @@ impl Session {
     /// Computes the results of a program without reductions part by part.
     fn deliver(
         &self,
-        state: &mut Mutable,
+        state: &mut SessionState,
         engine: &Engine,
-        (graph, taken): (&Graph<Op>, &Taken),
+        (graph, taken): (&Graph<Op>, &SlabSchedule),
         call: Call,
-        put: (&mut Put<'_>, Failing<'_>),
-    ) -> Result<(), Unevaluated> {
+        put: (&mut DeliveryWriter<'_>, ErrorFromCause<'_>),
+    ) -> Result<(), EvaluationError> {
         let room = self.reserve(if self.rank() == 0 { taken.waiting } else { 0 });
-        let _room = room.map_err(|source| Unevaluated::Met(self.at_host(call, source)))?;
+        let _room = room.map_err(|source| EvaluationError::DuringExecution(self.at_host(call, source)))?;
         let stored = graph.node(graph.roots[0]);
         let result =
             if let Op::Whole(Whole::Interleave(_)) = stored.op { graph.node(stored.inputs[0]) } else { stored };
-        let (name, Taken { slabs, division, .. }) = (result.op.name(), taken);
+        let (name, SlabSchedule { slabs, division, .. }) = (result.op.name(), taken);
         self.explain_regions(&match slabs.len() {
             1 => format!("{name} in {division}"),
             n => format!("{name} in {n} slabs of {} levels, each in {division}", slabs[0].levels.len()),
         });
-        let want = if self.ranks() > 1 { Want::Root } else { Want::Handed };
-        let mut make = |state: &Mutable, i: usize| {
+        let want = if self.ranks() > 1 { ResultDelivery::Root } else { ResultDelivery::Requester };
+        let mut make = |state: &SessionState, i: usize| {
             let (slab, region) = taken.part(i);
-            Job::of_shares(state, &slab.graph, region)
+            RestrictedProgram::of_shares(state, &slab.graph, region)
         };
         let (mine, (put, failing)) = (self.rank() == 0, put);
         let mut take = |i: usize, pixels: &[&HostBuffer]| {
@@ -137,12 +137,12 @@ impl Session {
     }
 }
 
-impl Stage {
+impl ScheduleStage {
     /// The program of a region of the results, or of what is reduced.
-    fn job(&self, state: &Mutable, region: Rect) -> Job {
-        let Stage { graph, nodes, is_pass, .. } = self;
+    fn job(&self, state: &SessionState, region: Rect) -> RestrictedProgram {
+        let ScheduleStage { graph, nodes, is_pass, .. } = self;
         if !is_pass {
-            return Job::of(state, graph, &vec![region; graph.roots.len()]);
+            return RestrictedProgram::of(state, graph, &vec![region; graph.roots.len()]);
         }
         reductions_of(state, graph, nodes, region)
     }

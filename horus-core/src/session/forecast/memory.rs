@@ -6,11 +6,11 @@ use std::fmt;
 use crate::error::Result;
 use crate::ir::graph::ValueId;
 use crate::record::{Extract, RecordId};
-use crate::region::{Cut, Division, Rect, Supply, restrict};
+use crate::region::{CropRule, Division, Rect, RegionSupply, restrict};
 use crate::session::compile::memory::{bytes, counted};
-use crate::session::compile::schedule::{Grain, Schedule, Sink, Stage};
+use crate::session::compile::schedule::{Grain, ProgramSchedule, ResultDestination, ScheduleStage};
 use crate::session::images::on_demand::unread;
-use crate::session::{Handle, Mutable, Session};
+use crate::session::{Handle, Session, SessionState};
 use crate::shape::Region;
 
 /// Memory and file reads of a value; see
@@ -57,7 +57,7 @@ impl fmt::Display for MemoryForecast {
 #[derive(Default)]
 struct Noting(HashMap<ValueId, Rect>);
 
-impl Supply for Noting {
+impl RegionSupply for Noting {
     fn source(&mut self, value: ValueId, region: Rect) -> Option<ValueId> {
         self.0.entry(value).and_modify(|had| *had = had.hull(region)).or_insert(region);
         None
@@ -84,7 +84,7 @@ impl Session {
         let graph = graph.without_dead();
         let whole = [Rect::whole(graph.node(graph.roots[0]).shape)];
         let mut noting = Noting::default();
-        restrict(&graph, &whole, Cut::Always, &mut noting);
+        restrict(&graph, &whole, CropRule::Always, &mut noting);
         let region = |id| state.program.value(id).and_then(|value| noting.0.get(&value)).map(|rect| rect.inside());
         Ok(of.into_iter().map(region).collect())
     }
@@ -95,18 +95,18 @@ impl Session {
         self.comm(); // after started evaluations: ranks communicate in one order
         let mut state = self.lock("forecasting")?;
         let told = self.memory_of_record(&mut state, id);
-        state.images.take_back();
+        state.images.restore_sources();
         told
     }
 
-    fn memory_of_record(&self, state: &mut Mutable, id: RecordId) -> Result<MemoryForecast> {
+    fn memory_of_record(&self, state: &mut SessionState, id: RecordId) -> Result<MemoryForecast> {
         let Extract { mut graph, records } = state.program.extract(&[id], 0);
         let gone = state.program.disposable(&graph, &records);
         graph.roots.truncate(1);
         let graph = graph.without_dead();
         let engine = match self.engine() {
             Some(engine) => engine,
-            None => self.settled(state, &graph)?,
+            None => self.choose_engine(state, &graph)?,
         };
         let limits = self.limits(state, engine, &graph)?;
         let need = self.need_of(state, engine, &graph, &gone)?;
@@ -119,18 +119,18 @@ impl Session {
             passes: 0,
             division: None,
         };
-        if limits.hold(need) {
+        if limits.fit(need) {
             return Ok(told);
         }
-        let sink = Sink::Regions(&[Grain::DEEP]);
-        let limits = self.lend(state, engine, &graph, &gone, sink)?.unwrap_or(limits);
+        let sink = ResultDestination::Regions(&[Grain::DEEP]);
+        let limits = self.replace_sources_if_exceeded(state, engine, &graph, &gone, sink)?.unwrap_or(limits);
         if unread(state, &graph).next().is_none() {
             return Ok(told);
         }
         let schedule = self.scheduled(state, engine, (&graph, &gone), sink, limits)?;
-        let Schedule { stages, rest, taken, own } = schedule;
+        let ProgramSchedule { stages, rest, taken, own } = schedule;
         told.read = 0;
-        for Stage { graph, .. } in &stages {
+        for ScheduleStage { graph, .. } in &stages {
             told.passes += 1;
             told.read += self.need_of(state, engine, &graph.clone().without_dead(), &gone)?.later;
         }

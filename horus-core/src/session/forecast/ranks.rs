@@ -5,10 +5,10 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::ir::graph::ValueId;
 use crate::machine::Machine;
-use crate::plan::Want;
+use crate::plan::ResultDelivery;
 use crate::plan::forecast::{Cluster, Forecast, forecast};
 use crate::plan::partition::Partition;
-use crate::plan::state::{Halo, Placement, Residency, State};
+use crate::plan::state::{Halo, ImageState, Placement, Residency};
 use crate::plan::verify::verify;
 use crate::record::Extract;
 use crate::session::{Handle, Session};
@@ -23,7 +23,7 @@ impl Session {
         let alone = self.forecast_among(value, 1, Cluster { ranks: 1, on_each_host: 1, ..cluster })?.makespan;
         let least = all.into_iter().min_by(|a, b| a.makespan.total_cmp(&b.makespan));
         let told = least.ok_or_else(|| Error::Config("a forecast for no rank".into()))?;
-        Ok(Forecast { alone: (ranks > 1).then_some(alone), ..told })
+        Ok(Forecast { single_rank_seconds: (ranks > 1).then_some(alone), ..told })
     }
 
     /// Plans the delivery of a value to rank 0's host for ranks of equal speed, and forecasts the
@@ -34,9 +34,9 @@ impl Session {
         let id = value.look()?;
         let mut state = self.lock("forecasting")?;
         let Extract { graph, records } = state.program.extract(&[id], self.room_to_keep(&state));
-        let engine = self.settled(&mut state, &graph)?;
-        let mut wants = vec![Want::Root];
-        wants.resize(graph.roots.len(), Want::Keep);
+        let engine = self.choose_engine(&mut state, &graph)?;
+        let mut wants = vec![ResultDelivery::Root];
+        wants.resize(graph.roots.len(), ResultDelivery::Keep);
         let disposable = state.program.disposable(&graph, &records);
         let mut setting = self.setting(engine, Partition::equal(among));
         if let Some(named) = &named {
@@ -52,7 +52,7 @@ impl Session {
                 Some(given) => *given,
                 None => Placement::Strips(Halo::NONE),
             };
-            Some((State { residency, placement }, disposable.contains(&value)))
+            Some((ImageState { residency, placement }, disposable.contains(&value)))
         };
         let plan = self.plan_of((&graph, &wants), &setting, (&found, &[]), &mut |_, _| ())?;
         verify(&plan)?;

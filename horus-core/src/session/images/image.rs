@@ -6,59 +6,64 @@ use std::ops::{Deref, DerefMut};
 use crate::device::{Device, Geometry, Memory};
 use crate::dtype::DType;
 use crate::error::{DeviceError, Error, Result};
-use crate::execute::{Failed, Stored};
+use crate::execute::{FailedExecution, RankImage};
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::NodeId;
 use crate::plan::Plan;
-use crate::plan::state::{Halo, Placement, Residency, State};
+use crate::plan::state::{Halo, ImageState, Placement, Residency};
 use crate::session::Session;
 use crate::session::devices::Engine;
-use crate::session::images::on_demand::Later;
+use crate::session::images::on_demand::OnDemandImage;
 use crate::shape::{Shape, Window};
 
 /// An image of a session: this rank's part of it; or each lane's, or a single one, whose host is that of all.
 #[derive(Debug)]
-pub(crate) struct Kept {
-    first: Stored,
-    others: Vec<Stored>,
+pub(crate) struct StoredImage {
+    first: RankImage,
+    others: Vec<RankImage>,
     /// The ranks among which it is divided, or each of which has it: so many of the first ones.
     ranks: usize,
 }
 
-impl Deref for Kept {
-    type Target = Stored;
-    fn deref(&self) -> &Stored {
+impl Deref for StoredImage {
+    type Target = RankImage;
+    fn deref(&self) -> &RankImage {
         &self.first
     }
 }
 
-impl DerefMut for Kept {
-    fn deref_mut(&mut self) -> &mut Stored {
+impl DerefMut for StoredImage {
+    fn deref_mut(&mut self) -> &mut RankImage {
         &mut self.first
     }
 }
 
-impl Kept {
+impl StoredImage {
     /// The parts of all lanes, at least one.
-    pub(crate) fn of(mut lanes: Vec<Stored>) -> Option<Kept> {
-        (!lanes.is_empty()).then(|| Kept { first: lanes.remove(0), others: lanes, ranks: 1 })
+    pub(crate) fn of(mut lanes: Vec<RankImage>) -> Option<StoredImage> {
+        (!lanes.is_empty()).then(|| StoredImage { first: lanes.remove(0), others: lanes, ranks: 1 })
     }
 
     /// An image of the first ranks: of this one its part.
-    pub(crate) fn of_ranks(first: Stored, ranks: usize) -> Kept {
-        Kept { first, others: Vec::new(), ranks }
+    pub(crate) fn of_ranks(first: RankImage, ranks: usize) -> StoredImage {
+        StoredImage { first, others: Vec::new(), ranks }
     }
 
     /// An image of other ranks, in this state.
-    pub(crate) fn elsewhere((shape, dtype): (Shape, DType), state: State, unified: bool, ranks: usize) -> Kept {
+    pub(crate) fn elsewhere(
+        (shape, dtype): (Shape, DType),
+        state: ImageState,
+        unified: bool,
+        ranks: usize,
+    ) -> StoredImage {
         let geometry = Geometry { shape, dtype: dtype.stored(), window: Window::new(0, 0) };
         let nothing = HostBuffer::zeroed(0);
         let (host, device) = if unified { (None, Some(Memory::Host(nothing))) } else { (Some(nothing), None) };
-        Kept::of_ranks(Stored { geometry, state, host, device }, ranks)
+        StoredImage::of_ranks(RankImage { geometry, state, host, device }, ranks)
     }
 
     /// The part of the first or only lane.
-    pub(crate) fn into_first(self) -> Stored {
+    pub(crate) fn into_first(self) -> RankImage {
         self.first
     }
 
@@ -68,40 +73,40 @@ impl Kept {
     }
 
     /// The part of each lane.
-    fn each(&self) -> impl Iterator<Item = &Stored> {
+    fn each(&self) -> impl Iterator<Item = &RankImage> {
         std::iter::once(&self.first).chain(&self.others)
     }
 
-    pub(crate) fn into_each(self) -> Vec<Stored> {
+    pub(crate) fn into_each(self) -> Vec<RankImage> {
         std::iter::once(self.first).chain(self.others).collect()
     }
 }
 
 /// The state of an image that is whole on the host of all lanes.
-pub(crate) const fn on_host(unified: bool) -> State {
+pub(crate) const fn on_host(unified: bool) -> ImageState {
     let residency = if unified { Residency::Both } else { Residency::Host };
-    State { residency, placement: Placement::Replicated }
+    ImageState { residency, placement: Placement::Replicated }
 }
 
 /// An image that every lane has on its host, which is one.
-fn shared(geometry: Geometry, host: &HostBuffer, lanes: usize, unified: bool) -> Option<Kept> {
+fn shared(geometry: Geometry, host: &HostBuffer, lanes: usize, unified: bool) -> Option<StoredImage> {
     let share = |_| {
         let buffer = host.clone();
         let (host, device) = if unified { (None, Some(Memory::Host(buffer))) } else { (Some(buffer), None) };
-        Stored { geometry, state: on_host(unified), host, device }
+        RankImage { geometry, state: on_host(unified), host, device }
     };
-    Kept::of((0..lanes).map(share).collect())
+    StoredImage::of((0..lanes).map(share).collect())
 }
 
 /// Returns `true` if the buffers of an image hold all of it.
-fn is_whole(image: &Stored) -> bool {
+fn is_whole(image: &RankImage) -> bool {
     image.geometry.window.covers(Window::whole(image.geometry.shape.height))
         && !matches!(image.state.placement, Placement::Strips(_))
 }
 
 /// The whole image on the host, if a lane has it there: `None` if only strips are on the host, or
 /// it is on devices.
-fn whole_on_host(lanes: &[Option<Stored>]) -> Option<(Geometry, HostBuffer)> {
+fn whole_on_host(lanes: &[Option<RankImage>]) -> Option<(Geometry, HostBuffer)> {
     let found = lanes.iter().flatten().find(|image| {
         image.geometry.window == Window::whole(image.geometry.shape.height) && is_whole(image) && image.host().is_some()
     })?;
@@ -109,7 +114,7 @@ fn whole_on_host(lanes: &[Option<Stored>]) -> Option<(Geometry, HostBuffer)> {
 }
 
 /// Reads bytes of one lane's image on its host, or on its device.
-fn read(image: &Stored, device: &dyn Device, from: usize, target: &mut [u8]) -> Result<(), DeviceError> {
+fn read(image: &RankImage, device: &dyn Device, from: usize, target: &mut [u8]) -> Result<(), DeviceError> {
     match (image.host(), &image.device) {
         (Some(host), _) => {
             device.workers().copy(&host.bytes()[from..from + target.len()], target);
@@ -123,7 +128,12 @@ fn read(image: &Stored, device: &dyn Device, from: usize, target: &mut [u8]) -> 
 impl Session {
     /// An image in the layout of a plan for `lanes` lanes: if it is spread over another number of
     /// them, it is brought to the host first.
-    fn laid(&self, engine: &Engine, image: Kept, lanes: usize) -> Result<Kept, Box<(Error, Kept)>> {
+    fn laid(
+        &self,
+        engine: &Engine,
+        image: StoredImage,
+        lanes: usize,
+    ) -> Result<StoredImage, Box<(Error, StoredImage)>> {
         if image.among() == lanes {
             return Ok(image);
         }
@@ -135,10 +145,10 @@ impl Session {
     }
 
     /// The image with its pixels on the host only, and as one whose regions are read.
-    pub(crate) fn whole_at_host(&self, engine: &Engine, image: &Kept) -> Result<(Kept, Later)> {
+    pub(crate) fn whole_at_host(&self, engine: &Engine, image: &StoredImage) -> Result<(StoredImage, OnDemandImage)> {
         let (geometry, host) = self.on_host(engine, image).map_err(|source| self.not_on_host(source))?;
-        let later = Later::lent(geometry, host.clone());
-        let laid = shared(geometry, &host, engine.lanes(), engine.unified());
+        let later = OnDemandImage::from_memory(geometry, host.clone());
+        let laid = shared(geometry, &host, engine.device_count(), engine.unified());
         let nowhere = || self.not_on_host(DeviceError::Internal("an engine without a lane".into()));
         Ok((laid.ok_or_else(nowhere)?, later))
     }
@@ -148,10 +158,10 @@ impl Session {
     }
 
     /// Copies the whole image to the host.
-    fn on_host(&self, engine: &Engine, image: &Kept) -> Result<(Geometry, HostBuffer), DeviceError> {
+    fn on_host(&self, engine: &Engine, image: &StoredImage) -> Result<(Geometry, HostBuffer), DeviceError> {
         let height = image.geometry.shape.height;
         let whole = Geometry { window: Window::whole(height), ..image.geometry };
-        if let Some(host) = image.each().find(|i| is_whole(i) && i.geometry == whole).and_then(Stored::host) {
+        if let Some(host) = image.each().find(|i| is_whole(i) && i.geometry == whole).and_then(RankImage::host) {
             return Ok((whole, host.clone()));
         }
         let mut host = self.0.pool.try_allocate(whole.bytes())?;
@@ -176,9 +186,9 @@ impl Session {
     pub(crate) fn laid_out(
         &self,
         engine: &Engine,
-        images: Vec<Option<Kept>>,
+        images: Vec<Option<StoredImage>>,
         lanes: usize,
-    ) -> Result<Vec<Option<Kept>>, Failed<Kept>> {
+    ) -> Result<Vec<Option<StoredImage>>, FailedExecution<StoredImage>> {
         let (mut laid, mut failed) = (Vec::with_capacity(images.len()), None);
         for image in images {
             laid.push(match image {
@@ -195,7 +205,7 @@ impl Session {
         }
         match failed {
             None => Ok(laid),
-            Some(error) => Err(Failed { error, images: laid }),
+            Some(error) => Err(FailedExecution { error, images: laid }),
         }
     }
 
@@ -206,13 +216,13 @@ impl Session {
         &self,
         engine: &Engine,
         plan: &Plan,
-        lanes: Vec<Vec<Option<Stored>>>,
-    ) -> Vec<Option<Kept>> {
+        lanes: Vec<Vec<Option<RankImage>>>,
+    ) -> Vec<Option<StoredImage>> {
         let count = lanes.len();
         let mut lanes: Vec<_> = lanes.into_iter().map(Vec::into_iter).collect();
         let mut all = Vec::with_capacity(plan.graph.nodes.len());
         for (i, node) in plan.graph.nodes.iter().enumerate() {
-            let parts: Vec<Option<Stored>> = lanes.iter_mut().map(|lane| lane.next().flatten()).collect();
+            let parts: Vec<Option<RankImage>> = lanes.iter_mut().map(|lane| lane.next().flatten()).collect();
             let wanted = node.op.source_value().is_some() || plan.graph.roots.contains(&NodeId(i));
             all.push(if wanted { self.one_of(engine, parts, count) } else { None });
         }
@@ -220,12 +230,12 @@ impl Session {
     }
 
     /// Combines the parts of lanes into one image with one state.
-    fn one_of(&self, engine: &Engine, parts: Vec<Option<Stored>>, lanes: usize) -> Option<Kept> {
+    fn one_of(&self, engine: &Engine, parts: Vec<Option<RankImage>>, lanes: usize) -> Option<StoredImage> {
         let unified = engine.unified();
         if let Some((geometry, host)) = whole_on_host(&parts) {
             return shared(geometry, &host, lanes, unified);
         }
-        let mut parts = parts.into_iter().collect::<Option<Vec<Stored>>>()?;
+        let mut parts = parts.into_iter().collect::<Option<Vec<RankImage>>>()?;
         let height = parts.first()?.geometry.shape.height;
         let whole = parts.iter().all(is_whole);
         let strip = |lane| if whole { Window::whole(height) } else { engine.partition(lanes).strip(lane, height) };
@@ -250,8 +260,8 @@ impl Session {
                 }
             };
             let placement = if whole { Placement::Replicated } else { Placement::Strips(Halo::NONE) };
-            part.state = State { residency, placement };
+            part.state = ImageState { residency, placement };
         }
-        Kept::of(parts)
+        StoredImage::of(parts)
     }
 }

@@ -8,24 +8,24 @@ use std::collections::{HashMap, HashSet};
 use crate::device::{Geometry, Memory};
 use crate::digest::Digest;
 use crate::dtype::DType;
-use crate::execute::Stored;
+use crate::execute::RankImage;
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{Graph, Node, Op, ValueId};
-use crate::plan::state::{Halo, Placement, Residency, State};
-use crate::session::images::image::Kept;
-use crate::session::images::on_demand::Later;
+use crate::plan::state::{Halo, ImageState, Placement, Residency};
+use crate::session::images::image::StoredImage;
+use crate::session::images::on_demand::OnDemandImage;
 use crate::shape::{Shape, Window};
 
 /// What is dropped without the lock.
-pub(crate) type Dropped = (Vec<Kept>, Vec<Later>);
+pub(crate) type DroppedImages = (Vec<StoredImage>, Vec<OnDemandImage>);
 
 /// The images of a session.
 #[derive(Default)]
-pub(crate) struct Images {
+pub(crate) struct SessionImages {
     /// Those in memory.
-    pub(crate) here: HashMap<ValueId, Kept>,
+    pub(crate) in_memory: HashMap<ValueId, StoredImage>,
     /// Those that can be read again, in memory or not.
-    pub(crate) later: HashMap<ValueId, Later>,
+    pub(crate) on_demand: HashMap<ValueId, OnDemandImage>,
     /// Initial placement of given images.
     pub(crate) given: HashMap<ValueId, Placement>,
     /// Those that operations still read and that were lost in a failed evaluation, with its error.
@@ -35,11 +35,11 @@ pub(crate) struct Images {
     /// One of them was read again, which a copy on the device would have made faster.
     pub(crate) read_again: bool,
     /// Those that the present evaluation reads region by region, as if they were in files.
-    pub(crate) lent: Vec<(ValueId, Kept)>,
+    pub(crate) replaced: Vec<(ValueId, StoredImage)>,
     /// Those that are no longer needed: their memory is freed without the lock.
-    pub(crate) freed: Vec<Kept>,
+    pub(crate) freed: Vec<StoredImage>,
     /// Sources of those that are no longer read: they are dropped without the lock, as they may be the program's.
-    pub(crate) closed: Vec<Later>,
+    pub(crate) closed: Vec<OnDemandImage>,
     /// The number of ranks.
     pub(crate) ranks: usize,
     /// The device is known and computes on the host's memory.
@@ -48,7 +48,7 @@ pub(crate) struct Images {
     pub(crate) digests: Option<HashMap<ValueId, u64>>,
 }
 
-impl Images {
+impl SessionImages {
     /// Notes the pixels of an image that the program gives on every rank, which then compare them.
     pub(crate) fn note_given(&mut self, value: ValueId, pixels: &HostBuffer) {
         if let Some(digests) = &mut self.digests {
@@ -70,63 +70,67 @@ impl Images {
         let geometry = Geometry { shape, dtype: dtype.stored(), window };
         let state = self.state_of(placement);
         let (host, device) = if self.unified { (None, Some(Memory::Host(pixels))) } else { (Some(pixels), None) };
-        self.here.insert(value, Kept::of_ranks(Stored { geometry, state, host, device }, self.ranks));
+        self.in_memory.insert(value, StoredImage::of_ranks(RankImage { geometry, state, host, device }, self.ranks));
     }
 
     /// Takes the pixels of an image on the single rank's device, or the strips of lanes, with each
     /// one's rows.
     pub(crate) fn give_device(&mut self, value: ValueId, shape: Shape, dtype: DType, pixels: Vec<(Memory, Window)>) {
         let placement = if pixels.len() > 1 { Placement::Strips(Halo::NONE) } else { Placement::Replicated };
-        let state = State { residency: Residency::Device, placement };
+        let state = ImageState { residency: Residency::Device, placement };
         let stored = |(pixels, window)| {
             let geometry = Geometry { shape, dtype: dtype.stored(), window };
-            Stored { geometry, state, host: None, device: Some(pixels) }
+            RankImage { geometry, state, host: None, device: Some(pixels) }
         };
-        let kept = Kept::of(pixels.into_iter().map(stored).collect());
-        self.here.extend(kept.map(|kept| (value, kept)));
+        let kept = StoredImage::of(pixels.into_iter().map(stored).collect());
+        self.in_memory.extend(kept.map(|kept| (value, kept)));
     }
 
     /// State of a newly given image.
-    pub(crate) fn state_of(&self, placement: Placement) -> State {
-        State { residency: if self.unified { Residency::Both } else { Residency::Host }, placement }
+    pub(crate) fn state_of(&self, placement: Placement) -> ImageState {
+        ImageState { residency: if self.unified { Residency::Both } else { Residency::Host }, placement }
     }
 
     /// All that is to be dropped without the lock.
-    pub(crate) fn dropped(&mut self) -> Dropped {
+    pub(crate) fn dropped(&mut self) -> DroppedImages {
         (std::mem::take(&mut self.freed), std::mem::take(&mut self.closed))
     }
 
     /// Drops values that are no longer referenced.
     pub(crate) fn forget(&mut self, values: Vec<ValueId>) {
         for v in values {
-            self.freed.extend(self.here.remove(&v));
-            self.closed.extend(self.later.remove(&v));
+            self.freed.extend(self.in_memory.remove(&v));
+            self.closed.extend(self.on_demand.remove(&v));
             self.digests.as_mut().map(|digests| digests.remove(&v));
         }
     }
 
     /// Forgets the placements of images that are no longer there.
     pub(crate) fn tidy(&mut self) {
-        let Images { here, later, given, digests, .. } = self;
+        let SessionImages { in_memory: here, on_demand: later, given, digests, .. } = self;
         given.retain(|v, _| here.contains_key(v) || later.contains_key(v));
         digests.iter_mut().for_each(|digests| digests.retain(|v, _| here.contains_key(v)));
     }
 
     /// Returns `true` if the image is in memory, or can be read again.
     pub(crate) fn has(&self, value: &ValueId) -> bool {
-        self.here.contains_key(value) || self.later.contains_key(value)
+        self.in_memory.contains_key(value) || self.on_demand.contains_key(value)
     }
 
-    /// Lends an image: until [`Images::take_back`], when it is `image`, it is read region by region.
-    pub(crate) fn lend(&mut self, value: ValueId, image: Kept, later: Later) {
-        self.here.remove(&value);
-        self.later.insert(value, later);
-        self.lent.push((value, image));
+    /// Lends an image: until [`Images::restore_sources`], when it is `image`, it is read region by region.
+    pub(crate) fn replace_source(&mut self, value: ValueId, image: StoredImage, later: OnDemandImage) {
+        self.in_memory.remove(&value);
+        self.on_demand.insert(value, later);
+        self.replaced.push((value, image));
     }
 
     /// The images in memory, of at least `least` bytes, that a program reads.
-    pub(crate) fn lendable<'a>(&'a self, graph: &'a Graph<Op>, least: usize) -> impl Iterator<Item = ValueId> + 'a {
-        let given = |v: &ValueId| self.here.contains_key(v) && !self.later.contains_key(v);
+    pub(crate) fn replaceable_sources<'a>(
+        &'a self,
+        graph: &'a Graph<Op>,
+        least: usize,
+    ) -> impl Iterator<Item = ValueId> + 'a {
+        let given = |v: &ValueId| self.in_memory.contains_key(v) && !self.on_demand.contains_key(v);
         // From the host's memory, an image that all levels of a result read would be copied for each of them.
         let levels =
             graph.roots.iter().map(|root| graph.node(*root).shape.depth).max().filter(|_| self.unified).unwrap_or(1);
@@ -137,10 +141,10 @@ impl Images {
     }
 
     /// Takes back the lent images that have not been dropped since.
-    pub(crate) fn take_back(&mut self) {
-        for (value, image) in std::mem::take(&mut self.lent) {
-            match self.later.remove(&value) {
-                Some(_) => drop(self.here.insert(value, image)),
+    pub(crate) fn restore_sources(&mut self) {
+        for (value, image) in std::mem::take(&mut self.replaced) {
+            match self.on_demand.remove(&value) {
+                Some(_) => drop(self.in_memory.insert(value, image)),
                 None => self.freed.push(image),
             }
         }
@@ -148,7 +152,7 @@ impl Images {
 
     /// Releases images that can be read again, but for those to keep.
     pub(crate) fn release(&mut self, keep: impl Fn(&ValueId) -> bool) {
-        let Images { here, later, .. } = self;
+        let SessionImages { in_memory: here, on_demand: later, .. } = self;
         here.retain(|v, _| !later.contains_key(v) || keep(v));
     }
 }

@@ -10,24 +10,24 @@ use serde::{Deserialize, Serialize};
 use crate::device::Geometry;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::host::Piece;
+use crate::host::StridedCopy;
 use crate::host::buffer::HostBuffer;
 use crate::host::workers::Workers;
 use crate::ir::graph::{Graph, Op, ValueId};
-use crate::region::{Rect, Supply};
-use crate::session::{Mutable, Session};
+use crate::region::{Rect, RegionSupply};
+use crate::session::{Session, SessionState};
 use crate::shape::{Region, Shape, Window};
-use horus_files::{Aside, FileTraffic, RegionSource};
+use horus_files::{FileTraffic, RegionSource, TemporaryImage};
 
 /// Pixels read on the rank that has them.
-pub(crate) struct Fetched {
+pub(crate) struct FetchedPixels {
     pub(crate) pixels: Option<HostBuffer>,
     pub(crate) read: FileTraffic,
 }
 
 /// An image that has not been read yet.
 #[derive(Clone)]
-pub(crate) struct Later {
+pub(crate) struct OnDemandImage {
     pub(crate) shape: Shape,
     pub(crate) dtype: DType,
     /// Rows and columns that are read at once.
@@ -37,23 +37,23 @@ pub(crate) struct Later {
     /// Bytes that each thread takes beside the pixels while it reads a chunk.
     pub(crate) beside: usize,
     /// Bytes that decoding it takes, if it is decoded as a whole and there were fewer: it cannot be read then.
-    pub(crate) lacks: usize,
+    pub(crate) missing_bytes: usize,
     /// The levels of the source, all or some, that are those of the image.
     pub(crate) part: Range<usize>,
     /// The file, for messages.
     pub(crate) path: Arc<Path>,
     /// The source of the pixels, on rank 0.
-    pub(crate) stock: Option<Arc<dyn RegionSource>>,
+    pub(crate) source: Option<Arc<dyn RegionSource>>,
 }
 
 /// An image in memory as a source of regions.
-struct Lent {
+struct InMemorySource {
     shape: Shape,
     dtype: DType,
     pixels: HostBuffer,
 }
 
-impl RegionSource for Lent {
+impl RegionSource for InMemorySource {
     fn shape(&self) -> Shape {
         self.shape
     }
@@ -70,7 +70,7 @@ impl RegionSource for Lent {
         1
     }
 
-    fn beside(&self) -> usize {
+    fn scratch_bytes(&self) -> usize {
         0
     }
 
@@ -100,21 +100,21 @@ impl RegionSource for Lent {
 
 /// A source that is decoded once, to a temporary file, as its chunks are so large that regions would decode them again and
 /// again. Where there is no room for the file, regions do.
-struct Once {
+struct SpooledSource {
     from: Arc<dyn RegionSource>,
     /// Rows and columns that are decoded at a time.
     part: (usize, usize),
-    file: OnceLock<Result<Option<Aside>, String>>,
+    file: OnceLock<Result<Option<TemporaryImage>, String>>,
 }
 
-impl Once {
+impl SpooledSource {
     /// Bytes that are decoded at a time, if chunks are decoded in parts.
     const AT_ONCE: usize = 256 << 10;
 
     /// Decodes the source.
-    fn file(&self, workers: &Workers) -> Result<Option<Aside>, String> {
+    fn file(&self, workers: &Workers) -> Result<Option<TemporaryImage>, String> {
         let (shape, levels) = (self.from.shape(), self.from.levels().max(1));
-        let Ok(file) = Aside::new(shape.stored(), self.from.dtype()) else { return Ok(None) };
+        let Ok(file) = TemporaryImage::new(shape.stored(), self.from.dtype()) else { return Ok(None) };
         let mut pixels = Vec::new();
         for first in (0..shape.depth).step_by(levels) {
             let levels = first..(first + levels).min(shape.depth);
@@ -135,7 +135,7 @@ impl Once {
     }
 }
 
-impl RegionSource for Once {
+impl RegionSource for SpooledSource {
     fn shape(&self) -> Shape {
         self.from.shape()
     }
@@ -174,16 +174,16 @@ impl RegionSource for Once {
     }
 }
 
-impl Later {
+impl OnDemandImage {
     /// Bytes that reading takes beside the pixels: each thread decodes a chunk.
     pub(crate) fn decoders(&self, threads: usize) -> usize {
-        let Later { shape, chunk, .. } = self;
+        let OnDemandImage { shape, chunk, .. } = self;
         let chunks = shape.height.div_ceil(chunk.0.max(1)) * shape.width.div_ceil(chunk.1.max(1));
         self.beside.saturating_mul(chunks.min(threads))
     }
 
     /// The image decoded once, to a temporary file; `None` if regions are read in place, or only some can be read.
-    pub(crate) fn once(&self, threads: usize) -> Option<Later> {
+    pub(crate) fn once(&self, threads: usize) -> Option<OnDemandImage> {
         if self.beside == 0 || self.chunk.0 <= 1 || self.is_partial() {
             return None;
         }
@@ -192,101 +192,117 @@ impl Later {
         // Whole chunks, one for each thread, or rows of one that is decoded in parts.
         let across = columns.saturating_mul(threads.max(1)).min(self.shape.width);
         let in_parts = self.beside < rows.saturating_mul(columns).saturating_mul(pixel) / 2;
-        let most = Once::AT_ONCE / across.saturating_mul(pixel).max(1);
+        let most = SpooledSource::AT_ONCE / across.saturating_mul(pixel).max(1);
         let part = (if in_parts { rows.min(most.max(1)) } else { rows }, across);
         let all = part.0.saturating_mul(part.1).saturating_mul(pixel).saturating_add(self.decoders(threads));
-        let stock = self.stock.as_ref().map(|from| {
-            let once = Once { from: Arc::clone(from), part, file: OnceLock::new() };
+        let stock = self.source.as_ref().map(|from| {
+            let once = SpooledSource { from: Arc::clone(from), part, file: OnceLock::new() };
             Arc::new(once) as Arc<dyn RegionSource>
         });
         let beside = all.div_ceil(threads.max(1).min(self.shape.height));
-        Some(Later { chunk: (1, self.shape.width), levels: 1, beside, stock, ..self.clone() })
+        Some(OnDemandImage { chunk: (1, self.shape.width), levels: 1, beside, source: stock, ..self.clone() })
     }
 
     /// The image as it would be in memory, read as a whole before.
-    pub(crate) fn read_before(&self) -> Later {
-        Later { chunk: (1, 1), beside: 0, lacks: 0, stock: None, ..self.clone() }
+    pub(crate) fn read_before(&self) -> OnDemandImage {
+        OnDemandImage { chunk: (1, 1), beside: 0, missing_bytes: 0, source: None, ..self.clone() }
     }
 
     /// An image in host memory as one whose regions are read.
-    pub(crate) fn lent(Geometry { shape, dtype, .. }: Geometry, pixels: HostBuffer) -> Later {
-        Later::of(Arc::new(Lent { shape, dtype, pixels }), "an image in memory")
+    pub(crate) fn from_memory(Geometry { shape, dtype, .. }: Geometry, pixels: HostBuffer) -> OnDemandImage {
+        OnDemandImage::of(Arc::new(InMemorySource { shape, dtype, pixels }), "an image in memory")
     }
 
     /// An image of a source of this name that this rank has.
-    pub(crate) fn of(stock: Arc<dyn RegionSource>, name: &str) -> Later {
+    pub(crate) fn of(stock: Arc<dyn RegionSource>, name: &str) -> OnDemandImage {
         let (shape, dtype, chunk, levels) = (stock.shape().stored(), stock.dtype(), stock.chunk(), stock.levels());
         let (part, path) = (0..shape.depth, Path::new(name).into());
-        let beside = stock.beside();
-        Later { shape, dtype, chunk, levels, beside, lacks: 0, part, path, stock: Some(stock) }
+        let beside = stock.scratch_bytes();
+        OnDemandImage { shape, dtype, chunk, levels, beside, missing_bytes: 0, part, path, source: Some(stock) }
     }
 
     /// An image that will be in memory region by region.
-    pub(crate) fn expected(shape: Shape, dtype: DType) -> Later {
+    pub(crate) fn expected(shape: Shape, dtype: DType) -> OnDemandImage {
         let (part, path, chunk) = (0..shape.depth, Path::new("").into(), (1, shape.width));
-        Later { shape, dtype: dtype.stored(), chunk, levels: 1, beside: 0, lacks: 0, part, path, stock: None }
+        OnDemandImage {
+            shape,
+            dtype: dtype.stored(),
+            chunk,
+            levels: 1,
+            beside: 0,
+            missing_bytes: 0,
+            part,
+            path,
+            source: None,
+        }
     }
 
     /// Returns `true` if only some of its regions can be read.
     pub(crate) fn is_partial(&self) -> bool {
-        self.stock.as_ref().is_some_and(|stock| stock.is_partial())
+        self.source.as_ref().is_some_and(|stock| stock.is_partial())
     }
 }
 
 /// An input of a regional program that is not in memory.
 #[derive(Clone)]
-pub(crate) struct Part {
+pub(crate) struct RegionInput {
     pub(crate) value: ValueId,
     pub(crate) shape: Shape,
     pub(crate) dtype: DType,
-    from: PartOrigin,
+    from: RegionInputOrigin,
 }
 
 #[derive(Clone)]
-enum PartOrigin {
+enum RegionInputOrigin {
     /// A region of an image that has not been read, and the image's name.
-    Later(Later, ValueId, Rect),
+    Later(OnDemandImage, ValueId, Rect),
     /// A number, as an image of one pixel.
     Number(i32),
 }
 
 /// Pixels that could not be read, and the cause.
 #[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct Unread {
+pub(crate) struct PixelReadError {
     path: String,
     cause: String,
 }
 
-impl Unread {
+impl PixelReadError {
     pub(crate) fn error(self) -> Error {
         Error::read(Path::new(&self.path), self.cause)
     }
 }
 
-impl Part {
+impl RegionInput {
     /// Bytes of its pixels.
     pub(crate) fn bytes(&self) -> usize {
         self.shape.len().saturating_mul(self.dtype.size())
     }
 
     /// Reads its pixels, on the rank that has them. On any thread.
-    pub(crate) fn read(&self, session: &Session, strips: Option<&mut Strips>) -> Result<Fetched, Unread> {
+    pub(crate) fn read(
+        &self,
+        session: &Session,
+        strips: Option<&mut DecodedStrips>,
+    ) -> Result<FetchedPixels, PixelReadError> {
         let nothing = FileTraffic::default();
         let (later, name, region) = match &self.from {
-            PartOrigin::Number(n) => return Ok(Fetched { pixels: Some(HostBuffer::from_slice(&[*n])), read: nothing }),
-            PartOrigin::Later(later, name, region) => (later, *name, *region),
+            RegionInputOrigin::Number(n) => {
+                return Ok(FetchedPixels { pixels: Some(HostBuffer::from_slice(&[*n])), read: nothing });
+            }
+            RegionInputOrigin::Later(later, name, region) => (later, *name, *region),
         };
-        let Some(stock) = &later.stock else { return Ok(Fetched { pixels: None, read: nothing }) };
-        let unread = |cause: String| Unread { path: later.path.display().to_string(), cause };
+        let Some(stock) = &later.source else { return Ok(FetchedPixels { pixels: None, read: nothing }) };
+        let unread = |cause: String| PixelReadError { path: later.path.display().to_string(), cause };
         // Programs that may be computed by regions were refused before.
-        let _decoder = session.reserve(later.lacks).map_err(|e| unread(e.to_string()))?;
+        let _decoder = session.reserve(later.missing_bytes).map_err(|e| unread(e.to_string()))?;
         let mut room = session.room_ahead(self.bytes()).map_err(|e| unread(e.to_string()))?;
         // One thread of a session reads at a time.
         let before = stock.counted();
         let fill = |region: Rect, to: &mut HostBuffer| {
             stock.fill_levels(later.part.clone(), region.inside(), to.bytes_mut(), session.workers())
         };
-        match strips.filter(|_| Strips::serve(session, later, region)) {
+        match strips.filter(|_| DecodedStrips::serve(session, later, region)) {
             None => fill(region, &mut room).map_err(unread)?,
             Some(strips) => {
                 let new = strips.missing(name, later, region);
@@ -301,24 +317,24 @@ impl Part {
         }
         let after = stock.counted();
         let read = FileTraffic { chunks: after.chunks - before.chunks, bytes: after.bytes - before.bytes };
-        Ok(Fetched { pixels: Some(room), read })
+        Ok(FetchedPixels { pixels: Some(room), read })
     }
 
     /// All of an image that has not been read, under its name.
-    pub(crate) fn all(value: ValueId, later: Later) -> Part {
+    pub(crate) fn all(value: ValueId, later: OnDemandImage) -> RegionInput {
         let (shape, dtype) = (later.shape, later.dtype);
-        Part { value, shape, dtype, from: PartOrigin::Later(later, value, Rect::whole(shape)) }
+        RegionInput { value, shape, dtype, from: RegionInputOrigin::Later(later, value, Rect::whole(shape)) }
     }
 
     /// Returns `true` for a number, which every rank has.
     pub(crate) fn is_number(&self) -> bool {
-        matches!(self.from, PartOrigin::Number(_))
+        matches!(self.from, RegionInputOrigin::Number(_))
     }
 
     /// The image, if the part is all of it.
     pub(crate) fn whole(&self) -> Option<ValueId> {
         match &self.from {
-            PartOrigin::Later(later, of, region) if *region == Rect::whole(later.shape) => Some(*of),
+            RegionInputOrigin::Later(later, of, region) if *region == Rect::whole(later.shape) => Some(*of),
             _ => None,
         }
     }
@@ -327,18 +343,18 @@ impl Part {
 /// Decoded rows of chunks that the next regions, which lie further down, may read again: strips of
 /// whole chunks that adjoin each other, for each image.
 #[derive(Default)]
-pub(crate) struct Strips(HashMap<ValueId, Vec<(Rect, HostBuffer)>>);
+pub(crate) struct DecodedStrips(HashMap<ValueId, Vec<(Rect, HostBuffer)>>);
 
 /// Maximum fraction of the memory for the chunks of a region that are kept for the next: those of
 /// two regions fit into what divisions leave.
 pub(crate) const STRIPS: usize = 16;
 
-impl Strips {
+impl DecodedStrips {
     /// Returns `true` if a region, of whole rows, ends within chunks, so that the next would decode
     /// them again, and its chunks are small enough to be kept.
-    fn serve(session: &Session, later: &Later, region: Rect) -> bool {
+    fn serve(session: &Session, later: &OnDemandImage, region: Rect) -> bool {
         let (Shape { height, width, .. }, rows) = (later.shape, later.chunk.0);
-        let covering = Strips::covering(later, region);
+        let covering = DecodedStrips::covering(later, region);
         let bytes = covering.area().saturating_mul(later.shape.planes() * later.shape.pixel_bytes(later.dtype));
         rows > 1
             && rows < height
@@ -348,14 +364,15 @@ impl Strips {
     }
 
     /// Drops the strips of images of which none of these are parts.
-    pub(crate) fn only(&mut self, parts: &[Part]) {
-        let read =
-            |v: &ValueId| parts.iter().any(|part| matches!(&part.from, PartOrigin::Later(_, name, _) if name == v));
+    pub(crate) fn only(&mut self, parts: &[RegionInput]) {
+        let read = |v: &ValueId| {
+            parts.iter().any(|part| matches!(&part.from, RegionInputOrigin::Later(_, name, _) if name == v))
+        };
         self.0.retain(|name, _| read(name));
     }
 
     /// The rows of all chunks of a region.
-    fn covering(later: &Later, region: Rect) -> Rect {
+    fn covering(later: &OnDemandImage, region: Rect) -> Rect {
         let [start, end] = [region.rows.start, region.rows.end].map(isize::unsigned_abs);
         let rows = later.chunk.0.max(1);
         let end = end.next_multiple_of(rows).min(later.shape.height);
@@ -363,8 +380,8 @@ impl Strips {
     }
 
     /// Drops the strips above a region, and returns the rows of its chunks below those that are left.
-    fn missing(&mut self, name: ValueId, later: &Later, region: Rect) -> Rect {
-        let Rect { rows, .. } = Strips::covering(later, region);
+    fn missing(&mut self, name: ValueId, later: &OnDemandImage, region: Rect) -> Rect {
+        let Rect { rows, .. } = DecodedStrips::covering(later, region);
         let strips = self.0.entry(name).or_default();
         // Regions that lie further up come with the next slab or pass.
         if strips.first().is_some_and(|(strip, _)| strip.rows.start > rows.start) {
@@ -376,7 +393,7 @@ impl Strips {
     }
 
     /// Copies a region from the strips that hold it.
-    fn copy(&self, session: &Session, name: ValueId, later: &Later, region: Rect, to: &mut HostBuffer) {
+    fn copy(&self, session: &Session, name: ValueId, later: &OnDemandImage, region: Rect, to: &mut HostBuffer) {
         let row = later.shape.line() * later.dtype.size();
         for (strip, pixels) in self.0.get(&name).into_iter().flatten() {
             let [start, end] = [strip.rows.start.max(region.rows.start), strip.rows.end.min(region.rows.end)];
@@ -384,7 +401,7 @@ impl Strips {
                 continue;
             }
             let rows = (end - start).unsigned_abs();
-            let piece = |plane: usize| Piece {
+            let piece = |plane: usize| StridedCopy {
                 from: (plane * strip.rows.len() + (start - strip.rows.start).unsigned_abs()) * row,
                 to: (plane * region.rows.len() + (start - region.rows.start).unsigned_abs()) * row,
                 bytes: row,
@@ -392,7 +409,7 @@ impl Strips {
                 from_stride: row,
                 to_stride: row,
             };
-            let pieces: Vec<Piece> = (0..later.shape.planes()).map(piece).collect();
+            let pieces: Vec<StridedCopy> = (0..later.shape.planes()).map(piece).collect();
             session.workers().copy_pieces(pixels.bytes(), to.bytes_mut(), &pieces);
         }
     }
@@ -400,10 +417,10 @@ impl Strips {
 
 /// Copies of a region of an image of shape `of`, with pixels of `element` bytes, to memory of its
 /// size: plane by plane (of a stored image level by level), rows without gaps.
-pub(crate) fn pieces(of: Shape, region: Rect, element: usize) -> Vec<Piece> {
+pub(crate) fn pieces(of: Shape, region: Rect, element: usize) -> Vec<StridedCopy> {
     let [top, left] = region.corner().map(isize::unsigned_abs);
     let (row, rows) = (region.columns.len() * element, region.rows.len());
-    let piece = |plane: usize| Piece {
+    let piece = |plane: usize| StridedCopy {
         from: ((plane * of.height + top) * of.width + left) * element,
         to: plane * rows * row,
         bytes: row,
@@ -415,43 +432,46 @@ pub(crate) fn pieces(of: Shape, region: Rect, element: usize) -> Vec<Piece> {
 }
 
 /// Gives names to regions of images that have not been read.
-pub(crate) struct Parts<'a> {
-    pub(crate) state: &'a Mutable,
+pub(crate) struct RegionInputs<'a> {
+    pub(crate) state: &'a SessionState,
     /// Coordinates are numbers that the program reads, so that it is the same for all regions.
     pub(crate) numbers: bool,
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<RegionInput>,
     known: HashMap<(ValueId, Rect), ValueId>,
 }
 
-impl<'a> Parts<'a> {
-    pub(crate) fn new(state: &'a Mutable, numbers: bool) -> Parts<'a> {
-        Parts { state, numbers, parts: Vec::new(), known: HashMap::new() }
+impl<'a> RegionInputs<'a> {
+    pub(crate) fn new(state: &'a SessionState, numbers: bool) -> RegionInputs<'a> {
+        RegionInputs { state, numbers, parts: Vec::new(), known: HashMap::new() }
     }
 }
 
-impl Supply for Parts<'_> {
+impl RegionSupply for RegionInputs<'_> {
     fn source(&mut self, of: ValueId, region: Rect) -> Option<ValueId> {
-        let later = self.state.images.later.get(&of).filter(|_| !self.state.images.here.contains_key(&of))?;
+        let later = self.state.images.on_demand.get(&of).filter(|_| !self.state.images.in_memory.contains_key(&of))?;
         if let Some(known) = self.known.get(&(of, region)) {
             return Some(*known);
         }
         let value = self.state.names.value();
         self.known.insert((of, region), value);
         let (shape, dtype) = (region.shape(later.shape), later.dtype);
-        self.parts.push(Part { value, shape, dtype, from: PartOrigin::Later(later.clone(), of, region) });
+        self.parts.push(RegionInput { value, shape, dtype, from: RegionInputOrigin::Later(later.clone(), of, region) });
         Some(value)
     }
 
     fn number(&mut self, n: i32) -> Option<ValueId> {
         let value = self.numbers.then(|| self.state.names.value())?;
         let shape = Shape::new(1, 1, 1);
-        self.parts.push(Part { value, shape, dtype: DType::I32, from: PartOrigin::Number(n) });
+        self.parts.push(RegionInput { value, shape, dtype: DType::I32, from: RegionInputOrigin::Number(n) });
         Some(value)
     }
 }
 
 /// The source images of a program that can be read again, in memory or not.
-pub(crate) fn unread<'a>(state: &'a Mutable, graph: &'a Graph<Op>) -> impl Iterator<Item = (ValueId, &'a Later)> {
+pub(crate) fn unread<'a>(
+    state: &'a SessionState,
+    graph: &'a Graph<Op>,
+) -> impl Iterator<Item = (ValueId, &'a OnDemandImage)> {
     let of = |op: &Op| if let Op::Source(v) = op { Some(*v) } else { None };
-    graph.nodes.iter().filter_map(move |n| of(&n.op)).filter_map(|v| Some((v, state.images.later.get(&v)?)))
+    graph.nodes.iter().filter_map(move |n| of(&n.op)).filter_map(|v| Some((v, state.images.on_demand.get(&v)?)))
 }

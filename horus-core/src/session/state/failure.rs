@@ -21,14 +21,14 @@ use crate::shape::Shape;
 /// The first error of a value, shared by everything computed from it. If it is never read, it
 /// becomes a warning when the last of them is dropped, unless an earlier error took its place.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct ValueFailure {
     error: Error,
     seen: AtomicBool,
 }
 
-impl Failure {
-    pub(crate) fn new(error: Error) -> Failure {
-        Failure { error, seen: AtomicBool::new(false) }
+impl ValueFailure {
+    pub(crate) fn new(error: Error) -> ValueFailure {
+        ValueFailure { error, seen: AtomicBool::new(false) }
     }
 
     /// Another error takes its place.
@@ -43,7 +43,7 @@ impl Failure {
     }
 }
 
-impl Drop for Failure {
+impl Drop for ValueFailure {
     fn drop(&mut self) {
         if !*self.seen.get_mut() && !std::thread::panicking() {
             crate::warn!("an error was discarded with its image: {}", self.error);
@@ -54,7 +54,7 @@ impl Drop for Failure {
 impl Session {
     /// A value that could not be recorded.
     pub(crate) fn failed(&self, shape: Shape, dtype: DType, error: Error) -> Handle {
-        let failure = Arc::new(Failure::new(error));
+        let failure = Arc::new(ValueFailure::new(error));
         let mut failures = self.failures();
         failures.retain(|f| f.strong_count() > 0);
         failures.push(Arc::downgrade(&failure));
@@ -63,13 +63,13 @@ impl Session {
     }
 
     /// Failed values that may still be alive.
-    pub(crate) fn failures(&self) -> MutexGuard<'_, Vec<Weak<Failure>>> {
+    pub(crate) fn failures(&self) -> MutexGuard<'_, Vec<Weak<ValueFailure>>> {
         self.0.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The error of a value that is read, after all ranks have synchronised: they read the same
     /// value, and if it failed on some ranks only, all end with an error.
-    pub(crate) fn fail<T>(&self, failure: &Failure) -> Result<T> {
+    pub(crate) fn fail<T>(&self, failure: &ValueFailure) -> Result<T> {
         let error = failure.look();
         if self.ranks() > 1 {
             agree_on(self.comm(), &format!("a value that failed: {error}"))?;

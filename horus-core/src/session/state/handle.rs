@@ -8,7 +8,7 @@ use crate::error::{Result, SourceLine};
 use crate::record::RecordId;
 use crate::session::Session;
 use crate::session::attributes::Attributes;
-use crate::session::state::failure::Failure;
+use crate::session::state::failure::ValueFailure;
 use crate::shape::Shape;
 
 /// A handle of a recorded value. Dropping the last clone makes the value unobservable.
@@ -29,7 +29,7 @@ pub struct Observed {
     pub(crate) shape: Shape,
     pub(crate) dtype: DType,
     /// The record, or the failure.
-    pub(crate) record: std::result::Result<RecordId, Arc<Failure>>,
+    pub(crate) record: std::result::Result<RecordId, Arc<ValueFailure>>,
 }
 
 impl Deref for Handle {
@@ -43,7 +43,7 @@ impl Handle {
     /// The only handle of a new record, or of a failure.
     pub(crate) fn new(
         session: &Session,
-        record: std::result::Result<RecordId, Arc<Failure>>,
+        record: std::result::Result<RecordId, Arc<ValueFailure>>,
         (shape, dtype): (Shape, DType),
     ) -> Handle {
         Handle { value: Arc::new(Observed { session: session.clone(), shape, dtype, record }), attributes: None }
@@ -85,7 +85,7 @@ impl Handle {
     }
 
     /// For a failed value: a failure with the same error, another shape and type.
-    pub(crate) fn carried(&self, shape: Shape, dtype: DType) -> Option<Handle> {
+    pub(crate) fn failure_with_shape(&self, shape: Shape, dtype: DType) -> Option<Handle> {
         let failure = self.record.as_ref().err()?;
         Some(Handle::new(&self.session, Err(Arc::clone(failure)), (shape, dtype)))
     }

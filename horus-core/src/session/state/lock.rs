@@ -10,7 +10,7 @@
 //! meanwhile, on any thread, wait in one queue, and so do evaluations that `Session::start` begins
 //! (`session/state/start.rs`). The queue is processed in the order of the calls, so every rank does the
 //! same as if each evaluation had run inside its call, by the session's thread, or by the next read
-//! of a value. `Communicator::turns` tells if more than one thread of a rank may communicate; if
+//! of a value. `Communicator::communication_order` tells if more than one thread of a rank may communicate; if
 //! not (an MPI library that grants less than `MPI_THREAD_SERIALIZED`), `start` evaluates inside the
 //! call. Before MPI is finalised, the started evaluations of sessions left open are completed.
 //! Observers may drop, copy, record and start; statistics and times are as of the last evaluation;
@@ -27,10 +27,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use crate::error::{Error, Result};
-use crate::session::images::Dropped;
-use crate::session::state::start::Start;
+use crate::session::images::DroppedImages;
+use crate::session::state::start::DeferredEvaluation;
 use crate::session::state::wait::waiting;
-use crate::session::{Mutable, Session};
+use crate::session::{Session, SessionState};
 
 /// Maximum number of deferred changes; a thread that gets this far ahead of an evaluation blocks.
 const MOST: usize = 1 << 16;
@@ -47,38 +47,38 @@ thread_local! {
     static ASKED: Cell<u64> = const { Cell::new(0) };
 }
 
-type Change = Box<dyn FnOnce(&Session, &mut Mutable) + Send>;
+type StateChange = Box<dyn FnOnce(&Session, &mut SessionState) + Send>;
 
 /// A deferred action.
-enum Later {
+enum DeferredAction {
     /// A change of the state that holds this many bytes of pixels.
-    Change(Change, usize),
+    Change(StateChange, usize),
     /// An evaluation, for the next waiter or for the session's thread.
-    Start(Start),
+    Start(DeferredEvaluation),
 }
 
 /// Deferred actions, in order.
 #[derive(Default)]
-struct Queue {
-    waiting: VecDeque<Later>,
+struct DeferredQueue {
+    waiting: VecDeque<DeferredAction>,
     bytes: usize,
 }
 
-impl Queue {
-    fn push(&mut self, later: Later) {
-        if let Later::Change(_, bytes) = later {
+impl DeferredQueue {
+    fn push(&mut self, later: DeferredAction) {
+        if let DeferredAction::Change(_, bytes) = later {
             self.bytes += bytes;
         }
         self.waiting.push_back(later);
     }
 
     /// The next action, unless it starts an evaluation and only `changes` are wanted.
-    fn next(&mut self, changes: bool) -> Option<Later> {
-        if changes && matches!(self.waiting.front(), Some(Later::Start(_))) {
+    fn next(&mut self, changes: bool) -> Option<DeferredAction> {
+        if changes && matches!(self.waiting.front(), Some(DeferredAction::Start(_))) {
             return None;
         }
         let next = self.waiting.pop_front()?;
-        if let Later::Change(_, bytes) = next {
+        if let DeferredAction::Change(_, bytes) = next {
             self.bytes -= bytes;
         }
         Some(next)
@@ -86,27 +86,27 @@ impl Queue {
 }
 
 /// A session's state, the thread that holds it, and the actions deferred until it is free.
-pub(crate) struct Owned {
-    state: Mutex<Mutable>,
+pub(crate) struct StateLock {
+    state: Mutex<SessionState>,
     /// The thread that holds the state; 0 if none does. Threads only compare it with themselves,
     /// and only they write their own number.
     owner: AtomicU64,
     /// Locked while the state is released: the holder of the state processes everything deferred
     /// before.
-    later: Mutex<Queue>,
+    later: Mutex<DeferredQueue>,
 }
 
-impl Owned {
-    pub(crate) fn new(state: Mutable) -> Owned {
-        Owned { state: Mutex::new(state), owner: AtomicU64::new(0), later: Mutex::default() }
+impl StateLock {
+    pub(crate) fn new(state: SessionState) -> StateLock {
+        StateLock { state: Mutex::new(state), owner: AtomicU64::new(0), later: Mutex::default() }
     }
 
-    fn later(&self) -> MutexGuard<'_, Queue> {
+    fn later(&self) -> MutexGuard<'_, DeferredQueue> {
         self.later.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The state, if no thread holds it and nothing is deferred.
-    fn free(&self, later: &Queue) -> Option<MutexGuard<'_, Mutable>> {
+    fn free(&self, later: &DeferredQueue) -> Option<MutexGuard<'_, SessionState>> {
         if !later.waiting.is_empty() {
             return None;
         }
@@ -118,7 +118,7 @@ impl Owned {
     }
 }
 
-impl Drop for Owned {
+impl Drop for StateLock {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(error) = state.error.take()
@@ -130,37 +130,37 @@ impl Drop for Owned {
 }
 
 /// The state, locked. Fields are dropped in this order.
-pub(crate) struct Locked<'a> {
+pub(crate) struct LockedState<'a> {
     session: &'a Session,
-    state: MutexGuard<'a, Mutable>,
+    state: MutexGuard<'a, SessionState>,
     /// Held while the state is released.
-    later: Option<MutexGuard<'a, Queue>>,
+    later: Option<MutexGuard<'a, DeferredQueue>>,
     /// Dropped after the locks.
-    dropped: Dropped,
+    dropped: DroppedImages,
 }
 
-impl Deref for Locked<'_> {
-    type Target = Mutable;
-    fn deref(&self) -> &Mutable {
+impl Deref for LockedState<'_> {
+    type Target = SessionState;
+    fn deref(&self) -> &SessionState {
         &self.state
     }
 }
 
-impl DerefMut for Locked<'_> {
-    fn deref_mut(&mut self) -> &mut Mutable {
+impl DerefMut for LockedState<'_> {
+    fn deref_mut(&mut self) -> &mut SessionState {
         &mut self.state
     }
 }
 
-impl<'a> Locked<'a> {
-    fn new(session: &'a Session, state: MutexGuard<'a, Mutable>) -> Locked<'a> {
+impl<'a> LockedState<'a> {
+    fn new(session: &'a Session, state: MutexGuard<'a, SessionState>) -> LockedState<'a> {
         session.0.state.owner.store(me(), Ordering::Relaxed);
-        Locked { session, state, later: None, dropped: Dropped::default() }
+        LockedState { session, state, later: None, dropped: DroppedImages::default() }
     }
 
     /// Processes deferred actions: all, or the changes before the next evaluation. Nothing more can
     /// be deferred while the result lives.
-    fn catch_up(&mut self, changes: bool) -> MutexGuard<'a, Queue> {
+    fn catch_up(&mut self, changes: bool) -> MutexGuard<'a, DeferredQueue> {
         let session = self.session;
         loop {
             let mut later = session.0.state.later();
@@ -170,8 +170,8 @@ impl<'a> Locked<'a> {
             // A panic (of an observer) does not belong to the thread that happens to run this: it
             // is reported as an error.
             let done = catch_unwind(AssertUnwindSafe(|| match next {
-                Later::Change(change, _) => change(session, state),
-                Later::Start(start) => session.carry_out_start(state, start),
+                DeferredAction::Change(change, _) => change(session, state),
+                DeferredAction::Start(start) => session.run_deferred(state, start),
             }));
             if let Err(panic) = done {
                 let text = panic.downcast_ref::<&str>().copied();
@@ -182,7 +182,7 @@ impl<'a> Locked<'a> {
     }
 }
 
-impl Drop for Locked<'_> {
+impl Drop for LockedState<'_> {
     fn drop(&mut self) {
         if self.later.is_none() {
             self.later = Some(self.catch_up(true));
@@ -198,7 +198,7 @@ impl Session {
     /// # Errors
     /// [`Error::Reentry`] if this thread holds it: a callback of an evaluation requests `what`;
     /// [`Error::Forked`] in a child of the process that opened the session.
-    pub(crate) fn lock(&self, what: &'static str) -> Result<Locked<'_>> {
+    pub(crate) fn lock(&self, what: &'static str) -> Result<LockedState<'_>> {
         ASKED.set(ASKED.get() + 1);
         self.lock_to_give(what)
     }
@@ -207,7 +207,7 @@ impl Session {
     ///
     /// # Errors
     /// As [`Session::lock`].
-    pub(crate) fn lock_to_give(&self, what: &'static str) -> Result<Locked<'_>> {
+    pub(crate) fn lock_to_give(&self, what: &'static str) -> Result<LockedState<'_>> {
         if !self.0.is_here() {
             return Err(Error::Forked { what });
         }
@@ -226,9 +226,9 @@ impl Session {
     }
 
     /// The state, which another thread may hold, after all deferred actions.
-    pub(crate) fn acquire(&self) -> Locked<'_> {
+    pub(crate) fn acquire(&self) -> LockedState<'_> {
         let state = self.0.state.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut locked = Locked::new(self, state);
+        let mut locked = LockedState::new(self, state);
         drop(locked.catch_up(false));
         locked
     }
@@ -239,7 +239,7 @@ impl Session {
     }
 
     /// Changes the state by a short action that calls no code of the program: now, or after the current evaluation.
-    pub(crate) fn change(&self, change: impl FnOnce(&mut Mutable) + Send + 'static) {
+    pub(crate) fn change(&self, change: impl FnOnce(&mut SessionState) + Send + 'static) {
         match self.free() {
             Some(mut state) => change(&mut state),
             None => self.change_with(0, move |_, state| change(state)),
@@ -248,17 +248,17 @@ impl Session {
 
     /// The state for a short action that calls no code of the program, unless a thread holds it or an action is
     /// deferred. Nothing can be deferred while the result lives.
-    pub(crate) fn free(&self) -> Option<Locked<'_>> {
+    pub(crate) fn free(&self) -> Option<LockedState<'_>> {
         if !self.0.is_here() {
             return None;
         }
         let later = self.0.state.later();
         let state = self.0.state.free(&later)?;
-        Some(Locked { session: self, state, later: Some(later), dropped: Dropped::default() })
+        Some(LockedState { session: self, state, later: Some(later), dropped: DroppedImages::default() })
     }
 
     /// Changes the state by an action that holds this many bytes of pixels: now, or after the current evaluation.
-    pub(crate) fn change_with(&self, bytes: usize, change: impl FnOnce(&Session, &mut Mutable) + Send + 'static) {
+    pub(crate) fn change_with(&self, bytes: usize, change: impl FnOnce(&Session, &mut SessionState) + Send + 'static) {
         if !self.0.is_here() {
             return;
         }
@@ -267,7 +267,7 @@ impl Session {
             let mut later = owned.later();
             if !self.is_mine() {
                 if let Some(state) = owned.free(&later) {
-                    let mut locked = Locked::new(self, state);
+                    let mut locked = LockedState::new(self, state);
                     drop(later);
                     return change(self, &mut locked);
                 }
@@ -279,12 +279,12 @@ impl Session {
                     continue;
                 }
             }
-            return later.push(Later::Change(Box::new(change), bytes));
+            return later.push(DeferredAction::Change(Box::new(change), bytes));
         }
     }
 
     /// Starts an evaluation when its turn comes.
-    pub(crate) fn put_off(&self, start: Start) {
-        self.0.state.later().push(Later::Start(start));
+    pub(crate) fn defer_evaluation(&self, start: DeferredEvaluation) {
+        self.0.state.later().push(DeferredAction::Start(start));
     }
 }

@@ -15,23 +15,23 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::execute::trace::Trace;
 use crate::host::buffer::HostBuffer;
-use crate::record::{Numbering, Recording};
+use crate::record::{Numbering, RecordedProgram};
 use crate::session::Session;
 use crate::session::blocks::BlockMap;
-use crate::session::cache::Plans;
-use crate::session::images::Images;
+use crate::session::cache::PlanCache;
+use crate::session::images::SessionImages;
 use crate::session::progress::Stats;
 
 /// The state of a session, behind its lock.
-pub(crate) struct Mutable {
-    pub(crate) program: Recording,
+pub(crate) struct SessionState {
+    pub(crate) program: RecordedProgram,
     /// Numbers values: behind the lock, so that all ranks name them alike.
     pub(crate) names: Numbering,
-    pub(crate) images: Images,
+    pub(crate) images: SessionImages,
     /// The target of the current read, if the device can write to that memory.
     pub(crate) room: Option<HostBuffer>,
     /// Plans of programs that may run again.
-    pub(crate) plans: Plans,
+    pub(crate) plans: PlanCache,
     pub(crate) stats: Stats,
     pub(crate) trace: Trace,
     /// Traces of the lanes after the first.
@@ -50,7 +50,7 @@ pub(crate) struct Mutable {
     pub(crate) lost: Option<String>,
 }
 
-impl Mutable {
+impl SessionState {
     /// Returns `true` if more operations are pending, or more bytes pinned, than these limits, and than the last
     /// failure allows.
     pub(crate) fn is_full(&self, (pending, pinned): (usize, usize)) -> bool {

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::device::Sending;
-use crate::device::{Label, Memory};
+use crate::device::DownloadStart;
+use crate::device::{Memory, WorkLabel};
 use crate::dtype::DType;
 use crate::error::Site;
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::Op;
-use crate::plan::Want;
+use crate::plan::ResultDelivery;
 use crate::plan::state::Placement;
 use crate::record::RecordId;
 use crate::session::attributes::Attributes;
-use crate::session::images::on_demand::Later;
-use crate::session::state::Mutable;
+use crate::session::images::on_demand::OnDemandImage;
+use crate::session::state::SessionState;
 use crate::session::state::wait::waiting;
 use crate::session::{Handle, Session};
 use crate::shape::Shape;
@@ -51,7 +51,7 @@ impl Session {
         // end.
         let observer = self.is_mine();
         let limits = (self.0.settings.max_pending, self.0.settings.max_pinned);
-        let record = move |state: &mut Mutable| {
+        let record = move |state: &mut SessionState| {
             state.program.record(id, op, &inputs, shape, dtype, site);
             if let Some(step) = step {
                 state.program.begin_step(step, id);
@@ -78,7 +78,7 @@ impl Session {
     }
 
     /// Evaluates if the flush limits are exceeded.
-    fn flush(&self, state: &mut Mutable) {
+    fn flush(&self, state: &mut SessionState) {
         let (pending, pinned) = (state.program.pending(), state.program.pinned_bytes());
         let full = state.is_full((self.0.settings.max_pending, self.0.settings.max_pinned));
         if full && state.error.is_none() && state.lost.is_none() && !std::thread::panicking() {
@@ -86,10 +86,10 @@ impl Session {
             if targets.is_empty() {
                 return; // steps are evaluated by their recorder
             }
-            let wants = vec![Want::Keep; targets.len()];
+            let wants = vec![ResultDelivery::Keep; targets.len()];
             state.patience = (0, 0);
             let mut ran = Ok(());
-            waiting(|| ran = self.run(state, &targets, &wants, Sending::AtOnce).map(drop));
+            waiting(|| ran = self.run(state, &targets, &wants, DownloadStart::AtOnce).map(drop));
             if let Err(e) = ran {
                 state.error = Some(e);
                 // After a failure, later operations do not retry at once.
@@ -110,7 +110,7 @@ impl Session {
         shape: Shape,
         dtype: DType,
         pixels: Vec<Memory>,
-        (start, label, site): (Instant, Label, Site),
+        (start, label, site): (Instant, WorkLabel, Site),
     ) -> Handle {
         let id = self.0.numbers.record();
         let took = start.elapsed();
@@ -150,12 +150,12 @@ impl Session {
     }
 
     /// An image whose pixels rank 0 reads on demand; other ranks have no source.
-    pub(crate) fn source_later(&self, later: Later, site: Site) -> Handle {
+    pub(crate) fn source_later(&self, later: OnDemandImage, site: Site) -> Handle {
         let (shape, dtype) = (later.shape.planar(), later.dtype);
         let id = self.0.numbers.record();
         self.change(move |state| {
             let value = state.names.value();
-            state.images.later.insert(value, later);
+            state.images.on_demand.insert(value, later);
             state.images.given.insert(value, Placement::Root);
             state.program.record(id, Op::Source(value), &[], shape, dtype, site);
         });

@@ -10,7 +10,7 @@ use crate::dtype::Conversion;
 use crate::error::Site;
 use crate::ir::graph::Op;
 use crate::record::RecordId;
-use crate::session::{Handle, Mutable, Session};
+use crate::session::{Handle, Session, SessionState};
 
 /// Images that represent others, and the values computed from them: a step. It ends when they are
 /// dropped.
@@ -54,7 +54,7 @@ impl StandIns {
     }
 
     /// Makes them aliases of the images that they represent, as far as these are evaluated.
-    pub(crate) fn end(&self, state: &mut Mutable) {
+    pub(crate) fn end(&self, state: &mut SessionState) {
         let ids = self.handles.iter().filter_map(|h| h.record.as_ref().ok());
         ids.for_each(|id| state.program.end_stand_in(*id));
     }

@@ -10,15 +10,15 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use crate::device::Sending;
-use crate::plan::Want;
+use crate::device::DownloadStart;
+use crate::plan::ResultDelivery;
 use crate::record::RecordId;
-use crate::session::state::Mutable;
+use crate::session::state::SessionState;
 use crate::session::state::wait::waiting;
-use crate::session::{Handle, Inner, Session};
+use crate::session::{Handle, Session, SessionInner};
 
 /// A deferred evaluation.
-pub(crate) enum Start {
+pub(crate) enum DeferredEvaluation {
     /// Of all observable values.
     Everything,
     /// Of one value.
@@ -27,19 +27,19 @@ pub(crate) enum Start {
 
 /// A session as held by the program, or by its thread. When the program drops it, started
 /// evaluations are completed and the thread ends.
-pub(crate) struct Held {
-    inner: Arc<Inner>,
+pub(crate) struct SessionOwner {
+    inner: Arc<SessionInner>,
     by_program: bool,
 }
 
-impl Deref for Held {
-    type Target = Inner;
-    fn deref(&self) -> &Inner {
+impl Deref for SessionOwner {
+    type Target = SessionInner;
+    fn deref(&self) -> &SessionInner {
         &self.inner
     }
 }
 
-impl Drop for Held {
+impl Drop for SessionOwner {
     fn drop(&mut self) {
         if !self.inner.is_here() {
             std::mem::forget(Arc::clone(&self.inner));
@@ -50,20 +50,20 @@ impl Drop for Held {
 }
 
 /// The thread that carries out started evaluations.
-struct Worker {
+struct StarterThread {
     wake: Sender<()>,
     thread: JoinHandle<()>,
 }
 
 /// The thread that carries out started evaluations, once there is one.
 #[derive(Default)]
-pub(crate) struct Starter(Mutex<Option<Worker>>);
+pub(crate) struct Starter(Mutex<Option<StarterThread>>);
 
 impl Starter {
     /// Lets the thread complete started evaluations, and ends it.
     fn end(&self) {
         let worker = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(Worker { wake, thread }) = worker else { return };
+        let Some(StarterThread { wake, thread }) = worker else { return };
         drop(wake);
         // An observer on that thread may have held the last handle: then it ends with its
         // evaluation.
@@ -74,8 +74,8 @@ impl Starter {
 }
 
 impl Session {
-    pub(crate) fn opened(inner: Inner) -> Session {
-        Session(Arc::new(Held { inner: Arc::new(inner), by_program: true }))
+    pub(crate) fn opened(inner: SessionInner) -> Session {
+        Session(Arc::new(SessionOwner { inner: Arc::new(inner), by_program: true }))
     }
 
     /// Returns `true` if both are the same session.
@@ -117,36 +117,36 @@ impl Session {
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     pub fn start(&self) {
-        self.begin(Start::Everything);
+        self.begin(DeferredEvaluation::Everything);
     }
 
     /// Starts to evaluate one value; see [`Session::start`]. A failed value reports its error when
     /// it is read.
     pub(crate) fn start_one(&self, value: &Handle) {
         if let Ok(id) = value.record {
-            self.begin(Start::Value(id));
+            self.begin(DeferredEvaluation::Value(id));
         }
     }
 
-    fn begin(&self, start: Start) {
+    fn begin(&self, start: DeferredEvaluation) {
         if !self.0.is_here() {
             return; // the next read reports it
         }
-        let turns = self.0.comm.turns();
+        let turns = self.0.comm.communication_order();
         if (self.ranks() == 1 || turns.is_some()) && self.wake(false) {
             if let Some(turns) = turns.filter(|_| self.ranks() > 1) {
                 let inner = Arc::downgrade(&self.0.inner);
                 let settle = move || {
                     if let Some(inner) = inner.upgrade() {
-                        Session(Arc::new(Held { inner, by_program: false })).settle();
+                        Session(Arc::new(SessionOwner { inner, by_program: false })).settle();
                     }
                 };
                 turns.claim(self.id(), settle);
             }
-            self.put_off(start);
+            self.defer_evaluation(start);
             self.wake(true);
         } else {
-            self.put_off(start);
+            self.defer_evaluation(start);
             self.settle();
         }
     }
@@ -161,12 +161,12 @@ impl Session {
             let work = move || {
                 for () in woken {
                     if let Some(inner) = inner.upgrade() {
-                        Session(Arc::new(Held { inner, by_program: false })).settle();
+                        Session(Arc::new(SessionOwner { inner, by_program: false })).settle();
                     }
                 }
             };
             match std::thread::Builder::new().name("horus-start".into()).spawn(work) {
-                Ok(thread) => *worker = Some(Worker { wake, thread }),
+                Ok(thread) => *worker = Some(StarterThread { wake, thread }),
                 Err(e) => {
                     crate::warn!("what is started is evaluated inside the call: no thread could be made: {e}");
                     return false;
@@ -178,23 +178,23 @@ impl Session {
     }
 
     /// Carries out a started evaluation. Its error is kept for the next read.
-    pub(crate) fn carry_out_start(&self, state: &mut Mutable, start: Start) {
+    pub(crate) fn run_deferred(&self, state: &mut SessionState, start: DeferredEvaluation) {
         // One error is reported before the next is risked, and the loss of the session is reported
         // anyway.
         if state.error.is_some() || state.lost.is_some() {
             return;
         }
         let targets = match start {
-            Start::Everything => state.program.observable(),
-            Start::Value(id) if state.program.value(id).is_some() => Vec::new(), // already evaluated
-            Start::Value(id) if state.program.in_step(id) => Vec::new(),         // its loop evaluates it
-            Start::Value(id) => vec![id],
+            DeferredEvaluation::Everything => state.program.observable(),
+            DeferredEvaluation::Value(id) if state.program.value(id).is_some() => Vec::new(), // already evaluated
+            DeferredEvaluation::Value(id) if state.program.in_step(id) => Vec::new(),         // its loop evaluates it
+            DeferredEvaluation::Value(id) => vec![id],
         };
         if targets.is_empty() {
             return;
         }
-        let wants = vec![Want::Keep; targets.len()];
-        if let Err(e) = self.run(state, &targets, &wants, Sending::AtOnce) {
+        let wants = vec![ResultDelivery::Keep; targets.len()];
+        if let Err(e) = self.run(state, &targets, &wants, DownloadStart::AtOnce) {
             state.error = Some(e);
         }
     }
@@ -210,7 +210,7 @@ impl Session {
     /// Waits for evaluations started by other sessions on the same ranks: ranks communicate in one
     /// order.
     pub(crate) fn wait_for_other_sessions(&self) {
-        if let Some(turns) = self.0.comm.turns().filter(|_| self.ranks() > 1) {
+        if let Some(turns) = self.0.comm.communication_order().filter(|_| self.ranks() > 1) {
             turns.wait_for_others(self.id());
         }
     }

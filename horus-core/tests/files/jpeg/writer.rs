@@ -5,14 +5,14 @@ use std::f64::consts::PI;
 use std::sync::LazyLock;
 
 /// A component: its sampling factors, and its samples as a function of the position in pixels of the picture.
-pub(super) struct Component {
+pub(super) struct SampledComponent {
     pub(super) factors: (usize, usize),
     pub(super) at: fn(f64, f64) -> f64,
 }
 
 /// The scans of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scans {
+pub(super) enum JpegScanLayout {
     /// One with all components.
     Together,
     /// One for each component.
@@ -31,7 +31,7 @@ const ZIGZAG: [usize; 64] = [
 ];
 
 /// Blocks of a component, in rows that are as long as the interleaved scan needs.
-struct Blocks {
+struct CoefficientBlocks {
     factors: (usize, usize),
     /// Rows and columns of blocks of a scan of its own.
     own: (usize, usize),
@@ -56,13 +56,13 @@ fn transformed(samples: &[f64; 64]) -> [i32; 64] {
 }
 
 #[derive(Default)]
-struct Bits {
+struct JpegBitWriter {
     bytes: Vec<u8>,
     held: u32,
     count: u32,
 }
 
-impl Bits {
+impl JpegBitWriter {
     fn put(&mut self, value: u32, count: u32) {
         for bit in (0..count).rev() {
             self.held = self.held << 1 | value >> bit & 1;
@@ -138,15 +138,15 @@ fn segment(marker: u8, body: &[u8], to: &mut Vec<u8>) {
 /// colours if `plain`. A restart marker follows every `restart` units, if it is not 0.
 pub(super) fn encode(
     (height, width): (usize, usize),
-    components: &[Component],
-    scans: Scans,
+    components: &[SampledComponent],
+    scans: JpegScanLayout,
     restart: usize,
     plain: bool,
 ) -> Vec<u8> {
-    let most = |side: fn(&Component) -> usize| components.iter().map(side).max().expect("a component");
+    let most = |side: fn(&SampledComponent) -> usize| components.iter().map(side).max().expect("a component");
     let (tall, wide) = (most(|c| c.factors.1), most(|c| c.factors.0));
     let units = (height.div_ceil(8 * tall), width.div_ceil(8 * wide));
-    let planes: Vec<Blocks> = components
+    let planes: Vec<CoefficientBlocks> = components
         .iter()
         .map(|component| {
             let (h, v) = component.factors;
@@ -162,10 +162,10 @@ pub(super) fn encode(
                 let (top, left) = (i / columns * 8, i % columns * 8);
                 transformed(&std::array::from_fn(|k| sample(top + k / 8, left + k % 8)))
             };
-            Blocks { factors: (h, v), own, columns, coefficients: (0..rows * columns).map(block).collect() }
+            CoefficientBlocks { factors: (h, v), own, columns, coefficients: (0..rows * columns).map(block).collect() }
         })
         .collect();
-    let progressive = matches!(scans, Scans::Progressive | Scans::ProgressiveApart);
+    let progressive = matches!(scans, JpegScanLayout::Progressive | JpegScanLayout::ProgressiveApart);
     let mut file = vec![0xff, 0xd8];
     if plain {
         segment(0xee, b"Adobe\0\x64\0\0\0\0\0", &mut file);
@@ -190,10 +190,10 @@ pub(super) fn encode(
     let all: Vec<usize> = (0..planes.len()).collect();
     let single = |first: usize, last: usize| all.iter().map(move |i| (vec![*i], first, last)).collect::<Vec<_>>();
     let list = match scans {
-        Scans::Together => vec![(all.clone(), 0, 63)],
-        Scans::Apart => single(0, 63),
-        Scans::Progressive => [vec![(all.clone(), 0, 0)], single(1, 5), single(6, 63)].concat(),
-        Scans::ProgressiveApart => [single(0, 0), single(1, 5), single(6, 63)].concat(),
+        JpegScanLayout::Together => vec![(all.clone(), 0, 63)],
+        JpegScanLayout::Apart => single(0, 63),
+        JpegScanLayout::Progressive => [vec![(all.clone(), 0, 0)], single(1, 5), single(6, 63)].concat(),
+        JpegScanLayout::ProgressiveApart => [single(0, 0), single(1, 5), single(6, 63)].concat(),
     };
     for (which, first, last) in list {
         let mut head = vec![which.len() as u8];
@@ -208,7 +208,7 @@ pub(super) fn encode(
             let unit = |k: usize| {
                 let (row, column) = (k / units.1, k % units.1);
                 let of = |i: &usize| {
-                    let (i, Blocks { factors: (h, v), columns, .. }) = (*i, &planes[*i]);
+                    let (i, CoefficientBlocks { factors: (h, v), columns, .. }) = (*i, &planes[*i]);
                     let place = move |j: usize| (i, (row * v + j / h) * columns + column * h + j % h);
                     (0..h * v).map(place).collect::<Vec<_>>()
                 };
@@ -216,7 +216,7 @@ pub(super) fn encode(
             };
             (0..units.0 * units.1).map(unit).collect()
         };
-        let (mut bits, mut before) = (Bits::default(), vec![0; planes.len()]);
+        let (mut bits, mut before) = (JpegBitWriter::default(), vec![0; planes.len()]);
         for (k, unit) in order.iter().enumerate() {
             if restart > 0 && k > 0 && k % restart == 0 {
                 bits.align();

@@ -1,19 +1,19 @@
 //! Linear filters: banks, stages, chains and sizes.
 
-use super::{Picture, Random, borders, check, run, total};
+use super::{KernelImage, KernelRandom, borders, check, run, total};
 use horus_base::dispatch;
 use horus_base::dtype::{Conversion, DType, Pixel, Scalar};
 use horus_base::shape::{Border, Shape, Window};
 use horus_cpu::device::CpuDevice;
 use horus_host::buffer::HostBuffer;
 use horus_host::device::{Geometry, Memory};
-use horus_plan::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
+use horus_plan::ir::kernel::{FilterSource, Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, RowFilterStage, Val};
 use horus_plan::ops::neighbourhood::Filter;
 use horus_plan::ops::pixel::PixelOp;
 use horus_plan::ops::planes::PlaneMap;
 use horus_testing::cases::covering;
 
-fn taps(r: &mut Random, n: usize) -> Vec<f64> {
+fn taps(r: &mut KernelRandom, n: usize) -> Vec<f64> {
     (0..n).map(|i| if i % 5 == 3 { 0.0 } else { r.unit() }).collect()
 }
 
@@ -22,7 +22,7 @@ const SHAPES: [(usize, usize, usize); 7] =
 
 #[test]
 fn banks_of_filters_match_the_definition() {
-    let mut r = Random(1);
+    let mut r = KernelRandom(1);
     for dtype in [DType::F32, DType::F64] {
         for (n, (h, w)) in
             [(1, 1), (3, 3), (1, 7), (9, 1), (4, 6), (17, 5), (2, 3), (1, 90), (60, 1), (3, 75)].into_iter().enumerate()
@@ -30,11 +30,11 @@ fn banks_of_filters_match_the_definition() {
             let (sh, sw, sc) = SHAPES[(n * 3 + dtype.size()) % SHAPES.len()];
             for (b, border) in borders().into_iter().enumerate() {
                 let shape = if b % 2 == 0 { Shape::new(sh, sw, sc) } else { Shape::new(9, 51, 1) };
-                let input = Picture::random(shape, dtype, n as u64);
+                let input = KernelImage::random(shape, dtype, n as u64);
                 let count = [1, 2, 3, 4, 6, 7, 5][(n + 2 * b) % 7];
                 let filters = (0..count).map(|_| Filter::dense(h, w, taps(&mut r, h * w)));
                 let leaves: Vec<Leaf> =
-                    filters.map(|f| Leaf { op: LeafOp::Correlate(Source::Input(0), f, border), dtype }).collect();
+                    filters.map(|f| Leaf { op: LeafOp::Correlate(FilterSource::Input(0), f, border), dtype }).collect();
                 let k = total(MapKernel { inputs: 1, leaves, ..MapKernel::default() }, dtype);
                 check(&k, &[input], dtype, &format!("{count} filters {h}x{w} {border} {dtype}"));
             }
@@ -44,7 +44,7 @@ fn banks_of_filters_match_the_definition() {
 
 #[test]
 fn sparse_filters_and_mixed_banks_match_the_definition() {
-    let mut r = Random(2);
+    let mut r = KernelRandom(2);
     for dtype in [DType::F32, DType::F64] {
         for (b, border) in borders().into_iter().enumerate() {
             for (s, &(sh, sw, sc)) in SHAPES.iter().enumerate() {
@@ -55,13 +55,13 @@ fn sparse_filters_and_mixed_banks_match_the_definition() {
                 let mut leaves: Vec<Leaf> = (0..count)
                     .map(|_| Filter::sparse(offsets.clone(), taps(&mut r, 11)))
                     .chain([small, Filter::sparse(vec![(4, 1)], vec![0.5])])
-                    .map(|f| Leaf { op: LeafOp::Correlate(Source::Input(0), f, border), dtype })
+                    .map(|f| Leaf { op: LeafOp::Correlate(FilterSource::Input(0), f, border), dtype })
                     .collect();
                 if border != Border::Wrap {
                     leaves.push(Leaf { op: LeafOp::Load(0), dtype });
                 }
                 let k = total(MapKernel { inputs: 1, leaves, ..MapKernel::default() }, dtype);
-                let input = Picture::random(Shape::new(sh, sw, sc), dtype, 5);
+                let input = KernelImage::random(Shape::new(sh, sw, sc), dtype, 5);
                 check(&k, &[input], dtype, &format!("{count} sparse filters {border} {dtype}"));
             }
         }
@@ -70,21 +70,21 @@ fn sparse_filters_and_mixed_banks_match_the_definition() {
 
 #[test]
 fn stages_and_columns_match_the_definition() {
-    let mut r = Random(3);
+    let mut r = KernelRandom(3);
     for [dtype, b, s] in covering([2, borders().len(), SHAPES.len()]) {
         let (dtype, border, (sh, sw, sc)) = ([DType::F32, DType::F64][dtype], borders()[b], SHAPES[s]);
         let lengths = [[3, 19], [8, 1], [43, 5], [90, 12]][(b + s) % 4];
-        let stages: Vec<Stage> = lengths
+        let stages: Vec<RowFilterStage> = lengths
             .iter()
-            .map(|&n| Stage { source: Source::Input(0), filter: Filter::row(taps(&mut r, n)), border })
+            .map(|&n| RowFilterStage { source: FilterSource::Input(0), filter: Filter::row(taps(&mut r, n)), border })
             .collect();
         let mut leaves = Vec::new();
         for i in 0..8 {
             let f = Filter::column(taps(&mut r, lengths[i % 2] + i / 4));
-            leaves.push(Leaf { op: LeafOp::Correlate(Source::Stage(i % 2), f, border), dtype });
+            leaves.push(Leaf { op: LeafOp::Correlate(FilterSource::Stage(i % 2), f, border), dtype });
         }
         let k = total(MapKernel { inputs: 1, stages, leaves, ..MapKernel::default() }, dtype);
-        let input = Picture::random(Shape::new(sh, sw, sc), dtype, 6);
+        let input = KernelImage::random(Shape::new(sh, sw, sc), dtype, 6);
         check(&k, &[input], dtype, &format!("stages {lengths:?} {border} {dtype}"));
     }
 }
@@ -107,25 +107,30 @@ fn chain(dtype: DType) -> MapKernel {
 
 #[test]
 fn filters_over_chains_match_the_definition() {
-    let mut r = Random(4);
+    let mut r = KernelRandom(4);
     for dtype in [DType::F32, DType::F64] {
         for border in borders() {
             for (sh, sw, sc) in SHAPES.into_iter().chain([(9, 600, 1), (1, 1, 2)]) {
-                let stage = |source, n, r: &mut Random| Stage { source, filter: Filter::row(taps(r, n)), border };
+                let stage = |source, n, r: &mut KernelRandom| RowFilterStage {
+                    source,
+                    filter: Filter::row(taps(r, n)),
+                    border,
+                };
                 let stages = vec![
-                    stage(Source::Chain(0), 19, &mut r),
-                    stage(Source::Chain(1), 4, &mut r),
-                    stage(Source::Input(1), 7, &mut r),
+                    stage(FilterSource::Chain(0), 19, &mut r),
+                    stage(FilterSource::Chain(1), 4, &mut r),
+                    stage(FilterSource::Input(1), 7, &mut r),
                 ];
-                let column =
-                    |s, n, r: &mut Random| LeafOp::Correlate(Source::Stage(s), Filter::column(taps(r, n)), border);
+                let column = |s, n, r: &mut KernelRandom| {
+                    LeafOp::Correlate(FilterSource::Stage(s), Filter::column(taps(r, n)), border)
+                };
                 let ops = [
                     column(0, 9, &mut r),
                     column(1, 6, &mut r),
                     column(2, 5, &mut r),
-                    LeafOp::Correlate(Source::Chain(0), Filter::dense(4, 3, taps(&mut r, 12)), border),
+                    LeafOp::Correlate(FilterSource::Chain(0), Filter::dense(4, 3, taps(&mut r, 12)), border),
                     LeafOp::Correlate(
-                        Source::Chain(1),
+                        FilterSource::Chain(1),
                         Filter::sparse(vec![(-9, 2), (3, -5), (0, 0)], taps(&mut r, 3)),
                         border,
                     ),
@@ -141,7 +146,7 @@ fn filters_over_chains_match_the_definition() {
                 let chains = vec![chain(dtype), small];
                 let k = total(MapKernel { inputs: 2, chains, stages, leaves, ..MapKernel::default() }, dtype);
                 let shape = Shape::new(sh, sw, sc);
-                let inputs = [Picture::random(shape, DType::U8, 9), Picture::random(shape, dtype, 10)];
+                let inputs = [KernelImage::random(shape, DType::U8, 9), KernelImage::random(shape, dtype, 10)];
                 check(&k, &inputs, dtype, &format!("chains {border} {dtype}"));
             }
         }
@@ -170,14 +175,14 @@ fn along_levels(shape: Shape, dtype: DType, terms: &[(isize, f64)], border: Bord
 
 #[test]
 fn filters_along_levels_match_the_definition() {
-    let mut r = Random(9);
+    let mut r = KernelRandom(9);
     // Fewer and more levels than taps, parts of columns, and blocks of levels.
     let shapes = [(1, 5, 70, 1), (2, 1, 3, 2), (5, 9, 131, 1), (13, 12, 40, 2), (61, 3, 90, 1), (300, 5, 41, 1)];
     for dtype in [DType::F32, DType::F64] {
         for border in borders() {
             for (i, (depth, h, w, channels)) in shapes.into_iter().enumerate() {
                 let shape = Shape::volume(depth, h, w, channels);
-                let inputs = || [Picture::random(shape, dtype, 7), Picture::random(shape, dtype, 8)];
+                let inputs = || [KernelImage::random(shape, dtype, 7), KernelImage::random(shape, dtype, 8)];
                 let n = [5, 4, 63, 8, 9, 31][i].min(64);
                 let weights = taps(&mut r, n);
                 let rising: Vec<_> = (-(n as isize / 2)..).zip(weights.iter().copied()).collect();
@@ -215,16 +220,17 @@ fn filters_along_levels_match_the_definition() {
 
 #[test]
 fn filters_larger_than_the_image_match_the_definition() {
-    let mut r = Random(5);
+    let mut r = KernelRandom(5);
     let dtype = DType::F32;
     for border in borders() {
         for (sh, sw, n) in [(9, 11, 121), (1, 37, 150), (29, 1, 90), (30, 5, 31)] {
-            let stages = vec![Stage { source: Source::Input(0), filter: Filter::row(taps(&mut r, n)), border }];
-            let column = LeafOp::Correlate(Source::Stage(0), Filter::column(taps(&mut r, n)), border);
-            let dense = LeafOp::Correlate(Source::Input(0), Filter::dense(n, 3, taps(&mut r, 3 * n)), border);
+            let stages =
+                vec![RowFilterStage { source: FilterSource::Input(0), filter: Filter::row(taps(&mut r, n)), border }];
+            let column = LeafOp::Correlate(FilterSource::Stage(0), Filter::column(taps(&mut r, n)), border);
+            let dense = LeafOp::Correlate(FilterSource::Input(0), Filter::dense(n, 3, taps(&mut r, 3 * n)), border);
             let leaves = [column, dense].map(|op| Leaf { op, dtype }).to_vec();
             let k = total(MapKernel { inputs: 1, stages, leaves, ..MapKernel::default() }, dtype);
-            let input = Picture::random(Shape::new(sh, sw, 1), dtype, 7);
+            let input = KernelImage::random(Shape::new(sh, sw, 1), dtype, 7);
             check(&k, &[input], dtype, &format!("{n} taps on {sh}x{sw} {border}"));
         }
     }
@@ -233,15 +239,16 @@ fn filters_larger_than_the_image_match_the_definition() {
 /// The cost once grew with the square of the number of taps, to minutes.
 #[test]
 fn a_filter_larger_than_the_image_costs_its_taps() {
-    let mut r = Random(6);
+    let mut r = KernelRandom(6);
     let (dtype, border) = (DType::F32, Border::Reflect101);
     let d = CpuDevice::new(Some(1)).unwrap();
     for shape in [Shape::new(40, 50, 1), Shape::new(1, 300, 1), Shape::new(300, 1, 1)] {
-        let stages = vec![Stage { source: Source::Input(0), filter: Filter::row(taps(&mut r, 80_001)), border }];
-        let op = LeafOp::Correlate(Source::Stage(0), Filter::column(taps(&mut r, 80_001)), border);
+        let stages =
+            vec![RowFilterStage { source: FilterSource::Input(0), filter: Filter::row(taps(&mut r, 80_001)), border }];
+        let op = LeafOp::Correlate(FilterSource::Stage(0), Filter::column(taps(&mut r, 80_001)), border);
         let k = total(MapKernel { inputs: 1, stages, leaves: vec![Leaf { op, dtype }], ..MapKernel::default() }, dtype);
         let start = std::time::Instant::now();
-        let input = [Picture::random(shape, dtype, 8)];
+        let input = [KernelImage::random(shape, dtype, 8)];
         run(&d, &Kernel::Map(k), &input, shape, dtype, Window::whole(shape.height));
         assert!(start.elapsed().as_secs() < 10, "{shape}: {:?}", start.elapsed());
     }
@@ -249,29 +256,34 @@ fn a_filter_larger_than_the_image_costs_its_taps() {
 
 #[test]
 fn wide_images_are_cut_into_chunks_without_a_trace() {
-    let mut r = Random(7);
+    let mut r = KernelRandom(7);
     let dtype = DType::F32;
     for border in borders() {
         let dense = Filter::dense(3, 3, taps(&mut r, 9));
         let sparse = Filter::sparse(vec![(1, -3), (0, 0), (-2, 5)], taps(&mut r, 3));
         for (filter, width) in [(dense, 513), (sparse, 2700), (Filter::row(taps(&mut r, 300)), 1531)] {
-            let leaves = vec![Leaf { op: LeafOp::Correlate(Source::Input(0), filter, border), dtype }];
+            let leaves = vec![Leaf { op: LeafOp::Correlate(FilterSource::Input(0), filter, border), dtype }];
             let k = total(MapKernel { inputs: 1, leaves, ..MapKernel::default() }, dtype);
             check(
                 &k,
-                &[Picture::random(Shape::new(6, width, 1), dtype, 8)],
+                &[KernelImage::random(Shape::new(6, width, 1), dtype, 8)],
                 dtype,
                 &format!("{width} columns {border}"),
             );
         }
         let mut k = MapKernel { inputs: 1, ..MapKernel::default() };
         for n in [5, 90, 2, 31] {
-            k.stages.push(Stage { source: Source::Input(0), filter: Filter::row(taps(&mut r, n)), border });
-            let op = LeafOp::Correlate(Source::Stage(k.stages.len() - 1), Filter::column(taps(&mut r, 3)), border);
+            k.stages.push(RowFilterStage {
+                source: FilterSource::Input(0),
+                filter: Filter::row(taps(&mut r, n)),
+                border,
+            });
+            let op =
+                LeafOp::Correlate(FilterSource::Stage(k.stages.len() - 1), Filter::column(taps(&mut r, 3)), border);
             k.leaves.push(Leaf { op, dtype });
         }
         let k = total(k, dtype);
-        check(&k, &[Picture::random(Shape::new(5, 2500, 1), dtype, 9)], dtype, &format!("four stages {border}"));
+        check(&k, &[KernelImage::random(Shape::new(5, 2500, 1), dtype, 9)], dtype, &format!("four stages {border}"));
     }
 }
 
@@ -296,7 +308,7 @@ fn mean(filter: Filter, border: Border, dtype: DType) -> MapKernel {
     MapKernel {
         inputs: 1,
         chains: vec![floats],
-        leaves: vec![Leaf { op: LeafOp::Correlate(Source::Chain(0), filter, border), dtype: F }],
+        leaves: vec![Leaf { op: LeafOp::Correlate(FilterSource::Chain(0), filter, border), dtype: F }],
         code: vec![
             pixel(PixelOp::Add, Val::Leaf(0), 0.5),
             pixel(PixelOp::Mul, Val::Instr(0), 1.0 / count),
@@ -313,7 +325,7 @@ fn means_of_integers_match_the_definition() {
         for border in borders() {
             for n in [2, 3, 4, 5, 7, 8, 31, 63, 64] {
                 for filter in [Filter::row(vec![1.0; n]), Filter::column(vec![1.0; n])] {
-                    let input = Picture::random(Shape::new(37, 131, 1), dtype, n as u64);
+                    let input = KernelImage::random(Shape::new(37, 131, 1), dtype, n as u64);
                     check(&mean(filter, border, dtype), &[input], dtype, &format!("mean of {n} {border} {dtype}"));
                 }
             }
@@ -336,26 +348,26 @@ fn of_bytes(dtype: DType, filters: impl IntoIterator<Item = (Filter, Border)>) -
         result: Some(Val::Instr(0)),
         ..MapKernel::default()
     };
-    let leaf = |(f, border)| Leaf { op: LeafOp::Correlate(Source::Chain(0), f, border), dtype: DType::F32 };
+    let leaf = |(f, border)| Leaf { op: LeafOp::Correlate(FilterSource::Chain(0), f, border), dtype: DType::F32 };
     let leaves = filters.into_iter().map(leaf).collect();
     total(MapKernel { inputs: 1, chains: vec![chain], leaves, ..MapKernel::default() }, DType::F32)
 }
 
 /// Whole numbers from `least` to `largest`.
-fn whole(r: &mut Random, n: usize, least: i64, largest: i64) -> Vec<f64> {
+fn whole(r: &mut KernelRandom, n: usize, least: i64, largest: i64) -> Vec<f64> {
     (0..n).map(|_| (least + (r.next() % (largest - least + 1) as u64) as i64) as f64).collect()
 }
 
 #[test]
 fn filters_of_bytes_match_the_definition() {
-    let mut r = Random(7);
+    let mut r = KernelRandom(7);
     let extents =
         [(3, 3), (1, 5), (5, 4), (1, 3), (2, 7), (7, 6), (9, 9), (4, 33), (31, 31), (15, 15), (60, 3), (3, 75)];
     for [signed, n, b] in covering([2, extents.len(), borders().len()]) {
         let (dtype, constant, (h, w)) = ([DType::U8, DType::I8][signed], [200.0, -7.0][signed], extents[n]);
         let (border, (sh, sw, sc)) = (Border::all(constant)[b], SHAPES[(n * 3 + signed) % SHAPES.len()]);
         let shape = if b % 2 == 0 { Shape::new(sh, sw, sc) } else { Shape::new(9, 51, 1) };
-        let input = Picture::random(shape, dtype, n as u64);
+        let input = KernelImage::random(shape, dtype, n as u64);
         let count = [1, 2, 3, 4, 6, 7, 5][(n + 2 * b) % 7];
         // Of pairs of taps up to 64 products fit into 16 bits, of others they need not.
         let most = if (n + b) % 2 == 0 { 64 } else { 127 };
@@ -369,7 +381,7 @@ fn filters_of_bytes_match_the_definition() {
 
 #[test]
 fn filters_of_bytes_mix_with_others() {
-    let mut r = Random(8);
+    let mut r = KernelRandom(8);
     for dtype in [DType::U8, DType::I8] {
         for (b, &(sh, sw, sc)) in SHAPES.iter().enumerate() {
             let borders = Border::all([0.0, 0.5, 300.0][b % 3]);
@@ -384,7 +396,7 @@ fn filters_of_bytes_mix_with_others() {
                 (Filter::column([1.0, 2.0, 1.0]), borders[(b + 2) % 5]),
             ];
             let k = of_bytes(dtype, filters);
-            let input = Picture::random(Shape::new(sh, sw, sc), dtype, b as u64);
+            let input = KernelImage::random(Shape::new(sh, sw, sc), dtype, b as u64);
             check(&k, &[input], DType::F32, &format!("filters of {dtype} and others, {sh}x{sw}"));
         }
     }
@@ -402,7 +414,7 @@ fn filters_of_bytes_end_where_sums_are_not_exact() {
         for (dtype, tap) in [(DType::U8, 127.0), (DType::U8, -128.0), (DType::I8, -128.0), (DType::I8, 127.0)] {
             let bright = dispatch!(dtype, T => HostBuffer::from_slice(&vec![T::HIGHEST; 40 * 37]));
             let geometry = Geometry { shape: Shape::new(40, 37, 1), dtype, window: Window::whole(40) };
-            let input = Picture { memory: Memory::Host(bright), geometry };
+            let input = KernelImage { memory: Memory::Host(bright), geometry };
             let k = of_bytes(dtype, [(filter(n, tap), Border::Replicate), (filter(n, -tap + 1.0), Border::Replicate)]);
             check(&k, &[input], DType::F32, &format!("{n}x{n} of {tap} over the brightest {dtype}"));
         }

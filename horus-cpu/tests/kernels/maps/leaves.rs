@@ -1,6 +1,6 @@
 //! Filters of order, mirror images and samples, each alone, against the oracle of images.
 
-use super::{Picture, check, run};
+use super::{KernelImage, check, run};
 use horus_base::dispatch;
 use horus_base::dtype::DType;
 use horus_base::shape::{Border, Shape, Window};
@@ -8,29 +8,29 @@ use horus_cpu::device::CpuDevice;
 use horus_cpu::simd::Isa;
 use horus_host::buffer::HostBuffer;
 use horus_plan::ir::kernel::{Kernel, Leaf, LeafOp, MapKernel, Val};
-use horus_plan::ops::edge::{Edge, Inside};
+use horus_plan::ops::edge::{InsidePixels, WarpEdge};
 use horus_plan::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_plan::ops::neighbourhood::{
     Combine, Filter, Generalized, MedianSize, OrderFilter, Pairing, Reduce, TapLevels, Truncated,
 };
 use horus_testing::cases::covering;
 use horus_testing::pixels::{SIZES, assert_same, borders, noise, with_nan};
-use horus_testing::reference::{Image, convert, geometric, interleaved, neighbourhood};
+use horus_testing::reference::{ReferenceImage, convert, geometric, interleaved, neighbourhood};
 
 fn alone(op: LeafOp, dtype: DType) -> MapKernel {
     MapKernel { inputs: 1, leaves: vec![Leaf { op, dtype }], result: Some(Val::Leaf(0)), ..MapKernel::default() }
 }
 
-fn image((height, width): (usize, usize), dtype: DType, seed: u64, special: bool) -> Image {
-    dispatch!(dtype, T => Image::new(Shape::new(height, width, 1), noise::<T>(height * width, seed, special)))
+fn image((height, width): (usize, usize), dtype: DType, seed: u64, special: bool) -> ReferenceImage {
+    dispatch!(dtype, T => ReferenceImage::new(Shape::new(height, width, 1), noise::<T>(height * width, seed, special)))
 }
 
-fn picture(image: &Image) -> Picture {
-    Picture::new(image.shape, image.dtype(), HostBuffer::from_slice(image.bytes()))
+fn picture(image: &ReferenceImage) -> KernelImage {
+    KernelImage::new(image.shape, image.dtype(), HostBuffer::from_slice(image.bytes()))
 }
 
 /// Checks that a leaf of the type of `want` is that image, for every instruction set.
-fn follows(op: LeafOp, image: &Picture, want: &Image, what: &str) {
+fn follows(op: LeafOp, image: &KernelImage, want: &ReferenceImage, what: &str) {
     let kernel = Kernel::Map(alone(op, want.dtype()));
     for isa in Isa::available() {
         let device = CpuDevice::new(Some(1)).unwrap().with_isa(isa);
@@ -43,24 +43,24 @@ fn follows(op: LeafOp, image: &Picture, want: &Image, what: &str) {
 }
 
 /// Checks filters at a border.
-fn filters_follow(filter: impl Into<OrderFilter>, border: Border, image: &Image, given: &Picture) {
+fn filters_follow(filter: impl Into<OrderFilter>, border: Border, image: &ReferenceImage, given: &KernelImage) {
     let filter = filter.into();
     let want = neighbourhood::order(image, &filter, border);
-    follows(LeafOp::Order(0, filter.clone(), border), given, &want, &format!("{filter:?} {border}"));
+    follows(LeafOp::OrderFilter(0, filter.clone(), border), given, &want, &format!("{filter:?} {border}"));
     if image.shape.planes() == 1 {
         let planes = colours(image);
         let want = interleaved(&neighbourhood::order(&planes, &filter, border));
         let what = format!("{filter:?} {border} of samples");
-        follows(LeafOp::Order(0, filter, border), &picture(&interleaved(&planes)), &want, &what);
+        follows(LeafOp::OrderFilter(0, filter, border), &picture(&interleaved(&planes)), &want, &what);
     }
 }
 
 /// Two to four channels of the pixels of a plane.
-fn colours(image: &Image) -> Image {
+fn colours(image: &ReferenceImage) -> ReferenceImage {
     let Shape { height, width, .. } = image.shape;
     let channels = 2 + height * width % 3;
     let pixel = |c: usize, y: usize, x: usize| ((y + c) % height, (x + 2 * c) % width);
-    dispatch!(image.dtype(), T => Image::from_fn(Shape::new(height, width, channels), |c, y, x| {
+    dispatch!(image.dtype(), T => ReferenceImage::from_fn(Shape::new(height, width, channels), |c, y, x| {
         let (y, x) = pixel(c, y, x);
         image.at::<T>(0, y, x)
     }))
@@ -122,7 +122,7 @@ fn truncated_filters_read_levels() {
         let (shape, n) = (Shape::volume(depth, height, width, channels), depth * height * width * channels);
         let levels = TapLevels { by: at.map(|(z, ..)| z).into(), depth, channels };
         let filter = Truncated { window: window.clone(), pairing: Pairing::ALL[pairing], levels: Some(levels) };
-        let image = dispatch!(DType::ALL[dtype], T => Image::new(shape, noise::<T>(n, number as u64, false)));
+        let image = dispatch!(DType::ALL[dtype], T => ReferenceImage::new(shape, noise::<T>(n, number as u64, false)));
         filters_follow(filter, borders[border], &image, &picture(&image));
     }
 }
@@ -137,8 +137,8 @@ fn orders_put_nan_last_wherever_it_lies() {
         let (size, every) = (sizes[number], [1, 2, 5, 120][every]);
         let (shape, n) = (Shape::new(size.0, size.1, 1), size.0 * size.1);
         let image = match double {
-            0 => Image::new(shape, with_nan::<f32>(n, number as u64, every)),
-            _ => Image::new(shape, with_nan::<f64>(n, number as u64, every)),
+            0 => ReferenceImage::new(shape, with_nan::<f32>(n, number as u64, every)),
+            _ => ReferenceImage::new(shape, with_nan::<f64>(n, number as u64, every)),
         };
         filters_follow(filters[filter].clone(), borders[border], &image, &picture(&image));
     }
@@ -189,7 +189,7 @@ fn extremes_of_zeros_and_nan_are_the_first_in_row_major_order() {
     let (h, w) = (40, 70);
     let values = [0.0f32, -0.0, f32::NAN, 0.0, -0.0, -0.0, f32::NAN, f32::NAN];
     let pixels = noise::<u8>(h * w, 9, false).into_iter().map(|r| values[r as usize % 8]).collect();
-    let image = Image::new(Shape::new(h, w, 1), pixels);
+    let image = ReferenceImage::new(Shape::new(h, w, 1), pixels);
     let given = picture(&image);
     for (kh, kw, reduce) in [(3, 3, Reduce::Min), (2, 4, Reduce::Max), (5, 3, Reduce::Max), (9, 14, Reduce::Min)] {
         let g = Generalized { window: Filter::dense(kh, kw, vec![0.0; kh * kw]), combine: Combine::Pixel, reduce };
@@ -245,9 +245,9 @@ fn maps(shape: Shape) -> Vec<([[f64; 3]; 2], Affine)> {
 }
 
 /// A map of an image by its number, and an edge.
-fn map_and_edge(shape: Shape, map: usize, edge: usize, constant: f64) -> (Affine, Edge) {
+fn map_and_edge(shape: Shape, map: usize, edge: usize, constant: f64) -> (Affine, WarpEdge) {
     let (matrix, map) = maps(shape)[map];
-    let inside = Edge::Inside(Inside::of(matrix, shape, constant));
+    let inside = WarpEdge::Inside(InsidePixels::of(matrix, shape, constant));
     (map, borders().get(edge).map_or(inside, |border| (*border).into()))
 }
 
@@ -302,9 +302,9 @@ fn integers_are_sampled_as_floats() {
 #[test]
 fn parts_equal_the_whole() {
     let given = |size, dtype, special| [picture(&image(size, dtype, 5, special))];
-    let medians = [Border::Reflect, Border::Wrap].map(|border| LeafOp::Order(0, MedianSize::Five.into(), border));
+    let medians = [Border::Reflect, Border::Wrap].map(|border| LeafOp::OrderFilter(0, MedianSize::Five.into(), border));
     let window = Filter::sparse([(0, 0), (-3, 0), (3, 0), (-1, 5), (1, -5)], [0.4, 0.1, 0.1, 0.2, 0.2]);
-    let cut = LeafOp::Order(0, Truncated { window, pairing: Pairing::Sum, levels: None }.into(), Border::Wrap);
+    let cut = LeafOp::OrderFilter(0, Truncated { window, pairing: Pairing::Sum, levels: None }.into(), Border::Wrap);
     for op in medians
         .into_iter()
         .chain([cut])
@@ -316,16 +316,18 @@ fn parts_equal_the_whole() {
         for (reduce, border) in [(Reduce::Sum, Border::Reflect101), (Reduce::Max, Border::Wrap)] {
             let g = Generalized { window: window.clone(), combine: Combine::Pixel, reduce };
             let what = format!("{g:?} {border}");
-            let k = alone(LeafOp::Order(0, g.into(), border), DType::F32);
+            let k = alone(LeafOp::OrderFilter(0, g.into(), border), DType::F32);
             check(&k, &given((60, 700), DType::F32, true), DType::F32, &what);
         }
     }
     let shape = Shape::new(67, 90, 1);
     for (matrix, map) in maps(shape) {
         for how in Interpolation::ALL {
-            for edge in
-                [Border::Constant(0.0).into(), Border::Wrap.into(), Edge::Inside(Inside::of(matrix, shape, 5.0))]
-            {
+            for edge in [
+                Border::Constant(0.0).into(),
+                Border::Wrap.into(),
+                WarpEdge::Inside(InsidePixels::of(matrix, shape, 5.0)),
+            ] {
                 let k = alone(LeafOp::Warp(0, map, how, edge), DType::F32);
                 check(&k, &given((67, 90), DType::F32, false), DType::F32, &format!("{map:?} {how:?} {edge:?}"));
             }

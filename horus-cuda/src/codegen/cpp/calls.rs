@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::super::cost::CALL;
-use super::{Call, Stmt};
+use super::{CppCall, Stmt};
 
 /// Replaces repeated instances in `body` by calls; returns the approximate number of instructions
 /// saved.
@@ -35,7 +35,7 @@ pub(in crate::codegen) fn share(body: &mut [Stmt]) -> usize {
 }
 
 /// Visits every call that is a statement, at any depth.
-fn each(body: &mut [Stmt], seen: &mut impl FnMut(&mut Call)) {
+fn each(body: &mut [Stmt], seen: &mut impl FnMut(&mut CppCall)) {
     for stmt in body {
         match stmt {
             Stmt::Call(call) => seen(call),
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn what_is_repeated_is_called_where_that_saves_code() {
         let call =
-            |name, size: usize, arg, cost| Stmt::from(Call::new(name, template![size], args![arg]).shareable(cost));
+            |name, size: usize, arg, cost| Stmt::from(CppCall::new(name, template![size], args![arg]).shareable(cost));
         let looped = Stmt::iterations(3, 1, vec![call("hs_stage", 19, "c", 500)]);
         let mut body = vec![
             call("hs_stage", 19, "a", 500),

@@ -44,14 +44,14 @@ pub(super) enum Expr {
     /// The address of a byte of the constant table, as a pointer to this type.
     Table(String, Box<Expr>),
     /// The result of a call.
-    Returned(Box<Call>),
+    Returned(Box<CppCall>),
     /// A structure of these members, with its type unless the context implies it.
     Members(Option<String>, Vec<Expr>),
 }
 
 /// A call of a function of the headers.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Call {
+pub(super) struct CppCall {
     /// The function.
     pub(super) name: String,
     /// Its template arguments.
@@ -100,7 +100,7 @@ pub(super) enum Stmt {
     /// Assigns a value.
     Assign { to: Expr, value: Expr },
     /// Calls a function for its effect.
-    Call(Call),
+    Call(CppCall),
     /// Runs the body for every pixel `[r][c]` of the thread.
     EachPixel { rows: usize, cols: usize, body: Vec<Stmt> },
     /// Computes one pixel.
@@ -120,29 +120,29 @@ pub(super) enum Stmt {
     AwaitCopies,
     /// In a loop over `k`: at most one row pass per iteration, of several that share the code that
     /// loads their input.
-    RowPasses(SharedRowPasses),
+    RowPasses(SharedRowFilters),
 }
 
 /// Row passes of several sizes that one loop runs.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct SharedRowPasses {
+pub(super) struct SharedRowFilters {
     /// The type of elements.
     pub(super) dtype: DType,
     /// The row passes, by iteration.
-    pub(super) passes: Vec<SharedRowPass>,
+    pub(super) passes: Vec<SharedRowFilter>,
     /// The code that loads the input and calls the row pass for each chunk of it.
-    pub(super) stage: Call,
+    pub(super) stage: CppCall,
 }
 
-/// One of [`SharedRowPasses`].
+/// One of [`SharedRowFilters`].
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct SharedRowPass {
+pub(super) struct SharedRowFilter {
     /// The iteration that runs it.
     pub(super) iteration: usize,
     /// The variables of the stage: chunks, first element, rows above, columns to the left, columns.
     pub(super) extents: [(&'static str, usize); 5],
     /// The computation of one chunk.
-    pub(super) pass: Call,
+    pub(super) pass: CppCall,
 }
 
 /// A name or a number.
@@ -211,26 +211,26 @@ impl<E: Into<Expr>> Mul<E> for Expr {
     }
 }
 
-impl Call {
+impl CppCall {
     /// A call that is always inline.
-    pub(super) fn new(name: impl ToString, template: Vec<String>, args: Vec<Expr>) -> Call {
-        Call { name: name.to_string(), template, args, inline_cost: None, shared: false }
+    pub(super) fn new(name: impl ToString, template: Vec<String>, args: Vec<Expr>) -> CppCall {
+        CppCall { name: name.to_string(), template, args, inline_cost: None, shared: false }
     }
 
     /// A call that may use the variant that is compiled once.
-    pub(super) fn shareable(self, inline_cost: usize) -> Call {
-        Call { inline_cost: Some(inline_cost), ..self }
+    pub(super) fn shareable(self, inline_cost: usize) -> CppCall {
+        CppCall { inline_cost: Some(inline_cost), ..self }
     }
 }
 
-impl From<Call> for Stmt {
-    fn from(call: Call) -> Stmt {
+impl From<CppCall> for Stmt {
+    fn from(call: CppCall) -> Stmt {
         Stmt::Call(call)
     }
 }
 
-impl From<Call> for Expr {
-    fn from(call: Call) -> Expr {
+impl From<CppCall> for Expr {
+    fn from(call: CppCall) -> Expr {
         Expr::Returned(Box::new(call))
     }
 }

@@ -6,7 +6,7 @@ use horus_core::dtype::{Conversion, DType};
 use horus_core::ir::kernel::InstrOp;
 use horus_core::ops::pixel::{PixelKind, PixelOp};
 
-use super::{Call, Expr, Operator, PixelStmt, SharedRowPasses, Stmt};
+use super::{CppCall, Expr, Operator, PixelStmt, SharedRowFilters, Stmt};
 
 impl Operator {
     fn text(self) -> &'static str {
@@ -85,7 +85,7 @@ fn list(f: &mut Formatter<'_>, all: &[impl Display]) -> fmt::Result {
     Ok(())
 }
 
-impl Display for Call {
+impl Display for CppCall {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.name, if self.shared { "_called" } else { "" })?;
         if !self.template.is_empty() {
@@ -101,17 +101,17 @@ impl Display for Call {
 
 /// The text of statements, as the body of a function.
 pub(in crate::codegen) fn text(body: &[Stmt]) -> String {
-    let mut w = Writer { out: String::new(), depth: 1 };
+    let mut w = CppWriter { out: String::new(), depth: 1 };
     w.all(body);
     w.out
 }
 
-struct Writer {
+struct CppWriter {
     out: String,
     depth: usize,
 }
 
-impl Writer {
+impl CppWriter {
     fn line(&mut self, line: impl Display) {
         let _ = writeln!(self.out, "{:w$}{line}", "", w = 4 * self.depth);
     }
@@ -126,7 +126,7 @@ impl Writer {
     }
 
     /// A head, a body in braces, and the text after the closing brace.
-    fn block(&mut self, head: impl Display, tail: &str, body: impl FnOnce(&mut Writer)) {
+    fn block(&mut self, head: impl Display, tail: &str, body: impl FnOnce(&mut CppWriter)) {
         self.line(format_args!("{head}{{"));
         self.depth += 1;
         body(self);
@@ -183,7 +183,7 @@ impl Writer {
         }
     }
 
-    fn each_pixel(&mut self, rows: usize, cols: usize, body: impl FnOnce(&mut Writer)) {
+    fn each_pixel(&mut self, rows: usize, cols: usize, body: impl FnOnce(&mut CppWriter)) {
         self.pragma("unroll");
         self.block(format_args!("for (int r = 0; r < {rows}; ++r) "), "", |w| {
             w.pragma("unroll");
@@ -258,7 +258,7 @@ impl Writer {
         });
     }
 
-    fn row_passes(&mut self, all: &SharedRowPasses) {
+    fn row_passes(&mut self, all: &SharedRowFilters) {
         let Some(first) = all.passes.first() else { return };
         let t = all.dtype.name();
         self.block("", "", |w| {

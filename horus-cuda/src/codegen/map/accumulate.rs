@@ -22,7 +22,7 @@ impl Helpers {
     pub(in crate::codegen) fn step(&mut self, leaf: &Leaf) -> String {
         let t = leaf.dtype.name();
         match &leaf.op {
-            LeafOp::Order(_, OrderFilter::Fold(g), _) => {
+            LeafOp::OrderFilter(_, OrderFilter::Fold(g), _) => {
                 let name = format!("hs_{:?}_{:?}", g.combine, g.reduce).to_lowercase();
                 self.define(&name, || generalized(&name, g.combine, g.reduce));
                 format!("{name}<{t}>")

@@ -9,9 +9,9 @@ use std::fmt::Write as _;
 
 use horus_core::dtype::DType;
 use horus_core::error::DeviceError;
-use horus_core::ir::kernel::{Leaf, LeafOp, MapKernel, Source, Val};
+use horus_core::ir::kernel::{FilterSource, Leaf, LeafOp, MapKernel, Val};
 
-use super::super::cpp::{Call, Expr, Operator, Stmt, args, name, template, text};
+use super::super::cpp::{CppCall, Expr, Operator, Stmt, args, name, template, text};
 use super::super::instructions::Instructions;
 use super::super::params::KernelParams;
 use super::super::planes::PlaneRead;
@@ -23,24 +23,24 @@ use super::{MapGenerator, plane_of};
 const AHEAD: usize = 4;
 
 /// The template argument for `source`: a plane or a chain.
-pub(super) fn source_name(source: Source) -> Result<String, DeviceError> {
+pub(super) fn source_name(source: FilterSource) -> Result<String, DeviceError> {
     match source {
-        Source::Input(i) => Ok(format!("in{i}")),
-        Source::Chain(c) => Ok(format!("chain{c}")),
-        Source::Stage(s) => Err(defect(format_args!("stage {s} is read as an image"))),
+        FilterSource::Input(i) => Ok(format!("in{i}")),
+        FilterSource::Chain(c) => Ok(format!("chain{c}")),
+        FilterSource::Stage(s) => Err(defect(format_args!("stage {s} is read as an image"))),
     }
 }
 
 /// Tells at run time whether the rows of `source` begin at multiples of 16 bytes.
-pub(super) fn source_aligned(kernel: &MapKernel, source: Source) -> Expr {
+pub(super) fn source_aligned(kernel: &MapKernel, source: FilterSource) -> Expr {
     match source {
-        Source::Chain(c) => {
+        FilterSource::Chain(c) => {
             let parts = loaded(&kernel.chains[c]).map(|i| name(format_args!("p.aligned{i}")));
             // A chain of constants alone, or of shifts, reads no rows directly.
             parts.reduce(|a, b| a.with(Operator::And, b)).unwrap_or_else(|| name("true"))
         }
-        Source::Input(i) => name(format_args!("p.aligned{i}")),
-        Source::Stage(_) => name("false"),
+        FilterSource::Input(i) => name(format_args!("p.aligned{i}")),
+        FilterSource::Stage(_) => name("false"),
     }
 }
 
@@ -92,7 +92,7 @@ impl MapGenerator<'_> {
         // For each leaf, the value read where it has no plane.
         let mut outside = Vec::new();
         for (l, leaf) in chain.leaves.iter().enumerate() {
-            let Source::Input(i) = chain.image(leaf) else {
+            let FilterSource::Input(i) = chain.image(leaf) else {
                 outside.push(None);
                 continue;
             };
@@ -139,7 +139,7 @@ impl MapGenerator<'_> {
         if plain && !unrolled {
             let bound = |f: &str, member: &str| {
                 let parts = loaded(chain).map(|i| name(format_args!("p.{member}{i}")));
-                parts.reduce(|a, b| Call::new(f, template![], vec![a, b]).into()).unwrap_or_else(|| name("0"))
+                parts.reduce(|a, b| CppCall::new(f, template![], vec![a, b]).into()).unwrap_or_else(|| name("0"))
             };
             members.extend([bound("min", "start"), bound("max", "end")]);
         } else {
@@ -169,7 +169,7 @@ impl MapGenerator<'_> {
                         Stmt::Assign { to: name(format_args!("l{l}[0][0]")), value }
                     } else {
                         let args = args![format!("q{l}"), "y", "x", "aligned", format!("l{l}")];
-                        Call::new("hs_load_lines", template![], args).into()
+                        CppCall::new("hs_load_lines", template![], args).into()
                     };
                     vec![where_held(l, extents, outside[l].as_ref(), read)]
                 }
@@ -202,14 +202,14 @@ impl MapGenerator<'_> {
             return Err(defect(format_args!("leaf {l} of a chain is neither a pixel nor a shift")));
         };
         let image = match chain.image(leaf) {
-            Source::Input(_) => name(format_args!("hs_unrolled<{}>(q{l})", leaf.dtype.name())),
-            Source::Chain(c) => name(format_args!("within{c}")),
-            Source::Stage(s) => return Err(defect(format_args!("stage {s} is read as an image"))),
+            FilterSource::Input(_) => name(format_args!("hs_unrolled<{}>(q{l})", leaf.dtype.name())),
+            FilterSource::Chain(c) => name(format_args!("within{c}")),
+            FilterSource::Stage(s) => return Err(defect(format_args!("stage {s} is read as an image"))),
         };
         let value = self.border_value(border, leaf.dtype);
         let template = template![border_name(border), extents.0, extents.1];
         let args = args![image, "y", "x", dy.to_string(), dx.to_string(), value, format!("l{l}")];
-        Ok(vec![Call::new("hs_shifted", template, args).into()])
+        Ok(vec![CppCall::new("hs_shifted", template, args).into()])
     }
 }
 

@@ -2,19 +2,21 @@
 
 use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
-use horus_core::ir::kernel::{LeafOp, Source};
-use horus_core::ops::neighbourhood::{Filter, Layout, Reach};
+use horus_core::ir::kernel::{FilterSource, LeafOp};
+use horus_core::ops::neighbourhood::{Filter, FilterLayout, Reach};
 use horus_core::shape::Border;
 
-use super::super::cpp::{Call, Expr, Operator, Stmt, args, name, template};
-use super::super::schedule::{InputTile, LeafGroup, Method, Near, ThreadBlock, plane, sum_pitch, tap_pitch, window};
+use super::super::cpp::{CppCall, Expr, Operator, Stmt, args, name, template};
+use super::super::schedule::{
+    InputTile, LeafGroup, Method, NearFilter, ThreadBlock, plane, sum_pitch, tap_pitch, window,
+};
 use super::super::{border_name, cost, defect, vector};
 use super::MapGenerator;
 use super::chains::{source_aligned, source_name};
 
 /// A group of dense filters and their input.
 pub(super) struct DenseGroup<'a> {
-    pub(super) source: Source,
+    pub(super) source: FilterSource,
     pub(super) border: Border,
     filter: &'a Filter,
     pub(super) dtype: DType,
@@ -32,11 +34,11 @@ impl<'a> MapGenerator<'a> {
         let leaf = &self.kernel.leaves[group.leaves[0]];
         match window(leaf) {
             Some((source, Some(filter), border)) => match *filter.layout() {
-                Layout::Dense { height, width, anchor_y, anchor_x } => {
+                FilterLayout::Dense { height, width, anchor_y, anchor_x } => {
                     let (dtype, count) = (leaf.dtype, group.leaves.len());
                     Ok(DenseGroup { source, border, filter, dtype, count, height, width, anchor_y, anchor_x })
                 }
-                Layout::Sparse(_) => Err(defect("a sparse filter is computed as a dense one")),
+                FilterLayout::Sparse(_) => Err(defect("a sparse filter is computed as a dense one")),
             },
             _ => Err(defect("a group of dense filters has none")),
         }
@@ -50,7 +52,7 @@ impl<'a> MapGenerator<'a> {
     /// Loads the tile of a group unless it is there already.
     pub(super) fn load_tile(
         &mut self,
-        source: Source,
+        source: FilterSource,
         border: Border,
         tile: InputTile,
         dtype: DType,
@@ -72,13 +74,13 @@ impl<'a> MapGenerator<'a> {
                 self.params.int(&format!("tile{n}_{of}"), v.cast_signed());
                 name(format_args!("p.tile{n}_{of}"))
             });
-            Call::new(
+            CppCall::new(
                 "hs_load_loose_tile",
                 template![b, b, pitch, threads],
                 args![to, from, name("y0") - up, name("x0") - left, rows, cols, aligned, value],
             )
         } else {
-            Call::new(
+            CppCall::new(
                 "hs_load_tile",
                 template![b, b, rows, cols, pitch, threads],
                 args![to, from, name("y0") - up, name("x0") - left, aligned, value],
@@ -116,7 +118,7 @@ impl<'a> MapGenerator<'a> {
         let pixels = self.thread_tile(d.dtype, self.shared.kept(), tile.pitch, tile.up - d.anchor_y);
         let (t, pitch, off) = (d.dtype.name(), tile.pitch, tile.left - d.anchor_x);
         let template = template![step, t, d.height, d.width, d.width, rows, cols, d.count, pitch, off, true, 0];
-        out.push(Call::new("hs_dense", template, args![pixels, taps, array]).into());
+        out.push(CppCall::new("hs_dense", template, args![pixels, taps, array]).into());
         Ok(())
     }
 
@@ -133,7 +135,7 @@ impl<'a> MapGenerator<'a> {
         let Some((input, dtype)) = self.kernel.bytes(&self.kernel.leaves[group.leaves[0]]) else {
             return Err(defect("a group of filters of bytes has none"));
         };
-        self.load_tile(Source::Input(input), d.border, tile, dtype, out)?;
+        self.load_tile(FilterSource::Input(input), d.border, tile, dtype, out)?;
         // Sums of the group before have been read.
         out.push(Stmt::Synchronize);
         let off = tile.left - d.anchor_x;
@@ -149,11 +151,11 @@ impl<'a> MapGenerator<'a> {
         let template = template![signed, d.height, matrices, tile.pitch, block.height(), block.width(), pitch, threads];
         let parts = block.height() / 16 * block.width() / 8 / (threads / 32);
         self.cost += 40 * parts * matrices;
-        out.push(Call::new("hs_bytes", template, args![pixels, taps, sums.clone()]).into());
+        out.push(CppCall::new("hs_bytes", template, args![pixels, taps, sums.clone()]).into());
         out.push(Stmt::Synchronize);
         let ThreadBlock { rows, cols, .. } = block;
         let own = sums + name("ty") * rows * pitch + name("tx") * cols;
-        let taken = Call::new("hs_take_sums", template![pitch, rows, cols], args![own, format!("{array}[0]")]);
+        let taken = CppCall::new("hs_take_sums", template![pitch, rows, cols], args![own, format!("{array}[0]")]);
         out.push(taken.into());
         self.shared.is_read();
         Ok(())
@@ -192,13 +194,13 @@ impl<'a> MapGenerator<'a> {
         let cost = cost::dense(self.block, d.count, (height, width), false, piece);
         self.cost += cost;
         let template = template![step, t, height, width, pitch, rows, cols, d.count, tile.pitch, off, false, piece];
-        out.push(Call::new("hs_dense", template, args![pixels, taps, array]).shareable(cost).into());
+        out.push(CppCall::new("hs_dense", template, args![pixels, taps, array]).shareable(cost).into());
         Ok(())
     }
 
     /// Begins to copy so many taps.
-    fn copy_taps(&self, count: usize, to: Expr, from: Expr) -> Call {
-        Call::new("hs_load_taps", template![count, self.block.threads()], vec![to, from])
+    fn copy_taps(&self, count: usize, to: Expr, from: Expr) -> CppCall {
+        CppCall::new("hs_load_taps", template![count, self.block.threads()], vec![to, from])
     }
 
     /// A filter too tall for its tile: its rows in bands, in order, each with its own tile.
@@ -244,7 +246,7 @@ impl<'a> MapGenerator<'a> {
         let (threads, ThreadBlock { rows, cols, .. }) = (self.block.threads(), self.block);
         let (b, across) = (border_name(d.border), tile.pitch);
         let (to, taps) = (Expr::Shared(d.dtype, self.shared.kept()), Expr::Shared(d.dtype, at));
-        let load = Call::new(
+        let load = CppCall::new(
             "hs_load_tile",
             template![b, b, tile.rows, across, across, threads],
             args![
@@ -258,7 +260,7 @@ impl<'a> MapGenerator<'a> {
         );
         let copy = self.copy_taps(band * pitch, taps.clone(), from.clone() + first * pitch);
         let (off, piece) = (tile.left - d.anchor_x, self.piece(d.dtype));
-        let dense = Call::new(
+        let dense = CppCall::new(
             "hs_dense",
             template![step, t, band, d.width, pitch, rows, cols, 1, across, off, false, piece],
             args![self.thread_tile(d.dtype, self.shared.kept(), tile.pitch, 0), taps, array],
@@ -292,7 +294,7 @@ impl<'a> MapGenerator<'a> {
         };
         let ThreadBlock { rows, cols, .. } = self.block;
         let template = template![step, dtype.name(), rows, cols, tile.pitch];
-        out.push(Call::new("hs_sparse", template, args![pixels, taps, count, format!("{array}[0]")]).into());
+        out.push(CppCall::new("hs_sparse", template, args![pixels, taps, count, format!("{array}[0]")]).into());
         Ok(())
     }
 
@@ -307,13 +309,13 @@ impl<'a> MapGenerator<'a> {
         let l = group.leaves[0];
         let leaf = &self.kernel.leaves[l];
         let kernel = self.kernel;
-        let Some(Near { source, border, reach: own, .. }) = Near::of(leaf, kernel) else {
+        let Some(NearFilter { source, border, reach: own, .. }) = NearFilter::of(leaf, kernel) else {
             return Err(defect(format_args!("leaf {l} is not near its pixel")));
         };
         let (dtype, block, Reach { up, down, left, right }) = (leaf.dtype, self.block, reach);
         let ThreadBlock { rows, cols, .. } = block;
         let (b, value) = (border_name(border), self.border_value(border, dtype));
-        let of_levels = if let Source::Chain(c) = source { plane(&kernel.chains[c]) } else { None };
+        let of_levels = if let FilterSource::Chain(c) = source { plane(&kernel.chains[c]) } else { None };
         let image = source_name(source)? + if of_levels.is_some() { ".q0" } else { "" };
         let known = self.windows.iter().position(|of| *of == (source, border));
         let mut pixels = format!("w{}", known.unwrap_or(self.windows.len()));
@@ -324,7 +326,7 @@ impl<'a> MapGenerator<'a> {
             let template = template![b, up, down, left, right, block.height(), block.width(), rows, cols];
             let aligned = source_aligned(kernel, source);
             let args = args![image.as_str(), "y0", "x0", "y", "x", aligned, value.clone(), pixels.as_str()];
-            let load = Call::new("hs_load_window", template, args).into();
+            let load = CppCall::new("hs_load_window", template, args).into();
             // A level beyond the ends of its input is constant.
             out.push(match of_levels.and_then(Border::constant) {
                 None => load,
@@ -341,13 +343,13 @@ impl<'a> MapGenerator<'a> {
             self.cost += cost::TILE;
         }
         let (filter, left) = match &leaf.op {
-            LeafOp::Correlate(Source::Stage(s), column, _) => {
+            LeafOp::Correlate(FilterSource::Stage(s), column, _) => {
                 let row = &kernel.stages[*s].filter;
                 let (passed, taps) = (format!("s{l}"), self.fixed_taps(dtype, row.taps()));
                 out.push(Stmt::Array { dtype, name: passed.clone(), extents: vec![up + rows + down, cols] });
                 let template = template![b, row.taps().len(), left - own.left];
                 let args = args![image, name("y") - up, pixels, taps, value, passed.as_str()];
-                out.push(Call::new("hs_near_rows", template, args).into());
+                out.push(CppCall::new("hs_near_rows", template, args).into());
                 self.cost += row.taps().len() * (up + rows + down) * cols;
                 pixels = passed;
                 (column, 0)
@@ -363,7 +365,7 @@ impl<'a> MapGenerator<'a> {
             let at = [(up, y), (left, x)].map(|(before, by)| before.cast_signed() + by);
             let template = template![step, at[0], at[1]];
             let args = args![pixels.as_str(), taps.clone() + k, format!("{array}[0]")];
-            out.push(Call::new("hs_near", template, args).into());
+            out.push(CppCall::new("hs_near", template, args).into());
         }
         Ok(())
     }
@@ -425,7 +427,7 @@ impl<'a> MapGenerator<'a> {
         let count = group.leaves.len();
         let pixels = self.thread_tile(dtype, self.shared.kept() + at.at, at.pitch, at.up - anchor_y);
         let template = template![dtype.name(), height, rows, cols, count, at.pitch, fixed];
-        let column = Call::new("hs_column", template, args![pixels, taps, array]);
+        let column = CppCall::new("hs_column", template, args![pixels, taps, array]);
         let cost = cost::column(self.block, count, height, fixed || height < rows, &[height % rows]);
         self.cost += cost;
         // The taps of a fixed column are operands of the multiply-adds; a function would have to
@@ -437,8 +439,8 @@ impl<'a> MapGenerator<'a> {
     /// The number of taps of a column filter, and the index of its centre tap.
     pub(super) fn column_extent(&self, l: usize) -> Result<(usize, usize), DeviceError> {
         match *self.filter(l)?.layout() {
-            Layout::Dense { height, anchor_y, .. } => Ok((height, anchor_y)),
-            Layout::Sparse(_) => Err(defect(format_args!("leaf {l} is no column filter"))),
+            FilterLayout::Dense { height, anchor_y, .. } => Ok((height, anchor_y)),
+            FilterLayout::Sparse(_) => Err(defect(format_args!("leaf {l} is no column filter"))),
         }
     }
 }

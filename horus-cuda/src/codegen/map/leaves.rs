@@ -2,13 +2,13 @@
 
 use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
-use horus_core::ir::kernel::{LeafOp, Source};
-use horus_core::ops::edge::Edge;
+use horus_core::ir::kernel::{FilterSource, LeafOp};
+use horus_core::ops::edge::WarpEdge;
 use horus_core::ops::geometric::{Affine, Flip, Interpolation};
-use horus_core::ops::neighbourhood::{Layout, OrderFilter, Pairing, Truncated};
+use horus_core::ops::neighbourhood::{FilterLayout, OrderFilter, Pairing, Truncated};
 use horus_core::shape::{Axis, Border};
 
-use super::super::cpp::{Call, Expr, Operator, Stmt, args, name, pixel, template};
+use super::super::cpp::{CppCall, Expr, Operator, Stmt, args, name, pixel, template};
 use super::super::planes::PlaneRead;
 use super::super::schedule::window;
 use super::super::{border_name, defect};
@@ -74,7 +74,7 @@ impl MapGenerator<'_> {
         out.push(Stmt::Array { dtype: leaf.dtype, name: array.clone(), extents: vec![extents.0, extents.1] });
         let load = |plane: Expr, i: usize| {
             let args = args![plane, "y", "x", "p.row1", format!("p.aligned{i}"), array.as_str()];
-            Call::new("hs_load_block", template![], args).into()
+            CppCall::new("hs_load_block", template![], args).into()
         };
         match &leaf.op {
             LeafOp::Load(i) => out.push(load(name(format_args!("in{i}")), *i)),
@@ -85,16 +85,16 @@ impl MapGenerator<'_> {
                 out.push(read.guarded(extents, &array, load));
             }
             // A row or a column that repeats needs no pixel positions.
-            &LeafOp::Warp(i, affine, Interpolation::Nearest, Edge::Border(Border::Replicate))
+            &LeafOp::Warp(i, affine, Interpolation::Nearest, WarpEdge::Border(Border::Replicate))
                 if affine.repeated().is_some() =>
             {
                 let input = name(format_args!("in{i}"));
                 let call = match affine.repeated() {
                     Some(Axis::Rows) => {
                         let args = args![input, "x", format!("p.aligned{i}"), array.as_str()];
-                        Call::new("hs_repeat_row", template![], args)
+                        CppCall::new("hs_repeat_row", template![], args)
                     }
-                    _ => Call::new("hs_repeat_column", template![], args![input, "y", array.as_str()]),
+                    _ => CppCall::new("hs_repeat_column", template![], args![input, "y", array.as_str()]),
                 };
                 out.push(call.into());
             }
@@ -105,10 +105,10 @@ impl MapGenerator<'_> {
                 };
                 let y = if flip.rows() { turned("height", "y", "r") } else { here("y", "r") };
                 let x = if matches!(flip, Flip::Vertical) { here("x", "c") } else { turned("width", "x", "c") };
-                let row = Call::new(format_args!("in{i}.row"), template![], args![y]);
+                let row = CppCall::new(format_args!("in{i}.row"), template![], args![y]);
                 out.push(Stmt::each_pixel(extents, where_it_exists(&array, format!("{row}[{x}]"))));
             }
-            LeafOp::Correlate(Source::Stage(s), column, border) => {
+            LeafOp::Correlate(FilterSource::Stage(s), column, border) => {
                 let stage = &self.kernel.stages[*s];
                 let image = source_name(stage.source)?;
                 let (h, w) = (column.taps().len(), stage.filter.taps().len());
@@ -118,19 +118,19 @@ impl MapGenerator<'_> {
                 let value_y = self.border_value(*border, leaf.dtype);
                 let value_x = self.border_value(stage.border, leaf.dtype);
                 let (y, x) = (here("y", "r") - up, here("x", "c") - left);
-                let value = Call::new(
+                let value = CppCall::new(
                     "hs_direct_stage",
                     template![border_name(*border), border_name(stage.border)],
                     args![image, y, x, row_taps, w, column_taps, h, value_y, value_x],
                 );
                 out.push(Stmt::each_pixel(extents, where_it_exists(&array, value)));
             }
-            LeafOp::Correlate(..) | LeafOp::Order(_, OrderFilter::Fold(_), _) => self.direct(l, &array, out)?,
-            LeafOp::Order(input, OrderFilter::Truncated(t), border) => {
+            LeafOp::Correlate(..) | LeafOp::OrderFilter(_, OrderFilter::Fold(_), _) => self.direct(l, &array, out)?,
+            LeafOp::OrderFilter(input, OrderFilter::Truncated(t), border) => {
                 self.truncated(l, (*input, t, *border), &array, out)?;
             }
             LeafOp::Shift(..) => return Err(defect("a shift has no offset")),
-            LeafOp::Order(..) => {
+            LeafOp::OrderFilter(..) => {
                 return Err(DeviceError::Internal("a tile of a median does not fit into shared memory".into()));
             }
         }
@@ -140,7 +140,7 @@ impl MapGenerator<'_> {
     /// Reads the pixels of leaf `l`, those of an image at a fixed offset; and all other such leaves
     /// of this image, with one test of edges, unless some code is a loop, whose variables end with
     /// it.
-    fn at_offsets(&mut self, source: Source, l: usize, out: &mut Vec<Stmt>) -> Result<(), DeviceError> {
+    fn at_offsets(&mut self, source: FilterSource, l: usize, out: &mut Vec<Stmt>) -> Result<(), DeviceError> {
         let (kernel, together) = (self.kernel, !self.looped.contains(&true));
         let all = kernel.leaves.iter().enumerate().filter_map(|(of, leaf)| {
             let (image, by, border) = leaf.at_offset()?;
@@ -165,7 +165,7 @@ impl MapGenerator<'_> {
             }
         }
         let image = name(source_name(source)?);
-        let condition = Call::new("hs_holds", template![], std::iter::once(image.clone()).chain(corner).collect());
+        let condition = CppCall::new("hs_holds", template![], std::iter::once(image.clone()).chain(corner).collect());
         let (mut then, mut otherwise) = (Vec::new(), Vec::new());
         for (l, [dy, dx], border) in all {
             let dtype = kernel.leaves[l].dtype;
@@ -178,14 +178,22 @@ impl MapGenerator<'_> {
             for (inside, to) in [(true, &mut then), (false, &mut otherwise)] {
                 let [y, x] = from.clone();
                 let args = args![image.clone(), y, x, value.clone(), format!("l{l}")];
-                to.push(Call::new("hs_moved", template![inside, border_name(border)], args).into());
+                to.push(CppCall::new("hs_moved", template![inside, border_name(border)], args).into());
             }
         }
         out.push(Stmt::If { condition: condition.into(), then, otherwise });
         Ok(())
     }
 
-    fn warp(&mut self, l: usize, input: usize, affine: Affine, how: Interpolation, edge: Edge, out: &mut Vec<Stmt>) {
+    fn warp(
+        &mut self,
+        l: usize,
+        input: usize,
+        affine: Affine,
+        how: Interpolation,
+        edge: WarpEdge,
+        out: &mut Vec<Stmt>,
+    ) {
         let dtype = self.kernel.leaves[l].dtype;
         let map = [
             ("xx", affine.xx),
@@ -222,7 +230,7 @@ impl MapGenerator<'_> {
         let pixel_of = |function: &str, template: Vec<String>| {
             let mut args = at(name("r"), name("c")).to_vec();
             args.push(value.clone());
-            let sample = Expr::from(Call::new(format_args!("hs_{function}"), template, args));
+            let sample = Expr::from(CppCall::new(format_args!("hs_{function}"), template, args));
             match &inside {
                 Some([holds, beyond]) => Expr::Conditional(Box::new([holds.clone(), sample, beyond.clone()])),
                 None => sample,
@@ -236,7 +244,7 @@ impl MapGenerator<'_> {
                     .with(Operator::LessOrEqual, "p.row1")
                     .with(Operator::And, (name("x") + cols).with(Operator::LessOrEqual, "p.width"));
                 for (r, c) in [(0, 0), (0, cols - 1), (rows - 1, 0), (rows - 1, cols - 1)] {
-                    let corner = Call::new("hs_inside", template![], at(r.into(), c.into()).to_vec());
+                    let corner = CppCall::new("hs_inside", template![], at(r.into(), c.into()).to_vec());
                     inside = inside.with(Operator::And, corner);
                 }
                 let whole = Stmt::fill(extents, &array, pixel_of("bilinear", template![b, true]));
@@ -265,8 +273,8 @@ impl MapGenerator<'_> {
 
     /// Expressions that are true if the position of pixel `[r][c]` of the thread is sampled, and of
     /// the value if not; `None` if all are sampled.
-    fn inside(&mut self, l: usize, edge: &Edge) -> Option<[Expr; 2]> {
-        let Edge::Inside(inside) = edge else { return None };
+    fn inside(&mut self, l: usize, edge: &WarpEdge) -> Option<[Expr; 2]> {
+        let WarpEdge::Inside(inside) = edge else { return None };
         let numbers: Vec<f64> = inside.along.iter().flat_map(|a| a.numbers()).collect();
         let along = format!("i{l}_along");
         self.params.doubles(&along, &numbers);
@@ -279,13 +287,13 @@ impl MapGenerator<'_> {
         let dtype = self.kernel.leaves[l].dtype;
         let beyond = self.params.constant(Scalar::from_f64(dtype, inside.value), dtype);
         let args = args![name(format_args!("p.{along}")), y, x];
-        Some([Call::new("hs_within", template![], args).into(), beyond])
+        Some([CppCall::new("hs_within", template![], args).into(), beyond])
     }
 
     /// Image reads for a leaf without a tile.
     fn reads(&self, l: usize) -> usize {
         let source = self.kernel.leaves[l].source();
-        let chain = if let Source::Chain(c) = source { self.kernel.chains[c].reads_per_pixel() } else { 1 };
+        let chain = if let FilterSource::Chain(c) = source { self.kernel.chains[c].reads_per_pixel() } else { 1 };
         chain * self.block.rows * self.block.cols
     }
 
@@ -302,15 +310,15 @@ impl MapGenerator<'_> {
         let template = template![step, border_name(border)];
         let (y, x) = (here("y", "r"), here("x", "c"));
         let call = match *filter.layout() {
-            Layout::Dense { height, width, anchor_y, anchor_x } => {
+            FilterLayout::Dense { height, width, anchor_y, anchor_x } => {
                 let taps = self.table_rows(dtype, width, width, filter.taps());
                 let args = args![image, y - anchor_y, x - anchor_x, height, width, taps, value];
-                Call::new("hs_direct_dense", template, args)
+                CppCall::new("hs_direct_dense", template, args)
             }
-            Layout::Sparse(ref offsets) => {
+            FilterLayout::Sparse(ref offsets) => {
                 let at = self.table.offsets(dtype, filter.taps(), offsets.iter().map(|&(y, x)| [y, x]));
                 let [taps, count] = self.sparse_taps(l, at, filter.taps().len(), "hs_far_tap");
-                Call::new("hs_direct_sparse", template, args![image, y, x, taps, count, value])
+                CppCall::new("hs_direct_sparse", template, args![image, y, x, taps, count, value])
             }
         };
         out.push(Stmt::each_pixel((self.block.rows, self.block.cols), where_it_exists(array, call)));
@@ -336,12 +344,12 @@ impl MapGenerator<'_> {
         let offsets = window.offsets().into_iter().enumerate().map(|(k, (y, x))| [y as i32, x as i32, filter.level(k)]);
         let at = self.table.offsets(DType::F64, window.taps(), offsets);
         let [taps, count] = self.taps_at(l, at, window.taps().len(), "hs_level_tap".into());
-        let image = source_name(Source::Input(input))?;
+        let image = source_name(FilterSource::Input(input))?;
         let [depth, channels] = filter.levels.as_ref().map_or([1, 1], |l| [l.depth as i32, l.channels as i32]);
         let levels = self.params.shared_ints("levels", [channels, depth, channels, -1, 1]);
         let size = name(format_args!("p.plane{input}"));
         let args = args![image, size, "plane", levels, here("y", "r"), here("x", "c"), taps, count, value];
-        let call = Call::new("hs_truncated", template![sign, border_name(border)], args);
+        let call = CppCall::new("hs_truncated", template![sign, border_name(border)], args);
         out.push(Stmt::each_pixel((self.block.rows, self.block.cols), where_it_exists(array, call)));
         Ok(())
     }

@@ -3,35 +3,35 @@
 
 use horus_core::error::DeviceError;
 use horus_core::ir::kernel::Val;
-use horus_core::ops::neighbourhood::Layout;
+use horus_core::ops::neighbourhood::FilterLayout;
 
-use super::super::cpp::{Call, Expr, Stmt, args, name, pixel, template};
+use super::super::cpp::{CppCall, Expr, Stmt, args, name, pixel, template};
 use super::super::instructions::{Instructions, Leaves};
 use super::super::schedule::{InputTile, LeafGroup, Method, ThreadBlock, tap_pitch};
-use super::super::similar::Loop;
+use super::super::similar::GroupLoop;
 use super::super::{cost, defect};
 use super::MapGenerator;
-use super::row_passes::RowPass;
+use super::row_passes::SlotRowFilter;
 
 /// The body of a group; groups of one loop with equal bodies share it.
 #[derive(Clone, Debug, PartialEq)]
-enum Body {
+enum GroupBody {
     /// Columns with fewer taps than a thread has rows, unrolled; the pitch of their stage.
     Column { taps: usize, pitch: usize },
     /// Columns with any larger number of taps; the pitch of their stage.
     LoopedColumn { pitch: usize },
     /// Dense filters of one size from one tile.
-    Dense(Layout),
+    Dense(FilterLayout),
 }
 
 /// The inputs of a group in one iteration.
 #[derive(Debug)]
-struct GroupNeed {
+struct GroupInputs {
     /// Fills shared memory; empty if its content is already there.
     fill: Vec<Stmt>,
     /// The row pass that fills shared memory.
-    pass: Option<RowPass>,
-    body: Body,
+    pass: Option<SlotRowFilter>,
+    body: GroupBody,
     /// Start of the pixels, in elements of shared memory; start of the taps, in elements or, for a
     /// tile, in bytes of the table; number of taps of a column.
     at: [usize; 3],
@@ -44,7 +44,7 @@ impl MapGenerator<'_> {
     /// Emits a loop.
     pub(super) fn emit_loop(
         &mut self,
-        found: &Loop,
+        found: &GroupLoop,
         code: &mut Instructions<'_>,
         out: &mut Vec<Stmt>,
     ) -> Result<(), DeviceError> {
@@ -68,12 +68,12 @@ impl MapGenerator<'_> {
         }
         let result = kernel.code[last].result;
         let carry = format!("carry{id}");
-        let start = kernel.code[steps[0].code[found.carried.0]].args[found.carried.1];
+        let start = kernel.code[steps[0].code[found.loop_operand.0]].args[found.loop_operand.1];
         let start = code.value(start, result, &mut self.params)?.expr();
         out.push(Stmt::Array { dtype: result, name: carry.clone(), extents: vec![extents.0, extents.1] });
         out.push(Stmt::fill(extents, &carry, start));
         let mut body = Vec::new();
-        for (j, needs) in self.needs(found)?.iter().enumerate() {
+        for (j, needs) in self.group_inputs(found)?.iter().enumerate() {
             let array = format!("a{}", id + j);
             let groups: Vec<&LeafGroup> = steps.iter().map(|s| &schedule.groups[s.groups.start + j]).collect();
             self.declare_accumulators(groups[0], &array, &mut body);
@@ -84,7 +84,7 @@ impl MapGenerator<'_> {
         }
         for at in 0..steps[0].code.len() {
             let similar: Vec<usize> = steps.iter().map(|s| s.code[at]).collect();
-            let carried = (at == found.carried.0).then_some((found.carried.1, &*carry));
+            let carried = (at == found.loop_operand.0).then_some((found.loop_operand.1, &*carry));
             code.emit(&mut body, &mut self.params, &similar, carried)?;
         }
         body.push(Stmt::fill(extents, &carry, pixel(format_args!("v{last}"))));
@@ -96,8 +96,8 @@ impl MapGenerator<'_> {
 
     /// The needs of each group in each iteration, computed in execution order because the contents
     /// of shared memory depend on everything before.
-    fn needs(&mut self, found: &Loop) -> Result<Vec<Vec<GroupNeed>>, DeviceError> {
-        let mut needs: Vec<Vec<GroupNeed>> = found.iterations[0].groups.clone().map(|_| Vec::new()).collect();
+    fn group_inputs(&mut self, found: &GroupLoop) -> Result<Vec<Vec<GroupInputs>>, DeviceError> {
+        let mut needs: Vec<Vec<GroupInputs>> = found.iterations[0].groups.clone().map(|_| Vec::new()).collect();
         for step in &found.iterations {
             for (of_group, group) in needs.iter_mut().zip(&self.schedule.groups[step.groups.clone()]) {
                 of_group.push(match group.method {
@@ -114,12 +114,12 @@ impl MapGenerator<'_> {
     fn iterated(
         &mut self,
         groups: &[&LeafGroup],
-        needs: &[GroupNeed],
+        needs: &[GroupInputs],
         array: &str,
         id: usize,
         out: &mut Vec<Stmt>,
     ) -> Result<(), DeviceError> {
-        let mut bodies: Vec<(&Body, Vec<Stmt>)> = Vec::new();
+        let mut bodies: Vec<(&GroupBody, Vec<Stmt>)> = Vec::new();
         let mut of_iteration = Vec::new();
         for (group, need) in groups.iter().zip(needs) {
             let known = bodies.iter().position(|b| *b.0 == need.body);
@@ -163,7 +163,7 @@ impl MapGenerator<'_> {
     }
 
     /// Ensures that the stage of a group of column filters is loaded.
-    fn column_need(&mut self, group: &LeafGroup, slot: usize) -> Result<GroupNeed, DeviceError> {
+    fn column_need(&mut self, group: &LeafGroup, slot: usize) -> Result<GroupInputs, DeviceError> {
         let at = self.schedule.slots[slot];
         let pass = self.row_pass(slot)?;
         let l = group.leaves[0];
@@ -171,11 +171,12 @@ impl MapGenerator<'_> {
         let (taps, anchor_y) = self.column_extent(l)?;
         let from = at.at / size + (at.up - anchor_y) * at.pitch;
         let pitch = at.pitch;
-        let body = if taps < self.block.rows { Body::Column { taps, pitch } } else { Body::LoopedColumn { pitch } };
+        let body =
+            if taps < self.block.rows { GroupBody::Column { taps, pitch } } else { GroupBody::LoopedColumn { pitch } };
         let Some(at_taps) = self.column_taps[l] else {
             return Err(defect("taps of a loop are not in shared memory"));
         };
-        Ok(GroupNeed { fill: Vec::new(), pass, body, at: [from, at_taps / size, taps] })
+        Ok(GroupInputs { fill: Vec::new(), pass, body, at: [from, at_taps / size, taps] })
     }
 
     /// Taps of a column that remain when as many are taken at a time as a thread has rows.
@@ -188,7 +189,7 @@ impl MapGenerator<'_> {
     fn column_body(
         &mut self,
         group: &LeafGroup,
-        body: &Body,
+        body: &GroupBody,
         array: &str,
         id: usize,
         rests: &[usize],
@@ -203,30 +204,30 @@ impl MapGenerator<'_> {
         let taps = Expr::Shared(dtype, 0) + member("taps");
         let (t, kept) = (dtype.name(), self.shared.kept());
         Ok(Stmt::Call(match body {
-            Body::Column { taps: height, pitch } => {
+            GroupBody::Column { taps: height, pitch } => {
                 let pixels = self.thread_tile(dtype, kept, *pitch, 0) + member("from");
                 let template = template![t, height, rows, cols, count, pitch, false];
-                Call::new("hs_column", template, args![pixels, taps, array])
+                CppCall::new("hs_column", template, args![pixels, taps, array])
             }
-            Body::LoopedColumn { pitch } => {
+            GroupBody::LoopedColumn { pitch } => {
                 let pixels = self.thread_tile(dtype, kept, *pitch, 0) + member("from");
                 let mut template = template![t, rows, cols, count, pitch];
                 template.extend(rests.iter().map(usize::to_string));
-                Call::new("hs_column_looped", template, args![pixels, taps, member("size"), member("size"), array])
+                CppCall::new("hs_column_looped", template, args![pixels, taps, member("size"), member("size"), array])
             }
-            Body::Dense(_) => return Err(defect("columns have the body of a tile")),
+            GroupBody::Dense(_) => return Err(defect("columns have the body of a tile")),
         }))
     }
 
     /// As [`MapGenerator::column_need`] for a tile.
-    fn dense_need(&mut self, group: &LeafGroup, tile: InputTile) -> Result<GroupNeed, DeviceError> {
+    fn dense_need(&mut self, group: &LeafGroup, tile: InputTile) -> Result<GroupInputs, DeviceError> {
         let d = self.dense_group(group)?;
         let mut fill = Vec::new();
         self.load_tile(d.source, d.border, tile, d.dtype, &mut fill)?;
         let taps = self.taps(group)?;
         let at = self.table.rows(d.dtype, d.width, tap_pitch(d.width, d.dtype), &taps);
-        let body = Body::Dense(self.filter(group.leaves[0])?.layout().clone());
-        Ok(GroupNeed { fill, pass: None, body, at: [0, at, 0] })
+        let body = GroupBody::Dense(self.filter(group.leaves[0])?.layout().clone());
+        Ok(GroupInputs { fill, pass: None, body, at: [0, at, 0] })
     }
 
     fn dense_body(
@@ -252,7 +253,7 @@ mod tests {
     use horus_core::ops::pixel::PixelOp;
     use horus_core::shape::{Shape, Window};
 
-    use crate::codegen::{Limits, Shapes, generate};
+    use crate::codegen::{KernelLimits, Shapes, generate};
     use crate::tuning::lookup;
     use crate::workloads::{conv2d, convrot};
 
@@ -262,7 +263,7 @@ mod tests {
         let image = Geometry { shape, dtype: DType::F32, window: Window::whole(100) };
         let tuning = crate::tuning::Tuning { group: 2, unroll: 0, ..lookup(&kernel, DType::F32, 90) };
         let shapes = Shapes { inputs: &[image], output: image, rows: image.window };
-        let source = generate(&kernel, &shapes, &tuning, Limits { shared: 227 << 10 }).unwrap().source;
+        let source = generate(&kernel, &shapes, &tuning, KernelLimits { shared: 227 << 10 }).unwrap().source;
         let body = &source[source.find("hs_kernel(").unwrap()..];
         let counts = body.split("for (int k = 0; k < ").skip(1);
         (counts.map(|s| s[..s.find(';').unwrap()].parse().unwrap()).collect(), body.matches("hs_division").count())

@@ -14,16 +14,16 @@ mod shared;
 
 use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
-use horus_core::ir::kernel::{Leaf, LeafOp, MapKernel, Source, Val};
+use horus_core::ir::kernel::{FilterSource, Leaf, LeafOp, MapKernel, Val};
 use horus_core::ops::neighbourhood::{Filter, OrderFilter};
 use horus_core::shape::{Border, Window};
 
-use super::cpp::{Call, Expr, Stmt, args, calls, name, template, text};
+use super::cpp::{CppCall, Expr, Stmt, args, calls, name, template, text};
 use super::instructions::{Instructions, Leaves, declare_extent};
 use super::params::{ConstantTable, KernelParams};
-use super::schedule::{LeafGroup, Method, REGION, Schedule, ThreadBlock, schedule};
-use super::similar::{Loop, loops};
-use super::{BYTES, DENSE, GATHER, Generated, Limits, NEAR, PRELUDE, Pointer, Repeats, SEPARABLE, Shapes, TILE};
+use super::schedule::{KernelSchedule, LeafGroup, Method, REGION, ThreadBlock, schedule};
+use super::similar::{GroupLoop, loops};
+use super::{BYTES, DENSE, GATHER, Generated, KernelLimits, NEAR, PRELUDE, Pointer, Repeats, SEPARABLE, Shapes, TILE};
 use super::{assemble, blocks, cost, defect, entry, first_row, outputs, parts, plane_at, rows_aligned};
 use crate::tuning::Tuning;
 pub(super) use accumulate::Helpers;
@@ -40,7 +40,7 @@ struct MapGenerator<'a> {
     kernel: &'a MapKernel,
     block: ThreadBlock,
     tuning: &'a Tuning,
-    schedule: &'a Schedule,
+    schedule: &'a KernelSchedule,
     params: KernelParams,
     table: ConstantTable,
     /// Functions and types that leaves accumulate with.
@@ -51,7 +51,7 @@ struct MapGenerator<'a> {
     /// Number of tiles loaded so far whose extent is data.
     loose_tiles: usize,
     /// The images around whose pixels the thread has others in registers.
-    windows: Vec<(Source, Border)>,
+    windows: Vec<(FilterSource, Border)>,
     /// Approximate number of instructions so far.
     cost: usize,
     /// For each leaf, `true` if it is computed in a loop over similar steps.
@@ -64,7 +64,7 @@ pub(super) fn generate(
     kernel: &MapKernel,
     shapes: &Shapes<'_>,
     tuning: &Tuning,
-    limits: Limits,
+    limits: KernelLimits,
     repeats: Repeats,
 ) -> Result<Generated, DeviceError> {
     let (block, schedule) = scheduled(kernel, shapes, tuning, limits)?;
@@ -76,7 +76,7 @@ pub(super) fn memory_only(
     kernel: &MapKernel,
     shapes: &Shapes<'_>,
     tuning: &Tuning,
-    limits: Limits,
+    limits: KernelLimits,
 ) -> Result<(MapKernel, Generated), DeviceError> {
     let (block, mut schedule) = scheduled(kernel, shapes, tuning, limits)?;
     let moved = parts::memory_only(kernel, &mut schedule);
@@ -88,8 +88,8 @@ fn scheduled(
     kernel: &MapKernel,
     shapes: &Shapes<'_>,
     tuning: &Tuning,
-    limits: Limits,
-) -> Result<(ThreadBlock, Schedule), DeviceError> {
+    limits: KernelLimits,
+) -> Result<(ThreadBlock, KernelSchedule), DeviceError> {
     for l in &kernel.leaves {
         if matches!(l.op, LeafOp::Correlate(..)) && !l.dtype.is_float() {
             return Err(DeviceError::Unsupported { kernel: kernel.to_string(), dtype: l.dtype });
@@ -102,7 +102,7 @@ fn scheduled(
         .leaves
         .iter()
         .map(|l| match &l.op {
-            LeafOp::Correlate(Source::Stage(_), f, _) => f.taps().len() * l.dtype.size() + 16,
+            LeafOp::Correlate(FilterSource::Stage(_), f, _) => f.taps().len() * l.dtype.size() + 16,
             _ => 0,
         })
         .sum();
@@ -111,7 +111,7 @@ fn scheduled(
 
 fn emit(
     kernel: &MapKernel,
-    (block, schedule): (ThreadBlock, &Schedule),
+    (block, schedule): (ThreadBlock, &KernelSchedule),
     shapes: &Shapes<'_>,
     tuning: &Tuning,
     repeats: Repeats,
@@ -225,7 +225,7 @@ impl MapGenerator<'_> {
     fn run(
         &mut self,
         mut code: Instructions<'_>,
-        loops: &[Loop],
+        loops: &[GroupLoop],
         shapes: &Shapes<'_>,
         out: &mut Vec<Stmt>,
     ) -> Result<(), DeviceError> {
@@ -272,7 +272,7 @@ impl MapGenerator<'_> {
             let to = plane_at(name(format_args!("p.{member}")), name("plane"), name("p.out_plane"));
             let aligned = name(format_args!("p.{member}_aligned"));
             let args = args![to, "p.out_start", "p.width", "y", "x", "p.row1", aligned, array];
-            out.push(Call::new("hs_store_block", template![], args).into());
+            out.push(CppCall::new("hs_store_block", template![], args).into());
         }
         Ok(())
     }
@@ -283,14 +283,14 @@ impl MapGenerator<'_> {
         let step = self.helpers.step(leaf);
         let extents = vec![group.leaves.len(), self.block.rows, self.block.cols];
         out.push(Stmt::Array { dtype: leaf.dtype, name: array.to_owned(), extents });
-        out.push(Call::new("hs_start", template![step], args![array]).into());
+        out.push(CppCall::new("hs_start", template![step], args![array]).into());
     }
 
     /// The filter of a leaf in a group of filters.
     fn filter(&self, l: usize) -> Result<&Filter, DeviceError> {
         match &self.kernel.leaves[l].op {
             LeafOp::Correlate(_, f, _) => Ok(f),
-            LeafOp::Order(_, OrderFilter::Fold(g), _) => Ok(&g.window),
+            LeafOp::OrderFilter(_, OrderFilter::Fold(g), _) => Ok(&g.window),
             _ => Err(defect(format_args!("leaf {l} is no filter"))),
         }
     }
@@ -388,7 +388,7 @@ impl MapGenerator<'_> {
             clear: false,
             early: false,
             cost: self.cost,
-            passes: None,
+            sequence: None,
         })
     }
 }

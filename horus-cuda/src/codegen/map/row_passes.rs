@@ -2,11 +2,11 @@
 
 use horus_core::dtype::DType;
 use horus_core::error::DeviceError;
-use horus_core::ir::kernel::{LeafOp, Source};
-use horus_core::ops::neighbourhood::Layout;
+use horus_core::ir::kernel::{FilterSource, LeafOp};
+use horus_core::ops::neighbourhood::FilterLayout;
 use horus_core::shape::Border;
 
-use super::super::cpp::{Call, Expr, SharedRowPass, SharedRowPasses, Stmt, args, name, template};
+use super::super::cpp::{CppCall, Expr, SharedRowFilter, SharedRowFilters, Stmt, args, name, template};
 use super::super::schedule::{StageSlot, skewed_pitch};
 use super::super::{border_name, cost, defect};
 use super::MapGenerator;
@@ -14,9 +14,9 @@ use super::chains::{source_aligned, source_name};
 
 /// A row pass that fills a slot.
 #[derive(Clone, Debug)]
-pub(super) struct RowPass {
+pub(super) struct SlotRowFilter {
     dtype: DType,
-    source: Source,
+    source: FilterSource,
     /// Borders of the column filters, beyond the rows, and of the row pass, beyond the columns.
     borders: [Border; 2],
     slot: StageSlot,
@@ -27,15 +27,15 @@ pub(super) struct RowPass {
     off: usize,
 }
 
-impl RowPass {
+impl SlotRowFilter {
     /// Elements from row to row of the chunks of the input.
     fn pitch_in(&self) -> usize {
         skewed_pitch(self.slot.input.cols, self.dtype)
     }
 
     /// Returns `true` if one loop can fill the slots of both, with a row pass for each.
-    fn shares(&self, other: &RowPass) -> bool {
-        matches!(self.source, Source::Input(_))
+    fn shares(&self, other: &SlotRowFilter) -> bool {
+        matches!(self.source, FilterSource::Input(_))
             && (self.dtype, self.source, self.borders, self.slot.pitch)
                 == (other.dtype, other.source, other.borders, other.slot.pitch)
     }
@@ -44,7 +44,7 @@ impl RowPass {
 impl MapGenerator<'_> {
     /// The row pass that a slot needs; `None` if the slot is filled. The caller emits it, after a
     /// wait for readers of shared memory.
-    pub(super) fn row_pass(&mut self, slot: usize) -> Result<Option<RowPass>, DeviceError> {
+    pub(super) fn row_pass(&mut self, slot: usize) -> Result<Option<SlotRowFilter>, DeviceError> {
         if self.shared.holds(slot) {
             return Ok(None);
         }
@@ -52,14 +52,14 @@ impl MapGenerator<'_> {
         self.shared.fills(slot, &self.schedule.slots);
         let stage = &self.kernel.stages[at.key.stage];
         let dtype = self.kernel.leaves.iter().find_map(|l| match l.op {
-            LeafOp::Correlate(Source::Stage(s), ..) if s == at.key.stage => Some(l.dtype),
+            LeafOp::Correlate(FilterSource::Stage(s), ..) if s == at.key.stage => Some(l.dtype),
             _ => None,
         });
-        let (Some(dtype), &Layout::Dense { width, anchor_x, .. }) = (dtype, stage.filter.layout()) else {
+        let (Some(dtype), &FilterLayout::Dense { width, anchor_x, .. }) = (dtype, stage.filter.layout()) else {
             return Err(defect(format_args!("stage {} is no row pass", at.key.stage)));
         };
         let taps = self.fixed_taps(dtype, stage.filter.taps());
-        let pass = RowPass {
+        let pass = SlotRowFilter {
             dtype,
             source: stage.source,
             borders: [at.key.border, stage.border],
@@ -94,10 +94,10 @@ impl MapGenerator<'_> {
         Ok(())
     }
 
-    fn one_stage(&mut self, pass: &RowPass) -> Result<Stmt, DeviceError> {
+    fn one_stage(&mut self, pass: &SlotRowFilter) -> Result<Stmt, DeviceError> {
         let [value_y, value_x] = pass.borders.map(|b| self.border_value(b, pass.dtype));
         let [border_y, border_x] = pass.borders.map(border_name);
-        let RowPass { dtype, slot, width, off, .. } = pass;
+        let SlotRowFilter { dtype, slot, width, off, .. } = pass;
         let (chunk, across, span, threads) =
             (self.schedule.chunk, self.block.width(), self.span(), self.block.threads());
         let cost = cost::stage(*width, span);
@@ -128,13 +128,17 @@ impl MapGenerator<'_> {
             value_y,
             value_x,
         ];
-        Ok(Call::new("hs_stage", template, args).shareable(cost).into())
+        Ok(CppCall::new("hs_stage", template, args).shareable(cost).into())
     }
 
     /// The row passes of a loop over `k`, by iteration: one at a time, with a single copy of the
     /// loading code if they are similar.
-    pub(super) fn row_passes(&mut self, passes: &[Option<&RowPass>], out: &mut Vec<Stmt>) -> Result<(), DeviceError> {
-        let all: Vec<(usize, &RowPass)> =
+    pub(super) fn row_passes(
+        &mut self,
+        passes: &[Option<&SlotRowFilter>],
+        out: &mut Vec<Stmt>,
+    ) -> Result<(), DeviceError> {
+        let all: Vec<(usize, &SlotRowFilter)> =
             passes.iter().enumerate().filter_map(|(k, pass)| Some((k, (*pass)?))).collect();
         let [(_, first), others @ ..] = &all[..] else { return Ok(()) };
         if others.is_empty() || !others.iter().all(|(_, pass)| pass.shares(first)) {
@@ -150,10 +154,10 @@ impl MapGenerator<'_> {
         let (t, chunk, pitch) = (first.dtype.name(), self.schedule.chunk, first.slot.pitch);
         let (across, threads, span) = (self.block.width(), self.block.threads(), self.span());
         let pitch_in = all.iter().map(|(_, pass)| pass.pitch_in()).max().unwrap_or(0);
-        let one = |&(iteration, pass): &(usize, &RowPass)| {
-            let RowPass { slot, width, taps, off, dtype, .. } = pass;
+        let one = |&(iteration, pass): &(usize, &SlotRowFilter)| {
+            let SlotRowFilter { slot, width, taps, off, dtype, .. } = pass;
             let template = template![t, width, chunk, across, pitch_in, pitch, off, span, threads];
-            SharedRowPass {
+            SharedRowFilter {
                 iteration,
                 extents: [
                     ("chunks", slot.chunks),
@@ -162,10 +166,10 @@ impl MapGenerator<'_> {
                     ("left", slot.input.left),
                     ("cols", slot.input.cols),
                 ],
-                pass: Call::new("hs_row_pass", template, args!["in", "out", taps.clone()]),
+                pass: CppCall::new("hs_row_pass", template, args!["in", "out", taps.clone()]),
             }
         };
-        let stage = Call::new(
+        let stage = CppCall::new(
             "hs_stage_any",
             template![border_y, border_x, chunk, across, pitch_in, pitch, threads],
             args![
@@ -183,7 +187,7 @@ impl MapGenerator<'_> {
             ],
         );
         let passes = all.iter().map(one).collect();
-        out.push(Stmt::RowPasses(SharedRowPasses { dtype: first.dtype, passes, stage }));
+        out.push(Stmt::RowPasses(SharedRowFilters { dtype: first.dtype, passes, stage }));
         let widths: Vec<usize> = all.iter().map(|(_, pass)| pass.width).collect();
         self.cost += cost::stages(&widths, span);
         Ok(())

@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use horus_core::error::DeviceError;
-use horus_core::ir::kernel::{LeafOp, Source};
+use horus_core::ir::kernel::{FilterSource, LeafOp};
 use horus_core::ops::neighbourhood::{MedianSize, OrderFilter};
 
-use super::super::cpp::{Call, Stmt, args, template};
+use super::super::cpp::{CppCall, Stmt, args, template};
 use super::super::defect;
 use super::super::schedule::{InputTile, LeafGroup};
 use super::MapGenerator;
@@ -20,17 +20,17 @@ impl MapGenerator<'_> {
         out: &mut Vec<Stmt>,
     ) -> Result<(), DeviceError> {
         let leaf = &self.kernel.leaves[group.leaves[0]];
-        let LeafOp::Order(input, OrderFilter::Median(size), border) = leaf.op else {
+        let LeafOp::OrderFilter(input, OrderFilter::Median(size), border) = leaf.op else {
             return Err(defect("a group of medians has none"));
         };
-        self.load_tile(Source::Input(input), border, tile, leaf.dtype, out)?;
+        self.load_tile(FilterSource::Input(input), border, tile, leaf.dtype, out)?;
         let radius = size.radius();
         let function = format!("hs_median{radius}");
         self.helpers.define(&function, || median(&function, size));
         let pixels = self.thread_tile(leaf.dtype, self.shared.kept(), tile.pitch, tile.up - radius);
         let template = template![leaf.dtype.name(), self.block.rows, self.block.cols, tile.pitch];
         let args = args![pixels + (tile.left - radius), format!("{array}[0]")];
-        out.push(Call::new(function, template, args).into());
+        out.push(CppCall::new(function, template, args).into());
         Ok(())
     }
 }

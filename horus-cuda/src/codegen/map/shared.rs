@@ -11,7 +11,7 @@
 //! A tile and the stages share the same place, so one displaces the others. Nothing is overwritten
 //! before all threads of the block have read it.
 
-use horus_core::ir::kernel::Source;
+use horus_core::ir::kernel::FilterSource;
 use horus_core::shape::Border;
 
 use super::super::cpp::Stmt;
@@ -25,7 +25,7 @@ pub(super) struct SharedMemory {
     /// Bytes that the block needs.
     bytes: usize,
     /// The loaded tile.
-    tile: Option<(Source, Border, InputTile)>,
+    tile: Option<(FilterSource, Border, InputTile)>,
     /// For each slot, `true` if it holds its stage.
     valid: Vec<bool>,
     /// `true` if threads may still be reading.
@@ -73,7 +73,13 @@ impl SharedMemory {
     }
 
     /// Returns `true` if this tile must be loaded; from then on the memory holds the tile only.
-    pub(super) fn takes_tile(&mut self, source: Source, border: Border, tile: InputTile, out: &mut Vec<Stmt>) -> bool {
+    pub(super) fn takes_tile(
+        &mut self,
+        source: FilterSource,
+        border: Border,
+        tile: InputTile,
+        out: &mut Vec<Stmt>,
+    ) -> bool {
         if self.tile == Some((source, border, tile)) {
             return false;
         }

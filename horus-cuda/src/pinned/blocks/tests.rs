@@ -23,26 +23,26 @@ fn sizes_are_pages_and_waste_little() {
 }
 
 /// Memory that counts its total.
-struct Fake(usize, Arc<AtomicUsize>);
+struct CountedMemory(usize, Arc<AtomicUsize>);
 
-impl Drop for Fake {
+impl Drop for CountedMemory {
     fn drop(&mut self) {
         self.1.fetch_sub(self.0, Ordering::Relaxed);
     }
 }
 
 /// Blocks with a limit, and the total of their memory.
-struct Fakes(Arc<Blocks<Fake>>, Arc<AtomicUsize>);
+struct CountedBlocks(Arc<PinnedBlocks<CountedMemory>>, Arc<AtomicUsize>);
 
-impl Fakes {
-    fn new(most: usize) -> Fakes {
-        Fakes(Blocks::new(Rules::of_copies(most)), Arc::default())
+impl CountedBlocks {
+    fn new(most: usize) -> CountedBlocks {
+        CountedBlocks(PinnedBlocks::new(PinnedLimits::of_copies(most)), Arc::default())
     }
 
-    fn take(&self, bytes: usize) -> Option<Loan<Fake>> {
+    fn take(&self, bytes: usize) -> Option<PinnedBlock<CountedMemory>> {
         self.0.take(bytes, |size| {
             self.1.fetch_add(size, Ordering::Relaxed);
-            Ok(Fake(size, Arc::clone(&self.1)))
+            Ok(CountedMemory(size, Arc::clone(&self.1)))
         })
     }
 
@@ -53,7 +53,7 @@ impl Fakes {
 
 #[test]
 fn blocks_are_used_again_and_never_too_many() {
-    let fakes = Fakes::new(4 * M);
+    let fakes = CountedBlocks::new(4 * M);
     let (a, b) = (fakes.take(M).unwrap(), fakes.take(M - 7).unwrap());
     assert_eq!(fakes.there(), 2 * M);
     drop(a);
@@ -75,7 +75,7 @@ fn blocks_are_used_again_and_never_too_many() {
 
 #[test]
 fn a_large_block_is_made_when_its_size_comes_again() {
-    let fakes = Fakes::new(256 * M);
+    let fakes = CountedBlocks::new(256 * M);
     assert!(fakes.take(64 * M).is_none());
     assert!(fakes.take(40 * M).is_none());
     let first = fakes.take(64 * M).unwrap();
@@ -87,47 +87,47 @@ fn a_large_block_is_made_when_its_size_comes_again() {
 
 #[test]
 fn what_passes_once_is_lent_what_is_there_until_it_pays_to_make_more() {
-    let fakes = Fakes::new(256 * M);
+    let fakes = CountedBlocks::new(256 * M);
     let make = |size: usize| {
         fakes.1.fetch_add(size, Ordering::Relaxed);
-        Ok(Fake(size, Arc::clone(&fakes.1)))
+        Ok(CountedMemory(size, Arc::clone(&fakes.1)))
     };
-    assert!((1..PAYS).all(|_| fakes.0.lend(64 * M, make).is_none()));
-    let often = fakes.0.lend(64 * M, make).expect("it pays");
-    assert!(fakes.0.lend(M, make).is_none() && fakes.0.ready(64 * M).is_none());
+    assert!((1..PAYS).all(|_| fakes.0.take_if_frequent(64 * M, make).is_none()));
+    let often = fakes.0.take_if_frequent(64 * M, make).expect("it pays");
+    assert!(fakes.0.take_if_frequent(M, make).is_none() && fakes.0.ready(64 * M).is_none());
     drop(often);
-    assert!(fakes.0.lend(64 * M - 9, make).is_some(), "the same");
+    assert!(fakes.0.take_if_frequent(64 * M - 9, make).is_some(), "the same");
     assert_eq!(fakes.there(), 64 * M);
     drop(fakes.take(M).unwrap());
-    assert!(fakes.0.lend(M, make).is_some(), "it is there");
-    assert!(fakes.0.lend(usize::MAX, make).is_none());
+    assert!(fakes.0.take_if_frequent(M, make).is_some(), "it is there");
+    assert!(fakes.0.take_if_frequent(usize::MAX, make).is_none());
 }
 
 #[test]
 fn a_stock_lies_ready_and_is_never_too_much() {
-    let fakes = Fakes::new(4 * M);
+    let fakes = CountedBlocks::new(4 * M);
     let make = |size: usize| {
         fakes.1.fetch_add(size, Ordering::Relaxed);
-        Ok(Fake(size, Arc::clone(&fakes.1)))
+        Ok(CountedMemory(size, Arc::clone(&fakes.1)))
     };
     assert!(fakes.0.ready(M).is_none());
     fakes.0.stock(M, 2, make);
     let (a, b) = (fakes.0.ready(M).unwrap(), fakes.0.ready(M).unwrap());
     assert!(fakes.0.ready(M).is_none());
     fakes.0.stock(M, 9, make);
-    assert_eq!((fakes.there(), fakes.0.state().held), (4 * M, 4 * M));
+    assert_eq!((fakes.there(), fakes.0.state().total_bytes), (4 * M, 4 * M));
     drop((a, b));
-    let other = Fakes::new(4 * M);
+    let other = CountedBlocks::new(4 * M);
     other.0.close();
     other.0.stock(M, 2, make);
-    assert_eq!(other.0.state().held, 0);
+    assert_eq!(other.0.state().total_bytes, 0);
     fakes.0.stock(64 * K, 1, |_| Err(DeviceError::Driver("no memory to pin".into())));
-    assert_eq!(fakes.0.state().held, 4 * M);
+    assert_eq!(fakes.0.state().total_bytes, 4 * M);
 }
 
 #[test]
 fn the_program_has_as_much_as_it_asks_for_and_some_of_it_is_kept() {
-    let fakes = Fakes(Blocks::new(Rules::of_program(100 * M)), Arc::default());
+    let fakes = CountedBlocks(PinnedBlocks::new(PinnedLimits::of_program(100 * M)), Arc::default());
     let first = fakes.take(64 * M).expect("the first time, too");
     let others = [fakes.take(64 * M - 5).unwrap(), fakes.take(300 * M + 1).unwrap(), fakes.take(3).unwrap()];
     assert_eq!(fakes.there(), 2 * 64 * M + 302 * M + 64 * K);
@@ -144,13 +144,13 @@ fn the_program_has_as_much_as_it_asks_for_and_some_of_it_is_kept() {
 #[test]
 fn what_is_kept_makes_room_where_there_is_no_other() {
     let there = Arc::new(AtomicUsize::new(0));
-    let blocks = Blocks::new(Rules::of_program(100 * M));
+    let blocks = PinnedBlocks::new(PinnedLimits::of_program(100 * M));
     let allocate = |size: usize| {
         if there.load(Ordering::Relaxed) + size > 70 * M {
             return Err(DeviceError::Driver("no more pages can be locked".into()));
         }
         there.fetch_add(size, Ordering::Relaxed);
-        Ok(Fake(size, Arc::clone(&there)))
+        Ok(CountedMemory(size, Arc::clone(&there)))
     };
     drop([blocks.try_take(20 * M, allocate).unwrap(), blocks.try_take(30 * M, allocate).unwrap()]);
     assert_eq!(there.load(Ordering::Relaxed), 50 * M, "both are kept");
@@ -159,16 +159,16 @@ fn what_is_kept_makes_room_where_there_is_no_other() {
     let error = blocks.try_take(20 * M, allocate).unwrap_err().to_string();
     assert!(error.contains("no more pages can be locked"), "{error}");
     drop(large);
-    assert_eq!(blocks.state().held, 60 * M, "what failed does not count");
+    assert_eq!(blocks.state().total_bytes, 60 * M, "what failed does not count");
 }
 
 #[test]
 fn blocks_outlive_whoever_made_them_and_a_failure_takes_no_room() {
-    let fakes = Fakes::new(M);
+    let fakes = CountedBlocks::new(M);
     let fails = |_| Err(DeviceError::Driver("no memory to pin".into()));
     assert!(fakes.0.take(M, fails).is_none());
     let loan = fakes.take(M).unwrap();
-    let Fakes(blocks, there) = fakes;
+    let CountedBlocks(blocks, there) = fakes;
     drop(blocks);
     assert_eq!(there.load(Ordering::Relaxed), M);
     drop(loan);
@@ -177,7 +177,7 @@ fn blocks_outlive_whoever_made_them_and_a_failure_takes_no_room() {
 
 #[test]
 fn many_threads_take_and_give_back() {
-    let fakes = Fakes::new(3 * M);
+    let fakes = CountedBlocks::new(3 * M);
     std::thread::scope(|scope| {
         for thread in 0..8 {
             let fakes = &fakes;
@@ -189,7 +189,7 @@ fn many_threads_take_and_give_back() {
         }
     });
     let state = fakes.0.state();
-    assert_eq!(state.held, state.free.iter().map(|(s, _)| s).sum::<usize>());
-    assert_eq!(state.held, fakes.there());
-    assert!(state.held <= 3 * M);
+    assert_eq!(state.total_bytes, state.free.iter().map(|(s, _)| s).sum::<usize>());
+    assert_eq!(state.total_bytes, fakes.there());
+    assert!(state.total_bytes <= 3 * M);
 }

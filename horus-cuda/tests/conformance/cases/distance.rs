@@ -3,12 +3,12 @@
 use horus_core::dtype::DType;
 use horus_core::ir::kernel::Kernel;
 use horus_core::ops::ImageOperation as _;
-use horus_core::ops::distance::{JoinedOffsets, Metric, NearestOnLine, NearestPixel, Sought, Spacing};
+use horus_core::ops::distance::{JoinedOffsets, Metric, NearestOnLine, NearestPixel, NearestResult, Spacing};
 use horus_core::shape::{Axis, Shape, Window};
 
-use super::{Case, case, whole};
+use super::{ConformanceLaunch, case, whole};
 
-pub(super) fn cases() -> Vec<Case> {
+pub(super) fn cases() -> Vec<ConformanceLaunch> {
     let mut all = Vec::new();
     // Several parts of a line, blocks of a row, and planes.
     let shapes = [Shape::new(150, 37, 2), Shape::new(7, 300, 2), Shape::new(1, 1, 1)];
@@ -41,9 +41,9 @@ pub(super) fn cases() -> Vec<Case> {
     ];
     let metrics = || euclidean.into_iter().chain([Metric::Taxicab, Metric::Chessboard]);
     for (metric, (along, offsets)) in metrics().flat_map(|metric| read.map(|read| (metric, read))) {
-        let sought: &[Sought] = match along {
-            Axis::Rows => &[Sought::Joined],
-            _ => &[Sought::Distance, Sought::Level, Sought::Row, Sought::Column],
+        let sought: &[NearestResult] = match along {
+            Axis::Rows => &[NearestResult::Joined],
+            _ => &[NearestResult::Distance, NearestResult::Level, NearestResult::Row, NearestResult::Column],
         };
         for found in sought {
             let how = NearestPixel { along, offsets, metric, found: *found };

@@ -1,14 +1,14 @@
 //! Filters of few taps, which a thread computes from registers.
 
 use horus_core::dtype::{Conversion, DType};
-use horus_core::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
+use horus_core::ir::kernel::{FilterSource, Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, RowFilterStage, Val};
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, Reduce};
 use horus_core::ops::pixel::PixelOp;
 use horus_core::ops::planes::PlaneMap;
 use horus_core::shape::{Border, Shape, Window};
 use horus_cuda::workloads::{dense, instr, taps};
 
-use super::{Case, borders, case, whole};
+use super::{ConformanceLaunch, borders, case, whole};
 
 /// Blocks inside the image and at its edges, rows that are and that are not whole vectors; strips
 /// thinner than the reach, and a pixel.
@@ -38,17 +38,17 @@ fn linear(shape: Shape, dtype: DType, border: Border, along: Border) -> MapKerne
         result: Some(Val::Instr(0)),
         ..MapKernel::default()
     };
-    let sources = [Source::Input(0), Source::Chain(0), Source::Chain(1)];
-    let stages = sources.map(|source| Stage { source, filter: Filter::row(taps(3)), border }).to_vec();
+    let sources = [FilterSource::Input(0), FilterSource::Chain(0), FilterSource::Chain(1)];
+    let stages = sources.map(|source| RowFilterStage { source, filter: Filter::row(taps(3)), border }).to_vec();
     let cross = Filter::sparse([(-2, 0), (0, -1), (0, 0), (0, 2), (1, 0)], taps(5));
     let ops = [
         LeafOp::Correlate(sources[0], cross.clone(), border),
-        LeafOp::Correlate(Source::Stage(0), Filter::column(taps(5)), border),
+        LeafOp::Correlate(FilterSource::Stage(0), Filter::column(taps(5)), border),
         LeafOp::Correlate(sources[1], dense(3, 3), border),
         LeafOp::Correlate(sources[1], dense(1, 2), border),
-        LeafOp::Correlate(Source::Stage(1), Filter::column(taps(2)), border),
+        LeafOp::Correlate(FilterSource::Stage(1), Filter::column(taps(2)), border),
         LeafOp::Correlate(sources[2], cross, border),
-        LeafOp::Correlate(Source::Stage(2), Filter::column(taps(3)), border),
+        LeafOp::Correlate(FilterSource::Stage(2), Filter::column(taps(3)), border),
         LeafOp::Load(0),
     ];
     let mut m = MapKernel {
@@ -70,11 +70,11 @@ fn linear(shape: Shape, dtype: DType, border: Border, along: Border) -> MapKerne
 fn smallest(dtype: DType, border: Border) -> MapKernel {
     let window = Filter::dense(3, 3, vec![0.0; 9]);
     let fold = Generalized { window, combine: Combine::Pixel, reduce: Reduce::Min };
-    let op = LeafOp::Order(0, fold.into(), border);
+    let op = LeafOp::OrderFilter(0, fold.into(), border);
     MapKernel { inputs: 1, leaves: vec![Leaf { op, dtype }], result: Some(Val::Leaf(0)), ..MapKernel::default() }
 }
 
-pub(super) fn cases() -> Vec<Case> {
+pub(super) fn cases() -> Vec<ConformanceLaunch> {
     let mut all = Vec::new();
     for border in borders() {
         for shape in SHAPES {

@@ -6,14 +6,14 @@ use horus_core::ir::kernel::Kernel;
 use horus_core::ops::components::Connectivity;
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::reconstruction::Reconstruction;
-use horus_core::ops::resize::{Lines, Resampling};
+use horus_core::ops::resize::{Resampling, ResizedLines};
 use horus_core::ops::sampling::Sampling;
 use horus_core::ops::{Components, Fourier, ImageOperation as _, MatrixProduct, Remap, Resize};
 use horus_core::shape::{Border, Shape, Window};
 
-use super::{Case, Fill, borders, case, whole};
+use super::{ConformanceLaunch, Fill, borders, case, whole};
 
-pub(super) fn cases() -> Vec<Case> {
+pub(super) fn cases() -> Vec<ConformanceLaunch> {
     let mut all = Vec::new();
     let mut lines = [[[false; 3]; 3]; 3];
     lines[0][2][0] = true;
@@ -95,7 +95,7 @@ pub(super) fn cases() -> Vec<Case> {
 }
 
 /// Products by tiles of each size, of whole steps of terms and others.
-fn products() -> Vec<Case> {
+fn products() -> Vec<ConformanceLaunch> {
     let mut all = Vec::new();
     for dtype in [DType::F32, DType::F64] {
         for (height, terms, width, planes) in
@@ -119,7 +119,7 @@ fn products() -> Vec<Case> {
 }
 
 /// Filters by transforms of tiles of even and odd numbers of levels.
-fn transforms() -> Vec<Case> {
+fn transforms() -> Vec<ConformanceLaunch> {
     let mut all = Vec::new();
     let taps = |n: usize| (0..n).map(|i| (i * i % 11) as f64 - 4.5).collect::<Vec<_>>();
     let (image, many) = (Shape::new(45, 70, 2), Shape::new(45, 70, 4));
@@ -152,20 +152,21 @@ fn transforms() -> Vec<Case> {
     all
 }
 
-fn resizes() -> Vec<Case> {
+fn resizes() -> Vec<ConformanceLaunch> {
     let mut all = Vec::new();
     let (image, larger, smaller) = (Shape::new(23, 37, 2), Shape::new(61, 50, 2), Shape::new(7, 300, 2));
     for (k, how) in Resampling::ALL.into_iter().enumerate() {
         for (n, dtype) in DType::ALL.into_iter().enumerate().filter(|(n, _)| k == 4 || n % 4 == k % 4) {
             let to = if (k + n) % 2 == 0 { larger } else { smaller };
-            let lines = |from, to| Lines::new(from, to);
+            let lines = |from, to| ResizedLines::new(from, to);
             let kernel = Resize { how, rows: lines(image.height, to.height), columns: lines(image.width, to.width) };
             let name = format!("resize {} {dtype}", how.name());
             all.push(case(name, Kernel::from(kernel), vec![whole(image, dtype)], whole(to, dtype)));
         }
     }
-    let columns = Lines { first: 11, ..Lines::new(40, 90) };
-    let part = Resize { how: Resampling::Lanczos, rows: Lines { first: 20, ..Lines::new(90, 60) }, columns };
+    let columns = ResizedLines { first: 11, ..ResizedLines::new(40, 90) };
+    let part =
+        Resize { how: Resampling::Lanczos, rows: ResizedLines { first: 20, ..ResizedLines::new(90, 60) }, columns };
     let (input, output) = (Shape::new(44, 30, 1), Shape::new(24, 50, 1));
     let mut strip = case(
         "resize of a strip of a part",
@@ -181,13 +182,13 @@ fn resizes() -> Vec<Case> {
 }
 
 /// Markers of all types that grow for a few rounds, and ones that grow for many.
-fn reconstructions(lines: [[[bool; 3]; 3]; 3]) -> Vec<Case> {
+fn reconstructions(lines: [[[bool; 3]; 3]; 3]) -> Vec<ConformanceLaunch> {
     let mut all = Vec::new();
     let mut add = |neighbours, erosion, (shape, dtype): (Shape, DType), fill| {
         let how = Reconstruction { erosion, neighbours };
         let image = whole(shape, dtype);
         let name = format!("{} of {fill:?} {shape} {dtype} {neighbours:?}", how.name());
-        all.push(Case { fill, ..case(name, Kernel::from(how), vec![image; 2], image) });
+        all.push(ConformanceLaunch { fill, ..case(name, Kernel::from(how), vec![image; 2], image) });
     };
     let shapes = [Shape::new(67, 131, 1), Shape::volume(5, 23, 41, 1), Shape::volume(2, 90, 90, 1)];
     for (k, neighbours) in [Connectivity::FACES, Connectivity::EDGES, Connectivity::CORNERS, Connectivity::new(lines)]

@@ -1,7 +1,7 @@
 //! Several results of one launch.
 
 use horus_core::dtype::{Conversion, DType, Scalar};
-use horus_core::ir::kernel::{Instr, InstrOp, JoinPart, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
+use horus_core::ir::kernel::{FilterSource, Instr, InstrOp, JoinPart, Kernel, Leaf, LeafOp, MapKernel, Val};
 use horus_core::ops::Transpose;
 use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::neighbourhood::{Filter, MedianSize};
@@ -9,7 +9,7 @@ use horus_core::ops::pixel::PixelOp;
 use horus_core::shape::{Axis, Border, Shape, Window};
 use horus_cuda::workloads::{convrot, correlate, instr, rotate, separable, single};
 
-use super::{ALIGNED, Case, SMALL, borders, case, over_chain, pixel_op, whole};
+use super::{ALIGNED, ConformanceLaunch, SMALL, borders, case, over_chain, pixel_op, whole};
 
 /// Joins kernels: input `i` of each is input `i` of the whole.
 fn join(kernels: &[Kernel]) -> Kernel {
@@ -59,11 +59,11 @@ fn quotients(dtype: DType) -> Kernel {
     let Kernel::Map(mut m) = mapped(vec![leaf(0), leaf(1)], code, Val::Instr(1)) else {
         return Kernel::from(Transpose);
     };
-    m.more = vec![Val::Instr(0), Val::Instr(2), Val::Leaf(1), Val::Const(Scalar::from_f64(dtype, 2.5))];
+    m.additional_results = vec![Val::Instr(0), Val::Instr(2), Val::Leaf(1), Val::Const(Scalar::from_f64(dtype, 2.5))];
     Kernel::Map(m)
 }
 
-pub(super) fn cases() -> Vec<Case> {
+pub(super) fn cases() -> Vec<ConformanceLaunch> {
     let mut all = Vec::new();
     for shape in [SMALL, ALIGNED, Shape::new(1, 1, 1), Shape::new(3, 2, 3)] {
         let mut push = |name: &str, kernel: Kernel, inputs: &[DType]| {
@@ -90,26 +90,26 @@ pub(super) fn cases() -> Vec<Case> {
             push(&format!("row passes {border}"), join(&smooth), &[DType::F32]);
         }
         let sparse = Filter::sparse([(-3, 2), (0, 0), (2, -1)], [0.5, 0.25, -1.0]);
-        let sparse = single(LeafOp::Correlate(Source::Input(0), sparse, Border::Reflect), DType::F32);
+        let sparse = single(LeafOp::Correlate(FilterSource::Input(0), sparse, Border::Reflect), DType::F32);
         push(
             "a filter, its image and scattered taps",
             join(&[correlate(5, 5, DType::F32, Border::Wrap), place, sparse]),
             &[DType::F32],
         );
-        let median = |size: MedianSize| single(LeafOp::Order(0, size.into(), Border::Reflect), DType::U8);
+        let median = |size: MedianSize| single(LeafOp::OrderFilter(0, size.into(), Border::Reflect), DType::U8);
         push("medians", join(&[median(MedianSize::Three), median(MedianSize::Five)]), &[DType::U8]);
         let turned = |degrees| rotate(degrees, shape, Interpolation::Bilinear, DType::F32, Border::Constant(0.0));
         push("turned", join(&[turned(20.0), turned(-35.0)]), &[DType::F32]);
         let chained = [correlate(3, 3, DType::F32, Border::Reflect), correlate(5, 5, DType::F32, Border::Reflect)];
         push("of a chain", join(&chained.map(over_chain)), &[DType::U8, DType::F32]);
-        let shift = |by| single(LeafOp::Shift(Source::Input(0), by, Border::Wrap), DType::F32);
+        let shift = |by| single(LeafOp::Shift(FilterSource::Input(0), by, Border::Wrap), DType::F32);
         let shifts = [over_chain(shift([0, 1])), over_chain(shift([-2, 0])), shift([0, 1])];
         let read: [&[usize]; 3] = [&[0, 1], &[0, 1], &[1]];
         push("shifts, of chains and of an image", join_of(&shifts, &read), &[DType::U8, DType::F32]);
     }
     // Loops over pairs of filters, one result of which is also stored.
     let Kernel::Map(mut detector) = convrot(3, 19, false) else { return all };
-    detector.more = vec![Val::Instr(detector.code.len() / 2), Val::Leaf(1)];
+    detector.additional_results = vec![Val::Instr(detector.code.len() / 2), Val::Leaf(1)];
     let image = whole(ALIGNED, DType::F32);
     all.push(case("several of a detector", Kernel::Map(detector), vec![image], image));
     // A strip of an image.

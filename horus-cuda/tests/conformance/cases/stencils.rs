@@ -2,14 +2,14 @@
 
 use horus_core::device::Geometry;
 use horus_core::dtype::{DType, Scalar};
-use horus_core::ir::kernel::{Access, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
+use horus_core::ir::kernel::{Access, FilterSource, Kernel, Leaf, LeafOp, MapKernel, RowFilterStage, Val};
 use horus_core::ops::geometric::{Affine, Interpolation};
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;
 use horus_core::shape::{Axis, Border, Shape, Window};
 use horus_cuda::workloads::{dense, instr, taps};
 
-use super::{Case, borders, case, whole};
+use super::{ConformanceLaunch, borders, case, whole};
 
 /// Widths that are not and that are multiples of vectors; small, as the definitions evaluate each
 /// filter for each tap of the next.
@@ -42,7 +42,7 @@ fn product(dtype: DType) -> MapKernel {
 /// A chain of its own over the first input and over a chain: shifts, each with one of two borders; the second input
 /// itself; and the third, a repeated row.
 fn shifted(chain: MapKernel, dtype: DType, one: Border, other: Border) -> MapKernel {
-    let (input, within) = (Source::Input(0), Source::Chain(0));
+    let (input, within) = (FilterSource::Input(0), FilterSource::Chain(0));
     let ops = [
         LeafOp::Shift(input, [-1, 2], other),
         LeafOp::Shift(input, [0, -1], one),
@@ -62,23 +62,23 @@ fn repeated_row() -> LeafOp {
 /// Filters, a shift and a row pass over the first input and over a chain, each with one of two
 /// borders; the second input itself; and the third, a repeated row.
 fn of(chain: MapKernel, dtype: DType, one: Border, other: Border) -> MapKernel {
-    let (input, within) = (Source::Input(0), Source::Chain(0));
+    let (input, within) = (FilterSource::Input(0), FilterSource::Chain(0));
     let ops = [
         LeafOp::Correlate(input, cross(), one),
         LeafOp::Shift(input, [-1, 2], other),
-        LeafOp::Correlate(Source::Stage(0), Filter::column(taps(2)), other),
+        LeafOp::Correlate(FilterSource::Stage(0), Filter::column(taps(2)), other),
         LeafOp::Load(1),
         repeated_row(),
         LeafOp::Correlate(within, dense(1, 3), other),
         LeafOp::Shift(within, [2, -1], one),
     ];
-    let stages = vec![Stage { source: within, filter: Filter::row(taps(3)), border: one }];
+    let stages = vec![RowFilterStage { source: within, filter: Filter::row(taps(3)), border: one }];
     let leaves = ops.map(|op| Leaf { op, dtype }).to_vec();
     summed(MapKernel { chains: vec![chain], stages, leaves, ..MapKernel::default() }, dtype)
 }
 
 /// The kernel on inputs that hold only the rows it reads for rows `rows`.
-fn strip(name: String, m: MapKernel, shape: Shape, rows: Window, dtype: DType) -> Case {
+fn strip(name: String, m: MapKernel, shape: Shape, rows: Window, dtype: DType) -> ConformanceLaunch {
     let kernel = Kernel::Map(m);
     let held = |i: usize| {
         let Access::Rows { reach, wrap } = kernel.access(i) else { panic!("rows around") };
@@ -88,7 +88,7 @@ fn strip(name: String, m: MapKernel, shape: Shape, rows: Window, dtype: DType) -
     };
     let inputs = vec![held(0), held(1), row(shape, dtype)];
     let output = Geometry { window: rows, ..whole(shape, dtype) };
-    Case { rows, ..case(name, kernel, inputs, output) }
+    ConformanceLaunch { rows, ..case(name, kernel, inputs, output) }
 }
 
 /// A row as wide as an image.
@@ -97,7 +97,7 @@ fn row(shape: Shape, dtype: DType) -> Geometry {
 }
 
 /// All cases.
-pub(super) fn stencils() -> Vec<Case> {
+pub(super) fn stencils() -> Vec<ConformanceLaunch> {
     let mut all = Vec::new();
     for dtype in [DType::F32, DType::F64] {
         for (b, one) in borders().into_iter().enumerate() {
@@ -118,7 +118,7 @@ pub(super) fn stencils() -> Vec<Case> {
             // One filter over shifts: tiles only.
             let lone = MapKernel {
                 chains: vec![inner],
-                leaves: vec![Leaf { op: LeafOp::Correlate(Source::Chain(0), cross(), one), dtype }],
+                leaves: vec![Leaf { op: LeafOp::Correlate(FilterSource::Chain(0), cross(), one), dtype }],
                 inputs: 3,
                 result: Some(Val::Leaf(0)),
                 ..MapKernel::default()

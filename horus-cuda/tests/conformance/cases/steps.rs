@@ -2,7 +2,7 @@
 
 use horus_core::device::Geometry;
 use horus_core::dtype::{DType, Scalar};
-use horus_core::ir::kernel::{Kernel, Leaf, LeafOp, MapKernel, Repeat, Source, Val};
+use horus_core::ir::kernel::{FilterSource, Kernel, Leaf, LeafOp, MapKernel, Repeat, Val};
 use horus_core::ops::geometric::{Affine, Interpolation};
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, Reduce};
 use horus_core::ops::pixel::PixelOp;
@@ -10,7 +10,7 @@ use horus_core::ops::planes::PlaneMap;
 use horus_core::shape::{Axis, Border, Shape, Window};
 use horus_cuda::workloads::{instr, taps};
 
-use super::{Case, Fill};
+use super::{ConformanceLaunch, Fill};
 
 const BORDERS: [Border; 4] = [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Constant(0.5)];
 
@@ -47,12 +47,12 @@ fn kernel(dtype: DType, readings: &[LeafOp], steps: usize) -> Kernel {
     Kernel::Repeat(Repeat {
         body: MapKernel { inputs: 4, leaves, code, result, ..MapKernel::default() },
         state: 0,
-        steps,
+        iterations: steps,
     })
 }
 
 /// A launch whose images hold only the rows that it reads.
-fn case(name: String, kernel: Kernel, shape: Shape, rows: Window, dtype: DType) -> Case {
+fn case(name: String, kernel: Kernel, shape: Shape, rows: Window, dtype: DType) -> ConformanceLaunch {
     let shapes = [shape, shape, Shape { height: 1, ..shape }, Shape { width: 1, ..shape }];
     let held = |(i, of): (usize, Shape)| {
         let window = kernel.footprint(i, rows, shape, of);
@@ -60,13 +60,13 @@ fn case(name: String, kernel: Kernel, shape: Shape, rows: Window, dtype: DType) 
     };
     let inputs = shapes.into_iter().enumerate().map(held).collect();
     let output = Geometry { shape, dtype, window: rows };
-    Case { name: format!("{name} {dtype}"), kernel, inputs, output, rows, fill: Fill::Random }
+    ConformanceLaunch { name: format!("{name} {dtype}"), kernel, inputs, output, rows, fill: Fill::Random }
 }
 
-pub(super) fn steps() -> Vec<Case> {
+pub(super) fn steps() -> Vec<ConformanceLaunch> {
     let mut all = Vec::new();
     let cross = || Filter::sparse([(-1, 0), (0, -1), (0, 1), (1, 0)], taps(4));
-    let correlate = |filter: Filter, border| LeafOp::Correlate(Source::Input(0), filter, border);
+    let correlate = |filter: Filter, border| LeafOp::Correlate(FilterSource::Input(0), filter, border);
     for dtype in [DType::F32, DType::F64] {
         for border in BORDERS {
             let shape = Shape::new(150, 290, 1);
@@ -89,7 +89,7 @@ pub(super) fn steps() -> Vec<Case> {
         for (border, reduce) in BORDERS.into_iter().zip([Reduce::Max, Reduce::Min, Reduce::Sum, Reduce::Max]).take(most)
         {
             let g = Generalized { window: cross(), combine: Combine::Pixel, reduce };
-            let steps = kernel(dtype, &[LeafOp::Order(0, g.into(), border)], 5);
+            let steps = kernel(dtype, &[LeafOp::OrderFilter(0, g.into(), border)], 5);
             // Coordinates must fit the type.
             let width = if dtype == DType::I8 { 128 } else { 150 };
             all.push(case(format!("5 steps {border}"), steps, Shape::new(90, width, 1), Window::new(20, 90), dtype));

@@ -13,13 +13,13 @@ pub(super) struct Code {
 }
 
 /// A code for each literal, the end of the block, and each length.
-pub(super) struct Codes {
+pub(super) struct DeflateCodes {
     pub(super) literals: [Code; SYMBOLS],
 }
 
-impl Codes {
+impl DeflateCodes {
     /// The shortest codes for symbols of these frequencies, at least two of which occur.
-    pub(super) fn new(counts: &[u32; SYMBOLS]) -> Codes {
+    pub(super) fn new(counts: &[u32; SYMBOLS]) -> DeflateCodes {
         let lengths = code_lengths(counts);
         let mut literals = [Code::default(); SYMBOLS];
         let mut next = 0u16;
@@ -30,11 +30,11 @@ impl Codes {
             }
             next <<= 1;
         }
-        Codes { literals }
+        DeflateCodes { literals }
     }
 
     /// The head of the block: lengths of codes, in fixed codes of their own.
-    pub(super) fn describe(&self, to: &mut Bits<'_>) {
+    pub(super) fn describe(&self, to: &mut DeflateBitWriter<'_>) {
         // In the order of the format; all but the last four, 16 and 17 have 4 bits.
         const ORDER: [usize; 19] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
         const BITS: [u16; 19] = [4, 5, 5, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 0, 5, 5, 4];
@@ -128,17 +128,17 @@ fn code_lengths(counts: &[u32; SYMBOLS]) -> [u8; SYMBOLS] {
 }
 
 /// A bit writer, lowest bits first.
-pub(super) struct Bits<'a> {
+pub(super) struct DeflateBitWriter<'a> {
     pending: u64,
     count: u32,
     at: usize,
     to: &'a mut [u8],
 }
 
-impl<'a> Bits<'a> {
+impl<'a> DeflateBitWriter<'a> {
     /// An empty writer. The last eight bytes of `to` are padding.
-    pub(super) fn new(to: &'a mut [u8]) -> Bits<'a> {
-        Bits { pending: 0, count: 0, at: 0, to }
+    pub(super) fn new(to: &'a mut [u8]) -> DeflateBitWriter<'a> {
+        DeflateBitWriter { pending: 0, count: 0, at: 0, to }
     }
 
     /// Writes whole bytes; less than one stays.

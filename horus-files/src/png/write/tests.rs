@@ -5,10 +5,10 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn encoded(samples: Samples<'_>, shape: Shape, band: usize, threads: usize) -> Vec<u8> {
-    let picture = Picture { band, ..Picture::new(samples, shape).unwrap() };
+fn encoded(samples: PngSamples<'_>, shape: Shape, band: usize, threads: usize) -> Vec<u8> {
+    let picture = PngPicture { band, ..PngPicture::new(samples, shape).unwrap() };
     let mut bytes = Vec::new();
-    encode(&mut bytes, &picture, &Beside::default(), &Workers::new(Some(threads)).unwrap()).unwrap();
+    encode(&mut bytes, &picture, &PngMetadata::default(), &Workers::new(Some(threads)).unwrap()).unwrap();
     bytes
 }
 
@@ -24,14 +24,14 @@ fn decoded(bytes: &[u8]) -> DynamicImage {
     image::load_from_memory_with_format(bytes, ImageFormat::Png).unwrap()
 }
 
-fn check(samples: Samples<'_>, shape: Shape, band: usize) -> Vec<u8> {
+fn check(samples: PngSamples<'_>, shape: Shape, band: usize) -> Vec<u8> {
     let bytes = encoded(samples, shape, band, 1);
     let picture = decoded(&bytes);
     assert_eq!((picture.width() as usize, picture.height() as usize), (shape.width, shape.height));
     assert_eq!(usize::from(picture.color().channel_count()), shape.channels);
     match samples {
-        Samples::Eight(v) => assert!(picture.as_bytes() == v, "{shape}"),
-        Samples::Sixteen(v) => assert!(picture.as_bytes() == bytemuck::cast_slice::<u16, u8>(v), "{shape}"),
+        PngSamples::Eight(v) => assert!(picture.as_bytes() == v, "{shape}"),
+        PngSamples::Sixteen(v) => assert!(picture.as_bytes() == bytemuck::cast_slice::<u16, u8>(v), "{shape}"),
     }
     bytes
 }
@@ -60,8 +60,8 @@ proptest! {
         let mut sample = || if next() % 4 < zeros { 0 } else { (next() >> 11 & ((1 << bits) - 1)) as u16 };
         let wide: Vec<u16> = (0..shape.len()).map(|_| sample()).collect();
         let narrow: Vec<u8> = wide.iter().map(|v| *v as u8).collect();
-        check(Samples::Eight(&narrow), shape, band);
-        check(Samples::Sixteen(&wide), shape, band);
+        check(PngSamples::Eight(&narrow), shape, band);
+        check(PngSamples::Sixteen(&wide), shape, band);
     }
 
     #[test]
@@ -78,7 +78,7 @@ fn the_smallest_and_the_narrowest_pictures() {
     for channels in 1..=4 {
         for (height, width) in [(1, 1), (1, 2), (1, 99_000), (99_000, 1), (2, 70_000)] {
             let shape = Shape::new(height, width, channels);
-            check(Samples::Eight(&some[..shape.len()]), shape, BAND);
+            check(PngSamples::Eight(&some[..shape.len()]), shape, BAND);
         }
     }
 }
@@ -89,16 +89,16 @@ fn any_number_of_threads_writes_the_same() {
     let mut next = random(7);
     let samples: Vec<u16> = (0..shape.len()).map(|i| (i as u64 / 50 + next() % 64) as u16).collect();
     for band in [2000, 30_000, BAND, usize::MAX / 2] {
-        let want = check(Samples::Sixteen(&samples), shape, band);
+        let want = check(PngSamples::Sixteen(&samples), shape, band);
         for threads in [2, 5] {
-            assert!(encoded(Samples::Sixteen(&samples), shape, band, threads) == want, "{threads} threads");
+            assert!(encoded(PngSamples::Sixteen(&samples), shape, band, threads) == want, "{threads} threads");
         }
     }
 }
 
 #[test]
 fn other_shapes_and_sizes_are_refused() {
-    let refused = |n: usize, shape| Picture::new(Samples::Eight(&vec![0; n]), shape).err().unwrap();
+    let refused = |n: usize, shape| PngPicture::new(PngSamples::Eight(&vec![0; n]), shape).err().unwrap();
     assert!(refused(10, Shape::new(1, 2, 5)).contains("a png file cannot hold"));
     assert!(refused(0, Shape::new(0, 2, 1)).contains("a png file cannot hold"));
     assert!(refused(3, Shape::new(2, 2, 1)).contains("3 samples"));
@@ -142,10 +142,10 @@ fn pictures() -> Vec<(String, Vec<u16>, Shape, bool)> {
 fn files_are_at_most_a_tenth_larger_than_those_of_the_image_crate() {
     for (name, samples, shape, wide) in pictures() {
         let narrow: Vec<u8> = samples.iter().map(|v| *v as u8).collect();
-        let samples16 = Samples::Sixteen(&samples);
+        let samples16 = PngSamples::Sixteen(&samples);
         let (own, bytes): (_, &[u8]) = match wide {
             true => (check(samples16, shape, BAND), bytemuck::cast_slice(&samples)),
-            false => (check(Samples::Eight(&narrow), shape, BAND), &narrow),
+            false => (check(PngSamples::Eight(&narrow), shape, BAND), &narrow),
         };
         let colour = match (shape.channels, wide) {
             (1, false) => ExtendedColorType::L8,
@@ -162,9 +162,9 @@ fn files_are_at_most_a_tenth_larger_than_those_of_the_image_crate() {
 #[test]
 fn pixels_have_a_size_and_indices_their_colours() {
     let colours: Vec<u8> = (0..768).map(|i| (i * 7) as u8).collect();
-    let beside = Beside { pixel: Some([250.0, 0.5]), colours: colours.clone(), ..Beside::default() };
+    let beside = PngMetadata { pixel: Some([250.0, 0.5]), colours: colours.clone(), ..PngMetadata::default() };
     let mut bytes = Vec::new();
-    write(&mut bytes, Samples::Eight(&[0, 9, 255, 3]), Shape::new(2, 2, 1), &beside, &Workers::alone()).unwrap();
+    write(&mut bytes, PngSamples::Eight(&[0, 9, 255, 3]), Shape::new(2, 2, 1), &beside, &Workers::alone()).unwrap();
     let reader = png::Decoder::new(Cursor::new(&bytes)).read_info().unwrap();
     let told = reader.info().pixel_dims.unwrap();
     assert_eq!((told.xppu, told.yppu, told.unit), (2_000_000, 4000, png::Unit::Meter));
@@ -172,5 +172,5 @@ fn pixels_have_a_size_and_indices_their_colours() {
     let of = |index: usize| &colours[3 * index..][..3];
     assert_eq!(seen, [of(0), of(9), of(255), of(3)].concat());
     // A pixel of three kilometres has none per metre.
-    assert_eq!(Beside { pixel: Some([3e9, 1.0]), ..Beside::default() }.density(), None);
+    assert_eq!(PngMetadata { pixel: Some([3e9, 1.0]), ..PngMetadata::default() }.density(), None);
 }

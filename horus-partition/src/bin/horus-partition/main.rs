@@ -21,7 +21,7 @@ use report::Report;
 /// thesis (section 4.1), and hierarchical
 #[derive(Parser, Debug)]
 #[command(name = "horus-partition", version, allow_negative_numbers = true)]
-struct Args {
+struct PartitionArgs {
     /// The mask: a picture (PNG, JPEG, TIFF, PNM, BMP, QOI, OpenEXR or npy); non-zero points are to be computed
     /// (in colour pictures those with any non-zero channel, regardless of opacity; NaN is 0). Its
     /// first row is the north
@@ -31,7 +31,7 @@ struct Args {
     /// A planet with continents instead of a picture: columns x rows of points, and the planet's
     /// seed
     #[arg(long, value_name = "WxH[:SEED]", value_parser = parse_planet)]
-    synthetic: Option<Planet>,
+    synthetic: Option<SyntheticMask>,
 
     /// Number of parts into which each level divides those of the level above: clusters : nodes :
     /// devices
@@ -70,7 +70,7 @@ struct Args {
 
 /// The arguments of [`Mask::synthetic`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Planet {
+struct SyntheticMask {
     width: usize,
     height: usize,
     seed: u64,
@@ -84,14 +84,14 @@ fn parse_extent(text: &str) -> Result<(usize, usize), String> {
     }
 }
 
-fn parse_planet(text: &str) -> Result<Planet, String> {
+fn parse_planet(text: &str) -> Result<SyntheticMask, String> {
     let (extent, seed) = text.split_once(':').unwrap_or((text, "1"));
     let (width, height) = parse_extent(extent)?;
     let seed = seed.parse().map_err(|_| format!("the seed `{seed}` is not a whole number"))?;
     if width.checked_mul(height).is_none_or(|points| points > 1 << 30) {
         return Err(format!("{width} x {height} points are more than {}", 1 << 30));
     }
-    Ok(Planet { width, height, seed })
+    Ok(SyntheticMask { width, height, seed })
 }
 
 fn parse_levels(text: &str) -> Result<Levels, String> {
@@ -105,7 +105,7 @@ fn parse_scheme(text: &str) -> Result<Scheme, String> {
 }
 
 /// Reasons for a failure.
-enum Fault {
+enum PartitionError {
     /// A picture cannot be read or written.
     Picture(Error),
     /// There is nothing to partition.
@@ -114,29 +114,29 @@ enum Fault {
     Output(io::Error),
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for PartitionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::Picture(e) => e.fmt(f),
-            Fault::Invalid(e) => e.fmt(f),
-            Fault::Output(e) => write!(f, "cannot write to stdout: {e}"),
+            PartitionError::Picture(e) => e.fmt(f),
+            PartitionError::Invalid(e) => e.fmt(f),
+            PartitionError::Output(e) => write!(f, "cannot write to stdout: {e}"),
         }
     }
 }
 
-impl From<Error> for Fault {
-    fn from(e: Error) -> Fault {
-        Fault::Picture(e)
+impl From<Error> for PartitionError {
+    fn from(e: Error) -> PartitionError {
+        PartitionError::Picture(e)
     }
 }
 
-impl From<Invalid> for Fault {
-    fn from(e: Invalid) -> Fault {
-        Fault::Invalid(e)
+impl From<Invalid> for PartitionError {
+    fn from(e: Invalid) -> PartitionError {
+        PartitionError::Invalid(e)
     }
 }
 
-fn run(args: &Args) -> Result<(), Fault> {
+fn run(args: &PartitionArgs) -> Result<(), PartitionError> {
     let mask = match (&args.mask, &args.synthetic) {
         (Some(path), _) => pictures::read(path)?,
         (None, Some(planet)) => Mask::synthetic(planet.width, planet.height, planet.seed)?,
@@ -155,12 +155,12 @@ fn run(args: &Args) -> Result<(), Fault> {
     let report = Report { mask: &mask, blocks: &blocks, levels: &args.levels, found: &found };
     let text = if args.json { format!("{}\n", report.json()) } else { report.to_string() };
     let mut stdout = io::stdout().lock();
-    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Fault::Output)
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(PartitionError::Output)
 }
 
 fn main() -> ExitCode {
     env_logger::init_from_env(env_logger::Env::default().default_filter_or("warn"));
-    match run(&Args::parse()) {
+    match run(&PartitionArgs::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             eprintln!("error: {e}");
@@ -177,14 +177,14 @@ mod tests {
 
     #[test]
     fn the_command_is_well_formed() {
-        Args::command().debug_assert();
+        PartitionArgs::command().debug_assert();
     }
 
     #[test]
     fn extents_and_planets_are_parsed() {
         assert_eq!((parse_extent("60"), parse_extent("225x150")), (Ok((60, 60)), Ok((225, 150))));
-        assert_eq!(parse_planet("36x24"), Ok(Planet { width: 36, height: 24, seed: 1 }));
-        assert_eq!(parse_planet("36x24:7"), Ok(Planet { width: 36, height: 24, seed: 7 }));
+        assert_eq!(parse_planet("36x24"), Ok(SyntheticMask { width: 36, height: 24, seed: 1 }));
+        assert_eq!(parse_planet("36x24:7"), Ok(SyntheticMask { width: 36, height: 24, seed: 7 }));
         for text in ["", "0", "x", "6x", "0x6", "-6", "6x6x6", "6.5"] {
             assert!(parse_extent(text).is_err(), "{text}");
         }

@@ -3,19 +3,19 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use horus::comm::Alone;
+use horus::comm::SingleRankComm;
 use horus::prelude::*;
 use horus_partition::{Blocks, Levels, Mask, paint};
 
-use crate::Fault;
+use crate::PartitionError;
 
 /// A session of this process alone, as pictures are only read and written.
 fn session() -> Result<Session> {
-    Session::builder().device("cpu").communicator(Arc::new(Alone)).build()
+    Session::builder().device("cpu").communicator(Arc::new(SingleRankComm)).build()
 }
 
 /// Reads a picture as a mask.
-pub(crate) fn read(path: &Path) -> Result<Mask, Fault> {
+pub(crate) fn read(path: &Path) -> Result<Mask, PartitionError> {
     let session = session()?;
     let picture = AnyImage::open(&session, path)?;
     let shape = picture.shape();
@@ -31,7 +31,13 @@ pub(crate) fn read(path: &Path) -> Result<Mask, Fault> {
 }
 
 /// Writes a partition: npy holds the part of each block, anything else is a picture.
-pub(crate) fn write(path: &Path, mask: &Mask, blocks: &Blocks, levels: &Levels, parts: &[usize]) -> Result<(), Fault> {
+pub(crate) fn write(
+    path: &Path,
+    mask: &Mask,
+    blocks: &Blocks,
+    levels: &Levels,
+    parts: &[usize],
+) -> Result<(), PartitionError> {
     let session = session()?;
     let numbers = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy"));
     let saved = if numbers {

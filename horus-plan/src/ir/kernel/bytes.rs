@@ -1,13 +1,13 @@
 //! Linear filters of bytes by whole taps.
 
-use super::{Instr, InstrOp, Leaf, LeafOp, MapKernel, Source, Val};
+use super::{FilterSource, Instr, InstrOp, Leaf, LeafOp, MapKernel, Val};
 use horus_base::dtype::DType;
 
 impl MapKernel {
     /// The input that a leaf filters, and its type, if it filters bytes in `f32`, whose every sum is
     /// [exact](crate::ops::neighbourhood::Filter::is_exact_for).
     pub fn bytes(&self, leaf: &Leaf) -> Option<(usize, DType)> {
-        let LeafOp::Correlate(Source::Chain(c), filter, border) = &leaf.op else { return None };
+        let LeafOp::Correlate(FilterSource::Chain(c), filter, border) = &leaf.op else { return None };
         let (input, dtype) = converted(&self.chains[*c])?;
         (leaf.dtype == DType::F32 && filter.is_exact_for(dtype, *border)).then_some((input, dtype))
     }
@@ -20,6 +20,7 @@ fn converted(chain: &MapKernel) -> Option<(usize, DType)> {
     else {
         return None;
     };
-    let alone = chain.result == Some(Val::Instr(0)) && chain.more.is_empty() && args[..] == [Val::Leaf(0)];
+    let alone =
+        chain.result == Some(Val::Instr(0)) && chain.additional_results.is_empty() && args[..] == [Val::Leaf(0)];
     ((*operand, *result) == (dtype, DType::F32) && alone).then_some((input, dtype))
 }

@@ -1,8 +1,8 @@
 //! Chains: expressions read by filters and shifts of the same kernel, never stored whole.
 
 use super::work::of_instruction;
-use super::{Leaf, LeafOp, MapKernel, Source};
-use crate::ops::edge::Edge;
+use super::{FilterSource, Leaf, LeafOp, MapKernel};
+use crate::ops::edge::WarpEdge;
 use crate::ops::geometric::Interpolation;
 use horus_base::shape::Border;
 
@@ -47,8 +47,10 @@ impl MapKernel {
         let linear = |l: &Leaf| match l.op {
             LeafOp::Load(_) | LeafOp::LoadPlane(..) => true,
             LeafOp::Correlate(..) | LeafOp::Shift(..) => l.dtype.is_float(),
-            LeafOp::Warp(_, map, Interpolation::Nearest, Edge::Border(Border::Replicate)) => map.broadcast().is_some(),
-            LeafOp::Order(..) | LeafOp::Warp(..) | LeafOp::Flip(..) => false,
+            LeafOp::Warp(_, map, Interpolation::Nearest, WarpEdge::Border(Border::Replicate)) => {
+                map.broadcast().is_some()
+            }
+            LeafOp::OrderFilter(..) | LeafOp::Warp(..) | LeafOp::Flip(..) => false,
         };
         let reaches = self.leaves.iter().filter_map(|l| l.reach(&self.stages));
         let furthest = reaches.map(|(r, _)| r.up.max(r.down).max(r.left).max(r.right)).max().unwrap_or(0);
@@ -72,7 +74,7 @@ impl MapKernel {
     /// Number of reads of an input or a chain by a leaf, directly or through a row pass.
     fn taps(&self, leaf: &Leaf) -> usize {
         match &leaf.op {
-            LeafOp::Correlate(Source::Stage(s), f, _) => f.taps().len() * self.stages[*s].filter.taps().len(),
+            LeafOp::Correlate(FilterSource::Stage(s), f, _) => f.taps().len() * self.stages[*s].filter.taps().len(),
             LeafOp::Correlate(_, f, _) => f.taps().len(),
             _ => 1,
         }
@@ -81,7 +83,7 @@ impl MapKernel {
     /// The value of `of` for the chain that a leaf reads; `itself` for a leaf that reads an input.
     fn evaluated<T>(&self, leaf: &Leaf, of: &dyn Fn(&MapKernel) -> T, itself: T) -> T {
         match self.image(leaf) {
-            Source::Chain(c) => of(&self.chains[c]),
+            FilterSource::Chain(c) => of(&self.chains[c]),
             _ => itself,
         }
     }
@@ -137,8 +139,8 @@ mod tests {
     fn a_launch_reads_what_its_chains_read_around_all_rows_that_are_read_of_them() {
         for (inner, outer) in BORDERS.into_iter().flat_map(|b| BORDERS.map(|c| (b, c))) {
             for [(a, b), (c, d)] in [[(1, 0), (0, 2)], [(0, 3), (2, 0)], [(1, 1), (1, 1)]] {
-                let chain = kernel(vec![], LeafOp::Correlate(Source::Input(0), column(a, b), inner));
-                let all = kernel(vec![chain], LeafOp::Correlate(Source::Chain(0), column(c, d), outer));
+                let chain = kernel(vec![], LeafOp::Correlate(FilterSource::Input(0), column(a, b), inner));
+                let all = kernel(vec![chain], LeafOp::Correlate(FilterSource::Chain(0), column(c, d), outer));
                 let Access::Rows { reach, wrap } = all.access(0) else { panic!("rows around") };
                 assert_eq!(wrap, inner == Border::Wrap || outer == Border::Wrap);
                 for h in 1..9usize {
@@ -174,21 +176,21 @@ mod tests {
     fn chains_that_cannot_be_evaluated_are_told() {
         let filter =
             |source, taps: usize| LeafOp::Correlate(source, Filter::dense(1, taps, vec![1.0; taps]), Border::Wrap);
-        let over = |chain: MapKernel| kernel(vec![chain], filter(Source::Chain(0), 3));
+        let over = |chain: MapKernel| kernel(vec![chain], filter(FilterSource::Chain(0), 3));
         let pixels = kernel(vec![], LeafOp::Load(0));
-        let one = over(kernel(vec![], filter(Source::Input(0), 5)));
+        let one = over(kernel(vec![], filter(FilterSource::Input(0), 5)));
         assert_eq!(over(pixels.clone()).chain_fault(), None);
         assert_eq!(one.chain_fault(), None);
         assert_eq!((one.chains[0].reads_per_pixel(), one.reads_per_pixel()), (5, 15));
         assert_eq!(over(one.clone()).chain_fault(), None);
         assert_eq!(over(over(over(pixels))).chain_fault(), None, "pixel operations may be within two others");
-        let mut bytes = kernel(vec![], LeafOp::Shift(Source::Input(0), [0, 1], Border::Wrap));
+        let mut bytes = kernel(vec![], LeafOp::Shift(FilterSource::Input(0), [0, 1], Border::Wrap));
         bytes.leaves[0].dtype = DType::U8;
         let bad = [
             (over(over(one)), "too many others"),
-            (over(kernel(vec![], filter(Source::Input(0), 101))), "pixels that a chain reads"),
-            (over(kernel(vec![], filter(Source::Input(0), 35))), "reach"),
-            (over(kernel(vec![], LeafOp::Order(0, MedianSize::Three.into(), Border::Wrap))), "linear"),
+            (over(kernel(vec![], filter(FilterSource::Input(0), 101))), "pixels that a chain reads"),
+            (over(kernel(vec![], filter(FilterSource::Input(0), 35))), "reach"),
+            (over(kernel(vec![], LeafOp::OrderFilter(0, MedianSize::Three.into(), Border::Wrap))), "linear"),
             (over(bytes.clone()), "linear"),
             (bytes, "integers"),
         ];

@@ -1,7 +1,7 @@
 //! Several kernels joined into one with a result for each: common reads, filters and computations
 //! are done once.
 
-use super::{Instr, Leaf, LeafOp, MapKernel, Source, Stage, Val};
+use super::{FilterSource, Instr, Leaf, LeafOp, MapKernel, RowFilterStage, Val};
 
 /// Position of an item in a list; a new item is appended.
 fn place<T: PartialEq>(all: &mut Vec<T>, item: T) -> usize {
@@ -24,7 +24,7 @@ pub struct JoinPart<'a, I> {
 
 /// Replacement of an input of a part in the joined kernel.
 #[derive(Clone, Copy, Debug)]
-enum Read {
+enum JoinedInput {
     /// The input of this index.
     Input(usize),
     /// The result of an earlier part.
@@ -35,7 +35,7 @@ impl Leaf {
     /// The same leaf with its input renumbered by `at`.
     fn moved(&self, at: &impl Fn(usize) -> Option<usize>) -> Option<Leaf> {
         let mut leaf = self.clone();
-        if let Source::Input(i) = leaf.source() {
+        if let FilterSource::Input(i) = leaf.source() {
             let at = at(i)?;
             leaf.map_input(|_| at);
         }
@@ -87,19 +87,19 @@ impl MapKernel {
     ) -> Option<(MapKernel, Vec<I>)> {
         let (mut whole, mut inputs, mut values) = (MapKernel::default(), Vec::new(), Vec::new());
         for part in parts {
-            let read: Vec<Read> = part
+            let read: Vec<JoinedInput> = part
                 .inputs
                 .iter()
                 .map(|i| match values.iter().find(|(id, _)| id == i) {
-                    Some((_, value)) => Read::Value(*value),
-                    None => Read::Input(place(&mut inputs, *i)),
+                    Some((_, value)) => JoinedInput::Value(*value),
+                    None => JoinedInput::Input(place(&mut inputs, *i)),
                 })
                 .collect();
             values.push((part.id, whole.take_in(part.kernel, &read)?));
         }
         let mut results = values.iter().filter(|(id, _)| stored(*id)).map(|(_, value)| *value);
         whole.result = Some(results.next()?);
-        whole.more = results.collect();
+        whole.additional_results = results.collect();
         whole.inputs = inputs.len();
         whole.chains.iter_mut().for_each(|c| c.set_inputs(inputs.len()));
         Some((whole, inputs))
@@ -118,7 +118,7 @@ impl MapKernel {
         chain.chains = self.chains.iter().map(|c| c.moved(at)).collect::<Option<_>>()?;
         chain.leaves = self.leaves.iter().map(|l| l.moved(at)).collect::<Option<_>>()?;
         for stage in &mut chain.stages {
-            if let Source::Input(i) = &mut stage.source {
+            if let FilterSource::Input(i) = &mut stage.source {
                 *i = at(*i)?;
             }
         }
@@ -126,8 +126,8 @@ impl MapKernel {
     }
 
     /// Adds the computation of a kernel; returns its result as a value of this kernel.
-    fn take_in(&mut self, part: &MapKernel, read: &[Read]) -> Option<Val> {
-        let input = |i: usize| if let Read::Input(at) = read[i] { Some(at) } else { None };
+    fn take_in(&mut self, part: &MapKernel, read: &[JoinedInput]) -> Option<Val> {
+        let input = |i: usize| if let JoinedInput::Input(at) = read[i] { Some(at) } else { None };
         let mut chains = Vec::with_capacity(part.chains.len());
         for chain in &part.chains {
             chains.push(place(&mut self.chains, chain.moved(&input)?));
@@ -135,16 +135,16 @@ impl MapKernel {
         let mut stages = Vec::with_capacity(part.stages.len());
         for stage in &part.stages {
             let source = match stage.source {
-                Source::Input(i) => Source::Input(input(i)?),
-                Source::Chain(c) => Source::Chain(chains[c]),
-                Source::Stage(s) => Source::Stage(stages[s]),
+                FilterSource::Input(i) => FilterSource::Input(input(i)?),
+                FilterSource::Chain(c) => FilterSource::Chain(chains[c]),
+                FilterSource::Stage(s) => FilterSource::Stage(stages[s]),
             };
-            stages.push(place(&mut self.stages, Stage { source, ..stage.clone() }));
+            stages.push(place(&mut self.stages, RowFilterStage { source, ..stage.clone() }));
         }
         let mut leaves = Vec::with_capacity(part.leaves.len());
         for leaf in &part.leaves {
             if let LeafOp::Load(i) = leaf.op
-                && let Read::Value(value) = read[i]
+                && let JoinedInput::Value(value) = read[i]
             {
                 leaves.push(value);
                 continue;
@@ -152,9 +152,9 @@ impl MapKernel {
             let mut leaf = leaf.moved(&input)?;
             if let LeafOp::Correlate(source, ..) | LeafOp::Shift(source, ..) = &mut leaf.op {
                 match source {
-                    Source::Stage(s) => *s = stages[*s],
-                    Source::Chain(c) => *c = chains[*c],
-                    Source::Input(_) => {}
+                    FilterSource::Stage(s) => *s = stages[*s],
+                    FilterSource::Chain(c) => *c = chains[*c],
+                    FilterSource::Input(_) => {}
                 }
             }
             leaves.push(Val::Leaf(place(&mut self.leaves, leaf)));

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::ops::edge::Edge;
+use crate::ops::edge::WarpEdge;
 use crate::ops::geometric::{Affine, Flip, Interpolation};
 use crate::ops::neighbourhood::{Filter, OrderFilter};
 use crate::ops::pixel::PixelOp;
@@ -48,7 +48,7 @@ pub struct Instr {
 
 /// Source of a filter's reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Source {
+pub enum FilterSource {
     /// The kernel's input of this index.
     Input(usize),
     /// The result of a chain of the same kernel.
@@ -60,9 +60,9 @@ pub enum Source {
 /// A row filter whose result is read only by column filters of the same kernel, and so never stored
 /// whole.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Stage {
+pub struct RowFilterStage {
     /// Source: an input or a chain.
-    pub source: Source,
+    pub source: FilterSource,
     /// A dense filter of one row.
     pub filter: Filter,
     /// Border mode of this pass.
@@ -78,14 +78,14 @@ pub enum LeafOp {
     /// planes. Of an input whose pixels have several samples, planes are those of the same image
     /// with a plane for each channel: see [`MapKernel::reads_samples`].
     LoadPlane(usize, PlaneMap),
-    /// Response of a linear filter. Over a [`Source::Stage`] it is a dense filter of one column.
-    Correlate(Source, Filter, Border),
+    /// Response of a linear filter. Over a [`FilterSource::Stage`] it is a dense filter of one column.
+    Correlate(FilterSource, Filter, Border),
     /// The pixel at an offset of rows down and columns right.
-    Shift(Source, [isize; 2], Border),
+    Shift(FilterSource, [isize; 2], Border),
     /// A generalized convolution or a median.
-    Order(usize, OrderFilter, Border),
+    OrderFilter(usize, OrderFilter, Border),
     /// Sample of an affine map.
-    Warp(usize, Affine, Interpolation, Edge),
+    Warp(usize, Affine, Interpolation, WarpEdge),
     /// Pixel of the mirror image.
     Flip(usize, Flip),
 }
@@ -96,7 +96,7 @@ pub enum FilterKind {
     /// Linear filters and shifts.
     Linear,
     /// Medians and generalized convolutions.
-    Order,
+    OrderFilter,
     /// Affine maps and mirrors.
     Geometric,
 }
@@ -122,7 +122,7 @@ pub struct MapKernel {
     /// of chains.
     pub chains: Vec<MapKernel>,
     /// Row passes that leaves read.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<RowFilterStage>,
     /// Reads of inputs.
     pub leaves: Vec<Leaf>,
     /// Pixel operations.
@@ -131,7 +131,7 @@ pub struct MapKernel {
     pub result: Option<Val>,
     /// Further stored values, each in an image of its own of the same extent: only in a
     /// [`join`](MapKernel::join) of several kernels.
-    pub more: Vec<Val>,
+    pub additional_results: Vec<Val>,
     /// The stored values are the samples of the pixels of one image, in this order, instead of
     /// images of their own: only of kernels that [may read samples](MapKernel::reads_samples), which
     /// are computed as for an image of one sample.
@@ -140,13 +140,13 @@ pub struct MapKernel {
 
 impl Leaf {
     /// Source of the leaf.
-    pub fn source(&self) -> Source {
+    pub fn source(&self) -> FilterSource {
         match self.op {
             LeafOp::Load(i)
             | LeafOp::LoadPlane(i, _)
-            | LeafOp::Order(i, ..)
+            | LeafOp::OrderFilter(i, ..)
             | LeafOp::Warp(i, ..)
-            | LeafOp::Flip(i, _) => Source::Input(i),
+            | LeafOp::Flip(i, _) => FilterSource::Input(i),
             LeafOp::Correlate(source, ..) | LeafOp::Shift(source, ..) => source,
         }
     }
@@ -160,11 +160,11 @@ impl Leaf {
 
     /// The source, the offset (rows down, columns right) and the border mode of a leaf that is a
     /// pixel at a fixed offset.
-    pub fn at_offset(&self) -> Option<(Source, [isize; 2], Border)> {
+    pub fn at_offset(&self) -> Option<(FilterSource, [isize; 2], Border)> {
         match self.op {
             LeafOp::Shift(source, by, border) => Some((source, by, border)),
-            LeafOp::Warp(i, map, Interpolation::Nearest, Edge::Border(border)) => {
-                Some((Source::Input(i), map.shift()?, border))
+            LeafOp::Warp(i, map, Interpolation::Nearest, WarpEdge::Border(border)) => {
+                Some((FilterSource::Input(i), map.shift()?, border))
             }
             _ => None,
         }
@@ -183,7 +183,7 @@ impl Leaf {
             LeafOp::Load(_) | LeafOp::LoadPlane(..) => None,
             LeafOp::Warp(..) if self.repeats() => None,
             LeafOp::Correlate(..) | LeafOp::Shift(..) => Some(FilterKind::Linear),
-            LeafOp::Order(..) => Some(FilterKind::Order),
+            LeafOp::OrderFilter(..) => Some(FilterKind::OrderFilter),
             LeafOp::Warp(..) | LeafOp::Flip(..) => Some(FilterKind::Geometric),
         }
     }
@@ -193,22 +193,22 @@ impl Leaf {
         match &mut self.op {
             LeafOp::Load(i)
             | LeafOp::LoadPlane(i, _)
-            | LeafOp::Order(i, ..)
+            | LeafOp::OrderFilter(i, ..)
             | LeafOp::Warp(i, ..)
             | LeafOp::Flip(i, _)
-            | LeafOp::Shift(Source::Input(i), ..)
-            | LeafOp::Correlate(Source::Input(i), ..) => *i = f(*i),
-            LeafOp::Correlate(Source::Stage(_) | Source::Chain(_), ..)
-            | LeafOp::Shift(Source::Stage(_) | Source::Chain(_), ..) => {}
+            | LeafOp::Shift(FilterSource::Input(i), ..)
+            | LeafOp::Correlate(FilterSource::Input(i), ..) => *i = f(*i),
+            LeafOp::Correlate(FilterSource::Stage(_) | FilterSource::Chain(_), ..)
+            | LeafOp::Shift(FilterSource::Stage(_) | FilterSource::Chain(_), ..) => {}
         }
     }
 }
 
 impl MapKernel {
     /// The input or chain that a leaf reads, possibly through a stage.
-    pub fn image(&self, leaf: &Leaf) -> Source {
+    pub fn image(&self, leaf: &Leaf) -> FilterSource {
         match leaf.source() {
-            Source::Stage(s) => self.stages[s].source,
+            FilterSource::Stage(s) => self.stages[s].source,
             image => image,
         }
     }
@@ -216,8 +216,8 @@ impl MapKernel {
     /// Returns `true` if a leaf reads input `i`, directly or through stages and chains.
     pub fn reads(&self, leaf: &Leaf, i: usize) -> bool {
         match self.image(leaf) {
-            Source::Chain(c) => self.chains[c].reads_input(i),
-            image => image == Source::Input(i),
+            FilterSource::Chain(c) => self.chains[c].reads_input(i),
+            image => image == FilterSource::Input(i),
         }
     }
 
@@ -243,7 +243,7 @@ impl MapKernel {
 
     /// All stored values.
     pub fn results(&self) -> impl DoubleEndedIterator<Item = Val> + '_ {
-        self.result.iter().chain(&self.more).copied()
+        self.result.iter().chain(&self.additional_results).copied()
     }
 
     /// Returns `true` if a value depends on the pixel's coordinates.
@@ -254,7 +254,7 @@ impl MapKernel {
 
     /// Number of images that are stored beside the first.
     pub fn further(&self) -> usize {
-        if self.woven { 0 } else { self.more.len() }
+        if self.woven { 0 } else { self.additional_results.len() }
     }
 
     /// Returns `true` if its leaves that read [planes](LeafOp::LoadPlane) may read single samples of interleaved pixels:
@@ -272,11 +272,11 @@ impl MapKernel {
         }
         let leaf = |l: &Leaf| match &l.op {
             LeafOp::Load(_) | LeafOp::Correlate(..) | LeafOp::Shift(..) | LeafOp::Warp(..) | LeafOp::Flip(..) => true,
-            LeafOp::Order(_, filter, _) => filter.knows_samples(),
+            LeafOp::OrderFilter(_, filter, _) => filter.knows_samples(),
             LeafOp::LoadPlane(..) => false,
         };
         let is_index = |v: &Val| matches!(v, Val::Index(..));
-        let mut values = self.code.iter().flat_map(|i| &i.args).chain(&self.result).chain(&self.more);
+        let mut values = self.code.iter().flat_map(|i| &i.args).chain(&self.result).chain(&self.additional_results);
         self.leaves.iter().all(leaf) && !values.any(is_index) && self.chains.iter().all(MapKernel::knows_samples)
     }
 
@@ -297,7 +297,7 @@ impl fmt::Display for MapKernel {
             LeafOp::LoadPlane(_, map) => Some(map.to_string()),
             LeafOp::Correlate(_, k, _) => Some(format!("correlate {k}")),
             LeafOp::Shift(_, [y, x], _) => Some(format!("shift {y},{x}")),
-            LeafOp::Order(_, filter, _) => Some(filter.to_string()),
+            LeafOp::OrderFilter(_, filter, _) => Some(filter.to_string()),
             LeafOp::Warp(_, _, i, _) => Some(format!("warp {i:?}").to_lowercase()),
             LeafOp::Flip(_, x) => Some(format!("flip {x:?}").to_lowercase()),
         });

@@ -13,7 +13,7 @@
 //! needs the whole first input; spline coefficients are finite correlations, filters like any
 //! other). Connected components (`Components`) depend on all pixels, so every rank computes all of
 //! them. The root of a component is its first pixel, in whatever order pixels were joined; a GPU
-//! uses several launches of one kernel (`Passes`). Reconstruction likewise yields one image
+//! uses several launches of one kernel (`LaunchSequence`). Reconstruction likewise yields one image
 //! whatever the order of steps: a GPU sweeps along all axes in rounds, and after each the host
 //! checks for changes. A row reduction absorbs an expression without other readers
 //! (`Kernel::MapReduce`): `(a * b).sum()` reads two images and stores none.
@@ -37,13 +37,13 @@ mod work;
 use std::fmt;
 
 pub use self::join::JoinPart;
-pub use self::map::{FilterKind, Instr, InstrOp, Leaf, LeafOp, MapKernel, Source, Stage, Val};
+pub use self::map::{FilterKind, FilterSource, Instr, InstrOp, Leaf, LeafOp, MapKernel, RowFilterStage, Val};
 pub use self::repeat::Repeat;
 pub use self::work::KernelWork;
 use crate::ir::graph::{Graph, NodeId, ValueId};
 use crate::ops::Whole;
 pub use crate::ops::footprint::Access;
-pub use crate::ops::operation::{AllReduce, Distribution, Extent, Family};
+pub use crate::ops::operation::{AllReduce, Distribution, Family, ImageExtent};
 use crate::ops::reduce::RowReduce;
 use horus_base::shape::Shape;
 
@@ -93,7 +93,7 @@ impl Kernel {
             Kernel::Map(map) => map.knows_samples(),
             Kernel::Repeat(repeat) => repeat.body.knows_samples(),
             Kernel::MapReduce(..) => false,
-            Kernel::Whole(operation) => operation.knows_samples(),
+            Kernel::Whole(operation) => operation.supports_samples(),
         }
     }
 
@@ -110,9 +110,9 @@ impl Kernel {
         match self {
             Kernel::Source(v) => format!("image#{}", v.0),
             Kernel::Map(m) if m.woven => format!("interleaved: {m}"),
-            Kernel::Map(m) if m.more.is_empty() => m.to_string(),
-            Kernel::Map(m) => format!("{} results: {m}", 1 + m.more.len()),
-            Kernel::Repeat(r) => format!("{} steps of {}", r.steps, r.body),
+            Kernel::Map(m) if m.additional_results.is_empty() => m.to_string(),
+            Kernel::Map(m) => format!("{} results: {m}", 1 + m.additional_results.len()),
+            Kernel::Repeat(r) => format!("{} steps of {}", r.iterations, r.body),
             Kernel::MapReduce(m, r) => format!("{m} + {}", r.name()),
             Kernel::Whole(operation) => operation.name(),
         }

@@ -1,8 +1,8 @@
 //! Rows and columns that kernels read of their inputs, needed before a launch.
 
-use super::{Access, Distribution, Kernel, Leaf, LeafOp, MapKernel, Source, Stage};
-use crate::ops::edge::Edge;
-use crate::ops::footprint::{Reading, Rect, both_ways};
+use super::{Access, Distribution, FilterSource, Kernel, Leaf, LeafOp, MapKernel, RowFilterStage};
+use crate::ops::edge::WarpEdge;
+use crate::ops::footprint::{InputRead, Rect, both_ways};
 use crate::ops::neighbourhood::Reach;
 use horus_base::shape::{Border, Shape, Window};
 
@@ -12,7 +12,7 @@ impl Leaf {
     ///
     /// A reflecting border maps rows above the image to rows below its first, so the reach applies
     /// to both sides.
-    pub fn reach(&self, stages: &[Stage]) -> Option<(Reach, bool)> {
+    pub fn reach(&self, stages: &[RowFilterStage]) -> Option<(Reach, bool)> {
         let Some((reach, border)) = self.around(stages) else {
             let itself = matches!(self.op, LeafOp::Load(_) | LeafOp::LoadPlane(..));
             return itself.then_some((Reach::NONE, false));
@@ -21,11 +21,11 @@ impl Leaf {
     }
 
     /// Reach of a filter and its border; `None` for a leaf that is no filter.
-    fn around(&self, stages: &[Stage]) -> Option<(Reach, Border)> {
+    fn around(&self, stages: &[RowFilterStage]) -> Option<(Reach, Border)> {
         match &self.op {
-            LeafOp::Correlate(Source::Stage(s), f, b) => Some((stages[*s].filter.reach().then(f.reach()), *b)),
+            LeafOp::Correlate(FilterSource::Stage(s), f, b) => Some((stages[*s].filter.reach().then(f.reach()), *b)),
             LeafOp::Correlate(_, f, b) => Some((f.reach(), *b)),
-            LeafOp::Order(_, filter, b) => Some((filter.reach(), *b)),
+            LeafOp::OrderFilter(_, filter, b) => Some((filter.reach(), *b)),
             LeafOp::Shift(_, by, b) => Some((shifted(*by), *b)),
             LeafOp::Load(_) | LeafOp::LoadPlane(..) | LeafOp::Warp(..) | LeafOp::Flip(..) => None,
         }
@@ -50,7 +50,7 @@ impl MapKernel {
         let mut rows = (Reach::NONE, false);
         for leaf in self.leaves.iter().filter(|l| self.reads(l, i)) {
             let Some((mut reach, mut wrap)) = leaf.reach(&self.stages) else { return Access::Footprint };
-            if let Source::Chain(c) = self.image(leaf) {
+            if let FilterSource::Chain(c) = self.image(leaf) {
                 // Rows of the chain that a border takes from elsewhere are surrounded by their own
                 // neighbours.
                 let Access::Rows { reach: more, wrap: inside } = self.chains[c].access(i) else {
@@ -76,21 +76,21 @@ impl MapKernel {
         for leaf in self.leaves.iter().filter(|l| self.reads(l, i)) {
             let block = Rect { rows, columns: Window::whole(out.width) };
             let read = match (&leaf.op, leaf.around(&self.stages)) {
-                (LeafOp::Warp(_, map, how, edge), _) => Reading {
+                (LeafOp::Warp(_, map, how, edge), _) => InputRead {
                     rect: Rect { rows: map.footprint(rows, out.width, *how), ..block },
                     border: Some(edge.border()),
                 },
                 (LeafOp::Flip(_, flip), _) if flip.rows() => {
                     let h = input.height.cast_signed();
                     let rows = Window::new(h.saturating_sub(rows.end), h.saturating_sub(rows.start));
-                    Reading::inside(Rect { rows, ..block })
+                    InputRead::inside(Rect { rows, ..block })
                 }
-                (_, Some((reach, border))) => Reading::around(block, reach, border),
-                _ => Reading::inside(block),
+                (_, Some((reach, border))) => InputRead::around(block, reach, border),
+                _ => InputRead::inside(block),
             };
             let window = match self.image(leaf) {
                 // A chain has the extent of the result.
-                Source::Chain(c) => self.chains[c].footprint(i, read.rows(out.height), out, input),
+                FilterSource::Chain(c) => self.chains[c].footprint(i, read.rows(out.height), out, input),
                 _ => read.rows(input.height),
             };
             need = need.union(window);
@@ -111,7 +111,7 @@ fn map_columns(
     let mut need: Option<(usize, usize)> = None;
     for leaf in m.leaves.iter().filter(|l| m.reads(l, i)) {
         // Other borders map pixels from elsewhere into the image.
-        let LeafOp::Warp(_, map, how, Edge::Border(Border::Constant(_))) = &leaf.op else { return None };
+        let LeafOp::Warp(_, map, how, WarpEdge::Border(Border::Constant(_))) = &leaf.op else { return None };
         let (left, right) = map.columns(rows, out.width, *how, block);
         let inside = |x: isize| x.clamp(0, input.width.cast_signed()).cast_unsigned();
         let (left, right) = (inside(left), inside(right));
@@ -145,7 +145,7 @@ impl Kernel {
 
     /// Returns `true` if devices take input `i` as memory from the first row of the image to its last.
     pub fn takes_end_to_end(&self, i: usize) -> bool {
-        matches!(self, Kernel::Whole(operation) if operation.end_to_end(i))
+        matches!(self, Kernel::Whole(operation) if operation.requires_contiguous_input(i))
     }
 
     /// The rows of input `i` (of shape `input`), inside the image, required by output rows `rows`
@@ -198,7 +198,7 @@ mod tests {
         for border in BORDERS {
             for (up, down) in [(0, 6), (6, 0), (1, 4), (9, 2), (0, 0), (3, 3)] {
                 let filter = Filter::sparse([(-up, 0), (0, 0), (down, 0)], [1.0; 3]);
-                let leaf = Leaf { op: LeafOp::Correlate(Source::Input(0), filter, border), dtype: f32 };
+                let leaf = Leaf { op: LeafOp::Correlate(FilterSource::Input(0), filter, border), dtype: f32 };
                 let kernel =
                     MapKernel { inputs: 1, leaves: vec![leaf], result: Some(Val::Leaf(0)), ..MapKernel::default() };
                 let kernel = Kernel::Map(kernel);

@@ -1,8 +1,8 @@
 //! Several steps of a loop in one launch: the contents of
 //! [`Kernel::Repeat`](super::Kernel::Repeat).
 
-use super::{Access, Leaf, LeafOp, MapKernel, Source};
-use crate::ops::edge::Edge;
+use super::{Access, FilterSource, Leaf, LeafOp, MapKernel};
+use crate::ops::edge::WarpEdge;
 use crate::ops::neighbourhood::{OrderFilter, Reach};
 use horus_base::shape::{Border, Shape, Window};
 
@@ -20,7 +20,7 @@ pub struct Repeat {
     /// constant.
     pub state: usize,
     /// Number of steps.
-    pub steps: usize,
+    pub iterations: usize,
 }
 
 impl Repeat {
@@ -38,18 +38,18 @@ impl Repeat {
     /// Filters must read the state with a single non-periodic border. The other images are read
     /// pixel by pixel or broadcast.
     pub fn fault(&self) -> Option<&'static str> {
-        let Repeat { body, state, steps } = self;
-        let state = Source::Input(*state);
+        let Repeat { body, state, iterations: steps } = self;
+        let state = FilterSource::Input(*state);
         let of_state = |l: &Leaf| l.source() == state;
         let border = self.border();
         let sound = |l: &Leaf| match &l.op {
             LeafOp::Load(_) => true,
-            LeafOp::Correlate(_, _, b) | LeafOp::Order(_, OrderFilter::Fold(_), b) => {
+            LeafOp::Correlate(_, _, b) | LeafOp::OrderFilter(_, OrderFilter::Fold(_), b) => {
                 of_state(l) && Some(*b) == border && *b != Border::Wrap
             }
             LeafOp::LoadPlane(_, map) => !of_state(l) && map.fixed().is_some(),
-            LeafOp::Warp(_, _, _, edge) => !of_state(l) && l.repeats() && matches!(edge, Edge::Border(_)),
-            LeafOp::Order(..) | LeafOp::Flip(..) | LeafOp::Shift(..) => false,
+            LeafOp::Warp(_, _, _, edge) => !of_state(l) && l.repeats() && matches!(edge, WarpEdge::Border(_)),
+            LeafOp::OrderFilter(..) | LeafOp::Flip(..) | LeafOp::Shift(..) => false,
         };
         let typed = |l: &Leaf| !of_state(l) || l.dtype == body.result_type();
         [
@@ -67,10 +67,10 @@ impl Repeat {
 
     /// The border with which the state is read; `None` if only the pixel itself is read.
     pub fn border(&self) -> Option<Border> {
-        let of_state = self.body.leaves.iter().filter(|l| l.source() == Source::Input(self.state));
+        let of_state = self.body.leaves.iter().filter(|l| l.source() == FilterSource::Input(self.state));
         of_state
             .filter_map(|l| match l.op {
-                LeafOp::Correlate(_, _, b) | LeafOp::Order(_, _, b) => Some(b),
+                LeafOp::Correlate(_, _, b) | LeafOp::OrderFilter(_, _, b) => Some(b),
                 _ => None,
             })
             .next()
@@ -78,7 +78,7 @@ impl Repeat {
 
     /// Reach of one step in the state. A reflecting border makes it symmetric.
     pub fn reach(&self) -> Reach {
-        let of_state = self.body.leaves.iter().filter(|l| l.source() == Source::Input(self.state));
+        let of_state = self.body.leaves.iter().filter(|l| l.source() == FilterSource::Input(self.state));
         let all = of_state.filter_map(|l| l.reach(&[])).fold(Reach::NONE, |all, (reach, _)| all.max(reach));
         if self.border().and_then(Border::mirror).is_none() {
             return all;
@@ -90,14 +90,14 @@ impl Repeat {
     /// Maximum reach of all steps together in any direction.
     fn furthest(&self) -> usize {
         let Reach { up, down, left, right } = self.reach();
-        up.max(down).max(left).max(right).saturating_mul(self.steps)
+        up.max(down).max(left).max(right).saturating_mul(self.iterations)
     }
 
     /// Taps of all filters of a step.
     fn taps(&self) -> usize {
         let taps = |l: &Leaf| match &l.op {
             LeafOp::Correlate(_, f, _) => f.taps().len(),
-            LeafOp::Order(_, filter, _) => filter.window().map_or(0, |w| w.taps().len()),
+            LeafOp::OrderFilter(_, filter, _) => filter.window().map_or(0, |w| w.taps().len()),
             _ => 0,
         };
         self.body.leaves.iter().map(taps).sum()
@@ -112,9 +112,9 @@ impl Repeat {
             Reach { up: times(up), down: times(down), left: times(left), right: times(right) }
         };
         match self.body.access(i) {
-            Access::Rows { .. } if i == self.state => Access::Rows { reach: around(self.steps), wrap: false },
+            Access::Rows { .. } if i == self.state => Access::Rows { reach: around(self.iterations), wrap: false },
             Access::Rows { reach, wrap } => {
-                Access::Rows { reach: around(self.steps.saturating_sub(1)).then(reach), wrap }
+                Access::Rows { reach: around(self.iterations.saturating_sub(1)).then(reach), wrap }
             }
             other => other,
         }
@@ -123,7 +123,7 @@ impl Repeat {
     /// The rows of an image of shape `out` that each step computes for the last to compute `rows`.
     pub fn windows(&self, rows: Window, out: Shape) -> Vec<Window> {
         let mut windows = vec![rows.clipped(out.height)];
-        for _ in 1..self.steps {
+        for _ in 1..self.iterations {
             let last = windows[windows.len() - 1];
             windows.push(self.before(last, out));
         }
@@ -138,7 +138,7 @@ impl Repeat {
 
     pub(super) fn footprint(&self, i: usize, rows: Window, out: Shape, input: Shape) -> Window {
         let mut first = rows.clipped(out.height);
-        for _ in 1..self.steps {
+        for _ in 1..self.iterations {
             first = self.before(first, out);
         }
         self.body.footprint(i, first, out, input)
@@ -164,12 +164,12 @@ mod tests {
     }
 
     fn filter(taps: &[(i32, i32)], border: Border) -> Leaf {
-        leaf(LeafOp::Correlate(Source::Input(0), Filter::sparse(taps, vec![1.0; taps.len()]), border))
+        leaf(LeafOp::Correlate(FilterSource::Input(0), Filter::sparse(taps, vec![1.0; taps.len()]), border))
     }
 
     fn repeat(leaves: Vec<Leaf>, steps: usize) -> Repeat {
         let body = MapKernel { inputs: 2, leaves, result: Some(Val::Leaf(0)), ..MapKernel::default() };
-        Repeat { body, state: 0, steps }
+        Repeat { body, state: 0, iterations: steps }
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Work of a launch: bytes, multiply-adds and pixels, from which a machine profile predicts its
 //! time.
 
-use super::{Extent, Family, FilterKind, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Repeat, Source};
+use super::{Family, FilterKind, FilterSource, ImageExtent, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Repeat};
 use crate::ops::geometric::Interpolation;
-use crate::ops::neighbourhood::{Filter, Layout};
-use crate::ops::operation::Effort;
+use crate::ops::neighbourhood::{Filter, FilterLayout};
+use crate::ops::operation::LaunchEffort;
 use horus_base::dtype::DType;
 use horus_base::shape::{Shape, Window};
 
@@ -38,7 +38,7 @@ pub struct KernelWork {
     /// Pixels computed, of all planes (for reductions and histograms: pixels read).
     pub pixels: usize,
     /// Consecutive steps of a loop, each within tiles of the device.
-    pub steps: usize,
+    pub iterations: usize,
     /// Kernel family.
     pub family: Family,
     /// Those of `multiply_adds` that a processor spares, which slides extremes along lines.
@@ -59,7 +59,7 @@ impl KernelWork {
         evaluations: 0,
         straight: 0.0,
         pixels: 0,
-        steps: 1,
+        iterations: 1,
         family: Family::Pixel,
         slid: 0.0,
         dtype: DType::F32,
@@ -74,7 +74,7 @@ impl KernelWork {
 impl Kernel {
     /// The work of a launch for rows `rows` of `output`, from images like `inputs`. As in a launch,
     /// a kernel that [goes over its input](Kernel::goes_over_input) is given rows of the input.
-    pub fn work(&self, inputs: &[Extent], output: Extent, rows: Window) -> KernelWork {
+    pub fn work(&self, inputs: &[ImageExtent], output: ImageExtent, rows: Window) -> KernelWork {
         let (out, out_type) = output;
         if matches!(self, Kernel::Source(_)) || (rows.is_empty() && !self.launches_without_rows()) {
             return KernelWork::NONE;
@@ -84,29 +84,29 @@ impl Kernel {
         let wide = |shape: Shape| shape.line() * shape.planes();
         let read: usize = inputs.iter().enumerate().map(|(i, &input)| self.bytes_read(i, rows, out, input)).sum();
         let more: Vec<DType> = match self {
-            Kernel::Map(m) => m.more[..m.further()].iter().map(|v| m.type_of(*v)).collect(),
+            Kernel::Map(m) => m.additional_results[..m.further()].iter().map(|v| m.type_of(*v)).collect(),
             _ => Vec::new(),
         };
         let sizes = out_type.size() + more.iter().map(|t| t.size()).sum::<usize>();
         let written = if over_input { out.len() } else { rows.clipped(out.height).len() * wide(out) } * sizes;
         // One addition per reduced pixel.
-        let reduced = Effort::of_rows(Family::Reduction, first, rows.len(), 1.0);
-        let computed = |m: &MapKernel| Effort::of_rows(m.family(), out, rows.len(), 0.0);
+        let reduced = LaunchEffort::of_rows(Family::Reduction, first, rows.len(), 1.0);
+        let computed = |m: &MapKernel| LaunchEffort::of_rows(m.family(), out, rows.len(), 0.0);
         let (effort, map) = match self {
             Kernel::Map(m) => (computed(m), Some(m)),
             Kernel::Repeat(r) => (computed(&r.body), Some(&r.body)),
             Kernel::MapReduce(m, _) => (reduced, Some(m)),
-            Kernel::Source(_) => (Effort::of_rows(Family::Pixel, out, rows.len(), 0.0), None),
+            Kernel::Source(_) => (LaunchEffort::of_rows(Family::Pixel, out, rows.len(), 0.0), None),
             Kernel::Whole(operation) => (operation.effort(inputs, output, rows.len()), None),
         };
-        let Effort { family, pixels, steps: own, reach: around } = effort;
+        let LaunchEffort { family, pixels, cost: own, reach: around } = effort;
         let (per_pixel, staged, reach) = map.map_or((0.0, 0.0, around), MapKernel::arithmetic);
-        let steps = if let Kernel::Repeat(r) = self { r.steps } else { 1 };
+        let steps = if let Kernel::Repeat(r) = self { r.iterations } else { 1 };
         // All steps, with the surrounding rows that later steps read. Constant inputs are read once
         // for all of them.
         let (again, once, taps) = match self {
             Kernel::Repeat(r) => {
-                let state = Source::Input(r.state);
+                let state = FilterSource::Input(r.state);
                 let stays = r.body.leaves.iter().filter(|l| l.source() != state).map(of_leaf).sum::<f64>();
                 let computed = (r.rows_computed(rows, out) * wide(out)) as f64;
                 let taps = r.body.leaves.iter().map(of_leaf).sum::<f64>() - stays;
@@ -132,7 +132,7 @@ impl Kernel {
             evaluations: map.map_or(0, |m| (0..m.chains.len()).map(|c| m.evaluations(c)).max().unwrap_or(0)),
             straight: map.map_or(0.0, MapKernel::straight) * pixels as f64,
             pixels,
-            steps,
+            iterations: steps,
             family,
             slid: map.map_or(0.0, MapKernel::slid) * pixels as f64,
             dtype: dtype.unwrap_or(DType::F32),
@@ -143,10 +143,10 @@ impl Kernel {
     /// filters of different extent, row passes and chains each read it separately.
     pub fn times_read(&self, i: usize) -> usize {
         let (Kernel::Map(m) | Kernel::MapReduce(m, _)) = self else { return 1 };
-        let reads = |source: Source| match source {
-            Source::Input(input) => input == i,
-            Source::Chain(c) => m.chains[c].reads_input(i),
-            Source::Stage(_) => false, // told of the stage
+        let reads = |source: FilterSource| match source {
+            FilterSource::Input(input) => input == i,
+            FilterSource::Chain(c) => m.chains[c].reads_input(i),
+            FilterSource::Stage(_) => false, // told of the stage
         };
         let extent = |f: &Filter| {
             let reach = f.reach();
@@ -163,7 +163,7 @@ impl Kernel {
     }
 
     /// Bytes of input `i` that a launch reads, each counted once.
-    pub(crate) fn bytes_read(&self, i: usize, rows: Window, out: Shape, (shape, dtype): Extent) -> usize {
+    pub(crate) fn bytes_read(&self, i: usize, rows: Window, out: Shape, (shape, dtype): ImageExtent) -> usize {
         /// Maximum number of row blocks for which the columns of a warped image are computed.
         const BLOCKS: usize = 64;
         let lines = if self.goes_over_input() && i == 0 {
@@ -197,7 +197,7 @@ impl Kernel {
                     // Neighbouring levels read mostly the same planes.
                     None => moved = moved.max(map.count(result)),
                 },
-                _ if leaf.source() != Source::Input(i) && !matches!(leaf.source(), Source::Stage(_)) => {}
+                _ if leaf.source() != FilterSource::Input(i) && !matches!(leaf.source(), FilterSource::Stage(_)) => {}
                 _ if m.reads(leaf, i) => return planes,
                 _ => {}
             }
@@ -217,10 +217,13 @@ impl MapKernel {
             _ => 0,
         };
         match self.leaves.iter().map(taps).max().unwrap_or(0) {
-            _ if self.leaves.iter().any(|l| l.filter_kind() == Some(FilterKind::Order)) => Family::Rank,
+            _ if self.leaves.iter().any(|l| l.filter_kind() == Some(FilterKind::OrderFilter)) => Family::Rank,
             _ if !self.stages.is_empty() => Family::Separable,
             // Tiles are as wide as the line is long, and rows of taps differ.
-            1.. if is(|op| matches!(op, LeafOp::Correlate(_, f, _) if matches!(f.layout(), Layout::Sparse(_)))) => {
+            1.. if is(
+                |op| matches!(op, LeafOp::Correlate(_, f, _) if matches!(f.layout(), FilterLayout::Sparse(_))),
+            ) =>
+            {
                 Family::Sparse
             }
             1.. if self.leaves.iter().filter(|l| taps(l) > 0).all(|l| self.bytes(l).is_some()) => {
@@ -247,7 +250,7 @@ impl MapKernel {
     /// Multiply-adds per pixel that extremes spare where they slide.
     fn slid(&self) -> f64 {
         let spared = |l: &Leaf| match &l.op {
-            LeafOp::Order(_, filter, _) => filter.steps() - filter.sliding(),
+            LeafOp::OrderFilter(_, filter, _) => filter.cost() - filter.sliding(),
             _ => 0.0,
         };
         self.leaves.iter().map(spared).sum()
@@ -256,7 +259,7 @@ impl MapKernel {
     /// Multiply-adds per pixel, row passes included, and the rows above and below that filters
     /// read.
     fn arithmetic(&self) -> (f64, f64, usize) {
-        let filtered = |l: &&Leaf| matches!(l.filter_kind(), Some(FilterKind::Linear | FilterKind::Order));
+        let filtered = |l: &&Leaf| matches!(l.filter_kind(), Some(FilterKind::Linear | FilterKind::OrderFilter));
         let reach = self.leaves.iter().filter(filtered).filter_map(|l| l.reach(&self.stages));
         let reach = reach.map(|(r, _)| r.up + r.down).max().unwrap_or(0);
         let within = self.chains.iter().map(|c| c.arithmetic().2).max().unwrap_or(0);
@@ -272,7 +275,7 @@ impl MapKernel {
     /// Evaluations of chain `c` per pixel: one by each row pass over it, and one for all filters
     /// that read it.
     pub(super) fn evaluations(&self, c: usize) -> usize {
-        let chain = Source::Chain(c);
+        let chain = FilterSource::Chain(c);
         let stages = self.stages.iter().filter(|s| s.source == chain).count();
         stages + usize::from(self.leaves.iter().any(|l| l.source() == chain))
     }
@@ -281,7 +284,7 @@ impl MapKernel {
 /// Cost of an instruction.
 pub(super) fn of_instruction(op: InstrOp) -> f64 {
     match op {
-        InstrOp::Pixel(op) => op.steps(),
+        InstrOp::Pixel(op) => op.cost(),
         InstrOp::Convert(_) => 6.0,
     }
 }
@@ -290,10 +293,10 @@ pub(super) fn of_instruction(op: InstrOp) -> f64 {
 fn of_leaf(leaf: &Leaf) -> f64 {
     match &leaf.op {
         LeafOp::Load(_) | LeafOp::LoadPlane(..) | LeafOp::Shift(..) | LeafOp::Flip(..) => 0.0,
-        LeafOp::Correlate(_, f, _) => f.steps(),
-        LeafOp::Order(_, filter, _) => filter.steps(),
+        LeafOp::Correlate(_, f, _) => f.cost(),
+        LeafOp::OrderFilter(_, filter, _) => filter.cost(),
         // Integers are converted and rounded one by one where rows and columns mix.
-        LeafOp::Warp(_, map, how, _) if !leaf.dtype.is_float() && (map.xy, map.yx) != (0, 0) => how.steps() + 33.0,
-        LeafOp::Warp(_, _, how, _) => how.steps(),
+        LeafOp::Warp(_, map, how, _) if !leaf.dtype.is_float() && (map.xy, map.yx) != (0, 0) => how.cost() + 33.0,
+        LeafOp::Warp(_, _, how, _) => how.cost(),
     }
 }

@@ -2,25 +2,25 @@
 
 use std::collections::HashMap;
 
-use super::region::Region;
+use super::region::FusionRegion;
 use super::{is_fill, map, reads_pixel, row_pass};
 use crate::ir::graph::{Graph, Node, NodeId};
-use crate::ir::kernel::{Instr, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
+use crate::ir::kernel::{FilterSource, Instr, Kernel, Leaf, LeafOp, MapKernel, RowFilterStage, Val};
 use horus_base::dtype::Scalar;
 use horus_base::shape::{Axis, Border};
 
-impl Region<'_> {
+impl FusionRegion<'_> {
     /// The region's kernel and its inputs.
     pub(super) fn build(&self) -> (MapKernel, Vec<NodeId>) {
         let mut order = self.members.clone();
         order.sort_unstable();
-        let mut b = Builder::default();
+        let mut b = MapKernelBuilder::default();
         for id in order {
             let node = self.graph.node(id);
             let Some(m) = map(node) else { continue };
             if id != self.root && self.facts.stage[id.0] {
                 if let Some(mut stage) = row_pass(node) {
-                    stage.source = Source::Input(b.input(node.inputs[0]));
+                    stage.source = FilterSource::Input(b.input(node.inputs[0]));
                     b.kernel.stages.push(stage);
                     b.stages.insert(id, b.kernel.stages.len() - 1);
                 }
@@ -47,14 +47,14 @@ impl Region<'_> {
 }
 
 #[derive(Default)]
-struct Builder {
+struct MapKernelBuilder {
     kernel: MapKernel,
     inputs: Vec<NodeId>,
     values: HashMap<NodeId, Val>,
     stages: HashMap<NodeId, usize>,
 }
 
-impl Builder {
+impl MapKernelBuilder {
     fn input(&mut self, id: NodeId) -> usize {
         match self.inputs.iter().position(|i| *i == id) {
             Some(i) => i,
@@ -65,12 +65,12 @@ impl Builder {
         }
     }
 
-    fn own_stage(&mut self, stage: &Stage, node: &Node<Kernel>) -> usize {
+    fn own_stage(&mut self, stage: &RowFilterStage, node: &Node<Kernel>) -> usize {
         let source = match stage.source {
-            Source::Input(i) => Source::Input(self.input(node.inputs[i])),
+            FilterSource::Input(i) => FilterSource::Input(self.input(node.inputs[i])),
             other => other,
         };
-        let stage = Stage { source, ..stage.clone() };
+        let stage = RowFilterStage { source, ..stage.clone() };
         if let Some(i) = self.kernel.stages.iter().position(|s| *s == stage) {
             return i;
         }
@@ -80,11 +80,11 @@ impl Builder {
 
     fn leaf(&mut self, leaf: &Leaf, node: &Node<Kernel>, stages: &[usize], graph: &Graph<Kernel>) -> Val {
         let mut leaf = leaf.clone();
-        if let LeafOp::Correlate(source @ Source::Stage(_), ..) = &mut leaf.op {
-            if let Source::Stage(s) = *source {
-                *source = Source::Stage(stages[s]);
+        if let LeafOp::Correlate(source @ FilterSource::Stage(_), ..) = &mut leaf.op {
+            if let FilterSource::Stage(s) = *source {
+                *source = FilterSource::Stage(stages[s]);
             }
-        } else if let Source::Input(i) = leaf.source() {
+        } else if let FilterSource::Input(i) = leaf.source() {
             let producer = node.inputs[i];
             if reads_pixel(&leaf)
                 && let Some(&v) = self.values.get(&producer)
@@ -95,7 +95,7 @@ impl Builder {
                 return v;
             }
             match (&mut leaf.op, self.stages.get(&producer)) {
-                (LeafOp::Correlate(source, ..), Some(&s)) => *source = Source::Stage(s),
+                (LeafOp::Correlate(source, ..), Some(&s)) => *source = FilterSource::Stage(s),
                 _ => {
                     let i = self.input(producer);
                     leaf.map_input(|_| i);

@@ -3,10 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use super::{Facts, IMAGE, MAX_INPUTS, distinct, map, weight};
+use super::{FusionFacts, IMAGE, MAX_INPUTS, distinct, map, weight};
 use crate::ir::graph::{Graph, NodeId};
-use crate::ir::kernel::{FilterKind, Kernel, LeafOp, Source};
-use crate::ops::neighbourhood::Layout;
+use crate::ir::kernel::{FilterKind, FilterSource, Kernel, LeafOp};
+use crate::ops::neighbourhood::FilterLayout;
 
 /// Maximum number of nodes of a region, which bounds the time of planning.
 pub(in crate::optimize) const MAX_MEMBERS: usize = 256;
@@ -27,9 +27,9 @@ pub(in crate::optimize) const SMALL_FILTER: usize = 25;
 
 /// A growing region, with its cost updated as members come and go. One serves all regions of a
 /// graph in turn.
-pub(super) struct Region<'a> {
+pub(super) struct FusionRegion<'a> {
     pub(super) graph: &'a Graph<Kernel>,
-    pub(super) facts: &'a Facts,
+    pub(super) facts: &'a FusionFacts,
     pub(super) root: NodeId,
     pub(super) members: Vec<NodeId>,
     member: Vec<bool>,
@@ -38,14 +38,14 @@ pub(super) struct Region<'a> {
     /// Number of reads of each image by members, directly or through its row pass.
     reads: Vec<usize>,
     cost: RegionCost,
-    bank: Bank<'a>,
+    bank: RegionFilters<'a>,
 }
 
 /// The common properties of the members' filters.
 #[derive(Clone, Copy, Default)]
-struct Bank<'a> {
+struct RegionFilters<'a> {
     family: Option<LeafFamily>,
-    geometry: Option<&'a Layout>,
+    geometry: Option<&'a FilterLayout>,
     filters: usize,
     stages: usize,
     planes: usize,
@@ -70,10 +70,10 @@ struct RegionCost {
     inputs: usize,
 }
 
-impl<'a> Region<'a> {
-    pub(super) fn new(graph: &'a Graph<Kernel>, facts: &'a Facts) -> Region<'a> {
+impl<'a> FusionRegion<'a> {
+    pub(super) fn new(graph: &'a Graph<Kernel>, facts: &'a FusionFacts) -> FusionRegion<'a> {
         let n = graph.nodes.len();
-        Region {
+        FusionRegion {
             graph,
             facts,
             root: NodeId(0),
@@ -82,7 +82,7 @@ impl<'a> Region<'a> {
             inside: vec![0; n],
             reads: vec![0; n],
             cost: RegionCost::default(),
-            bank: Bank::default(),
+            bank: RegionFilters::default(),
         }
     }
 
@@ -90,7 +90,7 @@ impl<'a> Region<'a> {
     pub(super) fn grow_from(&mut self, root: NodeId) {
         self.truncate(0);
         self.root = root;
-        self.bank = Bank::default();
+        self.bank = RegionFilters::default();
         self.push(root);
         if let Some(bank) = self.joined(root) {
             self.bank = bank;
@@ -231,7 +231,7 @@ impl<'a> Region<'a> {
     }
 
     /// The bank with the filters of `id`, if they can be evaluated together.
-    fn joined(&self, id: NodeId) -> Option<Bank<'a>> {
+    fn joined(&self, id: NodeId) -> Option<RegionFilters<'a>> {
         let mut bank = self.bank;
         let node = self.graph.node(id);
         bank.stages += usize::from(self.facts.stage[id.0] && id != self.root);
@@ -241,7 +241,7 @@ impl<'a> Region<'a> {
                 continue;
             };
             let columns = match &leaf.op {
-                LeafOp::Correlate(Source::Stage(_), ..) => true,
+                LeafOp::Correlate(FilterSource::Stage(_), ..) => true,
                 LeafOp::Correlate(_, f, _) => {
                     let of_stage = f.is_column() && self.facts.row_pass[node.inputs[0].0];
                     let columns = of_stage || (self.facts.row_pass[id.0] && id != self.root);

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::Board;
-use crate::plan::draft::Draft;
-use crate::plan::mapped::{Mapped, Way};
+use crate::plan::draft::PlanDraft;
+use crate::plan::mapped::{MappedImages, MappingChoice};
 use crate::plan::setting::Transfer;
 use crate::plan::step::PlanStep;
 
@@ -20,27 +20,27 @@ const MAPPED_GAIN: f64 = 0.95;
 
 /// The steps of a run in the number of bands predicted to be best, and a bound of the bytes in use
 /// at each; `None` if they stay unchanged.
-pub(super) fn cheapest(draft: &Draft<'_>, run: Range<usize>) -> Option<(Vec<PlanStep>, usize)> {
+pub(super) fn cheapest(draft: &PlanDraft<'_>, run: Range<usize>) -> Option<(Vec<PlanStep>, usize)> {
     let transfer = draft.setting.transfer;
     let counts = transfer.bands().map_or(COUNTS.to_vec(), |n| vec![n.get()]);
-    let plain = Board::new(draft, run.clone(), Mapped::none())?;
+    let plain = Board::new(draft, run.clone(), MappedImages::none())?;
     let peak = plain.peak(draft.steps[run.clone()].iter().map(|s| s.action));
     let most = draft.used[run.clone()].iter().copied().max().unwrap_or(0);
     let mut best: Option<(Vec<PlanStep>, usize, f64)> = None;
-    for way in Way::considered(transfer) {
-        let mapped = Mapped::found(draft, &run, *way);
+    for way in MappingChoice::considered(transfer) {
+        let mapped = MappedImages::found(draft, &run, *way);
         // If nothing can be mapped, the strategy reduces to copies.
         let board = match (*way, mapped.is_none()) {
-            (Way::Copied, _) => Board::new(draft, run.clone(), mapped)?,
+            (MappingChoice::Copied, _) => Board::new(draft, run.clone(), mapped)?,
             (_, true) if transfer == Transfer::Auto => continue,
-            (Way::Both, true) => continue,
+            (MappingChoice::Both, true) => continue,
             _ => Board::new(draft, run.clone(), mapped)?,
         };
         let in_bands = board.copied > 0.0 && (transfer != Transfer::Auto || board.is_worthwhile());
         let counts = match way {
-            Way::Both => vec![1],
-            Way::Results if transfer.bands().is_none() && in_bands => [&[1], &counts[..]].concat(),
-            Way::Results if transfer.bands().is_none() => vec![1],
+            MappingChoice::Both => vec![1],
+            MappingChoice::Results if transfer.bands().is_none() && in_bands => [&[1], &counts[..]].concat(),
+            MappingChoice::Results if transfer.bands().is_none() => vec![1],
             _ if in_bands => counts.clone(),
             _ if board.mapped.is_none() => Vec::new(),
             _ => vec![1],
@@ -51,7 +51,7 @@ pub(super) fn cheapest(draft: &Draft<'_>, run: Range<usize>) -> Option<(Vec<Plan
             tails.sort_by_key(Vec::is_empty);
             tails.truncate(tails.iter().filter(|tail| !tail.is_empty()).count().max(1));
         }
-        let doubt = if transfer == Transfer::Auto && *way != Way::Copied { 1.0 / MAPPED_GAIN } else { 1.0 };
+        let doubt = if transfer == Transfer::Auto && *way != MappingChoice::Copied { 1.0 / MAPPED_GAIN } else { 1.0 };
         for schedule in counts.iter().flat_map(|n| tails.iter().map(|tail| board.schedule(*n, tail))) {
             let used = most + board.peak(schedule.actions.iter().copied()).saturating_sub(peak);
             let fits = draft.memory.as_ref().is_none_or(|ledger| ledger.holds(used));

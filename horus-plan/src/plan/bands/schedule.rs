@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::{Board, Job};
+use super::{BandLaunch, Board};
 use crate::ir::graph::NodeId;
 use crate::plan::predict::overlap;
-use crate::plan::step::{Action, Band, Part};
+use crate::plan::step::{Action, Band, LaunchPart};
 
 /// Steps with their predicted total time.
 pub(super) struct BandSchedule {
@@ -93,12 +93,12 @@ impl<'b, 'd, 'a> ScheduleBuilder<'b, 'd, 'a> {
     }
 
     /// Computes a launch up to a cut, and sends the available parts of results.
-    fn launch(&mut self, job: &Job, to: u8) {
+    fn launch(&mut self, job: &BandLaunch, to: u8) {
         let band = Band { from: self.done(job.node), to };
         if band.from >= to {
             return;
         }
-        let part = if band.is_whole() { Part::Whole } else { Part::Band(band) };
+        let part = if band.is_whole() { LaunchPart::Whole } else { LaunchPart::Band(band) };
         self.actions.push(Action::Launch { node: job.node, rows: job.rows, room: job.room, part });
         self.there.insert(job.node, to);
         let ready = self.bands[..self.uploaded].last().map_or(0.0, |(.., over)| *over);
@@ -118,8 +118,10 @@ impl<'b, 'd, 'a> ScheduleBuilder<'b, 'd, 'a> {
 
     /// Sends the available part of a result, unless it is too small.
     fn send(&mut self, node: NodeId, bytes: usize) {
-        let band =
-            Band { from: self.sent.get(&node).copied().unwrap_or(0), to: self.board.leaves(node, self.done(node)) };
+        let band = Band {
+            from: self.sent.get(&node).copied().unwrap_or(0),
+            to: self.board.sendable_cut(node, self.done(node)),
+        };
         let least = Band::PARTS / self.count;
         if band.from >= band.to || (band.to - band.from < least && !band.ends()) {
             return;
@@ -132,7 +134,7 @@ impl<'b, 'd, 'a> ScheduleBuilder<'b, 'd, 'a> {
         self.actions.push(Action::Send { node, band });
         self.sent.insert(node, band.to);
         self.leaving.push([self.compute.max(self.host), self.board.download(share)]);
-        if !self.board.draft.setting.mappable.later {
+        if !self.board.draft.setting.mappable.downloads_last {
             self.host += self.board.machine.slowest(|p| p.download.pinned.overhead);
         }
     }
@@ -141,7 +143,7 @@ impl<'b, 'd, 'a> ScheduleBuilder<'b, 'd, 'a> {
     fn left(&self) -> f64 {
         let uploads = [0.0, self.bands.last().map_or(0.0, |(.., over)| *over)];
         let slower = self.board.machine.slowest(|p| p.both_ways) - 1.0;
-        let first = if self.board.draft.setting.mappable.later { self.host } else { 0.0 };
+        let first = if self.board.draft.setting.mappable.downloads_last { self.host } else { 0.0 };
         self.leaving.iter().fold(first, |left: f64, [ready, seconds]| {
             let start = left.max(*ready);
             let end = start + seconds;
@@ -202,7 +204,7 @@ impl<'b, 'd, 'a> ScheduleBuilder<'b, 'd, 'a> {
     }
 
     /// Uploads the inputs of a launch, and everything before them.
-    fn upload_for(&mut self, job: &Job) {
+    fn upload_for(&mut self, job: &BandLaunch) {
         let read = |(node, ..): &(NodeId, Band, f64)| job.inputs.iter().any(|input| input.source == *node);
         if let Some(last) = self.bands.iter().rposition(read) {
             self.upload(last + 1);
@@ -210,13 +212,13 @@ impl<'b, 'd, 'a> ScheduleBuilder<'b, 'd, 'a> {
     }
 
     /// The cut that each launch of the tail must reach for the results to reach `cut`.
-    fn targets(&self, tail: &[usize], cut: u8) -> Vec<(&'b Job, u8)> {
+    fn targets(&self, tail: &[usize], cut: u8) -> Vec<(&'b BandLaunch, u8)> {
         let board = self.board;
         let mut targets: HashMap<usize, u8> = HashMap::new();
         for &j in tail.iter().rev() {
             let job = &board.jobs[j];
             let sent = board.sends.iter().any(|(node, _)| *node == job.node);
-            let own = if sent || cut == Band::PARTS { board.comes(job.node, cut) } else { 0 };
+            let own = if sent || cut == Band::PARTS { board.required_cut(job.node, cut) } else { 0 };
             let read = board.readers(job.node).filter_map(|(at, reader)| {
                 let to = *targets.get(&at)?;
                 let of_it = reader.inputs.iter().filter(|input| input.source == job.node);

@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use super::Check;
+use super::PlanCheck;
 use crate::ir::graph::NodeId;
 use crate::plan::state::Halo;
-use crate::plan::step::{Action, Band, Part};
+use crate::plan::step::{Action, Band, LaunchPart};
 use horus_base::shape::Window;
 
-impl Check<'_> {
+impl PlanCheck<'_> {
     /// The image whose whole device copy a step reads, modifies or removes.
     pub(super) fn settles(action: Action) -> Option<NodeId> {
         match action {
@@ -30,7 +30,7 @@ impl Check<'_> {
         match action {
             Action::Upload { node, band }
             | Action::UploadStrip { node, band, .. }
-            | Action::Launch { node, part: Part::Band(band), .. } => {
+            | Action::Launch { node, part: LaunchPart::Band(band), .. } => {
                 if band.begins() {
                     self.order.forget(node);
                 }
@@ -120,7 +120,7 @@ impl Check<'_> {
     }
 
     /// Gathers a band of every strip on rank 0's device.
-    pub(super) fn meet(&mut self, n: NodeId, band: Band) -> Result<(), String> {
+    pub(super) fn gather_band(&mut self, n: NodeId, band: Band) -> Result<(), String> {
         self.added_up(n)?;
         if self.on_root[n.0] {
             return Err(format!("{n} has no strips"));
@@ -130,18 +130,18 @@ impl Check<'_> {
             return Err(format!("gathers rows {rows} of {n}, of which {held} are up to date"));
         }
         self.order.sees(n, Some(rows))?;
-        let before = self.met.get(&n).copied().unwrap_or(0);
+        let before = self.gathered_until.get(&n).copied().unwrap_or(0);
         if before != band.from || band.from > band.to || band.to > Band::PARTS {
             return Err(format!("rows {band} of {n} are gathered after {before} of {} parts", Band::PARTS));
         }
-        self.met.insert(n, band.to);
+        self.gathered_until.insert(n, band.to);
         self.order.gathers(n, band);
         Ok(())
     }
 
     /// Sends a band of every strip from rank 0; other ranks do nothing.
     fn send_gathered(&mut self, n: NodeId, band: Band) -> Result<(), String> {
-        if self.met.get(&n).is_none_or(|met| *met < band.to) {
+        if self.gathered_until.get(&n).is_none_or(|met| *met < band.to) {
             return Err(format!("sends rows {band} of {n}, which were not gathered"));
         }
         self.order.sees_gathered(n, band)?;
@@ -154,13 +154,13 @@ impl Check<'_> {
 
     /// The part of rows `held` that this rank delivers.
     pub(super) fn delivers(&self, n: NodeId, held: Window) -> Window {
-        if self.plan.setting.in_lanes() { held.intersect(self.plan.hands_over(n, self.rank)) } else { held }
+        if self.plan.setting.has_shared_host() { held.intersect(self.plan.hands_over(n, self.rank)) } else { held }
     }
 
     /// Sends a band of the rows that this rank delivers: all rows on a single rank, its strip on a
     /// lane. If all lanes have the image, the first sends it all.
     pub(super) fn send(&mut self, n: NodeId, band: Band) -> Result<(), String> {
-        let lanes = self.plan.setting.in_lanes();
+        let lanes = self.plan.setting.has_shared_host();
         if self.plan.setting.partition.ranks() > 1 && !lanes {
             return self.send_gathered(n, band);
         }

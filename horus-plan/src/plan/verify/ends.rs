@@ -2,17 +2,17 @@
 
 use std::collections::HashMap;
 
-use super::{Check, Copies};
+use super::{PlanCheck, ValidCopies};
 use crate::ir::graph::NodeId;
-use crate::plan::setting::Want;
-use crate::plan::state::{Placement, State};
+use crate::plan::setting::ResultDelivery;
+use crate::plan::state::{ImageState, Placement};
 use crate::plan::step::Band;
 use horus_base::shape::Window;
 
-impl Check<'_> {
+impl PlanCheck<'_> {
     /// Fails if an operation is unfinished, a requested result was not delivered, or an image is
     /// not where the plan says.
-    pub(super) fn ends(&self) -> Result<(), String> {
+    pub(super) fn check_end(&self) -> Result<(), String> {
         self.nothing_is_left()?;
         let (roots, wants) = (&self.plan.graph.roots, &self.plan.wants);
         if roots.len() != wants.len() {
@@ -31,21 +31,22 @@ impl Check<'_> {
         let in_bands = [&self.uploaded, &self.sent].into_iter().flat_map(HashMap::keys).chain(self.computed.keys());
         let bands = in_bands.copied().next().map(|n| (n, "a part in bands"));
         let bands = bands.or(self.mapped.iter().next().map(|n| (*n, "a use of the host's memory")));
-        let met = self.met.iter().find(|(_, met)| **met < Band::PARTS).map(|(n, _)| (*n, "an unfinished gather"));
+        let met =
+            self.gathered_until.iter().find(|(_, met)| **met < Band::PARTS).map(|(n, _)| (*n, "an unfinished gather"));
         let left = met.or(exchange).or(launch).or(footprint).or(bands);
         left.map_or(Ok(()), |(n, what)| Err(format!("{what} of {n}")))
     }
 
-    fn has_what_is_wanted(&self, root: NodeId, want: Want) -> Result<(), String> {
+    fn has_what_is_wanted(&self, root: NodeId, want: ResultDelivery) -> Result<(), String> {
         if self.plan.states[root.0].is_none() {
             return Err(format!("{root} is a result, and gone"));
         }
         let here = match want {
-            Want::Keep => false,
-            Want::Root => self.rank == 0,
-            Want::Everyone | Want::Handed => true,
+            ResultDelivery::Keep => false,
+            ResultDelivery::Root => self.rank == 0,
+            ResultDelivery::Everyone | ResultDelivery::Requester => true,
         };
-        let whole = match self.plan.setting.in_lanes() {
+        let whole = match self.plan.setting.has_shared_host() {
             true => self.plan.hands_over(root, self.rank),
             false => Window::whole(self.height(root)),
         };
@@ -58,8 +59,8 @@ impl Check<'_> {
     }
 
     /// Fails unless the copies of an image match the state that the session is given.
-    fn is_as_told(&self, n: NodeId, state: Option<State>) -> Result<(), String> {
-        let Copies { host, device } = self.images[n.0];
+    fn is_as_told(&self, n: NodeId, state: Option<ImageState>) -> Result<(), String> {
+        let ValidCopies { host, device } = self.images[n.0];
         let Some(state) = state else {
             return if host.or(device).is_none() { Ok(()) } else { Err(format!("{n} is told to be gone, and is not")) };
         };

@@ -1,11 +1,11 @@
 //! Images that launches use in the host's memory.
 
-use super::{Check, Copies};
+use super::{PlanCheck, ValidCopies};
 use crate::ir::graph::NodeId;
 use crate::ir::kernel::Kernel;
 use crate::plan::step::Action;
 
-impl Check<'_> {
+impl PlanCheck<'_> {
     /// Maps an image: one on the host, or one about to be computed there.
     pub(super) fn map(&mut self, n: NodeId) -> Result<(), String> {
         if self.plan.setting.partition.ranks() > 1 || self.plan.setting.unified {
@@ -37,7 +37,7 @@ impl Check<'_> {
     /// Frees an image and its mapping.
     pub(super) fn free(&mut self, n: NodeId) {
         self.mapped.remove(&n);
-        self.images[n.0] = Copies::default();
+        self.images[n.0] = ValidCopies::default();
     }
 
     /// Fails if a step treats mapped host memory as the device's own.

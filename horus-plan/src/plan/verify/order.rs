@@ -11,25 +11,25 @@ use horus_base::shape::Window;
 const QUEUES: usize = Queue::ALL.len();
 
 /// For each queue, a place in the plan before which all its steps are complete.
-type Clock = [usize; QUEUES];
+type VectorClock = [usize; QUEUES];
 
 /// Follows the steps of a plan on one rank.
-pub(super) struct Order<'a> {
+pub(super) struct StepOrder<'a> {
     steps: &'a [PlanStep],
     /// Clock of each queue.
-    known: [Clock; QUEUES],
+    known: [VectorClock; QUEUES],
     /// Clock at the start of each step, itself included.
-    at: Vec<Clock>,
+    at: Vec<VectorClock>,
     /// Writers of rows of each device copy.
     writers: Vec<Vec<(Window, usize)>>,
     /// Gathers of parts of each image's strips.
     gathered: Vec<Vec<(Window, usize)>>,
 }
 
-impl<'a> Order<'a> {
-    pub(super) fn new(steps: &'a [PlanStep], images: usize) -> Order<'a> {
+impl<'a> StepOrder<'a> {
+    pub(super) fn new(steps: &'a [PlanStep], images: usize) -> StepOrder<'a> {
         let nobody = vec![Vec::new(); images];
-        Order { steps, known: [[0; QUEUES]; QUEUES], at: Vec::new(), writers: nobody.clone(), gathered: nobody }
+        StepOrder { steps, known: [[0; QUEUES]; QUEUES], at: Vec::new(), writers: nobody.clone(), gathered: nobody }
     }
 
     fn queue(&self, step: usize) -> Queue {

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use horus::prelude::*;
 use horus_core::machine::{DeviceForecast, here};
-use horus_core::plan::work::Work;
+use horus_core::plan::work::ProgramWork;
 use horus_models::poisson::{Poisson, Rhs};
 use serde_json::{Value, json};
 
@@ -26,10 +26,15 @@ pub(super) fn once(session: Session, size: usize, steps: usize) -> Result<()> {
 
 /// Its work, as counted by sessions that choose a device: a filter of four taps, a product and a
 /// sum in each step, and a result.
-fn work(size: usize, steps: usize) -> Work {
+fn work(size: usize, steps: usize) -> ProgramWork {
     let all = (size * size) as f64;
     let made = all * steps as f64;
-    Work { operations: 3 * steps, filtering: 4.0 * made, pointwise: 2.0 * made, bytes: all * size_of::<f32>() as f64 }
+    ProgramWork {
+        operations: 3 * steps,
+        filtering: 4.0 * made,
+        pointwise: 2.0 * made,
+        bytes: all * size_of::<f32>() as f64,
+    }
 }
 
 /// Measures and predicts for images of each size, prints a line and returns the numbers.
@@ -42,9 +47,9 @@ pub(super) fn print(sizes: &[usize], few: usize, many: usize, runs: usize, gpu: 
     println!("jacobi f32, {threads} threads, whole programs of {few} and of {many} steps");
     let mut results = Vec::new();
     for &size in sizes {
-        let line = |device: &str| -> Result<Line> {
+        let line = |device: &str| -> Result<IterationTimes> {
             let few_seconds = seconds(size, few, device, runs)?;
-            Ok(Line::through((few, few_seconds), (many, seconds(size, many, device, runs)?)))
+            Ok(IterationTimes::through((few, few_seconds), (many, seconds(size, many, device, runs)?)))
         };
         let (cpu, gpu) = (line("cpu")?, line(gpu)?);
         let predicted = first(|steps| {
@@ -97,19 +102,19 @@ fn seconds(size: usize, steps: usize, device: &str, runs: usize) -> Result<f64> 
 
 /// Seconds of a program: before its first step, and per step.
 #[derive(Clone, Copy, Debug)]
-struct Line {
+struct IterationTimes {
     start: f64,
     step: f64,
 }
 
-impl Line {
-    fn through((few, a): (usize, f64), (many, b): (usize, f64)) -> Line {
+impl IterationTimes {
+    fn through((few, a): (usize, f64), (many, b): (usize, f64)) -> IterationTimes {
         let step = (b - a) / (many - few) as f64;
-        Line { start: a - step * few as f64, step }
+        IterationTimes { start: a - step * few as f64, step }
     }
 
     /// The number of steps from which `faster` takes less time; `None` if its steps take longer.
-    fn meets(self, faster: Line) -> Option<f64> {
+    fn meets(self, faster: IterationTimes) -> Option<f64> {
         (self.step > faster.step).then(|| ((faster.start - self.start) / (self.step - faster.step)).max(0.0))
     }
 }
@@ -138,12 +143,12 @@ mod tests {
     #[test]
     fn lines_meet_where_they_should() {
         // 10 ms and 2 ms a step; 310 ms and 0.1 ms a step.
-        let cpu = Line::through((10, 0.03), (110, 0.23));
-        let gpu = Line::through((10, 0.311), (110, 0.321));
+        let cpu = IterationTimes::through((10, 0.03), (110, 0.23));
+        let gpu = IterationTimes::through((10, 0.311), (110, 0.321));
         let meets = cpu.meets(gpu).unwrap();
         assert!((meets - 0.3 / 1.9e-3).abs() < 1e-9, "{meets}");
         assert!(gpu.meets(cpu).is_none());
-        assert_eq!(Line { start: 1.0, step: 2.0 }.meets(Line { start: 0.5, step: 1.0 }), Some(0.0));
+        assert_eq!(IterationTimes { start: 1.0, step: 2.0 }.meets(IterationTimes { start: 0.5, step: 1.0 }), Some(0.0));
     }
 
     #[test]

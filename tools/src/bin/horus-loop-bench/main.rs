@@ -18,7 +18,7 @@ use serde_json::json;
 
 /// Times the steps of loops.
 #[derive(Parser)]
-struct Options {
+struct LoopBenchOptions {
     /// Quantity to measure.
     #[arg(long, value_enum, default_value = "steps")]
     measure: Measure,
@@ -78,39 +78,39 @@ enum Measure {
 }
 
 /// Makes so many steps, and waits for the last.
-type Loop = Box<dyn Fn(usize) -> Result<()>>;
+type IterationLoop = Box<dyn Fn(usize) -> Result<()>>;
 
 /// A row of the table.
-struct Row {
+struct LoopRow {
     name: &'static str,
     /// Least memory traffic of a step, in bytes per pixel.
     bytes: usize,
-    make: Make,
+    make: LoopMaker,
 }
 
 /// Creates a loop of so many rows and columns.
-enum Make {
-    Plane(fn(&Session, usize) -> Result<Loop>),
+enum LoopMaker {
+    Plane(fn(&Session, usize) -> Result<IterationLoop>),
     /// Creates a loop of so many rows, columns and levels.
-    Space(fn(&Session, usize, usize) -> Result<Loop>),
+    Space(fn(&Session, usize, usize) -> Result<IterationLoop>),
 }
-use Make::{Plane, Space};
+use LoopMaker::{Plane, Space};
 
-const ROWS: [Row; 8] = [
-    Row { name: "jacobi", bytes: 8, make: Plane(|s, n| jacobi::<f32>(s, n, Rhs::Broadcast)) },
-    Row { name: "jacobi-image", bytes: 12, make: Plane(|s, n| jacobi::<f32>(s, n, Rhs::Image)) },
-    Row { name: "jacobi-f64", bytes: 16, make: Plane(|s, n| jacobi::<f64>(s, n, Rhs::Broadcast)) },
-    Row { name: "jacobi-image-f64", bytes: 24, make: Plane(|s, n| jacobi::<f64>(s, n, Rhs::Image)) },
+const ROWS: [LoopRow; 8] = [
+    LoopRow { name: "jacobi", bytes: 8, make: Plane(|s, n| jacobi::<f32>(s, n, Rhs::Broadcast)) },
+    LoopRow { name: "jacobi-image", bytes: 12, make: Plane(|s, n| jacobi::<f32>(s, n, Rhs::Image)) },
+    LoopRow { name: "jacobi-f64", bytes: 16, make: Plane(|s, n| jacobi::<f64>(s, n, Rhs::Broadcast)) },
+    LoopRow { name: "jacobi-image-f64", bytes: 24, make: Plane(|s, n| jacobi::<f64>(s, n, Rhs::Image)) },
     // Seven points: the state is read and written once.
-    Row { name: "jacobi-3d", bytes: 8, make: Space(jacobi_in_space::<f32>) },
-    Row { name: "jacobi-3d-f64", bytes: 16, make: Space(jacobi_in_space::<f64>) },
-    Row { name: "perona-malik", bytes: 8, make: Plane(perona_malik) },
+    LoopRow { name: "jacobi-3d", bytes: 8, make: Space(jacobi_in_space::<f32>) },
+    LoopRow { name: "jacobi-3d-f64", bytes: 16, make: Space(jacobi_in_space::<f64>) },
+    LoopRow { name: "perona-malik", bytes: 8, make: Plane(perona_malik) },
     // The estimate is written and read once in each half of a step, and the blurred picture is
     // read.
-    Row { name: "richardson-lucy", bytes: 24, make: Plane(richardson_lucy) },
+    LoopRow { name: "richardson-lucy", bytes: 24, make: Plane(richardson_lucy) },
 ];
 
-impl Options {
+impl LoopBenchOptions {
     /// A few steps and many.
     fn few_and_many(&self) -> Result<(usize, usize)> {
         let usual = if self.measure == Measure::Memory { [1000, 100_000] } else { [100, 1100] };
@@ -125,7 +125,7 @@ fn repeated<T: Pixel>(
     session: &Session,
     begin: Image<T>,
     step: impl Fn(&Image<T>) -> Image<T> + 'static,
-) -> Result<Loop> {
+) -> Result<IterationLoop> {
     session.evaluate()?;
     let session = session.clone();
     Ok(Box::new(move |steps| {
@@ -136,23 +136,23 @@ fn repeated<T: Pixel>(
     }))
 }
 
-fn jacobi<T: Float>(session: &Session, size: usize, rhs: Rhs) -> Result<Loop> {
+fn jacobi<T: Float>(session: &Session, size: usize, rhs: Rhs) -> Result<IterationLoop> {
     let problem = Poisson::<T>::new(session, size, rhs)?;
     repeated(session, problem.begin(), move |u| problem.step(u))
 }
 
-fn jacobi_in_space<T: Float>(session: &Session, size: usize, depth: usize) -> Result<Loop> {
+fn jacobi_in_space<T: Float>(session: &Session, size: usize, depth: usize) -> Result<IterationLoop> {
     let problem = Poisson::<T>::in_space(session, depth, size, Rhs::Broadcast)?;
     repeated(session, problem.begin(), move |u| problem.step(u))
 }
 
-fn perona_malik(session: &Session, size: usize) -> Result<Loop> {
+fn perona_malik(session: &Session, size: usize) -> Result<IterationLoop> {
     let diffusion = Diffusion::new(0.05, 0.2);
     repeated(session, noise(session, size, 0), move |u| diffusion.step(u))
 }
 
 /// With a point-spread function of 9 x 9.
-fn richardson_lucy(session: &Session, size: usize) -> Result<Loop> {
+fn richardson_lucy(session: &Session, size: usize) -> Result<IterationLoop> {
     let at = |i: usize| (i as f64) - 4.0;
     let spread = |(y, x): (f64, f64)| (-(x - 0.7 * y).powi(2) / 2.0 - (y + 0.3 * x).powi(2) / 8.0).exp();
     let taps: Vec<f64> = (0..81).map(|i| spread((at(i / 9), at(i % 9)))).collect();
@@ -168,7 +168,7 @@ fn richardson_lucy(session: &Session, size: usize) -> Result<Loop> {
 }
 
 /// Seconds of each run, sorted.
-fn timed(work: &Loop, steps: usize, options: &Options) -> Result<Vec<f64>> {
+fn timed(work: &IterationLoop, steps: usize, options: &LoopBenchOptions) -> Result<Vec<f64>> {
     let begin = Instant::now();
     let mut times = Vec::new();
     while times.is_empty() || times.len() < options.runs && begin.elapsed().as_secs_f64() < options.budget {
@@ -180,7 +180,7 @@ fn timed(work: &Loop, steps: usize, options: &Options) -> Result<Vec<f64>> {
     Ok(times)
 }
 
-fn run(options: &Options) -> Result<()> {
+fn run(options: &LoopBenchOptions) -> Result<()> {
     if let Some(op) = options.op.iter().find(|op| *op != "all" && ROWS.iter().all(|row| row.name != **op)) {
         return Err(Error::Config(format!("loop {op:?} is not known")));
     }
@@ -224,7 +224,7 @@ fn run(options: &Options) -> Result<()> {
         );
     }
     let mut results = Vec::new();
-    let wanted = |row: &&Row| {
+    let wanted = |row: &&LoopRow| {
         let flat = matches!(row.make, Plane(_));
         options.op.iter().any(|op| op == row.name || flat && op == "all")
     };
@@ -262,12 +262,12 @@ fn run(options: &Options) -> Result<()> {
 }
 
 /// Writes the results to the requested file.
-fn keep(options: &Options, device: &str, results: &[serde_json::Value]) -> Result<()> {
+fn keep(options: &LoopBenchOptions, device: &str, results: &[serde_json::Value]) -> Result<()> {
     let Some(path) = &options.json else { return Ok(()) };
     let text = json!({ "device": device, "results": results }).to_string();
     std::fs::write(path, text).map_err(|e| Error::write(path, e))
 }
 
 fn main() -> ExitCode {
-    horus_apps::exit_code(run(&Options::parse()))
+    horus_apps::exit_code(run(&LoopBenchOptions::parse()))
 }

@@ -12,17 +12,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use horus::prelude::*;
 use horus_core::comm::threads::ThreadComm;
-use horus_core::comm::{Begun, CommError, Communicator, Parcel};
+use horus_core::comm::{CommError, Communicator, Parcel, PendingExchange};
 use horus_core::host::buffer::HostBuffer;
 use horus_core::machine::here;
-use horus_core::machine::{Link, Profile};
+use horus_core::machine::{Link, MachineProfile};
 use horus_core::settings::PROFILE;
 use horus_models::in_parts;
 use horus_models::poisson::{Poisson, Rhs};
 use serde_json::{Value, json};
 
 /// A rank with clocks.
-struct Timed {
+struct TimedRank {
     comm: ThreadComm,
     /// In seconds.
     latencies: Vec<f64>,
@@ -44,11 +44,11 @@ fn cpu() -> Result<f64, CommError> {
     nanoseconds.map(|n| n as f64 * 1e-9).ok_or_else(|| CommError("CPU times of threads need Linux's schedstat".into()))
 }
 
-impl Timed {
-    fn run<R: Send>(ranks: usize, latencies: &[f64], program: impl Fn(Arc<Timed>) -> R + Sync) -> Vec<R> {
+impl TimedRank {
+    fn run<R: Send>(ranks: usize, latencies: &[f64], program: impl Fn(Arc<TimedRank>) -> R + Sync) -> Vec<R> {
         ThreadComm::run(ranks, |comm| {
             let clocks = Mutex::new(Clocks { seconds: vec![0.0; latencies.len()], cpu: 0.0 });
-            program(Arc::new(Timed { comm, latencies: latencies.to_vec(), clocks }))
+            program(Arc::new(TimedRank { comm, latencies: latencies.to_vec(), clocks }))
         })
     }
 
@@ -88,14 +88,14 @@ impl Timed {
 }
 
 /// Messages behind the sender's clocks.
-struct Stamped<'a> {
-    begun: Box<dyn Begun + 'a>,
-    rank: &'a Timed,
+struct StampedMessages<'a> {
+    begun: Box<dyn PendingExchange + 'a>,
+    rank: &'a TimedRank,
 }
 
-impl Begun for Stamped<'_> {
+impl PendingExchange for StampedMessages<'_> {
     fn finish(self: Box<Self>) -> Result<Vec<Parcel>, CommError> {
-        let Stamped { begun, rank } = *self;
+        let StampedMessages { begun, rank } = *self;
         rank.outside(|clocks| {
             let arrived = begun.finish()?;
             let bare = arrived.into_iter().map(|(from, message)| {
@@ -118,7 +118,7 @@ fn buffer(parts: &[&[u8]]) -> HostBuffer {
     buffer
 }
 
-impl Communicator for Timed {
+impl Communicator for TimedRank {
     fn rank(&self) -> usize {
         self.comm.rank()
     }
@@ -133,7 +133,7 @@ impl Communicator for Timed {
         }
         Ok(())
     }
-    fn begin(&self, sends: Vec<Parcel>, receives: Vec<Parcel>) -> Result<Box<dyn Begun + '_>, CommError> {
+    fn begin(&self, sends: Vec<Parcel>, receives: Vec<Parcel>) -> Result<Box<dyn PendingExchange + '_>, CommError> {
         let begun = self.outside(|clocks| {
             let now: Vec<u8> = clocks.iter().flat_map(|clock| clock.to_ne_bytes()).collect();
             let sends = sends.into_iter().map(|(to, bytes)| (to, buffer(&[&now, bytes.bytes()]))).collect();
@@ -141,7 +141,7 @@ impl Communicator for Timed {
             let receives = receives.into_iter().map(|(from, bytes)| (from, stamped(bytes.len()))).collect();
             self.comm.begin(sends, receives)
         })?;
-        Ok(Box::new(Stamped { begun, rank: self }))
+        Ok(Box::new(StampedMessages { begun, rank: self }))
     }
     fn broadcast(&self, root: usize, bytes: &mut Vec<u8>) -> Result<(), CommError> {
         self.outside(|clocks| {
@@ -180,18 +180,24 @@ fn error(problem: &Poisson<f64>, u: &Image<f64>, size: usize) -> Result<f64> {
 }
 
 /// Seconds for each latency, and the error.
-type Outcome = (Vec<f64>, f64);
+type RelaxedOutcome = (Vec<f64>, f64);
 
-fn first(each: Vec<Result<Outcome>>) -> Result<Outcome> {
+fn first(each: Vec<Result<RelaxedOutcome>>) -> Result<RelaxedOutcome> {
     each.into_iter().next().unwrap_or_else(|| Err(Error::Config("no ranks".into())))
 }
 
 /// A way to relax: the age of pixels, steps between exchanges, and parts of a rank.
-type Relaxed = (usize, usize, usize);
+type Relaxation = (usize, usize, usize);
 
 /// Steps on ranks that exchange what the plans say, or relaxed.
-fn steps_of(size: usize, steps: usize, ranks: usize, latencies: &[f64], relaxed: Option<Relaxed>) -> Result<Outcome> {
-    first(Timed::run(ranks, latencies, |comm| {
+fn steps_of(
+    size: usize,
+    steps: usize,
+    ranks: usize,
+    latencies: &[f64],
+    relaxed: Option<Relaxation>,
+) -> Result<RelaxedOutcome> {
+    first(TimedRank::run(ranks, latencies, |comm| {
         let session = session(comm.clone())?;
         let problem = Poisson::<f64>::new(&session, size, Rhs::Broadcast)?;
         if let Some((age, inner, parts)) = relaxed {
@@ -205,7 +211,7 @@ fn steps_of(size: usize, steps: usize, ranks: usize, latencies: &[f64], relaxed:
 }
 
 /// The least number of steps, in hundredths of `steps`, after which relaxed ranks err by no more.
-fn needed(size: usize, steps: usize, ranks: usize, how: Relaxed, most: f64) -> Result<usize> {
+fn needed(size: usize, steps: usize, ranks: usize, how: Relaxation, most: f64) -> Result<usize> {
     let errs =
         |percent: usize| Ok::<bool, Error>(steps_of(size, steps * percent / 100, ranks, &[0.0], Some(how))?.1 > most);
     let (mut low, mut high) = (99, 100);
@@ -236,7 +242,7 @@ pub(super) fn once(size: usize, steps: usize, ranks: usize, latency: f64) -> Res
 /// Seconds in order, of a process of its own whose plans know the latency.
 fn planned(size: usize, steps: usize, ranks: usize, latency: f64, folder: &Path) -> Result<f64> {
     let failed = |what: String| Error::Config(format!("steps in order cannot be timed: {what}"));
-    let mut profile = Profile::of_cores(1);
+    let mut profile = MachineProfile::of_cores(1);
     let link = Link { latency: latency * 1e-6, ..profile.links.host };
     (profile.links.host, profile.links.peers, profile.links.network) = (link, link, link);
     let profile = here::keep(&profile, Some(&folder.join("profile.json")))?;

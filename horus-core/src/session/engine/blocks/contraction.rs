@@ -11,9 +11,9 @@
 //! by no more than the least weight, they prove nothing.
 
 use crate::dtype::DType;
-use crate::ir::graph::{Graph, Node, NodeId, Op, Operand, ValueId};
+use crate::ir::graph::{Graph, Node, NodeId, Op, PixelOpOperand, ValueId};
 use crate::ops::Whole;
-use crate::ops::edge::Edge;
+use crate::ops::edge::WarpEdge;
 use crate::ops::geometric::Interpolation;
 use crate::ops::neighbourhood::Filter;
 use crate::ops::pixel::PixelOp;
@@ -21,7 +21,7 @@ use crate::shape::Border;
 
 /// A bound on the change of an image.
 #[derive(Clone, Copy)]
-struct Bound {
+struct ChangeBound {
     factor: f64,
     /// The least weight by which each pixel depends on one of the state that is nearer to a constant border, or
     /// beyond it.
@@ -35,32 +35,32 @@ const LESS: f64 = 1.0 - 1e-6;
 /// The least weight of a dependence that counts.
 const WEIGHT: f64 = 1e-3;
 
-impl Bound {
-    const NONE: Bound = Bound { factor: 0.0, drains: 0.0 };
+impl ChangeBound {
+    const NONE: ChangeBound = ChangeBound { factor: 0.0, drains: 0.0 };
 
-    fn times(self, factor: f64) -> Bound {
-        Bound { factor: self.factor * factor.abs(), drains: self.drains * factor.abs() }
+    fn times(self, factor: f64) -> ChangeBound {
+        ChangeBound { factor: self.factor * factor.abs(), drains: self.drains * factor.abs() }
     }
 
-    fn plus(self, other: Bound) -> Bound {
-        Bound { factor: self.factor + other.factor, drains: self.drains.max(other.drains) }
+    fn plus(self, other: ChangeBound) -> ChangeBound {
+        ChangeBound { factor: self.factor + other.factor, drains: self.drains.max(other.drains) }
     }
 
     /// That of an image each of whose pixels is one of these two, or between them. Of two equal ones neighbours may
     /// depend on each other in turns; where the lesser one is taken, the change is less.
-    fn or(self, other: Bound) -> Bound {
+    fn or(self, other: ChangeBound) -> ChangeBound {
         let [less, more] = if self.factor < other.factor { [self, other] } else { [other, self] };
-        Bound { factor: more.factor, drains: more.drains.min(more.factor - less.factor) }
+        ChangeBound { factor: more.factor, drains: more.drains.min(more.factor - less.factor) }
     }
 }
 
 /// Fails with a reason unless a step shows that it contracts the state, images `state` of its program.
 pub(crate) fn contracts(step: &Graph<Op>, state: &[ValueId]) -> Result<(), String> {
-    let mut bounds: Vec<Bound> = Vec::with_capacity(step.nodes.len());
+    let mut bounds: Vec<ChangeBound> = Vec::with_capacity(step.nodes.len());
     for node in &step.nodes {
         let mut of = match &node.op {
-            Op::Source(value) if state.contains(value) => Bound { factor: 1.0, drains: 0.0 },
-            _ if node.inputs.iter().all(|input| bounds[input.0].factor == 0.0) => Bound::NONE,
+            Op::Source(value) if state.contains(value) => ChangeBound { factor: 1.0, drains: 0.0 },
+            _ if node.inputs.iter().all(|input| bounds[input.0].factor == 0.0) => ChangeBound::NONE,
             _ => bound(step, node, &bounds, state).ok_or_else(|| {
                 let (name, site) = (node.op.name(), node.site);
                 format!("it is not known how much {name} (recorded at {site}) changes if the state does")
@@ -72,7 +72,7 @@ pub(crate) fn contracts(step: &Graph<Op>, state: &[ValueId]) -> Result<(), Strin
         bounds.push(of);
     }
     for root in &step.roots {
-        let Bound { factor, drains } = bounds[root.0];
+        let ChangeBound { factor, drains } = bounds[root.0];
         let drained = factor <= 1.0 + ROUNDING && drains >= WEIGHT && step.roots.len() == 1;
         if factor > LESS && !drained {
             return Err(format!(
@@ -85,7 +85,7 @@ pub(crate) fn contracts(step: &Graph<Op>, state: &[ValueId]) -> Result<(), Strin
 }
 
 /// The bound of a node that depends on the state, if it is known.
-fn bound(step: &Graph<Op>, node: &Node<Op>, bounds: &[Bound], state: &[ValueId]) -> Option<Bound> {
+fn bound(step: &Graph<Op>, node: &Node<Op>, bounds: &[ChangeBound], state: &[ValueId]) -> Option<ChangeBound> {
     let of = |input: NodeId| bounds[input.0];
     let first = of(node.inputs[0]);
     let read = step.node(node.inputs[0]);
@@ -101,7 +101,7 @@ fn bound(step: &Graph<Op>, node: &Node<Op>, bounds: &[Bound], state: &[ValueId])
         let taps = filter.taps().iter().zip(filter.offsets()).filter(|(_, at)| *at != (0, 0));
         taps.map(|(tap, _)| weight(*tap)).fold(0.0, f64::max)
     };
-    let drains = |drains: f64, bound: Bound| Bound { drains, ..bound };
+    let drains = |drains: f64, bound: ChangeBound| ChangeBound { drains, ..bound };
     match &node.op {
         // Rounded to integers, small changes do not get smaller.
         _ if !matches!(node.dtype, DType::F32 | DType::F64) => None,
@@ -115,7 +115,7 @@ fn bound(step: &Graph<Op>, node: &Node<Op>, bounds: &[Bound], state: &[ValueId])
         }
         Op::Warp(map, Interpolation::Nearest | Interpolation::Bilinear, edge) => {
             let moved = map.shift().is_some_and(|by| by != [0, 0]);
-            let outside = if let Edge::Border(border) = edge { outside(*border) } else { 0.0 };
+            let outside = if let WarpEdge::Border(border) = edge { outside(*border) } else { 0.0 };
             Some(drains(if moved { outside } else { 0.0 }, first))
         }
         _ => None,
@@ -123,9 +123,10 @@ fn bound(step: &Graph<Op>, node: &Node<Op>, bounds: &[Bound], state: &[ValueId])
 }
 
 /// The bound of a pixel operation.
-fn pixel(op: PixelOp, operands: &[Operand], input: impl Fn(usize) -> Bound) -> Option<Bound> {
-    let of = |n: usize| if let Operand::Input(input_of) = operands[n] { input(input_of) } else { Bound::NONE };
-    let number = |n: usize| if let Operand::Const(number) = operands[n] { Some(number.to_f64()) } else { None };
+fn pixel(op: PixelOp, operands: &[PixelOpOperand], input: impl Fn(usize) -> ChangeBound) -> Option<ChangeBound> {
+    let of =
+        |n: usize| if let PixelOpOperand::Input(input_of) = operands[n] { input(input_of) } else { ChangeBound::NONE };
+    let number = |n: usize| if let PixelOpOperand::Const(number) = operands[n] { Some(number.to_f64()) } else { None };
     let product = |a: usize, b: usize| {
         number(a).map(|number| of(b).times(number)).or_else(|| number(b).map(|number| of(a).times(number)))
     };

@@ -1,63 +1,67 @@
 //! Rectangles of images in memory of the device, and their redistribution among ranks.
 
-use crate::comm::{Begun, CommError, Parcel};
+use crate::comm::{CommError, Parcel, PendingExchange};
 use crate::device::{Device, Geometry, Memory};
 use crate::dtype::DType;
 use crate::error::{DeviceError, Error, Result};
-use crate::execute::Stored;
-use crate::host::Piece;
+use crate::execute::RankImage;
+use crate::host::StridedCopy;
 use crate::host::buffer::HostBuffer;
 use crate::plan::movement::Load;
-use crate::plan::state::{Placement, Residency, State};
+use crate::plan::state::{ImageState, Placement, Residency};
 use crate::region::Rect;
 use crate::session::Session;
-use crate::session::blocks::{Extent, Place, Routes};
-use crate::session::engine::failure::Unevaluated;
+use crate::session::blocks::{BlockRoutes, BufferExtent, BufferRect};
+use crate::session::engine::failure::EvaluationError;
 use crate::shape::Shape;
 
 /// Pixels in memory of the device.
-pub(crate) struct Part {
-    pub(crate) extent: Extent,
+pub(crate) struct DeviceRectangle {
+    pub(crate) extent: BufferExtent,
     pub(crate) memory: Memory,
 }
 
-impl Part {
-    pub(crate) fn new(device: &dyn Device, rect: Rect, (shape, dtype): (Shape, DType)) -> Result<Part, DeviceError> {
-        let extent = Extent { rect, planes: shape.planes(), element: shape.pixel_bytes(dtype) };
-        Ok(Part { memory: device.allocate(extent.bytes_of(rect))?, extent })
+impl DeviceRectangle {
+    pub(crate) fn new(
+        device: &dyn Device,
+        rect: Rect,
+        (shape, dtype): (Shape, DType),
+    ) -> Result<DeviceRectangle, DeviceError> {
+        let extent = BufferExtent { rect, planes: shape.planes(), element: shape.pixel_bytes(dtype) };
+        Ok(DeviceRectangle { memory: device.allocate(extent.bytes_of(rect))?, extent })
     }
 
     /// The pixels of an image of this rank; those on the host only are uploaded.
-    pub(crate) fn of(device: &dyn Device, image: Stored) -> Result<Part, DeviceError> {
-        let extent = Part::extent(&image);
+    pub(crate) fn of(device: &dyn Device, image: RankImage) -> Result<DeviceRectangle, DeviceError> {
+        let extent = DeviceRectangle::extent(&image);
         let memory = match (image.device, image.host) {
             (Some(memory), _) if image.state.residency.device() => memory,
             (_, Some(host)) => uploaded(device, &host)?,
             _ => return Err(lost("the pixels of a block")),
         };
-        Ok(Part { extent, memory })
+        Ok(DeviceRectangle { extent, memory })
     }
 
     /// [`Part::of`] an image that stays; where memory is the host's, it is shared.
-    pub(crate) fn lent(device: &dyn Device, image: &Stored) -> Result<Part, DeviceError> {
-        let extent = Part::extent(image);
+    pub(crate) fn share_or_copy(device: &dyn Device, image: &RankImage) -> Result<DeviceRectangle, DeviceError> {
+        let extent = DeviceRectangle::extent(image);
         match (&image.device, image.host()) {
             (Some(memory), host) if image.state.residency.device() => match host.filter(|_| memory.host().is_some()) {
-                Some(host) => Ok(Part { extent, memory: Memory::Host(host.clone()) }),
+                Some(host) => Ok(DeviceRectangle { extent, memory: Memory::Host(host.clone()) }),
                 None => {
-                    let mut part = Part { extent, memory: device.allocate(memory.len())? };
-                    device.copy(memory, &mut part.memory, &[Piece::run(0, 0, memory.len())])?;
+                    let mut part = DeviceRectangle { extent, memory: device.allocate(memory.len())? };
+                    device.copy(memory, &mut part.memory, &[StridedCopy::run(0, 0, memory.len())])?;
                     Ok(part)
                 }
             },
-            (_, Some(host)) => Ok(Part { extent, memory: uploaded(device, host)? }),
+            (_, Some(host)) => Ok(DeviceRectangle { extent, memory: uploaded(device, host)? }),
             _ => Err(lost("an image that a loop reads")),
         }
     }
 
-    fn extent(image: &Stored) -> Extent {
+    fn extent(image: &RankImage) -> BufferExtent {
         let Geometry { shape, dtype, window } = image.geometry;
-        Extent {
+        BufferExtent {
             rect: Rect { rows: window, ..Rect::whole(shape) },
             planes: shape.planes(),
             element: shape.pixel_bytes(dtype),
@@ -65,10 +69,10 @@ impl Part {
     }
 
     /// An image of these pixels.
-    pub(crate) fn stored(self, shape: Shape, dtype: DType, placement: Placement) -> Stored {
+    pub(crate) fn stored(self, shape: Shape, dtype: DType, placement: Placement) -> RankImage {
         let residency = if self.memory.host().is_some() { Residency::Both } else { Residency::Device };
         let geometry = Geometry { shape, dtype: dtype.stored(), window: self.extent.rect.rows };
-        Stored { geometry, state: State { residency, placement }, host: None, device: Some(self.memory) }
+        RankImage { geometry, state: ImageState { residency, placement }, host: None, device: Some(self.memory) }
     }
 }
 
@@ -100,12 +104,12 @@ impl Session {
     pub(crate) fn redistribute<'p>(
         &self,
         device: &dyn Device,
-        routes: &Routes,
-        from: &dyn Fn(usize) -> Option<&'p Part>,
-        to: &mut [Option<Part>],
-    ) -> Result<Load, Unevaluated> {
+        routes: &BlockRoutes,
+        from: &dyn Fn(usize) -> Option<&'p DeviceRectangle>,
+        to: &mut [Option<DeviceRectangle>],
+    ) -> Result<Load, EvaluationError> {
         self.copy_here(device, &routes.local, from, to)?;
-        let bytes = |n: usize, rect| to[n].as_ref().map(|to: &Part| to.extent.bytes_of(rect));
+        let bytes = |n: usize, rect| to[n].as_ref().map(|to: &DeviceRectangle| to.extent.bytes_of(rect));
         let (messages, load) = self.send(device, routes, from, &bytes)?;
         self.receive(device, routes, messages, to)?;
         Ok(load)
@@ -115,13 +119,13 @@ impl Session {
     pub(crate) fn copy_here<'r, 'p>(
         &self,
         device: &dyn Device,
-        routes: impl IntoIterator<Item = &'r (Place, Place)>,
-        from: &dyn Fn(usize) -> Option<&'p Part>,
-        to: &mut [Option<Part>],
-    ) -> Result<(), Unevaluated> {
+        routes: impl IntoIterator<Item = &'r (BufferRect, BufferRect)>,
+        from: &dyn Fn(usize) -> Option<&'p DeviceRectangle>,
+        to: &mut [Option<DeviceRectangle>],
+    ) -> Result<(), EvaluationError> {
         for ((h, here), (n, there)) in routes {
             let (Some(from), Some(to)) = (from(*h), &mut to[*n]) else { return Err(self.missing()) };
-            let pieces: Vec<Piece> = from.extent.pieces(*here, (to.extent, *there)).collect();
+            let pieces: Vec<StridedCopy> = from.extent.pieces(*here, (to.extent, *there)).collect();
             device.copy(&from.memory, &mut to.memory, &pieces).map_err(|source| self.in_blocks_failed(source))?;
         }
         Ok(())
@@ -131,20 +135,21 @@ impl Session {
     pub(crate) fn send<'p>(
         &self,
         device: &dyn Device,
-        routes: &Routes,
-        from: &dyn Fn(usize) -> Option<&'p Part>,
+        routes: &BlockRoutes,
+        from: &dyn Fn(usize) -> Option<&'p DeviceRectangle>,
         bytes: &dyn Fn(usize, Rect) -> Option<usize>,
-    ) -> Result<(Option<Box<dyn Begun + '_>>, Load), Unevaluated> {
+    ) -> Result<(Option<Box<dyn PendingExchange + '_>>, Load), EvaluationError> {
         let failed = |source| self.in_blocks_failed(source);
         let mut sends: Vec<Parcel> = Vec::new();
         for (rank, parts) in &routes.sent {
-            let all: Option<Vec<(&Part, Rect)>> = parts.iter().map(|(h, rect)| Some((from(*h)?, *rect))).collect();
+            let all: Option<Vec<(&DeviceRectangle, Rect)>> =
+                parts.iter().map(|(h, rect)| Some((from(*h)?, *rect))).collect();
             let all = all.ok_or_else(|| self.missing())?;
             let mut message =
                 device.allocate(all.iter().map(|(part, rect)| part.extent.bytes_of(*rect)).sum()).map_err(failed)?;
             let mut at = 0;
             for (part, rect) in all {
-                let pieces: Vec<Piece> = part.extent.packed(rect, at).collect();
+                let pieces: Vec<StridedCopy> = part.extent.packed(rect, at).collect();
                 device.copy(&part.memory, &mut message, &pieces).map_err(failed)?;
                 at += part.extent.bytes_of(rect);
             }
@@ -165,10 +170,10 @@ impl Session {
     pub(crate) fn receive(
         &self,
         device: &dyn Device,
-        routes: &Routes,
-        messages: Option<Box<dyn Begun + '_>>,
-        to: &mut [Option<Part>],
-    ) -> Result<(), Unevaluated> {
+        routes: &BlockRoutes,
+        messages: Option<Box<dyn PendingExchange + '_>>,
+        to: &mut [Option<DeviceRectangle>],
+    ) -> Result<(), EvaluationError> {
         let failed = |source| self.in_blocks_failed(source);
         let Some(messages) = messages else { return Ok(()) };
         let received = messages.finish().map_err(|e| self.exchange_failed(e))?;
@@ -177,7 +182,7 @@ impl Session {
             let mut at = 0;
             for (n, rect) in parts {
                 let Some(to) = &mut to[*n] else { return Err(self.missing()) };
-                let pieces: Vec<Piece> = to.extent.packed(*rect, at).map(Piece::back).collect();
+                let pieces: Vec<StridedCopy> = to.extent.packed(*rect, at).map(StridedCopy::back).collect();
                 device.copy(&message, &mut to.memory, &pieces).map_err(failed)?;
                 at += to.extent.bytes_of(*rect);
             }
@@ -185,15 +190,19 @@ impl Session {
         Ok(())
     }
 
-    fn missing(&self) -> Unevaluated {
+    fn missing(&self) -> EvaluationError {
         self.in_blocks_failed(lost("a part of a block"))
     }
 
-    fn exchange_failed(&self, e: CommError) -> Unevaluated {
-        Unevaluated::Met(e.during(self.rank(), "exchanging blocks"))
+    fn exchange_failed(&self, e: CommError) -> EvaluationError {
+        EvaluationError::DuringExecution(e.during(self.rank(), "exchanging blocks"))
     }
 
-    pub(crate) fn in_blocks_failed(&self, source: DeviceError) -> Unevaluated {
-        Unevaluated::Met(Error::Device { op: "a loop in blocks".into(), device: self.device_name(), source })
+    pub(crate) fn in_blocks_failed(&self, source: DeviceError) -> EvaluationError {
+        EvaluationError::DuringExecution(Error::Device {
+            op: "a loop in blocks".into(),
+            device: self.device_name(),
+            source,
+        })
     }
 }

@@ -17,30 +17,30 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::comm::agree::{agree, claim};
-use crate::device::{Device, Geometry, Sending};
+use crate::device::{Device, DownloadStart, Geometry};
 use crate::dtype::DType;
 use crate::error::{DeviceError, Error, Result};
-use crate::execute::{Failed, Outcome};
+use crate::execute::{ExecutionOutcome, FailedExecution};
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::machine::Machine;
-use crate::plan::Want;
+use crate::plan::ResultDelivery;
 use crate::plan::movement::Load;
 use crate::plan::state::{Halo, Placement};
-use crate::record::Body;
-use crate::region::{Cut, Rect, Restricted, Supply, needs, restrict};
-use crate::session::blocks::{At, BlockMap, Place, Routes, both, moved, turns};
-use crate::session::cache::{Planned, Request};
+use crate::record::LoopBody;
+use crate::region::{CropRule, Rect, RegionSupply, RestrictedGraph, required_regions, restrict};
+use crate::session::blocks::{BlockMap, BlockRoutes, BufferRect, RankRect, both, moved, turns};
+use crate::session::cache::{CachedPlan, PlanRequest};
 use crate::session::devices::Engine;
-use crate::session::engine::blocks::exchange::{Part, downloaded, lost};
-use crate::session::engine::blocks::rectangles::Work;
-use crate::session::engine::failure::Unevaluated;
-use crate::session::images::image::Kept;
-use crate::session::{Mutable, Session};
+use crate::session::engine::blocks::exchange::{DeviceRectangle, downloaded, lost};
+use crate::session::engine::blocks::rectangles::RectangleWork;
+use crate::session::engine::failure::EvaluationError;
+use crate::session::images::image::StoredImage;
+use crate::session::{Session, SessionState};
 use crate::shape::{Shape, Window};
 
 /// An image that the steps read: one of the state or one that stays as it is.
-struct Input {
+struct BlockInput {
     node: NodeId,
     /// Its index in the state.
     slot: Option<usize>,
@@ -51,13 +51,13 @@ struct Input {
 }
 
 /// Gives names to the frames and numbers of a rectangle's program.
-struct Frames<'a> {
-    state: &'a mut Mutable,
+struct FrameNames<'a> {
+    state: &'a mut SessionState,
     /// The image of the steps, the rectangle, and its name.
     found: Vec<(ValueId, Rect, ValueId)>,
 }
 
-impl Supply for Frames<'_> {
+impl RegionSupply for FrameNames<'_> {
     fn source(&mut self, value: ValueId, region: Rect) -> Option<ValueId> {
         let name = self.state.names.value();
         self.found.push((value, region, name));
@@ -73,25 +73,25 @@ impl Supply for Frames<'_> {
 }
 
 /// The program of one rectangle of this rank.
-struct Local {
+struct RectangleProgram {
     graph: Graph<Op>,
     /// The region of each root, in the coordinates of the program: at least what belongs to the rectangle.
     roots: Vec<Rect>,
     /// The frame of each input, if the program reads it.
     frames: Vec<Option<(ValueId, Rect)>>,
     /// Its plan, once made.
-    ready: Cell<Option<(Request, Planned)>>,
+    ready: Cell<Option<(PlanRequest, CachedPlan)>>,
 }
 
 /// Steps in blocks.
-struct Steps<'a> {
+struct BlockSteps<'a> {
     session: &'a Session,
     device: &'a dyn Device,
     /// Computes the rectangles of this rank, on the same device.
     alone: (&'a Session, &'a Engine),
     map: &'a BlockMap,
     graph: Graph<Op>,
-    inputs: Vec<Input>,
+    inputs: Vec<BlockInput>,
     /// Shapes and types of the state.
     kinds: &'a [(Shape, DType)],
     /// The rectangles of all ranks.
@@ -99,7 +99,7 @@ struct Steps<'a> {
     /// True, for rows and for columns, if the program may be turned.
     turns: [bool; 2],
     /// The programs of this rank's rectangles.
-    locals: Vec<Option<Local>>,
+    locals: Vec<Option<RectangleProgram>>,
 }
 
 impl Session {
@@ -151,8 +151,8 @@ impl Session {
 
     /// The reason why the steps of a loop are not computed in blocks.
     pub(crate) fn not_in_blocks(engine: &Engine, step: &Graph<Op>, state: &[ValueId]) -> Option<String> {
-        if engine.lanes() > 1 {
-            return Some(format!("the session computes on {} devices of one process", engine.lanes()));
+        if engine.device_count() > 1 {
+            return Some(format!("the session computes on {} devices of one process", engine.device_count()));
         }
         let mut depends: Vec<bool> = Vec::with_capacity(step.nodes.len());
         for node in &step.nodes {
@@ -177,24 +177,24 @@ impl Session {
     /// explained. The names of the results are those of all ranks.
     pub(crate) fn run_in_blocks(
         &self,
-        state: &mut Mutable,
+        state: &mut SessionState,
         alone: (&Session, &Engine),
-        (body, kinds): (&Body, &[(Shape, DType)]),
+        (body, kinds): (&LoopBody, &[(Shape, DType)]),
         (map, begin, steps): (&BlockMap, &[ValueId], usize),
         check: bool,
-    ) -> Result<Vec<ValueId>, Unevaluated> {
+    ) -> Result<Vec<ValueId>, EvaluationError> {
         let mut now = begin.to_vec();
         // Relaxed, what other ranks compute is not computed here, too.
         let most = if map.age().is_some() { 1 } else { map.steps().min(steps) };
         for (once, times) in [(most, steps / most), (steps % most, 1)] {
             if once > 0 {
-                let all = Steps::new((self, alone), state, (body, kinds), (map, &now, once), check)?;
+                let all = BlockSteps::new((self, alone), state, (body, kinds), (map, &now, once), check)?;
                 if !check {
                     all.explain()?;
                 }
                 let then = all.run(state, &now, times);
                 // Nothing is left there but plans.
-                alone.0.acquire().images.here.clear();
+                alone.0.acquire().images.in_memory.clear();
                 let before = std::mem::replace(&mut now, then?);
                 if before != begin {
                     state.images.forget(before);
@@ -208,15 +208,15 @@ impl Session {
     /// blocks, on some rank.
     pub(crate) fn first_difference(
         &self,
-        state: &Mutable,
+        state: &SessionState,
         (engine, map): (&Engine, &BlockMap),
         [before, after]: [&[ValueId]; 2],
-    ) -> Result<Option<usize>, Unevaluated> {
+    ) -> Result<Option<usize>, EvaluationError> {
         const NONE: u64 = u64::MAX;
         let device = &*engine.device;
         let bytes_of = |v: &ValueId| -> Result<(Geometry, HostBuffer), DeviceError> {
-            let image = state.images.here.get(v).ok_or_else(|| lost("an image of the state"))?;
-            Ok((image.geometry, downloaded(device, &Part::lent(device, image)?.memory)?))
+            let image = state.images.in_memory.get(v).ok_or_else(|| lost("an image of the state"))?;
+            Ok((image.geometry, downloaded(device, &DeviceRectangle::share_or_copy(device, image)?.memory)?))
         };
         let (mut first, mut pixels) = (NONE, 0);
         for (a, b) in before.iter().zip(after) {
@@ -232,43 +232,47 @@ impl Session {
             }
             pixels += shape.len();
         }
-        let all = self.0.comm.gather(first).map_err(|e| Unevaluated::Met(e.during(self.rank(), "a loop in blocks")))?;
+        let all = self
+            .0
+            .comm
+            .gather(first)
+            .map_err(|e| EvaluationError::DuringExecution(e.during(self.rank(), "a loop in blocks")))?;
         Ok(all.into_iter().min().filter(|first| *first != NONE).map(|first| first as usize))
     }
 }
 
-impl<'a> Steps<'a> {
+impl<'a> BlockSteps<'a> {
     fn new(
         (session, alone): (&'a Session, (&'a Session, &'a Engine)),
-        state: &Mutable,
-        (body, kinds): (&Body, &'a [(Shape, DType)]),
+        state: &SessionState,
+        (body, kinds): (&LoopBody, &'a [(Shape, DType)]),
         (map, now, once): (&'a BlockMap, &[ValueId], usize),
         check: bool,
-    ) -> Result<Steps<'a>, Unevaluated> {
+    ) -> Result<BlockSteps<'a>, EvaluationError> {
         // Images of the state may be one image at first, and differ after a step.
         let slots: Vec<ValueId> = now.iter().map(|_| state.names.value()).collect();
         let graph = body.unrolled(&slots, once, false);
         // Relaxed, each block goes on with what the others have made.
         let machine = session.engine().filter(|_| map.age().is_none() && !check).map(|engine| &engine.machine);
         let turns = turns(&graph, map.plane());
-        let joined = |machine: &Arc<Machine>| map.over_land(&Work::new(&graph, map, turns, machine));
+        let joined = |machine: &Arc<Machine>| map.over_land(&RectangleWork::new(&graph, map, turns, machine));
         let rects = machine.map_or_else(|| map.rectangles(), joined);
         let claim = {
             let nodes: Vec<_> = graph.nodes.iter().map(|n| (&n.op, &n.inputs, n.shape, n.dtype)).collect();
             claim("a loop in blocks", &(map, once, nodes, &graph.roots, &rects))
         };
-        agree(&*session.0.comm, claim.digest, || vec![claim]).map_err(Unevaluated::Met)?;
+        agree(&*session.0.comm, claim.digest, || vec![claim]).map_err(EvaluationError::DuringExecution)?;
         let input = |(node, n): (NodeId, &Node<Op>)| {
             let Op::Source(v) = n.op else { return None };
             let slot = slots.iter().position(|s| *s == v);
-            Some(Input { node, slot, of: slot.map_or(v, |i| now[i]), shape: n.shape, dtype: n.dtype })
+            Some(BlockInput { node, slot, of: slot.map_or(v, |i| now[i]), shape: n.shape, dtype: n.dtype })
         };
         let inputs = graph.iter().filter_map(input).collect();
         let (device, locals) = (&*alone.1.device, Vec::new());
-        let mut all = Steps { session, device, alone, map, graph, inputs, kinds, rects, turns, locals };
+        let mut all = BlockSteps { session, device, alone, map, graph, inputs, kinds, rects, turns, locals };
         let mut own = alone.0.acquire();
         all.locals = (0..all.rects.len()).map(|c| all.local(&mut own, c)).collect();
-        let nodes = |local: &Option<Local>| local.as_ref().map_or(0, |local| local.graph.nodes.len());
+        let nodes = |local: &Option<RectangleProgram>| local.as_ref().map_or(0, |local| local.graph.nodes.len());
         own.plans.hold(all.locals.len(), all.locals.iter().map(nodes).sum());
         drop(own);
         Ok(all)
@@ -295,31 +299,31 @@ impl<'a> Steps<'a> {
     }
 
     /// The program of a rectangle, on its rank.
-    fn local(&self, state: &mut Mutable, c: usize) -> Option<Local> {
+    fn local(&self, state: &mut SessionState, c: usize) -> Option<RectangleProgram> {
         if self.rects[c].0 != self.session.rank() {
             return None;
         }
-        let mut supply = Frames { state, found: Vec::new() };
-        let Restricted { graph, roots } = restrict(&self.graph, &self.roots(c), Cut::Never, &mut supply);
+        let mut supply = FrameNames { state, found: Vec::new() };
+        let RestrictedGraph { graph, roots } = restrict(&self.graph, &self.roots(c), CropRule::Never, &mut supply);
         let found = supply.found;
-        let frame = |input: &Input| {
+        let frame = |input: &BlockInput| {
             let Op::Source(value) = self.graph.node(input.node).op else { return None };
             found.iter().find(|(v, ..)| *v == value).map(|(_, rect, name)| (*name, *rect))
         };
         let frames = self.inputs.iter().map(frame).collect();
-        Some(Local { graph, roots, frames, ready: Cell::default() })
+        Some(RectangleProgram { graph, roots, frames, ready: Cell::default() })
     }
 
     /// The pixels that the rectangles' programs read, of inputs that have a number as images; each rectangle
     /// has a buffer for each input.
-    fn needed(&self, image: impl Fn(&Input) -> Option<usize>) -> Vec<At> {
+    fn needed(&self, image: impl Fn(&BlockInput) -> Option<usize>) -> Vec<RankRect> {
         let mut all = Vec::new();
         for (c, (rank, _)) in self.rects.iter().enumerate() {
-            let read = needs(&self.graph, &self.roots(c));
+            let read = required_regions(&self.graph, &self.roots(c));
             for (i, input) in self.inputs.iter().enumerate() {
                 if let (Some(image), Some(rect)) = (image(input), read[input.node.0]) {
                     let buffer = c * self.inputs.len() + i;
-                    let at = At { rank: Some(*rank), image, rect, buffer, turn: [0; 2] };
+                    let at = RankRect { rank: Some(*rank), image, rect, buffer, turn: [0; 2] };
                     all.extend(at.turned(self.turn(c, input.shape), input.shape));
                 }
             }
@@ -328,14 +332,14 @@ impl<'a> Steps<'a> {
     }
 
     /// The pixels that the ranks compute: for each rectangle, each image of the state.
-    fn computed(&self) -> Vec<At> {
+    fn computed(&self) -> Vec<RankRect> {
         let mut all = Vec::new();
         for (c, (rank, _)) in self.rects.iter().enumerate() {
             for (image, (rect, (shape, _))) in self.roots(c).into_iter().zip(self.kinds).enumerate() {
                 // Images that are computed for each rectangle are those of the first.
                 if self.map.divides(*shape) || c == 0 {
                     let buffer = c * self.kinds.len() + image;
-                    let at = At { rank: Some(*rank), image, rect, buffer, turn: [0; 2] };
+                    let at = RankRect { rank: Some(*rank), image, rect, buffer, turn: [0; 2] };
                     all.extend(at.turned(self.turn(c, *shape), *shape));
                 }
             }
@@ -344,12 +348,12 @@ impl<'a> Steps<'a> {
     }
 
     /// The part of computed pixels that belongs to blocks: land keeps the pixels from before the loop.
-    fn of_blocks(&self, computed: &[At]) -> Vec<At> {
+    fn of_blocks(&self, computed: &[RankRect]) -> Vec<RankRect> {
         let blocks = self.map.rectangles();
-        let part = |at: &At| {
+        let part = |at: &RankRect| {
             let own = blocks.iter().filter(|(rank, _)| at.rank == Some(*rank)).map(|(_, rect)| both(*rect, at.rect));
             match self.map.divides(self.kinds[at.image].0) {
-                true => own.filter(|rect| !rect.is_empty()).map(|rect| At { rect, ..*at }).collect(),
+                true => own.filter(|rect| !rect.is_empty()).map(|rect| RankRect { rect, ..*at }).collect(),
                 false => vec![*at],
             }
         };
@@ -357,31 +361,31 @@ impl<'a> Steps<'a> {
     }
 
     /// The strips of an image.
-    fn strips(&self, image: usize, shape: Shape) -> impl Iterator<Item = At> {
+    fn strips(&self, image: usize, shape: Shape) -> impl Iterator<Item = RankRect> {
         let partition = &self.session.0.partition;
         (0..self.session.ranks()).map(move |rank| {
             let rect = Rect { rows: partition.strip(rank, shape.height), ..Rect::whole(shape) };
-            At { rank: Some(rank), image, rect, buffer: 0, turn: [0; 2] }
+            RankRect { rank: Some(rank), image, rect, buffer: 0, turn: [0; 2] }
         })
     }
 
     /// The strips of the state, each image in one buffer from number `first` on.
-    fn results(&self, first: usize, image: impl Fn(usize) -> usize) -> Vec<At> {
+    fn results(&self, first: usize, image: impl Fn(usize) -> usize) -> Vec<RankRect> {
         let of = |(slot, (shape, _)): (usize, &(Shape, DType))| {
-            self.strips(image(slot), *shape).map(move |at| At { buffer: first + slot, ..at })
+            self.strips(image(slot), *shape).map(move |at| RankRect { buffer: first + slot, ..at })
         };
         self.kinds.iter().enumerate().flat_map(of).collect()
     }
 
     /// Runs the steps `times` times.
-    fn run(&self, state: &mut Mutable, now: &[ValueId], times: usize) -> Result<Vec<ValueId>, Unevaluated> {
+    fn run(&self, state: &mut SessionState, now: &[ValueId], times: usize) -> Result<Vec<ValueId>, EvaluationError> {
         let failed = |source| self.session.in_blocks_failed(source);
         let (mut strips, begun) = self.begin(state, now)?;
         let images = self.kinds.len();
         let computed = self.computed();
         let rank = self.session.rank();
-        let around = Routes::of(rank, &computed, &self.needed(|input| input.slot));
-        let out = Routes::of(rank, &self.of_blocks(&computed), &self.results(0, |slot| slot));
+        let around = BlockRoutes::of(rank, &computed, &self.needed(|input| input.slot));
+        let out = BlockRoutes::of(rank, &self.of_blocks(&computed), &self.results(0, |slot| slot));
         let mut alone = self.alone.0.acquire();
         let alone = &mut *alone;
         let mut moved = begun;
@@ -394,7 +398,7 @@ impl<'a> Steps<'a> {
         let is_first = |c: &usize| relaxed || around.sent.values().flatten().any(|(h, _)| h / images == *c);
         let (first, rest): (Vec<usize>, Vec<usize>) = (0..self.locals.len()).partition(is_first);
         let bytes = |n: usize, rect: Rect| {
-            let Input { shape, dtype, .. } = self.inputs[n % self.inputs.len()];
+            let BlockInput { shape, dtype, .. } = self.inputs[n % self.inputs.len()];
             Some(rect.area() * shape.planes() * shape.pixel_bytes(dtype))
         };
         // Relaxed, messages are awaited `age` exchanges later, so the last ones are not sent.
@@ -402,7 +406,7 @@ impl<'a> Steps<'a> {
         let late_by = age.saturating_mul(every);
         let mut late = VecDeque::new();
         for time in 1..=times {
-            let mut results: Vec<Vec<Part>> = self.locals.iter().map(|_| Vec::new()).collect();
+            let mut results: Vec<Vec<DeviceRectangle>> = self.locals.iter().map(|_| Vec::new()).collect();
             for &c in &first {
                 let Some(local) = &self.locals[c] else { continue };
                 results[c] = self.compute(alone, local)?;
@@ -449,7 +453,10 @@ impl<'a> Steps<'a> {
         for (slot, (shape, dtype)) in self.kinds.iter().enumerate() {
             let name = state.names.value();
             if let Some(part) = strips[slot].take() {
-                state.images.here.insert(name, Kept::of_ranks(part.stored(*shape, *dtype, placement), ranks));
+                state
+                    .images
+                    .in_memory
+                    .insert(name, StoredImage::of_ranks(part.stored(*shape, *dtype, placement), ranks));
             }
             names.push(name);
         }
@@ -459,11 +466,11 @@ impl<'a> Steps<'a> {
     /// Copies the results of some rectangles into the frames of this rank.
     fn copy_here(
         &self,
-        alone: &mut Mutable,
-        around: &Routes,
-        results: &[Vec<Part>],
+        alone: &mut SessionState,
+        around: &BlockRoutes,
+        results: &[Vec<DeviceRectangle>],
         is_from: impl Fn(usize) -> bool,
-    ) -> Result<(), Unevaluated> {
+    ) -> Result<(), EvaluationError> {
         let images = self.kinds.len();
         let copies = || around.local.iter().filter(|((h, _), _)| is_from(h / images));
         let frames = self.take_frames(alone, copies().map(|(_, to)| to));
@@ -475,7 +482,11 @@ impl<'a> Steps<'a> {
     }
 
     /// Fills frames, and the strips that receive the results, from the images of the session.
-    fn begin(&self, state: &mut Mutable, now: &[ValueId]) -> Result<(Vec<Option<Part>>, Load), Unevaluated> {
+    fn begin(
+        &self,
+        state: &mut SessionState,
+        now: &[ValueId],
+    ) -> Result<(Vec<Option<DeviceRectangle>>, Load), EvaluationError> {
         let failed = |source| self.session.in_blocks_failed(source);
         let (device, rank) = (self.device, self.session.rank());
         let mut images: Vec<ValueId> = self.inputs.iter().map(|input| input.of).chain(now.iter().copied()).collect();
@@ -484,21 +495,21 @@ impl<'a> Steps<'a> {
         let index = |v: ValueId| images.binary_search(&v).unwrap_or(usize::MAX);
         let (mut held, mut parts) = (Vec::new(), Vec::new());
         for (i, v) in images.iter().enumerate() {
-            if let (Some(image), Some(engine)) = (state.images.here.get(v), self.session.engine())
+            if let (Some(image), Some(engine)) = (state.images.in_memory.get(v), self.session.engine())
                 && image.among() != self.session.ranks()
             {
                 self.session.bring_to_root(state, engine, *v)?;
             }
-            let image = state.images.here.get(v).ok_or_else(|| failed(lost("an image that a loop reads")))?;
+            let image = state.images.in_memory.get(v).ok_or_else(|| failed(lost("an image that a loop reads")))?;
             let shape = image.geometry.shape;
-            let whole = |rank| At { rank, image: i, rect: Rect::whole(shape), buffer: i, turn: [0; 2] };
+            let whole = |rank| RankRect { rank, image: i, rect: Rect::whole(shape), buffer: i, turn: [0; 2] };
             match image.state.placement {
                 Placement::Root => held.push(whole(Some(0))),
                 Placement::Replicated => held.push(whole(None)),
-                Placement::Strips(_) => held.extend(self.strips(i, shape).map(|at| At { buffer: i, ..at })),
+                Placement::Strips(_) => held.extend(self.strips(i, shape).map(|at| RankRect { buffer: i, ..at })),
             }
             let here = image.state.placement != Placement::Root || rank == 0;
-            parts.push(here.then(|| Part::lent(device, image)).transpose().map_err(failed)?);
+            parts.push(here.then(|| DeviceRectangle::share_or_copy(device, image)).transpose().map_err(failed)?);
         }
         let mut needed = self.needed(|input| Some(index(input.of)));
         let frames = self.rects.len() * self.inputs.len();
@@ -508,14 +519,14 @@ impl<'a> Steps<'a> {
             let (c, input) = (n / self.inputs.len(), n % self.inputs.len());
             let frame = self.locals[c].as_ref().and_then(|local| local.frames[input]);
             let kind = (self.inputs[input].shape, self.inputs[input].dtype);
-            to.push(frame.map(|(_, rect)| Part::new(device, rect, kind)).transpose().map_err(failed)?);
+            to.push(frame.map(|(_, rect)| DeviceRectangle::new(device, rect, kind)).transpose().map_err(failed)?);
         }
         for kind in self.kinds {
             let rows = self.session.0.partition.strip(rank, kind.0.height);
-            let strip = Part::new(device, Rect { rows, ..Rect::whole(kind.0) }, *kind);
+            let strip = DeviceRectangle::new(device, Rect { rows, ..Rect::whole(kind.0) }, *kind);
             to.push(Some(strip.map_err(failed)?));
         }
-        let routes = Routes::of(rank, &held, &needed);
+        let routes = BlockRoutes::of(rank, &held, &needed);
         let load = self.session.redistribute(self.device, &routes, &|h| parts[h].as_ref(), &mut to)?;
         let strips = to.split_off(frames);
         self.give_frames(&mut self.alone.0.acquire(), to);
@@ -523,16 +534,16 @@ impl<'a> Steps<'a> {
     }
 
     /// Gives frames back to the session of this rank.
-    fn give_frames(&self, alone: &mut Mutable, frames: Vec<Option<Part>>) {
+    fn give_frames(&self, alone: &mut SessionState, frames: Vec<Option<DeviceRectangle>>) {
         for (n, frame) in frames.into_iter().enumerate() {
             let (c, input) = (n / self.inputs.len(), n % self.inputs.len());
             let (Some(local), Some(part)) = (&self.locals[c], frame) else { continue };
             if let Some((name, rect)) = local.frames[input] {
-                let Input { shape, dtype, .. } = self.inputs[input];
+                let BlockInput { shape, dtype, .. } = self.inputs[input];
                 let window = Window::whole(rect.rows.len());
                 let mut image = part.stored(rect.shape(shape), dtype, Placement::Replicated);
                 image.geometry.window = window;
-                alone.images.here.insert(name, Kept::of_ranks(image, 1));
+                alone.images.in_memory.insert(name, StoredImage::of_ranks(image, 1));
             }
         }
     }
@@ -540,17 +551,18 @@ impl<'a> Steps<'a> {
     /// The frames with these parts, out of the session of this rank.
     fn take_frames<'r>(
         &self,
-        alone: &mut Mutable,
-        parts: impl Iterator<Item = &'r Place>,
-    ) -> Result<Vec<Option<Part>>, DeviceError> {
-        let mut frames: Vec<Option<Part>> = (0..self.rects.len() * self.inputs.len()).map(|_| None).collect();
+        alone: &mut SessionState,
+        parts: impl Iterator<Item = &'r BufferRect>,
+    ) -> Result<Vec<Option<DeviceRectangle>>, DeviceError> {
+        let mut frames: Vec<Option<DeviceRectangle>> =
+            (0..self.rects.len() * self.inputs.len()).map(|_| None).collect();
         for &(n, _) in parts {
             let (c, input) = (n / self.inputs.len(), n % self.inputs.len());
             let frame = self.locals[c].as_ref().and_then(|local| local.frames[input]);
             if let (Some((name, rect)), None) = (frame, &frames[n])
-                && let Some(image) = alone.images.here.remove(&name)
+                && let Some(image) = alone.images.in_memory.remove(&name)
             {
-                let mut part = Part::of(self.device, image.into_first())?;
+                let mut part = DeviceRectangle::of(self.device, image.into_first())?;
                 part.extent.rect = rect;
                 frames[n] = Some(part);
             }
@@ -559,36 +571,46 @@ impl<'a> Steps<'a> {
     }
 
     /// Computes the rectangle of a program: each image of the state.
-    fn compute(&self, state: &mut Mutable, local: &Local) -> Result<Vec<Part>, Unevaluated> {
+    fn compute(
+        &self,
+        state: &mut SessionState,
+        local: &RectangleProgram,
+    ) -> Result<Vec<DeviceRectangle>, EvaluationError> {
         let failed = |source| self.session.in_blocks_failed(source);
         let ((alone, engine), device) = (self.alone, self.device);
-        let (request, Planned { plan, mut batches, digest }, new) = match local.ready.take() {
+        let (request, CachedPlan { plan, mut batches, digest }, new) = match local.ready.take() {
             Some((request, planned)) => (request, planned, false),
             None => {
-                let wants = vec![Want::Keep; local.graph.roots.len()];
+                let wants = vec![ResultDelivery::Keep; local.graph.roots.len()];
                 let request = alone.request(engine, state, local.graph.clone(), wants, &[]);
                 // The other ranks have other programs, and may have planned theirs.
-                alone.known_or_new(engine, state, request, true).map_err(|e| Unevaluated::Met(e.error()))?
+                alone
+                    .find_or_make_plan(engine, state, request, true)
+                    .map_err(|e| EvaluationError::DuringExecution(e.error()))?
             }
         };
-        let ran = alone.carry_out(state, engine, &request, (&plan, &mut batches), (new, Sending::AtOnce));
-        let Outcome { mut images, .. } = ran.map_err(|Failed { error, .. }| Unevaluated::Met(error))?;
-        let mut results: Vec<Part> = Vec::with_capacity(plan.graph.roots.len());
+        let ran = alone.run_plan(state, engine, &request, (&plan, &mut batches), (new, DownloadStart::AtOnce));
+        let ExecutionOutcome { mut images, .. } =
+            ran.map_err(|FailedExecution { error, .. }| EvaluationError::DuringExecution(error))?;
+        let mut results: Vec<DeviceRectangle> = Vec::with_capacity(plan.graph.roots.len());
         for (i, root) in plan.graph.roots.iter().enumerate() {
             // Two images of the state may be one, and one may be a frame.
             let frame = plan.graph.node(*root).op.source_value();
             let missing = || lost("a result");
             let part = if frame.is_some() || plan.graph.roots[i + 1..].contains(root) {
-                let image = frame.map_or(images[root.0].as_ref(), |frame| state.images.here.get(&frame));
-                image.ok_or_else(missing).and_then(|image| Part::lent(device, image))
+                let image = frame.map_or(images[root.0].as_ref(), |frame| state.images.in_memory.get(&frame));
+                image.ok_or_else(missing).and_then(|image| DeviceRectangle::share_or_copy(device, image))
             } else {
-                images[root.0].take().ok_or_else(missing).and_then(|image| Part::of(device, image.into_first()))
+                images[root.0]
+                    .take()
+                    .ok_or_else(missing)
+                    .and_then(|image| DeviceRectangle::of(device, image.into_first()))
             };
             let mut part = part.map_err(failed)?;
             part.extent.rect = local.roots[i];
             results.push(part);
         }
-        let planned = Planned { plan, batches, digest };
+        let planned = CachedPlan { plan, batches, digest };
         if engine.capacity.is_none() {
             local.ready.set(Some((request, planned)));
         } else {
@@ -608,7 +630,7 @@ impl<'a> Steps<'a> {
             let computed = kernels.nodes.iter().filter(|n| n.op.source_value().is_none());
             Ok(computed.map(|n| n.shape.len()).sum())
         };
-        let of = |c| stored(restrict(&self.graph, &self.roots(c), Cut::Never, &mut Same).graph);
+        let of = |c| stored(restrict(&self.graph, &self.roots(c), CropRule::Never, &mut UnchangedNames).graph);
         let values = (0..self.rects.len()).map(of).sum::<Result<usize>>()?;
         let whole = stored(self.graph.clone())?;
         let (computed, needed) = (self.computed(), self.needed(|input| input.slot));
@@ -617,7 +639,7 @@ impl<'a> Steps<'a> {
             rect.area() * shape.planes() * shape.pixel_bytes(dtype)
         };
         let messages =
-            (0..self.session.ranks()).flat_map(|rank| Routes::of(rank, &computed, &needed).sent.into_values());
+            (0..self.session.ranks()).flat_map(|rank| BlockRoutes::of(rank, &computed, &needed).sent.into_values());
         let sent: Vec<usize> = messages.map(|message| message.into_iter().map(bytes).sum()).collect();
         let (map, rects, count, bytes) = (self.map, self.rects.len(), sent.len(), sent.iter().sum::<usize>());
         let (height, width) = map.plane();
@@ -632,9 +654,9 @@ impl<'a> Steps<'a> {
 }
 
 /// Sources under the same names, for counting.
-struct Same;
+struct UnchangedNames;
 
-impl Supply for Same {
+impl RegionSupply for UnchangedNames {
     fn source(&mut self, value: ValueId, _: Rect) -> Option<ValueId> {
         Some(value)
     }

@@ -7,13 +7,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ir::graph::{Graph, Op};
-use crate::machine::{Machine, Profile};
-use crate::region::{Rect, needs};
+use crate::machine::{Machine, MachineProfile};
+use crate::region::{Rect, required_regions};
 use crate::session::blocks::{BlockMap, both};
 use crate::shape::{Shape, Window};
 
 /// The work of rectangles of a plane, in pixels of its nodes: each as long as its traffic with memory.
-pub(crate) struct Work {
+pub(crate) struct RectangleWork {
     plane: (usize, usize),
     /// True, for rows and for columns, if they are a ring.
     ring: [bool; 2],
@@ -24,23 +24,27 @@ pub(crate) struct Work {
     planes: BTreeMap<(usize, usize), usize>,
 }
 
-impl Work {
+impl RectangleWork {
     /// That of a program whose results are of the plane's extent, or numbers.
-    pub(crate) fn new(graph: &Graph<Op>, map: &BlockMap, ring: [bool; 2], machine: &Machine) -> Work {
+    pub(crate) fn new(graph: &Graph<Op>, map: &BlockMap, ring: [bool; 2], machine: &Machine) -> RectangleWork {
         /// A number that is read and one that is written.
         const BYTES: f64 = 16.0;
         let plane = map.plane();
         let all = (plane.0 * plane.1) as f64 * BYTES;
-        let pixels = |Profile { launch, memory, .. }: &Profile| (launch.host + launch.device) * memory.at(all) / BYTES;
+        let pixels = |MachineProfile { launch, memory, .. }: &MachineProfile| {
+            (launch.host + launch.device) * memory.at(all) / BYTES
+        };
         let middle = |of: Shape| Rect::at(of.height / 2, of.width / 2, of.height.min(1), of.width.min(1));
         let roots: Vec<Rect> = graph.roots.iter().map(|root| middle(graph.node(*root).shape)).collect();
         let mut planes = BTreeMap::new();
-        for (node, need) in graph.nodes.iter().zip(needs(graph, &roots)).filter(|(node, _)| map.divides(node.shape)) {
+        for (node, need) in
+            graph.nodes.iter().zip(required_regions(graph, &roots)).filter(|(node, _)| map.divides(node.shape))
+        {
             let more = need.map_or((0, 0), |need| (need.rows.len().max(1) - 1, need.columns.len().max(1) - 1));
             *planes.entry(more).or_default() += node.shape.planes();
         }
         let launch = (0..=map.last_rank()).map(|rank| pixels(machine.of(rank))).collect();
-        Work { plane, ring, launch, nodes: graph.nodes.len(), planes }
+        RectangleWork { plane, ring, launch, nodes: graph.nodes.len(), planes }
     }
 
     /// The most rows and columns that are read around a result, on each side if on both alike.
@@ -62,13 +66,13 @@ impl Work {
 
 impl BlockMap {
     /// The ranks of the blocks within a rectangle and so many rows and columns around it.
-    fn ranks_within(&self, Rect { rows, columns }: Rect, work: &Work) -> BTreeSet<usize> {
+    fn ranks_within(&self, Rect { rows, columns }: Rect, work: &RectangleWork) -> BTreeSet<usize> {
         let line = |w: Window, more: usize, n: usize, block: usize, ring: bool| -> BTreeSet<usize> {
             let (more, length) = (more.cast_signed(), n.cast_signed());
             let all = (w.start - more..w.end + more).filter(|at| ring || (0..length).contains(at));
             all.map(|at| at.rem_euclid(length).unsigned_abs() / block).collect()
         };
-        let (Work { plane, ring, .. }, reach, block) = (work, work.reach(), self.block());
+        let (RectangleWork { plane, ring, .. }, reach, block) = (work, work.reach(), self.block());
         let across = plane.1.div_ceil(block.1);
         let columns = line(columns, reach.1, plane.1, block.1, ring[1]);
         let rows = line(rows, reach.0, plane.0, block.0, ring[0]);
@@ -76,7 +80,7 @@ impl BlockMap {
     }
 
     /// The disjoint rectangles of all ranks, with land where that takes less work.
-    pub(crate) fn over_land(&self, work: &Work) -> Vec<(usize, Rect)> {
+    pub(crate) fn over_land(&self, work: &RectangleWork) -> Vec<(usize, Rect)> {
         let mut taken = self.ranks().to_vec();
         let mut all = self.rectangles();
         let mut joined = Vec::with_capacity(all.len());
@@ -146,7 +150,7 @@ mod tests {
         let plane = (drawn.split(' ').count() * block, drawn.find(' ').unwrap() * block);
         let map = BlockMap::new(plane, (block, block), ranks).unwrap();
         let (launch, planes) = (vec![launch; 2], BTreeMap::from([((2, 2), 1)]));
-        map.over_land(&Work { plane, ring: [true, false], launch, nodes: 1, planes })
+        map.over_land(&RectangleWork { plane, ring: [true, false], launch, nodes: 1, planes })
     }
 
     #[test]

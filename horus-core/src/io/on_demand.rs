@@ -1,0 +1,123 @@
+//! Large pictures: opened now, read on demand.
+
+use std::panic::Location;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{AnyImage, Metadata, RegionSource, on_root, opened};
+use crate::dtype::DType;
+use crate::error::{Error, Result, Site};
+use crate::session::{OnDemandImage, Session};
+use crate::shape::Shape;
+
+/// What every rank knows of an opened picture.
+#[derive(Serialize, Deserialize)]
+pub(super) enum SharedPicture {
+    Now((Shape, DType)),
+    Later(OnDemandPicture),
+}
+
+/// What every rank knows of a picture that rank 0 reads on demand; it is not read, if it `lacks` memory: so many bytes.
+#[derive(Serialize, Deserialize)]
+pub(super) struct OnDemandPicture {
+    kind: (Shape, DType),
+    chunk: (usize, usize),
+    levels: usize,
+    beside: usize,
+    lacks: usize,
+}
+
+impl OnDemandPicture {
+    /// # Errors
+    /// A message, if its size exceeds the address space.
+    pub(super) fn of(source: &dyn RegionSource, lacks: usize) -> Result<OnDemandPicture, String> {
+        let kind = opened(source.shape(), source.dtype().stored())?;
+        Ok(OnDemandPicture {
+            kind,
+            chunk: source.chunk(),
+            levels: source.levels(),
+            beside: source.scratch_bytes(),
+            lacks,
+        })
+    }
+}
+
+impl AnyImage {
+    /// An image whose pixels are read region by region on demand, like those of large pictures
+    /// ([`OpenOptions::on_demand`](super::OpenOptions::on_demand)), from the source that `open` returns: a store of arrays, for
+    /// example. Only rank 0 calls it and reads; all ranks return the same. Messages name `path`.
+    ///
+    /// ```
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// use horus::io::{FileTraffic, RegionSource, Workers};
+    /// /// Each pixel is its row.
+    /// struct Rows;
+    /// impl RegionSource for Rows {
+    ///     fn shape(&self) -> Shape {
+    ///         Shape::new(200, 100, 1)
+    ///     }
+    ///     fn dtype(&self) -> DType {
+    ///         DType::U8
+    ///     }
+    ///     fn chunk(&self) -> (usize, usize) {
+    ///         (1, 100)
+    ///     }
+    ///     fn fill(&self, region: Region, to: &mut [u8], _: &Workers) -> Result<(), String> {
+    ///         to.chunks_mut(region.width).zip(region.top..).for_each(|(row, y)| row.fill(y as u8));
+    ///         Ok(())
+    ///     }
+    ///     fn counted(&self) -> FileTraffic {
+    ///         FileTraffic::default()
+    ///     }
+    /// }
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = AnyImage::from_source(&session, "rows", || Ok(Box::new(Rows)))?.convert::<u8>();
+    /// assert_eq!(image.crop(150, 7, 2, 1).to_vec()?, [150, 151]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::File`] with the error of `open`, or if there are no pixels.
+    #[track_caller]
+    pub fn from_source(
+        session: &Session,
+        path: impl AsRef<Path>,
+        open: impl FnOnce() -> Result<Box<dyn RegionSource>, String>,
+    ) -> Result<AnyImage> {
+        let (path, site) = (path.as_ref(), Location::caller());
+        let mut source = None;
+        let answer = on_root(session, "opening pixels to be read later", || {
+            let found = open()?;
+            let shape = found.shape();
+            if shape.is_empty() {
+                return Err(format!("its size, {shape}, has no pixels"));
+            }
+            let known = OnDemandPicture::of(&*found, 0)?;
+            session.expect_file((shape.len() * found.dtype().size()) as u64);
+            source = Some(Arc::from(found));
+            Ok(known)
+        })?;
+        let known = answer.map_err(|cause| Error::read(path, cause))?;
+        // Those of files are told with what else they say.
+        let tile = Some(known.chunk).filter(|(_, columns)| *columns < known.kind.0.width);
+        let image = AnyImage::later(session, path, known, source, site);
+        Ok(image.with_metadata(Metadata { tile, ..Metadata::default() }))
+    }
+
+    /// The image of a picture that is read on demand.
+    pub(super) fn later(
+        session: &Session,
+        path: &Path,
+        known: OnDemandPicture,
+        stock: Option<Arc<dyn RegionSource>>,
+        site: Site,
+    ) -> AnyImage {
+        let OnDemandPicture { kind: (shape, dtype), chunk, levels, beside, lacks } = known;
+        let (shape, part, path) = (shape.stored(), 0..shape.depth, path.into());
+        let later =
+            OnDemandImage { shape, dtype, chunk, levels, beside, missing_bytes: lacks, part, path, source: stock };
+        AnyImage::from_handle(session.source_later(later, site))
+    }
+}

@@ -1,0 +1,110 @@
+//! Reads the pixels that a program needs of images on demand.
+
+use crate::error::Result;
+use crate::ir::graph::{Graph, Op, ValueId};
+use crate::plan::state::Placement;
+use crate::region::{CropRule, Rect, restrict};
+use crate::session::compile::schedule::ResultDestination;
+use crate::session::devices::Engine;
+use crate::session::engine::failure::EvaluationError;
+use crate::session::images::on_demand::{FetchedPixels, PixelReadError, RegionInput, RegionInputs, unread};
+use crate::session::{Session, SessionState};
+
+impl Session {
+    /// A program whose sources are all in memory: the needed parts of images that have not been
+    /// read are read now, by regions if it needs no more, or if more does not fit; `exceeds` is set
+    /// if the whole, with the values it keeps, did not fit. Also returns the values that exist only
+    /// for this program.
+    pub(crate) fn materialize_inputs(
+        &self,
+        state: &mut SessionState,
+        engine: &Engine,
+        graph: Graph<Op>,
+        exceeds: bool,
+        gone: &[ValueId],
+    ) -> Result<(Graph<Op>, Vec<ValueId>), EvaluationError> {
+        let mut own = Vec::new();
+        match self.try_materialize_inputs(state, engine, graph, exceeds.then_some(gone), &mut own) {
+            Ok(graph) => Ok((graph, own)),
+            Err(e) => {
+                state.images.forget(own);
+                Err(e)
+            }
+        }
+    }
+
+    /// As [`Session::materialize_inputs`]; `own` receives the values, even on failure.
+    fn try_materialize_inputs(
+        &self,
+        state: &mut SessionState,
+        engine: &Engine,
+        mut graph: Graph<Op>,
+        exceeds: Option<&[ValueId]>,
+        own: &mut Vec<ValueId>,
+    ) -> Result<Graph<Op>, EvaluationError> {
+        if unread(state, &graph).next().is_none() {
+            return Ok(graph);
+        }
+        // It may have lost results since that were kept on the way.
+        if let Some(gone) = exceeds
+            && let Some(limits) = self.limits_if_exceeded(state, engine, &graph, gone, ResultDestination::Memory)?
+        {
+            let schedule = self.scheduled(state, engine, (&graph, gone), ResultDestination::Memory, limits)?;
+            state.images.release(|_| false);
+            self.run_stages(state, engine, &schedule.stages, own)?;
+            graph = schedule.rest;
+        }
+        let whole: Vec<Rect> = graph.roots.iter().map(|r| Rect::whole(graph.node(*r).shape)).collect();
+        let mut supply = RegionInputs::new(state, false);
+        let mut part = restrict(&graph, &whole, CropRule::Always, &mut supply).graph;
+        let parts = supply.parts;
+        let read = parts.iter().map(|part| part.read(self, None)).collect();
+        let read: Vec<FetchedPixels> = self.agreed_read(read).map_err(EvaluationError::BeforeExecution)?;
+        for (part, pixels) in parts.iter().zip(read) {
+            self.give_part(state, part, pixels);
+        }
+        // A source that was read as a whole stays, like given pixels.
+        for (name, read) in parts.iter().filter_map(|p| Some((p.whole()?, p.value))) {
+            if let Some(image) = state.images.in_memory.remove(&read) {
+                state.images.in_memory.insert(name, image);
+                let same = part.nodes.iter_mut().filter(|node| node.op == Op::Source(read));
+                same.for_each(|node| node.op = Op::Source(name));
+            }
+        }
+        own.extend(parts.iter().map(|p| p.value).filter(|v| state.images.in_memory.contains_key(v)));
+        Ok(part)
+    }
+
+    /// Reads all unread sources of a program, and these values.
+    pub(crate) fn read_now(&self, state: &mut SessionState, graph: &Graph<Op>, values: &[ValueId]) -> Result<()> {
+        let mut all: Vec<ValueId> = unread(state, graph).map(|(v, _)| v).collect();
+        all.extend(values.iter().filter(|v| state.images.on_demand.contains_key(v)));
+        all.sort_unstable();
+        all.dedup();
+        for value in all {
+            let there = state.images.in_memory.contains_key(&value);
+            let Some(later) = state.images.on_demand.get(&value).filter(|_| !there).cloned() else { continue };
+            let part = RegionInput::all(value, later);
+            let pixels = self.agreed_read(part.read(self, None))?;
+            self.give_part(state, &part, pixels);
+        }
+        Ok(())
+    }
+
+    /// Takes the pixels of a part from rank 0.
+    pub(crate) fn give_part(&self, state: &mut SessionState, part: &RegionInput, fetched: FetchedPixels) {
+        state.stats.read.chunks += fetched.read.chunks;
+        state.stats.read.bytes += fetched.read.bytes;
+        let everywhere = self.ranks() == 1 || part.is_number();
+        let placement = if everywhere { Placement::Replicated } else { Placement::Root };
+        state.images.give(part.value, part.shape, part.dtype, fetched.pixels, placement);
+    }
+
+    /// Rank 0's read, or its error, agreed on by all ranks.
+    pub(crate) fn agreed_read<R>(&self, read: Result<R, PixelReadError>) -> Result<R> {
+        match self.agreed("reading pixels", || read.as_ref().err().cloned())? {
+            None => read.map_err(PixelReadError::error),
+            Some(unread) => Err(unread.error()),
+        }
+    }
+}
