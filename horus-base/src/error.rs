@@ -66,6 +66,14 @@ impl Audience {
             Audience::Python => python,
         }
     }
+
+    /// The name of a method in messages: only Rust has types before methods (`Footprint::disc`).
+    pub fn method_name(self, op: &str) -> &str {
+        match self {
+            Audience::Rust => op,
+            Audience::Command | Audience::Python => op.rsplit("::").next().unwrap_or(op),
+        }
+    }
 }
 
 /// The end of a message: the call, for an audience that can act on it.
@@ -126,7 +134,7 @@ impl fmt::Display for RecordedCall {
 #[non_exhaustive]
 pub enum Error {
     /// Two images of an operation differ in size.
-    #[error("{op}: images differ in size, {left} and {right}{}", CallSuffix(*site))]
+    #[error("{}: images differ in size, {left} and {right}{}", Audience::now().method_name(op), CallSuffix(*site))]
     ShapeMismatch {
         /// The operation.
         op: &'static str,
@@ -138,7 +146,7 @@ pub enum Error {
         site: Site,
     },
     /// An image or a filter without elements.
-    #[error("{op}: size {shape} has no pixels{}", CallSuffix(*site))]
+    #[error("{}: size {shape} has no pixels{}", Audience::now().method_name(op), CallSuffix(*site))]
     Empty {
         /// The operation.
         op: &'static str,
@@ -148,7 +156,7 @@ pub enum Error {
         site: Site,
     },
     /// A parameter outside its domain.
-    #[error("{op}: {message}{}", CallSuffix(*site))]
+    #[error("{}: {message}{}", Audience::now().method_name(op), CallSuffix(*site))]
     Parameter {
         /// The operation.
         op: &'static str,
@@ -158,7 +166,7 @@ pub enum Error {
         site: Site,
     },
     /// Images of two sessions in one operation.
-    #[error("{op}: the images belong to different sessions{}", CallSuffix(*site))]
+    #[error("{}: the images belong to different sessions{}", Audience::now().method_name(op), CallSuffix(*site))]
     ForeignImage {
         /// The operation.
         op: &'static str,
@@ -429,6 +437,22 @@ impl CommError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_rust_reads_types_before_methods() {
+        for op in ["Footprint::disc", "horus::filters::Filter::dense", "gauss"] {
+            assert_eq!(Audience::Rust.method_name(op), op);
+            for audience in [Audience::Command, Audience::Python] {
+                let name = audience.method_name(op);
+                assert!(op.ends_with(name) && !name.is_empty() && !name.contains("::"), "{name}");
+            }
+        }
+        let words = |audience: Audience| audience.select_wording("Depth::Eight", "--depth 8", "depth=8");
+        assert_eq!(
+            [Audience::Rust, Audience::Command, Audience::Python].map(words),
+            ["Depth::Eight", "--depth 8", "depth=8"]
+        );
+    }
 
     #[test]
     fn what_main_returns_is_printed_as_the_message() {

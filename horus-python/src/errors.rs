@@ -4,6 +4,7 @@ use std::any::Any as Payload;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use horus::error::{DeviceError, Error, Result};
+use horus_core::error::Audience;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyFileNotFoundError, PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -19,15 +20,15 @@ const NOT_FOUND: [&str; 2] = ["(os error 2)", "entity not found"];
 /// omitted. Errors of evaluations name the line that recorded the operation, where it is known: for
 /// lazy images.
 pub(crate) fn exception(error: &Error) -> PyErr {
+    let named =
+        |op: &str, message: &str| PyValueError::new_err(format!("{}: {message}", Audience::Python.method_name(op)));
     match error {
         Error::ShapeMismatch { op, left, right, .. } => {
-            PyValueError::new_err(format!("{op}: images differ in size, {left} and {right}"))
+            named(op, &format!("images differ in size, {left} and {right}"))
         }
-        Error::Empty { op, shape, .. } => PyValueError::new_err(format!("{op}: size {shape} has no pixels")),
-        Error::Parameter { op, message, .. } => PyValueError::new_err(format!("{op}: {message}")),
-        Error::ForeignImage { op, .. } => {
-            PyValueError::new_err(format!("{op}: the images belong to different sessions"))
-        }
+        Error::Empty { op, shape, .. } => named(op, &format!("size {shape} has no pixels")),
+        Error::Parameter { op, message, .. } => named(op, message),
+        Error::ForeignImage { op, .. } => named(op, "the images belong to different sessions"),
         Error::Config(message) => PyValueError::new_err(message.clone()),
         Error::Forked { .. } => PyRuntimeError::new_err(error.to_string()),
         // The cause is that of the rank that touches files, the same on all.

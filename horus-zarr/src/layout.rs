@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use horus_core::error::Audience;
 use horus_core::shape::{Region, Shape};
 
 /// The role of an array's axis in an image.
@@ -74,10 +75,10 @@ impl ArrayLayout {
         }
         let twice = |i: &usize| roles[..*i].contains(&roles[*i]);
         if let Some(i) = (0..n).find(twice) {
-            return Err(format!("its axes are {axes}: {} is there twice", roles[i].name()));
+            return Err(format!("its axes are {axes}: {} occurs twice", roles[i].name()));
         }
         if !roles.contains(&Role::Row) || !roles.contains(&Role::Column) {
-            return Err(format!("its axes are {axes}: an image has y and x"));
+            return Err(format!("its axes are {axes}: an image needs y and x"));
         }
         if extents.iter().any(|n| usize::try_from(*n).is_err()) {
             return Err(format!("an array of {extents:?} samples does not fit into memory's addresses"));
@@ -86,7 +87,8 @@ impl ArrayLayout {
         let times = layout.extent(Role::Time);
         layout.time = match time {
             None if times > 1 => {
-                return Err(format!("it has {times} times, of which one is read: choose it (ZarrOptions::time)"));
+                let choice = Audience::now().select_wording("ZarrOptions::time", "--page N", "page=N");
+                return Err(format!("it has {times} times, of which one is read: choose it by {choice}"));
             }
             Some(time) if time >= times => {
                 return Err(format!("time {time} requested, but it has {times} (times start at 0)"));
@@ -274,8 +276,8 @@ mod tests {
             assert!(error.contains(cause), "{error}");
         };
         use Role::*;
-        fails(&[Row, Channel], &[2, 3], None, "its axes are y, c: an image has y and x");
-        fails(&[Row, Row, Column], &[2, 3, 4], None, "y is there twice");
+        fails(&[Row, Channel], &[2, 3], None, "its axes are y, c: an image needs y and x");
+        fails(&[Row, Row, Column], &[2, 3, 4], None, "y occurs twice");
         fails(&[Row, Column], &[2, 3, 4], None, "an array of 3 axes, of which 2 are described (y, x)");
         fails(&[Time, Row, Column], &[2, 3, 4], None, "it has 2 times");
         fails(&[Time, Row, Column], &[2, 3, 4], Some(2), "time 2 requested, but it has 2");

@@ -42,7 +42,7 @@ mod unfinished_store;
 use std::path::Path;
 
 use horus_core::dtype::Element;
-use horus_core::error::{Error, Result};
+use horus_core::error::{Audience, Error, Result};
 use horus_core::image::Image;
 use horus_core::io::{
     AnyImage, Compression, Downsampling, FileInfo, PixelSize, RegionSink, RegionSource, channel_names, on_root,
@@ -236,7 +236,8 @@ fn source(path: &Path, options: &ZarrOptions) -> Result<(ArraySource, Option<Pix
     let pixels = [shape.depth, shape.height, shape.width].iter().try_fold(1u64, |all, n| all.checked_mul(*n as u64));
     if pixels.is_none_or(|pixels| pixels > options.max_pixels) {
         let most = options.max_pixels;
-        return Err(format!("{shape} pixels exceed the limit of {most} (ZarrOptions::max_pixels, --max-pixels)"));
+        let limit = Audience::now().select_wording("ZarrOptions::max_pixels", "--max-pixels", "max_pixels=");
+        return Err(format!("{shape} pixels exceed the limit of {most} ({limit})"));
     }
     // Channels of an image are no colours, also without names.
     let is_told = |names: &Vec<String>| shape.channels > 1 || names.iter().any(|name| !name.is_empty());

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use horus::prelude::*;
+use horus_core::error::Audience;
 use horus_core::image::{ValueReader, Values};
 use horus_core::io::on_first;
 use horus_core::ops::describe::{Accepts, Parameter};
@@ -105,7 +106,7 @@ impl ChainError {
     fn text(&self, name: &str) -> String {
         let named = |op: &str, message: &str| match op == name {
             true => message.to_owned(),
-            false => format!("{op}: {message}"),
+            false => format!("{}: {message}", Audience::Command.method_name(op)),
         };
         match self {
             ChainError::Message(message) => message.clone(),

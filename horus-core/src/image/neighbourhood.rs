@@ -377,7 +377,7 @@ impl<T: Pixel> Image<T> {
             let (row, column) = match axis {
                 Axis::Columns => filters::sobel_x(),
                 Axis::Rows => filters::sobel_y(),
-                _ => return Err(Error::parameter(call, "slopes are along `Axis::Rows` or `Axis::Columns`")),
+                _ => return Err(Error::parameter(call, "slopes are along rows or columns")),
             };
             Ok(self.linear(site).node(Op::Separable { row, column, border: self.border() }, site))
         })

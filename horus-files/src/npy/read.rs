@@ -6,6 +6,7 @@
 use crate::interleave::copy_spaced;
 use crate::{DecodeResources, OpenOptions, Picture, PictureSource, Raster, SampleConversion, check_size, pixel_bytes};
 use horus_base::dtype::DType;
+use horus_base::error::Audience;
 use horus_base::shape::Shape;
 
 /// Maximum number of channels of pictures; an array of more may be a volume.
@@ -43,8 +44,9 @@ pub(super) fn raster(source: &PictureSource<'_>, options: &OpenOptions) -> Resul
         [depth, height, width] if options.volume => [depth, height, width, 1],
         [height, width, channels] => {
             if channels > MOST_COLOURS {
+                let volume = Audience::now().select_wording("AnyImage::open_volume", "--volume", "volume=True");
                 horus_base::warn!(
-                    "{channels} channels of {height}x{width} pixels are read; open_volume reads {height} levels"
+                    "{channels} channels of {height}x{width} pixels are read; {volume} reads {height} levels"
                 );
             }
             [1, height, width, channels]

@@ -15,6 +15,7 @@ use super::ome;
 use super::read;
 use super::source::{TiffReader, decoder_at};
 use crate::{OpenOptions, PictureSource, decode, exif, texts};
+use horus_base::error::Audience;
 use horus_base::lengths::{PixelSize, micrometres};
 
 /// Most planes of a file: enough for any, but a limit on false metadata.
@@ -101,7 +102,8 @@ impl Stack {
         let n = self.times;
         let time = match time {
             None if n > 1 => {
-                return Err(format!("it has {n} times, of which one is read as a volume: choose it (page)"));
+                let choice = Audience::now().select_wording("OpenOptions::page", "--page N", "page=N");
+                return Err(format!("it has {n} times, of which one is read as a volume: choose it by {choice}"));
             }
             Some(time) if time >= n => return Err(format!("time {time} requested, but it has {n} (times start at 0)")),
             time => time.unwrap_or(0),
