@@ -18,12 +18,13 @@ fn is_own(metadata: &Metadata<'_>) -> bool {
     metadata.level() == Level::Error || FILES.iter().any(|module| metadata.target().starts_with(module))
 }
 
-/// Writes a message: for users a warning or an error, for developers one of a module.
+/// Writes a message: for users without the module that it is of, for developers with it.
 fn written(to: &mut impl Write, record: &Record<'_>) -> io::Result<()> {
     let text = plain(&record.args().to_string());
     match record.level() {
         Level::Error => writeln!(to, "error: {text}"),
         Level::Warn => writeln!(to, "warning: {text}"),
+        Level::Info => writeln!(to, "info: {text}"),
         level => writeln!(to, "[{level} {}] {text}", record.target()),
     }
 }
@@ -64,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn users_read_warnings_without_the_names_of_modules() {
+    fn users_read_messages_without_the_names_of_modules() {
         let line = |level| {
             let mut to = Vec::new();
             let mut record = Record::builder();
@@ -74,7 +75,8 @@ mod tests {
         };
         assert_eq!(line(Level::Warn), "warning: a.png: \\u{1b}[2J\n");
         assert_eq!(line(Level::Error), "error: a.png: \\u{1b}[2J\n");
-        assert_eq!(line(Level::Info), "[INFO horus_files] a.png: \\u{1b}[2J\n");
+        assert_eq!(line(Level::Info), "info: a.png: \\u{1b}[2J\n");
+        assert_eq!(line(Level::Debug), "[DEBUG horus_files] a.png: \\u{1b}[2J\n");
     }
 
     #[test]

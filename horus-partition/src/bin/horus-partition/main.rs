@@ -159,7 +159,8 @@ fn run(args: &PartitionArgs) -> Result<(), PartitionError> {
 }
 
 fn main() -> ExitCode {
-    env_logger::init_from_env(env_logger::Env::default().default_filter_or("warn"));
+    let level = env_logger::Env::default().default_filter_or("warn");
+    env_logger::Builder::from_env(level).format_target(false).init();
     match run(&PartitionArgs::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
