@@ -141,7 +141,7 @@ impl GpuClock {
             Ok(())
         });
         if let Err(e) = noted {
-            horus_core::warn!("it is not known when a GPU worked: {e}");
+            horus_core::warn!("cannot measure the times of a GPU: {e}");
         }
         result
     }

@@ -18,7 +18,7 @@ pub fn generation() -> u32 {
         ONCE.call_once(|| {
             // SAFETY: the handler only increments an atomic, which is allowed after a fork.
             if unsafe { libc::pthread_atfork(None, None, Some(forked)) } != 0 {
-                horus_base::warn!("no memory to notice forks of this process");
+                horus_base::warn!("out of memory: forks of this process will not be detected");
             }
         });
     }

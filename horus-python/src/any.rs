@@ -21,7 +21,7 @@ macro_rules! any {
             fn try_from(picture: AnyImage) -> PyResult<Any> {
                 match picture {
                     $(AnyImage::$variant(image) => Ok(Any::$variant(image)),)*
-                    other => Err(PyTypeError::new_err(format!("pictures of {} are not known here", other.dtype()))),
+                    other => Err(PyTypeError::new_err(format!("pictures of {} are not supported", other.dtype()))),
                 }
             }
         }

@@ -97,7 +97,7 @@ fn shape_of(extents: &[usize], channels: bool) -> PyResult<Shape> {
         (&[depth, height, width, channels], _) => Ok(Shape::volume(depth, height, width, channels)),
         _ => {
             let axes = extents.len();
-            Err(PyValueError::new_err(format!("an array of {axes} axes is no image; images have one to four")))
+            Err(PyValueError::new_err(format!("an array of {axes} axes is not an image; images have one to four")))
         }
     }
 }

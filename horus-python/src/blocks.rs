@@ -87,7 +87,7 @@ impl RegionSource for NumpyBlocks {
         let here: usize = shared.iter().map(|(_, rows, columns)| rows.len() * columns.len()).sum();
         if here != region.height * region.width {
             let (last, end) = (rows.end - 1, columns.end - 1);
-            return Err(format!("rows {top} to {last} and columns {left} to {end} are not here"));
+            return Err(format!("the blocks lack pixels of rows {top} to {last} and columns {left} to {end}"));
         }
         let pixel = self.shape.channels * self.dtype.size();
         for (part, rows, columns) in shared {

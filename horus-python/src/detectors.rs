@@ -47,7 +47,11 @@ pub(crate) fn rotate(a: &PyImage, degrees: f64, mode: &str, cval: f64) -> PyResu
 pub(crate) fn absdiv(a: &PyImage, b: &PyImage, eps: f64) -> PyResult<PyImage> {
     fn quotient<T: AnyElement + Pixel>(of: &PyImage, a: &Typed<T>, b: &Any, eps: f64) -> PyResult<PyImage> {
         let Some(b) = T::from_any(b) else {
-            return Err(PyTypeError::new_err(format!("absdiv: images of {} and of {}", T::DTYPE, b.dtype())));
+            return Err(PyTypeError::new_err(format!(
+                "absdiv: images of {} and of {}; both must have one type",
+                T::DTYPE,
+                b.dtype()
+            )));
         };
         of.recorded(|| a.absdiv(b, T::from_f64(eps)))
     }

@@ -117,7 +117,7 @@ impl WriteOptions {
         if (SaveOptions { resampling: None, ..self.samples }) != SaveOptions::default() {
             return Err(Error::write(
                 path,
-                "a store keeps values as they are: depth, scaling, clipping, quality and nodata are of files",
+                "a store keeps values as they are: depth, scaling, clipping, quality and nodata apply to files only",
             ));
         }
         let mut options = ZarrSaveOptions::default();

@@ -180,11 +180,13 @@ pub(crate) fn rank(
     /// Most pixels for which comparisons are faster.
     const FEW: usize = 9;
     if rank >= offsets.len() {
-        return Err(PyValueError::new_err(format!("place {rank} of {} pixels", offsets.len())));
+        let message = format!("requested place {rank} of {} pixels; the first is 0", offsets.len());
+        return Err(PyValueError::new_err(message));
     }
     let border = border(mode, cval)?;
     if offsets.len() > FEW {
-        let near = |v: isize| i32::try_from(v).map_err(|_| PyValueError::new_err(format!("an offset of {v} pixels")));
+        let far = |v: isize| PyValueError::new_err(format!("an offset of {v} pixels; the limit is {}", i32::MAX));
+        let near = |v: isize| i32::try_from(v).map_err(|_| far(v));
         let offsets = offsets.iter().map(|&(z, y, x)| Ok((near(z)?, near(y)?, near(x)?)));
         let offsets = offsets.collect::<PyResult<Vec<_>>>()?;
         return numbers!(&a.any, "rank", image => a.recorded(|| image.with_border(border).rank_at(offsets, rank)));
@@ -326,7 +328,7 @@ pub(crate) fn stack(images: Vec<PyRef<'_, PyImage>>, channels: bool) -> PyResult
     fn of_type<T: AnyElement>(images: &[PyRef<'_, PyImage>], _first: &Typed<T>, channels: bool) -> PyResult<PyImage> {
         let typed: Option<Vec<&Typed<T>>> = images.iter().map(|image| T::from_any(&image.any)).collect();
         let Some(typed) = typed else {
-            return Err(PyValueError::new_err("stack: images of different types; convert them"));
+            return Err(PyValueError::new_err("stack: the images differ in type; convert them"));
         };
         images[0].recorded(|| match channels {
             true => Typed::stack(typed[0].session(), typed.iter().copied(), Axis::Channels),
@@ -334,7 +336,7 @@ pub(crate) fn stack(images: Vec<PyRef<'_, PyImage>>, channels: bool) -> PyResult
         })
     }
     let Some(first) = images.first() else {
-        return Err(PyValueError::new_err("stack: no images"));
+        return Err(PyValueError::new_err("stack: no images given; at least one is needed"));
     };
     each!(&first.any, image => of_type(&images, image, channels))
 }
@@ -344,8 +346,9 @@ pub(crate) fn stack(images: Vec<PyRef<'_, PyImage>>, channels: bool) -> PyResult
 pub(crate) fn paste(a: &PyImage, b: &PyImage, top: isize, left: isize) -> PyResult<PyImage> {
     fn like<'a, T: AnyElement>(b: &'a PyImage, a: &Typed<T>) -> PyResult<&'a Typed<T>> {
         let (over, under) = (b.any.dtype(), a.dtype());
-        T::from_any(&b.any)
-            .ok_or_else(|| PyTypeError::new_err(format!("paste: pixels of {over} over those of {under}")))
+        T::from_any(&b.any).ok_or_else(|| {
+            PyTypeError::new_err(format!("paste: pixels of {over} over {under}; both must have one type"))
+        })
     }
     each!(&a.any, image => {
         let b = like(b, image)?;

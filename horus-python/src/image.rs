@@ -100,7 +100,7 @@ impl PyImage {
     ) -> PyResult<PyImage> {
         let [depth, height, width, channels] = shape;
         let shape = Shape::volume(depth, height, width, channels);
-        let none = || PyTypeError::new_err("an image is made of contiguous elements of a type of pixels");
+        let none = || PyTypeError::new_err("the array must be contiguous, and of a type that images have");
         let pixels = array.pixels(py, shape).ok_or_else(none)?;
         let any = detached(py, || pixels.image(&session.open, copy))?;
         Ok(session.image(any))
@@ -223,7 +223,8 @@ impl PyImage {
         let size = PixelSize::of([levels, Some(rows), Some(columns)]).filter(|size| size.levels == levels);
         let size = size.ok_or_else(|| {
             let depth = levels.map(|side| format!("{side}, ")).unwrap_or_default();
-            let text = format!("pixel_size has sides of {depth}{rows} and {columns} micrometres; they are positive");
+            let text =
+                format!("pixel_size has sides of {depth}{rows} and {columns} micrometres; they must be positive");
             PyValueError::new_err(text)
         })?;
         each!(&self.any, image => self.recorded(|| with_pixel_size(image, Some(size))))

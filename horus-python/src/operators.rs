@@ -120,7 +120,7 @@ pub(crate) fn select(mask: &PyImage, a: ImageOrNumber<'_>, b: ImageOrNumber<'_>)
     let holds = mask.any.mask("select")?;
     let typed = match (&a, &b) {
         (ImageOrNumber::Image(typed), _) | (_, ImageOrNumber::Image(typed)) => typed,
-        _ => return Err(PyTypeError::new_err("select: two numbers; one of both must be an image")),
+        _ => return Err(PyTypeError::new_err("select: both values are numbers; at least one must be an image")),
     };
     numbers!(&typed.any, "select", image => chosen(mask, holds, image, &a, &b))
 }
@@ -170,7 +170,7 @@ pub(crate) fn convert_colour(a: &PyImage, source: &str, target: &str) -> PyResul
     let (from, to) = (space(source)?, space(target)?);
     match &a.any {
         Any::F32(image) => a.recorded(|| image.convert_colour(from, to)),
-        other => Err(PyTypeError::new_err(format!("convert_colour: pixels are f32, not {}", other.dtype()))),
+        other => Err(PyTypeError::new_err(format!("convert_colour: pixels must be f32, not {}", other.dtype()))),
     }
 }
 

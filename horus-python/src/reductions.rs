@@ -17,7 +17,7 @@ macro_rules! of_labels {
             Any::U8($of) => $body,
             Any::U16($of) => $body,
             Any::I32($of) => $body,
-            other => Err(PyTypeError::new_err(format!("labels are u8, u16 or i32, not {}", other.dtype()))),
+            other => Err(PyTypeError::new_err(format!("labels must be u8, u16 or i32, not {}", other.dtype()))),
         }
     };
 }
@@ -88,7 +88,7 @@ pub(crate) fn tiled(a: &PyImage, name: &str, height: usize, width: usize) -> PyR
 /// The axis of a number.
 pub(crate) fn axis(number: usize) -> PyResult<Axis> {
     let axes = [Axis::Depth, Axis::Rows, Axis::Columns, Axis::Channels];
-    axes.get(number).copied().ok_or_else(|| PyValueError::new_err(format!("no axis {number}")))
+    axes.get(number).copied().ok_or_else(|| PyValueError::new_err(format!("axis {number} requested; axes are 0 to 3")))
 }
 
 fn unknown(name: &str) -> horus::prelude::Error {

@@ -39,7 +39,7 @@ pub(crate) fn remap(
 }
 
 fn spline(order: usize) -> PyResult<Sampling> {
-    let none = || PyValueError::new_err(format!("no spline is of order {order}; orders are 0 to 5"));
+    let none = || PyValueError::new_err(format!("a spline of order {order} requested; orders are 0 to 5"));
     Sampling::spline(order).ok_or_else(none)
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn lookup(a: &PyImage, table: PyReadonlyArray1<'_, f64>, dtype: &str)
         horus_core::dispatch_narrow!(a.any.dtype(), N => match N::from_any(&a.any) {
             Some(image) => a.recorded(|| image.lookup(&table)),
             None => Err(PyTypeError::new_err(format!(
-                "lookup: pixels are integers of 8 or 16 bits, not {}",
+                "lookup: pixels must be integers of 8 or 16 bits, not {}",
                 a.any.dtype()
             ))),
         })
@@ -78,7 +78,7 @@ pub(crate) fn lookup(a: &PyImage, table: PyReadonlyArray1<'_, f64>, dtype: &str)
 }
 
 fn unfit() -> PyErr {
-    PyTypeError::new_err("remap: positions are two or three images of one type, f32 or f64")
+    PyTypeError::new_err("remap: positions must be two or three images of one type, f32 or f64")
 }
 
 /// Two or three images of positions with the same type.
@@ -148,7 +148,7 @@ fn connectivity(structure: &[bool; 27]) -> Connectivity {
 pub(crate) fn reconstruct(a: &PyImage, mask: &PyImage, structure: [bool; 27], erosion: bool) -> PyResult<PyImage> {
     fn like<'a, T: AnyElement>(mask: &'a PyImage, _marker: &Typed<T>) -> PyResult<&'a Typed<T>> {
         T::from_any(&mask.any)
-            .ok_or_else(|| PyTypeError::new_err("reconstruct: the marker and the mask are of one type"))
+            .ok_or_else(|| PyTypeError::new_err("reconstruct: the marker and the mask must have one type"))
     }
     let neighbours = connectivity(&structure);
     numbers!(&a.any, "reconstruct", marker => {

@@ -85,7 +85,7 @@ impl ArraySource {
         let first = vec![0; array.dimensionality()];
         let grid = array.chunk_grid().name(ZarrVersion::V3).unwrap_or_default();
         if grid != "regular" {
-            return Err(format!("its chunks are in a `{grid}` grid; regular ones are read"));
+            return Err(format!("its chunks are in a `{grid}` grid; only regular grids are supported"));
         }
         let file: Vec<u64> = array.chunk_shape(&first).map_err(|e| e.to_string())?.iter().map(|n| n.get()).collect();
         let inner = array.effective_subchunk_shape().map(|shape| shape.iter().map(|n| n.get()).collect());

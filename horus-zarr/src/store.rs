@@ -32,7 +32,7 @@ impl ZarrNode {
     pub(crate) fn at(folder: &Path) -> Result<ZarrNode, String> {
         let found = fs::metadata(folder).map_err(|e| e.to_string())?;
         if !found.is_dir() {
-            return Err("a Zarr store is a folder, which it is not".into());
+            return Err("it is not a folder; a Zarr store is a folder".into());
         }
         if let Some(metadata) = read(&folder.join("zarr.json"))? {
             return match metadata.get("node_type").and_then(Value::as_str) {

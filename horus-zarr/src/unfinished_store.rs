@@ -76,7 +76,7 @@ impl UnfinishedStore {
 /// Fails unless the existing content is a store that may be replaced.
 fn replaceable(path: &Path) -> Result<(), String> {
     if !path.is_dir() {
-        return Err("it is no folder, and is not overwritten by one".into());
+        return Err("it is a file, which is not overwritten by a folder".into());
     }
     if fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none()) {
         return Ok(());
@@ -84,7 +84,7 @@ fn replaceable(path: &Path) -> Result<(), String> {
     match ZarrNode::at(path) {
         Ok(ZarrNode::Array) => Ok(()),
         Ok(ZarrNode::Group(attributes)) if matches!(Multiscale::of(&attributes), Ok(Some(_))) => Ok(()),
-        _ => Err("it is a folder that holds no Zarr image, which is not overwritten".into()),
+        _ => Err("it is a folder without a Zarr image, and is not overwritten".into()),
     }
 }
 
@@ -168,11 +168,11 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let at = |name: &str| home.path().join(name);
         fs::write(at("file"), "").unwrap();
-        assert!(UnfinishedStore::at(&at("file")).unwrap_err().contains("is no folder"));
+        assert!(UnfinishedStore::at(&at("file")).unwrap_err().contains("it is a file"));
         fs::create_dir(at("group")).unwrap();
         UnfinishedStore::at(&at("group")).unwrap();
         fs::write(at("group").join("zarr.json"), r#"{"node_type": "group"}"#).unwrap();
-        assert!(UnfinishedStore::at(&at("group")).unwrap_err().contains("holds no Zarr image"));
+        assert!(UnfinishedStore::at(&at("group")).unwrap_err().contains("without a Zarr image"));
         let error = UnfinishedStore::at(&at("none").join("a.zarr")).unwrap_err();
         assert!(error.contains("cannot create a folder in") && !error.contains(".horus-"), "{error}");
         assert!(UnfinishedStore::at(Path::new("/")).is_err());

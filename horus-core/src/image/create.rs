@@ -36,7 +36,8 @@ impl<T: Element> Image<T> {
         let (call, shape) = (Call::of("from_slice"), extent.into());
         let made = check_shape(call, shape, T::TAG).and_then(|()| {
             if pixels.len() != shape.len() {
-                return Err(Error::parameter(call, format!("{} values for {shape} pixels", pixels.len())));
+                let message = format!("{} values for {shape} pixels; {} are needed", pixels.len(), shape.len());
+                return Err(Error::parameter(call, message));
             }
             copied(call, session, shape, &levels(shape, pixels))
         });

@@ -140,7 +140,7 @@ impl Distances {
             if !self.spacing.iter().all(|v| *v > 0.0 && v.is_finite()) {
                 let [levels, rows, columns] = self.spacing;
                 let levels = if shape.depth > 1 { format!("{levels} x ") } else { String::new() };
-                let message = format!("pixels of {levels}{rows} x {columns}; sizes are finite and above 0");
+                let message = format!("pixels of {levels}{rows} x {columns}; sizes must be positive and finite");
                 return Err(Error::parameter(Call { op: "distances", site }, message));
             }
             let session = self.first.session();

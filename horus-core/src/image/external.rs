@@ -72,7 +72,9 @@ impl<T: Element> Image<T> {
 
 fn fits<T: Element>(shape: Shape, bytes: usize, address: u64, call: Call) -> Result<()> {
     if bytes != shape.len() * size_of::<T>() {
-        return Err(Error::parameter(call, format!("{bytes} bytes for {shape} pixels of {}", T::TAG)));
+        let needed = shape.len() * size_of::<T>();
+        let message = format!("{bytes} bytes for {shape} pixels of {}; {needed} are needed", T::TAG);
+        return Err(Error::parameter(call, message));
     }
     if !address.is_multiple_of(align_of::<T>() as u64) {
         return Err(Error::parameter(call, format!("memory at {address:#x} is not aligned for {}", T::TAG)));
@@ -85,7 +87,7 @@ fn external<T: Element>(session: &Session, shape: Shape, pixels: External, call:
     let bytes = pixels.bytes();
     fits::<T>(shape, bytes.len(), bytes.as_ptr() as usize as u64, call)?;
     if T::TAG == DType::Bool && !are_truths(bytes) {
-        return Err(Error::parameter(call, "truth values are bytes 0 and 1"));
+        return Err(Error::parameter(call, "a mask has bytes other than 0 and 1"));
     }
     let (start, label) = (Instant::now(), WorkLabel::new());
     let levels: Vec<&[u8]> = bytes.chunks(shape.area() * shape.channels * size_of::<T>()).collect();

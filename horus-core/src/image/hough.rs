@@ -41,7 +41,7 @@ pub fn hough_line(mask: &Image<bool>, normals: &[[f64; 2]]) -> Value<Vec<Vec<u64
             return Err(Error::parameter(call, message));
         }
         if let Some([x, y]) = normals.iter().find(|[x, y]| x.hypot(*y).is_nan() || x.hypot(*y) > UNIT) {
-            return Err(Error::parameter(call, format!("the normal is ({x}, {y}); its length is 1")));
+            return Err(Error::parameter(call, format!("the normal is ({x}, {y}); its length must be 1")));
         }
         Ok(mask.plain())
     });

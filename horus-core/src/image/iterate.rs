@@ -154,7 +154,8 @@ fn same_kind(before: &[&Handle], after: &[&Handle], session: &Session, site: Sit
     }
     let kind = |h: &&&Handle| (h.shape, h.dtype);
     let same = before.len() == after.len() && before.iter().zip(after).all(|(a, b)| kind(&a) == kind(&b));
-    let text = || format!("a step makes {} of {}; it must keep number and shapes", kinds(after), kinds(before));
+    let text =
+        || format!("a step makes {} of {}; number, shapes and types must stay the same", kinds(after), kinds(before));
     if same { Ok(()) } else { Err(Error::parameter(Call { op: "iterate", site }, text())) }
 }
 
@@ -397,7 +398,7 @@ impl LoopMonitor {
         let change = self.change;
         match (ending, self.until.below, change) {
             (Ending::Diverged, ..) => {
-                crate::warn!("a loop diverged: step {steps} changed its state by no finite number")
+                crate::warn!("a loop diverged: step {steps} changed its state by a number that is not finite")
             }
             (Ending::Steps, Some(eps), Some(change)) => {
                 crate::warn!(

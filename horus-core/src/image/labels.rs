@@ -187,7 +187,10 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
         let all = self.count.saturating_mul(bins);
         let counts = self.image.attempt::<f64>(Shape::new(1, all.max(1), 1), || {
             if all == 0 || all > MOST || !(lo < hi && (hi - lo).is_finite()) {
-                let message = format!("{} labels of {bins} bins over {lo} to {hi}", self.count);
+                let message = format!(
+                    "{} labels, {bins} bins, range {lo} to {hi}; labels times bins must be 1 to 2^24, the range of finite width",
+                    self.count
+                );
                 return Err(Error::parameter(call, message));
             }
             let (image, labels) = (self.image.convert::<f64>(), self.labels.convert::<f64>());
@@ -249,7 +252,7 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
         let shape = Shape::new(rows.max(1), columns, 1);
         let sums = self.image.attempt::<f64>(shape, || {
             if self.labels.depth() != 1 {
-                let message = format!("the label image has {} levels; look at each slice", self.labels.depth());
+                let message = format!("the label image has {} levels; take one (`slice`)", self.labels.depth());
                 return Err(Error::parameter(call, message));
             }
             Ok(record(self.labels.session(), Op::from(how), &[self.labels.handle()], shape, site))
@@ -433,14 +436,16 @@ fn fits<T: Pixel, L: Pixel>(call: Call, image: &Image<T>, labels: &Image<L>, cou
         return Err(Error::ForeignImage { op: call.op, site: call.site });
     }
     if !LabelReduce::labels(L::TAG) {
-        return wrong(format!("labels are integers, not {}", L::TAG));
+        return wrong(format!("labels must be integers, not {}", L::TAG));
     }
     if image.shape() != labels.shape() || image.channels() != 1 {
         let (image, labels) = (image.shape(), labels.shape());
-        return wrong(format!("labels of {labels} for an image of {image}; both have one channel (see `channel`)"));
+        return wrong(format!(
+            "labels of {labels} for an image of {image}; both must have one shape and one channel (`channel`)"
+        ));
     }
     if image.shape().len() > MOST_PIXELS {
-        return wrong(format!("an image of {} has more than 2^28 pixels", image.shape()));
+        return wrong(format!("an image of {} has {} pixels; the limit is 2^28", image.shape(), image.shape().len()));
     }
     if count == 0 || count > MOST_PIXELS {
         return wrong(format!("{count} labels; the range is 1 to 2^28"));

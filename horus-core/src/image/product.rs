@@ -36,7 +36,8 @@ impl<T: Float> Image<T> {
                 return Err(Error::ForeignImage { op: call.op, site });
             }
             if a.width != b.height || (a.depth, a.channels) != (b.depth, b.channels) {
-                return Err(Error::parameter(call, format!("{a} times {b}")));
+                let message = format!("{a} times {b}; columns of the first must equal rows of the second, levels and channels those of the second");
+                return Err(Error::parameter(call, message));
             }
             check_shape(call, shape, T::DTYPE)?;
             Ok(record(self.session(), Op::from(MatrixProduct), &[self.handle(), other.handle()], shape, site))

@@ -51,7 +51,10 @@ impl<T: Element> Image<T> {
                 return Err(Error::ForeignImage { op: "reconstruct", site });
             }
             if shape != mask.shape() {
-                return wrong(format!("a marker of {shape} for a mask of {}", mask.shape()));
+                return wrong(format!(
+                    "a marker of {shape} for a mask of {}; their shapes must be equal",
+                    mask.shape()
+                ));
             }
             if shape.channels != 1 {
                 return wrong(format!("the image has {} channels; take one (`channel`)", shape.channels));

@@ -119,7 +119,10 @@ impl<T: Pixel> Image<T> {
         self.attempt(shape, || {
             check_shape(call, shape, T::Linear::TAG)?;
             if (height.div_ceil(2), width.div_ceil(2)) != (self.height(), self.width()) {
-                let message = format!("{height}x{width} pixels is neither twice {} nor one less", self.shape());
+                let message = format!(
+                    "requested {height}x{width} pixels; rows and columns must be twice those of {}, or one less",
+                    self.shape()
+                );
                 return Err(crate::error::Error::parameter(call, message));
             }
             // One pixel in four, repeated over the image, is true.

@@ -60,7 +60,7 @@ impl<T: Pixel> Image<T> {
         let (axes, how, border, site) = (axes.into(), how.into(), self.border(), Location::caller());
         self.attempt(self.shape(), || {
             if axes.has(Axis::Channels) {
-                let message = "no splines go along the channels; axes are levels, rows and columns";
+                let message = "splines along channels requested; they run along levels, rows or columns";
                 return Err(Error::parameter(Call { op: "spline_coefficients", site }, message));
             }
             let linear = self.linear(site);

@@ -76,8 +76,7 @@ impl<T: Pixel> Image<T> {
             if none {
                 let of =
                     if call.op == "tiles" { String::new() } else { format!(" every {down} rows and {across} columns") };
-                let message =
-                    format!("{height}x{width} pixels{of} make no {} of an image of {}", call.op, self.shape());
+                let message = format!("an image of {} has no {} of {height}x{width} pixels{of}", self.shape(), call.op);
                 return Err(Error::parameter(call, message));
             }
             Ok(self.clone())

@@ -84,7 +84,7 @@ impl<T: Element> Image<T> {
             Ok(pixels) => array4(call, session, pixels),
             Err(axes) => {
                 let axes = if axes == 1 { "1 axis".into() } else { format!("{axes} axes") };
-                let message = format!("an array of {axes}; images have 2, volumes 3, and 4 where they have channels");
+                let message = format!("an array of {axes}; an image has 2, a volume 3, and a volume with channels 4");
                 image_or_failure(session, Shape::new(0, 0, 0), Err(Error::parameter(call, message)))
             }
         }

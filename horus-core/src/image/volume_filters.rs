@@ -19,8 +19,7 @@ impl<T: Pixel> Image<T> {
         let plane = matches!(sigma, PerAxis::Plane(..)) || matches!(order, PerAxis::Plane(..));
         let volume = matches!(sigma, PerAxis::Volume(..)) || matches!(order, PerAxis::Volume(..));
         if plane && volume {
-            let error =
-                Error::parameter(call, "a pair and a triple of sigmas and orders; both are (y, x) or (z, y, x)");
+            let error = Error::parameter(call, "sigma and order must both be (y, x), or both (z, y, x)");
             return self.attempt(self.shape(), || Err(error));
         }
         let deep = volume || !plane && self.depth() > 1;

@@ -57,10 +57,10 @@ pub fn watershed<T: Pixel>(
         return wrong(format!("the image has {} channels; take one (`channel`)", shape.channels));
     }
     if shape != markers.shape() {
-        return wrong(format!("markers of {} for an image of {shape}", markers.shape()));
+        return wrong(format!("markers of {} for an image of {shape}; their shapes must be equal", markers.shape()));
     }
     if let Some(mask) = mask.filter(|mask| mask.shape() != shape) {
-        return wrong(format!("a mask of {} for an image of {shape}", mask.shape()));
+        return wrong(format!("a mask of {} for an image of {shape}; their shapes must be equal", mask.shape()));
     }
     if shape.len() > MOST_PIXELS {
         return wrong(format!("an image of {shape} has {} pixels; the limit is {MOST_PIXELS}", shape.len()));

@@ -74,7 +74,7 @@ impl<T: Pixel> Image<T> {
             check_size(call, height, width)?;
             check_taps(call, height, width)?;
             if y >= height || x >= width {
-                let message = format!("an anchor at row {y}, column {x} of {height}x{width} pixels");
+                let message = format!("the anchor, row {y} and column {x}, is outside {height}x{width} pixels");
                 return Err(Error::parameter(call, message));
             }
             let reach = Reach { up: y, down: height - 1 - y, left: x, right: width - 1 - x };
@@ -107,11 +107,17 @@ impl<T: Element> Image<T> {
         let call = Call::of("rank");
         self.ranked(call, footprint.into(), |count| match rank {
             Rank::Place(place) if place < count => Ok(place),
-            Rank::Place(place) => Err(Error::parameter(call, format!("place {place} of {count} pixels"))),
+            Rank::Place(place) => {
+                let message = format!("requested place {place} of {count} pixels; the range is 0 to {}", count - 1);
+                Err(Error::parameter(call, message))
+            }
             Rank::Percent(percent) if (0.0..=100.0).contains(&percent) => {
                 Ok(((count as f64 * percent / 100.0) as usize).min(count - 1))
             }
-            Rank::Percent(percent) => Err(Error::parameter(call, format!("{percent} per cent"))),
+            Rank::Percent(percent) => {
+                let message = format!("requested the percentile {percent}; the range is 0 to 100");
+                Err(Error::parameter(call, message))
+            }
         })
     }
 

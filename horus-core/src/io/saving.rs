@@ -11,7 +11,7 @@ use super::samples::{RecordedSamples, smaller, unscaled};
 use super::{Alpha, Clipping, Downsampling, FileSpec, Format, IN_MEMORY, SaveOptions, Scaling, StoredScale, on_root};
 use crate::dispatch;
 use crate::dtype::{DType, Element, Pixel};
-use crate::error::{Call, Error, Result};
+use crate::error::{Audience, Call, Error, Result};
 use crate::image::Image;
 use crate::session::{Attributes, Handle, Session, SizeReduction};
 use crate::shape::Axis;
@@ -70,8 +70,9 @@ impl Saving {
         let handle = if !straight {
             handle
         } else if dtype.is_float() && scaling == Scaling::Range {
+            let range = Audience::now().select_wording("Scaling::Range", "--scaling range", "scaling=\"range\"");
             crate::warn!(
-                "a {} file of a range of values has colours that are multiplied by alpha, as if they were not",
+                "the colours of a {} file stay multiplied by alpha, because {range} scales them as they are",
                 draft.format().name()
             );
             handle

@@ -136,7 +136,7 @@ where
     // Rank 0 sees its own.
     let words = comm.gather(if shared { word } else { !word }).map_err(failed)?;
     if let Some(Err(e)) = mark.map(NamedTempFile::close) {
-        crate::warn!("a file in {} stays: {e}", folder.display());
+        crate::warn!("cannot delete a temporary file in {}: {e}", folder.display());
     }
     let alike = words.iter().all(|other| *other == words[0]);
     if !alike {

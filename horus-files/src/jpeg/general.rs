@@ -285,7 +285,7 @@ impl<'a> JpegScanDecoder<'a> {
                     let scan = all.head(head)?;
                     passed += scan.components.iter().map(|(i, ..)| all.blocks[*i].coefficients.len()).sum::<usize>();
                     if passed > BLOCKS_OF_A_BYTE * file.bytes.len() {
-                        return Err("its scans say too little of too many pixels".into());
+                        return Err("its scans have more blocks of pixels than its bytes can encode".into());
                     }
                     all.scan(&scan, coded)?;
                 }

@@ -82,7 +82,7 @@ fn opened<'s>(source: &PictureSource<'s>, options: &OpenOptions, stack: Option<S
         if (page.shape(), page.chunks.samples.dtype()) != (first.shape(), first.chunks.samples.dtype()) {
             let what = |page: &TiffPage<'_>| format!("{} {}", page.shape(), page.chunks.samples.dtype());
             let (other, first) = (what(page), what(first));
-            return Err(format!("page {z} has {other} pixels and page 0 {first}: they are no levels of a volume"));
+            return Err(format!("page {z} has {other} pixels and page 0 {first}; pages of a volume must be alike"));
         }
     }
     let pages: Vec<TiffPage<'s>> = pages.into_iter().map(|(_, page)| page).collect();

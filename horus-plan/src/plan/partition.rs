@@ -30,7 +30,7 @@ impl Partition {
         }
         let largest = weights.iter().copied().fold(0.0, f64::max);
         if largest <= 0.0 {
-            return Err("all weights are zero: somebody must do the work".into());
+            return Err("all weights are zero; at least one must be positive".into());
         }
         // Relative to the largest, so that their sum is finite too.
         Ok(Partition::in_proportion(weights.iter().map(|w| w / largest)))

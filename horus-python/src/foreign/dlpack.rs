@@ -261,7 +261,7 @@ impl Tensor {
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let kind = self.kind.as_deref().filter(|_| HOST.contains(&self.device.0));
         let kind =
-            kind.ok_or_else(|| PyBufferError::new_err("the tensor is not the host's, or of no type of NumPy"))?;
+            kind.ok_or_else(|| PyBufferError::new_err("the tensor is not in host memory, or NumPy lacks its type"))?;
         let size: i64 = kind[1..].parse().unwrap_or(1);
         let strides: Vec<i64> = self.strides.iter().map(|stride| stride * size).collect();
         described(py, kind, &self.shape, &strides, (self.address, self.read_only))
@@ -276,7 +276,7 @@ impl Tensor {
             (None, Some(at)) => (ReceivedTensor::Plain(at?.cast()), PLAIN_USED),
             (None, None) => {
                 return Err(PyValueError::new_err(
-                    "the capsule holds no tensor of DLPack, or somebody has taken it over",
+                    "the capsule holds no tensor of DLPack, or another library has taken it",
                 ));
             }
         };
@@ -289,8 +289,11 @@ impl Tensor {
                     (&managed.as_ref().tensor, managed.as_ref().flags)
                 }
                 ReceivedTensor::Versioned(managed) => {
-                    let text =
-                        format!("a tensor of DLPack {}; up to {} is known here", managed.as_ref().major, VERSION.0);
+                    let text = format!(
+                        "a tensor of DLPack {}; versions up to {} are supported",
+                        managed.as_ref().major,
+                        VERSION.0
+                    );
                     return Err(PyBufferError::new_err(text));
                 }
             }

@@ -96,7 +96,7 @@ fn alone(device: &dyn Device, hardware: Hardware, quick: bool) -> MachineProfile
     match profile.fault() {
         None => profile,
         Some(what) => {
-            crate::warn!("what was measured of {what} makes no sense; the machine is assumed");
+            crate::warn!("the measurement of {what} is implausible; an assumed profile is used");
             here::assumed(profile.hardware, unified)
         }
     }

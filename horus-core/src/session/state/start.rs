@@ -168,7 +168,7 @@ impl Session {
             match std::thread::Builder::new().name("horus-start".into()).spawn(work) {
                 Ok(thread) => *worker = Some(StarterThread { wake, thread }),
                 Err(e) => {
-                    crate::warn!("what is started is evaluated inside the call: no thread could be made: {e}");
+                    crate::warn!("cannot start a thread ({e}): the calling thread evaluates");
                     return false;
                 }
             }
