@@ -39,7 +39,7 @@
 //! # use horus::prelude::*;
 //! # fn main() -> Result<()> {
 //! # let session = Session::new()?;
-//! let image = Image::worms(&session, 64, 96);
+//! let image = samples::worms(&session, 64, 96);
 //! let mut lines = Image::<f32>::zeros(&session, image.shape());
 //! for sigma in [1.0, 2.0] {
 //!     let across = image.gauss_xy(3.0, sigma, 0, 2);
@@ -62,7 +62,7 @@
 //! # use horus::prelude::*;
 //! # fn main() -> Result<()> {
 //! # let session = Session::new()?;
-//! # let image = Image::worms(&session, 64, 96);
+//! # let image = samples::worms(&session, 64, 96);
 //! let unit = (&image - image.min_value()) / (image.max_value() - image.min_value());
 //! let worms = unit.gt(0.5).opening(&Footprint::disc(1)); // morphology takes masks, too
 //! let (pixels, mean) = session.get_all((worms.count(), unit.over(&worms).mean()))?; // computed together
@@ -83,7 +83,7 @@
 //! # use horus::prelude::*;
 //! # fn main() -> Result<()> {
 //! # let session = Session::new()?;
-//! # let image = Image::worms(&session, 64, 96);
+//! # let image = samples::worms(&session, 64, 96);
 //! let mirrored = image.gauss(2.0);
 //! let on_black = image.with_border(Border::Constant(0.0)).gauss(2.0);
 //! assert!(on_black.pixel((0, 0))? < mirrored.pixel((0, 0))?);
@@ -102,7 +102,7 @@
 //! # use horus::prelude::*;
 //! # fn main() -> Result<()> {
 //! # let session = Session::new()?;
-//! # let image = Image::worms(&session, 64, 96);
+//! # let image = samples::worms(&session, 64, 96);
 //! let wrong = image.gauss(-1.0);
 //! let error = (wrong * 2.0).mean().get().unwrap_err();
 //! assert!(error.to_string().contains("sigma is -1; it must be positive and finite (at "));
@@ -130,7 +130,7 @@
 //! # use horus::prelude::*;
 //! # fn main() -> Result<()> {
 //! # let session = Session::new()?;
-//! # let image = Image::worms(&session, 64, 96);
+//! # let image = samples::worms(&session, 64, 96);
 //! let mean = image.mean().get()?; // on every rank
 //! if session.rank() == 0 {
 //!     println!("mean {mean:.3}");

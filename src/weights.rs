@@ -80,7 +80,7 @@ pub(crate) fn device_weights(given: &Weights, devices: &[Arc<dyn Device>]) -> Re
 fn measure_fastest(session: &Session, ready: impl FnOnce() -> Result<()>) -> Result<f64> {
     const SIZE: usize = 512;
     const ROUNDS: usize = 4;
-    let image = Image::<f32>::worms(session, SIZE, SIZE);
+    let image = samples::worms(session, SIZE, SIZE);
     ready()?;
     let mut best = f64::INFINITY;
     for _ in 0..ROUNDS {

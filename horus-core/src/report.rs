@@ -49,7 +49,7 @@ impl Session {
     /// let told = Arc::clone(&plans);
     /// let builder = Session::on(Box::new(CpuDevice::new(None)?)).trace(true);
     /// let session = builder.explain(move |text| told.lock().unwrap().push(text.to_owned())).build()?;
-    /// Image::worms(&session, 64, 64).gauss(1.0).to_vec()?;
+    /// samples::worms(&session, 64, 64).gauss(1.0).to_vec()?;
     /// let page = session.report("worms", &plans.lock().unwrap())?.expect("the only rank");
     /// assert!(page.starts_with("<!DOCTYPE html>") && page.contains("row 1x7 + correlate 7x1"));
     /// # Ok::<(), horus_core::error::Error>(())

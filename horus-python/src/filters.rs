@@ -5,6 +5,7 @@ use horus::prelude::{
     Resampling, Shape, Taps,
 };
 use horus::types::{Axes, LoopState as _, Resizing};
+use horus_core::image::bindings;
 use horus_core::ops::edge::{InsidePixels, WarpPositions};
 use horus_core::ops::neighbourhood::{FilterLayout, Pairing};
 use horus_core::position_map::Relation;
@@ -90,7 +91,7 @@ pub(crate) fn truncated(
         _ => Pairing::Difference,
     };
     numbers!(&a.any, "truncated", image => {
-        a.recorded(|| image.with_border(border).truncated(&window.0, &levels, pairing))
+        a.recorded(|| bindings::truncated(&image.with_border(border), &window.0, &levels, pairing))
     })
 }
 
@@ -164,7 +165,7 @@ pub(crate) fn box_variance(
     cval: f64,
 ) -> PyResult<PyImage> {
     let border = border(mode, cval)?;
-    numbers!(&a.any, "box_variance", image => a.recorded(|| image.with_border(border).box_variance(MovingWindow::at(size, anchor))))
+    numbers!(&a.any, "box_variance", image => a.recorded(|| bindings::box_variance(&image.with_border(border), MovingWindow::at(size, anchor))))
 }
 
 /// Of the pixels at some offsets (level, row, column), the one of rank `rank`, 0 being the
@@ -189,7 +190,7 @@ pub(crate) fn rank(
         let near = |v: isize| i32::try_from(v).map_err(|_| far(v));
         let offsets = offsets.iter().map(|&(z, y, x)| Ok((near(z)?, near(y)?, near(x)?)));
         let offsets = offsets.collect::<PyResult<Vec<_>>>()?;
-        return numbers!(&a.any, "rank", image => a.recorded(|| image.with_border(border).rank_at(offsets, rank)));
+        return numbers!(&a.any, "rank", image => a.recorded(|| bindings::rank_at(&image.with_border(border), offsets, rank)));
     }
     numbers!(&a.any, "rank", image => a.recorded(|| {
         let around = offsets.iter().map(|&(z, y, x)| image.with_border(border).shift(-z, -y, -x));
@@ -226,7 +227,7 @@ pub(crate) fn affine(
         last,
     });
     let inside = InsidePixels { origin: [0, 0], along, value: cval };
-    numbers!(&a.any, "affine", image => a.recorded(|| image.affine_inside(map, size, how, inside)))
+    numbers!(&a.any, "affine", image => a.recorded(|| bindings::affine_inside(image, map, size, how, inside)))
 }
 
 /// The image as the result of a function of several operations, with what files say of the function's images: its pixels
@@ -245,7 +246,7 @@ pub(crate) fn related(
     let images = images.iter().filter(|image| plane(image) == plane(&images[0]));
     images.for_each(|image| each!(&image.any, image => image.handles(&mut handles)));
     let inputs: Vec<_> = handles.into_iter().map(|handle| (handle, relation)).collect();
-    each!(&a.any, image => a.recorded(|| image.related(interned(function), &inputs)))
+    each!(&a.any, image => a.recorded(|| bindings::related(image, interned(function), &inputs)))
 }
 
 fn interpolated(name: &str) -> Option<Interpolation> {

@@ -1,6 +1,7 @@
 //! Operations on pixels.
 
 use horus::prelude::{Colour, Image as Typed, Pixel};
+use horus_core::image::bindings;
 use horus_core::ops::pixel::{PixelInfo, PixelKind, PixelOp, TABLE};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -70,21 +71,21 @@ fn same<'a, T: AnyElement + Pixel>(
 #[pyfunction]
 pub(crate) fn unary(name: &str, a: &PyImage) -> PyResult<PyImage> {
     let op = named(name)?;
-    numbers!(&a.any, name, image => a.recorded(|| image.unary(op)))
+    numbers!(&a.any, name, image => a.recorded(|| bindings::unary(image, op)))
 }
 
 /// An operation on each pixel of an image and of an operand, an image of the same type or a number.
 #[pyfunction]
 pub(crate) fn binary(name: &str, a: &PyImage, b: ImageOrNumber<'_>) -> PyResult<PyImage> {
     let op = named(name)?;
-    numbers!(&a.any, name, image => with!(same(name, image, &b)?, b => a.recorded(|| image.binary(op, b))))
+    numbers!(&a.any, name, image => with!(same(name, image, &b)?, b => a.recorded(|| bindings::binary(image, op, b))))
 }
 
 /// An operation on a number and each pixel of an image.
 #[pyfunction]
 pub(crate) fn binary_of_number(name: &str, a: f64, b: &PyImage) -> PyResult<PyImage> {
     let op = named(name)?;
-    numbers!(&b.any, name, image => b.recorded(|| of_number(a, image).binary(op, image)))
+    numbers!(&b.any, name, image => b.recorded(|| bindings::binary(&of_number(a, image), op, image)))
 }
 
 /// `a * b + c` of each pixel, of floats rounded once.
@@ -111,7 +112,7 @@ fn of_number<T: Pixel>(number: f64, beside: &Typed<T>) -> Typed<T> {
 #[pyfunction]
 pub(crate) fn compare(name: &str, a: &PyImage, b: ImageOrNumber<'_>) -> PyResult<PyImage> {
     let op = named(name)?;
-    numbers!(&a.any, name, image => with!(same(name, image, &b)?, b => a.recorded(|| image.compare(op, b))))
+    numbers!(&a.any, name, image => with!(same(name, image, &b)?, b => a.recorded(|| bindings::compare(image, op, b))))
 }
 
 /// The pixels of `a` where the mask is true, else those of `b`; at least one of both is an image.
@@ -203,5 +204,5 @@ pub(crate) fn convert(a: &PyImage, dtype: &str) -> PyResult<PyImage> {
 /// numbers that the type does not hold are taken modulo its range.
 #[pyfunction]
 pub(crate) fn cast(a: &PyImage, dtype: &str) -> PyResult<PyImage> {
-    typed!(dtype, T => numbers!(&a.any, "cast", image => a.recorded(|| image.cast::<T>())))
+    typed!(dtype, T => numbers!(&a.any, "cast", image => a.recorded(|| bindings::cast::<_, T>(image))))
 }

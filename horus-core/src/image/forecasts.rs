@@ -19,7 +19,7 @@ impl Session {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let smooth = Image::worms(&session, 64, 64).gauss(1.0);
+    /// let smooth = samples::worms(&session, 64, 64).gauss(1.0);
     /// let told = session.forecast(&smooth, (4, Link::default()))?;
     /// // All ranks have the worms. What three of them filter, 16 rows of f32 each, goes to rank 0.
     /// assert_eq!(told.total.total.bytes, 3 * 16 * 64 * 4);

@@ -118,9 +118,8 @@ impl<T: Pixel> Image<T> {
     }
 
     /// [`Image::affine`] of positions inside, and a constant elsewhere: for bindings.
-    #[doc(hidden)]
     #[track_caller]
-    pub fn affine_inside(
+    pub(crate) fn affine_inside(
         &self,
         matrix: [[f64; 3]; 2],
         (height, width): (usize, usize),

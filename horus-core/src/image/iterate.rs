@@ -216,7 +216,7 @@ impl Session {
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # use std::ops::ControlFlow;
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::worms(&session, 32, 32);
+    /// let image = samples::worms(&session, 32, 32);
     /// let mut ranges = Vec::new();
     /// session.iterate_watched(image, 30, |u| u.gauss(1.0), 10, |step, u| {
     ///     ranges.push((step, u.max_value().get()?));

@@ -32,6 +32,9 @@
 
 // The documentation lists methods in this order: in and out, arithmetic, filters, geometry, colour,
 // reductions, volumes, loops.
+pub mod bindings;
+pub mod samples;
+
 mod create;
 
 mod arrays;
@@ -88,7 +91,6 @@ mod external;
 mod forecasts;
 mod form;
 mod pixels;
-mod worms;
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -198,8 +200,7 @@ impl<T: Element> Image<T> {
 
     /// The image as the result of a function of several operations, or computed on the host, whose pixels are related
     /// so to those of the function's inputs: what files say of these follows from that.
-    #[doc(hidden)]
-    pub fn related(&self, function: &'static str, inputs: &[(&Handle, Relation)]) -> Image<T> {
+    pub(crate) fn related(&self, function: &'static str, inputs: &[(&Handle, Relation)]) -> Image<T> {
         let mut handle = self.handle.clone();
         handle.attributes = Attributes::of_function(function, &handle, inputs);
         Image::from_handle(handle)
@@ -262,7 +263,7 @@ impl<T: Element> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let smooth = Image::worms(&session, 64, 64).gauss(2.0);
+    /// let smooth = samples::worms(&session, 64, 64).gauss(2.0);
     /// smooth.start();
     /// let edges = smooth.sobel(Axis::Columns).abs(); // recorded meanwhile
     /// assert_eq!(smooth.to_vec()?.len(), 64 * 64);

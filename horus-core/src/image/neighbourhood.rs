@@ -48,7 +48,7 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::worms(&session, 300, 300);
+    /// let image = samples::worms(&session, 300, 300);
     /// let exact = image.gauss_2d(30.0, 5.0, 4.0, 0, 0); // 961 taps
     /// let near = image.within(1e-4).gauss_2d(30.0, 5.0, 4.0, 0, 0);
     /// let bound = 1e-4 * image.abs().max_value().get()?; // the taps add up to 1
@@ -171,9 +171,8 @@ impl<T: Pixel> Image<T> {
 
     /// A linear filter in the image's own type, rounded as SciPy rounds it, whose taps read so many levels from that of
     /// the pixel; for the Python package.
-    #[doc(hidden)]
     #[track_caller]
-    pub fn truncated(&self, window: &Filter, levels: &[i32], pairing: Pairing) -> Image<T> {
+    pub(crate) fn truncated(&self, window: &Filter, levels: &[i32], pairing: Pairing) -> Image<T> {
         let call @ Call { site, .. } = Call::of("truncated");
         self.attempt(self.shape(), || {
             check_filter(call, window)?;
@@ -301,7 +300,7 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::worms(&session, 32, 32);
+    /// let image = samples::worms(&session, 32, 32);
     /// let dense = image.gauss_2d(30.0, 4.0, 2.0, 0, 0);
     /// let decomposed = image.gauss_uv(30.0, 4.0, 2.0, 0, 0);
     /// assert!(dense.absdiff(decomposed).max_value().get()? < 0.02, "nearly the same");

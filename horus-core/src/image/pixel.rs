@@ -97,26 +97,11 @@ macro_rules! methods {
 }
 pixel_ops!(methods);
 
-/// Operations chosen at run time from the [table of pixel operations](crate::ops::pixel::TABLE), for programs that have them by name: the
-/// command and the Python package. An operation of another [kind](PixelKind) than the method's is an error.
-///
-/// ```
-/// # use horus_core::{cpu::device::CpuDevice, prelude::*};
-/// use horus_core::ops::pixel::TABLE;
-/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// let image = Image::from_slice(&session, (1, 3), &[-4.0f32, 0.5, 2.5]);
-/// let named = |name| TABLE.iter().find(|row| row.name == name).expect("a row").op;
-/// assert_eq!(image.unary(named("abs")).to_vec()?, [4.0, 0.5, 2.5]);
-/// assert_eq!(image.binary(named("add"), 1.0).to_vec()?, [-3.0, 1.5, 3.5]);
-/// assert_eq!(image.compare(named("gt"), 1.0).to_vec()?, [false, false, true]);
-/// assert!(image.unary(named("add")).check().unwrap_err().to_string().contains("not a unary operation"));
-/// # Ok::<(), horus_core::error::Error>(())
-/// ```
+/// Operations chosen at run time: see [`bindings`](super::bindings).
 impl<T: Pixel> Image<T> {
     /// An operation of [`PixelKind::Unary`].
-    #[doc(hidden)]
     #[track_caller]
-    pub fn unary(&self, op: PixelOp) -> Image<T> {
+    pub(crate) fn unary(&self, op: PixelOp) -> Image<T> {
         let site = Location::caller();
         if op.info().kind != PixelKind::Unary {
             return self.attempt(self.shape(), || Err(unlike("unary", op, "not a unary operation", site)));
@@ -125,9 +110,8 @@ impl<T: Pixel> Image<T> {
     }
 
     /// An operation of [`PixelKind::Binary`], with this image first.
-    #[doc(hidden)]
     #[track_caller]
-    pub fn binary(&self, op: PixelOp, other: impl Argument<T>) -> Image<T> {
+    pub(crate) fn binary(&self, op: PixelOp, other: impl Argument<T>) -> Image<T> {
         let site = Location::caller();
         if op.info().kind != PixelKind::Binary {
             return self.attempt(self.shape(), || Err(unlike("binary", op, "not a binary operation", site)));
@@ -136,9 +120,8 @@ impl<T: Pixel> Image<T> {
     }
 
     /// A comparison ([`PixelKind::Compare`]), with this image first.
-    #[doc(hidden)]
     #[track_caller]
-    pub fn compare(&self, op: PixelOp, other: impl Argument<T>) -> Image<bool> {
+    pub(crate) fn compare(&self, op: PixelOp, other: impl Argument<T>) -> Image<bool> {
         let site = Location::caller();
         if op.info().kind != PixelKind::Compare {
             return self.attempt(self.shape(), || Err(unlike("compare", op, "not a comparison", site)));
@@ -253,17 +236,8 @@ impl<T: Element> Image<T> {
     /// Casts pixels as C and NumPy do: floats are truncated, numbers that an integer type does not
     /// hold are taken modulo its range, infinities and NaN become 0. To floats it is
     /// [`Image::convert`].
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, (1, 5), &[-3.0f32, 1.5, -2.5, 300.0, f32::NAN]);
-    /// assert_eq!(image.cast::<u8>().to_vec()?, [253, 1, 254, 44, 0]);
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[doc(hidden)]
     #[track_caller]
-    pub fn cast<U: Pixel>(&self) -> Image<U> {
+    pub(crate) fn cast<U: Pixel>(&self) -> Image<U> {
         self.convert_by(Conversion::Cast, Location::caller())
     }
 

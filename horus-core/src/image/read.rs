@@ -94,7 +94,7 @@ impl<T: Element> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let blurred = Image::<f32>::worms(&session, 40, 60).gauss(1.0);
+    /// let blurred = samples::worms(&session, 40, 60).gauss(1.0);
     /// if let Some(pixels) = blurred.gather()? {
     ///     assert_eq!((session.rank(), pixels.len()), (0, 40 * 60));
     /// }
@@ -156,7 +156,7 @@ impl<T: Element> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let blurred = Image::<f32>::worms(&session, 40, 60).gauss(1.0);
+    /// let blurred = samples::worms(&session, 40, 60).gauss(1.0);
     /// let mut kept = vec![0.0; if session.rank() == 0 { 40 * 60 } else { 0 }];
     /// assert_eq!(blurred.gather_into(&mut kept)?, session.rank() == 0);
     /// # Ok::<(), horus_core::error::Error>(())

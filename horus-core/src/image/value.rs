@@ -23,13 +23,13 @@ use crate::session::{Handle, Session};
 /// ```compile_fail,E0277
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// println!("{}", Image::worms(&session, 64, 64).mean());
+/// println!("{}", samples::worms(&session, 64, 64).mean());
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// println!("{}", Image::worms(&session, 64, 64).mean().get()?);
+/// println!("{}", samples::worms(&session, 64, 64).mean().get()?);
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
 /// ```
@@ -84,7 +84,7 @@ impl<V> Value<V> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let mean = Image::worms(&session, 64, 64).gauss(2.0).mean();
+    /// let mean = samples::worms(&session, 64, 64).gauss(2.0).mean();
     /// mean.start();
     /// assert!(mean.get()? > 0.0);
     /// # Ok::<(), horus_core::error::Error>(())

@@ -55,9 +55,8 @@ impl<T: Pixel> Image<T> {
     }
 
     /// The variance over a window of rows and columns, by its own mean; for the Python package.
-    #[doc(hidden)]
     #[track_caller]
-    pub fn box_variance(&self, window: impl Into<MovingWindow>) -> Image<f64> {
+    pub(crate) fn box_variance(&self, window: impl Into<MovingWindow>) -> Image<f64> {
         let (size, anchor) = window.into().of(1);
         self.over_rectangle(Call::of("box_variance"), size, anchor, Windowed::Variance)
     }
@@ -189,9 +188,8 @@ impl<T: Element> Image<T> {
     }
 
     /// The pixel of a place in the order of those at some offsets, by level, row and column; for the Python package.
-    #[doc(hidden)]
     #[track_caller]
-    pub fn rank_at(&self, mut offsets: Vec<(i32, i32, i32)>, place: usize) -> Image<T> {
+    pub(crate) fn rank_at(&self, mut offsets: Vec<(i32, i32, i32)>, place: usize) -> Image<T> {
         let call = Call::of("rank");
         offsets.sort_unstable();
         self.attempt(self.shape(), || self.rank_of(call, offsets, place))

@@ -64,7 +64,7 @@ impl Session {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::worms(&session, 32, 32).gauss(1.0);
+    /// let image = samples::worms(&session, 32, 32).gauss(1.0);
     /// let canceller = session.canceller();
     /// canceller.cancel(); // from wherever
     /// assert!(matches!(image.mean().get(), Err(Error::Cancelled(_))));
@@ -83,7 +83,7 @@ impl Session {
     /// # use std::time::{Duration, Instant};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// session.set_deadline(Some(Instant::now() + Duration::from_secs(60)));
-    /// assert!(Image::worms(&session, 32, 32).max_value().get()? > 0.0);
+    /// assert!(samples::worms(&session, 32, 32).max_value().get()? > 0.0);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     pub fn set_deadline(&self, deadline: Option<Instant>) {

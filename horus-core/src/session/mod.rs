@@ -298,7 +298,7 @@ impl Session {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let mut state = Image::worms(&session, 32, 32);
+    /// let mut state = samples::worms(&session, 32, 32);
     /// for _ in 0..3 {
     ///     state = &state * 0.5 + state.gauss(1.0) * 0.5;
     ///     session.evaluate()?; // one step at a time: images of the previous one are dropped

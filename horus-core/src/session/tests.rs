@@ -64,7 +64,7 @@ fn a_cancelled_evaluation_ends_between_steps_and_the_session_lives() {
         }
     };
     let s = Session::on(Box::new(device)).observer(observer).build().expect("a session");
-    let image = Image::worms(&s, 8, 8).gauss(1.0);
+    let image = samples::worms(&s, 8, 8).gauss(1.0);
     let before = image.to_vec().expect("nobody asks yet");
     let canceller = s.canceller();
     *asked.lock().expect("no panic") = Some(canceller.clone());

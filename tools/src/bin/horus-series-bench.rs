@@ -179,7 +179,7 @@ fn session_of_one() -> Result<Session> {
 /// Pictures of vessels, each rotated further: they compress like photographs, and all differ.
 fn pictures(args: &SeriesBenchArgs, folder: &Path) -> Result<Vec<PathBuf>> {
     let session = Session::builder().device("cpu").build()?;
-    let worms = Image::worms(&session, args.size, args.size);
+    let worms = samples::worms(&session, args.size, args.size);
     let make = |i: usize| {
         let path = folder.join(format!("{i:04}.pgm"));
         if !path.exists() {

@@ -107,7 +107,7 @@ impl Session {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let smooth = Image::worms(&session, 64, 64).gauss(2.0);
+    /// let smooth = samples::worms(&session, 64, 64).gauss(2.0);
     /// let mean = smooth.mean();
     /// session.start();
     /// let own: f64 = (1..=1000).map(f64::from).sum(); // beside it, the program's own work

@@ -1,4 +1,4 @@
-//! A synthetic picture of thin curved worms.
+//! Sample images for demonstrations and tests.
 
 use super::create::source;
 use super::{Image, image_or_failure};
@@ -15,17 +15,22 @@ const STEP: f64 = 0.5;
 /// Spacing of the background's shading, in pixels.
 const SHADING: f64 = 96.0;
 
-impl Image<f32> {
-    /// A picture for demonstrations and tests: thin, curved, bright worms on a darker, slightly
-    /// uneven and noisy background, with values in `0..=1`. A size always gives the same picture,
-    /// to the bit and on every machine: it uses only sums, products, quotients and square roots.
-    #[doc(hidden)]
-    #[track_caller]
-    pub fn worms(session: &Session, height: usize, width: usize) -> Image<f32> {
-        let shape = Shape::new(height, width, 1);
-        let paint = |pixels: &mut [u8]| paint(bytemuck::cast_slice_mut(pixels), width, SEED);
-        image_or_failure(session, shape, source(Call::of("worms"), session, shape, paint))
-    }
+/// A picture for demonstrations and tests: thin, curved, bright worms on a darker, slightly uneven and
+/// noisy background, with values in `0..=1`. A size always gives the same picture, to the bit and on
+/// every machine: it uses only sums, products, quotients and square roots.
+///
+/// ```
+/// # use horus_core::{cpu::device::CpuDevice, prelude::*};
+/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+/// let image = samples::worms(&session, 64, 96);
+/// assert!(image.max_value().get()? <= 1.0);
+/// # Ok::<(), horus_core::error::Error>(())
+/// ```
+#[track_caller]
+pub fn worms(session: &Session, height: usize, width: usize) -> Image<f32> {
+    let shape = Shape::new(height, width, 1);
+    let paint = |pixels: &mut [u8]| paint(bytemuck::cast_slice_mut(pixels), width, SEED);
+    image_or_failure(session, shape, source(Call::of("worms"), session, shape, paint))
 }
 
 fn paint(pixels: &mut [f32], width: usize, seed: u64) {
