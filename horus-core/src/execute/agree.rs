@@ -10,8 +10,7 @@ use crate::ir::graph::{Graph, Op, ValueId};
 use crate::plan::{Activity, Plan, ResultDelivery};
 
 /// Checks that every rank is about to evaluate the same graph with the same communication. `pixels` returns the digest
-/// of an
-/// image that every rank was given, if it is known; the digests must be equal, too.
+/// of an image that every rank was given, if it is known; the digests must be equal, too.
 ///
 /// # Errors
 /// As [`agree_on`], naming the first operation that differs.

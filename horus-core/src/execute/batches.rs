@@ -1,11 +1,9 @@
 //! Batches: launches that are submitted together, when a plan runs again and nothing comes between them.
 //!
 //! A plan runs step by step the first time. For its second run, launches between other steps become batches of the
-//! device
-//! ([`Batching`](crate::device::Batching)), which live as long as the plan. A batch owns the memory of images that only
-//! its launches use; only its inputs
-//! and results differ between runs. Launches are made one by one if the inputs have other rows, if memory
-//! is short, or if steps are timed.
+//! device ([`Batching`](crate::device::Batching)), which live as long as the plan. A batch owns the memory of images
+//! that only its launches use; only its inputs and results differ between runs. Launches are made one by one if the
+//! inputs have other rows, if memory is short, or if steps are timed.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -143,8 +141,7 @@ fn described<'a>(
 
 impl PlanExecution<'_> {
     /// Submits the batch that begins with step `i`. Returns the end of its steps, whose images the caller must still
-    /// release;
-    /// `None` if there is no batch or it cannot run.
+    /// release; `None` if there is no batch or it cannot run.
     pub(super) fn submit(&mut self, i: usize) -> Result<Option<usize>> {
         let Some(at) = self.cx.batches.made.iter().position(|made| made.steps.start == i) else { return Ok(None) };
         let Some(device) = self.cx.device.batching().filter(|_| !self.cx.trace.tells_steps()) else { return Ok(None) };

@@ -19,8 +19,7 @@ impl PlanExecution<'_> {
     }
 
     /// Stores pixels on the host or the device, where the image is read next. On a device that computes on host memory
-    /// this is
-    /// the host's buffer.
+    /// this is the host's buffer.
     pub(super) fn place(&mut self, n: NodeId, window: Window, host: Option<HostBuffer>) -> Result<()> {
         let unified = self.unified;
         let node = self.plan.graph.node(n);

@@ -58,8 +58,7 @@ impl PlanExecution<'_> {
     }
 
     /// Waits, on ranks that sent their strips, until they have been sent. Earlier failures of a device surface here; on
-    /// rank 0
-    /// they surface when the pixels reach its host.
+    /// rank 0 they surface when the pixels reach its host.
     pub(super) fn finish_gathers(&mut self) -> Result<()> {
         let device = self.cx.device;
         let gathered: Vec<(NodeId, GatheredStrips)> = self.gathered.drain().collect();

@@ -117,9 +117,8 @@ impl PlanImages {
     }
 
     /// Images of one device after a plan failed on it or on another device: sources, including released ones, and
-    /// computed
-    /// roots. Their states are those of this device only. Rows of its strip are unchanged, because no step modifies
-    /// them.
+    /// computed roots. Their states are those of this device only. Rows of its strip are unchanged, because no step
+    /// modifies them.
     pub(super) fn remains(mut self, plan: &Plan) -> Vec<Option<RankImage>> {
         for (n, image) in self.aside.take().images {
             self.put(n, image);
@@ -140,10 +139,8 @@ impl PlanImages {
     }
 
     /// Images that survive a failure of a plan on one rank. There no step changes the pixels of an image, and
-    /// incomplete copies
-    /// have been dropped, so every buffer is valid. If the driver reports a failed launch late, readers of its result
-    /// get the
-    /// error, too.
+    /// incomplete copies have been dropped, so every buffer is valid. If the driver reports a failed launch late,
+    /// readers of its result get the error, too.
     pub(super) fn intact(mut self, plan: &Plan, unified: bool) -> Vec<Option<RankImage>> {
         for (n, image) in self.aside.take().images {
             self.put(n, image);

@@ -3,8 +3,7 @@
 //! Before a new plan runs, all its launches are announced to the device (`execute/ahead.rs`), which builds its kernels
 //! together. An evaluation may return while its results are in transfer (`Session::begin_all`). Cancellation is checked
 //! before each step. On one rank no step changes the pixels of an image, so a failed evaluation returns its source
-//! images.
-//! On several ranks a failure ends all ranks. See `docs/design/failures.md`.
+//! images. On several ranks a failure ends all ranks. See `docs/design/failures.md`.
 
 pub(crate) mod agree;
 mod ahead;
@@ -71,8 +70,7 @@ pub struct ExecutionContext<'a> {
     /// Records the time of each step.
     pub trace: &'a mut Trace,
     /// Maximum bytes of released source images that are retained until the plan ends, if memory suffices. They are
-    /// returned if
-    /// the execution fails.
+    /// returned if the execution fails.
     pub keep: usize,
     /// When copies of sent results start.
     pub sending: DownloadStart,
@@ -106,8 +104,8 @@ pub struct ExecutionOutcome<I = RankImage> {
 ///
 /// # Errors
 /// If the device or communication fails. On one rank the images are returned. On several ranks they are lost, because
-/// other
-/// ranks may have continued with theirs. One device of several returns its parts, as `PlanImages::remains` describes.
+/// other ranks may have continued with theirs. One device of several returns its parts, as `PlanImages::remains`
+/// describes.
 pub fn execute(
     plan: &Plan,
     images: Vec<Option<RankImage>>,

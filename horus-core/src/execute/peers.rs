@@ -1,6 +1,5 @@
 //! Transfers between the devices of ranks, peer to peer: [`redistribute`](crate::execute::transfer::redistribute) for
-//! device
-//! memory.
+//! device memory.
 //!
 //! There is one message per pair of ranks. Contiguous pixels are sent from the image or received in it. Other messages
 //! are packed in a block by one copy of many pieces (`kernels/pieces.cuh`), and unpacked by another. `Fabric::exchange`
@@ -75,8 +74,8 @@ pub fn redistribute(
 }
 
 /// Starts to bring every rank the pixels it needs from the devices of the ranks that have them. This rank's pixels are
-/// in
-/// `source`, and the pixels that it needs go to `target`. Without a source both are in the target, and do not overlap.
+/// in `source`, and the pixels that it needs go to `target`. Without a source both are in the target, and do not
+/// overlap.
 ///
 /// # Errors
 /// If the device or another rank fails.

@@ -85,8 +85,7 @@ impl<'a> PlanExecution<'a> {
     }
 
     /// Waits for steps of other queues, so that later calls see their effects. Only uploads need this, because copies
-    /// to the
-    /// host are ordered after all launches before them.
+    /// to the host are ordered after all launches before them.
     pub(super) fn wait_for(&mut self, steps: &[usize]) -> Result<()> {
         let Some(last) = steps.iter().max() else { return Ok(()) };
         while self.uploads.0.front().is_some_and(|(step, ..)| step <= last) {
@@ -104,8 +103,7 @@ impl<'a> PlanExecution<'a> {
     }
 
     /// Waits for uploads in progress after a failure of a device, and drops incomplete uploads. Images whose strips
-    /// were to be
-    /// uploaded are restored on the host.
+    /// were to be uploaded are restored on the host.
     pub(super) fn settle_uploads(&mut self) {
         let under_way: Vec<NodeId> = self.uploads.0.iter().map(|(_, n, _)| *n).collect();
         let arrived = self.finish_uploads().is_ok();

@@ -49,8 +49,7 @@ pub(crate) struct Route {
 }
 
 /// Routes between rank `me` and each rank. `me` has pixels in a block of geometry `given`, and needs others in a block
-/// of
-/// geometry `wanted`.
+/// of geometry `wanted`.
 pub(crate) fn routes(
     movement: &Movement,
     me: usize,

@@ -1,12 +1,9 @@
 //! Times of the steps of each plan, on the host and on the device, and their predictions: in total, and step by step in
-//! the
-//! format of Chrome's trace viewer and Perfetto (`rows`).
+//! the format of Chrome's trace viewer and Perfetto (`rows`).
 //!
 //! Timed calls have a label on their thread (`horus-host/src/device/recording.rs`). A device records the span of their
-//! work
-//! and returns it in the host's time; a GPU uses events in its streams (`horus-cuda/src/clock.rs`). [`Times`]
-//! partitions the
-//! host's time. [`BusyTimes`] has the busy time of each part of the machine, and parts overlap.
+//! work and returns it in the host's time; a GPU uses events in its streams (`horus-cuda/src/clock.rs`). [`Times`]
+//! partitions the host's time. [`BusyTimes`] has the busy time of each part of the machine, and parts overlap.
 
 mod rows;
 
@@ -25,9 +22,8 @@ pub use self::rows::json;
 /// Time of the host in evaluations, by activity. Each moment counts once, so the sum is the duration of evaluations.
 ///
 /// A device works asynchronously. For copies that are concurrent with kernels, `upload` and `download` contain the time
-/// to
-/// start them, and the time in which the host waited for nothing else. The rest is hidden in `kernels`: the time until
-/// kernels were built and launched and the device had finished all work before the results.
+/// to start them, and the time in which the host waited for nothing else. The rest is hidden in `kernels`: the time
+/// until kernels were built and launched and the device had finished all work before the results.
 /// [`Session::measured`](crate::session::Session::measured) returns the busy time of each part of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
@@ -224,8 +220,7 @@ impl Trace {
     }
 
     /// Adds a copy of the program's pixels to the device, which began at `start` and lasted `took`, under its label.
-    /// The copy
-    /// belongs to no plan.
+    /// The copy belongs to no plan.
     pub fn taken(&mut self, start: Instant, took: Duration, label: WorkLabel) {
         self.times.upload += took;
         if let Some(calls) = &mut self.calls {

@@ -2,8 +2,7 @@
 //!
 //! A [`Movement`] lists senders, receivers and pixels. There is one message per pair of ranks. [`redistribute`] sends
 //! contiguous pixels from their place in host memory, and receives them there. Other messages are packed and unpacked,
-//! and
-//! so are all messages of a non-blocking exchange ([`order`]).
+//! and so are all messages of a non-blocking exchange ([`order`]).
 
 use std::sync::Arc;
 
@@ -105,8 +104,8 @@ impl Destination<'_> {
 }
 
 /// Brings every rank the pixels it needs from the ranks that have them, into host memory that does not overlap with
-/// their
-/// source. This rank's pixels are in `source`, and the pixels that it needs go to `target`. Returns the messages sent.
+/// their source. This rank's pixels are in `source`, and the pixels that it needs go to `target`. Returns the messages
+/// sent.
 ///
 /// # Errors
 /// If communication or the device fails.
@@ -197,8 +196,7 @@ pub struct HostTransfer<'a> {
 }
 
 /// Starts to bring every rank the pixels it needs from the ranks that have them, in one block. This rank's pixels are
-/// in
-/// `source`, and the pixels that it needs are stored there on arrival. Pixels to be sent have been read when this
+/// in `source`, and the pixels that it needs are stored there on arrival. Pixels to be sent have been read when this
 /// returns.
 ///
 /// # Errors

@@ -139,8 +139,8 @@ impl DeferredSession {
 
 impl Session {
     /// Evaluates a value, whose pixels `reader` copies to this rank's host. With `root` only rank 0 gets them, and the
-    /// others
-    /// get `None`. Pixels are row-major, with the channels of each pixel next to each other. Errors name the call.
+    /// others get `None`. Pixels are row-major, with the channels of each pixel next to each other. Errors name the
+    /// call.
     pub(crate) fn read_back<R>(
         &self,
         value: &Handle,
@@ -152,8 +152,7 @@ impl Session {
     }
 
     /// Like [`Session::read_back`], but the device may compute into `room`, which must not be shared. Then `room`
-    /// becomes the
-    /// result, otherwise the reader gets it back.
+    /// becomes the result, otherwise the reader gets it back.
     pub(crate) fn read_back_into<R>(
         &self,
         value: &Handle,
@@ -228,8 +227,7 @@ impl Session {
     }
 
     /// An error of pixels on their way to this rank's host. It ends the other ranks, which would not learn of a late
-    /// error of
-    /// the device.
+    /// error of the device.
     fn unread(&self, state: &mut SessionState, call: Call, source: DeviceError) -> Error {
         let here = matches!(source, DeviceError::OutOfMemory { .. });
         let error = self.at_host(call, source);
@@ -237,10 +235,8 @@ impl Session {
     }
 
     /// Evaluates values, in one evaluation, for a caller that reads their pixels once, such as an encoder. Pixels are
-    /// on rank
-    /// 0's host; other ranks get `None`. The session keeps no copies, bands arrive while kernels run, and the device
-    /// writes to
-    /// page-locked memory if there is any.
+    /// on rank 0's host; other ranks get `None`. The session keeps no copies, bands arrive while kernels run, and the
+    /// device writes to page-locked memory if there is any.
     pub(crate) fn bring(&self, values: &[&Handle], call: Call) -> Result<Vec<Option<Arc<HostBuffer>>>> {
         let want = if self.ranks() > 1 { ResultDelivery::Root } else { ResultDelivery::Requester };
         let mut state = self.lock("evaluating")?;
@@ -280,8 +276,7 @@ impl Session {
     }
 
     /// Allocates page-locked host memory, with unspecified contents; ordinary memory if there is no device yet, or it
-    /// has no
-    /// page-locked memory.
+    /// has no page-locked memory.
     pub(crate) fn locked_room(&self, bytes: usize) -> Result<HostBuffer, DeviceError> {
         match (self.page_locked(bytes), self.engine()) {
             (Some(locked), _) => Ok(locked),
@@ -309,10 +304,8 @@ impl Session {
     }
 
     /// Copies the program's pixels, parts of `height` rows each, to the device if it takes them now; the device records
-    /// the
-    /// time under a label. Each of several connected devices takes its strip, once the partition of rows is known.
-    /// Returns
-    /// nothing if the pixels stay on the host.
+    /// the time under a label. Each of several connected devices takes its strip, once the partition of rows is known.
+    /// Returns nothing if the pixels stay on the host.
     pub(crate) fn taken(&self, parts: &[&[u8]], height: usize, label: WorkLabel) -> Result<Vec<Memory>, DeviceError> {
         /// Minimum bytes for several devices to take their strips: less may belong to a program for one device.
         const MANY: usize = 64 << 20;

@@ -1,8 +1,7 @@
 //! Attributes of an image: the metadata of its files, which results inherit and saved files receive.
 //!
 //! All rules are here; `docs/design/attributes.md` has them as a table. An operation says in [`Op::relation`] where the
-//! pixels of its result are in its inputs. A function of several operations says so with
-//! [`Attributes::of_function`].
+//! pixels of its result are in its inputs. A function of several operations says so with [`Attributes::of_function`].
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,8 +19,7 @@ use horus_base::position_map::{PositionMap, Relation};
 use horus_files::{Alpha, Exif, FileSpec, Georeference, Metadata, StoredScale, UnsupportedMetadata};
 
 /// Attributes of an image. Georeferences, values that depend on them, and names are known only on the rank that reads
-/// and
-/// writes the files. Pixel sizes and alpha are known on all ranks, because programs depend on them.
+/// and writes the files. Pixel sizes and alpha are known on all ranks, because programs depend on them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Attributes {
     grid: Fact<OnGrid>,
@@ -313,8 +311,7 @@ impl Attributes {
     }
 
     /// Returns `true` if the georeference, EXIF data and texts of this result come unchanged from `picture`, as far as
-    /// they are
-    /// known.
+    /// they are known.
     pub(crate) fn follow(&self, picture: &Attributes) -> bool {
         fn one<T>(own: Option<&T>, of: Option<&T>, same: impl Fn(&T, &T) -> bool) -> bool {
             own.zip(of).is_none_or(|(own, of)| same(own, of))
@@ -354,9 +351,8 @@ impl Attributes {
     }
 
     /// Attributes of the result of a function that records several operations, or computes on the host. `inputs` says
-    /// how the
-    /// result's pixels relate to the inputs' pixels. The function sets the attributes of position, and those that its
-    /// operations leave unknown.
+    /// how the result's pixels relate to the inputs' pixels. The function sets the attributes of position, and those
+    /// that its operations leave unknown.
     pub(crate) fn of_function(
         by: &'static str,
         result: &Handle,
@@ -392,8 +388,7 @@ impl Attributes {
     }
 
     /// How to make smaller sizes of an image that is saved as samples of type `stored`. Called on the rank that read
-    /// the
-    /// picture.
+    /// the picture.
     pub(crate) fn reduced(&self, stored: DType) -> SizeReduction {
         let nodata = self.nodata.known().filter(|nodata| nodata.dtype == stored);
         let colours = self.colours.known().filter(|colours| colours.dtype == stored);
@@ -405,8 +400,7 @@ impl Attributes {
     }
 
     /// Writes attributes to the description of a file, as far as its format supports them. Called last, on the rank
-    /// that writes
-    /// the file. Returns a warning for each attribute that an input had and the file does not have.
+    /// that writes the file. Returns a warning for each attribute that an input had and the file does not have.
     pub(crate) fn describe(all: Option<&Arc<Attributes>>, draft: &mut FileSpec, path: &Path) -> Vec<String> {
         let (mut untold, mut place) = (Vec::new(), Georeference::default());
         if let Some(all) = all {

@@ -2,8 +2,7 @@
 //!
 //! A map of blocks gives each block of a plane to a rank, or to none (land). A rank joins adjacent blocks to few
 //! *rectangles*. Strips are a map with one block for each rank. All ranks have the same lists of the rectangles that
-//! each
-//! rank has and needs, so each derives its messages from them: one for each other rank. The design is in
+//! each rank has and needs, so each derives its messages from them: one for each other rank. The design is in
 //! `docs/design/loops.md`.
 
 use std::collections::BTreeMap;
@@ -67,8 +66,7 @@ impl BlockMap {
     }
 
     /// Makes ranks exchange pixels only once in `steps` iterations (default: 1). Messages are fewer and longer, and the
-    /// pixels
-    /// near edges are computed on more than one rank. This is for slow networks.
+    /// pixels near edges are computed on more than one rank. This is for slow networks.
     ///
     /// # Errors
     /// [`Error::Config`] if `steps` is 0.
@@ -80,26 +78,18 @@ impl BlockMap {
     }
 
     /// Lets loops continue without waiting for messages (chaotic relaxation). Each iteration uses the pixels that other
-    /// ranks
-    /// sent `age` exchanges before; a rank waits only for messages that take longer. A rank computes its blocks one
-    /// after
-    /// the other, in place, row by row, and does not join them. Between exchanges ([`BlockMap::exchanging_every`]) the
-    /// pixels
-    /// of other ranks stay as they are.
+    /// ranks sent `age` exchanges before; a rank waits only for messages that take longer. A rank computes its blocks
+    /// one after the other, in place, row by row, and does not join them. Between exchanges
+    /// ([`BlockMap::exchanging_every`]) the pixels of other ranks stay as they are.
     ///
     /// **Results have other bits** than a loop in order. The bits depend on the map, but not on the network or on the
-    /// order in
-    /// which messages arrive: they are the same in each run. A loop is refused unless its step shows that it converges
-    /// from
-    /// any start. A filter does if its absolute taps sum to less than 1, or to 1 with a constant border. When the
-    /// change is
-    /// measured, or the state is watched, all ranks synchronise and continue with new pixels. Values that are not
-    /// computed in
-    /// blocks are computed in order.
+    /// order in which messages arrive: they are the same in each run. A loop is refused unless its step shows that it
+    /// converges from any start. A filter does if its absolute taps sum to less than 1, or to 1 with a constant border.
+    /// When the change is measured, or the state is watched, all ranks synchronise and continue with new pixels. Values
+    /// that are not computed in blocks are computed in order.
     ///
-    /// The variants of Venkatasubramanian (MSc thesis, chapter 5) with a factor `k`, with one block per rank:
-    /// *Async 0* is `relaxed(1)`, *Async 1* is `relaxed(k)`, *Async 2* is `relaxed(0)` that exchanges every `k`
-    /// iterations.
+    /// The variants of Venkatasubramanian (MSc thesis, chapter 5) with a factor `k`, with one block per rank: *Async 0*
+    /// is `relaxed(1)`, *Async 1* is `relaxed(k)`, *Async 2* is `relaxed(0)` that exchanges every `k` iterations.
     /// *Async 3* is *Async 1* with several blocks per rank.
     ///
     /// ```
@@ -177,8 +167,7 @@ impl BlockMap {
     }
 
     /// Rectangles of all ranks, each with its rank: runs of adjacent blocks of a rank, joined with equal runs below.
-    /// For
-    /// relaxed loops these are the blocks.
+    /// For relaxed loops these are the blocks.
     pub(crate) fn rectangles(&self) -> Vec<(usize, Rect)> {
         let ((down, across), (rows, columns)) = (self.counts(), self.block);
         let line = |from: usize, to: usize, extent: usize, n: usize| {
@@ -221,8 +210,7 @@ impl fmt::Display for BlockMap {
 }
 
 /// Returns `true`, for rows and for columns, if the program commutes with a cyclic shift of all its images along that
-/// axis:
-/// filters wrap around, and no operation uses coordinates.
+/// axis: filters wrap around, and no operation uses coordinates.
 pub(crate) fn turns(graph: &Graph<Op>, plane: (usize, usize)) -> [bool; 2] {
     let around = |reach: Reach, border: Border| {
         let wraps = border == Border::Wrap;

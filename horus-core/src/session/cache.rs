@@ -1,9 +1,8 @@
 //! Cache of plans.
 //!
 //! A session keeps its last plans. A program with the same operations, over images of the same shapes, types and
-//! states,
-//! reuses the plan of the earlier program: a series is planned once, and a function that is called from several lines
-//! is planned once. The design is in `docs/design/replay.md`.
+//! states, reuses the plan of the earlier program: a series is planned once, and a function that is called from several
+//! lines is planned once. The design is in `docs/design/replay.md`.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
@@ -152,8 +151,7 @@ impl ProgramRenames {
     }
 
     /// Adds a pair of calls; returns `false` if `before` has another counterpart, because a plan has no more calls than
-    /// the
-    /// program that it was made for.
+    /// the program that it was made for.
     fn call(&mut self, before: RecordedCall, now: RecordedCall) -> bool {
         // The pair is usually recent, from a line of the same loop or function.
         match self.calls.iter().rev().find(|(a, _)| *a == before) {
@@ -190,8 +188,7 @@ pub(crate) struct PlanCache {
     /// Maximum number of plans, and of the nodes of all plans.
     most: [usize; 2],
     /// Programs over images in memory that may not fit on a device, with the host memory at the time of the decision,
-    /// and
-    /// `true` for programs that are computed by regions.
+    /// and `true` for programs that are computed by regions.
     by_regions: LruCache<ProgramKey, (usize, bool)>,
     /// Graph that the last cached program had before; the next graph overwrites it.
     pub(crate) former: Graph<Op>,

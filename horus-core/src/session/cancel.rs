@@ -19,8 +19,7 @@ struct Flags {
 
 impl Canceller {
     /// Ends the current evaluation between two of its steps with [`Error::Cancelled`]. Later evaluations end at once,
-    /// until
-    /// [`Canceller::clear`].
+    /// until [`Canceller::clear`].
     pub fn cancel(&self) {
         self.0.cancelled.store(true, Ordering::Relaxed);
     }
@@ -36,8 +35,7 @@ impl Canceller {
     }
 
     /// Sets a deadline. Evaluations that run at this time, or start later, end with [`Error::Cancelled`]. `None`
-    /// removes the
-    /// deadline.
+    /// removes the deadline.
     pub fn set_deadline(&self, deadline: Option<Instant>) {
         *self.0.deadline.lock().unwrap_or_else(PoisonError::into_inner) = deadline;
     }
@@ -60,10 +58,8 @@ impl Session {
     /// A handle that cancels evaluations from elsewhere: from another thread, an observer or a signal handler.
     ///
     /// A cancelled evaluation ends between two steps. On one rank the session remains usable: images that were given or
-    /// computed
-    /// stay, as after any failure, and can be read once the handle is cleared. On several ranks the evaluation fails on
-    /// all of
-    /// them, because the others would wait, and the session is unusable.
+    /// computed stay, as after any failure, and can be read once the handle is cleared. On several ranks the evaluation
+    /// fails on all of them, because the others would wait, and the session is unusable.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};

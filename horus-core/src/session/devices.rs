@@ -1,11 +1,8 @@
 //! The *engine* of a session: its devices, and their connection to the devices of other ranks.
 //!
 //! A session is opened on a device, or chooses one at the first evaluation. [`Session::deferred`] takes a [`Chooser`].
-//! All
-//! ranks call it together, with the [`ProgramWork`] of the program. Until then given images stay in host memory, where
-//! a
-//! CPU adopts them and a GPU finds them. The design is in `docs/design/devices.md`.
-//! pixel (`Builder::steps_per_pixel`), when it is about to read its first file.
+//! All ranks call it together, with the [`ProgramWork`] of the program. Until then given images stay in host memory,
+//! where a CPU adopts them and a GPU finds them. The design is in `docs/design/devices.md`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -29,8 +26,7 @@ use crate::session::{Session, SessionInner, SessionState, Settings};
 /// Chooses a device for a session once its first program is known.
 pub trait Chooser: Send + Sync {
     /// Returns the device for a program that does `work`; the session uses it for later programs, too. Collective among
-    /// the
-    /// ranks of `comm`: either all get a device or none does.
+    /// the ranks of `comm`: either all get a device or none does.
     ///
     /// # Errors
     /// If there is no device of the requested kind.
@@ -170,8 +166,7 @@ impl Engine {
     }
 
     /// Returns `true` if each rank's single device can hold images of `taken` bytes and the images of a plan, which
-    /// take `bytes`
-    /// bytes on rank 0.
+    /// take `bytes` bytes on rank 0.
     pub(crate) fn has_room_beside(&self, taken: usize, bytes: usize) -> bool {
         // Twice, because strips of other ranks may be larger.
         self.device_count() == 1
@@ -255,8 +250,7 @@ impl Session {
     }
 
     /// Opens a session of this rank only, on the same device: other ranks neither see its evaluations nor wait for
-    /// them. The two
-    /// sessions share no images, and neither counts the device memory of the other's images.
+    /// them. The two sessions share no images, and neither counts the device memory of the other's images.
     ///
     /// # Errors
     /// As [`SessionBuilder::build`](crate::session::SessionBuilder::build).

@@ -19,16 +19,14 @@ impl Session {
     }
 
     /// CUDA's index of the session's GPU among those visible to this process; `None` on the CPU, on several devices or
-    /// ranks,
-    /// and before the device is chosen.
+    /// ranks, and before the device is chosen.
     pub fn gpu(&self) -> Option<usize> {
         let engine = self.engine().filter(|engine| engine.device_count() == 1 && self.ranks() == 1)?;
         engine.device.foreign().map(|device| device.ordinal())
     }
 
     /// Chooses the device now, if it is not chosen yet. This is for a session on a requested kind of device whose
-    /// memory is
-    /// used before the first evaluation. Collective.
+    /// memory is used before the first evaluation. Collective.
     ///
     /// # Errors
     /// If the device cannot be opened; [`Error::Reentry`] during an evaluation on this thread.

@@ -22,8 +22,7 @@ pub struct MemoryInUse {
 #[non_exhaustive]
 pub struct MemoryUse {
     /// Host memory. A session on the CPU counts the images of all sessions that share its device. Memory of the program
-    /// does
-    /// not count.
+    /// does not count.
     pub host: MemoryInUse,
     /// Memory of each device with its own memory. It includes tables of filters, and excludes memory that the driver
     /// caches.
@@ -59,8 +58,7 @@ impl Session {
     }
 
     /// Reserves memory that the program gets from a call, until it has it. Images that can be read again and cached
-    /// memory are
-    /// released if necessary.
+    /// memory are released if necessary.
     pub(crate) fn reserve_for_program(&self, bytes: usize, call: Call) -> Result<Reserved> {
         let pool = &self.0.pool;
         if pool.bounds().1.saturating_add(pool.cached_bytes()).saturating_add(bytes) > pool.most() {
@@ -74,8 +72,7 @@ impl Session {
     }
 
     /// Returns cached memory to the system, and drops cached plans and pixels that can be read again. Images stay. A
-    /// program
-    /// that continues allocates again, which costs page faults.
+    /// program that continues allocates again, which costs page faults.
     ///
     /// # Errors
     /// [`Error::Reentry`] during an evaluation on this thread; errors of a device in earlier work.

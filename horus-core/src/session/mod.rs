@@ -100,8 +100,7 @@ pub(crate) struct SessionInner {
 
 impl SessionInner {
     /// Returns `true` in the process that opened the session, and `false` in its forked children. In a child, locks may
-    /// be
-    /// locked forever by threads that do not exist there, so nothing is recorded and the session is never dropped.
+    /// be locked forever by threads that do not exist there, so nothing is recorded and the session is never dropped.
     fn is_here(&self) -> bool {
         self.process == fork::generation()
     }
@@ -119,10 +118,8 @@ impl Session {
     }
 
     /// Settings for a session on several devices of this process. Each device computes a strip of every image, and all
-    /// share
-    /// the host's memory. Rows are divided by the predicted speed of each device, or by [`SessionBuilder::weights`],
-    /// one per
-    /// device.
+    /// share the host's memory. Rows are divided by the predicted speed of each device, or by
+    /// [`SessionBuilder::weights`], one per device.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -139,8 +136,7 @@ impl Session {
     }
 
     /// Settings for a session that chooses its device at the first evaluation. Until then, `workers` copy pixels to
-    /// memory
-    /// from `pool`.
+    /// memory from `pool`.
     pub fn deferred(chooser: Arc<dyn Chooser>, workers: Arc<Workers>, pool: Arc<Pool>) -> SessionBuilder {
         SessionBuilder::new(DeviceOrigin::Later(DeferredDevice { chooser, workers }, pool))
     }
@@ -184,10 +180,8 @@ impl Session {
     }
 
     /// Allocates host memory for pixels of the program, with unspecified contents. It is page-locked if the device
-    /// provides
-    /// such memory. Without a device it is pageable: a program of one picture would lock pages for one copy, which
-    /// takes ten
-    /// times as long as a copy through page-locked chunks.
+    /// provides such memory. Without a device it is pageable: a program of one picture would lock pages for one copy,
+    /// which takes ten times as long as a copy through page-locked chunks.
     pub(crate) fn room(&self, bytes: usize) -> std::result::Result<HostBuffer, DeviceError> {
         let Some(engine) = self.engine() else { return self.0.pool.try_allocate(bytes) };
         if engine.unified()
@@ -202,8 +196,7 @@ impl Session {
     }
 
     /// Allocates host memory for a result that is read once, with unspecified contents. Its pages are faulted in, so
-    /// that
-    /// writing it while kernels run causes no page faults.
+    /// that writing it while kernels run causes no page faults.
     pub(crate) fn room_for_result(&self, bytes: usize) -> std::result::Result<HostBuffer, DeviceError> {
         if let Some(memory) = self.engine().and_then(|engine| engine.device.staging().page_locked_for_transfer(bytes)) {
             return self.0.pool.try_adopt(memory, bytes);
@@ -247,9 +240,8 @@ impl Session {
     }
 
     /// Busy time of each part of this rank's machine in all evaluations so far, for comparison with [`Stats::parts`].
-    /// Times are
-    /// of the device's clock, or of the host's clock for messages through the host. They are zero unless the session
-    /// measures ([`SessionBuilder::measure`]) or records a trace. Waits for the device.
+    /// Times are of the device's clock, or of the host's clock for messages through the host. They are zero unless the
+    /// session measures ([`SessionBuilder::measure`]) or records a trace. Waits for the device.
     ///
     /// # Errors
     /// [`Error::Reentry`] during an evaluation on this thread; errors of the device in earlier work.
@@ -270,10 +262,9 @@ impl Session {
     }
 
     /// Time of each step on each rank, and the prediction for rank 0, as JSON for Chrome's trace viewer or Perfetto. A
-    /// trace has
-    /// a process for each rank and one for the prediction, with a row for every [queue](crate::plan::Queue). Device
-    /// times are of
-    /// the device's own clock. Messages have their bytes. Returns `None` on ranks other than 0. Collective.
+    /// trace has a process for each rank and one for the prediction, with a row for every [queue](crate::plan::Queue).
+    /// Device times are of the device's own clock. Messages have their bytes. Returns `None` on ranks other than 0.
+    /// Collective.
     /// # Errors
     /// If another rank failed or left.
     pub fn trace_json(&self) -> Result<Option<String>> {
@@ -294,10 +285,8 @@ impl Session {
     }
 
     /// Evaluates all recorded values that can be observed, and waits until the device is done. Reading a value
-    /// evaluates
-    /// everything that it needs. This method is for loops that carry images from one iteration to the next without
-    /// reading
-    /// them, and for measurements.
+    /// evaluates everything that it needs. This method is for loops that carry images from one iteration to the next
+    /// without reading them, and for measurements.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};

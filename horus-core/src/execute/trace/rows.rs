@@ -1,7 +1,6 @@
 //! Trace files, in the format of Chrome's trace viewer and Perfetto. There is a process for each rank and for its
 //! predictions, with a row for every queue. The host's row has all events of its thread; the others have the busy times
-//! of
-//! the device, or of messages.
+//! of the device, or of messages.
 
 use serde::Serialize;
 use serde_json::{Value, json as value};

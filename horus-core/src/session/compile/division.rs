@@ -19,8 +19,7 @@ const PARTS: [f64; 2] = [0.5, 0.875];
 /// Number of regions of a division whose memory use is determined: the regions of most pixels. A guess.
 const LARGEST: usize = 2;
 /// Maximum number of divisions that are compared with the memory use of their regions, and the minimum factor by which
-/// a low
-/// estimate is raised between them. These are guesses, which reach six times the estimate.
+/// a low estimate is raised between them. These are guesses, which reach six times the estimate.
 const TRIES: usize = 8;
 const STEP: f64 = 1.25;
 

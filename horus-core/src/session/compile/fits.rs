@@ -16,10 +16,8 @@ use crate::session::{Session, SessionState};
 
 impl Session {
     /// Returns the available memory if a program does not fit and may be computed by regions: it has unread sources, or
-    /// large
-    /// sources in the memory of a single rank. Any other program that exceeds the host's memory is an error. One that
-    /// exceeds a
-    /// device is left to the plan, which may evict images.
+    /// large sources in the memory of a single rank. Any other program that exceeds the host's memory is an error. One
+    /// that exceeds a device is left to the plan, which may evict images.
     pub(crate) fn limits_if_exceeded(
         &self,
         state: &mut SessionState,
@@ -64,8 +62,7 @@ impl Session {
     }
 
     /// Memory use of a program over images in memory, and the available memory, if the program does not fit as a whole:
-    /// on the
-    /// host with all its sources, or on a device with its own memory.
+    /// on the host with all its sources, or on a device with its own memory.
     pub(crate) fn memory_if_exceeded(
         &self,
         state: &SessionState,
@@ -85,8 +82,7 @@ impl Session {
     }
 
     /// [`Session::limits_if_exceeded`] for a program over images in memory, on a device with its own memory. The answer
-    /// is
-    /// cached, because each evaluation asks.
+    /// is cached, because each evaluation asks.
     pub(crate) fn exceeds_device(
         &self,
         state: &mut SessionState,
@@ -112,8 +108,7 @@ impl Session {
     }
 
     /// Returns `true` if regions can compute a program that does not fit on a device. They must repeat little work if a
-    /// plan
-    /// for the whole could evict images instead.
+    /// plan for the whole could evict images instead.
     pub(crate) fn pays_by_regions(
         &self,
         state: &mut SessionState,
@@ -173,10 +168,9 @@ impl Session {
     }
 
     /// Makes sources of regions of the large images in memory that a program reads. Regions of them are copied from the
-    /// host,
-    /// like regions of files, until
-    /// [`SessionImages::restore_sources`](crate::session::images::SessionImages::restore_sources).
-    /// Images on a device are downloaded first. Returns the memory that is available now.
+    /// host, like regions of files, until
+    /// [`SessionImages::restore_sources`](crate::session::images::SessionImages::restore_sources). Images on a device
+    /// are downloaded first. Returns the memory that is available now.
     pub(crate) fn replace_sources(
         &self,
         state: &mut SessionState,

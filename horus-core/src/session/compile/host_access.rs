@@ -9,17 +9,14 @@ use crate::session::{Session, SessionState};
 
 impl Session {
     /// Returns `true` if launches may use the host's memory at all. Each of several ranks needs a part of an image,
-    /// which is
-    /// copied.
+    /// which is copied.
     pub(crate) fn may_map(&self) -> bool {
         self.0.settings.transfer.may_map() && self.ranks() == 1 && self.lanes() == 1 && self.mode() != Mode::Naive
     }
 
     /// Host memory that the launches of a plan with these sources may use. If predictions decide, they consider only
-    /// one plan.
-    /// There is none from the time that another plan reads an image which was used in host memory: with a copy on the
-    /// device it
-    /// would have crossed the bus only once.
+    /// one plan. There is none from the time that another plan reads an image which was used in host memory: with a
+    /// copy on the device it would have crossed the bus only once.
     pub(crate) fn mappable(
         &self,
         engine: &Engine,

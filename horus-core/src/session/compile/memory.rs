@@ -19,12 +19,10 @@ pub(crate) const BEHIND: usize = 2;
 /// Maximum ratio of work by regions to work as a whole. Regions that overlap more would take hours.
 pub(crate) const AGAIN: f64 = 32.0;
 /// The same ratio if a plan could evict images from a device instead. It is a guess of when recomputing takes as long
-/// as
-/// copying.
+/// as copying.
 pub(crate) const AGAIN_OR_EVICT: f64 = 2.0;
 /// Maximum fraction of the memory for an intermediate result that stays in memory, and for an image in memory that is
-/// not
-/// read by regions.
+/// not read by regions.
 const SMALL: usize = 256;
 
 /// Memory use of a program in bytes.
@@ -119,10 +117,8 @@ impl RegionSupply for RegionReadCounter<'_> {
 }
 
 /// Regions of all roots of a program that correspond to a region of the first root: the same fraction of each root's
-/// rows
-/// and columns. Regions that make up the first root also make up the others. Regions of small roots may be empty; no
-/// root
-/// is larger than the first.
+/// rows and columns. Regions that make up the first root also make up the others. Regions of small roots may be empty;
+/// no root is larger than the first.
 pub(crate) fn shares(graph: &Graph<Op>, region: Rect) -> Vec<Rect> {
     let of = graph.node(graph.roots[0]).shape;
     let line = |w: Window, n: usize, to: usize| {
@@ -162,8 +158,7 @@ pub(crate) fn counted(state: &SessionState, graph: &Graph<Op>, region: Rect) -> 
 }
 
 /// Upper bound of the bytes of a program: two images of the widest type for each operation. A program within the bound
-/// need
-/// not be optimised to decide whether it fits.
+/// need not be optimised to decide whether it fits.
 pub(crate) fn generous(graph: &Graph<Op>) -> usize {
     const MOST: usize = 2 * size_of::<f64>();
     let all = (0..graph.nodes.len()).map(|n| bytes(graph, NodeId(n)).saturating_mul(MOST));
@@ -182,8 +177,8 @@ pub(crate) fn release_rereadable(state: &mut SessionState, graph: &Graph<Op>) {
 
 impl Session {
     /// Memory available to a program: the limit, which is by default most of the memory that is free on this host now,
-    /// divided
-    /// by the ranks on the host. Sources of the program in memory, and images that can be read again, count as free.
+    /// divided by the ranks on the host. Sources of the program in memory, and images that can be read again, count as
+    /// free.
     pub(crate) fn limits(&self, state: &SessionState, engine: &Engine, graph: &Graph<Op>) -> Result<MemoryLimits> {
         let pool = &self.0.pool;
         let (bound, used) = pool.bounds();

@@ -126,8 +126,7 @@ impl Session {
     }
 
     /// Plan for a program, given the state of each image and the other images on the device. This is the only call of
-    /// the
-    /// planner.
+    /// the planner.
     pub(crate) fn plan_of(
         &self,
         (graph, wants): (&Graph<Op>, &[ResultDelivery]),

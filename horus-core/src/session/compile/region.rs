@@ -27,8 +27,7 @@ impl RestrictedProgram {
     }
 
     /// Program that computes a region of the first root of `graph`, and the corresponding regions of the other roots
-    /// that have
-    /// pixels there.
+    /// that have pixels there.
     pub(crate) fn of_shares(state: &SessionState, graph: &Graph<Op>, region: Rect) -> RestrictedProgram {
         let (roots, regions): (Vec<usize>, Vec<Rect>) = present(graph, region).into_iter().unzip();
         let roots = roots.into_iter().map(|root| graph.roots[root]).collect();

@@ -1,10 +1,8 @@
 //! Schedules: how a program that does not fit in memory is computed, decided before anything is read.
 //!
 //! A schedule is a list of stages. Each stage computes reductions, or images that the program keeps, region by region
-//! into
-//! memory. The rest of the program is computed as a whole or region by region. Forecasts, errors and the
+//! into memory. The rest of the program is computed as a whole or region by region. Forecasts, errors and the
 //! evaluation (`session/engine/stages.rs`) use the same schedule. The design is in `docs/design/regions.md`.
-//! (`session/engine/stages.rs`) are made from the same one.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -28,8 +26,7 @@ use crate::shape::Shape;
 const SLAB: usize = 4 << 20;
 
 /// Maximum ratio of decoded pixels to those of the image. A source that would be decoded more often is decoded once, to
-/// a
-/// temporary file, which takes about as long as decoding it twice. A guess.
+/// a temporary file, which takes about as long as decoding it twice. A guess.
 const DECODED_AGAIN: f64 = 2.0;
 
 /// Sizes of the parts in which a consumer can take pixels.
@@ -179,8 +176,7 @@ impl Session {
     }
 
     /// Schedule of a program over images on demand; `None` if this memory does not suffice. Sources in `gone` are
-    /// released after
-    /// they have been read.
+    /// released after they have been read.
     pub(crate) fn schedule_of(
         &self,
         state: &mut SessionState,
@@ -287,8 +283,7 @@ impl Session {
     }
 
     /// Schedule within this memory of a program that does not fit. Otherwise an error, before anything is read, that
-    /// names a
-    /// sufficient limit.
+    /// names a sufficient limit.
     pub(crate) fn scheduled(
         &self,
         state: &mut SessionState,

@@ -2,10 +2,8 @@
 //! predicted to take the least time.
 //!
 //! A plan for some ranks is the plan of a session with that many; the others take no part. A plan for another number
-//! finds
-//! the images on rank 0, or on the shared host, once they have been transferred there. That transfer counts for its
-//! time,
-//! so more ranks are never predicted to take longer than fewer. All ranks predict the same, because all have
+//! finds the images on rank 0, or on the shared host, once they have been transferred there. That transfer counts for
+//! its time, so more ranks are never predicted to take longer than fewer. All ranks predict the same, because all have
 //! all profiles. See `docs/design/devices.md`.
 
 use crate::error::Result;
@@ -24,8 +22,7 @@ use crate::settings::Ranks;
 
 /// Seconds to start a device of a process and to wait for its end, apart from its predicted plan: to create and join a
 /// thread, and to synchronise at each exchange. An estimate. A pixel operation on images on two H200 took 0.14 ms
-/// longer
-/// than on one (`docs/performance/scaling.md`).
+/// longer than on one (`docs/performance/scaling.md`).
 const STARTED: f64 = 50e-6;
 
 /// Numbers of ranks that are compared if there are `all`.
@@ -121,8 +118,7 @@ impl Session {
     }
 
     /// Seconds of a plan for `among` ranks or devices apart from its steps: to transfer images to where the plan finds
-    /// them, to
-    /// start devices, and to send results to the other ranks.
+    /// them, to start devices, and to send results to the other ranks.
     fn beside(&self, engine: &Engine, state: &SessionState, request: &PlanRequest, among: usize) -> f64 {
         let bytes = |value: &ValueId| {
             state

@@ -68,8 +68,7 @@ impl Session {
     }
 
     /// Returns `true` if values, delivered `levels` at a time, are computed from unread images in slabs, and are large
-    /// enough to
-    /// overlap reading and delivery with computing.
+    /// enough to overlap reading and delivery with computing.
     pub(crate) fn comes_in_slabs(&self, values: &[&Handle], levels: usize) -> Result<bool> {
         let ids = values.iter().map(|value| value.look()).collect::<Result<Vec<_>>>()?;
         let mut state = self.lock("evaluating")?;
@@ -80,11 +79,9 @@ impl Session {
     }
 
     /// Computes values part by part, and passes their pixels to `put` on rank 0: level by level and row by row, the
-    /// channels of
-    /// each pixel next to each other. Parts of the first value consist of whole chunks of its `grain`. The other values
-    /// have as
-    /// many levels, and their parts are the same fractions of their rows and columns. Reductions of unread images are
-    /// computed first.
+    /// channels of each pixel next to each other. Parts of the first value consist of whole chunks of its `grain`. The
+    /// other values have as many levels, and their parts are the same fractions of their rows and columns. Reductions
+    /// of unread images are computed first.
     ///
     /// # Errors
     /// Errors of an evaluation. If `put` fails, every rank returns the error that `failing` makes of the cause.
@@ -131,8 +128,7 @@ impl Session {
     }
 
     /// Computes the first `images` roots of a program region by region, into memory if they take a small part of it,
-    /// otherwise
-    /// into temporary files. Returns their names, and the values of the other roots, one `f64` each.
+    /// otherwise into temporary files. Returns their names, and the values of the other roots, one `f64` each.
     pub(crate) fn evaluate_to_storage(
         &self,
         state: &mut SessionState,

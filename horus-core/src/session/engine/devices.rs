@@ -1,8 +1,8 @@
 //! Evaluation on several devices of one process.
 //!
 //! To the planner each device is a rank whose host the others share ([`Hosts::Shared`](crate::plan::state::Hosts)). The
-//! session
-//! records and plans once, and runs the plan on a thread for each device. The design is in `docs/design/devices.md`.
+//! session records and plans once, and runs the plan on a thread for each device. The design is in
+//! `docs/design/devices.md`.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

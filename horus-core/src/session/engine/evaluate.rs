@@ -183,8 +183,7 @@ impl Session {
     }
 
     /// Bytes that an evaluation may store of values without handles that recorded operations read. Together with pinned
-    /// bytes
-    /// they stay below the limit that triggers an evaluation.
+    /// bytes they stay below the limit that triggers an evaluation.
     pub(crate) fn room_to_keep(&self, state: &SessionState) -> usize {
         self.0.settings.max_pinned.saturating_sub(state.program.pinned_bytes())
     }

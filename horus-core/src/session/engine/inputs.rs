@@ -12,10 +12,8 @@ use crate::session::{Session, SessionState};
 
 impl Session {
     /// Returns a program whose sources are all in memory. The needed parts of unread images are read now. A program
-    /// that
-    /// `exceeds` memory with all results is first computed by regions as far as its schedule says. Also returns the
-    /// values that
-    /// exist only for this program.
+    /// that `exceeds` memory with all results is first computed by regions as far as its schedule says. Also returns
+    /// the values that exist only for this program.
     pub(crate) fn materialize_inputs(
         &self,
         state: &mut SessionState,

@@ -3,8 +3,7 @@
 //!
 //! `Session::iterate` calls its step once, on stand-ins, and takes the recorded operations as the *body*
 //! ([`LoopBody`]). The host neither records nor plans while the loop runs, and waits only for the numbers that end it.
-//! A
-//! step that reads values, or contains a loop, is called in each iteration. The design is in `docs/design/loops.md`.
+//! A step that reads values, or contains a loop, is called in each iteration. The design is in `docs/design/loops.md`.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -173,8 +172,7 @@ impl Session {
     }
 
     /// Runs a loop. `decide` receives each measured iteration with its numbers, `watch` each watched iteration with the
-    /// state.
-    /// The initial state is evaluated.
+    /// state. The initial state is evaluated.
     pub(crate) fn run_loop(
         &self,
         looped: RecordedLoop<'_>,
@@ -273,8 +271,7 @@ impl Session {
     }
 
     /// Returns two flags: `true` if several of the loop's `steps` iterations fit in memory together, and `true` if they
-    /// are
-    /// computed by regions. A loop that does not fit at all is refused before anything is read.
+    /// are computed by regions. A loop that does not fit at all is refused before anything is read.
     fn check_steps_fit(
         &self,
         state: &mut SessionState,

@@ -15,8 +15,7 @@ use crate::session::engine::evaluate::EvaluationResults;
 use crate::session::{Handle, Session, SessionState};
 
 /// Results of an evaluation that may still be in transfer to the host; see [`Session::begin_all`]. Any thread may wait
-/// for
-/// them or drop them.
+/// for them or drop them.
 #[must_use]
 pub struct Pending {
     /// Node of each requested value.
@@ -27,8 +26,7 @@ pub struct Pending {
 
 impl Pending {
     /// Waits for the pixels, in the order of the request: row-major, the channels of each pixel next to each other;
-    /// `None` if
-    /// another rank has them.
+    /// `None` if another rank has them.
     ///
     /// # Errors
     /// Errors of the device in the copies, and in launches before them.
@@ -54,8 +52,7 @@ impl fmt::Debug for Pending {
 
 impl Session {
     /// Evaluates a value and copies its pixels to the host, on rank 0 or on every rank (then always `Some`). They are
-    /// row-major,
-    /// the channels of each pixel next to each other.
+    /// row-major, the channels of each pixel next to each other.
     pub(crate) fn fetch(&self, value: &Handle, want: ResultDelivery) -> Result<Option<Arc<HostBuffer>>> {
         Ok(self.fetch_all(&[value], want)?.pop().flatten())
     }
@@ -66,8 +63,7 @@ impl Session {
     }
 
     /// [`Session::fetch_all`] without waiting for the last copies to the host. The program continues while these and
-    /// the kernels
-    /// before them run. On the host's memory, and on several ranks, the pixels are complete on return.
+    /// the kernels before them run. On the host's memory, and on several ranks, the pixels are complete on return.
     #[doc(hidden)]
     pub fn begin_all(&self, values: &[&Handle], want: ResultDelivery) -> Result<Pending> {
         // Several ranks synchronise for their results.

@@ -62,8 +62,7 @@ pub struct FailedReplay {
 
 impl Replay {
     /// Makes a replay of the last evaluation, which computed `results` and read `inputs`. Other images will replace the
-    /// inputs:
-    /// in any state, or in the state `at` of newly given images.
+    /// inputs: in any state, or in the state `at` of newly given images.
     pub(crate) fn of_last(
         session: &Session,
         state: &mut SessionState,
@@ -108,8 +107,7 @@ impl Replay {
     }
 
     /// Returns `true` if the source images, and inputs of kind `whose`, are where the plan expects them, and the other
-    /// images
-    /// leave enough memory.
+    /// images leave enough memory.
     fn fits(&self, session: &Session, engine: &Engine, state: &SessionState, whose: ReplayInputKind) -> bool {
         let there = |v: &ValueId| state.images.in_memory.get(v).map(|image| (image.state, image.among()));
         let sources = self.request.sources.iter().zip(&self.request.laid);
@@ -229,10 +227,8 @@ impl Session {
     }
 
     /// [`Session::begin_all`] of values recorded on stand-ins for images. Also returns a program that can run again on
-    /// other
-    /// pixels ([`Session::repeat`]) or images ([`Session::repeat_and_read`]). That is `None` if the program involves
-    /// other
-    /// values, other images or other ranks, or values observed since.
+    /// other pixels ([`Session::repeat`]) or images ([`Session::repeat_and_read`]). That is `None` if the program
+    /// involves other values, other images or other ranks, or values observed since.
     #[doc(hidden)]
     pub fn begin_repeatable(
         &self,
@@ -253,8 +249,7 @@ impl Session {
     }
 
     /// Evaluates in place values that were recorded on stand-ins for images, and returns a program that can run again
-    /// on other
-    /// images; `None` if it involves more than those values and images. See [`Session::repeat_on`].
+    /// on other images; `None` if it involves more than those values and images. See [`Session::repeat_on`].
     ///
     /// # Errors
     /// Errors of the evaluation.
@@ -275,8 +270,7 @@ impl Session {
     }
 
     /// Runs a program again on other images of the same shapes and types, one per input and in its place. Returns the
-    /// results,
-    /// in place; `None` if the program must be recorded again.
+    /// results, in place; `None` if the program must be recorded again.
     ///
     /// # Errors
     /// Errors of the evaluation. The images stay.
@@ -348,8 +342,7 @@ impl Session {
 type ReplayResults = (HashMap<NodeId, StoredImage>, HashMap<NodeId, Delivered>);
 
 /// Names, shapes and types of the images that the stand-ins have represented so far; `None` if an image is not
-/// evaluated, or
-/// a value recorded on stand-ins was evaluated.
+/// evaluated, or a value recorded on stand-ins was evaluated.
 fn stood_for(state: &mut SessionState, stand_ins: &StandIns) -> Option<Vec<(ValueId, Shape, DType)>> {
     let whole = !state.program.looked_into(stand_ins.step);
     stand_ins.end(state);

@@ -102,8 +102,7 @@ impl Session {
     }
 
     /// Runs a plan. Kernels of a plan that is not new are built already. Sources become images of the session again, as
-    /// far as a
-    /// failed run has left them. The other images are returned in any case.
+    /// far as a failed run has left them. The other images are returned in any case.
     pub(crate) fn run_plan(
         &self,
         state: &mut SessionState,
@@ -368,8 +367,7 @@ impl Session {
 }
 
 /// Records the images read by a failed plan that were lost with it, if the program still refers to them and they cannot
-/// be
-/// read again.
+/// be read again.
 fn note_lost(state: &mut SessionState, plan: &Plan, error: &Error) {
     let read = plan.graph.nodes.iter().filter_map(|n| n.op.source_value());
     let there = |v: &ValueId| state.images.has(v);

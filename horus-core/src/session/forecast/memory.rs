@@ -17,8 +17,7 @@ use crate::shape::Region;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryForecast {
     /// Bytes of pixels read from files, or region by region from memory. Repeated reads for several regions or
-    /// reductions count
-    /// again.
+    /// reductions count again.
     pub read: usize,
     /// Bytes of the result.
     pub result: usize,
@@ -68,8 +67,7 @@ impl RegionSupply for Noting {
 
 impl Session {
     /// The region of each of these on-demand images that an evaluation of a value reads; `None` for an image of which
-    /// it reads
-    /// nothing. The regions depend only on the program, not on the device.
+    /// it reads nothing. The regions depend only on the program, not on the device.
     ///
     /// # Errors
     /// Errors of failed values.

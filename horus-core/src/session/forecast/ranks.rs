@@ -15,8 +15,7 @@ use crate::session::{Handle, Session};
 
 impl Session {
     /// Forecasts the delivery of a value to rank 0's host, on the number of ranks of a cluster that is predicted to
-    /// take
-    /// the least time.
+    /// take the least time.
     pub(crate) fn forecast_of(&self, value: &Handle, cluster: Cluster) -> Result<Forecast> {
         let ranks = cluster.ranks.max(1);
         let all = self.compared(ranks).into_iter().map(|among| self.forecast_among(value, among, cluster.clone()));
@@ -28,8 +27,7 @@ impl Session {
     }
 
     /// Plans the delivery of a value to rank 0's host for ranks of equal speed, and forecasts that plan. Images are
-    /// where they
-    /// are now: pictures on rank 0, given images on every rank, results in strips.
+    /// where they are now: pictures on rank 0, given images on every rank, results in strips.
     fn forecast_among(&self, value: &Handle, among: usize, cluster: Cluster) -> Result<Forecast> {
         let Cluster { ranks, on_each_host, network, machine: named } = cluster;
         let id = value.look()?;

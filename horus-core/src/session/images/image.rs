@@ -1,6 +1,5 @@
 //! Stored images: the part of one device, or of each device of this process, and their conversion between numbers of
-//! devices
-//! through the shared host.
+//! devices through the shared host.
 
 use std::ops::{Deref, DerefMut};
 
@@ -210,8 +209,7 @@ impl Session {
     }
 
     /// Complete images among the parts that devices have after a failure. Devices may have reached different steps. An
-    /// image
-    /// that is whole on some host becomes whole for all devices, otherwise it is in strips.
+    /// image that is whole on some host becomes whole for all devices, otherwise it is in strips.
     pub(crate) fn reconciled(
         &self,
         engine: &Engine,

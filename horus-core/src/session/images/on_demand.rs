@@ -99,8 +99,7 @@ impl RegionSource for InMemorySource {
 }
 
 /// A source that is decoded once, to a temporary file, because its chunks are so large that regions would decode them
-/// again
-/// and again. If the disk is full, regions read the source itself.
+/// again and again. If the disk is full, regions read the source itself.
 struct SpooledSource {
     from: Arc<dyn RegionSource>,
     /// Rows and columns that are decoded at once.
@@ -184,8 +183,7 @@ impl OnDemandImage {
     }
 
     /// The image with a source that is decoded once, to a temporary file; `None` if regions are read in place, or only
-    /// some can
-    /// be read.
+    /// some can be read.
     pub(crate) fn once(&self, threads: usize) -> Option<OnDemandImage> {
         if self.beside == 0 || self.chunk.0 <= 1 || self.is_partial() {
             return None;
@@ -344,20 +342,17 @@ impl RegionInput {
 }
 
 /// Decoded rows of chunks that the next regions, further down, may read again: adjacent strips of whole chunks, for
-/// each
-/// image.
+/// each image.
 #[derive(Default)]
 pub(crate) struct DecodedStrips(HashMap<ValueId, Vec<(Rect, HostBuffer)>>);
 
 /// The chunks of a region are cached for the next region if they take at most one part in this many of the memory.
-/// Divisions
-/// leave enough memory for the chunks of two regions.
+/// Divisions leave enough memory for the chunks of two regions.
 pub(crate) const STRIPS: usize = 16;
 
 impl DecodedStrips {
     /// Returns `true` if a region of whole rows ends within chunks, which the next region would decode again, and its
-    /// chunks are
-    /// small enough for the cache.
+    /// chunks are small enough for the cache.
     fn serve(session: &Session, later: &OnDemandImage, region: Rect) -> bool {
         let (Shape { height, width, .. }, rows) = (later.shape, later.chunk.0);
         let covering = DecodedStrips::covering(later, region);
@@ -422,8 +417,7 @@ impl DecodedStrips {
 }
 
 /// Copies of a region of an image of shape `of`, with pixels of `element` bytes, to memory of the region's size: plane
-/// by
-/// plane (for a stored image level by level), rows without gaps.
+/// by plane (for a stored image level by level), rows without gaps.
 pub(crate) fn pieces(of: Shape, region: Rect, element: usize) -> Vec<StridedCopy> {
     let [top, left] = region.corner().map(isize::unsigned_abs);
     let (row, rows) = (region.columns.len() * element, region.rows.len());

@@ -1,11 +1,9 @@
 //! Failed values: they carry their error until a value is read.
 //!
 //! A [`Handle`] has a record or a *failure*: the first error, with the user's call site, and shape and type as far as
-//! they
-//! are known. An operation on a failure shares it and makes no record. Filters and footprints that cannot be applied
-//! carry
-//! their error, too. Reading the value returns the error, and [`Session::evaluate`] returns the first error
-//! that is still alive. The design is in `docs/design/failures.md`.
+//! they are known. An operation on a failure shares it and makes no record. Filters and footprints that cannot be
+//! applied carry their error, too. Reading the value returns the error, and [`Session::evaluate`] returns the first
+//! error that is still alive. The design is in `docs/design/failures.md`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError, Weak};
@@ -17,8 +15,7 @@ use crate::session::{Handle, Session};
 use crate::shape::Shape;
 
 /// The first error of a value, shared by everything computed from it. If it is never read, it becomes a warning when
-/// the
-/// last owner is dropped, unless it was superseded.
+/// the last owner is dropped, unless it was superseded.
 #[derive(Debug)]
 pub(crate) struct ValueFailure {
     error: Error,
@@ -67,8 +64,7 @@ impl Session {
     }
 
     /// Error of a value that is read, after all ranks have synchronised. All ranks read the same value; if it failed on
-    /// some ranks
-    /// only, all end with an error.
+    /// some ranks only, all end with an error.
     pub(crate) fn fail<T>(&self, failure: &ValueFailure) -> Result<T> {
         let error = failure.look();
         if self.ranks() > 1 {

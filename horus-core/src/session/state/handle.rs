@@ -55,8 +55,7 @@ impl Handle {
     }
 
     /// Sets the line, in a program in another language, of the value and of all values that it depends on and that have
-    /// none.
-    /// Errors name this line instead of the call.
+    /// none. Errors name this line instead of the call.
     pub fn recorded_at(&self, line: SourceLine) {
         if let Ok(id) = self.record {
             self.session.change(move |state| state.program.recorded_at(id, line));

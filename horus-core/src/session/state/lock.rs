@@ -2,10 +2,8 @@
 //!
 //! An evaluation holds the lock from its beginning to its end, and calls observers and explain sinks meanwhile. Drops,
 //! records and started evaluations are deferred until the lock is free, on any thread. They are processed in the order
-//! of
-//! the calls, so every rank does the same. An observer that makes any other request gets an error; other threads wait.
-//! The
-//! design is in `docs/design/concurrency.md`.
+//! of the calls, so every rank does the same. An observer that makes any other request gets an error; other threads
+//! wait. The design is in `docs/design/concurrency.md`.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -146,8 +144,7 @@ impl<'a> LockedState<'a> {
     }
 
     /// Processes deferred actions: all, or the changes before the next evaluation. Nothing can be deferred while the
-    /// result
-    /// lives.
+    /// result lives.
     fn catch_up(&mut self, changes: bool) -> MutexGuard<'a, DeferredQueue> {
         let session = self.session;
         loop {
@@ -206,8 +203,7 @@ impl Session {
     }
 
     /// Number of times this thread has read values, or made another request that waits for evaluations. Started
-    /// evaluations, and
-    /// those forced by much recording, do not count, because they depend on timing.
+    /// evaluations, and those forced by much recording, do not count, because they depend on timing.
     pub(crate) fn looks() -> u64 {
         ASKED.get()
     }
@@ -234,8 +230,7 @@ impl Session {
     }
 
     /// Locks the state for a short action that calls no code of the program, unless a thread holds it or an action is
-    /// deferred.
-    /// Nothing can be deferred while the result lives.
+    /// deferred. Nothing can be deferred while the result lives.
     pub(crate) fn free(&self) -> Option<LockedState<'_>> {
         if !self.0.is_here() {
             return None;

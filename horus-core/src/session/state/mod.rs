@@ -36,8 +36,7 @@ pub(crate) struct SessionState {
     /// Traces of all devices but the first.
     pub(crate) lane_traces: Vec<Trace>,
     /// Blocks in which loops are computed, and a session of this rank only, which caches their plans; no session before
-    /// the
-    /// first loop.
+    /// the first loop.
     pub(crate) blocks: Option<(Arc<BlockMap>, Option<Session>)>,
     /// Words of plans that have been explained already.
     pub(crate) explained: HashSet<&'static str>,

@@ -21,10 +21,8 @@ use crate::shape::Shape;
 
 impl Session {
     /// Appends an operation to the program. Inputs must belong to this session. If an input could not be recorded,
-    /// neither can
-    /// this operation: its value carries the first such error. Evaluates only if the flush limits are exceeded; the
-    /// next call
-    /// that can return an error returns the error of that evaluation.
+    /// neither can this operation: its value carries the first such error. Evaluates only if the flush limits are
+    /// exceeded; the next call that can return an error returns the error of that evaluation.
     pub(crate) fn record(&self, op: Op, inputs: &[&Handle], shape: Shape, dtype: DType, site: Site) -> Handle {
         self.append(op, inputs, (shape, dtype, site), None)
     }
@@ -105,8 +103,7 @@ impl Session {
     }
 
     /// Creates an image whose pixels are on the single rank's device, or in strips on several devices. They were copied
-    /// there
-    /// from `start` to now, under a label.
+    /// there from `start` to now, under a label.
     pub(crate) fn source_on_device(
         &self,
         shape: Shape,

@@ -1,11 +1,9 @@
 //! Stand-ins for images: a program that will run on other images is recorded on them.
 //!
 //! A step of a loop, or a program to be replayed, is recorded like any other and runs later. Evaluations may come in
-//! between,
-//! because of many operations, `start`, or another thread. They exclude values computed from stand-ins, unless such a
-//! value
-//! is observed. An observation replaces operations by values, and is noted under the session's lock: then there is
-//! nothing to replay.
+//! between, because of many operations, `start`, or another thread. They exclude values computed from stand-ins, unless
+//! such a value is observed. An observation replaces operations by values, and is noted under the session's lock: then
+//! there is nothing to replay.
 
 use crate::dtype::Conversion;
 use crate::error::Site;

@@ -2,9 +2,8 @@
 //!
 //! A started evaluation is deferred like a change during an evaluation, in the order of the calls (see
 //! [`lock`](crate::session::state::lock)). The session's thread evaluates it, or the next thread that reads a value.
-//! Either
-//! way the session does the same as if each evaluation had run inside its call: plans, and agreements of ranks, do not
-//! depend on timing. The design is in `docs/design/concurrency.md`.
+//! Either way the session does the same as if each evaluation had run inside its call: plans, and agreements of ranks,
+//! do not depend on timing. The design is in `docs/design/concurrency.md`.
 
 use std::ops::Deref;
 use std::sync::mpsc::{Sender, channel};
@@ -84,27 +83,21 @@ impl Session {
     }
 
     /// Starts to evaluate all recorded values that can be observed, like [`Session::evaluate`], and returns at once.
-    /// The program
-    /// computes, reads and records concurrently. Reading a value waits for started evaluations.
+    /// The program computes, reads and records concurrently. Reading a value waits for started evaluations.
     ///
     /// Results have the same bits as without. An evaluation that is started during another one follows it, and
-    /// everything
-    /// recorded before. The next read of a value of the session returns an error of the evaluation, or a panic of an
-    /// observer
-    /// as an error; nothing more is started until then. [`Session::canceller`] ends started evaluations like any other.
-    /// Dropping the last handle on the session or on one of its images waits for them.
+    /// everything recorded before. The next read of a value of the session returns an error of the evaluation, or a
+    /// panic of an observer as an error; nothing more is started until then. [`Session::canceller`] ends started
+    /// evaluations like any other. Dropping the last handle on the session or on one of its images waits for them.
     ///
     /// Observers and explain sinks are called on the session's thread. A program that records too far ahead blocks
-    /// until the
-    /// evaluation has ended. The limit is 65536 operations, or as many bytes of pixels as pending operations may keep
-    /// alive.
+    /// until the evaluation has ended. The limit is 65536 operations, or as many bytes of pixels as pending operations
+    /// may keep alive.
     ///
     /// All ranks start the same evaluations in the same order. Calls in which ranks communicate wait for started
-    /// evaluations, in
-    /// other sessions of the process, too. A program that itself calls MPI must first read a value or call
-    /// [`Session::evaluate`]. The evaluation runs inside this call if only one thread may communicate (an MPI library
-    /// that
-    /// grants less than `MPI_THREAD_SERIALIZED`), or if no thread can be created.
+    /// evaluations, in other sessions of the process, too. A program that itself calls MPI must first read a value or
+    /// call [`Session::evaluate`]. The evaluation runs inside this call if only one thread may communicate (an MPI
+    /// library that grants less than `MPI_THREAD_SERIALIZED`), or if no thread can be created.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -153,8 +146,7 @@ impl Session {
     }
 
     /// Wakes the session's thread if `something` was started, and creates it if necessary. Returns `true` if there is
-    /// such a
-    /// thread.
+    /// such a thread.
     fn wake(&self, something: bool) -> bool {
         let mut worker = self.0.starter.0.lock().unwrap_or_else(PoisonError::into_inner);
         if worker.is_none() {

@@ -2,15 +2,13 @@
 //! Miranker, 1969, Linear Algebra Appl. 2, 199-222).
 //!
 //! A node changes by at most `factor` times the largest change of a pixel of the state. The step contracts if the
-//! factor of
-//! each result is less than 1. A factor of 1 suffices if pixels beyond an edge are constant and each pixel depends on
-//! one
-//! nearer to it, as in the mean of four neighbours: there the row sums of a product of many steps are less than 1.
+//! factor of each result is less than 1. A factor of 1 suffices if pixels beyond an edge are constant and each pixel
+//! depends on one nearer to it, as in the mean of four neighbours: there the row sums of a product of many steps are
+//! less than 1.
 //!
 //! Sums are rounded, so a factor near 1 counts as 1, and a dependence counts from some weight on. The constants below
-//! are guesses that allow
-//! for rounding. They prove nothing for lines of tens of thousands of pixels that depend on each other by the least
-//! weight.
+//! are guesses that allow for rounding. They prove nothing for lines of tens of thousands of pixels that depend on each
+//! other by the least weight.
 
 use crate::dtype::DType;
 use crate::ir::graph::{Graph, Node, NodeId, Op, PixelOpOperand, ValueId};
@@ -49,8 +47,8 @@ impl ChangeBound {
     }
 
     /// Bound of an image whose pixels are pixels of one of two images, or between them. With equal factors, neighbours
-    /// may come
-    /// from different images and depend on each other. A pixel of the image with the smaller factor changes less.
+    /// may come from different images and depend on each other. A pixel of the image with the smaller factor changes
+    /// less.
     fn or(self, other: ChangeBound) -> ChangeBound {
         let [less, more] = if self.factor < other.factor { [self, other] } else { [other, self] };
         ChangeBound { factor: more.factor, drains: more.drains.min(more.factor - less.factor) }

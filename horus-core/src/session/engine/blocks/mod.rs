@@ -1,12 +1,9 @@
 //! Iterations of a loop in blocks: each rank computes its rectangles.
 //!
 //! For each rectangle a rank computes the restricted program of the step, which has the same bits as the whole, in a
-//! session
-//! of its own ([`Session::alone`]). An input of that program is a *frame*: the rectangle that it reads, which stays on
-//! the
-//! device. After each iteration, results are copied to the frames that contain parts of them, here and, in one message
-//! for
-//! each pair, on other ranks. The state comes from its placement before the loop and returns to strips.
+//! session of its own ([`Session::alone`]). An input of that program is a *frame*: the rectangle that it reads, which
+//! stays on the device. After each iteration, results are copied to the frames that contain parts of them, here and, in
+//! one message for each pair, on other ranks. The state comes from its placement before the loop and returns to strips.
 //! The design is in `docs/design/loops.md`.
 
 pub(crate) mod contraction;
@@ -105,18 +102,14 @@ struct BlockSteps<'a> {
 
 impl Session {
     /// Computes loops over planes of a map's shape in its blocks from now on. Each rank computes its blocks, and blocks
-    /// without a
-    /// rank if that makes its rectangles fewer and larger. Other programs, and loops over other shapes, are computed in
-    /// strips.
-    /// `None` ends this. Results have the same bits, except for loops that a map [relaxes](BlockMap::relaxed).
-    /// Collective.
+    /// without a rank if that makes its rectangles fewer and larger. Other programs, and loops over other shapes, are
+    /// computed in strips. `None` ends this. Results have the same bits, except for loops that a map
+    /// [relaxes](BlockMap::relaxed). Collective.
     ///
     /// A block that is left out keeps the pixels that the state has before the loop. A step must not change them; a
-    /// step that
-    /// masks land does not. This is checked once for each loop. A loop whose step reduces whole planes that depend on
-    /// the state
-    /// is computed in strips, with a warning that names the operation. An iteration after which the change is measured
-    /// ([`Until`](crate::image::Until)) is also computed in strips.
+    /// step that masks land does not. This is checked once for each loop. A loop whose step reduces whole planes that
+    /// depend on the state is computed in strips, with a warning that names the operation. An iteration after which the
+    /// change is measured ([`Until`](crate::image::Until)) is also computed in strips.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -178,8 +171,7 @@ impl Session {
     }
 
     /// Computes the state after `steps` iterations in blocks, from the state `now`. A `check` computes exactly those
-    /// blocks and
-    /// is not explained. The names of the results are the same on all ranks.
+    /// blocks and is not explained. The names of the results are the same on all ranks.
     pub(crate) fn run_in_blocks(
         &self,
         state: &mut SessionState,
@@ -283,8 +275,7 @@ impl<'a> BlockSteps<'a> {
     }
 
     /// Coordinates in the program of rectangle `c` minus coordinates in images of shape `of`. With periodic axes the
-    /// rectangle
-    /// is in the middle, so it reads nothing beyond an edge unless it is nearly as long as the axis.
+    /// rectangle is in the middle, so it reads nothing beyond an edge unless it is nearly as long as the axis.
     fn turn(&self, c: usize, of: Shape) -> [isize; 2] {
         let (plane, Rect { rows, columns }) = (self.map.plane(), self.rects[c].1);
         let middle = |w: Window, n: usize| (n.cast_signed() - w.len().cast_signed()) / 2 - w.start;
@@ -294,8 +285,7 @@ impl<'a> BlockSteps<'a> {
     }
 
     /// Regions of the state that belong to rectangle `c`, in the coordinates of its program. Images of another shape,
-    /// such as
-    /// numbers, are computed whole for each rectangle.
+    /// such as numbers, are computed whole for each rectangle.
     fn roots(&self, c: usize) -> Vec<Rect> {
         let of = |shape| {
             if self.map.divides(shape) { moved(self.rects[c].1, self.turn(c, shape)) } else { Rect::whole(shape) }
@@ -320,8 +310,7 @@ impl<'a> BlockSteps<'a> {
     }
 
     /// Pixels that the rectangles' programs read, of inputs to which `image` gives a number. Each rectangle has a
-    /// buffer for
-    /// each input.
+    /// buffer for each input.
     fn needed(&self, image: impl Fn(&BlockInput) -> Option<usize>) -> Vec<RankRect> {
         let mut all = Vec::new();
         for (c, (rank, _)) in self.rects.iter().enumerate() {

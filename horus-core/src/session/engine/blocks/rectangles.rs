@@ -1,9 +1,8 @@
 //! Rectangles in which ranks compute their blocks: few, if computing land takes less time than more launches.
 //!
-//! Each rectangle is a program with its own launches, and recomputes pixels around its edges. A rank therefore
-//! computes land between its blocks, too, if a larger rectangle takes less work and its outline needs pixels of no
-//! further
-//! rank. Pixels computed there are used around them, but are no results.
+//! Each rectangle is a program with its own launches, and recomputes pixels around its edges. A rank therefore computes
+//! land between its blocks, too, if a larger rectangle takes less work and its outline needs pixels of no further rank.
+//! Pixels computed there are used around them, but are no results.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -104,8 +103,7 @@ impl BlockMap {
 }
 
 /// Joins two rectangles, and all that their hull touches, if the hull is free and takes less work, until no near pair
-/// is
-/// left.
+/// is left.
 fn together(mut all: Vec<Rect>, is_free: impl Fn(Rect, &[Rect]) -> bool, work: impl Fn(Rect) -> f64) -> Vec<Rect> {
     /// Number of following rectangles, row by row, that are tried with each: a guess that keeps the time for a thousand
     /// rectangles negligible.
