@@ -13,7 +13,7 @@ use crate::plan::{Activity, Plan, ResultDelivery};
 /// of an image that every rank was given, if it is known; the digests must be equal, too.
 ///
 /// # Errors
-/// As [`agree_on`], naming the first operation that differs.
+/// As [`agree`], naming the first operation that differs.
 pub(crate) fn agree_on_plan(
     comm: &dyn Communicator,
     graph: &Graph<Op>,

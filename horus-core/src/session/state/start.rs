@@ -171,10 +171,9 @@ impl Session {
         worker.as_ref().is_some_and(|worker| !something || worker.wake.send(()).is_ok())
     }
 
-    /// Carries out a started evaluation. Its error is kept for the next read.
+    /// Evaluates a started evaluation. The next read returns its error.
     pub(crate) fn run_deferred(&self, state: &mut SessionState, start: DeferredEvaluation) {
-        // One error is reported before the next is risked, and the loss of the session is reported
-        // anyway.
+        // An error is returned before the next evaluation. The loss of the session is returned anyway.
         if state.error.is_some() || state.lost.is_some() {
             return;
         }
@@ -193,7 +192,7 @@ impl Session {
         }
     }
 
-    /// Waits for started evaluations; does nothing within an observer, which is part of one.
+    /// Waits for started evaluations. Inside an observer, which is part of one, it does nothing.
     #[doc(hidden)]
     pub fn settle(&self) {
         if self.0.is_here() && !self.is_mine() {
@@ -201,8 +200,7 @@ impl Session {
         }
     }
 
-    /// Waits for evaluations started by other sessions on the same ranks: ranks communicate in one
-    /// order.
+    /// Waits for evaluations started by other sessions on the same ranks, because ranks communicate in one order.
     pub(crate) fn wait_for_other_sessions(&self) {
         if let Some(turns) = self.0.comm.communication_order().filter(|_| self.ranks() > 1) {
             turns.wait_for_others(self.id());

@@ -6,9 +6,8 @@
 //! depends on one nearer to it, as in the mean of four neighbours: there the row sums of a product of many steps are
 //! less than 1.
 //!
-//! Sums are rounded, so a factor near 1 counts as 1, and a dependence counts from some weight on. The constants below
-//! are guesses that allow for rounding. They prove nothing for lines of tens of thousands of pixels that depend on each
-//! other by the least weight.
+//! Sums are rounded, so a factor near 1 counts as 1, and a dependence counts from some weight on. These constants are
+//! guesses. They prove nothing for lines of tens of thousands of pixels that depend on each other by the least weight.
 
 use crate::dtype::DType;
 use crate::ir::graph::{Graph, Node, NodeId, Op, PixelOpOperand, ValueId};

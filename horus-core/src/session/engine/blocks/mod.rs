@@ -248,7 +248,7 @@ impl<'a> BlockSteps<'a> {
         // Images of the state may be one image at first, and differ after a step.
         let slots: Vec<ValueId> = now.iter().map(|_| state.names.value()).collect();
         let graph = body.unrolled(&slots, once, false);
-        // Relaxed, each block goes on with what the others have made.
+        // In a relaxed loop each block continues with the results of the others.
         let machine = session.engine().filter(|_| map.age().is_none() && !check).map(|engine| &engine.machine);
         let turns = turns(&graph, map.plane());
         let joined = |machine: &Arc<Machine>| map.over_land(&RectangleWork::new(&graph, map, turns, machine));
@@ -372,7 +372,7 @@ impl<'a> BlockSteps<'a> {
         self.kinds.iter().enumerate().flat_map(of).collect()
     }
 
-    /// Runs the steps `times` times.
+    /// Runs the program of the iterations `times` times.
     fn run(&self, state: &mut SessionState, now: &[ValueId], times: usize) -> Result<Vec<ValueId>, EvaluationError> {
         let failed = |source| self.session.in_blocks_failed(source);
         let (mut strips, begun) = self.begin(state, now)?;
