@@ -1,7 +1,7 @@
-//! Row passes: up to three filters of one row, of any lengths, over the same source row at once.
+//! Row filters: up to three filters of one row, of any lengths, over the same source row at once.
 //!
-//! Most pixel vectors of a row filter straddle cache lines, so that loads bound the speed, not
-//! multiplications. Every loaded vector therefore serves all filters with a tap there.
+//! Most pixel vectors of a row filter straddle cache lines, so that loads, not multiplications, bound the speed. Every
+//! loaded vector therefore serves all filters with a tap there.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use super::simd::{Array, Isa, Simd, Vector};
 /// Maximum number of filters evaluated together.
 pub(super) const MOST: usize = 3;
 
-/// One of the filters: output `x` is the sum over `j` of `taps[j]` times source element `x + (start + j) * samples`.
+/// A row filter: output `x` is the sum over `j` of `taps[j]` times source element `x + (start + j) * samples`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowFilter<'a, T> {
     /// Column of the first tap.
@@ -26,8 +26,8 @@ pub(super) struct RowFilter<'a, T> {
 /// canonical order of its taps.
 ///
 /// # Safety
-/// The source can be read as far as the taps reach and the outputs written over `width` pixels,
-/// without overlap; the machine has the instruction set.
+/// The source can be read as far as the taps reach, and the outputs written over `width` pixels, without overlap; the
+/// machine has the instruction set.
 pub(super) unsafe fn run<T: Simd>(
     source: *const T,
     filters: &[RowFilter<'_, T>],
@@ -81,7 +81,7 @@ unsafe fn select<V: Vector, const C1: usize, const C2: usize, const C3: usize>(
     }
 }
 
-/// A range of columns over which the same filters have taps: a bit for each.
+/// A range of columns in which the same filters have taps: a bit for each filter.
 type Segment = (usize, usize, u8);
 
 /// The segments between the starts and ends of the filters, in order.
@@ -158,7 +158,7 @@ unsafe fn block<V: Vector, const NF: usize, const C: usize>(
     }
 }
 
-/// Columns `columns` of pixels of `samples` samples, for the filters of `MASK`.
+/// Computes columns `columns` of pixels of `samples` samples, for the filters of `MASK`.
 #[inline(always)]
 unsafe fn segment<V: Vector, const NF: usize, const C: usize, const MASK: u8>(
     acc: &mut [[V; C]; NF],
