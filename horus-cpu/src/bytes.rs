@@ -110,12 +110,12 @@ impl Lanes for One {
     }
     #[inline(always)]
     unsafe fn load(at: *const i32) -> One {
-        // SAFETY: the caller vouches for a readable quad.
+        // SAFETY: the caller promises a readable quad.
         One(unsafe { at.read() })
     }
     #[inline(always)]
     unsafe fn store(self, at: *mut i32) {
-        // SAFETY: the caller vouches for a writable pixel.
+        // SAFETY: the caller promises a writable pixel.
         unsafe { at.cast::<f32>().write(self.0 as f32) }
     }
     #[inline(always)]
@@ -147,24 +147,24 @@ mod x86 {
 
                 #[inline(always)]
                 unsafe fn splat(v: i32) -> Self {
-                    // SAFETY: the caller vouches for the instruction set.
+                    // SAFETY: the caller promises the instruction set.
                     $name(unsafe { $splat(v) })
                 }
                 #[inline(always)]
                 unsafe fn load(at: *const i32) -> Self {
-                    // SAFETY: the caller vouches for the instruction set and for the readable
+                    // SAFETY: the caller promises the instruction set and the readable
                     // elements.
                     $name(unsafe { $load(at.cast()) })
                 }
                 #[inline(always)]
                 unsafe fn store(self, at: *mut i32) {
-                    // SAFETY: the caller vouches for the instruction set and for the writable
+                    // SAFETY: the caller promises the instruction set and the writable
                     // pixels.
                     unsafe { $store(at.cast(), $float(self.0)) }
                 }
                 #[inline(always)]
                 unsafe fn fma(self, a: Self, b: Self) -> Self {
-                    // SAFETY: the caller vouches for the instruction set.
+                    // SAFETY: the caller promises the instruction set.
                     $name(unsafe { $dot(b.0, a.0, self.0) })
                 }
             }

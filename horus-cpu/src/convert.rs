@@ -117,7 +117,7 @@ fn low_bits(v: f64) -> u32 {
 
 /// [`Conversion::Cast`] of floats.
 unsafe fn cast_to<D: ConversionTarget>(from: DType, isa: Isa, args: &[RunOperand; 3], out: *mut u8, n: usize) {
-    // SAFETY: vouched for by the caller.
+    // SAFETY: promised by the caller.
     unsafe {
         match from {
             DType::F32 => unary::<f32, D, _>(
@@ -140,7 +140,7 @@ unsafe fn cast_to<D: ConversionTarget>(from: DType, isa: Isa, args: &[RunOperand
 
 /// [`Conversion::Cast`] of integers to narrower ones: keeps the low bits.
 unsafe fn narrow(from: usize, to: usize, isa: Isa, args: &[RunOperand; 3], out: *mut u8, n: usize) {
-    // SAFETY: vouched for by the caller.
+    // SAFETY: promised by the caller.
     unsafe {
         match (from, to) {
             (2, _) => unary::<u16, u8, _>(isa, args, out, n, body!(Unary [] |v: u16| -> u8 { v as u8 })),
@@ -169,7 +169,7 @@ unsafe fn to<D: ConversionTarget>(from: DType, isa: Isa, args: &[RunOperand; 3],
             unary::<$s, D, _>(isa, args, out, n, body!(Unary [D: ConversionTarget] |$v: $s| -> D { $body }))
         };
     }
-    // SAFETY: vouched for by the caller.
+    // SAFETY: promised by the caller.
     unsafe {
         match from.numeric() {
             Numeric::U8 => run!(u8, |v| D::from_i32(v.into())),
@@ -200,20 +200,20 @@ pub(super) unsafe fn run(
     let mut to_type = to_type;
     if rule == Conversion::Cast && !to_type.is_float() {
         if from.is_float() {
-            // SAFETY: vouched for by the caller.
+            // SAFETY: promised by the caller.
             return dispatch!(to_type, D => unsafe { cast_to::<D>(from, isa, args, out, n) });
         }
         if from.size() > to_type.size() {
-            // SAFETY: vouched for by the caller.
+            // SAFETY: promised by the caller.
             return unsafe { narrow(from.size(), to_type.size(), isa, args, out, n) };
         }
         to_type = with_sign_of(from, to_type.size());
     }
     if from == to_type && !args[0].constant {
-        // SAFETY: the caller vouches for n elements on both sides that do not overlap.
+        // SAFETY: the caller promises n elements on both sides that do not overlap.
         unsafe { std::ptr::copy_nonoverlapping(args[0].at, out, n * from.size()) }
         return;
     }
-    // SAFETY: vouched for by the caller.
+    // SAFETY: promised by the caller.
     dispatch!(to_type, D => unsafe { to::<D>(from, isa, args, out, n) })
 }

@@ -68,7 +68,7 @@ impl<T: Simd> TileFilterBank<'_, T> {
     /// read over `width` columns and the reach of the taps. The outputs can be written, and overlap nothing that is
     /// read. The machine has the instruction set.
     pub(crate) unsafe fn run(&self, isa: Isa) {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: promised by the caller.
         unsafe {
             match isa {
                 #[cfg(target_arch = "x86_64")]
@@ -88,7 +88,7 @@ impl TileFilterBank<'_, i32> {
     /// # Safety
     /// As for [`TileFilterBank::run`]; the machine has the instructions.
     pub(crate) unsafe fn run_bytes(&self, dot: Dot) {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: promised by the caller.
         unsafe {
             match dot {
                 #[cfg(target_arch = "x86_64")]
@@ -105,7 +105,7 @@ impl TileFilterBank<'_, i32> {
 /// Selects the dense kernel for the number of filters: `vectors of row filters, (filters: rows, column vectors)`.
 macro_rules! select_dense {
     ($bank:ident, $height:expr, $width:expr, $v:ty, $row:literal, $($nf:literal: $r:literal $c:literal),+) => {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: promised by the caller.
         unsafe {
             match ($bank.out.len(), $height, $width) {
                 (1, 1, width) => dense::<$v, 1, 1, $row>($bank, 1, width),
@@ -123,7 +123,7 @@ macro_rules! select {
     ($bank:ident, $v:ty, $row:literal, $($nf:literal: $r:literal $c:literal $s:literal),+) => {
         match $bank.layout {
             TapPositions::Dense { height, width } => select_dense!($bank, height, width, $v, $row, $($nf: $r $c),+),
-            // SAFETY: vouched for by the caller.
+            // SAFETY: promised by the caller.
             TapPositions::Sparse(at) => unsafe {
                 match $bank.out.len() {
                     $($nf => sparse::<$v, $nf, $s>($bank, at),)+
@@ -224,7 +224,7 @@ unsafe fn dense<V: Lanes, const NF: usize, const R: usize, const C: usize>(
     width: usize,
 ) {
     let mut y = 0;
-    // SAFETY: vouched for by the caller; a block stays inside the tile.
+    // SAFETY: promised by the caller; a block stays inside the tile.
     unsafe {
         // Tiles narrower than a vector use single rows of single pixels.
         while bank.width >= V::LANES && y + R <= bank.height {
@@ -266,7 +266,7 @@ unsafe fn dense_block<V: Lanes, const NF: usize, const R: usize, const C: usize>
     y: usize,
     x: usize,
 ) {
-    // SAFETY: vouched for by the caller of the kernel: rows y..y + R + height - 1 are in the table.
+    // SAFETY: promised by the caller of the kernel: rows y..y + R + height - 1 are in the table.
     unsafe {
         let mut acc: AccumulatorBlock<V, NF, R, C> = [[[V::splat(V::Elem::default()); C]; NF]; R];
         for f in 0..bank.start.len().min(NF) {
@@ -311,7 +311,7 @@ unsafe fn line<V: Lanes, const NF: usize, const R: usize, const C: usize, const 
     if TO > R {
         return;
     }
-    // SAFETY: vouched for by the caller; the filter has rows k - FROM down to k - TO + 1.
+    // SAFETY: promised by the caller; the filter has rows k - FROM down to k - TO + 1.
     unsafe {
         for j in 0..width {
             let mut pixels = [V::splat(V::Elem::default()); C];
@@ -361,7 +361,7 @@ unsafe fn sparse<V: Vector, const NF: usize, const C: usize>(
     bank: &TileFilterBank<'_, V::Elem>,
     at: &[(usize, usize)],
 ) {
-    // SAFETY: vouched for by the caller; a block stays inside the tile.
+    // SAFETY: promised by the caller; a block stays inside the tile.
     unsafe {
         for y in 0..bank.height {
             columns!(
@@ -383,7 +383,7 @@ unsafe fn sparse_block<V: Vector, const NF: usize, const C: usize>(
     y: usize,
     x: usize,
 ) {
-    // SAFETY: vouched for by the caller of the kernel.
+    // SAFETY: promised by the caller of the kernel.
     unsafe {
         let mut acc = [[V::splat(V::Elem::default()); C]; NF];
         let rows = bank.rows.as_ptr().add(y);

@@ -180,7 +180,7 @@ impl<'a> Feed<'a> {
                 let out = unsafe { std::slice::from_raw_parts_mut(self.ring(0, slot), self.length) };
                 pad(row, self.first, (border, self.spec.samples), out);
             } else {
-                // SAFETY: vouched for by the caller.
+                // SAFETY: promised by the caller.
                 unsafe { self.filter(row, slot, isa) }
             }
         }
@@ -208,7 +208,7 @@ impl<'a> Feed<'a> {
         let from = (before.cast_signed() - self.first).max(0).cast_unsigned();
         let last = row.len().cast_signed() - after.cast_signed() - self.first;
         let to = last.clamp(0, self.length.cast_signed()).cast_unsigned();
-        // SAFETY: vouched for by the caller; the pieces lie within the feed, and those not padded
+        // SAFETY: promised by the caller; the pieces lie within the feed, and those not padded
         // inside the row.
         unsafe {
             if from >= to {

@@ -271,7 +271,7 @@ impl IntegerFilterChain {
         window.covers(read)
     }
 
-    /// Rows that all passes together reach.
+    /// Rows that all filters of the chain reach together.
     fn reach(&self) -> usize {
         self.filters.iter().map(|p| p.height - 1).sum()
     }
@@ -395,7 +395,7 @@ enum IntegerOutput<'a> {
 }
 
 for_each_isa! {
-    /// All passes for the given rows.
+    /// Applies all filters of the chain to the given rows.
     fn apply_filters[S: Pixel + Into<i32>, A: Sum][S, A](
         plane: &Plane<'_, S>, passes: &[IntegerFilter], rows: Window, out: &mut IntegerOutput<'_>
     ) as apply_filters_body

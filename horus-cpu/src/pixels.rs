@@ -30,7 +30,7 @@ impl RunOperand {
     /// The operand has elements of type `T` up to there (a constant: [`RUN`]).
     #[inline(always)]
     unsafe fn run<'a, T>(self, i: usize) -> &'a [T; RUN] {
-        // SAFETY: vouched for by the caller; memory of images and scratch is aligned for every
+        // SAFETY: promised by the caller; memory of images and scratch is aligned for every
         // element type.
         unsafe { &*self.at.cast::<T>().add(if self.constant { 0 } else { i }).cast() }
     }
@@ -41,7 +41,7 @@ impl RunOperand {
     /// As for [`RunOperand::run`].
     #[inline(always)]
     unsafe fn get<T: Copy>(self, i: usize) -> T {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: promised by the caller.
         unsafe { *self.at.cast::<T>().add(if self.constant { 0 } else { i }) }
     }
 }
@@ -96,14 +96,14 @@ macro_rules! arity {
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx2,fma")]
         unsafe fn $avx2<$($t: Pixel,)+ R: Pixel, F: $kind<$($t,)+ R>>(args: &[RunOperand; 3], out: *mut u8, n: usize) {
-            // SAFETY: vouched for by the caller.
+            // SAFETY: promised by the caller.
             unsafe { $body::<$($t,)+ R, F>(args, out, n) }
         }
 
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
         unsafe fn $avx512<$($t: Pixel,)+ R: Pixel, F: $kind<$($t,)+ R>>(args: &[RunOperand; 3], out: *mut u8, n: usize) {
-            // SAFETY: vouched for by the caller.
+            // SAFETY: promised by the caller.
             unsafe { $body::<$($t,)+ R, F>(args, out, n) }
         }
 
@@ -115,7 +115,7 @@ macro_rules! arity {
         pub(super) unsafe fn $name<$($t: Pixel,)+ R: Pixel, F: $kind<$($t,)+ R>>(
             isa: Isa, args: &[RunOperand; 3], out: *mut u8, n: usize, _: F
         ) {
-            // SAFETY: vouched for by the caller.
+            // SAFETY: promised by the caller.
             unsafe {
                 match isa {
                     #[cfg(target_arch = "x86_64")]
@@ -148,7 +148,7 @@ unsafe fn angles<T: Pixel>(
     near: impl Unary<T, T>,
     any: fn(T) -> T,
 ) {
-    // SAFETY: vouched for by the caller.
+    // SAFETY: promised by the caller.
     unsafe {
         unary::<T, T, _>(isa, args, out, n, near);
         if (0..n).fold(false, |far, i| far | args[0].get::<T>(i).far()) {
@@ -179,7 +179,7 @@ macro_rules! interpreter {
      select { $($s:ident $sn:literal $_sd:literal, $_st:tt;)* }) => {
         unsafe fn typed<T: Pixel>(op: PixelOp, isa: Isa, args: &[RunOperand; 3], out: *mut u8, n: usize) {
             debug_assert!(T::DTYPE.is_float() || !op.is_transcendental(), "{op:?} of integers has no loop");
-            // SAFETY: vouched for by the caller.
+            // SAFETY: promised by the caller.
             unsafe {
                 // Operations that have a faster path than the loop over the table's body.
                 match op {
@@ -309,16 +309,16 @@ pub(crate) unsafe fn apply(op: PixelOp, dtype: DType, isa: Isa, args: &[RunOpera
     if n < RUN {
         let sizes = [0, 1, 2].map(|i| op.operand(i, dtype).size());
         let result = (out, op.result(dtype).size());
-        // SAFETY: vouched for by the caller; a run of every operand and result.
+        // SAFETY: promised by the caller; a run of every operand and result.
         return unsafe {
             as_a_run(args, &sizes[..op.arity()], result, n, |args, out| apply(op, dtype, isa, args, out, RUN));
         };
     }
     if !dtype.is_float() && op.is_transcendental() {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: promised by the caller.
         return unsafe { by_f64(op, dtype, isa, args, out, n) };
     }
-    // SAFETY: vouched for by the caller.
+    // SAFETY: promised by the caller.
     dispatch!(dtype, T => unsafe { typed::<T>(op, isa, args, out, n) })
 }
 
@@ -336,12 +336,12 @@ pub(crate) unsafe fn convert(
     n: usize,
 ) {
     let run = |args: &[RunOperand; 3], out, n| {
-        // SAFETY: vouched for by the caller, or a run of elements and of results.
+        // SAFETY: promised by the caller, or a run of elements and of results.
         unsafe { convert::run(rule, from, to, isa, args, out, n) }
     };
     if n >= RUN {
         return run(args, out, n);
     }
-    // SAFETY: vouched for by the caller.
+    // SAFETY: promised by the caller.
     unsafe { as_a_run(args, &[from.size()], (out, to.size()), n, |args, out| run(args, out, RUN)) }
 }

@@ -35,7 +35,7 @@ pub(super) unsafe fn run<T: Simd>(
     width: usize,
     isa: Isa,
 ) {
-    // SAFETY: vouched for by the caller.
+    // SAFETY: promised by the caller.
     unsafe {
         match isa {
             #[cfg(target_arch = "x86_64")]
@@ -51,14 +51,14 @@ pub(super) unsafe fn run<T: Simd>(
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 unsafe fn avx2<T: Simd>(source: *const T, filters: &[RowFilter<'_, T>], samples: usize, width: usize) {
-    // SAFETY: vouched for by the caller.
+    // SAFETY: promised by the caller.
     unsafe { select::<T::Avx2, 8, 6, 4>(source, filters, samples, width) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
 unsafe fn avx512<T: Simd>(source: *const T, filters: &[RowFilter<'_, T>], samples: usize, width: usize) {
-    // SAFETY: vouched for by the caller.
+    // SAFETY: promised by the caller.
     unsafe { select::<T::Avx512, 8, 8, 8>(source, filters, samples, width) }
 }
 
@@ -70,7 +70,7 @@ unsafe fn select<V: Vector, const C1: usize, const C2: usize, const C3: usize>(
     samples: usize,
     width: usize,
 ) {
-    // SAFETY: vouched for by the caller.
+    // SAFETY: promised by the caller.
     unsafe {
         match *filters {
             [a] => row::<V, 1, C1>(source, &[a], samples, width),
@@ -116,7 +116,7 @@ unsafe fn row<V: Vector, const NF: usize, const C: usize>(
 ) {
     let (cuts, n) = segments(filters);
     let cuts = &cuts[..n];
-    // SAFETY: vouched for by the caller; a block stays inside the row.
+    // SAFETY: promised by the caller; a block stays inside the row.
     unsafe {
         columns!(
             width,
@@ -136,7 +136,7 @@ unsafe fn block<V: Vector, const NF: usize, const C: usize>(
     (cuts, samples): (&[Segment], usize),
     x: usize,
 ) {
-    // SAFETY: vouched for by the caller.
+    // SAFETY: promised by the caller.
     unsafe {
         let mut acc = [[V::splat(V::Elem::default()); C]; NF];
         for &(from, to, mask) in cuts {
@@ -172,7 +172,7 @@ unsafe fn segment<V: Vector, const NF: usize, const C: usize, const MASK: u8>(
     }
     let taps: [*const V::Elem; NF] =
         std::array::from_fn(|f| filters[f].taps.as_ptr().wrapping_add(columns.start).wrapping_sub(filters[f].start));
-    // SAFETY: vouched for by the caller; the filters of the mask have taps at these columns.
+    // SAFETY: promised by the caller; the filters of the mask have taps at these columns.
     unsafe {
         for j in 0..columns.len() {
             let mut weights = [V::splat(V::Elem::default()); NF];

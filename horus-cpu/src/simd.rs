@@ -160,12 +160,12 @@ impl<T: Float, const N: usize> Lanes for Array<T, N> {
     }
     #[inline(always)]
     unsafe fn load(at: *const T) -> Self {
-        // SAFETY: the caller vouches for N readable elements.
+        // SAFETY: the caller promises N readable elements.
         Array(unsafe { at.cast::<[T; N]>().read() })
     }
     #[inline(always)]
     unsafe fn store(self, at: *mut T) {
-        // SAFETY: the caller vouches for N writable elements.
+        // SAFETY: the caller promises N writable elements.
         unsafe { at.cast::<[T; N]>().write(self.0) }
     }
     #[inline(always)]
@@ -243,24 +243,24 @@ mod x86 {
 
                 #[inline(always)]
                 unsafe fn splat(v: $elem) -> Self {
-                    // SAFETY: the caller vouches for the instruction set.
+                    // SAFETY: the caller promises the instruction set.
                     $name(unsafe { $splat(v) })
                 }
                 #[inline(always)]
                 unsafe fn load(at: *const $elem) -> Self {
-                    // SAFETY: the caller vouches for the instruction set and for the readable
+                    // SAFETY: the caller promises the instruction set and the readable
                     // elements.
                     $name(unsafe { $load(at) })
                 }
                 #[inline(always)]
                 unsafe fn store(self, at: *mut $elem) {
-                    // SAFETY: the caller vouches for the instruction set and for the writable
+                    // SAFETY: the caller promises the instruction set and the writable
                     // elements.
                     unsafe { $store(at, self.0) }
                 }
                 #[inline(always)]
                 unsafe fn fma(self, a: Self, b: Self) -> Self {
-                    // SAFETY: the caller vouches for the instruction set.
+                    // SAFETY: the caller promises the instruction set.
                     $name(unsafe { $fma(self.0, a.0, b.0) })
                 }
             }
@@ -268,22 +268,22 @@ mod x86 {
             impl Vector for $name {
                 #[inline(always)]
                 unsafe fn fms(self, a: Self, b: Self) -> Self {
-                    // SAFETY: the caller vouches for the instruction set.
+                    // SAFETY: the caller promises the instruction set.
                     $name(unsafe { $fms(self.0, a.0, b.0) })
                 }
                 #[inline(always)]
                 unsafe fn add(self, a: Self) -> Self {
-                    // SAFETY: the caller vouches for the instruction set.
+                    // SAFETY: the caller promises the instruction set.
                     $name(unsafe { $add(self.0, a.0) })
                 }
                 #[inline(always)]
                 unsafe fn sub(self, a: Self) -> Self {
-                    // SAFETY: the caller vouches for the instruction set.
+                    // SAFETY: the caller promises the instruction set.
                     $name(unsafe { $sub(self.0, a.0) })
                 }
                 #[inline(always)]
                 unsafe fn mul(self, a: Self) -> Self {
-                    // SAFETY: the caller vouches for the instruction set.
+                    // SAFETY: the caller promises the instruction set.
                     $name(unsafe { $mul(self.0, a.0) })
                 }
             }

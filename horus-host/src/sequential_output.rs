@@ -91,7 +91,7 @@ impl<'a> SequentialOutput<'a> {
     /// threads, and fills each.
     ///
     /// # Errors
-    /// Those of `write`; [`DeviceError::Internal`] if a part is not full.
+    /// Errors of `write`; [`DeviceError::Internal`] if a part is not full.
     ///
     /// # Panics
     /// If fewer bytes are left.
@@ -213,7 +213,7 @@ impl<T: Pixel> Unwritten<T> {
     /// Fills the vector with `write` and returns it.
     ///
     /// # Errors
-    /// Those of `write`; [`DeviceError::Internal`] if it has not written all bytes.
+    /// Errors of `write`; [`DeviceError::Internal`] if it has not written all bytes.
     pub fn written(
         mut self,
         write: impl FnOnce(&mut SequentialOutput<'_>) -> Result<(), DeviceError>,

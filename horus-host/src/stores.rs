@@ -16,9 +16,9 @@ pub enum Stores {
 /// As [`std::ptr::copy_nonoverlapping`].
 pub(super) unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize, stores: Stores) {
     match stores {
-        // SAFETY: the caller's promise.
+        // SAFETY: promised by the caller.
         Stores::Streamed => unsafe { streamed(from, to, bytes) },
-        // SAFETY: the caller's promise.
+        // SAFETY: promised by the caller.
         Stores::Cached => unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) },
     }
 }
@@ -49,7 +49,7 @@ unsafe fn streamed(from: *const u8, to: *mut u8, bytes: usize) {
 
 #[cfg(not(target_arch = "x86_64"))]
 unsafe fn streamed(from: *const u8, to: *mut u8, bytes: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: promised by the caller.
     unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
 }
 

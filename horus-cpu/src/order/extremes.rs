@@ -288,7 +288,7 @@ struct Greatest;
 impl Extremum for Least {
     #[inline(always)]
     unsafe fn of<V: PixelRegister>(a: V, b: V) -> V {
-        // SAFETY: the caller's.
+        // SAFETY: promised by the caller.
         unsafe { V::min(a, b) }
     }
 }
@@ -296,7 +296,7 @@ impl Extremum for Least {
 impl Extremum for Greatest {
     #[inline(always)]
     unsafe fn of<V: PixelRegister>(a: V, b: V) -> V {
-        // SAFETY: the caller's.
+        // SAFETY: promised by the caller.
         unsafe { V::max(a, b) }
     }
 }
@@ -342,7 +342,7 @@ macro_rules! dispatched {
                     run!($portable $v, $t)
                 };
                 ($compiled:ident $v:ty, $t:ident) => {
-                    // SAFETY: the caller's.
+                    // SAFETY: promised by the caller.
                     unsafe {
                         match greatest {
                             false => $compiled::<$v, Single<$t>, Least>(job),
@@ -365,7 +365,7 @@ macro_rules! dispatched {
         /// As above; the vectors are of this instruction set.
         $(#[$how])*
         unsafe fn $name<V: PixelRegister, P: PixelRegister, C: Extremum>(job: $job<'_>) {
-            // SAFETY: the caller's.
+            // SAFETY: promised by the caller.
             unsafe { if job.bytes < V::BYTES { $body::<P, C>(job) } else { $body::<V, C>(job) } }
         }
     };
@@ -399,7 +399,7 @@ macro_rules! for_each_vector {
 /// As for [`join`]; rows are no shorter than a vector.
 #[inline(always)]
 unsafe fn joined<V: PixelRegister, C: Extremum>(job: Join<'_>) {
-    // SAFETY: the caller's.
+    // SAFETY: promised by the caller.
     unsafe {
         match job.sources.len() {
             2 => joined_rows::<V, C, 2>(job),
@@ -453,7 +453,7 @@ unsafe fn joined_rows<V: PixelRegister, C: Extremum, const N: usize>(
 #[inline(always)]
 unsafe fn columns_body<V: PixelRegister, C: Extremum>(job: ColumnExtremes<'_>) {
     let tall = job.sources.len() + 1 - job.rows;
-    // SAFETY: the caller's.
+    // SAFETY: promised by the caller.
     unsafe { if tall < TALL { pairs::<V, C>(job, tall) } else { halves::<V, C>(job, tall) } }
 }
 

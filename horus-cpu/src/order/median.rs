@@ -138,7 +138,7 @@ macro_rules! dispatched {
                     run!($portable $v, $t)
                 };
                 ($compiled:ident $v:ty, $t:ident) => {
-                    // SAFETY: the caller's.
+                    // SAFETY: promised by the caller.
                     unsafe { $compiled::<$v, Single<$t>>(ordered, job) }
                 };
             }
@@ -156,7 +156,7 @@ macro_rules! dispatched {
         /// As above; the vectors are of this instruction set.
         $(#[$how])*
         unsafe fn $name<V: PixelRegister, P: PixelRegister>(ordered: bool, job: $job) -> $result {
-            // SAFETY: the caller's.
+            // SAFETY: promised by the caller.
             unsafe {
                 match (job.bytes < V::BYTES, V::FLOAT && ordered) {
                     (false, false) => $body::<V>(job),
@@ -229,7 +229,7 @@ unsafe fn merged<V: PixelRegister>(MedianMerge { lines, out, rows, bytes, pixel 
 /// They can be read.
 #[inline(always)]
 unsafe fn load_neighbours<V: PixelRegister>(at: *const u8, pixel: usize) -> [V; 3] {
-    // SAFETY: the caller's.
+    // SAFETY: promised by the caller.
     unsafe { [V::load(at), V::load(at.add(pixel)), V::load(at.add(2 * pixel))] }
 }
 
@@ -239,7 +239,7 @@ unsafe fn load_neighbours<V: PixelRegister>(at: *const u8, pixel: usize) -> [V; 
 /// As for [`PixelRegister`].
 #[inline(always)]
 unsafe fn three<V: PixelRegister>(a: V, b: V, c: V) -> [V; 3] {
-    // SAFETY: the caller's.
+    // SAFETY: promised by the caller.
     unsafe {
         let (a, b) = (V::min(a, b), V::max(b, a));
         let (b, c) = (V::min(b, c), V::max(c, b));
@@ -297,7 +297,7 @@ struct Medians {
 unsafe fn medians(isa: Isa, dtype: DType, job: Medians) {
     macro_rules! run {
         ($compiled:ident, $v:ty, $t:ident) => {
-            // SAFETY: the caller's.
+            // SAFETY: promised by the caller.
             unsafe { $compiled::<$v, Single<$t>>(job) }
         };
     }
@@ -310,7 +310,7 @@ macro_rules! compiled {
         /// As for [`medians`]; the vectors are of this instruction set.
         $(#[target_feature(enable = $features)])?
         unsafe fn $name<V: PixelRegister, P: PixelRegister>(job: Medians) {
-            // SAFETY: the caller's.
+            // SAFETY: promised by the caller.
             unsafe { all_rows::<V, P>(job) }
         }
     };
@@ -359,7 +359,7 @@ unsafe fn all_rows<V: PixelRegister, P: PixelRegister>(job: Medians) {
 /// They can be read.
 #[inline(always)]
 unsafe fn window<V: PixelRegister>(image: StridedRows, pixel: usize) -> [V; 25] {
-    // SAFETY: the caller's.
+    // SAFETY: promised by the caller.
     std::array::from_fn(|i| unsafe { V::load(image.from(i / 5, i % 5 * pixel).at) })
 }
 
@@ -370,7 +370,7 @@ unsafe fn window<V: PixelRegister>(image: StridedRows, pixel: usize) -> [V; 25] 
 #[inline(never)]
 unsafe fn singles<P: PixelRegister>(image: StridedRows, out: StridedRows, bytes: usize, pixel: usize) {
     for x in (0..bytes).step_by(P::BYTES) {
-        // SAFETY: the caller's.
+        // SAFETY: promised by the caller.
         unsafe { five(window::<OrderedVector<P>>(image.from(0, x), pixel)).store(out.at.add(x)) }
     }
 }

@@ -69,7 +69,7 @@ impl PaddedLine {
         let constant = border.constant().map_or(T::ZERO, T::from_f64);
         for y in 0..rows {
             let row = lines.from(y, 0).at.cast::<T>();
-            // SAFETY: the caller's.
+            // SAFETY: promised by the caller.
             unsafe {
                 for &(to, from) in &self.copies {
                     row.add(to).write(row.add(from).read());

@@ -185,7 +185,7 @@ fn sums_of<T: Pixel>(
 #[inline(always)]
 unsafe fn sum<const SIGN: i32>(from: &[f64], terms: &[TapTerm]) -> [f64; LANES] {
     let (mut sums, mut rest) = ([0.0; LANES], terms);
-    // SAFETY: the caller's.
+    // SAFETY: promised by the caller.
     unsafe {
         if let (true, Some((TapTerm { tap, at, .. }, pairs))) = (SIGN != 0, terms.split_first()) {
             rest = pairs;
@@ -214,7 +214,7 @@ unsafe fn sum<const SIGN: i32>(from: &[f64], terms: &[TapTerm]) -> [f64; LANES] 
 #[inline(always)]
 unsafe fn lanes(from: &[f64], at: usize) -> &[f64; LANES] {
     debug_assert!(at + LANES <= from.len());
-    // SAFETY: the caller's.
+    // SAFETY: promised by the caller.
     unsafe { &*from.as_ptr().add(at).cast() }
 }
 

@@ -26,13 +26,13 @@ pub(super) trait PixelRegister: Copy {
     /// The first in the order of numbers, -0 before +0 and NaN last, lane by lane.
     #[inline(always)]
     unsafe fn lower(a: Self, b: Self) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: promised by the caller.
         unsafe { Self::min(a, b) }
     }
     /// The last in this order, lane by lane.
     #[inline(always)]
     unsafe fn upper(a: Self, b: Self) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: promised by the caller.
         unsafe { Self::max(a, b) }
     }
     /// Returns `true` if a lane of either is a NaN or -0, which minimum and maximum do not order.
@@ -89,27 +89,27 @@ impl<V: PixelRegister> PixelRegister for OrderedVector<V> {
     const FLOAT: bool = V::FLOAT;
     #[inline(always)]
     unsafe fn load(from: *const u8) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: promised by the caller.
         OrderedVector(unsafe { V::load(from) })
     }
     #[inline(always)]
     unsafe fn store(self, to: *mut u8) {
-        // SAFETY: the caller's.
+        // SAFETY: promised by the caller.
         unsafe { self.0.store(to) }
     }
     #[inline(always)]
     unsafe fn min(a: Self, b: Self) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: promised by the caller.
         OrderedVector(unsafe { V::lower(a.0, b.0) })
     }
     #[inline(always)]
     unsafe fn max(a: Self, b: Self) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: promised by the caller.
         OrderedVector(unsafe { V::upper(a.0, b.0) })
     }
     #[inline(always)]
     unsafe fn any_special(a: Self, b: Self) -> bool {
-        // SAFETY: the caller's.
+        // SAFETY: promised by the caller.
         unsafe { V::any_special(a.0, b.0) }
     }
 }

@@ -420,14 +420,14 @@ impl<V: Vector<Elem = f64>> Complexes<V> {
     #[inline(always)]
     unsafe fn load(point: &Point, at: usize) -> Self {
         debug_assert!(at + V::LANES <= LANES);
-        // SAFETY: vouched for by the caller.
+        // SAFETY: promised by the caller.
         unsafe { Complexes { re: V::load(point[0].as_ptr().add(at)), im: V::load(point[1].as_ptr().add(at)) } }
     }
 
     #[inline(always)]
     unsafe fn store(self, point: &mut Point, at: usize) {
         debug_assert!(at + V::LANES <= LANES);
-        // SAFETY: vouched for by the caller.
+        // SAFETY: promised by the caller.
         unsafe {
             self.re.store(point[0].as_mut_ptr().add(at));
             self.im.store(point[1].as_mut_ptr().add(at));
@@ -436,39 +436,39 @@ impl<V: Vector<Elem = f64>> Complexes<V> {
 
     #[inline(always)]
     unsafe fn splat([re, im]: Complex) -> Self {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: promised by the caller.
         unsafe { Complexes { re: V::splat(re), im: V::splat(im) } }
     }
 
     #[inline(always)]
     unsafe fn add(self, a: Self) -> Self {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: promised by the caller.
         unsafe { Complexes { re: self.re.add(a.re), im: self.im.add(a.im) } }
     }
 
     #[inline(always)]
     unsafe fn sub(self, a: Self) -> Self {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: promised by the caller.
         unsafe { Complexes { re: self.re.sub(a.re), im: self.im.sub(a.im) } }
     }
 
     /// `self + i a`.
     #[inline(always)]
     unsafe fn add_turned(self, a: Self) -> Self {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: promised by the caller.
         unsafe { Complexes { re: self.re.sub(a.im), im: self.im.add(a.re) } }
     }
 
     /// `self - i a`.
     #[inline(always)]
     unsafe fn sub_turned(self, a: Self) -> Self {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: promised by the caller.
         unsafe { Complexes { re: self.re.add(a.im), im: self.im.sub(a.re) } }
     }
 
     #[inline(always)]
     unsafe fn mul(self, a: Self) -> Self {
-        // SAFETY: vouched for by the caller.
+        // SAFETY: promised by the caller.
         unsafe { Complexes { re: self.re.fms(a.re, self.im.mul(a.im)), im: self.re.fma(a.im, self.im.mul(a.re)) } }
     }
 }
@@ -483,7 +483,7 @@ fn quarters(block: &mut [Point], q: usize) -> [&mut [Point]; 4] {
 
 #[inline(always)]
 unsafe fn forth_by<V: Vector<Elem = f64>>(lines: &mut [Point], steps: &TransformRoots) {
-    // SAFETY: vouched for by the caller; vectors divide eight lanes.
+    // SAFETY: promised by the caller; vectors divide eight lanes.
     unsafe {
         if let Some(roots) = &steps.pairs {
             let (a, b) = lines.split_at_mut(lines.len() / 2);
@@ -525,7 +525,7 @@ unsafe fn forth_by<V: Vector<Elem = f64>>(lines: &mut [Point], steps: &Transform
 
 #[inline(always)]
 unsafe fn back_by<V: Vector<Elem = f64>>(lines: &mut [Point], steps: &TransformRoots) {
-    // SAFETY: vouched for by the caller; vectors divide eight lanes.
+    // SAFETY: promised by the caller; vectors divide eight lanes.
     unsafe {
         for (q, roots) in steps.butterflies.iter().rev() {
             for block in lines.chunks_exact_mut(4 * q) {
@@ -569,7 +569,7 @@ unsafe fn back_by<V: Vector<Elem = f64>>(lines: &mut [Point], steps: &TransformR
 unsafe fn multiply_by<V: Vector<Elem = f64>>(a: &[Point], b: &[Point], to: &mut [Point]) {
     for ((a, b), to) in a.iter().zip(b).zip(to) {
         for at in (0..LANES).step_by(V::LANES) {
-            // SAFETY: vouched for by the caller; vectors divide eight lanes.
+            // SAFETY: promised by the caller; vectors divide eight lanes.
             unsafe { Complexes::<V>::load(a, at).mul(Complexes::load(b, at)).store(to, at) };
         }
     }

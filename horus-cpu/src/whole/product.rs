@@ -85,7 +85,7 @@ unsafe fn multiply_by<V: Vector>(from: &[V::Elem], by: &[V::Elem], width: usize,
                     for (i, line) in lines.iter_mut().enumerate() {
                         *line = &from[i.min(last) * terms + first..][..deep];
                     }
-                    // SAFETY: vouched for by the caller.
+                    // SAFETY: promised by the caller.
                     unsafe { add::<V>(&lines, panel, &mut to[x..], width, (last + 1, n), first == 0) }
                 }
             }
@@ -108,7 +108,7 @@ unsafe fn add<V: Vector>(
     begin: bool,
 ) {
     let across = 2 * V::LANES;
-    // SAFETY: vouched for by the caller.
+    // SAFETY: promised by the caller.
     let mut sums = [[unsafe { V::splat(V::Elem::ZERO) }; 2]; TALL];
     // Vectors of AVX-512.
     let mut edge = [V::Elem::ZERO; 2 * 16];
@@ -126,7 +126,7 @@ unsafe fn add<V: Vector>(
             // SAFETY: a line has as many terms as the panel.
             let factor = unsafe { V::splat(*line.get_unchecked(k)) };
             for (sum, v) in sums.iter_mut().zip(pair) {
-                // SAFETY: vouched for by the caller.
+                // SAFETY: promised by the caller.
                 *sum = unsafe { factor.fma(v, *sum) };
             }
         }

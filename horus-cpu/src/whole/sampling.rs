@@ -529,7 +529,7 @@ unsafe fn sample_group<T: Pixel, const N: usize>(
     }
     if N == 1 {
         for (out, corner) in out.iter_mut().zip(corners) {
-            // SAFETY: vouched for by the caller.
+            // SAFETY: promised by the caller.
             *out = unsafe { *corner };
         }
         return;
@@ -542,7 +542,7 @@ unsafe fn sample_group<T: Pixel, const N: usize>(
             for j in 0..N {
                 let mut pixels = [T::Interp::ZERO; TOGETHER];
                 for l in 0..TOGETHER {
-                    // SAFETY: vouched for by the caller.
+                    // SAFETY: promised by the caller.
                     pixels[l] = unsafe { *corners[l].wrapping_add(k * from.level + r * width + j) }.to_interp();
                 }
                 add(&mut across, x, j, at, &pixels);
@@ -754,7 +754,7 @@ mod x86 {
                 row.wrapping_add(at[$i] as usize)
             };
         }
-        // SAFETY: vouched for by the caller.
+        // SAFETY: promised by the caller.
         unsafe {
             if F::DTYPE == DType::F64 {
                 for i in (0..BLOCK - 3).step_by(4) {
@@ -801,7 +801,7 @@ mod x86 {
         out: *mut f64,
     ) {
         let [a, b, c, d] = *corners;
-        // SAFETY: vouched for by the caller.
+        // SAFETY: promised by the caller.
         unsafe {
             sampled!(
                 _mm256_setzero_pd,
@@ -832,7 +832,7 @@ mod x86 {
         out: *mut f32,
     ) {
         let [a, b, c, d, e, f, g, h] = *corners;
-        // SAFETY: vouched for by the caller.
+        // SAFETY: promised by the caller.
         unsafe {
             sampled!(
                 _mm256_setzero_ps,

@@ -53,7 +53,7 @@ pub fn agree(comm: &dyn Communicator, digest: u64, claims: impl FnOnce() -> Vec<
     met().map_err(|e| e.during(comm.rank(), "synchronizing with the other ranks"))
 }
 
-/// Rank 0 compares its claims with those of the first rank that differs from it, and stops all ranks.
+/// Rank 0 compares its claims with the claims of the first rank that differs from it, and stops all ranks.
 fn report_difference(comm: &dyn Communicator, other: usize, claims: &[Claim]) -> CommError {
     let short = |claim: &Claim| Claim { text: claim.text.chars().take(LONGEST).collect(), digest: claim.digest };
     match share(comm, other, || claims.iter().map(short).collect::<Vec<Claim>>()) {

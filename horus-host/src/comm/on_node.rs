@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     fn ranks_are_counted_on_their_nodes() {
-        // Two nodes, whose ranks take turns; those of the first are bound to cores.
+        // Two nodes with alternating ranks; the ranks of the first are bound to cores.
         let (nodes, cores) = ([0, 1, 0, 1, 1], [7, 5, 8, 5, 5]);
         let at = |rank| OnNode::of(rank, &nodes, &cores);
         assert_eq!(at(2), OnNode { node: 0, local_rank: 1, local_size: 2, sharers: 1 });
