@@ -417,8 +417,8 @@ mod tests {
     use crate::bytes;
     use horus_plan::ops::neighbourhood::Filter;
 
-    /// Instructions that better machines never choose give the sums of integers, also for the brightest pixels. (The device
-    /// chooses the better ones.)
+    /// Instructions that better machines never choose give the sums of integers, also for the brightest pixels. (The
+    /// device chooses the better ones.)
     #[test]
     fn products_of_pairs_of_bytes_give_the_sums_of_integers() {
         let mut state = 5u32;

@@ -12,7 +12,6 @@ use horus_base::settings::{ISA, InstructionSet};
 /// [`Isa::available`].
 ///
 /// An x86-64 processor must have AVX2 and FMA: without fused multiply-add in hardware, each would be a call.
-/// one would be a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isa {
     /// The baseline of the compiler's target.

@@ -8,7 +8,6 @@
 ///
 /// defines `fn name<T: Pixel>(isa: Isa, plane: &Plane<'_, T>) -> u32`, which calls `body(isa, plane)`. The body must be
 /// `#[inline(always)]`: otherwise it would not have the features of the function into which it is compiled.
-/// function it is compiled into.
 macro_rules! for_each_isa {
     ($(#[$doc:meta])* $vis:vis fn $name:ident[$($generics:tt)*][$($used:tt)*]($($arg:ident: $ty:ty),* $(,)?)
      $(-> $ret:ty)? as $body:ident) => {
