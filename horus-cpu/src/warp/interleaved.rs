@@ -1,4 +1,5 @@
-//! Samples of images whose pixels have several samples, which share their position and its weights: lanes of one vector.
+//! Samples of images whose pixels have several samples: these share a position and its weights, and are the lanes of
+//! one vector.
 
 use std::array::from_fn;
 use std::ops::Range;
@@ -36,7 +37,7 @@ for_each_isa! {
     ) as rows
 }
 
-/// The pixels around positions, from one sample of each on.
+/// The pixels around positions, from one sample of each pixel on.
 struct SampleNeighbourhood<'a, P> {
     plane: &'a Plane<'a, P>,
     /// Pixels of a row.
@@ -45,7 +46,7 @@ struct SampleNeighbourhood<'a, P> {
     border: Border,
 }
 
-/// `C` samples of each pixel, from the one of this number on.
+/// Reads `C` samples of each pixel, from this one on.
 #[inline(always)]
 fn rows<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize, const C: usize>(
     _: Isa,
@@ -89,7 +90,7 @@ fn rows<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize, const C: usize>(
         let inside = if inside.is_empty() { touching.start..touching.start } else { inside };
         for run in [0..touching.start, touching.end..all.len()] {
             let value = constant.unwrap_or(T::ZERO);
-            // As of planes: between equal pixels the fraction makes no difference, but to cubic weights.
+            // As for planes: between equal pixels, the fraction matters only to cubic weights.
             if N <= 2 || value == T::ZERO {
                 let value = S::sample(&[0; C], &[0; C], |_, _| [value; C]);
                 run.for_each(|i| out.put(all.start + i, value));
@@ -104,8 +105,8 @@ fn rows<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize, const C: usize>(
     }
 }
 
-/// Elements of a row whose neighbourhoods cross the edge of the image, or lie beyond it; the first element of the row is
-/// sample `first` of the first pixel of `line`.
+/// Computes the elements of a row whose neighbourhoods cross the edge of the image, or are beyond it. The first element
+/// of the row is sample `first` of the first pixel of `line`.
 #[inline(always)]
 pub(super) fn edge<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
     plane: &Plane<'_, P>,
@@ -123,7 +124,7 @@ pub(super) fn edge<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
     }
 }
 
-/// A part of a row, of the elements from `start` on.
+/// The elements of a row from `start` on.
 struct RowSegment<'a, T> {
     out: &'a mut [T],
     start: usize,
@@ -132,7 +133,7 @@ struct RowSegment<'a, T> {
 }
 
 impl<T: Pixel> RowSegment<'_, T> {
-    /// Stores samples of pixel `x`, as far as they are in the part.
+    /// Stores the samples of pixel `x` that are in this part.
     #[inline(always)]
     fn put<const C: usize>(&mut self, x: usize, value: [T; C]) {
         let at = (x * self.samples + self.first).wrapping_sub(self.start);
@@ -149,7 +150,8 @@ impl<T: Pixel> RowSegment<'_, T> {
 }
 
 impl<P: Pixel> SampleNeighbourhood<'_, P> {
-    /// Samples at position `i` of a line whose neighbourhood crosses the edge of the image, or lies beyond it.
+    /// Computes the samples at position `i` of a line whose neighbourhood crosses the edge of the image, or is beyond
+    /// it.
     #[inline(always)]
     fn beyond<T: Pixel, S: Sampler<N>, const N: usize, const C: usize>(&self, line: &WarpLine, i: usize) -> [T; C] {
         let SampleNeighbourhood { plane, border, .. } = *self;
@@ -164,7 +166,7 @@ impl<P: Pixel> SampleNeighbourhood<'_, P> {
         })
     }
 
-    /// Samples at positions of a line whose neighbourhoods lie in the image.
+    /// Computes the samples at positions of a line whose neighbourhoods are in the image.
     #[inline(always)]
     fn inside<T: Pixel, S: Sampler<N>, const N: usize, const C: usize>(
         &self,
@@ -173,7 +175,7 @@ impl<P: Pixel> SampleNeighbourhood<'_, P> {
         start: usize,
         out: &mut RowSegment<'_, T>,
     ) {
-        // Three samples are computed as four, of which the last is any: a whole vector.
+        // Three samples are computed as four, a whole vector; the fourth is arbitrary.
         const WIDE: usize = 4;
         let (data, plane) = (self.plane.data(), self.plane);
         let (samples, top) = (plane.samples, S::FIRST - plane.window.start as i64);
@@ -186,13 +188,14 @@ impl<P: Pixel> SampleNeighbourhood<'_, P> {
             let place = |k: usize, j: usize| at + k * plane.width + j * samples;
             let value = if C == 3 && last + WIDE <= data.len() {
                 let value: [T; WIDE] = S::sample(&[y as u32; WIDE], &[x as u32; WIDE], |k, j| {
-                    // SAFETY: the last place read is inside, as just tested, and the first in a run inside the held rows.
+                    // SAFETY: the last place read is inside, as just tested, and the first is in a run inside the rows
+                    // in memory.
                     from_fn(|c| widened(unsafe { *data.get_unchecked(place(k, j) + c) }))
                 });
                 from_fn(|c| value[c])
             } else {
                 S::sample(&[y as u32; C], &[x as u32; C], |k, j| {
-                    // SAFETY: the caller's run consists of neighbourhoods inside the held rows.
+                    // SAFETY: the caller's run consists of neighbourhoods inside the rows in memory.
                     from_fn(|c| widened(unsafe { *data.get_unchecked(place(k, j) + c) }))
                 })
             };
