@@ -24,7 +24,7 @@ impl PlanCheck<'_> {
         if self.mapped.insert(n) { Ok(()) } else { Err(format!("{n} is mapped twice")) }
     }
 
-    /// Unmaps an image; what launches wrote is now the host copy.
+    /// Unmaps an image. The pixels that launches wrote are now the host copy.
     pub(super) fn unmap(&mut self, n: NodeId) -> Result<(), String> {
         if !self.mapped.remove(&n) {
             return Err(format!("{n} is not mapped"));
