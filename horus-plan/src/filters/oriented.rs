@@ -1,6 +1,6 @@
-//! Anisotropic Gaussians at any angle: dense kernels, and decomposed along and across the line.
+//! Anisotropic Gaussians at any angle: as dense kernels, and decomposed along and across the line.
 //!
-//! The frame is that of a picture, y pointing down: `u = x cos t - y sin t` runs along the line, `v
+//! Coordinates are those of a picture, with y pointing down: `u = x cos t - y sin t` runs along the line, `v
 //! = x sin t + y cos t` across it.
 
 use std::collections::BTreeMap;
@@ -103,7 +103,7 @@ pub fn axis_aligned(
 struct Aligned {
     row: Filter,
     column: Filter,
-    /// The line runs along the columns.
+    /// Set if the line runs along the columns.
     turned: bool,
 }
 
@@ -115,8 +115,7 @@ fn aligned(call: Call, theta: f64, su: f64, sv: f64, ou: u32, ov: u32) -> Result
         return Ok(None);
     }
     let (u, v) = pair.near_taps()?;
-    // u = x cos t - y sin t and v = x sin t + y cos t leave one term each; a negative one mirrors
-    // the taps.
+    // u = x cos t - y sin t and v = x sin t + y cos t have one term each; a negative term mirrors the taps.
     let turned = cos == 0.0;
     let (row, row_sign, column, column_sign) = if turned { (v, sin, u, -sin) } else { (u, cos, v, cos) };
     let mirrored = |mut taps: Vec<f64>, sign: f64| {
@@ -151,8 +150,8 @@ fn sampled(call: Call, taps: &[f64], (dy, dx): (f64, f64)) -> Result<Filter> {
     let kept = offsets.into_iter().zip(finite(call, taps)?).filter(|&(_, t)| t != 0.0);
     let (mut offsets, mut taps): (Vec<_>, Vec<_>) = kept.unzip();
     if taps.is_empty() {
-        // The odd derivative of a kernel narrower than a pixel is zero everywhere; a filter has at
-        // least one tap.
+        // The odd derivative of a kernel narrower than a pixel is zero everywhere, but a filter has at least
+        // one tap.
         (offsets, taps) = (vec![(0, 0)], vec![0.0]);
     }
     Ok(Filter::sparse(offsets, taps))

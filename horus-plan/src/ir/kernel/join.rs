@@ -1,9 +1,9 @@
-//! Several kernels joined into one with a result for each: common reads, filters and computations
-//! are done once.
+//! Several kernels joined into one with a result for each. Common reads, filters and computations are done
+//! once.
 
 use super::{FilterSource, Instr, Leaf, LeafOp, MapKernel, RowFilterStage, Val};
 
-/// Position of an item in a list; a new item is appended.
+/// The index of an item in a list, to which a new item is appended.
 fn place<T: PartialEq>(all: &mut Vec<T>, item: T) -> usize {
     all.iter().position(|known| *known == item).unwrap_or_else(|| {
         all.push(item);
@@ -22,7 +22,7 @@ pub struct JoinPart<'a, I> {
     pub inputs: &'a [I],
 }
 
-/// Replacement of an input of a part in the joined kernel.
+/// The replacement for an input of a part in the joined kernel.
 #[derive(Clone, Copy, Debug)]
 enum JoinedInput {
     /// The input of this index.
@@ -105,13 +105,13 @@ impl MapKernel {
         Some((whole, inputs))
     }
 
-    /// Sets the number of inputs, also of chains.
+    /// Sets the number of inputs, including in chains.
     fn set_inputs(&mut self, count: usize) {
         self.inputs = count;
         self.chains.iter_mut().for_each(|c| c.set_inputs(count));
     }
 
-    /// The same chain with its inputs, and those of its own chains, renumbered by `at`.
+    /// The same chain with its inputs (and those of its own chains) renumbered by `at`.
     fn moved(&self, at: &impl Fn(usize) -> Option<usize>) -> Option<MapKernel> {
         let mut chain = self.clone();
         chain.inputs = 0;
