@@ -16,8 +16,8 @@ pub struct PixelSize {
 }
 
 impl PixelSize {
-    /// From distances of levels, rows and columns; `None` unless those of rows and columns are positive
-    /// and finite.
+    /// The pixel size with these distances between levels, rows and columns; `None` unless the
+    /// distances between rows and columns are positive and finite.
     ///
     /// ```
     /// # use horus_base::lengths::PixelSize;
@@ -74,7 +74,7 @@ pub fn micrometres(unit: &str) -> Option<f64> {
     })
 }
 
-/// The micrometres of a length with a unit; `None` if it is none.
+/// Parses a length with a unit, in micrometres; `None` if the text is not a length.
 ///
 /// ```
 /// # use horus_base::lengths::length;

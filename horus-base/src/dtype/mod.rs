@@ -43,7 +43,7 @@ pub enum DType {
 }
 
 impl DType {
-    /// All numeric types, for sweeps.
+    /// All numeric types, for tests of each.
     pub const ALL: [DType; 8] =
         [DType::U8, DType::U16, DType::U32, DType::I8, DType::I16, DType::I32, DType::F32, DType::F64];
 

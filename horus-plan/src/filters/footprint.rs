@@ -60,7 +60,7 @@ impl Footprint {
         Footprint::square("Footprint::disc", radius, |y, x| y.unsigned_abs().pow(2) + x.unsigned_abs().pow(2) <= r * r)
     }
 
-    /// The pixels at most `radius` away in the centre's row and in its column. Of radius 1: the
+    /// The pixels at most `radius` away in the row and in the column of the centre. With radius 1: the
     /// four neighbours and the centre.
     ///
     /// ```

@@ -14,7 +14,7 @@ pub(super) struct OuterProduct {
 const SWEEPS: usize = 40;
 
 /// The singular value decomposition of a row-major matrix. Rows are scaled by powers of two so that the sum
-/// of absolute values of each is in `1/2..1`: the first pass then stays within the range of its pixels.
+/// of absolute values of each is in `1/2..1`: the first filter then stays within the range of its pixels.
 pub(super) fn decompose(matrix: &[f64], height: usize, width: usize) -> Vec<OuterProduct> {
     let mut columns: Vec<Vec<f64>> = (0..width).map(|x| (0..height).map(|y| matrix[y * width + x]).collect()).collect();
     let mut turned: Vec<Vec<f64>> =

@@ -59,9 +59,9 @@ pub fn gauss_1d(sigma: f64, order: u32, radius: usize) -> Result<Vec<f64>> {
 
 /// The row filter (along x, `sigma_u`, `order_u`) and the column filter (along y, `sigma_v`,
 /// `order_v`) of an axis-aligned anisotropic Gaussian. Both have radius `ceil(3 max(sigma_u,
-/// sigma_v))`, or the largest below ten times their own sigma if all taps further out are 0.
+/// sigma_v))`, or the largest radius below ten times their own sigma if all taps further out are 0.
 ///
-/// They cannot be applied if a sigma is not positive and finite, an order exceeds 2, or the radius
+/// The filters cannot be applied if a sigma is not positive and finite, an order exceeds 2, or the radius
 /// exceeds [`MAX_RADIUS`].
 ///
 /// ```
@@ -89,8 +89,8 @@ pub fn gauss_xy(sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> (Filt
 /// The row and the column filter of the derivative of order `order_y` along y and `order_x` along x
 /// of an isotropic Gaussian, of radius `ceil(3 sigma)`.
 ///
-/// Correlating with them gives the derivative, as `scipy.ndimage.gaussian_filter(order=(order_y,
-/// order_x))` does. They cannot be applied where those of [`gauss_xy`] cannot.
+/// Correlation with both filters is the derivative that `scipy.ndimage.gaussian_filter(order=(order_y,
+/// order_x))` computes. They cannot be applied if the filters of [`gauss_xy`] cannot.
 ///
 /// ```
 /// # use horus_core::{self as horus, prelude::*};
@@ -113,9 +113,9 @@ fn pair(make: impl FnOnce() -> Result<(Filter, Filter)>) -> (Filter, Filter) {
     make().unwrap_or_else(|error| (Filter::faulty(error.clone()), Filter::faulty(error)))
 }
 
-/// The row and the column filter of the mean over `size x size` pixels. An even size anchors at
-/// `size / 2`: it reads one pixel more above and to the left. They cannot be applied if `size` is
-/// zero or the radius exceeds [`MAX_RADIUS`].
+/// The row and the column filter of the mean over `size x size` pixels. A filter of even size is
+/// anchored at `size / 2`: it reads one pixel more above and to the left. The filters cannot be
+/// applied if `size` is zero or the radius exceeds [`MAX_RADIUS`].
 ///
 /// ```
 /// # use horus_core::{self as horus, prelude::*};

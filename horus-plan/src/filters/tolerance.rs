@@ -39,7 +39,7 @@ pub const fn smallest(dtype: DType) -> f64 {
     }
 }
 
-/// Additional cost of a term: the passes that it adds, and the sum.
+/// Additional cost of a term: the filters that it adds, and the sum.
 const TERM: f64 = 12.0;
 
 /// Products of bytes that a processor adds in the time of one multiply-add of `f32`, where sums are exact
@@ -153,7 +153,7 @@ fn terms(filter: &Filter, border: Border, dtype: DType, t: f64, most: f64) -> Op
         if bound <= t {
             let note: Arc<str> = format!("rank {} of {filter}, within {bound:.1e}", kept.len()).into();
             let term = |(row, column): (Vec<f64>, Vec<f64>)| {
-                // Rows outside consist of the constant, which the first pass multiplies.
+                // Rows outside consist of the constant, which the first filter multiplies.
                 let beyond = border.constant().map_or(border, |v| Border::Constant(v * row.iter().sum::<f64>()));
                 let anchored = |height, width, taps| Filter::anchored((height, width), (anchor_y, anchor_x), taps);
                 let (row, column) = (anchored(1, width, row), anchored(height, 1, column));

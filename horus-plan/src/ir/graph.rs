@@ -63,7 +63,7 @@ pub enum Op {
         row: Filter,
         /// A filter of one column.
         column: Filter,
-        /// Border mode of both passes.
+        /// Border mode of both filters.
         border: Border,
     },
     /// Generalized convolution or median in the image's own type.

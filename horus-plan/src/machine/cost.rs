@@ -14,7 +14,7 @@ const FORK: (f64, usize) = (12e-6, 512 << 10);
 const LEAST_MOVED: f64 = 8.0;
 
 /// Fraction of an image that each evaluation of a chain after the first reads from memory: an estimate,
-/// between the values for three row passes over one image, which pay, and for two over two images, which do
+/// between the values for three row filters over one image, which pay, and for two over two images, which do
 /// not.
 pub(crate) const CACHED: f64 = 0.45;
 
@@ -91,7 +91,7 @@ impl MachineProfile {
     /// The cost of a launch: its fixed time plus the root of the sum of squares of memory and arithmetic,
     /// which overlap the more the less balanced they are.
     ///
-    /// Filters work in tiles that include the surrounding rows ([`MachineProfile::tile_rows`]). Row passes,
+    /// Filters work in tiles that include the surrounding rows ([`MachineProfile::tile_rows`]). Row filters,
     /// and pixel operations that filters read, are computed for the surrounding rows as well. A launch of few
     /// pixels leaves part of the device idle.
     pub fn launch(&self, work: &KernelWork) -> Cost {

@@ -40,7 +40,7 @@ impl Machine {
         self.digest
     }
 
-    /// The assumed machine, if nothing is known: see [`MachineProfile::of_default`].
+    /// The assumed machine, if no profile is known: see [`MachineProfile::of_default`].
     pub fn of_default(unified: bool) -> Machine {
         Machine::alike(MachineProfile::of_default(unified))
     }

@@ -59,7 +59,7 @@ const fn line(latency: f64, bandwidth: f64) -> CopyTime {
 
 impl MachineProfile {
     /// The assumed profile of unknown hardware: a device with its own memory, or a device that computes on
-    /// the host's memory (`unified`). Links and bus are those of a good machine of 2020 and later.
+    /// the host's memory (`unified`). Links and bus are as in a good machine of 2020 and later.
     pub fn of_default(unified: bool) -> MachineProfile {
         if unified { MachineProfile::of_cores(4) } else { gpu() }
     }

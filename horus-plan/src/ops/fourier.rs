@@ -176,7 +176,7 @@ impl Roots {
 
     /// Transforms a line, decimated in frequency. If the number of levels is odd, pairs of points half a line apart
     /// come first. Then, for each half or for the line, follow butterflies of four points a quarter apart, and then
-    /// those of each quarter. The result stays in the order of these operations.
+    /// the butterflies of each quarter. The result stays in the order of these operations.
     pub fn forth(&self, line: &mut [Complex]) {
         let mut m = line.len();
         if m.ilog2() % 2 == 1 {

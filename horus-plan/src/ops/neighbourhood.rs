@@ -131,7 +131,7 @@ pub struct Reach {
 }
 
 impl Reach {
-    /// Nothing beyond the pixel itself.
+    /// Only the pixel itself.
     pub const NONE: Reach = Reach { up: 0, down: 0, left: 0, right: 0 };
 
     /// The larger reach in each direction.
@@ -497,7 +497,7 @@ impl Pairing {
 /// pixel` in `f64`, with each product and each sum rounded, in the order of the taps. The result is truncated to the
 /// type ([`Conversion::Cast`](horus_base::dtype::Conversion)).
 ///
-/// The order decides the result when the exact sum is an integer and roundings are not. SciPy adds the two pixels of
+/// The order matters when only roundings keep the sum from being an integer. SciPy adds the two pixels of
 /// equal taps before it multiplies: the taps after the first form pairs, and the tap of the first of a pair multiplies
 /// the sum of both pixels, or the first pixel minus the second.
 ///

@@ -94,7 +94,7 @@ impl Windowed {
         }
     }
 
-    /// Approximate additions or comparisons per pixel. Those of means are fitted to two cores
+    /// Approximate additions or comparisons per pixel. The costs of means are fitted to two cores
     /// (`docs/performance/model.md`).
     pub fn cost(&self) -> f64 {
         match self {

@@ -2,7 +2,7 @@
 //!
 //! A *region* grows backwards from a node whose value must be stored. It absorbs a producer if all its
 //! readers are inside and read it pixel by pixel: the producer becomes part of the expression. It also
-//! absorbs a row pass that only column passes inside read, if these are not long: the row pass becomes a
+//! absorbs a row filter that only column filters inside read, if these are not long: the row filter becomes a
 //! stage, which is never stored whole. Every reader recomputes a few pixel operations on broadcast rows,
 //! columns and pixels: that costs less than reading their result.
 //!
@@ -21,7 +21,7 @@ pub(super) use region::{MAX_FILTERS, MAX_MEMBERS, MAX_PLANES, MAX_STAGES, SMALL_
 pub(super) const MAX_INPUTS: usize = 12 * IMAGE;
 /// The weight of an image.
 const IMAGE: usize = 4;
-/// Maximum number of taps of a column pass over a stage on a GPU. Row passes are computed for all rows around
+/// Maximum number of taps of a column filter over a stage on a GPU. Row filters are computed for all rows around
 /// a tile; with more taps, storing their result takes less time (`docs/performance/gpu.md`). A CPU computes
 /// each row once.
 const MAX_COLUMN: usize = 48;
@@ -63,9 +63,9 @@ struct FusionFacts {
     wanted: Vec<bool>,
     /// All readers read the node pixel by pixel.
     read_by_pixel: Vec<bool>,
-    /// The node is only a row pass.
+    /// The node is only a row filter.
     row_pass: Vec<bool>,
-    /// The node is a row pass that only column passes read.
+    /// The node is a row filter that only column filters read.
     stage: Vec<bool>,
     /// The node is a constant.
     fill: Vec<bool>,
@@ -122,7 +122,7 @@ fn map(node: &Node<Kernel>) -> Option<&MapKernel> {
     }
 }
 
-/// The row filter of a kernel that is only a row pass.
+/// The filter of a kernel that is only a row filter.
 fn row_pass(node: &Node<Kernel>) -> Option<RowFilterStage> {
     let m = map(node)?;
     match (m.leaves.as_slice(), m.code.is_empty()) {

@@ -3,7 +3,7 @@
 //! [`PASSES`] lists the passes in order, lowering included; each is a function from graph to graph. After
 //! each, the graph can be dumped and is checked ([`check`]): a pass that breaks an invariant is named.
 //!
-//! Separable filters are split into row and column passes, common subexpressions are merged (parameters by
+//! Separable filters are split into row and column filters, common subexpressions are merged (parameters by
 //! bits), and dead code is removed. Then every operation is lowered to a kernel, and *fusion* merges kernels.
 //!
 //! Design: `docs/design/fusion.md`.

@@ -296,7 +296,7 @@ fn readings(reader: &MapKernel) -> Option<(Reach, usize)> {
 /// `kernel` with the code of `chain` in place of the leaf that reads its result pixel by pixel.
 fn inlined(kernel: MapKernel, mut chain: MapKernel) -> MapKernel {
     let mut out = MapKernel { leaves: Vec::new(), code: Vec::new(), ..kernel.clone() };
-    // Chains and row passes of the chain become chains and row passes of the kernel.
+    // Chains and row filters of the chain become chains and row filters of the kernel.
     let (chains, stages) = (out.chains.len(), out.stages.len());
     let moved = |s: &mut FilterSource| match s {
         FilterSource::Chain(c) => *c += chains,

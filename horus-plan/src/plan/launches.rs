@@ -27,7 +27,7 @@ impl<'a> LaunchedNodes<'a> {
 
 /// The launches of a plan, found in one scan: each covers the node of its step and the nodes of later steps
 /// that the same kernel launch computes. Such nodes are [joined](Graph::joined) in the graph and are launched
-/// for the same rows. Nothing comes between them, and they read only data that is in place.
+/// for the same rows. No step comes between them, and they read only data that is in place.
 #[derive(Clone, Debug)]
 pub struct PlannedLaunches<'a> {
     /// By step; `None` for a step that launches nothing.

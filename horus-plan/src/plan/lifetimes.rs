@@ -20,7 +20,7 @@ impl Lifetimes {
     }
 }
 
-/// The pass: finds the lifetimes.
+/// The pass: finds the lifetimes of all images.
 pub(super) fn find(draft: &mut PlanDraft<'_>) {
     let held = |(id, kernel): (NodeId, &Kernel)| matches!(kernel, Kernel::Source(_)) && !(draft.disposable)(id);
     let mut kept: Vec<bool> = draft.graph.iter().map(|(id, node)| held((id, &node.op))).collect();

@@ -8,7 +8,7 @@ use std::fmt;
 /// The valid copies of a local buffer (thesis, Table 2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Residency {
-    /// q0: nothing valid yet.
+    /// q0: no valid copy yet.
     Nothing,
     /// q1: the host copy, after I/O or communication.
     Host,

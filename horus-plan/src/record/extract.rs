@@ -118,7 +118,7 @@ impl RecordedProgram {
         held
     }
 
-    /// The operations of an evaluation of `targets`. At most `room` bytes of values without handles are
+    /// Extracts the operations of an evaluation of `targets`. At most `room` bytes of values without handles are
     /// stored.
     pub fn extract(&self, targets: &[RecordId], room: usize) -> Extract {
         self.extract_over(Graph::default(), targets, room)

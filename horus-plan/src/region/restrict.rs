@@ -21,7 +21,7 @@ pub trait RegionSupply {
     fn number(&mut self, n: i32) -> Option<ValueId>;
 }
 
-/// Supplies nothing: sources stay whole, and the program crops them.
+/// A supplier without values: sources stay whole, and the program crops them.
 #[derive(Clone, Copy, Debug)]
 pub struct InPlace;
 

@@ -11,7 +11,7 @@ const DEPTH: usize = 3;
 /// Maximum number of pixels that one evaluation of a chain reads directly from images: each read is code of
 /// the kernel.
 const READS: usize = 49;
-/// Maximum reach of a chain in any direction. It leaves the long row passes of detectors in kernels of their
+/// Maximum reach of a chain in any direction. It leaves the long row filters of detectors in kernels of their
 /// own: otherwise absorption would depend on the image size, while precompiled kernels serve all sizes.
 const FURTHEST: usize = 8;
 
@@ -27,7 +27,7 @@ impl MapKernel {
     /// The reason why a chain of this kernel, or of its chains, cannot be evaluated where it is read; `None`
     /// if all can.
     ///
-    /// Chains of pixel operations alone always can. Other chains may have linear filters, row passes and
+    /// Chains of pixel operations alone always can. Other chains may have linear filters, row filters and
     /// shifts (over inputs or over their own chains) and broadcast rows, columns and pixels. They must be in
     /// floating point and read few pixels per evaluation.
     pub fn chain_fault(&self) -> Option<&'static str> {
@@ -69,7 +69,7 @@ impl MapKernel {
         self.leaves.iter().map(|l| self.taps(l).saturating_mul(self.evaluated(l, &MapKernel::reads_per_pixel, 1))).sum()
     }
 
-    /// Number of reads of an input or a chain by a leaf, directly or through a row pass.
+    /// Number of reads of an input or a chain by a leaf, directly or through a row filter.
     fn taps(&self, leaf: &Leaf) -> usize {
         match &leaf.op {
             LeafOp::Correlate(FilterSource::Stage(s), f, _) => f.taps().len() * self.stages[*s].filter.taps().len(),

@@ -44,11 +44,11 @@ impl Leaf {
 }
 
 impl MapKernel {
-    /// One kernel with the results of those of `parts` that are `stored`, in their order, and its
-    /// inputs. A part may read an earlier part's result pixel by pixel: the value replaces the
-    /// image. `None` if it reads more than the pixel, or nothing is stored.
+    /// Joins `parts` into one kernel with the results of the parts that are `stored`, in their order;
+    /// also returns its inputs. A part may read the result of an earlier part pixel by pixel: the
+    /// value replaces the image. `None` if it reads more than the pixel, or no part is stored.
     ///
-    /// Equal chains, row passes, leaves and instructions (constants by their bits) are merged.
+    /// Equal chains, row filters, leaves and instructions (constants by their bits) are merged.
     /// Every value is computed as before, from the same values, so the bits of the results are
     /// unchanged.
     ///

@@ -53,7 +53,7 @@ pub enum FilterSource {
     Input(usize),
     /// The result of a chain of the same kernel.
     Chain(usize),
-    /// The result of a row pass of the same kernel.
+    /// The result of a row filter of the same kernel.
     Stage(usize),
 }
 
@@ -64,7 +64,7 @@ pub struct RowFilterStage {
     pub source: FilterSource,
     /// A dense filter of one row.
     pub filter: Filter,
-    /// Border mode of this pass.
+    /// Border mode of this filter.
     pub border: Border,
 }
 
@@ -119,7 +119,7 @@ pub struct MapKernel {
     /// They share the kernel's inputs. Each result is an image of its own: the border mode of its reader
     /// applies beyond its edges. [`MapKernel::chain_fault`] gives the limits of chains.
     pub chains: Vec<MapKernel>,
-    /// Row passes that leaves read.
+    /// Row filters that leaves read.
     pub stages: Vec<RowFilterStage>,
     /// Reads of inputs.
     pub leaves: Vec<Leaf>,

@@ -2,7 +2,7 @@
 //!
 //! Almost every kernel is a [`MapKernel`]: an expression evaluated at every pixel of the output. Its *leaves*
 //! read the inputs (the pixel, a filter response, a sample of an affine map); its *code* combines them with
-//! pixel operations. The input of a filter may be computed by a row pass (a *stage*), by other operations (a
+//! pixel operations. The input of a filter may be computed by a row filter (a *stage*), by other operations (a
 //! *chain*), or both. A recorded operation lowers to a kernel with one leaf or one instruction; fusion
 //! substitutes kernels into each other. Operations that no expression covers are kernels of their own
 //! (`Kernel::Whole`).

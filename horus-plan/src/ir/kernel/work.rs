@@ -21,7 +21,7 @@ pub struct KernelWork {
     pub multiply_adds: f64,
     /// The part of `multiply_adds` with which several iterations of a loop read their neighbours.
     pub taps: f64,
-    /// The part of `multiply_adds` in row passes. In tiled work it is repeated for the rows around each tile.
+    /// The part of `multiply_adds` in row filters. In tiled work it is repeated for the rows around each tile.
     pub staged: f64,
     /// Total rows above and below the computed ones that filters read.
     pub reach: usize,
@@ -136,7 +136,7 @@ impl Kernel {
     }
 
     /// Number of reads of each pixel of input `i` from memory, as far as no cache serves them. Filters of
-    /// different shape, row passes and chains each read it separately.
+    /// different shape, row filters and chains each read it separately.
     pub fn times_read(&self, i: usize) -> usize {
         let (Kernel::Map(m) | Kernel::MapReduce(m, _)) = self else { return 1 };
         let reads = |source: FilterSource| match source {
@@ -252,7 +252,7 @@ impl MapKernel {
         self.leaves.iter().map(spared).sum()
     }
 
-    /// Multiply-adds per pixel, row passes included, and the rows above and below that filters read.
+    /// Multiply-adds per pixel, row filters included, and the rows above and below that filters read.
     fn arithmetic(&self) -> (f64, f64, usize) {
         let filtered = |l: &&Leaf| matches!(l.filter_kind(), Some(FilterKind::Linear | FilterKind::OrderFilter));
         let reach = self.leaves.iter().filter(filtered).filter_map(|l| l.reach(&self.stages));
@@ -267,7 +267,7 @@ impl MapKernel {
         (staged + chained + leaves + code, staged + chained, reach + within)
     }
 
-    /// Evaluations of chain `c` per pixel: one by each row pass over it, and one for all filters that read
+    /// Evaluations of chain `c` per pixel: one by each row filter over it, and one for all filters that read
     /// it.
     pub(super) fn evaluations(&self, c: usize) -> usize {
         let chain = FilterSource::Chain(c);

@@ -12,7 +12,7 @@ use crate::ops::neighbourhood::FilterLayout;
 pub(in crate::optimize) const MAX_MEMBERS: usize = 256;
 /// Maximum number of filter leaves of a kernel.
 pub(in crate::optimize) const MAX_FILTERS: usize = 64;
-/// Maximum number of row passes of a kernel. Each is code of its own, and a second kernel re-reads only one
+/// Maximum number of row filters of a kernel. Each is code of its own, and a second kernel re-reads only one
 /// image.
 pub(in crate::optimize) const MAX_STAGES: usize = 4;
 /// Maximum number of reads of other planes in a kernel: a GPU thread holds all of them in registers at once.
@@ -35,7 +35,7 @@ pub(super) struct FusionRegion<'a> {
     member: Vec<bool>,
     /// Number of each node's readers that are members.
     inside: Vec<usize>,
-    /// Number of reads of each image by members, directly or through its row pass.
+    /// Number of reads of each image by members, directly or through its row filter.
     reads: Vec<usize>,
     cost: RegionCost,
     bank: RegionFilters<'a>,
@@ -55,7 +55,7 @@ struct RegionFilters<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct LeafFamily {
     kind: FilterKind,
-    /// Column filters over a row pass, as opposed to other linear filters.
+    /// Column filters over a row filter, as opposed to other linear filters.
     columns: bool,
 }
 
@@ -171,7 +171,7 @@ impl<'a> FusionRegion<'a> {
         if self.can_absorb(p) {
             change(&mut self.cost.stored, 1);
         }
-        // A row pass also waits for its other readers: count its image.
+        // A row filter also waits for its other readers: count its image.
         let image = if self.facts.row_pass[p.0] { self.graph.node(p).inputs[0] } else { p };
         let before = self.reads[image.0];
         change(&mut self.reads[image.0], 1);
@@ -257,7 +257,7 @@ impl<'a> FusionRegion<'a> {
                 }
                 _ => false,
             };
-            // A row pass that pixel operations read can be combined with column filters and with other
+            // A row filter that pixel operations read can be combined with column filters and with other
             // filters.
             let alone = self.facts.row_pass[id.0] && !self.facts.stage[id.0] && id != self.root;
             let this = LeafFamily { kind, columns };
