@@ -34,7 +34,7 @@ impl Digest {
     #[inline]
     pub fn word(&mut self, word: u64) {
         self.0 = (self.0 ^ word).wrapping_mul(0x0000_0100_0000_01b3);
-        self.0 ^= self.0 >> 32; // words are wider than FNV's bytes: let their upper halves reach the lower
+        self.0 ^= self.0 >> 32; // words are wider than FNV's bytes: mixes upper halves into lower ones
     }
 }
 

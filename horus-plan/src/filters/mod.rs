@@ -1,14 +1,13 @@
 //! The taps of named linear filters: Gaussian derivatives (along the axes or oriented), box, Sobel, Laplace.
 //!
-//! Functions from parameters to [`Filter`]s never fail: with an invalid parameter, the image that the filter
-//! is applied to carries the error. (Only [`gauss_1d`] returns an error.) The methods of `Image` of the same
-//! names apply the filters with [`Border::Reflect101`](horus_base::shape::Border); for another border mode,
-//! pass the filter to `correlate` or `separable`.
+//! Functions from parameters to [`Filter`]s never fail: with an invalid parameter, the image that the filter is applied
+//! to carries the error. (Only [`gauss_1d`] returns an error.) The methods of `Image` of the same names apply the filters
+//! with [`Border::Reflect101`](horus_base::shape::Border); for another border mode, pass the filter to `correlate` or
+//! `separable`.
 //!
-//! Gaussian taps are computed in `f64`, normalised so that the smoothing kernel sums to 1 over its support.
-//! Images of `f64` use these taps, all others the taps rounded to `f32`. Taps below 2^-64 of the largest are
-//! set to 0, because they would only cost time; filters along one axis end where only such taps follow, ten
-//! sigma from the centre.
+//! Gaussian taps are computed in `f64`, normalised so that the smoothing kernel sums to 1 over its support. Images of
+//! `f64` use these taps, all others the taps rounded to `f32`. Taps below 2^-64 of the largest are set to 0, because they
+//! would only cost time; filters along one axis end where only such taps follow, ten sigma from the centre.
 
 mod filter_cache;
 mod footprint;

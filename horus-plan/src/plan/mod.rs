@@ -1,12 +1,11 @@
 //! The planner: finds the sequence of steps in which no operation reads stale data.
 //!
-//! Every transfer is presumed redundant. It enters the plan only if an operation would otherwise read missing
-//! data (lazy parallelization, thesis section 2.3). The planner is a pure function of graph, states and
-//! setting.
+//! Every transfer is presumed redundant. It enters the plan only if an operation would otherwise read missing data (lazy
+//! parallelization, thesis section 2.3). The planner is a pure function of graph, states and setting.
 //!
-//! [`state`] and [`partition`] describe the placement of images, `step` the elements of a plan, [`movement`]
-//! the pixels that a step moves. `passes` lists the passes over a `draft` of the plan; [`verify`] replays the
-//! result, `text` prints it, [`forecast`] predicts its messages.
+//! [`state`] and [`partition`] describe the placement of images, `step` the elements of a plan, [`movement`] the pixels
+//! that a step moves. `passes` lists the passes over a `draft` of the plan; [`verify`] replays the result, `text` prints
+//! it, [`forecast`] predicts its messages.
 //!
 //! Design: `docs/design/plan.md` follows a plan through the passes.
 

@@ -29,12 +29,12 @@ pub(super) fn walk(draft: &mut PlanDraft<'_>) {
         let (group, alone) = (groups.of_node(id), [id]);
         let nodes = match group {
             Some(g) if g.nodes[0] == id => &g.nodes[..],
-            Some(g) if walk.is_brought(g) => &[], // nothing comes between them
+            Some(g) if walk.is_brought(g) => &[], // no step comes between them
             _ => &alone[..],
         };
         if !nodes.is_empty() {
             if last_filter.is_none_or(|last| id >= last) {
-                walk.fetch_ahead(); // no filter is left to wait for
+                walk.fetch_ahead(); // no filter follows
             }
             if walk.early.pending.is_some() && !nodes.iter().all(|n| walk.is_independent_of_pending(*n)) {
                 walk.launch_pending(id);
@@ -53,7 +53,7 @@ pub(super) fn walk(draft: &mut PlanDraft<'_>) {
             Some(nodes) if nodes.last() == Some(&id) => {
                 nodes.iter().for_each(|n| walk.free_read_for_the_last_time(*n, id));
             }
-            Some(_) => {} // nothing comes between them
+            Some(_) => {} // no step comes between them
         }
     }
     walk.launch_pending(NodeId(graph.nodes.len()));
@@ -170,7 +170,7 @@ impl TransferPlanner<'_, '_> {
         let node = self.draft.graph.node(id);
         for (input, source) in node.inputs.iter().enumerate() {
             if halo_of_access(node.op.access(input)).is_none() {
-                self.early.computed.retain(|c| c != source); // nobody waits for its footprints any more
+                self.early.computed.retain(|c| c != source); // no launch waits for its footprints now
             }
         }
         self.draft.drop_temps(id);

@@ -1,12 +1,10 @@
 //! Selects the operations of an evaluation and the values that it stores.
 //!
-//! An evaluation includes all records that its targets need, and stores every intermediate value with a
-//! handle, because it would otherwise be recomputed. A value without a handle that outside operations still
-//! read *escapes*: it is made unnecessary, stored or recomputed. All of it takes time linear in the number of
-//! recorded operations.
+//! An evaluation includes all records that its targets need, and stores every intermediate value with a handle, because
+//! it would otherwise be recomputed. A value without a handle that outside operations still read *escapes*: it is made
+//! unnecessary, stored or recomputed. All of it takes time linear in the number of recorded operations.
 //!
-//! Images are recorded with channels in planes and stored with channels interleaved; the graph of an extract
-//! has both.
+//! Images are recorded with channels in planes and stored with channels interleaved; the graph of an extract has both.
 //!
 //! Design: "Extracts" in `docs/design/recording.md`.
 

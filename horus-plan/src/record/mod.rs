@@ -1,12 +1,10 @@
 //! The recorded program of a session: exactly the operations whose results can still be observed.
 //!
-//! `Image<T>` is a handle to a *record* (operation, inputs, shape, type, call site). [`RecordedProgram`]
-//! knows whether a handle can observe a record, and counts the records that read it. A record without handles
-//! and readers is dropped at once, so a loop that overwrites `result = result.max(&x)` keeps alive only what
-//! the last `result` needs.
+//! `Image<T>` is a handle to a *record* (operation, inputs, shape, type, call site). [`RecordedProgram`] knows whether a
+//! handle can observe a record, and counts the records that read it. A record without handles and readers is dropped at
+//! once, so a loop that overwrites `result = result.max(&x)` keeps alive only what the last `result` needs.
 //!
-//! An evaluation computes its target and every *observable* value on the way. `record/extract.rs` selects
-//! these.
+//! An evaluation computes its target and every *observable* value on the way. `record/extract.rs` selects these.
 //!
 //! Design: `docs/design/recording.md`.
 
@@ -151,7 +149,7 @@ impl RecordedProgram {
         (r.op, r.site) = (Op::Source(v), site);
         let (inputs, mut check) = (std::mem::take(&mut r.inputs), Vec::new());
         self.unread(&inputs, &mut check);
-        self.drop_unreferenced(check, &mut Vec::new()); // no value is dropped: this record is its holder
+        self.drop_unreferenced(check, &mut Vec::new()); // no value is dropped: this record refers to it
     }
 
     /// Ends a loop body: its remaining records become ordinary records.

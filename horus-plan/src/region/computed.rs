@@ -10,7 +10,7 @@ use crate::ir::graph::{Graph, NodeId, Op};
 /// Maximum ratio of a common region to each region in it, in pixels.
 const MOST: usize = 2;
 
-/// Returns `true` if input `k` holds the pixels of the result at the same positions.
+/// Returns `true` if input `k` has the pixels of the result at the same positions.
 pub(super) fn in_place(op: &Op, k: usize) -> bool {
     match op {
         Op::Whole(operation) => operation.in_place(k),

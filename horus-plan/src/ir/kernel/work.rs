@@ -142,7 +142,7 @@ impl Kernel {
         let reads = |source: FilterSource| match source {
             FilterSource::Input(input) => input == i,
             FilterSource::Chain(c) => m.chains[c].reads_input(i),
-            FilterSource::Stage(_) => false, // told of the stage
+            FilterSource::Stage(_) => false, // counted for the stage
         };
         let extent = |f: &Filter| {
             let reach = f.reach();

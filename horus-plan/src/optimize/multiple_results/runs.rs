@@ -60,7 +60,7 @@ impl KernelGroups<'_> {
             if self.is_kept(next) {
                 kept.push(next);
                 if kept.len() > MOST || !self.is_read_together(&kept) {
-                    break; // no longer run is a launch
+                    break; // no run that is longer is a launch
                 }
             }
             run = longer;

@@ -19,7 +19,7 @@ impl PlanCheck<'_> {
             None if matches!(self.plan.graph.node(n).op, Kernel::Source(_)) => {
                 return Err(format!("the host copy of {n} is stale"));
             }
-            None => {} // the memory is there, and nothing in it
+            None => {} // the memory exists and has no valid rows
         }
         if self.mapped.insert(n) { Ok(()) } else { Err(format!("{n} is mapped twice")) }
     }
