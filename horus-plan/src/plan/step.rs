@@ -136,14 +136,14 @@ impl LaunchPart {
 /// The action of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Copy a band of the host's buffer to the device. Bands of an image come in the order of rows.
+    /// Copies a band of the host's buffer to the device. Bands of an image come in the order of rows.
     Upload {
         /// The image.
         node: NodeId,
         /// Its rows.
         band: Band,
     },
-    /// Copy a band of this rank's strip and the rows around it to the device, of an image that every host has
+    /// Copies a band of this rank's strip and the rows around it to the device, of an image that every host has
     /// whole. Bands come in the order of rows. After the last band, the host's buffer is released.
     UploadStrip {
         /// The image.
@@ -153,14 +153,14 @@ pub enum Action {
         /// The band of all these rows.
         band: Band,
     },
-    /// Let launches of a single rank use the host's page-locked memory in place of the device's memory, to
+    /// Lets launches of a single rank use the host's page-locked memory in place of the device's memory, to
     /// read an image or to write a result. No copies are made: launches access it over the bus.
     Map(NodeId),
-    /// End the use of host memory. A result is on the host when the launches that write it have completed.
+    /// Ends the use of host memory. A result is on the host when the launches that write it have completed.
     Unmap(NodeId),
-    /// Copy the device's buffer to the host.
+    /// Copies the device's buffer to the host.
     Download(NodeId),
-    /// Send each rank its strip of an image that rank 0 has, and rows around it.
+    /// Sends each rank its strip of an image that rank 0 has, and rows around it.
     Scatter {
         /// The image.
         node: NodeId,
@@ -171,14 +171,14 @@ pub enum Action {
         /// From device to device: rank 0's device has the image, and the strips arrive on devices.
         direct: bool,
     },
-    /// Give every rank the whole image.
+    /// Sends every rank the whole image.
     Replicate {
         /// The image.
         node: NodeId,
         /// From device to device.
         direct: bool,
     },
-    /// Bring the halo rows up to date, to the given depth.
+    /// Brings the halo rows up to date, to the given depth.
     Exchange {
         /// The image.
         node: NodeId,
@@ -187,7 +187,7 @@ pub enum Action {
         /// From device to device; else through the host, wherever the image is.
         direct: bool,
     },
-    /// Begin an exchange. Until it is finished, only the rows of the strip are valid, and no step may write
+    /// Begins an exchange. Until it is finished, only the rows of the strip are valid, and no step may write
     /// them.
     Begin {
         /// The image.
@@ -197,9 +197,9 @@ pub enum Action {
         /// From device to device; else through the host, wherever the image is.
         direct: bool,
     },
-    /// Finish the exchange that was begun.
+    /// Finishes the exchange that was begun.
     Finish(NodeId),
-    /// Bring the rows that one launch reads of one input into a temporary buffer.
+    /// Brings the rows that one launch reads of one input into a temporary buffer.
     Fetch {
         /// The image.
         node: NodeId,
@@ -210,7 +210,7 @@ pub enum Action {
         /// From device to device; else through the host, wherever the image is.
         direct: bool,
     },
-    /// Run a kernel.
+    /// Runs a kernel.
     Launch {
         /// The node to compute.
         node: NodeId,
@@ -221,11 +221,11 @@ pub enum Action {
         /// The part of these rows: the interior comes first, the edges complete the result.
         part: LaunchPart,
     },
-    /// Drop the device's copy to free memory.
+    /// Drops the device's copy to free memory.
     Evict(NodeId),
-    /// Add up the partial results of all ranks.
+    /// Adds up the partial results of all ranks.
     Sum(NodeId),
-    /// Collect an image on rank 0; the strips stay.
+    /// Collects an image on rank 0; the strips stay.
     Gather {
         /// The image.
         node: NodeId,
@@ -236,11 +236,11 @@ pub enum Action {
         /// result.
         direct: bool,
     },
-    /// Collect the whole image on rank 0, and drop the strips (naive mode).
+    /// Collects the whole image on rank 0, and drops the strips (naive mode).
     Collect(NodeId),
-    /// Deliver the host's buffer as the result.
+    /// Delivers the host's buffer as the result.
     Deliver(NodeId),
-    /// Send a band of the device's buffer to the requester, which waits for the result; no copy stays on the
+    /// Sends a band of the device's buffer to the requester, which waits for the result; no copy stays on the
     /// host. Bands come in the order of rows. On several ranks, rank 0 sends the image gathered on its
     /// device, a band of every strip; the other ranks do nothing. Of several devices of one process, each
     /// sends its own strip, or the first sends an image that all have.
@@ -250,7 +250,7 @@ pub enum Action {
         /// Its rows.
         band: Band,
     },
-    /// Drop an image that is no longer needed.
+    /// Drops an image that is no longer needed.
     Free(NodeId),
 }
 
