@@ -5,7 +5,7 @@
 //!
 //! ```no_run
 //! use clap::{CommandFactory, FromArgMatches, Parser};
-//! use horus_apps::batch::{self, Job, Options, RunFiles};
+//! use horus_apps::batch::{self, BatchJob, BatchOptions, RunFiles};
 //!
 //! /// Smooths pictures.
 //! #[derive(Parser)]
@@ -13,15 +13,15 @@
 //!     /// INPUT OUTPUT, or with --out-dir any number of pictures and folders
 //!     paths: Vec<std::path::PathBuf>,
 //!     #[command(flatten)]
-//!     options: Options,
+//!     options: BatchOptions,
 //! }
 //!
-//! fn job() -> Result<Job, clap::Error> {
+//! fn job() -> Result<BatchJob, clap::Error> {
 //!     let mut command = Args::command();
 //!     let args = Args::from_arg_matches(&command.try_get_matches_from_mut(std::env::args_os())?)?;
 //!     let work = RunFiles::of(args.paths, &args.options).map_err(|e| batch::usage(&mut command, e))?;
 //!     let operation = |picture: &horus::prelude::AnyImage| Ok(picture.luminance().gauss(2.0).into());
-//!     Ok(Job::new("smooth", args.options, work, operation))
+//!     Ok(BatchJob::new("smooth", args.options, work, operation))
 //! }
 //!
 //! fn main() -> std::process::ExitCode {

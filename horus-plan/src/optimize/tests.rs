@@ -171,7 +171,7 @@ fn linear_samples_read_narrow_integers_as_they_are_stored() {
     for (stored, how, nodes) in [
         (DType::U8, Interpolation::Bilinear, 2),
         (DType::I16, Interpolation::Bilinear, 2),
-        // Floats do not hold all, or the pixels are moved only.
+        // Floats do not hold all values, or pixels are only moved.
         (DType::I32, Interpolation::Bilinear, 3),
         (DType::U8, Interpolation::Nearest, 3),
     ] {
