@@ -228,7 +228,7 @@ impl GoldenRow {
     }
 }
 
-/// As in the stored table.
+/// The text of the stored table.
 impl fmt::Display for GoldenRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [every, part, quick] = self.hashes;

@@ -78,7 +78,7 @@ enum Form {
 /// Density and its derivatives.
 #[derive(Clone, Debug)]
 pub struct Densities {
-    /// In kg/m^3.
+    /// Density, in kg/m^3.
     pub density: OceanField,
     /// Derivative with respect to potential temperature, in kg/m^3 per degree.
     pub by_temperature: OceanField,

@@ -142,7 +142,7 @@ struct Difference {
     most: f64,
     at: Option<[usize; 4]>,
     volume: bool,
-    /// In decibels; infinite for pictures without a difference.
+    /// Peak signal-to-noise ratio in decibels; infinite for pictures without a difference.
     psnr: f64,
     /// `None` for pictures smaller than a window.
     ssim: Option<f64>,

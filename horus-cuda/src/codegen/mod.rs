@@ -107,10 +107,10 @@ pub enum Pointer {
     Table,
     /// Memory of this launch only: see [`LaunchSequence::scratch`].
     Scratch,
-    /// Of a reduction along rows: the place of the fold of all rows, which its last block computes; 0 if the fold is a
-    /// launch of its own.
+    /// The place of the fold of all rows in a reduction along rows, which computes it in its last block; 0 if the fold
+    /// is a launch of its own.
     Total,
-    /// Of a reduction along rows with a [`Pointer::Total`]: a counter, which is 0 between launches.
+    /// The counter of a reduction along rows with a [`Pointer::Total`]; 0 between launches.
     Done,
 }
 
@@ -243,7 +243,7 @@ trait CudaOperation {
     /// The program of a launch that [`check`](horus_core::device::check) accepts.
     ///
     /// # Errors
-    /// As [`generate`].
+    /// Errors of [`generate`].
     fn generate(&self, shapes: &Shapes<'_>, limits: KernelLimits) -> Result<Generated, DeviceError>;
 }
 
@@ -257,7 +257,7 @@ impl CudaOperation for Merge {
 /// functions for its repeated parts.
 ///
 /// # Errors
-/// As [`generate`].
+/// Errors of [`generate`].
 pub fn generate_bounded(
     kernel: &Kernel,
     shapes: &Shapes<'_>,
@@ -298,7 +298,7 @@ fn bounded(
 /// shared memory. `None` if the kernel is no expression per pixel.
 ///
 /// # Errors
-/// As [`generate`].
+/// Errors of [`generate`].
 pub fn generate_part(
     part: KernelPart,
     kernel: &Kernel,
