@@ -12,13 +12,13 @@ static QUIET: AtomicBool = AtomicBool::new(false);
 
 struct Speaker(Logger);
 
-/// Messages of one rank only: failures, and those about files, which a single rank handles.
+/// Returns `true` for messages of one rank only: failures, and messages about files, which a single rank handles.
 fn is_own(metadata: &Metadata<'_>) -> bool {
     const FILES: [&str; 3] = ["horus_files", "horus_core::io", "horus_core::series"];
     metadata.level() == Level::Error || FILES.iter().any(|module| metadata.target().starts_with(module))
 }
 
-/// Writes a message: for users without the module that it is of, for developers with it.
+/// Writes a message: for developers with its module, for users without.
 fn written(to: &mut impl Write, record: &Record<'_>) -> io::Result<()> {
     let text = plain(&record.args().to_string());
     match record.level() {
@@ -55,7 +55,7 @@ pub fn begin(level: LevelFilter) {
     }
 }
 
-/// From now on this rank logs only messages that rank 0 cannot.
+/// Restricts this rank to messages that rank 0 cannot log.
 pub(super) fn silence() {
     QUIET.store(true, Ordering::Relaxed);
 }

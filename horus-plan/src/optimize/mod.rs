@@ -89,35 +89,35 @@ impl<'a> OptimizationTarget<'a> {
 
 /// The passes, in order.
 pub const PASSES: &[GraphPass] = &[
-    GraphPass { name: "only what is read", fusing: true, run: PassFunction::Recorded(region::narrow) },
+    GraphPass { name: "narrow to regions read", fusing: true, run: PassFunction::Recorded(region::narrow) },
     GraphPass { name: "split separable filters", fusing: true, run: PassFunction::Recorded(separable::split) },
     GraphPass {
-        name: "large rectangles by rows and columns",
+        name: "split large rectangles",
         fusing: false,
         run: PassFunction::Recorded(windowed::split),
     },
     GraphPass { name: "common subexpressions", fusing: true, run: PassFunction::Recorded(cse::merge) },
-    GraphPass { name: "reductions together", fusing: true, run: PassFunction::Recorded(shared_reductions::reduce) },
-    GraphPass { name: "transforms together", fusing: true, run: PassFunction::Recorded(transforms::share) },
+    GraphPass { name: "share reductions", fusing: true, run: PassFunction::Recorded(shared_reductions::reduce) },
+    GraphPass { name: "share transforms", fusing: true, run: PassFunction::Recorded(transforms::share) },
     GraphPass { name: "dead code", fusing: false, run: PassFunction::Recorded(Graph::without_dead) },
     GraphPass {
-        name: "pixels stay interleaved",
+        name: "keep pixels interleaved",
         fusing: true,
         run: PassFunction::Recorded(interleaved::keep_interleaved),
     },
     GraphPass { name: "lower", fusing: false, run: PassFunction::Lower(lower::lower) },
-    GraphPass { name: "copies", fusing: true, run: PassFunction::Kernels(cse::without_copies) },
-    GraphPass { name: "samples of narrow integers", fusing: true, run: PassFunction::Kernels(cse::without_widening) },
+    GraphPass { name: "remove copies", fusing: true, run: PassFunction::Kernels(cse::without_copies) },
+    GraphPass { name: "remove widening", fusing: true, run: PassFunction::Kernels(cse::without_widening) },
     GraphPass { name: "fuse", fusing: true, run: PassFunction::CostBased(fuse::fuse) },
     GraphPass { name: "feed reductions", fusing: true, run: PassFunction::Kernels(reductions::feed) },
-    GraphPass { name: "what was fused is dead", fusing: true, run: PassFunction::Kernels(Graph::without_dead) },
+    GraphPass { name: "dead code after fusion", fusing: true, run: PassFunction::Kernels(Graph::without_dead) },
     GraphPass { name: "prologues", fusing: true, run: PassFunction::CostBased(prologue::absorb) },
-    GraphPass { name: "what was absorbed is dead", fusing: true, run: PassFunction::Kernels(Graph::without_dead) },
+    GraphPass { name: "dead code after prologues", fusing: true, run: PassFunction::Kernels(Graph::without_dead) },
     GraphPass { name: "narrow images", fusing: true, run: PassFunction::CostBased(prologue::narrow) },
-    GraphPass { name: "steps of loops", fusing: true, run: PassFunction::CostBased(blocks::block) },
-    GraphPass { name: "what was put together is dead", fusing: true, run: PassFunction::Kernels(Graph::without_dead) },
-    GraphPass { name: "samples of pixels", fusing: true, run: PassFunction::Kernels(interleaved_samples::weave) },
-    GraphPass { name: "several results", fusing: true, run: PassFunction::CostBased(multiple_results::join) },
+    GraphPass { name: "block iterations", fusing: true, run: PassFunction::CostBased(blocks::block) },
+    GraphPass { name: "dead code after blocking", fusing: true, run: PassFunction::Kernels(Graph::without_dead) },
+    GraphPass { name: "interleave samples", fusing: true, run: PassFunction::Kernels(interleaved_samples::weave) },
+    GraphPass { name: "join results", fusing: true, run: PassFunction::CostBased(multiple_results::join) },
 ];
 
 /// A program between passes.

@@ -57,7 +57,7 @@ fn each_pass_is_dumped_by_its_name() {
     };
     let all: Vec<&str> = ["recorded"].into_iter().chain(PASSES.iter().map(|p| p.name)).collect();
     assert_eq!(names(true), all);
-    assert_eq!(names(false), ["recorded", "large rectangles by rows and columns", "dead code", "lower"]);
+    assert_eq!(names(false), ["recorded", "split large rectangles", "dead code", "lower"]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Arithmetic: the library's table of pixel operations, and operations beyond it.
+//! Arithmetic: the library's table of pixel operations, and operations of the command only.
 
 use horus::prelude::*;
 use horus_core::image::bindings;
@@ -13,7 +13,7 @@ use crate::command::chain::ChainError;
 use crate::command::value::{Current, numbers};
 use horus_core::ops::pixel;
 
-/// Operations beyond the library's table: scalars beside operands, masks, and compositions.
+/// Operations that are not in the library's table: scalars with operands, masks, and compositions.
 const INVERT: Description = description(
     "invert",
     OperationGroup::Arithmetic,
