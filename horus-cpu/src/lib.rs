@@ -26,6 +26,7 @@ mod levels;
 mod map;
 mod narrow;
 mod order;
+mod parallel;
 mod patch;
 mod pixels;
 mod plane;

@@ -93,11 +93,7 @@ fn nearest_level<T: Pixel>(input: TypedInput<'_, T>, out: &mut [i32], to: &Opera
             }
         }
     };
-    if threads <= 1 {
-        parts.into_iter().enumerate().for_each(sweep);
-    } else {
-        parts.into_par_iter().enumerate().for_each(sweep);
-    }
+    parallel::for_each(threads, parts.into_iter().enumerate().collect(), sweep);
 }
 
 /// Distances from a line of pixels to the first background pixel of each column, in rows beyond the line.
@@ -517,9 +513,5 @@ fn nearest_down(
             of_rows.chunks_mut(n * width).enumerate().map(|(k, out)| (p, rows.start + (k * n).cast_signed(), out)),
         );
     }
-    if threads <= 1 {
-        parts.into_iter().for_each(|(p, first, out)| part(p, first, out));
-    } else {
-        parts.into_par_iter().for_each(|(p, first, out)| part(p, first, out));
-    }
+    parallel::for_each(threads, parts, |(p, first, out)| part(p, first, out));
 }

@@ -59,11 +59,7 @@ pub(super) struct OperationOutput {
 impl OperationOutput {
     /// Runs tasks, on several threads if there are any.
     fn run<Task: Send>(&self, tasks: Vec<Task>, run: impl Fn(Task) + Sync + Send) {
-        if self.threads <= 1 || tasks.len() == 1 {
-            tasks.into_iter().for_each(run);
-        } else {
-            tasks.into_par_iter().for_each(run);
-        }
+        parallel::for_each(self.threads, tasks, run);
     }
 }
 
@@ -133,13 +129,9 @@ fn grain(width: usize) -> usize {
 /// Calls `f` with every chunk of `n` elements of `out` and its index: on the threads of the pool, or for one thread on
 /// the calling one.
 fn each_chunk<T: Send>(threads: usize, out: &mut [T], n: usize, f: impl Fn(usize, &mut [T]) + Sync) {
-    // Compiled once for each type. Once for each kernel, these would be a third of all functions.
+    // Compiled once for each type, not for each kernel.
     fn each<T: Send>(threads: usize, out: &mut [T], n: usize, f: &(dyn Fn(usize, &mut [T]) + Sync)) {
-        if threads <= 1 {
-            out.chunks_mut(n).enumerate().for_each(|(k, out)| f(k, out));
-        } else {
-            out.par_chunks_mut(n).enumerate().for_each(|(k, out)| f(k, out));
-        }
+        parallel::for_each(threads, out.chunks_mut(n).enumerate().collect(), |(k, out)| f(k, out));
     }
     each(threads, out, n, &f);
 }

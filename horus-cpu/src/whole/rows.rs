@@ -148,7 +148,7 @@ fn each_row_of_samples<T: Pixel, R: Pixel, const N: usize>(
             }
         }
     };
-    if threads <= 1 { tasks.into_iter().for_each(run) } else { tasks.into_par_iter().for_each(run) }
+    parallel::for_each(threads, tasks, run);
 }
 
 /// [`horus_plan::ops::reduce::fold_planes`] of a whole image, into one pixel for each column, if there are several.

@@ -283,11 +283,7 @@ fn remap_by<T: Pixel, const N: usize>(
             parts.push((plane, rows.start + (k * lines).cast_signed(), out));
         }
     }
-    if threads <= 1 {
-        parts.into_iter().for_each(|(plane, row, out)| job.rows(plane, row, out));
-    } else {
-        parts.into_par_iter().for_each(|(plane, row, out)| job.rows(plane, row, out));
-    }
+    parallel::for_each(threads, parts, |(plane, row, out)| job.rows(plane, row, out));
 }
 
 /// The end of the image's last plane in memory.

@@ -100,11 +100,7 @@ impl WindowedOutput {
                 jobs.push((c, Window::new(start, start + (part.len() / width).cast_signed()), part));
             }
         }
-        if self.threads <= 1 || jobs.len() == 1 {
-            jobs.into_iter().for_each(|(c, rows, part)| compute(c, rows, part));
-        } else {
-            jobs.into_par_iter().with_max_len(1).for_each(|(c, rows, part)| compute(c, rows, part));
-        }
+        parallel::for_each(self.threads, jobs, |(c, rows, part)| compute(c, rows, part));
     }
 }
 
