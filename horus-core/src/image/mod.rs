@@ -148,7 +148,7 @@ pub struct Image<T: Element> {
     pixel: PhantomData<T>,
 }
 
-/// The image behind a handle of type `T`.
+/// An image of type `T` from its handle.
 #[doc(hidden)]
 impl<T: Element> From<Handle> for Image<T> {
     fn from(handle: Handle) -> Image<T> {
@@ -157,7 +157,7 @@ impl<T: Element> From<Handle> for Image<T> {
 }
 
 impl<T: Element> Image<T> {
-    /// The image behind a handle of type `T`.
+    /// An image of type `T` from its handle.
     pub(crate) fn from_handle(handle: Handle) -> Image<T> {
         debug_assert_eq!(handle.dtype, T::TAG);
         Image { handle, border: None, tolerance: None, pixel: PhantomData }
