@@ -120,7 +120,8 @@ impl<T: Element> Image<T> {
         if !T::TAG.is_float() || footprints.iter().all(|footprint| footprint.len() != 1) {
             return found;
         }
-        // A footprint of one pixel copies it; others start from the identity.
+        // A footprint of one pixel only copies; the identity is applied here, from which other
+        // footprints start.
         let (op, identity) = match reduce {
             Reduce::Max => (PixelOp::Max, f64::NEG_INFINITY),
             _ => (PixelOp::Min, f64::INFINITY),
