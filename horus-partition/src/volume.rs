@@ -2,13 +2,14 @@
 
 use crate::{Blocks, Levels};
 
-/// Exchanges between the parts of one level in a step, in halo points. A part receives the points
-/// that its blocks receive from blocks of other parts, including those that cross a higher level.
+/// The exchanges between the parts of one level in a time step, in halo points. A part receives the
+/// points that its blocks receive from blocks of other parts, including points that cross a higher
+/// level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LevelVolume {
-    /// Parts of the level.
+    /// Number of parts of the level.
     pub parts: usize,
-    /// Points that all parts receive.
+    /// Points that all parts receive together.
     pub volume: u64,
     /// The fewest points that a part receives.
     pub least: u64,

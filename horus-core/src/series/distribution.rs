@@ -90,7 +90,7 @@ where
 /// and the same folder of its result `to`; ranks on several hosts may not.
 ///
 /// # Errors
-/// If another rank failed or left.
+/// If another rank failed or ended.
 pub(super) fn decide<I>(
     session: &Session,
     inputs: &mut NumberedInputs<I>,
@@ -132,7 +132,7 @@ where
     // Copies of a folder on several hosts may have the same `identity`, but a new file differs.
     let (word, shared) =
         if several { (identity(&[&path]), folder.join(name).exists()) } else { (identity(&[&path, &folder]), true) };
-    // Rank 0 compares with its own word.
+    // Rank 0 always sees its own file.
     let words = comm.gather(if shared { word } else { !word }).map_err(failed)?;
     if let Some(Err(e)) = mark.map(NamedTempFile::close) {
         crate::warn!("a file in {} stays: {e}", folder.display());
@@ -211,7 +211,7 @@ type Share = (Vec<PictureOutcome>, Vec<(String, String)>);
 /// `paths`. Rank 0 logs the warnings that other ranks collected.
 ///
 /// # Errors
-/// If another rank failed or left.
+/// If another rank failed or ended.
 pub(super) fn exchange_outcomes(
     session: &Session,
     own: Vec<Item<Saved>>,

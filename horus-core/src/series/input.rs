@@ -37,7 +37,7 @@ impl Input {
         self
     }
 
-    /// Reads and decodes the input, on any thread, into memory from `room`.
+    /// Reads and decodes the input, on any thread, into memory that `room` allocates.
     pub(super) fn open(
         content: Content,
         path: Option<&Path>,
