@@ -15,7 +15,7 @@ use horus_core::plan::work::ProgramWork;
 use horus_core::session::Chooser;
 use horus_core::settings::{DeviceChoice, ListedDevice};
 
-/// Freed host memory kept for reuse.
+/// Maximum bytes of freed host memory for reuse.
 const KEPT: usize = 2 << 30;
 
 /// The index of this rank on its node.

@@ -145,7 +145,7 @@
 //! ```
 //! - `cuda` (default): NVIDIA GPUs. It builds without CUDA. Driver and NVRTC are loaded at run
 //!   time; without them the CPU computes.
-//! - `mpi`: ranks under `mpirun`. Needs an MPI library and libclang to build.
+//! - `mpi`: ranks under `mpirun`. Requires an MPI library and libclang to build.
 //! - `image`: conversion between pictures of the crate `image` and [`AnyImage`].
 //!
 //! Build with `--release`: without optimisation CPU kernels are about 75 times slower. To debug
@@ -158,7 +158,7 @@
 //! ```
 //!
 //! # Further reading
-//! [`Image`] and [`Value`] have all operations, with examples; [`filters`] the taps and footprints;
+//! [`Image`] and [`Value`] document all operations, with examples; [`filters`] taps and footprints;
 //! [`Builder`] and [`settings`] the settings; [`Session`] the state of a session (`stats`, `times`,
 //! `rank`). In the repository, `examples/` has programs with their pictures, `docs/operations.md`
 //! and `docs/names.md` list the equivalents in SciPy, OpenCV and imageproc, and `ARCHITECTURE.md`
@@ -259,7 +259,7 @@ pub mod types {
     pub use horus_core::session::{Canceller, MemoryForecast, MemoryInUse, MemoryUse, Pending, SessionBuilder};
 }
 
-/// The names that programs need: `use horus::prelude::*`.
+/// The names that programs use: `use horus::prelude::*`.
 pub mod prelude {
     #[doc(inline)]
     pub use crate::session::{Builder, Session};

@@ -1,5 +1,5 @@
 //! The device-independent core of Horus. A program goes through its modules in this order; modules
-//! that need no session come from `horus-base`, `horus-plan`, `horus-host`, `horus-cpu` and
+//! that do not use a session come from `horus-base`, `horus-plan`, `horus-host`, `horus-cpu` and
 //! `horus-files`. `ARCHITECTURE.md` in the repository describes the whole.
 //!
 //! - [`image`], [`io`], [`filters`], [`series`]: the user's interface, which validates and records.

@@ -7,7 +7,7 @@ use crate::Invalid;
 
 /// The hierarchy from clusters down to devices: the number of parts into which each level divides a
 /// part of the level above. `2:16:8` is two clusters of 16 nodes of 8 devices, 256 parts in all.
-/// The devices of one node have consecutive numbers, and so have the nodes of one cluster.
+/// The devices of a node, and the nodes of a cluster, have consecutive numbers.
 ///
 /// ```
 /// # use horus_partition::Levels;

@@ -12,7 +12,7 @@ const SHORE: f64 = 0.45;
 /// is darker; other land is grey.
 ///
 /// # Panics
-/// If `parts` has another length than the blocks, or the blocks are not those of the mask.
+/// If the number of parts is not the number of blocks, or the blocks are of another mask.
 pub fn paint(mask: &Mask, blocks: &Blocks, levels: &Levels, parts: &[usize]) -> [Vec<u8>; 3] {
     assert_eq!(parts.len(), blocks.len(), "a part for each block");
     let mut planes = [0; 3].map(|_: u8| Vec::with_capacity(mask.width() * mask.height()));

@@ -43,8 +43,7 @@ impl LevelVolume {
 /// ```
 ///
 /// # Panics
-/// If `parts` has another length than the blocks, or contains a number that is not a part of the
-/// last level.
+/// If the number of parts is not the number of blocks, or a number is not a part of the last level.
 pub fn volumes(blocks: &Blocks, levels: &Levels, parts: &[usize]) -> Vec<LevelVolume> {
     assert_eq!(parts.len(), blocks.len(), "a part for each block");
     (0..levels.depth())

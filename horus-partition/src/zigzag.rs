@@ -143,7 +143,7 @@ mod tests {
     }
 
     /// The example of the thesis (section 4.1.3, Figure 4.3): 1200 x 1000 points in blocks of 100 x
-    /// 100, 20 of 120 of which are land. The figure is a picture; the positions of the land blocks
+    /// 100; 20 of 120 blocks are land. The figure only shows them; the positions of the land blocks
     /// come from the test topography of the authors' own tool (eSalsa-Tools, `CreateTestTopo`),
     /// whose first row is the south. East and west are connected.
     const EXAMPLE: [&str; 10] = [

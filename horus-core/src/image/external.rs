@@ -40,7 +40,7 @@ impl<T: Element> Image<T> {
     }
 
     /// An image of pixels that another library owns in the memory of the session's GPU. They are
-    /// copied, which starts now, or read in place. The layout is that of [`Image::from_external`].
+    /// copied, which starts now, or read in place. The layout is as in [`Image::from_external`].
     /// The session's device is chosen now, unless it is chosen already.
     ///
     /// # Errors
@@ -61,7 +61,7 @@ impl<T: Element> Image<T> {
     /// that is queued later on `stream` (a CUDA stream, or 1 or 2 for a default stream) sees
     /// complete pixels, and may write to arrays that the image was computed from. Without a stream
     /// the pixels are complete on return. They exist as long as the array's owner, and must not be
-    /// written to, because the image shares them. The layout is that of [`Image::from_external`].
+    /// written to, because the image shares them. The layout is as in [`Image::from_external`].
     ///
     /// # Errors
     /// If the session does not compute on one GPU, else as [`Image::to_vec`].

@@ -5,10 +5,9 @@
 //! [`Image::to_array`], [`Image::pixel`], [`Image::save`], [`Value::get`]).
 //!
 //! **Recording never fails.** An invalid call (sizes that differ, a parameter outside its domain,
-//! an image without pixels) yields an image that carries an error: the operation, the cause, and
-//! the line of the program. Everything computed from that image carries the error too. Reading it
-//! returns the error; [`Image::check`] returns it at any time. Other images are unaffected. An
-//! error that is dropped unread is logged.
+//! an image without pixels) yields an image that carries an error, with the operation, the cause,
+//! and the line of the program. Everything computed from it carries the error too. Reading the
+//! image, or [`Image::check`], returns the error; an unread error is logged.
 //!
 //! The other operand of an operation is an image (owned or borrowed), a scalar, a reduction, or one
 //! value per channel (see [`Argument`]). Images of different shapes broadcast if each axis has the

@@ -206,8 +206,8 @@ impl<T: Pixel> Image<T> {
     /// The most frequent value of each block; on a tie the first.
     #[track_caller]
     pub(crate) fn block_modes(&self) -> Image<T> {
-        // Beyond an odd edge, edge pixels are repeated: each counts twice, and the first stays the
-        // first.
+        // Beyond an odd edge, edge pixels are repeated: each counts twice, and the order of pixels
+        // is unchanged.
         let [a, b, c, d] = [[0, 0], [0, 1], [1, 0], [1, 1]].map(|first| self.every_other(first));
         let of_last = c.eq(&d).select(&c, &a);
         let of_three = (b.eq(&c) | b.eq(&d)).select(&b, of_last);

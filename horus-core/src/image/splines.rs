@@ -26,7 +26,7 @@ const BITS: [u16; 2] = [60, 30];
 /// cubic spline, and up to 49 (24) for order 5. Ranks exchange as many rows. Bits do not depend on
 /// ranks or threads.
 ///
-/// Border modes are those of `scipy.ndimage.spline_filter`. With [`Border::Reflect101`],
+/// Border modes are as in `scipy.ndimage.spline_filter`. With [`Border::Reflect101`],
 /// [`Border::Reflect`] and [`Border::Wrap`], samples at whole positions with the same border mode
 /// equal the pixels. The other modes do not extend coefficients as they extend pixels:
 /// [`Border::Replicate`] is treated as `Reflect`, and [`Border::Constant`] as `Reflect101`. As in

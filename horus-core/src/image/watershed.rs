@@ -14,8 +14,8 @@ use horus_base::position_map::Relation;
 ///
 /// Water that has reached a level does not sink again. At one level, pixels are flooded in the
 /// order in which they were found, so that a plateau divides halfway between markers. Markers count
-/// in raster order; if several start from equal pixels, the order is that of scikit-image's heap.
-/// As in scikit-image, a NaN is flooded when the heap happens to yield it.
+/// in raster order; if several start from equal pixels, the order is as in scikit-image's heap. As
+/// in scikit-image, a NaN is flooded when the heap happens to yield it.
 ///
 /// Flooding is sequential, so it is not recorded: the images are read, and one thread of each rank
 /// floods them on the host. All ranks call it and get the same image, of the size of `image`.

@@ -369,8 +369,8 @@ impl AnyImage {
 
     /// The alpha channel: the last channel, if the file declares it as alpha (`ExtraSamples` of
     /// TIFF, the type of PNG and PAM, a mask of BMP, `A` of OpenEXR), or the program does
-    /// ([`AnyImage::with_alpha`]). Results of operations that keep the channels have alpha too, and
-    /// so has a stack with alpha last. Most operations treat all channels alike;
+    /// ([`AnyImage::with_alpha`]). Results of operations that keep the channels, and stacks with
+    /// alpha last, also have alpha. Most operations treat all channels alike;
     /// [`AnyImage::luminance`] and [`AnyImage::colours`] omit alpha.
     #[track_caller]
     pub fn alpha(&self) -> Option<AnyImage> {

@@ -20,7 +20,7 @@ pub(super) enum SharedPicture {
 }
 
 /// The properties of a picture that rank 0 reads on demand, known to every rank. If `lacks` is not
-/// 0, memory is short by so many bytes and the picture is not read.
+/// 0, this many bytes of memory are missing, and the picture is not read.
 #[derive(Serialize, Deserialize)]
 pub(super) struct OnDemandPicture {
     kind: (Shape, DType),

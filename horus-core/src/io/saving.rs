@@ -1,7 +1,7 @@
 //! Images prepared for files.
 //!
 //! `Saving` records the samples of a file. One evaluation computes them and the scale, and an
-//! `Encoder`, which needs no session, writes them. The design is in `docs/design/saving.md`.
+//! `Encoder`, which does not use a session, writes them. The design is in `docs/design/saving.md`.
 
 use std::path::Path;
 use std::sync::Arc;

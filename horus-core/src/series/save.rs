@@ -219,8 +219,7 @@ where
     /// Decides on the distribution of pictures, and processes them if each rank has its own.
     fn begin(setup: Setup<I, F, N>, observer: &mut SavedObserver) -> Result<SaveState<I, F, N>> {
         let Setup { session, mut inputs, make, open, bounds } = setup;
-        // Outcomes of distributed pictures are only known at the end, which is too late for a
-        // camera.
+        // Outcomes of distributed pictures are known only at the end, too late for a camera.
         if session.ranks() == 1 || bounds.pictures == Some(1) {
             return Ok(SaveState::Together(Box::new(Pipeline::new(session, inputs, make, open, bounds))));
         }

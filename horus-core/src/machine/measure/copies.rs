@@ -63,7 +63,7 @@ pub(super) fn measure(
         let alone = timed(effort.runs, || upload(source, &mut there, bytes).and_then(|()| device.synchronize()))?;
         let alone = alone.max(timed(effort.runs, || held(bytes)?.copy_into(&mut target, workers))?);
         let both = timed(effort.runs, || {
-            // A held download does not wait for later uploads.
+            // An unfinished download does not wait for later uploads.
             let landing = held(bytes)?;
             upload(source, &mut there, bytes)?;
             landing.copy_into(&mut target, workers)?;

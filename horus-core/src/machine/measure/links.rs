@@ -48,7 +48,7 @@ fn line(sizes: [usize; 2], [short, long]: [f64; 2]) -> Option<Link> {
     (seconds > 0.0).then(|| Link { latency: short, bandwidth: bytes / seconds })
 }
 
-/// Number of runs, of which the median counts.
+/// Number of runs; the median counts.
 const RUNS: usize = 9;
 
 /// Seconds for ranks 0 and `other` to send each other `bytes` concurrently.

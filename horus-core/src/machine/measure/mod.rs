@@ -21,10 +21,10 @@ use crate::error::{DeviceError, Result};
 use crate::host::buffer::Pool;
 use crate::host::workers::Workers;
 
-/// The extent of measurements.
+/// How much is measured.
 #[derive(Clone, Copy, Debug)]
 struct MeasurementEffort {
-    /// Number of runs, of which the median counts.
+    /// Number of runs; the median counts.
     runs: usize,
     /// Seconds per run of short launches.
     run: f64,
@@ -69,7 +69,7 @@ pub fn measure(device: &dyn Device, comm: &dyn Communicator, quick: bool) -> Res
     Ok(profile)
 }
 
-/// Measures everything that needs no other ranks.
+/// Measures everything that does not involve other ranks.
 fn alone(device: &dyn Device, hardware: Hardware, quick: bool) -> MachineProfile {
     let unified = device.memory().is_unified();
     let effort = match (quick, unified) {
