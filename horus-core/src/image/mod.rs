@@ -129,7 +129,7 @@ use horus_base::position_map::Relation;
 /// several such levels (see [`Image::depth`]). It is a handle on a recorded value.
 ///
 /// Operations in the plane, such as resampling or a filter with one
-/// [`Filter`](crate::filters::Filter), process each level of a volume separately. Operations with a
+/// [`Filter`](crate::ops::neighbourhood::Filter), process each level of a volume separately. Operations with a
 /// number for each axis, such as [`Image::gauss`], extend across the levels of a volume, unless
 /// they get a pair `(y, x)`. Filters and footprints extend across levels if there is one for each
 /// of several levels.
