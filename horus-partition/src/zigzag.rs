@@ -182,8 +182,8 @@ mod tests {
     /// example.
     ///
     /// `missed` counts as the authors' tool does: for the second column it searches the block to
-    /// the north-west at the other end of the row (`Neighbours.getMessageSizeNorthWest` tests `x <=
-    /// 0` instead of `x < 0`), which misses a corner of 4 points.
+    /// the north-west at the other end of the row (`Neighbours.getMessageSizeNorthWest` tests
+    /// `x <= 0` instead of `x < 0`), which misses a corner of 4 points.
     fn count(of: &[u32], missed: bool) -> [u64; 3] {
         let sea = |x: usize, y: usize| EXAMPLE[y].as_bytes()[x] != b'#';
         let mut task = [[None; 12]; 10];

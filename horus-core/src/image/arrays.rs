@@ -100,8 +100,8 @@ impl<T: Element> Image<T> {
         D::array(self, Call::of("to_array"))
     }
 
-    /// Returns the pixels of a volume or an image of one channel as an array of shape `(depth,
-    /// height, width)`, which [`Image::from_volume_array`] accepts.
+    /// Returns the pixels of a volume or an image of one channel as an array of shape
+    /// `(depth, height, width)`, which [`Image::from_volume_array`] accepts.
     ///
     /// # Errors
     /// If there are several channels, or as [`Image::to_vec`].

@@ -196,8 +196,8 @@ impl<T: Pixel> Image<T> {
 }
 
 /// Pixels along axes: see [`Image::over`]. Each statistic except [`Over::cumsum`] is an image of
-/// length 1 along the axes, which broadcasts against the image: `&image -
-/// image.over(Axis::Rows).mean()` subtracts the mean of each column. [`Axis::Rows`] and
+/// length 1 along the axes, which broadcasts against the image:
+/// `&image - image.over(Axis::Rows).mean()` subtracts the mean of each column. [`Axis::Rows`] and
 /// [`Axis::Columns`] together reduce each plane; with [`Axis::Depth`] too, all pixels of each
 /// channel.
 ///
@@ -347,8 +347,8 @@ impl<T: Pixel> Several<T> {
     /// of the two middle pixels, rounded to the images' type (ties to even). NaN sorts last, so the
     /// median is NaN only if NaN is in the middle; in NumPy, one NaN makes it NaN.
     ///
-    /// Batcher's sorting network compares the images pairwise in one launch: about `n log2(n)^2 /
-    /// 4` comparisons for `n` images.
+    /// Batcher's sorting network compares the images pairwise in one launch: about
+    /// `n log2(n)^2 / 4` comparisons for `n` images.
     #[track_caller]
     pub fn median(&self) -> Image<T> {
         let site = Location::caller();

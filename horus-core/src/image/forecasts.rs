@@ -12,9 +12,9 @@ use crate::session::{MemoryForecast, Session};
 impl Session {
     /// Forecasts the messages and the computation, with their times, for a cluster that computes an
     /// image and gathers it on rank 0, as saving does. Nothing is computed. The number of ranks is
-    /// independent of the session; by default their machines are like the session's. `(ranks,
-    /// link)` means one rank per host. A [`Cluster`] may have several ranks per host, the network
-    /// of the machines' profiles, and other machines.
+    /// independent of the session; by default their machines are like the session's.
+    /// `(ranks, link)` means one rank per host. A [`Cluster`] may have several ranks per host, the
+    /// network of the machines' profiles, and other machines.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};

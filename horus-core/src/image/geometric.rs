@@ -231,9 +231,9 @@ impl<T: Element> Image<T> {
         })
     }
 
-    /// Selects every `y`-th row and `x`-th column, `(y, x)`, or every level, row and column, `(z,
-    /// y, x)`, from the first on (NumPy's `a[::y, ::x]`); a single number applies to all axes. A
-    /// step beyond the edge selects only the first. Pixels are not smoothed: see
+    /// Selects every `y`-th row and `x`-th column, `(y, x)`, or every level, row and column,
+    /// `(z, y, x)`, from the first on (NumPy's `a[::y, ::x]`); a single number applies to all axes.
+    /// A step beyond the edge selects only the first. Pixels are not smoothed: see
     /// [`Image::pyramid_down`] and [`Image::resize`] for smaller pictures. A step of 0 is an error.
     /// To start elsewhere, [crop](Image::crop) first.
     ///

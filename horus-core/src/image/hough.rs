@@ -10,10 +10,10 @@ use crate::error::{Call, Error};
 /// direction, the number of true pixels on each line across it.
 ///
 /// `normals` has a vector of length 1, `[x, y]`, for each direction: the cosine and the sine of an
-/// angle. The line of the pixel in row `y` and column `x` has the distance `normal[0] * x +
-/// normal[1] * y` from the pixel (0, 0), in pixels, rounded in `f64` to nearest, halves away from
-/// zero. The counts of a direction are for distances `-r..=r`, where `r` is the length of the
-/// diagonal rounded up: `counts[d + r]` is the count for distance `d`.
+/// angle. The line of the pixel in row `y` and column `x` has the distance
+/// `normal[0] * x + normal[1] * y` from the pixel (0, 0), in pixels, rounded in `f64` to nearest,
+/// halves away from zero. The counts of a direction are for distances `-r..=r`, where `r` is the
+/// length of the diagonal rounded up: `counts[d + r]` is the count for distance `d`.
 ///
 /// The mask is copied to the host of every rank, whose threads count. It is an error if the mask
 /// has several channels or levels, or if a normal is longer than 1.

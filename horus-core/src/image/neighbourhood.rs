@@ -253,8 +253,8 @@ impl<T: Pixel> Image<T> {
 /// across it; sigmas are in pixels, derivative orders 0, 1 or 2. An odd order has the sign of the
 /// derivative, as in SciPy.
 impl<T: Pixel> Image<T> {
-    /// Axis-aligned anisotropic Gaussian; u is along x and v along y. Both supports are `ceil(3
-    /// max(sigma_u, sigma_v))`.
+    /// Axis-aligned anisotropic Gaussian; u is along x and v along y. Both supports are
+    /// `ceil(3 max(sigma_u, sigma_v))`.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -274,8 +274,8 @@ impl<T: Pixel> Image<T> {
     }
 
     /// Anisotropic Gaussian rotated by `theta` degrees, as one dense filter; at multiples of 90
-    /// degrees it is computed as a separable one. `u = x cos t - y sin t` and `v = x sin t + y cos
-    /// t`, y pointing down.
+    /// degrees it is computed as a separable one. `u = x cos t - y sin t` and
+    /// `v = x sin t + y cos t`, y pointing down.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -366,8 +366,9 @@ impl<T: Pixel> Image<T> {
     }
 
     /// The 3x3 Sobel derivative along an axis, 8 times the slope (SciPy's `sobel`).
-    /// [`Axis::Columns`] is OpenCV's `Sobel(dx = 1, dy = 0)`, [`Axis::Rows`] is `Sobel(dx = 0, dy =
-    /// 1)`; other axes are an error. Each level of a volume is filtered separately.
+    /// [`Axis::Columns`] is OpenCV's `Sobel(dx = 1, dy = 0)`, [`Axis::Rows`] is
+    /// `Sobel(dx = 0, dy = 1)`; other axes are an error. Each level of a volume is filtered
+    /// separately.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};

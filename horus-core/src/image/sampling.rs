@@ -17,11 +17,11 @@ use crate::shape::Shape;
 /// sample is NaN, or 0 for integers. Every rank reads the whole image, and its own rows of the
 /// positions.
 impl<T: Pixel> Image<T> {
-    /// Samples the image at given positions (OpenCV's `remap`, SciPy's `map_coordinates`). `[&y,
-    /// &x]` are images of the row and the column for each pixel of the result; they have the same
-    /// size, one channel and one level. Each level and channel is sampled at the same positions.
-    /// Three images or volumes, `[&z, &y, &x]`, are positions in a volume; the border mode also
-    /// applies beyond the first and the last level.
+    /// Samples the image at given positions (OpenCV's `remap`, SciPy's `map_coordinates`).
+    /// `[&y, &x]` are images of the row and the column for each pixel of the result; they have the
+    /// same size, one channel and one level. Each level and channel is sampled at the same
+    /// positions. Three images or volumes, `[&z, &y, &x]`, are positions in a volume; the border
+    /// mode also applies beyond the first and the last level.
     ///
     /// `how` is an [`Interpolation`](crate::ops::geometric::Interpolation) or a [`Sampling`], which
     /// also has B-splines.

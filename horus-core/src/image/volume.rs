@@ -1,12 +1,12 @@
 //! Volumes: levels of an image, and operations across them.
 //!
-//! Below this interface a volume is a list of planes: channel `c` of level `z` is plane `z *
-//! channels + c`. The leaf `LoadPlane` reads another plane at the same pixel, given by a `PlaneMap`
-//! (step and offset along the depth under a border mode, or a fixed channel). Slices, shifts along
-//! the depth, and repeated levels and channels are this leaf and cost no launch. A filter along the
-//! depth is a chain of multiply-adds of such reads, from +0 in the order of the taps. A filter with
-//! a part for each level is the sum of the parts' responses, from the first to the last. Volumes
-//! are distributed in strips of rows, like images.
+//! Below this interface a volume is a list of planes: channel `c` of level `z` is plane
+//! `z * channels + c`. The leaf `LoadPlane` reads another plane at the same pixel, given by a
+//! `PlaneMap` (step and offset along the depth under a border mode, or a fixed channel). Slices,
+//! shifts along the depth, and repeated levels and channels are this leaf and cost no launch. A
+//! filter along the depth is a chain of multiply-adds of such reads, from +0 in the order of the
+//! taps. A filter with a part for each level is the sum of the parts' responses, from the first to
+//! the last. Volumes are distributed in strips of rows, like images.
 
 use std::panic::Location;
 
@@ -57,10 +57,10 @@ impl<T: Element> Image<T> {
         image_or_failure(session, shape, source(Call::of("from_volume_fn"), session, shape, fill))
     }
 
-    /// A volume from an array of any strides, of shape `(depth, height, width)` or `(depth, height,
-    /// width, channels)`; with a dynamic number of axes also an image of `(height, width)`. Other
-    /// numbers of axes are an error. ([`Image::from_array`] takes the last of three axes as
-    /// channels.)
+    /// A volume from an array of any strides, of shape `(depth, height, width)` or
+    /// `(depth, height, width, channels)`; with a dynamic number of axes also an image of
+    /// `(height, width)`. Other numbers of axes are an error. ([`Image::from_array`] takes the last
+    /// of three axes as channels.)
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};

@@ -18,10 +18,11 @@ use horus_base::position_map::Relation;
 
 /// Means of rectangles.
 impl<T: Pixel> Image<T> {
-    /// The mean over a [`MovingWindow`]: `size x size` pixels (a cube in a volume), `(height,
-    /// width)` or `(depth, height, width)`. An even size reads one pixel more above and to the
-    /// left. Images of `f64` yield `f64`, all others `f32`. The cost hardly grows with the size. To
-    /// fuse a small mean with other filters, use [`Image::separable`] with [`filters::box_filter`].
+    /// The mean over a [`MovingWindow`]: `size x size` pixels (a cube in a volume),
+    /// `(height, width)` or `(depth, height, width)`. An even size reads one pixel more above and
+    /// to the left. Images of `f64` yield `f64`, all others `f32`. The cost hardly grows with the
+    /// size. To fuse a small mean with other filters, use [`Image::separable`] with
+    /// [`filters::box_filter`].
     ///
     /// Sums of 8- and 16-bit integers are exact, and the mean is rounded to `f32`. Floats are added
     /// pairwise (`f32` in `f32`), so the error of a sum grows with the logarithm of the number of

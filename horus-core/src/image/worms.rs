@@ -65,8 +65,8 @@ fn draw_worm(cover: &mut [f32], (height, width): (usize, usize), random: &mut Sp
     }
 }
 
-/// Draws a soft disc: the maximum of the current value and `brightness * (1 - (distance /
-/// radius)^2)`.
+/// Draws a soft disc: the maximum of the current value and
+/// `brightness * (1 - (distance / radius)^2)`.
 fn stamp(cover: &mut [f32], (height, width): (usize, usize), [cy, cx]: [f64; 2], radius: f64, brightness: f64) {
     let range = |c: f64, n: usize| (c - radius).max(0.0) as usize..((c + radius + 1.0).max(0.0) as usize).min(n);
     for y in range(cy, height) {

@@ -113,8 +113,8 @@ impl AnyImage {
         AnyImage::open_with(session, path, &OpenOptions { page: Some(page), ..OpenOptions::default() })
     }
 
-    /// Reads a volume: all pages of a TIFF file as levels, or an npy array of shape `(depth,
-    /// height, width)` or `(depth, height, width, channels)`; any other file as one level.
+    /// Reads a volume: all pages of a TIFF file as levels, or an npy array of shape
+    /// `(depth, height, width)` or `(depth, height, width, channels)`; any other file as one level.
     /// ([`AnyImage::open`] reads an array of three axes as `(height, width, channels)`, and an
     /// array of four axes as a volume.)
     ///
