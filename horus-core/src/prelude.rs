@@ -1,5 +1,5 @@
-//! The imports of a program. The crate `horus` adds its session, which chooses a device; examples
-//! here compile with this one's.
+//! The imports of a program. The crate `horus` replaces the session by one that chooses a device;
+//! the examples of this crate use this prelude.
 
 pub use crate::dtype::{DType, Float, Pixel, Scalar};
 pub use crate::error::{Error, Result};

@@ -10,7 +10,7 @@ use crate::ir::graph::{Op, PixelOpOperand};
 use crate::ops::pixel::{PixelKind, PixelOp};
 use horus_plan::pixel_ops;
 
-/// The method of a row of the table, if it has one.
+/// The method for a row of the table, if the row has one.
 macro_rules! method {
     ($kind:ident $op:ident $doc:literal
      { $cuda:literal, $steps:literal $($transcendental:ident)?, fn $name:ident $(alias $($alias:literal)*)? $(, $($rest:tt)*)? }) => {
@@ -41,7 +41,8 @@ macro_rules! method {
     };
 }
 
-/// The methods of the table's operations of one and two operands; those of three are below.
+/// The methods for the table's operations with one and two operands; operations with three are
+/// below.
 macro_rules! methods {
     (unary { $($u:ident $un:literal |$ua:ident| $ub:expr, $ud:literal, $ut:tt;)* }
      binary { $($b:ident $bn:literal |$ba:ident, $bb:ident| $bx:expr, $bd:literal, $bt:tt;)* }
@@ -62,9 +63,9 @@ macro_rules! methods {
             $(method!(unary $u $ud $ut);)*
         }
 
-        /// Operations on each pixel of an image and of an [`Argument`], besides the operators `+ - * /`, by
-        /// which integers saturate: another image, a scalar, a reduction, a value per channel. Sizes that
-        /// do not broadcast are an error.
+        /// Operations on each pixel of an image and of an [`Argument`]: another image, a scalar, a
+        /// reduction, or one value per channel. There are also the operators `+ - * /`, in which
+        /// integers saturate. Shapes that do not broadcast are an error.
         ///
         /// ```
         /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -156,7 +157,8 @@ impl<T: Pixel> Image<T> {
         pixel(PixelOp::AbsDiv, [ArgumentTerm::image(self), other.term(), ArgumentTerm::scalar(eps.scalar())], site)
     }
 
-    /// `image * factor + term`; of floats rounded once (a fused multiply-add), of integers saturated after each.
+    /// `image * factor + term`. Floats are rounded once (a fused multiply-add); integers saturate
+    /// after each operation.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -172,7 +174,7 @@ impl<T: Pixel> Image<T> {
         pixel(PixelOp::MulAdd, terms, Location::caller())
     }
 
-    /// Limits each pixel to `lo..=hi`; a NaN becomes `lo`. Limits that are not ordered are an error.
+    /// Limits each pixel to `lo..=hi`; a NaN becomes `lo`. It is an error unless `lo <= hi`.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -194,8 +196,8 @@ impl<T: Pixel> Image<T> {
         self.node(Op::Pixel(PixelOp::Clamp, operands), site)
     }
 
-    /// The pixels as floats in which an integer type's `0..=MAX` spans `0..=1`; floats stay as they are. `f64` stays
-    /// `f64`, everything else becomes `f32`.
+    /// Converts to floats and scales `0..=MAX` of an integer type to `0..=1`; float values stay the
+    /// same. `f64` stays `f64`, all other types become `f32`.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -217,8 +219,9 @@ impl<T: Pixel> Image<T> {
 }
 
 impl<T: Element> Image<T> {
-    /// The pixels as type `U`: exact where `U` can hold them, else rounded to nearest (ties to even) and, for integers,
-    /// saturated; NaN becomes 0, and masks 0 and 1. Nothing is scaled; see [`Image::to_unit`].
+    /// Converts to type `U`: exact where `U` can represent the value, else rounded to nearest (ties
+    /// to even). Integers saturate, and NaN becomes 0 in integers. Masks become 0 and 1. Nothing is
+    /// scaled; see [`Image::to_unit`].
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -245,7 +248,7 @@ impl<T: Element> Image<T> {
         if U::DTYPE == T::TAG {
             return Image::from_handle(self.handle().clone());
         }
-        // To floats both rules are one.
+        // To floats both rules are the same.
         self.node(Op::Convert(if U::DTYPE.is_float() { Conversion::Nearest } else { rule }), site)
     }
 }

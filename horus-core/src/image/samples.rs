@@ -6,7 +6,7 @@ use crate::error::Call;
 use crate::session::Session;
 use crate::shape::Shape;
 
-/// Pixels of picture per worm.
+/// Pixels of the picture per worm.
 const AREA_PER_WORM: usize = 2600;
 /// Seed of the random numbers.
 const SEED: u64 = 7;
@@ -51,7 +51,7 @@ fn paint(pixels: &mut [f32], width: usize, seed: u64) {
     }
 }
 
-/// Draws one worm as coverage in `0..=1`; worms that cross do not add up.
+/// Draws one worm as coverage in `0..=1`. Where worms cross, coverage is not added.
 fn draw_worm(cover: &mut [f32], (height, width): (usize, usize), random: &mut SplitMixGenerator) {
     let mut at = [random.uniform() * height as f64, random.uniform() * width as f64];
     let mut heading = random.direction();
@@ -70,7 +70,8 @@ fn draw_worm(cover: &mut [f32], (height, width): (usize, usize), random: &mut Sp
     }
 }
 
-/// A soft disc: the maximum of the present value and `brightness * (1 - (distance / radius)^2)`.
+/// Draws a soft disc: the maximum of the current value and
+/// `brightness * (1 - (distance / radius)^2)`.
 fn stamp(cover: &mut [f32], (height, width): (usize, usize), [cy, cx]: [f64; 2], radius: f64, brightness: f64) {
     let range = |c: f64, n: usize| (c - radius).max(0.0) as usize..((c + radius + 1.0).max(0.0) as usize).min(n);
     for y in range(cy, height) {
