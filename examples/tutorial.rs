@@ -2,10 +2,16 @@
 
 use horus::prelude::*;
 
-fn mark(session: &Session) -> Result<()> {
-    let clean = session.open("assets/vessels.png")?.luminance().median(5);
+/// The pixels that are darker than the light around them.
+pub(crate) fn vessels(image: Image<f32>) -> Image<bool> {
+    let clean = image.median(5);
     let light = clean.gauss(8.0);
-    let vessels = (light - clean).gt(0.03);
+    (light - clean).gt(0.03)
+}
+
+pub(crate) fn mark(session: &Session) -> Result<()> {
+    let image = session.open("assets/vessels.png")?.luminance();
+    let vessels = vessels(image);
     let count = vessels.count().get()?;
     if session.rank() == 0 {
         println!("{count} pixels of vessels");
