@@ -4,13 +4,21 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Arc;
 
+use horus::comm::{Communicator, ThreadComm};
 use horus::prelude::*;
+use horus_core::cpu::device::CpuDevice;
 use horus_core::ops::described;
 use horus_core::ops::pixel::TABLE;
+use horus_testing::simulated::SimulatedDevice;
 
 #[path = "../docs/book/code.rs"]
 mod book;
+// Has a `main`, which is not called here.
+#[allow(dead_code)]
+#[path = "../examples/tutorial.rs"]
+mod tutorial;
 
 const GALLERY: &str = include_str!("../examples/README.md");
 const NAMES: &str = include_str!("../docs/names.md");
@@ -305,21 +313,26 @@ fn pages() -> Vec<(PathBuf, String)> {
     pages.iter().map(|path| (path.clone(), text(path))).collect()
 }
 
-/// The lines of fenced blocks of a language.
-fn blocks<'a>(page: &'a str, language: &str) -> Vec<Vec<&'a str>> {
-    let (mut found, mut open): (Vec<Vec<&str>>, bool) = (Vec::new(), false);
+/// The fenced blocks of a page: their languages and their lines.
+fn fenced(page: &str) -> Vec<(&str, Vec<&str>)> {
+    let (mut found, mut open): (Vec<(&str, Vec<&str>)>, bool) = (Vec::new(), false);
     for line in page.lines() {
         match line.strip_prefix("```") {
-            Some(name) if !open && name == language => {
-                found.push(Vec::new());
+            Some(name) if !open => {
+                found.push((name, Vec::new()));
                 open = true;
             }
             Some(_) => open = false,
-            None if open => found.last_mut().expect("a block").push(line.trim()),
+            None if open => found.last_mut().expect("a block").1.push(line.trim()),
             None => {}
         }
     }
     found
+}
+
+/// The lines of fenced blocks of a language.
+fn blocks<'a>(page: &'a str, language: &str) -> Vec<Vec<&'a str>> {
+    fenced(page).into_iter().filter(|(name, _)| *name == language).map(|(_, lines)| lines).collect()
 }
 
 #[test]
@@ -350,6 +363,73 @@ fn the_rust_code_of_the_book_is_code_that_runs() {
         run().unwrap_or_else(|e| panic!("{chapter}: {e}"));
     }
     assert!(folder.path().join("sharp.png").exists(), "the first program writes its picture");
+}
+
+/// The device or the number of ranks of a step of the tutorial, for the process that runs the step.
+const STEP: &str = "STEP_OF_THE_TUTORIAL";
+
+/// Runs a step of the tutorial in this process and prints its plans: on threads in place of ranks, on a simulated device
+/// in place of a GPU.
+fn step_of_the_tutorial(step: &str) -> Result<()> {
+    let print = |plan: &str| println!("{plan}");
+    let Ok(ranks) = step.parse() else {
+        let device = SimulatedDevice::new(CpuDevice::new(None).expect("a CPU"), 1 << 30).with_mapping();
+        let session = horus_core::session::Session::on(Box::new(device)).explain(print).build()?;
+        let vessels = tutorial::vessels(session.open("assets/vessels.png")?.luminance());
+        vessels.count().get()?;
+        return vessels.save("tutorial.png");
+    };
+    let run = |comm: ThreadComm| {
+        let prints = comm.rank() == 0;
+        let builder = Session::builder().communicator(Arc::new(comm));
+        tutorial::mark(&if prints { builder.explain(print) } else { builder }.build()?)
+    };
+    ThreadComm::run(ranks, run).into_iter().collect()
+}
+
+/// Each command of the chapter, and what the chapter shows of its output: lines in this order, perhaps with others between;
+/// a line that ends with `...` goes on.
+#[test]
+fn the_tutorial_shows_what_its_program_prints() {
+    const NAME: &str = "the_tutorial_shows_what_its_program_prints";
+    if let Ok(step) = std::env::var(STEP) {
+        return step_of_the_tutorial(&step).expect("the step runs");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::create_dir(folder.path().join("assets")).expect("a folder");
+    fs::copy(root().join("assets/vessels.png"), folder.path().join("assets/vessels.png")).expect("a copy");
+    let page = fs::read_to_string(root().join("docs/book/src/tutorial.md")).expect("the chapter");
+    let (mut count, mut pictures) = (0, BTreeSet::new());
+    for pair in fenced(&page).windows(2) {
+        let [("sh", commands), ("text", shown)] = pair else { continue };
+        let command = commands.last().expect("a command");
+        let ranks = command.split_once("mpirun -n ").and_then(|(_, rest)| rest.split(' ').next());
+        let step = if command.contains("cuda") { "a simulated GPU" } else { ranks.unwrap_or("1") };
+        let mut process = Command::new(std::env::current_exe().expect("a path"));
+        process.args([NAME, "--exact", "--nocapture"]).current_dir(folder.path()).env(STEP, step);
+        // The settings of the chapter, not those of this machine.
+        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("HORUS_")) {
+            process.env_remove(name);
+        }
+        let words = commands.iter().flat_map(|line| line.split(' ')).filter_map(|word| word.split_once('='));
+        process.envs([("HORUS_DEVICE", "cpu"), ("HORUS_PROFILE", "default"), ("HORUS_THREADS", "2")]).envs(words);
+        let run = process.output().expect("a process");
+        let (printed, told) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+        assert!(run.status.success(), "{command}: {printed}{told}");
+        let mut rest = printed.lines().map(str::trim);
+        for line in shown.iter().filter(|line| **line != "...") {
+            let found = rest.any(|l| match line.strip_suffix("...") {
+                Some(begin) => l.starts_with(begin.trim_end()),
+                // The call of the program follows a launch.
+                None => l.split("    [asked for").next() == Some(line),
+            });
+            assert!(found, "{command} does not print `{line}` there, but\n{printed}");
+        }
+        pictures.insert(fs::read(folder.path().join("tutorial.png")).expect("the picture"));
+        count += 1;
+    }
+    assert!(count >= 6, "{count} commands");
+    assert_eq!(pictures.len(), 1, "each step gives the same picture");
 }
 
 #[test]

@@ -10,8 +10,8 @@ pub(crate) type Chapter = (&'static str, fn() -> Result<()>);
 /// All chapters that have programs.
 pub(crate) const CHAPTERS: [Chapter; 11] = [
     ("introduction", introduction),
-    ("tutorial", tutorial),
-    ("crate", twelve_lines),
+    ("crate, the tour", twelve_lines),
+    ("crate", pictures),
     ("lazy", lazy),
     ("borders", borders),
     ("types", types),
@@ -36,35 +36,6 @@ fn introduction() -> Result<()> {
     main()
 }
 
-fn tutorial() -> Result<()> {
-    let session = Session::new()?;
-    let picture = session.open("assets/vessels.png")?;
-    let image = picture.luminance();
-
-    let dark = image.black_hat(&Footprint::disc(6));
-    let vessels = dark.gt(dark.otsu()).opening(&Footprint::cross(1));
-
-    let (count, mean) = session.get_all((vessels.count(), image.over(&vessels).mean()))?;
-    println!("{count} pixels, {mean:.3} on average");
-    assert!(count > 5000 && mean < 0.5);
-
-    vessels.select([1.0, 0.2, 0.2], &image).save("vessels.png")?;
-
-    let pixels: horus::ndarray::Array2<f32> = image.to_array()?;
-    let again = Image::from_array(&session, pixels.view());
-    assert_eq!(again.absdiff(&image).max_value().get()?, 0.0);
-
-    let wrong = image.gauss(-1.0);
-    let error = wrong.mean().get().unwrap_err();
-    assert!(error.to_string().contains("sigma is -1; it must be positive and finite"));
-
-    let paths = ["assets/vessels.png", "assets/small.png"];
-    for item in session.series(paths, |picture| picture.luminance().gauss(2.0).mean()).values() {
-        println!("{:.3}", item.result?);
-    }
-    Ok(())
-}
-
 #[rustfmt::skip]
 fn twelve_lines() -> Result<()> {
     let session = Session::new()?;                              // a GPU, the CPU, or all ranks of mpirun
@@ -79,6 +50,28 @@ fn twelve_lines() -> Result<()> {
         println!("{count} pixels, {mean:.3} on average");       // get on every rank, print on one
     }
     shown.save("out.png")?;                                     // 0..=1 to the full range of the file
+    Ok(())
+}
+
+fn pictures() -> Result<()> {
+    let session = Session::new()?;
+    let image = session.open("assets/vessels.png")?.luminance();
+
+    let pixels: horus::ndarray::Array2<f32> = image.to_array()?;
+    let again = Image::from_array(&session, pixels.view());
+    assert_eq!(again.absdiff(&image).max_value().get()?, 0.0);
+
+    let wrong = image.gauss(-1.0);
+    let error = wrong.mean().get().unwrap_err();
+    assert!(error.to_string().contains("sigma is -1; it must be positive and finite"));
+
+    let marked = image.lt(0.2).select([1.0, 0.2, 0.2], &image);
+    marked.save("marked.png")?;
+
+    let paths = ["assets/vessels.png", "assets/small.png"];
+    for item in session.series(paths, |picture| picture.luminance().gauss(2.0).mean()).values() {
+        println!("{:.3}", item.result?);
+    }
     Ok(())
 }
 
