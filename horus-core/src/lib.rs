@@ -11,6 +11,9 @@
 //! - [`execute`]: runs plans on a [`device`] and a communicator ([`comm`]); [`cpu`]: computes on
 //!   the [`host`].
 //! - [`session`]: connects the stages.
+//!
+//! [`device`] and [`comm`] are the interfaces of back ends. The rest is internal: `horus-image` re-exports what programs
+//! use, and other items change without notice.
 
 // The documentation lists methods in the order of modules: those for files come first.
 pub mod io;

@@ -7,6 +7,9 @@
 //!
 //! `docs/design/cpu.md` describes the modules, `docs/design/cpu-scratch.md` the scratch memory of a thread. The threads
 //! ([`workers`](horus_host::workers)) are shared by all devices.
+//!
+//! Internal: other crates of Horus use this one, and its interface is not covered by semantic versioning. Programs
+//! depend on `horus-image`.
 
 #![allow(unsafe_code, reason = "vector instructions, and rows that threads share")]
 

@@ -102,7 +102,7 @@ impl Nvrtc {
     ///
     /// # Errors
     /// If it is not found, is too new, or is not NVRTC.
-    pub fn load_at_most(newest: i32) -> Result<Nvrtc, CompileError> {
+    pub(crate) fn load_at_most(newest: i32) -> Result<Nvrtc, CompileError> {
         let mut reason = String::from("no library");
         for path in candidates() {
             match Nvrtc::open(&path, newest)? {

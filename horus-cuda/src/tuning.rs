@@ -50,7 +50,7 @@ pub struct Tuning {
 
 impl Tuning {
     /// Returns `true` if the generator accepts the tuning and its code has a size that compiles.
-    pub fn is_sane(&self) -> bool {
+    pub(crate) fn is_sane(&self) -> bool {
         let threads = self.bx.checked_mul(self.by).unwrap_or(0);
         (32..=1024).contains(&threads)
             && threads.is_multiple_of(32)
@@ -324,7 +324,7 @@ pub fn lookup(kernel: &Kernel, dtype: DType, arch: u32) -> Tuning {
 
 /// A choice from a model: enough pixels per thread that multiply-adds take longer than reads of shared memory, few
 /// enough registers for 16 warps, tiles that fit twice into the shared memory of a multiprocessor.
-pub fn guess(family: TunedFamily) -> Tuning {
+pub(crate) fn guess(family: TunedFamily) -> Tuning {
     let base =
         Tuning { bx: 32, by: 8, rows: 4, cols: 4, group: 1, unroll: 3000, piece: 0, chunk: 16, span: 8, blocks: 2 };
     let cols = if family.bytes == 8 { 2 } else { 4 };

@@ -32,6 +32,9 @@
 //! | smaller copies (TIFF) | [`OpenOptions::level`] | [`SaveOptions::sizes`], [`SaveOptions::resampling`] |
 //! | axes of pages (OME-XML; descriptions of ImageJ, tifffile, MetaMorph, Zeiss), names of channels (OME-XML) | with [`OpenOptions::volume`]: levels, channels, and the time that the page selects; otherwise the channels of one level and time | in OME-XML |
 //! | georeference, value of missing pixels (TIFF) | an attribute of the image | unchanged; [`SaveOptions::nodata`] sets another value |
+//!
+//! Internal: other crates of Horus use this one, and its interface is not covered by semantic versioning. Programs
+//! depend on `horus-image`.
 
 mod bmp;
 mod bounds;

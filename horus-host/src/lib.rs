@@ -1,5 +1,8 @@
 //! Interfaces of a machine: memory ([`buffer`], [`external`]) and threads ([`workers`]) of the host,
 //! a [`device`] that computes, and ranks that communicate ([`comm`]).
+//!
+//! Internal: other crates of Horus use this one, and its interface is not covered by semantic versioning. Programs
+//! depend on `horus-image`.
 
 #[allow(unsafe_code, reason = "memory that threads fill together, or that others keep")]
 pub mod buffer;

@@ -77,16 +77,6 @@ impl<'a> SequentialOutput<'a> {
         SequentialOutput { at: self.as_mut_ptr(), len: bytes, written: 0, kind: self.kind, memory: PhantomData }
     }
 
-    /// The remaining bytes, cut into parts of `bytes` bytes and a last one.
-    pub fn into_parts(self, bytes: usize) -> Vec<SequentialOutput<'a>> {
-        let bytes = bytes.max(1);
-        let part = |k: usize| {
-            let (at, len) = (self.at.wrapping_add(self.written + k * bytes), bytes.min(self.remaining() - k * bytes));
-            SequentialOutput { at, len, written: 0, kind: self.kind, memory: PhantomData }
-        };
-        (0..self.remaining().div_ceil(bytes)).map(part).collect()
-    }
-
     /// Writes the next bytes in consecutive parts of these lengths. `write` receives all parts, possibly for several
     /// threads, and fills each.
     ///

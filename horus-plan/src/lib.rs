@@ -7,6 +7,9 @@
 //! - [`optimize`] turns a graph of operations into a graph of kernels; both are in [`ir`].
 //! - [`plan`] decides, by state machines, on placement and transfers of images, at the costs of a
 //!   [`machine`], and checks the plans.
+//!
+//! Internal: other crates of Horus use this one, and its interface is not covered by semantic versioning. Programs
+//! depend on `horus-image`.
 
 pub mod filters;
 pub mod ir;

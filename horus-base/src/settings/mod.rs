@@ -170,7 +170,7 @@ pub fn table() -> String {
 }
 
 /// Parses a number of bytes: a number, optionally with K, M or G (powers of 1024).
-pub fn parse_bytes(text: &str) -> Option<usize> {
+pub(crate) fn parse_bytes(text: &str) -> Option<usize> {
     let text = text.trim().to_ascii_uppercase();
     let (digits, unit) = match text.chars().last()? {
         'K' => (&text[..text.len() - 1], 1 << 10),

@@ -273,7 +273,7 @@ impl Trace {
     }
 
     /// Returns `true` if single steps are recorded.
-    pub fn is_on(&self) -> bool {
+    pub(crate) fn is_on(&self) -> bool {
         self.events.is_some()
     }
 
@@ -283,7 +283,7 @@ impl Trace {
     }
 
     /// Returns `true` if the device's times are requested.
-    pub fn is_measuring(&self) -> bool {
+    pub(crate) fn is_measuring(&self) -> bool {
         self.calls.is_some()
     }
 
@@ -303,7 +303,7 @@ impl Trace {
     }
 
     /// Events of this rank as JSON, separated by commas.
-    pub fn json_events(&self) -> String {
+    pub(crate) fn json_events(&self) -> String {
         self.events.as_ref().map(|events| rows::json_events(self.rank, events)).unwrap_or_default()
     }
 }

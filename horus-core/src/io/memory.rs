@@ -72,7 +72,7 @@ impl AnyImage {
     /// # Errors
     /// As [`AnyImage::open_with`].
     #[track_caller]
-    pub fn read_with(session: &Session, bytes: &[u8], options: &OpenOptions) -> Result<AnyImage> {
+    pub(crate) fn read_with(session: &Session, bytes: &[u8], options: &OpenOptions) -> Result<AnyImage> {
         let decode = |means: DecodeResources<'_>| OpenedPicture::of(bytes, options, means);
         AnyImage::decoded(session, Path::new(IN_MEMORY), decode, Location::caller())?.map_err(unreadable)
     }

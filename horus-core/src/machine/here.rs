@@ -50,7 +50,7 @@ pub fn cores() -> u64 {
 }
 
 /// Bytes of memory available to this process now, if the system reports them.
-pub fn available_memory() -> Option<usize> {
+pub(crate) fn available_memory() -> Option<usize> {
     let of_machine = || {
         let told = std::fs::read_to_string("/proc/meminfo").ok()?;
         let line = told.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;

@@ -10,6 +10,7 @@ use horus_plan::ir::kernel::Kernel;
 use horus_plan::ops::resize::{Resampling, ResizedLines};
 use horus_plan::ops::sampling::Sampling;
 use horus_plan::ops::{Remap, Resize};
+use horus_testing::cases::part;
 use horus_testing::for_each_type;
 use horus_testing::pixels::{assert_same, noise};
 use horus_testing::reference::{ReferenceImage, interleaved, sampling as definition};
@@ -42,10 +43,14 @@ fn samples_are_those_of_the_oracle<T: Pixel>(at: Shape, places: &[Vec<f64>; 3], 
     let pixels = noise::<T>(of.len(), 7, true);
     let image = ReferenceImage::new(of, pixels.clone());
     let oracle = places.each_ref().map(|place| ReferenceImage::new(at, place.clone()));
-    for how in Sampling::ALL {
-        for (axes, border) in
-            [(2, Border::Wrap), (3, Border::Reflect), (2, Border::Constant(3.25)), (3, Border::Constant(2.5))]
-        {
+    let kinds = [(2, Border::Wrap), (3, Border::Reflect), (2, Border::Constant(3.25)), (3, Border::Constant(2.5))];
+    for (number, how) in Sampling::ALL.into_iter().enumerate() {
+        // Half of all, another half for each type.
+        let half = |mut all: Vec<usize>| {
+            all.retain(|kind| (number + kind / 2 + T::DTYPE as usize).is_multiple_of(2));
+            all
+        };
+        for (axes, border) in part((0..kinds.len()).collect(), half).into_iter().map(|kind| kinds[kind]) {
             if axes == 2 && at.depth > 1 {
                 continue;
             }

@@ -41,7 +41,7 @@ pub struct DiskCache {
 
 impl DiskCache {
     /// The cache named by the environment.
-    pub fn from_environment() -> DiskCache {
+    pub(crate) fn from_environment() -> DiskCache {
         let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
         let directory = match CACHE.path() {
             Some(v) if v.as_os_str() == "off" => None,

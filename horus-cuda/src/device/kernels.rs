@@ -50,7 +50,12 @@ impl CudaDevice {
     ///
     /// # Errors
     /// If the kernel cannot be generated or compiled.
-    pub fn compile_ahead(&self, kernel: &Kernel, shapes: &Shapes<'_>, tuning: &Tuning) -> Result<(), DeviceError> {
+    pub(crate) fn compile_ahead(
+        &self,
+        kernel: &Kernel,
+        shapes: &Shapes<'_>,
+        tuning: &Tuning,
+    ) -> Result<(), DeviceError> {
         self.core.context.bind()?;
         let program = generate(kernel, shapes, tuning, self.limits)?;
         self.function(&program, &kernel.name()).map(drop)

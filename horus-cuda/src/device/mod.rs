@@ -135,7 +135,7 @@ impl CudaDevice {
     ///
     /// # Errors
     /// Errors of the driver.
-    pub fn free_memory(&self) -> Result<(usize, usize), DeviceError> {
+    pub(crate) fn free_memory(&self) -> Result<(usize, usize), DeviceError> {
         self.core.context.memory()
     }
 

@@ -85,7 +85,7 @@ impl Georeference {
     }
 
     /// Returns `true` if the position on the earth is known.
-    pub fn is_placed(&self) -> bool {
+    pub(crate) fn is_placed(&self) -> bool {
         ![&self.scale, &self.ties, &self.matrix].into_iter().all(Vec::is_empty) || !self.keys.is_empty()
     }
 

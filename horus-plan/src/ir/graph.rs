@@ -240,7 +240,7 @@ impl<O> Graph<O> {
     }
 
     /// The readers of each node, once per read, in order.
-    pub fn consumers(&self) -> Vec<Vec<NodeId>> {
+    pub(crate) fn consumers(&self) -> Vec<Vec<NodeId>> {
         let mut out = vec![Vec::new(); self.nodes.len()];
         for (id, n) in self.iter() {
             for i in &n.inputs {

@@ -210,11 +210,6 @@ impl MachineProfile {
         bytes as f64 / self.host_copy.at(self.hardware.threads.max(1) as f64)
     }
 
-    /// Seconds for a device to copy `bytes` within its memory, without the launch.
-    pub fn device_copy(&self, bytes: usize) -> f64 {
-        2.0 * bytes as f64 / self.memory.at(2.0 * bytes as f64)
-    }
-
     /// The link between ranks: from device to device, or through hosts, with an assumed network.
     pub fn link(&self, direct: bool) -> Link {
         if direct { self.links.peers } else { self.links.network }

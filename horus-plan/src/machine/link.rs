@@ -68,7 +68,7 @@ impl Link {
 
     /// A link with the larger latency and the smaller bandwidth of both.
     #[must_use]
-    pub fn worse(self, other: Link) -> Link {
+    pub(crate) fn worse(self, other: Link) -> Link {
         Link { latency: self.latency.max(other.latency), bandwidth: self.bandwidth.min(other.bandwidth) }
     }
 }

@@ -110,7 +110,7 @@ impl Machine {
     }
 
     /// The link between two ranks: see [`Machine::level`].
-    pub fn link_between(&self, a: usize, b: usize, direct: bool) -> Link {
+    pub(crate) fn link_between(&self, a: usize, b: usize, direct: bool) -> Link {
         let level = self.level(a, b, direct);
         let link = |p: &MachineProfile| match (level, self.racks) {
             (LinkLevel::Device, _) => p.links.peers,
@@ -145,7 +145,7 @@ impl Machine {
 
     /// The same machines in racks of `hosts` hosts, with this link between racks.
     #[must_use]
-    pub fn in_racks(self, hosts: usize, link: Link) -> Machine {
+    pub(crate) fn in_racks(self, hosts: usize, link: Link) -> Machine {
         let Machine { profiles, of, hosts: on, .. } = self;
         Machine::new(profiles, of, on, Some((hosts.max(1), link)))
     }

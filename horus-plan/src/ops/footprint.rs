@@ -119,7 +119,7 @@ impl InputRead {
     /// A part of an image of shape `of` that suffices: reading it with the border gives the same pixels as reading the
     /// whole image.
     #[must_use]
-    pub fn sufficient_part(&self, of: Shape) -> Rect {
+    pub(crate) fn sufficient_part(&self, of: Shape) -> Rect {
         let Some(border) = self.border else { return self.rect };
         Rect { rows: kept(border, self.rect.rows, of.height), columns: kept(border, self.rect.columns, of.width) }
     }
@@ -143,7 +143,7 @@ pub enum Access {
 
 impl Access {
     /// The computed rows only.
-    pub const IN_PLACE: Access = Access::Rows { reach: Reach::NONE, wrap: false };
+    pub(crate) const IN_PLACE: Access = Access::Rows { reach: Reach::NONE, wrap: false };
 
     /// The computed rows and the rows that a filter reads around them.
     pub fn around(reach: Reach, border: Border) -> Access {

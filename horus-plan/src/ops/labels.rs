@@ -220,7 +220,7 @@ impl LabelReduce {
     }
 
     /// Returns `true` if labels of this shape and pixels of this type can be reduced.
-    pub fn suits(self, labels: Shape, pixels: DType) -> bool {
+    pub(crate) fn suits(self, labels: Shape, pixels: DType) -> bool {
         match self {
             LabelReduce::Sum { of, .. } => of == pixels,
             LabelReduce::Shape { origin: [y, x], .. } => {

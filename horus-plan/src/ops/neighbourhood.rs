@@ -606,7 +606,7 @@ impl OrderFilter {
 
     /// Cost per pixel on a CPU, where minima and maxima slide along lines of any length; for other windows each run of
     /// pixels is looked up. Measured on two cores (`docs/performance/model.md`).
-    pub fn sliding(&self) -> f64 {
+    pub(crate) fn sliding(&self) -> f64 {
         let OrderFilter::Fold(Generalized { window, combine: Combine::Pixel, reduce: Reduce::Min | Reduce::Max }) =
             self
         else {

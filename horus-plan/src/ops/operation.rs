@@ -235,7 +235,7 @@ impl Family {
     ];
 
     /// Returns `true` if kernels of the family read and write images tile by tile.
-    pub const fn is_tiled(self) -> bool {
+    pub(crate) const fn is_tiled(self) -> bool {
         match self {
             Family::CorrelateSmall
             | Family::CorrelateLarge

@@ -190,7 +190,7 @@ impl Sampling {
     }
 
     /// Returns `true` if fractions are relative to the nearest pixel, otherwise to the pixel at or before the position.
-    pub const fn from_nearest(self) -> bool {
+    pub(crate) const fn from_nearest(self) -> bool {
         matches!(self, Sampling::Nearest | Sampling::Spline2 | Sampling::Spline4)
     }
 

@@ -18,7 +18,7 @@ pub fn merge(graph: Graph<Op>) -> Graph<Op> {
 }
 
 /// Lets readers of a copy (such as a mask read as numbers) read the original.
-pub fn without_copies(graph: Graph<Kernel>) -> Graph<Kernel> {
+pub(crate) fn without_copies(graph: Graph<Kernel>) -> Graph<Kernel> {
     let read = graph.rebuilt(|out, _, mut node| {
         for input in &mut node.inputs {
             let from = out.node(*input);
@@ -35,7 +35,7 @@ pub fn without_copies(graph: Graph<Kernel>) -> Graph<Kernel> {
 }
 
 /// Lets linear samples read integers directly instead of their conversion to floats.
-pub fn without_widening(mut graph: Graph<Kernel>) -> Graph<Kernel> {
+pub(crate) fn without_widening(mut graph: Graph<Kernel>) -> Graph<Kernel> {
     for at in 0..graph.nodes.len() {
         let Kernel::Map(map) = &graph.nodes[at].op else { continue };
         let ([leaf @ Leaf { op: LeafOp::Warp(..), .. }], [input]) =

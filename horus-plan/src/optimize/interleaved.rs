@@ -6,7 +6,7 @@ use crate::ops::Whole;
 /// Computes operations between a [`Deinterleave`](Whole::Deinterleave) and an
 /// [`Interleave`](Whole::Interleave) on interleaved pixels, if all their readers can. The graph has no dead
 /// nodes before and after.
-pub fn keep_interleaved(graph: Graph<Op>) -> Graph<Op> {
+pub(crate) fn keep_interleaved(graph: Graph<Op>) -> Graph<Op> {
     if !graph.nodes.iter().any(|n| is(&n.op, interleaves)) {
         return graph;
     }

@@ -17,7 +17,7 @@ const READERS: usize = 3;
 /// Computes channels that are only interleaved by one kernel, which writes interleaved pixels. Then reads
 /// samples of interleaved pixels instead of planes made of these pixels, where no other node needs the
 /// planes.
-pub fn weave(graph: Graph<Kernel>) -> Graph<Kernel> {
+pub(crate) fn weave(graph: Graph<Kernel>) -> Graph<Kernel> {
     let is = |node: &Node<Kernel>| matches!(node.op, Kernel::Whole(Whole::Interleave(_) | Whole::Deinterleave(_)));
     if !graph.nodes.iter().any(is) {
         return graph;

@@ -113,7 +113,7 @@ impl Movement {
     }
 
     /// The traffic of the movement; `link` gives the link from one rank to another, and its level.
-    pub fn traffic_by(&self, link: impl Fn(usize, usize) -> (LinkLevel, Link)) -> Traffic {
+    pub(crate) fn traffic_by(&self, link: impl Fn(usize, usize) -> (LinkLevel, Link)) -> Traffic {
         let ranks = self.have.len();
         let (mut sending, mut receiving) = (vec![0.0; ranks], vec![0.0; ranks]);
         let (mut sent, mut received) = (vec![Load::default(); ranks], vec![Load::default(); ranks]);
@@ -179,7 +179,7 @@ pub fn rows_of(graph: &Graph<Kernel>, partition: &Partition, n: NodeId, rank: us
 }
 
 /// The rows of one part of a launch. Edges are two windows; any window may be empty.
-pub fn windows_of(
+pub(crate) fn windows_of(
     graph: &Graph<Kernel>,
     partition: &Partition,
     n: NodeId,

@@ -28,7 +28,7 @@ impl Queue {
     pub const ALL: [Queue; 5] = [Queue::Host, Queue::Upload, Queue::Compute, Queue::Download, Queue::Network];
 
     /// Returns `true` if the order of the plan orders steps of this queue and of `other`.
-    pub fn in_order_with(self, other: Queue) -> bool {
+    pub(crate) fn in_order_with(self, other: Queue) -> bool {
         let beside = |queue| matches!(queue, Queue::Upload | Queue::Download);
         self == other || !(beside(self) || beside(other))
     }
@@ -48,7 +48,7 @@ impl fmt::Display for Queue {
 
 impl Action {
     /// The launch for which rows are fetched.
-    pub const fn fetches_for(&self) -> Option<NodeId> {
+    pub(crate) const fn fetches_for(&self) -> Option<NodeId> {
         match self {
             Action::Fetch { temp, .. } => Some(temp.consumer),
             _ => None,

@@ -65,7 +65,7 @@ impl Band {
     }
 
     /// The first cut of `rows` at or beyond row `end`.
-    pub fn cut_behind(end: isize, rows: Window) -> u8 {
+    pub(crate) fn cut_behind(end: isize, rows: Window) -> u8 {
         (0..Band::PARTS).find(|cut| Band::row(*cut, rows) >= end).unwrap_or(Band::PARTS)
     }
 

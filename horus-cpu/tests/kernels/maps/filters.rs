@@ -178,43 +178,36 @@ fn filters_along_levels_match_the_definition() {
     let mut r = KernelRandom(9);
     // Fewer and more levels than taps, parts of columns, and blocks of levels.
     let shapes = [(1, 5, 70, 1), (2, 1, 3, 2), (5, 9, 131, 1), (13, 12, 40, 2), (61, 3, 90, 1), (300, 5, 41, 1)];
-    for dtype in [DType::F32, DType::F64] {
-        for border in borders() {
-            for (i, (depth, h, w, channels)) in shapes.into_iter().enumerate() {
-                let shape = Shape::volume(depth, h, w, channels);
-                let inputs = || [KernelImage::random(shape, dtype, 7), KernelImage::random(shape, dtype, 8)];
-                let n = [5, 4, 63, 8, 9, 31][i].min(64);
-                let weights = taps(&mut r, n);
-                let rising: Vec<_> = (-(n as isize / 2)..).zip(weights.iter().copied()).collect();
-                let what = format!("{n} levels of {shape} {border} {dtype}");
-                check(&along_levels(shape, dtype, &rising, border, None), &inputs(), dtype, &what);
-                if i > 3 {
-                    continue;
-                }
-                // Sums that are no such filter.
-                let falling: Vec<_> = rising.iter().map(|(on, tap)| (-on, *tap)).collect();
-                check(
-                    &along_levels(shape, dtype, &falling, border, None),
-                    &inputs(),
-                    dtype,
-                    &format!("{what}, turned"),
-                );
-                let apart: Vec<_> = rising.iter().map(|(on, tap)| (2 * on, *tap)).collect();
-                check(&along_levels(shape, dtype, &apart, border, None), &inputs(), dtype, &format!("{what}, apart"));
-                for first in [0, 1] {
-                    let begun = along_levels(shape, dtype, &rising, border, Some(first));
-                    check(&begun, &inputs(), dtype, &format!("{what}, begun with image {first}"));
-                }
-                let mut two = along_levels(shape, dtype, &rising, border, None);
-                two.leaves[1].map_input(|_| 1);
-                check(&two, &inputs(), dtype, &format!("{what}, of two images"));
-                let mut mixed = along_levels(shape, dtype, &rising, border, None);
-                if let LeafOp::LoadPlane(_, map) = &mut mixed.leaves[0].op {
-                    map.border = if border == Border::Reflect { Border::Constant(2.0) } else { Border::Reflect };
-                }
-                check(&mixed, &inputs(), dtype, &format!("{what}, of two borders"));
-            }
+    for [double, b, i] in covering([2, borders().len(), shapes.len()]) {
+        let (dtype, border) = ([DType::F32, DType::F64][double], borders()[b]);
+        let (depth, h, w, channels) = shapes[i];
+        let shape = Shape::volume(depth, h, w, channels);
+        let inputs = || [KernelImage::random(shape, dtype, 7), KernelImage::random(shape, dtype, 8)];
+        let n = [5, 4, 63, 8, 9, 31][i].min(64);
+        let weights = taps(&mut r, n);
+        let rising: Vec<_> = (-(n as isize / 2)..).zip(weights.iter().copied()).collect();
+        let what = format!("{n} levels of {shape} {border} {dtype}");
+        check(&along_levels(shape, dtype, &rising, border, None), &inputs(), dtype, &what);
+        if i > 3 {
+            continue;
         }
+        // Sums that are no such filter.
+        let falling: Vec<_> = rising.iter().map(|(on, tap)| (-on, *tap)).collect();
+        check(&along_levels(shape, dtype, &falling, border, None), &inputs(), dtype, &format!("{what}, turned"));
+        let apart: Vec<_> = rising.iter().map(|(on, tap)| (2 * on, *tap)).collect();
+        check(&along_levels(shape, dtype, &apart, border, None), &inputs(), dtype, &format!("{what}, apart"));
+        for first in [0, 1] {
+            let begun = along_levels(shape, dtype, &rising, border, Some(first));
+            check(&begun, &inputs(), dtype, &format!("{what}, begun with image {first}"));
+        }
+        let mut two = along_levels(shape, dtype, &rising, border, None);
+        two.leaves[1].map_input(|_| 1);
+        check(&two, &inputs(), dtype, &format!("{what}, of two images"));
+        let mut mixed = along_levels(shape, dtype, &rising, border, None);
+        if let LeafOp::LoadPlane(_, map) = &mut mixed.leaves[0].op {
+            map.border = if border == Border::Reflect { Border::Constant(2.0) } else { Border::Reflect };
+        }
+        check(&mixed, &inputs(), dtype, &format!("{what}, of two borders"));
     }
 }
 
@@ -321,15 +314,12 @@ fn mean(filter: Filter, border: Border, dtype: DType) -> MapKernel {
 
 #[test]
 fn means_of_integers_match_the_definition() {
-    for dtype in [DType::U8, DType::U16] {
-        for border in borders() {
-            for n in [2, 3, 4, 5, 7, 8, 31, 63, 64] {
-                for filter in [Filter::row(vec![1.0; n]), Filter::column(vec![1.0; n])] {
-                    let input = KernelImage::random(Shape::new(37, 131, 1), dtype, n as u64);
-                    check(&mean(filter, border, dtype), &[input], dtype, &format!("mean of {n} {border} {dtype}"));
-                }
-            }
-        }
+    let lengths = [2, 3, 4, 5, 7, 8, 31, 63, 64];
+    for [wide, b, n, column] in covering([2, borders().len(), lengths.len(), 2]) {
+        let (dtype, border, n) = ([DType::U8, DType::U16][wide], borders()[b], lengths[n]);
+        let filter = if column == 1 { Filter::column(vec![1.0; n]) } else { Filter::row(vec![1.0; n]) };
+        let input = KernelImage::random(Shape::new(37, 131, 1), dtype, n as u64);
+        check(&mean(filter, border, dtype), &[input], dtype, &format!("mean of {n} {border} {dtype}"));
     }
 }
 

@@ -101,7 +101,7 @@ impl MapKernel {
 
     /// Returns `true` if a chain of this kernel, or of its chains, has a filter. Only CPUs compute such
     /// chains: on a GPU, computing filters again costs more than it saves (`docs/performance/model.md`).
-    pub fn chains_filters(&self) -> bool {
+    pub(crate) fn chains_filters(&self) -> bool {
         let filter = |l: &Leaf| matches!(l.op, LeafOp::Correlate(..));
         self.chains.iter().any(|chain| chain.leaves.iter().any(filter) || chain.chains_filters())
     }

@@ -30,7 +30,7 @@ impl Kernel {
 
     /// Returns `true` if every rank has the whole output (of shape `output`) after a launch. If all inputs
     /// are `replicated`, every rank computes a single pixel itself, which is cheaper than a message.
-    pub fn is_on_every_rank(&self, output: Shape, replicated: impl FnOnce() -> bool) -> bool {
+    pub(crate) fn is_on_every_rank(&self, output: Shape, replicated: impl FnOnce() -> bool) -> bool {
         match self.distribution() {
             Distribution::Whole | Distribution::Partial(_) => true,
             Distribution::Rows => output.area() == 1 && replicated(),

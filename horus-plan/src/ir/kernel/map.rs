@@ -176,7 +176,7 @@ impl Leaf {
 
     /// The kind of the leaf's filter; `None` for a leaf that reads the pixel itself or
     /// [broadcasts](Leaf::repeats) a few pixels.
-    pub fn filter_kind(&self) -> Option<FilterKind> {
+    pub(crate) fn filter_kind(&self) -> Option<FilterKind> {
         match &self.op {
             LeafOp::Load(_) | LeafOp::LoadPlane(..) => None,
             LeafOp::Warp(..) if self.repeats() => None,
@@ -220,7 +220,7 @@ impl MapKernel {
     }
 
     /// Returns `true` if any leaf reads input `i`, directly or through stages and chains.
-    pub fn reads_input(&self, i: usize) -> bool {
+    pub(crate) fn reads_input(&self, i: usize) -> bool {
         self.leaves.iter().any(|l| self.reads(l, i))
     }
 

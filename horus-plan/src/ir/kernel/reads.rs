@@ -144,7 +144,7 @@ impl Kernel {
 
     /// Returns `true` if devices need input `i` in contiguous memory from the first row of the image to the
     /// last.
-    pub fn takes_end_to_end(&self, i: usize) -> bool {
+    pub(crate) fn takes_end_to_end(&self, i: usize) -> bool {
         matches!(self, Kernel::Whole(operation) if operation.requires_contiguous_input(i))
     }
 

@@ -27,7 +27,7 @@ impl Repeat {
     /// Maximum number of taps of all filters of an iteration: with more, memory is not the bottleneck.
     pub const TAPS: usize = 64;
     /// Maximum reach of all iterations of a launch together, in each direction: the margin of device tiles.
-    pub const FURTHEST: usize = 16;
+    pub(crate) const FURTHEST: usize = 16;
 
     /// The reason why one launch cannot compute the iterations; `None` if it can. The state must have the
     /// type and the shape of the result.

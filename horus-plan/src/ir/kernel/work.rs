@@ -137,7 +137,7 @@ impl Kernel {
 
     /// Number of reads of each pixel of input `i` from memory, as far as no cache serves them. Filters of
     /// different shape, row filters and chains each read it separately.
-    pub fn times_read(&self, i: usize) -> usize {
+    pub(crate) fn times_read(&self, i: usize) -> usize {
         let (Kernel::Map(m) | Kernel::MapReduce(m, _)) = self else { return 1 };
         let reads = |source: FilterSource| match source {
             FilterSource::Input(input) => input == i,
