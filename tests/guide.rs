@@ -377,7 +377,8 @@ fn step_of_the_tutorial(step: &str) -> Result<()> {
         let session = horus_core::session::Session::on(Box::new(device)).explain(print).build()?;
         let vessels = tutorial::vessels(session.open("assets/vessels.png")?.luminance());
         vessels.count().get()?;
-        return vessels.save("tutorial.png");
+        vessels.save("tutorial.png")?;
+        return Ok(());
     };
     let run = |comm: ThreadComm| {
         let prints = comm.rank() == 0;
